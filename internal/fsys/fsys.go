@@ -1,0 +1,93 @@
+// Package fsys is the seam between what must survive a power cut and the file
+// system: the handful of operations that the log and the dir store rest on.
+// [OS] is the real one; a simulated disk that forgets what was not synced can
+// stand in for it.
+package fsys
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// FS is a file system. Paths are those of the host. Errors are those of package
+// os, so errors.Is with fs.ErrNotExist and fs.ErrExist works.
+type FS interface {
+	// OpenFile opens as [os.OpenFile] does.
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
+	// Mkdir makes one directory; its name is durable after SyncDir of the parent.
+	Mkdir(name string, perm fs.FileMode) error
+	// Link makes newname another name of oldname; fs.ErrExist when it is taken.
+	Link(oldname, newname string) error
+	// Rename moves a file or directory, replacing a file of the new name.
+	Rename(oldname, newname string) error
+	// Remove removes a file or an empty directory.
+	Remove(name string) error
+	// ReadDir lists a directory in byte order.
+	ReadDir(name string) ([]fs.DirEntry, error)
+	// Stat describes a file.
+	Stat(name string) (fs.FileInfo, error)
+	// SyncDir makes the names in a directory durable: creations, renames, removals.
+	SyncDir(name string) error
+}
+
+// File is an open file.
+type File interface {
+	ReadAt(p []byte, off int64) (int, error)
+	WriteAt(p []byte, off int64) (int, error)
+	// Sync makes the file's bytes and size durable (not its name). After an
+	// error nothing is known of what was written since the last success, and
+	// asking again proves nothing: pages that failed may be marked clean.
+	Sync() error
+	Truncate(size int64) error
+	Stat() (fs.FileInfo, error)
+	Close() error
+}
+
+// OS returns the file system of the host.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+type osFile struct{ *os.File }
+
+// Sync uses fdatasync, which flushes the size too, but not the time stamps.
+func (f osFile) Sync() error {
+	for {
+		err := syscall.Fdatasync(int(f.Fd()))
+		if !errors.Is(err, syscall.EINTR) {
+			if err != nil {
+				err = &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+			}
+			return err
+		}
+	}
+}
+
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
+func (osFS) Link(oldname, newname string) error         { return os.Link(oldname, newname) }
+func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
+func (osFS) Remove(name string) error                   { return os.Remove(name) }
+func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+
+func (osFS) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
