@@ -1,0 +1,48 @@
+package record
+
+import (
+	"context"
+	"errors"
+)
+
+// Line is one canonical line of a Request.
+type Line struct {
+	Time    int64  // effective time, Unix nanoseconds
+	Off     uint32 // where the line begins in Request.Data
+	Len     uint32 // its length with the newline
+	Service uint32 // index into Request.Services
+}
+
+// Request is what a source hands over: the accepted lines of one HTTP request,
+// of one part of a long body, or of one message. The lines stand in the order
+// of the input. The receiver owns nothing in it after the call that took it
+// returns, so a source may use the memory again.
+type Request struct {
+	// Origin identifies the request wherever it is sent again. The zero origin
+	// means that its place in the log becomes its origin.
+	Origin Origin
+	// Sum is the XXH3-64 of the decoded body when the origin comes from a key,
+	// so that the same key with another body is found out; else 0.
+	Sum uint64
+	// Services are the names that Lines refer to, folded, each once.
+	Services []string
+	Lines    []Line
+	Data     []byte
+}
+
+// Receipt is the answer to a Request that was taken.
+type Receipt struct {
+	// Duplicate says that a request with this origin was taken before.
+	Duplicate bool
+	// Wait returns nil once the request is durable: in the log, or with stored
+	// set, in a blob. It may be called more than once and from any goroutine.
+	Wait func(ctx context.Context, stored bool) error
+}
+
+var (
+	// ErrFull says that no more can be taken now and that the request is worth
+	// sending again later.
+	ErrFull = errors.New("the log is full")
+	// ErrKeyReused says that the request's key came before with another body.
+	ErrKeyReused = errors.New("the idempotency key was used with another body")
+)
