@@ -1,0 +1,152 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/config"
+)
+
+func load(t *testing.T, text string) (config.Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "blobtail.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path)
+}
+
+func TestDefaultsAreValidAndReadBack(t *testing.T) {
+	c := config.Default()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := load(t, string(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if back != c {
+		t.Fatalf("read back %+v\nwant %+v\nfrom\n%s", back, c, text)
+	}
+}
+
+// The example is what users copy: it must load, be valid, and name every key
+// with the default it documents.
+func TestExampleFile(t *testing.T) {
+	c, err := config.Load("../configs/blobtail.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c != config.Default() {
+		t.Errorf("configs/blobtail.yaml gives %+v\nthe defaults are %+v", c, config.Default())
+	}
+	text, _ := os.ReadFile("../configs/blobtail.yaml")
+	own, _ := config.Default().YAML()
+	for line := range strings.Lines(string(own)) {
+		key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.Contains(string(text), key+":") {
+			t.Errorf("configs/blobtail.yaml does not explain %s", key)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"unknown key", "ingest:\n  listn: :1\n", "listn"},
+		{"unknown section", "ingst: {}\n", "ingst"},
+		{"no unit", "flush:\n  age: 60\n", "duration"},
+		{"bad size", "flush:\n  size: big\n", "size"},
+		{"not yaml", "store: [\n", "store"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := load(t, tc.text)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want something about %q", err, tc.want)
+			}
+		})
+	}
+	for _, tc := range []struct{ name, text, want string }{
+		{"store", "store: s3:bucket", "store"},
+		{"period", "ingest: {period: 7m}", "ingest.period"},
+		{"lane", "ingest: {lane: '99'}", "ingest.lane"},
+		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
+		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := load(t, tc.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want something about %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEmptyFileIsTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n"} {
+		c, err := load(t, text)
+		if err != nil || c != config.Default() {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A section that names one key keeps the defaults of the others.
+func TestPartialSection(t *testing.T) {
+	c, err := load(t, "flush: {age: 5s}\n")
+	want := config.Default()
+	want.Flush.Age = config.Duration(5 * time.Second)
+	if err != nil || c != want {
+		t.Errorf("got %+v (%v)\nwant %+v", c, err, want)
+	}
+}
+
+func TestLaneNumber(t *testing.T) {
+	for _, tc := range []struct {
+		lane, host string
+		want       int
+	}{
+		{"auto", "blobtail-3", 3}, {"auto", "web", 0}, {"auto", "7", 0}, {"auto", "a-99", 0},
+		{"auto", "a-100", 1}, {"auto", "ip-10-0-0-12", 12}, {"5", "blobtail-3", 5}, {"auto", "x-", 0},
+	} {
+		c := config.Default()
+		c.Ingest.Lane = tc.lane
+		if got := c.LaneNumber(tc.host); got != tc.want {
+			t.Errorf("lane %s on %s: %d, want %d", tc.lane, tc.host, got, tc.want)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1h30m": 90 * time.Minute, "1.5d": 36 * time.Hour,
+	} {
+		if got, err := config.ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "7", "-1h", "1x", "h", "1d-2h", "99999999w"} {
+		if got, err := config.ParseDuration(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+	for text, want := range map[string]config.Size{"32MiB": 32 << 20, "1GB": 1e9, "512": 512, "1.5KiB": 1536, "0B": 0} {
+		if got, err := config.ParseSize(text); err != nil || got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-1MiB", "MiB", "NaN"} {
+		if got, err := config.ParseSize(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}
