@@ -1,0 +1,85 @@
+// Package bounds holds what every driver refuses in the same words: keys,
+// attributes and rows that one of the stores could not keep faithfully. With
+// one set of rules, data can move from one driver to another, and what passes
+// the tests on mem is not refused by Azure later.
+package bounds
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"blobtail/storage"
+)
+
+const (
+	maxKey      = 1024 // Azure's limit for a blob name
+	maxElement  = 240  // a file name has 255 bytes at most
+	maxMetadata = 1 << 10
+	maxHeader   = 256
+)
+
+// Key checks the key of a blob that is to be created.
+func Key(key string) error {
+	if key == "" || len(key) > maxKey {
+		return fmt.Errorf("bad key: %d bytes, 1 to %d are allowed", len(key), maxKey)
+	}
+	if !utf8.ValidString(key) {
+		return errors.New("bad key: not UTF-8")
+	}
+	for _, r := range key {
+		// Azurite turns a backslash into a slash; control characters make a
+		// container unlistable.
+		if r == '\\' || !unicode.IsPrint(r) {
+			return fmt.Errorf("bad key: character %q", r)
+		}
+	}
+	for elem := range strings.SplitSeq(key, "/") {
+		switch {
+		case elem == "":
+			return errors.New("bad key: empty path element")
+		case elem[0] == '.':
+			return fmt.Errorf("bad key: path element %q begins with a dot", elem)
+		case len(elem) > maxElement:
+			return fmt.Errorf("bad key: path element of %d bytes, %d are allowed", len(elem), maxElement)
+		}
+	}
+	return nil
+}
+
+// Attrs checks the attributes of a blob that is to be created.
+func Attrs(a storage.Attrs) error {
+	for _, h := range []string{a.ContentType, a.ContentEncoding} {
+		if len(h) > maxHeader || !ascii(h, ' ') {
+			return fmt.Errorf("bad content type or encoding %.40q", h)
+		}
+	}
+	total := 0
+	for k, v := range a.Metadata {
+		if k == "" || strings.Trim(k, "abcdefghijklmnopqrstuvwxyz") != "" {
+			return fmt.Errorf("bad metadata key %.40q: lower-case letters only", k)
+		}
+		// A leading or trailing space breaks Azure's signature, other bytes are
+		// refused in ways that look like a wrong password; an empty value is
+		// not told from none.
+		if v == "" || !ascii(v, '!') {
+			return fmt.Errorf("bad metadata value of %s: %.40q", k, v)
+		}
+		total += len(k) + len(v)
+	}
+	if total >= maxMetadata {
+		return fmt.Errorf("metadata of %d bytes, less than %d are allowed", total, maxMetadata)
+	}
+	return nil
+}
+
+func ascii(s string, lowest byte) bool {
+	for i := range len(s) {
+		if s[i] < lowest || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,211 @@
+// Package mem keeps blobs and tables in memory: for tests, and for simulations
+// that run a whole pipeline in one process. It honours the contracts of package
+// storage to the letter and does nothing else; faults are added by wrapping it
+// (see storage/storagetest, Faulty).
+package mem
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
+)
+
+// Options are the tunables of [New]. The zero value works.
+type Options struct {
+	// Now is the store's own clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Store implements [storage.BlobStore], [storage.TableStore] and
+// [storage.Clock].
+type Store struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	blobs  map[string]object
+	tables map[string]map[string]map[string]storage.Row // table, partition, row
+}
+
+// object is never changed once it is in the map, so that readers share it.
+type object struct {
+	body  []byte
+	attrs storage.Attrs
+}
+
+// New returns an empty store.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		now:    o.Now,
+		blobs:  map[string]object{},
+		tables: map[string]map[string]map[string]storage.Row{},
+	}
+}
+
+// Now implements [storage.Clock].
+func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
+
+// Create implements [storage.BlobStore].
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
+	if err == nil {
+		err = s.create(key, object{body: bytes.Clone(body), attrs: clone(attrs)})
+	}
+	return keyError("create", key, err)
+}
+
+func (s *Store) create(key string, o object) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.blobs[key]; ok {
+		return storage.ErrExist
+	}
+	s.blobs[key] = o
+	return nil
+}
+
+// Stat implements [storage.BlobStore].
+func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	o, err := s.get(ctx, key)
+	if err != nil {
+		return storage.Blob{}, keyError("stat", key, err)
+	}
+	return o.describe(key), nil
+}
+
+// Get implements [storage.BlobStore].
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	o, err := s.get(ctx, key)
+	if err == nil && off < 0 {
+		err = errors.New("negative offset")
+	}
+	if err != nil {
+		return nil, keyError("get", key, err)
+	}
+	b := o.body[min(off, int64(len(o.body))):]
+	if n >= 0 && n < int64(len(b)) {
+		b = b[:n]
+	}
+	return io.NopCloser(bytes.NewReader(b)), nil
+}
+
+func (s *Store) get(ctx context.Context, key string) (object, error) {
+	if err := ctx.Err(); err != nil {
+		return object{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.blobs[key]
+	if !ok {
+		return object{}, storage.ErrNotExist
+	}
+	return o, nil
+}
+
+// List implements [storage.BlobStore].
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(storage.Blob{}, keyError("list", prefix, err))
+			return
+		}
+		for _, key := range s.keys(prefix) {
+			if key <= startAfter {
+				continue
+			}
+			o, err := s.get(ctx, key)
+			if errors.Is(err, storage.ErrNotExist) {
+				continue // deleted during the walk
+			}
+			if err != nil {
+				yield(storage.Blob{}, keyError("list", prefix, err))
+				return
+			}
+			if !yield(o.describe(key), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Dirs implements [storage.BlobStore].
+func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield("", keyError("dirs", prefix, err))
+			return
+		}
+		found := map[string]bool{}
+		for _, key := range s.keys(prefix) {
+			if dir, _, ok := strings.Cut(key[len(prefix):], "/"); ok {
+				found[dir] = true
+			}
+		}
+		for _, dir := range slices.Sorted(maps.Keys(found)) {
+			if err := ctx.Err(); err != nil {
+				yield("", keyError("dirs", prefix, err))
+				return
+			}
+			if !yield(dir, nil) {
+				return
+			}
+		}
+	}
+}
+
+// keys returns the keys with a prefix as they stand now, in order.
+func (s *Store) keys(prefix string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var keys []string
+	for key := range s.blobs {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Delete implements [storage.BlobStore].
+func (s *Store) Delete(ctx context.Context, keys ...string) error {
+	var errs []error
+	for _, key := range keys {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, keyError("delete", key, err))
+			continue
+		}
+		s.mu.Lock()
+		delete(s.blobs, key)
+		s.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+func (o object) describe(key string) storage.Blob {
+	return storage.Blob{Key: key, Size: int64(len(o.body)), Attrs: clone(o.attrs)}
+}
+
+func clone(a storage.Attrs) storage.Attrs {
+	a.Metadata = maps.Clone(a.Metadata)
+	return a
+}
+
+func keyError(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storage.KeyError{Op: op, Key: key, Err: err}
+}
