@@ -1,3 +1,67 @@
 // Package wal is a segmented, checksummed, append-only log of opaque payloads
-// with group commit.
+// with group commit. [Open] it, [Log.Append] records, [Log.Sync] the position of
+// the one that must be durable; after a restart [Log.Replay] yields what is
+// there, and [Log.RemoveFront] lets the oldest segment go once nothing in it is
+// needed. The package knows nothing of what the payloads mean.
+//
+// # Files
+//
+// A log is one directory, which one process holds at a time (flock on the file
+// "lock"; local file systems only, not NFS):
+//
+//	00000007.seg              a segment; the greatest number is the active one
+//	00000006.torn             what was cut off the end of segment 6 (1 MiB at most)
+//	quarantine/00000003.seg   segment 3 as it was when damage was first met in it
+//	00000006.tmp              a copy in the making; removed on Open
+//	lock                      held while the log is open; the holder's process id
+//
+// Numbers only grow, so a position is never used twice. Files in quarantine are
+// for the operator to look at and delete; they are other names of the segments'
+// files and take no space until the segments themselves are removed.
+//
+// # Segment
+//
+// All numbers are little endian, all checksums CRC-32C (Castagnoli).
+//
+// A segment begins with 128 bytes of header: the same 64 bytes twice, so that a
+// flipped bit does not lose the id that every checksum in the file covers:
+//
+//	 0  8  magic "blobwal\n"
+//	 8  4  version, 1
+//	12  4  number of the segment
+//	16 16  random id
+//	32  8  time of creation, nanoseconds since 1970
+//	40  4  number of the segment before it, 0 for none
+//	44 16  zero
+//	60  4  checksum of bytes 0 to 59
+//
+// Records follow, each at a multiple of 8 bytes:
+//
+//	 0  1  type, never 0
+//	 1  3  zero
+//	 4  4  length of the payload
+//	 8  4  checksum of payload, segment id, offset of the record (8 bytes), type
+//	12  4  checksum of segment id, offset of the record (8 bytes), bytes 0 to 11
+//	16     payload, then zeros up to the next multiple of 8 (left out at the
+//	       file's end)
+//
+// A record's header can be told valid alone. So damage to a payload loses that
+// record only, and behind a damaged header the next record is found by trying
+// every eighth byte. The id and the offset in the checksums keep what belongs to
+// another file, or to another place in this one, from being taken for a record.
+//
+// # Damage
+//
+// A process kill or a power cut leaves a torn tail: invalid bytes with nothing
+// valid behind them at the end of the last segment. Open cuts it off. Whatever
+// else does not check is damage: it stays where it is, the segment is
+// quarantined, Replay yields a [*CorruptError] and goes on behind it. A segment
+// that lacks between two others is noticed too. Damage to the very last record
+// cannot be told from a torn tail.
+//
+// What was written but never synced may be in the page cache after a kill, and
+// after a failed fsync the kernel may call clean what never reached the disk, so
+// that syncing again proves nothing. Therefore Open copies the last segment to a
+// new file and makes that durable before anything of it is read by anyone; and a
+// failed fsync in a running process is final (see [Log.Failed]).
 package wal

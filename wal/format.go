@@ -1,0 +1,163 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	magic         = "blobwal\n"
+	formatVersion = 1
+
+	headerCopy = 64
+	headerSize = 2 * headerCopy
+
+	recordHeader = 16
+	recordAlign  = 8
+)
+
+// checksum is a CRC-32C in the making. MakeTable is cheap for Castagnoli: the
+// standard library builds that table once and hands out the same pointer, which
+// is also what selects the CPU's instruction.
+type checksum uint32
+
+func (c checksum) add(b []byte) checksum {
+	return checksum(crc32.Update(uint32(c), crc32.MakeTable(crc32.Castagnoli), b))
+}
+
+type segmentID [16]byte
+
+type segmentHeader struct {
+	number  uint32
+	id      segmentID
+	created int64
+	prev    uint32
+}
+
+func (h segmentHeader) encode() []byte {
+	b := make([]byte, headerSize)
+	copy(b, magic)
+	binary.LittleEndian.PutUint32(b[8:], formatVersion)
+	binary.LittleEndian.PutUint32(b[12:], h.number)
+	copy(b[16:32], h.id[:])
+	binary.LittleEndian.PutUint64(b[32:], uint64(h.created))
+	binary.LittleEndian.PutUint32(b[40:], h.prev)
+	binary.LittleEndian.PutUint32(b[60:], uint32(checksum(0).add(b[:60])))
+	copy(b[headerCopy:], b[:headerCopy])
+	return b
+}
+
+var errNoHeader = errors.New("the segment's header is unreadable")
+
+// decodeHeader reads a segment's header from the first bytes of its file. bad is
+// the offset of the copy that does not check, -1 when both do.
+func decodeHeader(b []byte) (h segmentHeader, bad int64, err error) {
+	bad, err = -1, errNoHeader
+	for i := int64(headerCopy); i >= 0; i -= headerCopy {
+		if int64(len(b)) < i+headerCopy {
+			bad = i
+			continue
+		}
+		got, cerr := decodeHeaderCopy(b[i : i+headerCopy])
+		switch {
+		case cerr == nil:
+			h, err = got, nil
+		case errors.Is(cerr, errNoHeader):
+			bad = i
+		default:
+			return segmentHeader{}, -1, cerr
+		}
+	}
+	return h, bad, err
+}
+
+func decodeHeaderCopy(b []byte) (segmentHeader, error) {
+	if string(b[:8]) != magic || binary.LittleEndian.Uint32(b[60:]) != uint32(checksum(0).add(b[:60])) {
+		return segmentHeader{}, errNoHeader
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
+		return segmentHeader{}, fmt.Errorf("format version %d, this program reads version %d", v, formatVersion)
+	}
+	h := segmentHeader{
+		number:  binary.LittleEndian.Uint32(b[12:]),
+		created: int64(binary.LittleEndian.Uint64(b[32:])),
+		prev:    binary.LittleEndian.Uint32(b[40:]),
+	}
+	copy(h.id[:], b[16:32])
+	return h, nil
+}
+
+// seal computes the checksums of one segment's records. They are taken from an
+// array of its own because what goes into package crc32 escapes: with the array
+// on the stack, every checksum would be an allocation.
+type seal struct {
+	b [16 + 8 + 12]byte // segment id, offset of the record, bytes 0 to 11 of its header
+}
+
+func newSeal(id segmentID) *seal {
+	s := new(seal)
+	copy(s.b[:], id[:])
+	return s
+}
+
+// put writes the header of a record at off. payload is the checksum of the
+// payload alone, so that it can be computed before the offset is known.
+func (s *seal) put(b []byte, off int64, typ byte, length int, payload checksum) {
+	binary.LittleEndian.PutUint64(s.b[16:], uint64(off))
+	b[0], b[1], b[2], b[3] = typ, 0, 0, 0
+	s.b[24] = typ
+	binary.LittleEndian.PutUint32(b[4:], uint32(length))
+	binary.LittleEndian.PutUint32(b[8:], uint32(payload.add(s.b[:25])))
+	copy(s.b[24:], b[:12])
+	binary.LittleEndian.PutUint32(b[12:], uint32(checksum(0).add(s.b[:])))
+}
+
+// length returns the length of the payload when b begins with the valid header
+// of a record at off of a segment of the given size.
+func (s *seal) length(b []byte, off, size int64) (int64, bool) {
+	if b[0] == 0 || b[1]|b[2]|b[3] != 0 {
+		return 0, false
+	}
+	n := int64(binary.LittleEndian.Uint32(b[4:]))
+	if n > MaxPayload || n > size-off-recordHeader || off > math.MaxUint32-recordHeader-n {
+		return 0, false
+	}
+	binary.LittleEndian.PutUint64(s.b[16:], uint64(off))
+	copy(s.b[24:], b[:12])
+	return n, binary.LittleEndian.Uint32(b[12:]) == uint32(checksum(0).add(s.b[:]))
+}
+
+// matches tells whether the payload fits the header that length found valid
+// just before.
+func (s *seal) matches(header, payload []byte) bool {
+	return binary.LittleEndian.Uint32(header[8:]) == uint32(checksum(0).add(payload).add(s.b[:25]))
+}
+
+func align(n int64) int64 { return (n + recordAlign - 1) &^ (recordAlign - 1) }
+
+const (
+	segmentSuffix = ".seg"
+	tornSuffix    = ".torn"
+	tempSuffix    = ".tmp"
+)
+
+func fileName(n uint32, suffix string) string { return fmt.Sprintf("%08d%s", n, suffix) }
+
+// parseFileName is the strict inverse of fileName.
+func parseFileName(name string) (n uint32, suffix string, ok bool) {
+	digits, _, found := strings.Cut(name, ".")
+	v, err := strconv.ParseUint(digits, 10, 32)
+	if !found || err != nil {
+		return 0, "", false
+	}
+	n, suffix = uint32(v), name[len(digits):]
+	return n, suffix, fileName(n, suffix) == name
+}
+
+func (h segmentHeader) time() time.Time { return time.Unix(0, h.created).UTC() }
