@@ -1,0 +1,284 @@
+// Package buffer stands between the sources and the blobs. It accepts requests
+// durably, gathers their lines into batches of one service and one period, and
+// drives each batch through a sink until it is surely stored; then it lets the
+// log go.
+//
+// Call [New] with an open log and a sink, start [Buffer.Run], and hand requests
+// to [Buffer.Accept]. [Buffer.Flush] puts all that was accepted before into
+// blobs.
+//
+//	Accept -> runs record, fsync -> 2xx
+//	             | list of positions per (service, period)
+//	cut      -> batch record, fsync -> sink (encode, put) -> commit record -> segment deleted
+//
+// An open batch is a list of positions in the log, not a copy of its lines, so
+// memory does not grow with the backlog, and what a start finds in the log is
+// handled as if it had just arrived. The rules that make this safe, and what
+// leaving one out costs, are in DESIGN.md; the bytes are in docs/FORMAT.md.
+//
+// The package does not know blobs: what a batch becomes is the sink's matter. It
+// does not decode requests, and it never waits for a table or for a clock.
+package buffer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// Sink turns batches into stored objects.
+type Sink interface {
+	// Plan returns what the batch record of a batch must hold for the sink (the
+	// first name), which is opaque to the buffer. It is called with the buffer
+	// locked and must be quick.
+	Plan(service string, period time.Time) (pin []byte)
+	// Write stores b. It returns nil only when b is surely stored as ours; any
+	// error means that nothing is known, and Write is called again later. It is
+	// called by several goroutines at once, never twice at once for one batch.
+	Write(ctx context.Context, b *Batch) error
+}
+
+// Options tune a Buffer. The zero value works.
+type Options struct {
+	Period  time.Duration // slice of event time of a batch; 0: 1 h. Minutes that divide 60
+	Size    int64         // bytes of lines that cut a batch; 0: 32 MiB
+	Age     time.Duration // after which a batch of Min bytes is cut; 0: 60 s
+	Min     int64         // 0: 1 MiB
+	MaxAge  time.Duration // after which any batch is cut; 0: 5 min
+	Soft    int64         // log size from which the oldest batches are cut early; 0: 4 GiB
+	Max     int64         // log size from which ErrFull is returned; 0: none
+	Full    func() bool   // asked every second whether the disk is too full; nil: never
+	Workers int           // batches given to the sink at once; 0: 8 and one a core
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer // nil: none
+}
+
+func (o Options) withDefaults() Options {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	setN := func(n *int64, v int64) {
+		if *n == 0 {
+			*n = v
+		}
+	}
+	set(&o.Period, time.Hour)
+	set(&o.Age, time.Minute)
+	set(&o.MaxAge, 5*time.Minute)
+	setN(&o.Size, 32<<20)
+	setN(&o.Min, 1<<20)
+	setN(&o.Soft, 4<<30)
+	if o.Workers == 0 {
+		o.Workers = 8 + runtime.GOMAXPROCS(0)
+	}
+	return o
+}
+
+// Buffer accepts requests and drives batches. Accept and Flush may be called by
+// any number of goroutines while Run runs.
+type Buffer struct {
+	o    Options
+	log  *wal.Log
+	sink Sink
+	m    *metrics
+
+	encoders sync.Pool    // *runsEncoder
+	loaders  chan *loader // as many batches are loaded at once as there are cores
+	full     atomic.Bool
+
+	mu       sync.Mutex
+	wake     *sync.Cond // signalled when queue, replayed or closing change
+	open     map[key]*openBatch
+	queue    []*Batch // cut and not stored, oldest first
+	working  int      // how many of the queue a worker holds
+	pending  map[uint32]int
+	origins  *originMemory
+	replayed bool
+	closing  bool
+	cutErr   string    // the last failure to cut, so that it is told once
+	demanded time.Time // when batches were last cut because someone waits for them
+	commit   wal.Pos   // the last commit record
+
+	releasing sync.Mutex // held while segments are deleted
+}
+
+// openBatch gathers the runs of one service and period.
+type openBatch struct {
+	key     key
+	runs    extents
+	records int
+	bytes   int64
+	since   time.Time
+	stored  chan struct{} // closed when the batch made of it is stored
+	wanted  bool          // a request waits for that
+}
+
+// New returns a buffer over an open log. It starts nothing.
+func New(log *wal.Log, sink Sink, o Options) *Buffer {
+	b := &Buffer{
+		o:       o.withDefaults(),
+		log:     log,
+		sink:    sink,
+		loaders: make(chan *loader, runtime.GOMAXPROCS(0)),
+		open:    map[key]*openBatch{},
+		pending: map[uint32]int{},
+		origins: newOriginMemory(),
+	}
+	for range cap(b.loaders) {
+		b.loaders <- &loader{}
+	}
+	b.encoders.New = func() any { return &runsEncoder{} }
+	b.wake = sync.NewCond(&b.mu)
+	b.m = newMetrics(b)
+	return b
+}
+
+// Accept appends a request to the log and copies all that it needs. The request
+// is not safe before the receipt's Wait has returned nil. The error is
+// [record.ErrFull] when the log cannot grow, [record.ErrKeyReused] when the
+// request's key came with another body; any other means that the log failed.
+func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return record.Receipt{}, err
+	}
+	if len(r.Lines) == 0 {
+		return record.Receipt{Wait: func(context.Context, bool) error { return nil }}, nil
+	}
+	if b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max) {
+		b.m.refused.Inc()
+		return record.Receipt{}, record.ErrFull
+	}
+	e := b.encoders.Get().(*runsEncoder)
+	defer b.encoders.Put(e)
+	payload, runs := e.encode(r, b.o.Period)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !r.Origin.IsZero() {
+		if first, ok := b.origins.get(r.Origin); ok {
+			if first.sum != r.Sum {
+				return record.Receipt{}, record.ErrKeyReused
+			}
+			b.m.duplicates.Inc()
+			return record.Receipt{Duplicate: true, Wait: b.waitRepeat(first.pos)}, nil
+		}
+	}
+	pos, err := b.log.Append(typeRuns, payload)
+	if errors.Is(err, syscall.ENOSPC) {
+		b.m.refused.Inc()
+		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrFull, err)
+	}
+	if err != nil {
+		return record.Receipt{}, fmt.Errorf("append to the log: %w", err)
+	}
+	if !r.Origin.IsZero() {
+		b.origins.add(rememberedOrigin{r.Origin, pos, r.Sum})
+	}
+	batches := b.gather(pos, runs)
+	b.m.records.Add(float64(len(r.Lines)))
+	b.m.bytes.Add(float64(len(r.Data)))
+	return record.Receipt{Wait: b.waitFor(pos, batches)}, nil
+}
+
+// gather adds freshly appended runs to their open batches, and cuts those that
+// have grown to size. b.mu is held.
+func (b *Buffer) gather(pos wal.Pos, runs []runInfo) []*openBatch {
+	b.pending[pos.Segment()] += len(runs)
+	batches := make([]*openBatch, len(runs))
+	for i := range runs {
+		r := &runs[i]
+		ob := b.open[r.key]
+		if ob == nil {
+			ob = &openBatch{key: r.key, since: time.Now(), stored: make(chan struct{})}
+			b.open[r.key] = ob
+		}
+		ob.runs.add(extent{pos + wal.Pos(r.off), uint32(r.len)})
+		ob.records += r.records
+		ob.bytes += r.bytes
+		batches[i] = ob
+		if ob.bytes >= b.o.Size {
+			b.cut(ob)
+		}
+	}
+	return batches
+}
+
+// cut pins an open batch with a batch record and queues it. The record is not
+// durable yet: who takes the batch from the queue syncs it first. b.mu is held.
+func (b *Buffer) cut(ob *openBatch) {
+	rec := batchRecord{key: ob.key, records: ob.records, bytes: ob.bytes, runs: ob.runs}
+	rand.Read(rec.id[:])
+	rec.pin = b.sink.Plan(ob.key.service, periodTime(ob.key.period))
+	payload := rec.append(nil)
+	pos, err := b.log.Append(typeBatch, payload)
+	if err != nil {
+		// A full disk must not stop what makes room on it: the batch stays open
+		// and is tried again with the next tick.
+		if b.cutErr != err.Error() {
+			b.cutErr = err.Error()
+			b.o.Log.Error().Err(err).Msg("cannot cut a batch; it stays open")
+		}
+		return
+	}
+	b.cutErr = ""
+	delete(b.open, ob.key)
+	b.queue = append(b.queue, &Batch{
+		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin,
+		at: extent{pos, uint32(len(payload))}, runs: ob.runs.perSegment(), stored: ob.stored, since: ob.since,
+	})
+	b.m.cut.Inc()
+	b.wake.Broadcast()
+}
+
+// waitFor returns the Wait of a request whose record is at pos.
+func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context, bool) error {
+	return func(ctx context.Context, stored bool) error {
+		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
+		}
+		b.mu.Lock()
+		for _, ob := range batches {
+			ob.wanted = true
+		}
+		b.mu.Unlock()
+		for _, ob := range batches {
+			select {
+			case <-ob.stored:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+}
+
+// waitRepeat returns the Wait of a request that came before: it is as safe as
+// the first one is.
+func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
+	return func(ctx context.Context, stored bool) error {
+		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
+		}
+		_, err := b.Flush(ctx)
+		return err
+	}
+}
+
+// Ready reports whether the log takes appends.
+func (b *Buffer) Ready() error { return b.log.Err() }
+
+func periodTime(minutes int64) time.Time { return time.Unix(minutes*60, 0).UTC() }

@@ -1,0 +1,316 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// tick is how often ages, sizes and the disk are looked at.
+const tick = 250 * time.Millisecond
+
+// Run replays the log, cuts batches as they come of age and drives them through
+// the sink, until ctx ends or the log fails. Nothing is flushed at the end: call
+// Flush before. What is not stored stays in the log for the next start.
+func (b *Buffer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := b.replay(ctx); err != nil {
+			cancel(err)
+		}
+	})
+	for range b.o.Workers {
+		wg.Go(func() { b.work(ctx) })
+	}
+	wg.Go(func() {
+		<-ctx.Done()
+		b.mu.Lock()
+		b.closing = true
+		b.wake.Broadcast()
+		b.mu.Unlock()
+	})
+	err := b.watch(ctx)
+	cancel(err)
+	wg.Wait()
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
+}
+
+// watch owns the clock: it looks every tick at what has come of age. It returns
+// when ctx ends, or with the error that the log failed with.
+func (b *Buffer) watch(ctx context.Context) error {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.log.Failed():
+			return b.log.Err()
+		case now := <-t.C:
+			if b.o.Full != nil && n%4 == 0 {
+				b.full.Store(b.o.Full())
+			}
+			b.mu.Lock()
+			b.cutAged(now)
+			b.wake.Broadcast() // what backs off may be due
+			b.mu.Unlock()
+		}
+	}
+}
+
+// cutAged cuts what the rules of age, pressure and demand ask for. b.mu is held.
+func (b *Buffer) cutAged(now time.Time) {
+	demand := now.Sub(b.demanded) >= time.Second
+	front := uint32(0)
+	if b.log.Size() > b.o.Soft {
+		front = b.log.Front()
+	}
+	for _, ob := range b.open {
+		age := now.Sub(ob.since)
+		wanted := demand && ob.wanted
+		if wanted {
+			b.demanded = now
+		}
+		holds := front != 0 && ob.runs.first().Segment() == front
+		if wanted || holds || age >= b.o.MaxAge || (age >= b.o.Age && ob.bytes >= b.o.Min) {
+			b.cut(ob)
+		}
+	}
+}
+
+// work takes batches from the queue, one after another, until ctx ends.
+func (b *Buffer) work(ctx context.Context) {
+	for {
+		batch := b.take(ctx)
+		if batch == nil {
+			return
+		}
+		err := b.store(ctx, batch)
+		b.settle(ctx, batch, err)
+	}
+}
+
+// take waits for the oldest batch that is due. It returns nil when ctx has ended.
+func (b *Buffer) take(ctx context.Context) *Batch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if ctx.Err() != nil || b.closing {
+			return nil
+		}
+		now := time.Now()
+		for _, batch := range b.queue {
+			if !batch.taken && !batch.aside && !now.Before(batch.notBefore) {
+				batch.taken = true
+				b.working++
+				return batch
+			}
+		}
+		b.wake.Wait()
+	}
+}
+
+// store makes the batch's record durable, which makes its runs durable too
+// (segments are synced when they are rolled), has the sink write it, and notes
+// that in the log.
+func (b *Buffer) store(ctx context.Context, batch *Batch) error {
+	if err := b.log.Sync(batch.at.pos); err != nil {
+		return fmt.Errorf("sync the batch record: %w", err)
+	}
+	start := time.Now()
+	if err := b.sink.Write(ctx, batch); err != nil {
+		return err
+	}
+	b.m.store.Observe(time.Since(start).Seconds())
+	// Its runs may go only when this is durable; without it the batch is tried
+	// again, and found stored.
+	pos, err := b.log.Append(typeCommit, appendCommit(nil, batch.id, 0))
+	if err != nil {
+		return fmt.Errorf("note in the log that a batch is stored: %w", err)
+	}
+	b.mu.Lock()
+	b.commit = max(b.commit, pos)
+	b.mu.Unlock()
+	return nil
+}
+
+// settle takes a stored batch out of the queue and lets go of the log behind
+// it, or puts the batch back to be tried later.
+func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
+	b.mu.Lock()
+	batch.taken = false
+	b.working--
+	if err != nil {
+		b.putBack(ctx, batch, err)
+		b.mu.Unlock()
+		return
+	}
+	for i, q := range b.queue {
+		if q == batch {
+			b.queue = append(b.queue[:i], b.queue[i+1:]...)
+			break
+		}
+	}
+	b.forget(batch.runs)
+	b.m.stored.Inc()
+	if batch.attempts > 0 {
+		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
+	}
+	close(batch.stored)
+	b.wake.Broadcast()
+	b.mu.Unlock()
+	if err := b.release(); err != nil {
+		b.o.Log.Error().Err(err).Msg("cannot let go of the log")
+	}
+}
+
+// putBack schedules another attempt: the same batch under the same name, for
+// ever, with a growing pause. b.mu is held.
+func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	b.m.failures.Inc()
+	batch.attempts++
+	var rot *RotError
+	if errors.As(err, &rot) {
+		batch.aside = true
+		b.m.aside.Inc()
+		b.o.Log.Error().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
+			Msg("a batch is set aside; its segments are kept")
+		return
+	}
+	pause := min(time.Minute, 200*time.Millisecond<<min(batch.attempts-1, 16))
+	batch.notBefore = time.Now().Add(time.Duration(float64(pause) * (0.5 + rand.Float64())))
+	if batch.lastErr != err.Error() {
+		batch.lastErr = err.Error()
+		b.o.Log.Warn().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
+			Dur("pause", pause).Msg("a batch is not stored yet; it stays in the log")
+	}
+}
+
+// forget says that runs are settled. b.mu is held.
+func (b *Buffer) forget(runs perSegment) {
+	for _, s := range runs {
+		if b.pending[s.segment] -= s.runs; b.pending[s.segment] == 0 {
+			delete(b.pending, s.segment)
+		}
+	}
+}
+
+// release deletes segments from the front of the log while all their runs are
+// settled. The commits are made durable first: without them a replay would look
+// for runs that are gone.
+func (b *Buffer) release() error {
+	b.releasing.Lock()
+	defer b.releasing.Unlock()
+	for {
+		b.mu.Lock()
+		front := b.log.Front()
+		free := b.replayed && front != b.log.Active() && b.pending[front] == 0
+		end := b.commit
+		b.mu.Unlock()
+		if !free {
+			return nil
+		}
+		if end != 0 {
+			if err := b.log.Sync(end); err != nil {
+				return err
+			}
+		}
+		if err := b.log.RemoveFront(); err != nil {
+			return err
+		}
+	}
+}
+
+// Left says what a Flush that ran out of time leaves in the log.
+type Left struct {
+	Batches int
+	Records int
+	Bytes   int64
+	Aside   int // batches that cannot be rebuilt; see the log and docs
+}
+
+// Flush cuts everything open and waits until all that was accepted before is
+// stored. When ctx ends first it says what is left. Batches that cannot be
+// rebuilt from the log are not waited for; they are counted in Left, with an
+// error.
+func (b *Buffer) Flush(ctx context.Context) (Left, error) {
+	b.mu.Lock()
+	stop := context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		b.wake.Broadcast()
+		b.mu.Unlock()
+	})
+	defer stop()
+	for !b.replayed && ctx.Err() == nil && !b.closing {
+		b.wake.Wait()
+	}
+	for _, ob := range b.open {
+		b.cut(ob)
+	}
+	uncut := len(b.open) > 0
+	batches := append([]*Batch(nil), b.queue...)
+	for _, batch := range batches {
+		batch.notBefore = time.Time{}
+	}
+	b.wake.Broadcast()
+	b.mu.Unlock()
+
+	for _, batch := range batches {
+		if batch.aside {
+			continue
+		}
+		select {
+		case <-batch.stored:
+		case <-ctx.Done():
+		}
+	}
+	left := b.left(batches)
+	switch {
+	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
+		return left, ctx.Err()
+	case uncut:
+		return left, errors.New("the log takes no batch records; the disk may be full")
+	case left.Aside > 0:
+		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)
+	}
+	return left, nil
+}
+
+// left counts those of batches that are not stored.
+func (b *Buffer) left(batches []*Batch) Left {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var l Left
+	for _, batch := range batches {
+		select {
+		case <-batch.stored:
+			continue
+		default:
+		}
+		l.Batches++
+		l.Records += batch.records
+		l.Bytes += batch.bytes
+		if batch.aside {
+			l.Aside++
+		}
+	}
+	return l
+}
+
+// Replayed reports whether all that a start found in the log has been taken up.
+func (b *Buffer) Replayed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.replayed
+}

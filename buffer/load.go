@@ -1,0 +1,242 @@
+package buffer
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// RotError says that a batch cannot be rebuilt from the log: a run of it is
+// damaged or gone, or its runs do not add up to what its record says.
+type RotError struct {
+	Batch  [16]byte
+	Reason string
+}
+
+func (e *RotError) Error() string {
+	return fmt.Sprintf("batch %x cannot be rebuilt from the log: %s", e.Batch, e.Reason)
+}
+
+// entry is one line of a batch that is being sorted. rank is the order of its
+// run's origin among those of the batch, so that comparing needs integers only.
+type entry struct {
+	time  int64
+	off   uint32 // in loader.raw
+	len   uint32
+	rank  uint32
+	index uint32
+}
+
+func (a *entry) less(b *entry) bool {
+	if a.time != b.time {
+		return a.time < b.time
+	}
+	if a.rank != b.rank {
+		return a.rank < b.rank
+	}
+	return a.index < b.index
+}
+
+// loader reads the runs of one batch and puts their lines in order. It keeps
+// its memory for the next batch.
+type loader struct {
+	raw     []byte
+	entries []entry
+	spare   []entry
+	bounds  []int // where each sorted sequence of entries begins
+	origins []record.Origin
+}
+
+// loadedRun is a run in the loader's memory.
+type loadedRun struct {
+	run
+	origin record.Origin
+	place  record.Origin // the origin that its own place in the log would give
+	off    uint32        // of its lines in loader.raw
+	rank   uint32
+}
+
+// load reads the runs of a batch and sorts their lines by (time, origin, index).
+func (l *loader) load(log *wal.Log, r *batchRecord) error {
+	runs, err := l.read(log, r)
+	if err != nil {
+		return err
+	}
+	runs = l.onePerOrigin(runs)
+	l.fill(runs)
+	l.sort()
+	return nil
+}
+
+// maxGap is how many bytes of other batches a read may fetch in passing rather
+// than ask the kernel once more.
+const maxGap = 8 << 10
+
+// read fetches every run of r, checks it, and checks that they add up.
+func (l *loader) read(log *wal.Log, r *batchRecord) ([]loadedRun, error) {
+	rot := func(format string, a ...any) error { return &RotError{r.id, fmt.Sprintf(format, a...)} }
+	runs := make([]loadedRun, 0, r.runs.n)
+	l.raw = l.raw[:0]
+	records, total := 0, int64(0)
+	var group []extent
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		first, last := group[0], group[len(group)-1]
+		base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
+		l.raw = slices.Grow(l.raw, n)[:base+n]
+		if err := log.ReadAt(l.raw[base:], first.pos); err != nil {
+			return fmt.Errorf("read %d bytes of the log: %w", n, err)
+		}
+		segment, ok := log.Segment(first.pos.Segment())
+		if !ok {
+			return rot("segment %d is gone", first.pos.Segment())
+		}
+		for _, e := range group {
+			at := base + int(e.pos-first.pos)
+			run, n, err := parseRun(l.raw[at : at+int(e.len)])
+			if err != nil || n != int(e.len) || run.key != r.key {
+				return rot("the run at %d in segment %d: %v", e.pos.Offset(), e.pos.Segment(), err)
+			}
+			runs = append(runs, loadedRun{
+				run: run, origin: run.identity(e.pos, segment), place: placeOf(e.pos, segment),
+				off: uint32(at + n - len(run.lines)),
+			})
+			records += run.records
+			total += int64(len(run.lines))
+		}
+		group = group[:0]
+		return nil
+	}
+	for e := range r.runs.all() {
+		if n := len(group); n > 0 {
+			end := group[n-1].pos + wal.Pos(group[n-1].len)
+			if e.pos.Segment() != end.Segment() || e.pos-end > maxGap {
+				if err := flush(); err != nil {
+					return nil, err
+				}
+			}
+		}
+		group = append(group, e)
+	}
+	if err := flush(); err != nil {
+		return nil, err
+	}
+	if records != r.records || total != r.bytes {
+		return nil, rot("its runs hold %d records and %d bytes, its record says %d and %d", records, total, r.records, r.bytes)
+	}
+	return runs, nil
+}
+
+// onePerOrigin drops the copies of runs that stand in the batch already (a
+// request that was sent again and not recognised), and ranks the origins. Runs
+// that share an origin and are not copies came from a key that was used twice:
+// the later one is known by its place in the log then, for an identity may stand
+// in a blob once only, and nothing is dropped that is not a copy.
+func (l *loader) onePerOrigin(runs []loadedRun) []loadedRun {
+	first := make(map[record.Origin]int, len(runs))
+	kept := runs[:0]
+	for i := range runs {
+		r := runs[i]
+		if j, ok := first[r.origin]; ok {
+			f := &kept[j]
+			if f.first == r.first && f.records == r.records && f.time0 == r.time0 &&
+				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
+				continue
+			}
+			r.origin = r.place
+		}
+		first[r.origin] = len(kept)
+		kept = append(kept, r)
+	}
+	l.origins = l.origins[:0]
+	for i := range kept {
+		l.origins = append(l.origins, kept[i].origin)
+	}
+	slices.SortFunc(l.origins, func(a, b record.Origin) int { return bytes.Compare(a[:], b[:]) })
+	for i, o := range l.origins {
+		kept[first[o]].rank = uint32(i)
+	}
+	return kept
+}
+
+// fill makes an entry for every line; each run is a sorted sequence, and runs
+// that continue where the one before ended extend its sequence.
+func (l *loader) fill(runs []loadedRun) {
+	n := 0
+	for i := range runs {
+		n += runs[i].records
+	}
+	l.entries = slices.Grow(l.entries[:0], n)
+	l.bounds = l.bounds[:0]
+	for i := range runs {
+		r := &runs[i]
+		d := decoder{r.table, true}
+		t, off := r.time0, r.off
+		start := len(l.entries)
+		for j := range r.records {
+			t += int64(d.uvarint())
+			n := uint32(d.uvarint())
+			l.entries = append(l.entries, entry{t, off, n, r.rank, r.first + uint32(j)})
+			off += n
+		}
+		if start == 0 || l.entries[start].less(&l.entries[start-1]) {
+			l.bounds = append(l.bounds, start)
+		}
+	}
+}
+
+// sort is a natural merge sort: it merges neighbouring sequences until one is
+// left. Requests arrive nearly in order, so most of a merge is copying.
+func (l *loader) sort() {
+	l.spare = slices.Grow(l.spare[:0], len(l.entries))[:len(l.entries)]
+	for len(l.bounds) > 1 {
+		next := l.bounds[:0]
+		for i := 0; i < len(l.bounds); i += 2 {
+			lo, mid, hi := l.bounds[i], len(l.entries), len(l.entries)
+			if i+1 < len(l.bounds) {
+				mid = l.bounds[i+1]
+			}
+			if i+2 < len(l.bounds) {
+				hi = l.bounds[i+2]
+			}
+			mergeInto(l.spare[lo:hi], l.entries[lo:mid], l.entries[mid:hi])
+			next = append(next, lo)
+		}
+		l.bounds = next
+		l.entries, l.spare = l.spare, l.entries
+	}
+}
+
+// mergeInto merges two sorted sequences; dst is as long as both together.
+func mergeInto(dst, a, b []entry) {
+	if len(b) > 0 {
+		// What lies before all of b, or behind all of a, needs no comparing.
+		head, _ := slices.BinarySearchFunc(a, &b[0], compareEntries)
+		dst = dst[copy(dst, a[:head]):]
+		a = a[head:]
+	}
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].less(&a[0]) {
+			dst[0], b = b[0], b[1:]
+		} else {
+			dst[0], a = a[0], a[1:]
+		}
+		dst = dst[1:]
+	}
+	copy(dst[copy(dst, a):], b)
+}
+
+func compareEntries(a entry, b *entry) int {
+	if a.less(b) {
+		return -1
+	}
+	if b.less(&a) {
+		return 1
+	}
+	return 0
+}

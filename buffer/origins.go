@@ -1,0 +1,52 @@
+package buffer
+
+import (
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// remembered is how many origins of HTTP requests are kept to recognise
+// repeats: at a thousand requests a second, four minutes' worth. What is
+// repeated later is dropped by the reader.
+const remembered = 262144
+
+// originMemory holds the origins of the last requests, oldest out first.
+type originMemory struct {
+	at   map[record.Origin]int32
+	ring []rememberedOrigin
+	next int
+}
+
+type rememberedOrigin struct {
+	origin record.Origin
+	pos    wal.Pos
+	sum    uint64
+}
+
+func newOriginMemory() *originMemory {
+	return &originMemory{at: map[record.Origin]int32{}}
+}
+
+// get says where a request with this origin stands in the log.
+func (m *originMemory) get(o record.Origin) (rememberedOrigin, bool) {
+	i, ok := m.at[o]
+	if !ok {
+		return rememberedOrigin{}, false
+	}
+	return m.ring[i], true
+}
+
+func (m *originMemory) add(r rememberedOrigin) {
+	if _, ok := m.at[r.origin]; ok {
+		return
+	}
+	if len(m.ring) < remembered {
+		m.at[r.origin] = int32(len(m.ring))
+		m.ring = append(m.ring, r)
+		return
+	}
+	delete(m.at, m.ring[m.next].origin)
+	m.at[r.origin] = int32(m.next)
+	m.ring[m.next] = r
+	m.next = (m.next + 1) % remembered
+}

@@ -1,0 +1,363 @@
+package buffer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"time"
+
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// The types of the log's records; docs/FORMAT.md, Log, has their bytes.
+const (
+	typeRuns   byte = 1
+	typeBatch  byte = 2
+	typeClaim  byte = 3
+	typeCommit byte = 4
+)
+
+// key names what becomes one blob: a service and a period of event time.
+type key struct {
+	service string
+	period  int64 // its start, Unix minutes
+}
+
+// Flags of a runs record and of a run.
+const (
+	hasOrigin = 1 << 0
+	hasSum    = 1 << 1
+)
+
+// runInfo is what the buffer keeps of a run that it has just encoded.
+type runInfo struct {
+	key     key
+	off     int // in the payload
+	len     int
+	records int
+	bytes   int64 // of its lines
+}
+
+// runsEncoder turns a request into the payload of one runs record. It is
+// reused; one goroutine at a time.
+type runsEncoder struct {
+	payload []byte
+	runs    []runInfo
+	order   []uint32
+	starts  []uint32
+}
+
+// encode groups the lines of r by service and period, sorts each group by time
+// (equal times in the order of the input) and numbers them: a record's index
+// counts within its service and hour, so it does not depend on the period. The
+// result is valid until the next call.
+func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, []runInfo) {
+	e.payload = appendRunsHead(e.payload[:0], r.Origin, r.Sum)
+	e.runs = e.runs[:0]
+	minutes := int64(period / time.Minute)
+	e.sortByService(r)
+	for s := range r.Services {
+		group := e.order[e.starts[s]:e.starts[s+1]]
+		if len(group) == 0 {
+			continue
+		}
+		sortByTime(group, r.Lines)
+		hour, first := int64(-1<<62), uint32(0)
+		for len(group) > 0 {
+			minute := floorDiv(r.Lines[group[0]].Time, int64(time.Minute))
+			start := minute - mod(minute, minutes)
+			end := (start + minutes) * int64(time.Minute)
+			n := 1
+			for n < len(group) && r.Lines[group[n]].Time < end {
+				n++
+			}
+			if h := floorDiv(start, 60); h != hour {
+				hour, first = h, 0
+			}
+			e.addRun(r, key{r.Services[s], start}, first, group[:n])
+			first += uint32(n)
+			group = group[n:]
+		}
+	}
+	return e.payload, e.runs
+}
+
+// sortByService fills e.order with the numbers of the lines, those of each
+// service together and in the order of the input (a counting sort), and
+// e.starts with where each service begins.
+func (e *runsEncoder) sortByService(r *record.Request) {
+	e.starts = append(e.starts[:0], make([]uint32, len(r.Services)+1)...)
+	for i := range r.Lines {
+		e.starts[r.Lines[i].Service+1]++
+	}
+	for s := 1; s < len(e.starts); s++ {
+		e.starts[s] += e.starts[s-1]
+	}
+	e.order = slices.Grow(e.order[:0], len(r.Lines))[:len(r.Lines)]
+	if len(r.Services) == 1 {
+		for i := range e.order {
+			e.order[i] = uint32(i)
+		}
+		return
+	}
+	next := slices.Clone(e.starts)
+	for i := range r.Lines {
+		s := r.Lines[i].Service
+		e.order[next[s]] = uint32(i)
+		next[s]++
+	}
+}
+
+// sortByTime is stable. Shippers send nearly sorted lines, for which insertion
+// takes a step or two each; when it takes many, the group goes to a real sort.
+func sortByTime(group []uint32, lines []record.Line) {
+	budget := 8*len(group) + 64
+	for i := 1; i < len(group); i++ {
+		g := group[i]
+		t := lines[g].Time
+		j := i
+		for j > 0 && lines[group[j-1]].Time > t {
+			group[j] = group[j-1]
+			j--
+		}
+		group[j] = g
+		if budget -= i - j; budget < 0 {
+			slices.SortStableFunc(group, func(a, b uint32) int {
+				switch d := lines[a].Time - lines[b].Time; {
+				case lines[a].Time == lines[b].Time:
+					return int(a) - int(b)
+				case d < 0:
+					return -1
+				}
+				return 1
+			})
+			return
+		}
+	}
+}
+
+// addRun appends one run: CRC, length, header, a table of (time, length), lines.
+func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uint32) {
+	off := len(e.payload)
+	t0 := r.Lines[group[0]].Time
+	p := append(e.payload, make([]byte, runHead)...)
+	p = appendRunOrigin(p, r.Origin, off)
+	p = binary.AppendUvarint(p, uint64(len(k.service)))
+	p = append(p, k.service...)
+	p = binary.AppendVarint(p, k.period)
+	p = binary.AppendUvarint(p, uint64(first))
+	p = binary.AppendUvarint(p, uint64(len(group)))
+	p = binary.AppendVarint(p, t0)
+	bytes, last := int64(0), t0
+	for _, g := range group {
+		l := &r.Lines[g]
+		p = binary.AppendUvarint(p, uint64(l.Time-last))
+		p = binary.AppendUvarint(p, uint64(l.Len))
+		last = l.Time
+		bytes += int64(l.Len)
+	}
+	for _, g := range group {
+		l := &r.Lines[g]
+		p = append(p, r.Data[l.Off:l.Off+l.Len]...)
+	}
+	binary.LittleEndian.PutUint32(p[off+4:], uint32(len(p)-off-runHead))
+	binary.LittleEndian.PutUint32(p[off:], crc32.Checksum(p[off+4:], castagnoli))
+	e.payload = p
+	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes})
+}
+
+// runHead is the length of a run's fixed part: CRC-32C of all that follows it,
+// and the number of bytes that follow both.
+const runHead = 8
+
+func appendRunsHead(p []byte, origin record.Origin, sum uint64) []byte {
+	flags := byte(0)
+	if !origin.IsZero() {
+		flags |= hasOrigin
+	}
+	if sum != 0 {
+		flags |= hasSum
+	}
+	p = append(p, flags)
+	if flags&hasOrigin != 0 {
+		p = append(p, origin[:]...)
+	}
+	if flags&hasSum != 0 {
+		p = binary.LittleEndian.AppendUint64(p, sum)
+	}
+	return p
+}
+
+// appendRunOrigin says where a run came from: its origin, or how far the run
+// lies behind the start of its record, whose place is the origin then.
+func appendRunOrigin(p []byte, origin record.Origin, off int) []byte {
+	if origin.IsZero() {
+		p = append(p, 0)
+		return binary.AppendUvarint(p, uint64(off))
+	}
+	p = append(p, hasOrigin)
+	return append(p, origin[:]...)
+}
+
+// run is a decoded run. lines holds its lines one after another; times and
+// ends are per line.
+type run struct {
+	origin  record.Origin // zero: the record at pos-back is its origin
+	back    int
+	key     key
+	first   uint32
+	records int
+	table   []byte
+	time0   int64
+	lines   []byte
+}
+
+var errRun = errors.New("not a run")
+
+// parseRun reads the run at the start of p and says how long it is. It checks
+// the CRC and that the table fits the lines.
+func parseRun(p []byte) (r run, n int, err error) {
+	if len(p) < runHead {
+		return r, 0, fmt.Errorf("%w: %d bytes", errRun, len(p))
+	}
+	n = runHead + int(binary.LittleEndian.Uint32(p[4:]))
+	if n > len(p) {
+		return r, 0, fmt.Errorf("%w: wants %d bytes of %d", errRun, n, len(p))
+	}
+	if crc32.Checksum(p[4:n], castagnoli) != binary.LittleEndian.Uint32(p) {
+		return r, n, fmt.Errorf("%w: checksum differs", errRun)
+	}
+	d := decoder{p[runHead:n], true}
+	if d.byte()&hasOrigin != 0 {
+		copy(r.origin[:], d.bytes(16))
+	} else {
+		r.back = int(d.uvarint())
+	}
+	r.key.service = string(d.bytes(d.uvarint()))
+	r.key.period = d.varint()
+	r.first = uint32(d.uvarint())
+	count := d.uvarint()
+	r.time0 = d.varint()
+	if !d.ok || count > uint64(len(d.rest)) {
+		return r, n, fmt.Errorf("%w: bad header", errRun)
+	}
+	r.records = int(count)
+	table, total := d.rest, uint64(0)
+	for range count {
+		d.uvarint()
+		total += d.uvarint()
+	}
+	if !d.ok || total != uint64(len(d.rest)) {
+		return r, n, fmt.Errorf("%w: table and lines differ", errRun)
+	}
+	r.table, r.lines = table[:len(table)-len(d.rest)], d.rest
+	return r, n, nil
+}
+
+// identity is the run's origin, given where it lies in the log.
+func (r *run) identity(pos wal.Pos, segment wal.Segment) record.Origin {
+	if !r.origin.IsZero() {
+		return r.origin
+	}
+	return placeOf(pos-wal.Pos(r.back), segment)
+}
+
+// placeOf is the origin that a place in the log gives.
+func placeOf(pos wal.Pos, segment wal.Segment) record.Origin {
+	return record.LogOrigin(segment.Created.UnixMilli(), [5]byte(segment.Random[:5]), uint64(pos.Offset()))
+}
+
+// runsHead is the fixed part of a runs record.
+type runsHead struct {
+	origin record.Origin
+	sum    uint64
+}
+
+// parseRuns splits the payload of a runs record into its head and runs.
+func parseRuns(p []byte, each func(off int, r run, n int)) (runsHead, error) {
+	var h runsHead
+	d := decoder{p, true}
+	flags := d.byte()
+	if flags&^(hasOrigin|hasSum) != 0 {
+		return h, fmt.Errorf("a runs record with flags %#x is of a newer version", flags)
+	}
+	if flags&hasOrigin != 0 {
+		copy(h.origin[:], d.bytes(16))
+	}
+	if flags&hasSum != 0 {
+		if b := d.bytes(8); b != nil {
+			h.sum = binary.LittleEndian.Uint64(b)
+		}
+	}
+	if !d.ok {
+		return h, fmt.Errorf("%w: short record", errRun)
+	}
+	for off := len(p) - len(d.rest); off < len(p); {
+		r, n, err := parseRun(p[off:])
+		if err != nil {
+			return h, err
+		}
+		each(off, r, n)
+		off += n
+	}
+	return h, nil
+}
+
+// decoder reads varints off a byte slice; ok turns false at the first that is
+// not there, and everything after reads as zero.
+type decoder struct {
+	rest []byte
+	ok   bool
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.rest, d.ok = nil, false
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.rest, d.ok = nil, false
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) bytes(n uint64) []byte {
+	if n > uint64(len(d.rest)) {
+		d.rest, d.ok = nil, false
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func mod(a, b int64) int64 { return a - floorDiv(a, b)*b }
