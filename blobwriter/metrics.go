@@ -1,0 +1,48 @@
+package blobwriter
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"blobtail/blobfmt"
+)
+
+// metrics are the writer's own; they work unregistered too.
+type metrics struct {
+	blobs, records, raw, stored prometheus.Counter
+	foreign, jumps              prometheus.Counter
+	create, size                prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	if reg == nil {
+		reg = prometheus.NewRegistry()
+	}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "blobtail_blob_" + name, Help: help})
+		reg.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "blobtail_blob_" + name, Help: help, Buckets: buckets})
+		reg.MustRegister(h)
+		return h
+	}
+	return &metrics{
+		blobs:   counter("written_total", "Blobs surely written."),
+		records: counter("records_total", "Records in them."),
+		raw:     counter("raw_bytes_total", "Bytes of lines in them."),
+		stored:  counter("stored_bytes_total", "Bytes that they take in the store."),
+		foreign: counter("foreign_total", "Names found taken by another batch. Many: two ingesters share a lane."),
+		jumps:   counter("jumps_total", "Times that the free numbers were listed and one was claimed."),
+		create:  histogram("create_seconds", "Time of one create request.", prometheus.ExponentialBuckets(0.001, 2, 16)),
+		size:    histogram("size_bytes", "Stored size of blobs. Small ones cost a request each.", prometheus.ExponentialBuckets(1<<10, 4, 9)),
+	}
+}
+
+func (m *metrics) blob(meta blobfmt.Meta, size int) {
+	m.blobs.Inc()
+	m.records.Add(float64(meta.Records))
+	m.raw.Add(float64(meta.RawBytes))
+	m.stored.Add(float64(size))
+	m.size.Observe(float64(size))
+}
