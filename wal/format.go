@@ -8,7 +8,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -159,5 +158,3 @@ func parseFileName(name string) (n uint32, suffix string, ok bool) {
 	n, suffix = uint32(v), name[len(digits):]
 	return n, suffix, fileName(n, suffix) == name
 }
-
-func (h segmentHeader) time() time.Time { return time.Unix(0, h.created).UTC() }

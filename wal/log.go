@@ -1,10 +1,12 @@
 package wal
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,123 +19,253 @@ import (
 // twice, and zero is never a position.
 type Pos uint64
 
+func makePos(n uint32, off int64) Pos { return Pos(n)<<32 | Pos(off) }
+
 // Segment returns the number of the segment.
 func (p Pos) Segment() uint32 { return uint32(p >> 32) }
 
 // Offset returns the offset in the segment's file.
 func (p Pos) Offset() uint32 { return uint32(p) }
 
+// MaxPayload is the length of the longest payload that Append takes.
+const MaxPayload = 1 << 30
+
+const (
+	defaultSegmentSize = 64 << 20
+	maxSegmentSize     = 1 << 31 // with one record of MaxPayload on top, offsets still fit 32 bits
+	defaultOpenFiles   = 64
+)
+
 // Options are the settings of a log; the zero value works.
 type Options struct {
-	SegmentSize int64            // size at which a segment is rolled; 0: 64 MiB
-	OpenFiles   int              // how many segments are kept open for reading; 0: 64
-	FS          fsys.FS          // nil: the host's
-	Log         zerolog.Logger   // zero: silent
-	Now         func() time.Time // for the time in a segment's header; nil: time.Now
+	// SegmentSize is the size at which a segment is rolled; 0 means 64 MiB, and
+	// 2 GiB is the most. A segment takes at least one record whatever its length.
+	SegmentSize int64
+	// OpenFiles is how many segments are kept open for reading; 0 means 64.
+	OpenFiles int
+	// FS is where the log lives; nil means the host's file system.
+	FS fsys.FS
+	// Log is told of torn tails and of what went to quarantine; the zero value is
+	// silent.
+	Log zerolog.Logger
+	// Now gives the time in a segment's header; nil means time.Now.
+	Now func() time.Time
 }
 
-// Log is an open log. All methods may be called at once from any goroutine.
-type Log struct{}
+// What callers decide by.
+var (
+	// ErrFailed is in every error after an fsync failed. What was not synced by
+	// then may be lost and cannot be saved: the process must end and open the log
+	// anew.
+	ErrFailed = errors.New("the log has failed for good")
+	// ErrClosed is returned once Close was called.
+	ErrClosed = errors.New("the log is closed")
+	// ErrActive is returned by RemoveFront when only the active segment is left.
+	ErrActive = errors.New("the active segment cannot be removed")
+)
 
 // Segment describes one file of the log.
 type Segment struct {
 	Number  uint32
 	Created time.Time
-	Random  [16]byte // drawn when the segment was made
+	Random  [16]byte // drawn when the segment was made; zero when its header is unreadable
 	Size    int64    // bytes on disk
 }
-
-// Record is one record as Replay found it.
-type Record struct {
-	Type    byte
-	Pos     Pos      // of the first byte of Payload
-	Payload []byte   // valid until the next step of the iteration
-	Segment *Segment // where it stands
-}
-
-// CorruptError is a span of a segment that could not be read.
-type CorruptError struct {
-	Path           string
-	Offset, Length int64
-	Reason         string
-}
-
-func (e *CorruptError) Error() string {
-	return fmt.Sprintf("wal: %s: %d bytes at %d are damaged: %s", e.Path, e.Length, e.Offset, e.Reason)
-}
-
-// LockedError says that another process holds the log directory.
-type LockedError struct {
-	Dir string
-	PID int // 0 when it is not known
-}
-
-func (e *LockedError) Error() string {
-	return fmt.Sprintf("log directory %s is in use by process %d; every ingester needs its own --wal", e.Dir, e.PID)
-}
-
-// MaxPayload is the length of the longest payload that Append takes.
-const MaxPayload = 1 << 30
-
-// What callers decide by.
-var (
-	ErrFailed = errors.New("wal: the log has failed for good")
-	ErrClosed = errors.New("wal: the log is closed")
-	ErrActive = errors.New("wal: the active segment cannot be removed")
-)
 
 // Stats are counters since Open.
 type Stats struct {
 	Appends      int64
-	Bytes        int64 // payload bytes appended
-	Fsyncs       int64
+	Bytes        int64 // of payload appended
+	Fsyncs       int64 // of files and of the directory
 	FsyncSeconds float64
 	TornBytes    int64 // cut off the last segment on Open
 	Corrupt      int64 // damaged spans that Replay met
 }
 
-var errTODO = errors.New("wal: not built yet")
+// Log is an open log. All methods may be called at once from any goroutine.
+//
+// Its locks are taken in this order: removing, appending, fsync, mu; commit.mu is never
+// held while another is taken. Nothing slow happens under mu.
+type Log struct {
+	dir         string
+	fs          fsys.FS
+	log         zerolog.Logger
+	now         func() time.Time
+	segmentSize int64
+	lock        fsys.File
+	files       *files
+	found       []*segment // what Open found: Replay's share
 
-// Open opens the log in dir, making it if needed.
-func Open(dir string, o Options) (*Log, error) { return nil, errTODO }
+	appending sync.Mutex // guards w and whatever extends the log
+	w         writer
+	fsync     sync.Mutex // one fsync at a time: see syncFile
+	removing  sync.Mutex // one RemoveFront at a time
 
-// Append writes a record at the end of the log. typ must not be 0.
-func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) { return 0, errTODO }
+	mu     sync.Mutex
+	segs   []*segment // ascending; the last is the active one
+	sealed int64      // bytes in all but the active one
+	end    Pos        // of what was appended whole
+	active *file      // nil once closed
 
-// Sync returns when the record at p and all before it are durable.
-func (l *Log) Sync(p Pos) error { return errTODO }
+	commit commit
 
-// ReadAt fills b with payload bytes from p on.
-func (l *Log) ReadAt(b []byte, p Pos) error { return errTODO }
+	failed  chan struct{} // closed by the one who sets failure
+	failure atomic.Pointer[error]
 
-// Replay yields what was found on Open, oldest first.
-func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
-	return func(func(Record, error) bool) {}
+	appends, bytes, fsyncs, fsyncNanos, corrupt atomic.Int64
+	tornBytes                                   int64
+}
+
+// segment is one file of the log; only Size of the active one changes, and that
+// is kept in Log.end until the segment is full.
+type segment struct {
+	Segment
+	readable bool   // its header is
+	badCopy  int64  // offset of the header copy that does not check, or -1
+	lacking  uint32 // number of the segment that should be before it and is not, or 0
+	prev     uint32
 }
 
 // Segment describes segment n; false when the log has none of that number.
-func (l *Log) Segment(n uint32) (Segment, bool) { return Segment{}, false }
+func (l *Log) Segment(n uint32) (Segment, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(l.segs, n, func(s *segment, n uint32) int { return cmp.Compare(s.Number, n) })
+	if !ok {
+		return Segment{}, false
+	}
+	info := l.segs[i].Segment
+	if i == len(l.segs)-1 {
+		info.Size = int64(l.end.Offset())
+	}
+	return info, true
+}
 
 // Front returns the number of the oldest segment.
-func (l *Log) Front() uint32 { return 0 }
-
-// RemoveFront deletes the oldest segment.
-func (l *Log) RemoveFront() error { return errTODO }
+func (l *Log) Front() uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.segs[0].Number
+}
 
 // Active returns the number of the segment that is appended to.
-func (l *Log) Active() uint32 { return 0 }
+func (l *Log) Active() uint32 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end.Segment()
+}
 
-// Size returns the bytes on disk of all segments.
-func (l *Log) Size() int64 { return 0 }
+// Size returns the bytes on disk of all segments; quarantine is not counted.
+func (l *Log) Size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sealed + int64(l.end.Offset())
+}
 
 // Failed is closed when the log has failed for good; Err then says why.
-func (l *Log) Failed() <-chan struct{} { return nil }
+func (l *Log) Failed() <-chan struct{} { return l.failed }
 
 // Err returns the error that the log failed with, nil while it works.
-func (l *Log) Err() error { return nil }
+func (l *Log) Err() error {
+	if p := l.failure.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// fail makes err the log's end. The first one counts.
+func (l *Log) fail(err error) error {
+	err = fmt.Errorf("wal: %w: %w", ErrFailed, err)
+	if l.failure.CompareAndSwap(nil, &err) {
+		close(l.failed)
+	}
+	return l.Err()
+}
 
 // Stats returns the counters.
-func (l *Log) Stats() Stats { return Stats{} }
+func (l *Log) Stats() Stats {
+	return Stats{
+		Appends:      l.appends.Load(),
+		Bytes:        l.bytes.Load(),
+		Fsyncs:       l.fsyncs.Load(),
+		FsyncSeconds: time.Duration(l.fsyncNanos.Load()).Seconds(),
+		TornBytes:    l.tornBytes,
+		Corrupt:      l.corrupt.Load(),
+	}
+}
 
-// Close makes what was appended durable and releases the directory.
-func (l *Log) Close() error { return errTODO }
+// syncFile makes a file durable, or fails the log. Only one runs at a time, and
+// the failure is known before the next begins: the kernel reports a failed write
+// to one of two fsyncs of a descriptor, and the other must not take its nil for
+// durability.
+func (l *Log) syncFile(f fsys.File) error {
+	return l.flush(f.Sync)
+}
+
+func (l *Log) syncDir(dir string) error {
+	return l.flush(func() error { return l.fs.SyncDir(dir) })
+}
+
+func (l *Log) flush(sync func() error) error {
+	l.fsync.Lock()
+	defer l.fsync.Unlock()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	err := sync()
+	l.fsyncs.Add(1)
+	l.fsyncNanos.Add(int64(time.Since(start)))
+	if err != nil {
+		return l.fail(err)
+	}
+	return nil
+}
+
+// RemoveFront deletes the oldest segment and returns when that is durable, so
+// that the files there are after a power cut are always those from some segment
+// on. A read that is under way still ends; later ones get fs.ErrNotExist.
+func (l *Log) RemoveFront() error {
+	l.removing.Lock()
+	defer l.removing.Unlock()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	front, last, closed := l.segs[0], len(l.segs) == 1, l.active == nil
+	l.mu.Unlock()
+	if closed {
+		return fmt.Errorf("wal: remove the oldest segment: %w", ErrClosed)
+	}
+	if last {
+		return fmt.Errorf("wal: remove segment %d: %w", front.Number, ErrActive)
+	}
+	if err := l.unlink(front.Number); err != nil {
+		return fmt.Errorf("wal: remove segment %d: %w", front.Number, err)
+	}
+	l.mu.Lock()
+	l.segs = l.segs[1:]
+	l.sealed -= front.Size
+	l.mu.Unlock()
+	return l.syncDir(l.dir)
+}
+
+// Close makes what was appended durable and releases the directory. A second
+// call does nothing.
+func (l *Log) Close() error {
+	l.removing.Lock()
+	defer l.removing.Unlock()
+	l.appending.Lock()
+	defer l.appending.Unlock()
+	if l.w.closed {
+		return nil
+	}
+	l.w.closed = true
+	err := l.syncAll()
+	l.mu.Lock()
+	active := l.active
+	l.active = nil
+	l.mu.Unlock()
+	l.files.close()
+	return errors.Join(err, l.files.release(active), l.lock.Close())
+}

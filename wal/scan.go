@@ -100,7 +100,7 @@ func (s *scanner) record() (item, bool) {
 	if !s.seal.matches(whole, payload) {
 		return item{}, false
 	}
-	it := item{off: s.off, length: recordHeader + n, typ: whole[0], payload: payload}
+	it := item{off: s.off, length: recordHeader + n, typ: whole[0], payload: payload[:n:n]}
 	s.off += it.length
 	s.skipPadding(&it)
 	return it, true

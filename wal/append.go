@@ -1,0 +1,275 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"sync"
+
+	"blobtail/internal/fsys"
+)
+
+// gather is the length up to which the parts of a record are copied together, so
+// that a small record is one system call. Longer parts are written from where
+// they are.
+const gather = 64 << 10
+
+// writer is the end of the log.
+type writer struct {
+	file    *file
+	number  uint32
+	next    uint32 // number of the next segment: only grows, even when making one fails
+	off     int64  // where the next record goes
+	seal    *seal
+	scratch []byte
+	closed  bool
+}
+
+// Append writes a record of the concatenated parts at the end of the log and
+// returns the position of its payload. It is durable only after Sync. typ must
+// not be 0; what is yielded as a record by Replay has the same type.
+//
+// After an error nothing was appended. A full disk (ENOSPC) leaves the log as it
+// was, and later calls may succeed; an error with [ErrFailed] is final.
+func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) {
+	var sum checksum
+	length := 0
+	for _, part := range payload {
+		sum = sum.add(part)
+		length += len(part)
+	}
+	if typ == 0 || length > MaxPayload {
+		return 0, fmt.Errorf("wal: append: type %d or length %d is out of bounds", typ, length)
+	}
+	l.appending.Lock()
+	defer l.appending.Unlock()
+	if err := l.Err(); err != nil {
+		return 0, err
+	}
+	if l.w.closed {
+		return 0, fmt.Errorf("wal: append: %w", ErrClosed)
+	}
+	whole := int64(recordHeader + length)
+	if l.w.off > headerSize && l.w.off+whole > l.segmentSize {
+		if err := l.roll(); err != nil {
+			return 0, err
+		}
+	}
+	off := l.w.off
+	if err := l.w.write(typ, length, sum, payload); err != nil {
+		return 0, l.undo(off, err)
+	}
+	l.w.off = align(off + whole)
+	l.mu.Lock()
+	l.end = makePos(l.w.number, l.w.off)
+	l.mu.Unlock()
+	l.appends.Add(1)
+	l.bytes.Add(int64(length))
+	return makePos(l.w.number, off+recordHeader), nil
+}
+
+// undo cuts off what a failed write left behind the last whole record.
+func (l *Log) undo(off int64, cause error) error {
+	if err := l.w.file.Truncate(off); err != nil {
+		return l.fail(errors.Join(cause, err))
+	}
+	return fmt.Errorf("wal: append to segment %d: %w", l.w.number, cause)
+}
+
+// write puts a record at w.off. The zeros that align the next one are left out:
+// the file system supplies them.
+func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) error {
+	buf := w.scratch[:recordHeader]
+	w.seal.put(buf, w.off, typ, length, sum)
+	off := w.off
+	flush := func(b []byte) error {
+		n, err := w.file.WriteAt(b, off)
+		if err == nil && n < len(b) {
+			err = io.ErrShortWrite
+		}
+		off += int64(len(b))
+		return err
+	}
+	for _, part := range payload {
+		if len(buf)+len(part) <= cap(buf) {
+			buf = append(buf, part...)
+			continue
+		}
+		if len(buf) > 0 {
+			if err := flush(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+		if len(part) < cap(buf) {
+			buf = append(buf, part...)
+			continue
+		}
+		if err := flush(part); err != nil {
+			return err
+		}
+	}
+	if len(buf) == 0 {
+		return nil
+	}
+	return flush(buf)
+}
+
+// roll makes the full segment durable, and only then the next one: so nothing in
+// a segment can outlive what is before it, and a position in an older segment is
+// durable whoever asks.
+func (l *Log) roll() error {
+	if err := l.syncFile(l.w.file); err != nil {
+		return err
+	}
+	l.commit.advance(makePos(l.w.number, l.w.off))
+	full := l.w.file
+	if err := l.begin(l.w.number); err != nil {
+		return err
+	}
+	// Nobody who reads it cares whether closing it succeeds: it is durable.
+	_ = l.files.release(full)
+	return nil
+}
+
+var errNumbers = errors.New("wal: segment numbers are used up")
+
+// begin makes the next segment and lets the log go on there. prev is the number
+// of the segment before it.
+func (l *Log) begin(prev uint32) error {
+	n := l.w.next
+	if n == math.MaxUint32 {
+		return errNumbers
+	}
+	l.w.next++
+	f, h, err := l.create(n, prev)
+	if err != nil {
+		if l.Err() != nil {
+			return l.Err()
+		}
+		return fmt.Errorf("wal: make segment %d: %w", n, err)
+	}
+	l.w.file = l.files.add(n, f)
+	l.w.number, l.w.off, l.w.seal = n, headerSize, newSeal(h.id)
+	l.mu.Lock()
+	if k := len(l.segs); k > 0 && l.active != nil {
+		l.segs[k-1].Size = int64(l.end.Offset())
+		l.sealed += l.segs[k-1].Size
+	}
+	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1, prev: prev})
+	l.active, l.end = l.w.file, makePos(n, headerSize)
+	l.mu.Unlock()
+	l.commit.advance(makePos(n, headerSize))
+	return nil
+}
+
+// create makes the file of a segment: header and name are durable before any
+// record is in it.
+func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
+	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev}
+	path := l.files.path(n, segmentSuffix)
+	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, h, err
+	}
+	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+		err = l.syncFile(f)
+	}
+	if err == nil {
+		err = l.syncDir(l.dir)
+	}
+	if err != nil {
+		// On a full disk the name should not stay; if it does, it is harmless.
+		return nil, h, errors.Join(err, f.Close(), l.fs.Remove(path))
+	}
+	return f, h, nil
+}
+
+// commit is the state of the group commit.
+type commit struct {
+	mu      sync.Mutex
+	done    sync.Cond // an fsync ended
+	running bool      // somebody is in fsync for all
+	durable Pos       // everything before it is
+}
+
+func (c *commit) advance(to Pos) {
+	c.mu.Lock()
+	c.durable = max(c.durable, to)
+	c.mu.Unlock()
+}
+
+// Sync returns when the record at p and all before it are durable. One fsync
+// serves all who wait: the first to come runs it for what is in the log by then,
+// the others wait for it and one of them runs the next if theirs came too late
+// for it. Appends go on meanwhile.
+func (l *Log) Sync(p Pos) error {
+	if p.Offset() < headerSize+recordHeader {
+		return fmt.Errorf("wal: sync: %d is not a position", p)
+	}
+	// The record's own offset, or one inside of it: an empty payload lies at its
+	// record's end, which is the next one's offset.
+	return l.syncUpTo(p - recordHeader)
+}
+
+// syncAll makes everything durable that was appended before.
+func (l *Log) syncAll() error {
+	l.mu.Lock()
+	end := l.end
+	l.mu.Unlock()
+	return l.syncUpTo(end - 1)
+}
+
+func (l *Log) syncUpTo(at Pos) error {
+	c := &l.commit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		if err := l.Err(); err != nil {
+			return err
+		}
+		if at < c.durable {
+			return nil
+		}
+		if c.running {
+			c.done.Wait()
+			continue
+		}
+		c.running = true
+		c.mu.Unlock()
+		upto, err := l.syncOnce(at)
+		c.mu.Lock()
+		c.durable = max(c.durable, upto)
+		c.running = false
+		c.done.Broadcast()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// syncOnce makes durable what is in the log now and returns its end.
+func (l *Log) syncOnce(at Pos) (Pos, error) {
+	l.mu.Lock()
+	end, f := l.end, l.active
+	if f != nil {
+		l.files.again(f)
+	}
+	l.mu.Unlock()
+	if f == nil {
+		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
+	}
+	if at >= end {
+		_ = l.files.release(f)
+		return 0, fmt.Errorf("wal: sync: %d lies behind the end of the log", at)
+	}
+	// A roll between here and the fsync does no harm: it syncs the same file.
+	err := l.syncFile(f)
+	_ = l.files.release(f)
+	if err != nil {
+		return 0, err
+	}
+	return end, nil
+}

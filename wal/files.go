@@ -1,0 +1,190 @@
+package wal
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"blobtail/internal/fsys"
+)
+
+// files holds the open segment files. A file is closed when nobody uses it and
+// it is either removed or one too many.
+type files struct {
+	fs    fsys.FS
+	dir   string
+	limit int
+
+	mu     sync.Mutex
+	open   map[uint32]*file
+	clock  uint64 // orders uses
+	closed bool
+}
+
+// file is an open segment; its fields are guarded by files.mu.
+type file struct {
+	fsys.File
+	n    uint32
+	refs int
+	used uint64
+	gone bool // close when refs is 0
+}
+
+func (c *files) path(n uint32, suffix string) string {
+	return filepath.Join(c.dir, fileName(n, suffix))
+}
+
+// add takes over a file that the caller goes on using: it must release it.
+func (c *files) add(n uint32, f fsys.File) *file {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := &file{File: f, n: n}
+	c.open[n] = h
+	c.use(h)
+	return h
+}
+
+// acquire opens segment n for reading, or finds it open; release must follow.
+func (c *files) acquire(n uint32) (*file, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	h := c.open[n]
+	if h == nil {
+		// Under the lock, so that no file is opened twice: it is quick.
+		f, err := c.fs.OpenFile(c.path(n, segmentSuffix), os.O_RDONLY, 0)
+		if err != nil {
+			return nil, err
+		}
+		h = &file{File: f, n: n}
+		c.open[n] = h
+	}
+	c.use(h)
+	c.evict()
+	return h, nil
+}
+
+func (c *files) use(h *file) {
+	h.refs++
+	c.clock++
+	h.used = c.clock
+}
+
+// again adds a use of a file that the caller knows to be in use.
+func (c *files) again(h *file) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.use(h)
+}
+
+func (c *files) release(h *file) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.refs--
+	if h.gone && h.refs == 0 {
+		return h.Close()
+	}
+	c.evict()
+	return nil
+}
+
+// evict closes the file that was not used for longest, while there are too many.
+func (c *files) evict() {
+	for len(c.open) > c.limit {
+		var oldest *file
+		for _, h := range c.open {
+			if h.refs == 0 && (oldest == nil || h.used < oldest.used) {
+				oldest = h
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		c.forget(oldest)
+	}
+}
+
+// forget closes a file as soon as nobody uses it.
+func (c *files) forget(h *file) {
+	delete(c.open, h.n)
+	h.gone = true
+	if h.refs == 0 {
+		// Its bytes are durable already, or the log has failed.
+		_ = h.Close()
+	}
+}
+
+func (c *files) remove(n uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.open[n]; h != nil {
+		c.forget(h)
+	}
+}
+
+func (c *files) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, h := range c.open {
+		c.forget(h)
+	}
+}
+
+// makeDir makes dir and what lacks above it, each name durable before the next
+// is made, and makes dir's own name durable even when it was there: whoever made
+// it may have been killed before that.
+func makeDir(fsy fsys.FS, dir string) error {
+	parent := filepath.Dir(dir)
+	if parent == dir {
+		return nil
+	}
+	if _, err := fsy.Stat(dir); err != nil {
+		if _, perr := fsy.Stat(parent); perr != nil {
+			if err := makeDir(fsy, parent); err != nil {
+				return err
+			}
+		}
+		if err := fsy.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return fsy.SyncDir(parent)
+}
+
+// names lists what a log directory holds.
+type names struct {
+	segments []uint32 // ascending
+	temps    []uint32
+	greatest uint32 // of any file
+}
+
+func list(fsy fsys.FS, dir string) (names, error) {
+	entries, err := fsy.ReadDir(dir)
+	if err != nil {
+		return names{}, err
+	}
+	var ns names
+	for _, e := range entries {
+		n, suffix, ok := parseFileName(e.Name())
+		if !ok {
+			continue
+		}
+		ns.greatest = max(ns.greatest, n)
+		switch {
+		case e.Type()&fs.ModeDir != 0:
+		case suffix == segmentSuffix:
+			ns.segments = append(ns.segments, n)
+		case suffix == tempSuffix:
+			ns.temps = append(ns.temps, n)
+		}
+	}
+	// Byte order is not numeric order past 99,999,999.
+	slices.Sort(ns.segments)
+	return ns, nil
+}

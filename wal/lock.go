@@ -1,0 +1,106 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"blobtail/internal/fsys"
+)
+
+// LockedError says that another process holds the log directory.
+type LockedError struct {
+	Dir string
+	PID int // 0 when it is not known
+}
+
+func (e *LockedError) Error() string {
+	holder := "another process"
+	if e.PID != 0 {
+		holder = "process " + strconv.Itoa(e.PID)
+	}
+	return fmt.Sprintf("log directory %s is in use by %s; every ingester needs its own --wal", e.Dir, holder)
+}
+
+// lockDir takes the directory for this process, until the file is closed. The
+// lock is the kernel's, so it goes with the process however that ends. A file
+// without a descriptor, of a simulated disk, is not locked.
+func lockDir(fsy fsys.FS, dir string) (fsys.File, error) {
+	path := filepath.Join(dir, "lock")
+	for {
+		f, err := fsy.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		d, ok := f.(interface{ Fd() uintptr })
+		if !ok {
+			return f, nil
+		}
+		if err := flock(int(d.Fd())); err != nil {
+			if errors.Is(err, syscall.EWOULDBLOCK) {
+				err = &LockedError{Dir: dir, PID: readPID(f)}
+			}
+			return nil, errors.Join(err, f.Close())
+		}
+		same, err := stillNamed(fsy, f, path)
+		if err == nil && same {
+			err = writePID(f)
+			if err == nil {
+				return f, nil
+			}
+		}
+		if cerr := f.Close(); err != nil || cerr != nil {
+			return nil, errors.Join(err, cerr)
+		}
+	}
+}
+
+func flock(fd int) error {
+	for {
+		err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// stillNamed guards against a lock file that was deleted between open and lock:
+// two processes could then each hold a lock on a file of that name.
+func stillNamed(fsy fsys.FS, f fsys.File, path string) (bool, error) {
+	held, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := fsy.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(held, named), err
+}
+
+func readPID(f fsys.File) int {
+	b := make([]byte, 32)
+	n, _ := f.ReadAt(b, 0)
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(b[:n])))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// writePID is for the message of the next opener only, so it need not be durable.
+// A full disk must not keep the log from opening.
+func writePID(f fsys.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,328 @@
+package wal
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"blobtail/internal/fsys"
+)
+
+// maxTorn is how much of a torn tail is kept.
+const maxTorn = 1 << 20
+
+// Open opens the log in dir, making it if needed, and begins a new segment. How
+// long it takes does not depend on how much there is to replay: of old segments
+// the header is read, of the last one everything.
+//
+// It fails with a [*LockedError] when a process has the log open, and with
+// another error when a segment is of a newer version or cannot be opened. Damage
+// does not keep a log from opening.
+func Open(dir string, o Options) (*Log, error) {
+	l := newLog(dir, o)
+	if err := l.open(); err != nil {
+		l.files.close()
+		if l.lock != nil {
+			err = errors.Join(err, l.lock.Close())
+		}
+		var locked *LockedError
+		if l.Err() != nil || errors.As(err, &locked) {
+			return nil, err // says it all
+		}
+		return nil, fmt.Errorf("wal: open %s: %w", dir, err)
+	}
+	return l, nil
+}
+
+func newLog(dir string, o Options) *Log {
+	if o.FS == nil {
+		o.FS = fsys.OS()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.SegmentSize <= 0 {
+		o.SegmentSize = defaultSegmentSize
+	}
+	if o.OpenFiles <= 0 {
+		o.OpenFiles = defaultOpenFiles
+	}
+	l := &Log{
+		dir:         dir,
+		fs:          o.FS,
+		log:         o.Log,
+		now:         o.Now,
+		segmentSize: min(o.SegmentSize, maxSegmentSize),
+		files:       &files{fs: o.FS, dir: dir, limit: o.OpenFiles, open: map[uint32]*file{}},
+		failed:      make(chan struct{}),
+	}
+	l.w.scratch = make([]byte, gather)
+	l.commit.done.L = &l.commit.mu
+	return l
+}
+
+func (l *Log) open() error {
+	if err := makeDir(l.fs, l.dir); err != nil {
+		return err
+	}
+	lock, err := lockDir(l.fs, l.dir)
+	if err != nil {
+		return err
+	}
+	l.lock = lock
+	ns, err := list(l.fs, l.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range ns.temps {
+		if err := l.fs.Remove(l.files.path(n, tempSuffix)); err != nil {
+			return err
+		}
+	}
+	if l.segs, err = l.readSegments(ns.segments); err != nil {
+		return err
+	}
+	empty, err := l.repairLast()
+	if err != nil {
+		return err
+	}
+	return l.start(ns.greatest, empty)
+}
+
+// start begins the new segment, and lets an empty one before it go, so that a
+// process that keeps starting does not pile up files. That comes second: the
+// number of the newest file must never be lost.
+func (l *Log) start(greatest uint32, empty bool) error {
+	kept := l.segs
+	if empty {
+		kept = kept[:len(kept)-1]
+	}
+	prev := uint32(0)
+	if len(kept) > 0 {
+		prev = kept[len(kept)-1].Number
+	}
+	for _, s := range kept {
+		l.sealed += s.Size
+	}
+	l.found = kept
+	old := l.segs
+	l.segs = append([]*segment(nil), kept...)
+	if greatest == math.MaxUint32 {
+		return errNumbers
+	}
+	l.w.next = greatest + 1
+	if err := l.begin(prev); err != nil {
+		return err
+	}
+	if !empty {
+		return nil
+	}
+	if err := l.unlink(old[len(old)-1].Number); err != nil {
+		return err
+	}
+	return l.syncDir(l.dir)
+}
+
+// unlink removes a segment's file; its absence is not durable yet.
+func (l *Log) unlink(n uint32) error {
+	err := l.fs.Remove(l.files.path(n, segmentSuffix))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	l.files.remove(n)
+	return nil
+}
+
+// readSegments reads the headers, and notes where a segment names a predecessor
+// that is not there. The front may lack any number of segments: they were removed.
+func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
+	segs := make([]*segment, 0, len(numbers))
+	for _, n := range numbers {
+		s, err := l.readSegment(n)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := slices.BinarySearch(numbers, s.prev); s.prev > numbers[0] && !ok {
+			s.lacking = s.prev
+		}
+		segs = append(segs, s)
+	}
+	return segs, nil
+}
+
+func (l *Log) readSegment(n uint32) (*segment, error) {
+	path := l.files.path(n, segmentSuffix)
+	f, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(info.Size(), headerSize))
+	(&pageReader{r: f}).readAt(b, 0)
+	h, bad, err := decodeHeader(b)
+	if errors.Is(err, errNoHeader) || (err == nil && h.number != n) {
+		return &segment{Segment: Segment{Number: n, Size: info.Size()}, badCopy: -1}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev}, nil
+}
+
+func (h segmentHeader) describe(size int64) Segment {
+	return Segment{Number: h.number, Created: time.Unix(0, h.created).UTC(), Random: h.id, Size: size}
+}
+
+// repairLast makes the segment that was not rolled fit to build upon: copied to
+// a new file without its torn tail. empty tells that nothing is left in it.
+func (l *Log) repairLast() (empty bool, err error) {
+	if len(l.segs) == 0 {
+		return false, nil
+	}
+	last := l.segs[len(l.segs)-1]
+	if !last.readable || last.Size < headerSize {
+		return false, l.moveStillborn(last)
+	}
+	f, err := l.fs.OpenFile(l.files.path(last.Number, segmentSuffix), os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	cut, records, damaged := survey(f, last)
+	if err := l.keepTorn(f, last, cut); err != nil {
+		return false, err
+	}
+	if damaged {
+		l.quarantine(last.Number)
+	}
+	if err := l.replace(f, last.Number, cut); err != nil {
+		return false, err
+	}
+	last.Size = cut
+	return records == 0 && !damaged && last.lacking == 0, nil
+}
+
+// survey finds where the torn tail of the last segment begins, and whether there
+// is damage before it.
+func survey(f fsys.File, last *segment) (cut int64, records int, damaged bool) {
+	s := newScanner(f, last.Random, last.Size)
+	cut, damaged = headerSize, last.badCopy >= 0
+	pending := false
+	for {
+		it, ok := s.step()
+		if !ok {
+			return cut, records, damaged
+		}
+		if it.damaged() {
+			pending = true
+			continue
+		}
+		records++
+		damaged = damaged || pending
+		pending = false
+		cut = it.off + it.length
+	}
+}
+
+// keepTorn puts the torn tail aside before it is cut off.
+func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
+	torn := last.Size - cut
+	if torn < recordAlign && allZeroAt(f, cut, torn) {
+		return nil
+	}
+	l.tornBytes += torn
+	path := l.files.path(last.Number, tornSuffix)
+	l.log.Warn().Str("segment", l.files.path(last.Number, segmentSuffix)).Int64("offset", cut).Int64("bytes", torn).
+		Str("kept", path).Msg("the log has a torn tail, which is cut off; records that were acknowledged are not in it")
+	return l.writeFile(path, f, cut, min(torn, maxTorn))
+}
+
+func allZeroAt(f fsys.File, off, n int64) bool {
+	b := make([]byte, n)
+	(&pageReader{r: f}).readAt(b, off)
+	return allZero(b)
+}
+
+// moveStillborn puts aside a last segment whose creation was cut short: without
+// a header it never had a record. With more bytes than a header it is damage, and
+// stays.
+func (l *Log) moveStillborn(last *segment) error {
+	if last.Size > headerSize {
+		return nil
+	}
+	from, to := l.files.path(last.Number, segmentSuffix), l.files.path(last.Number, tornSuffix)
+	l.log.Warn().Str("segment", from).Int64("bytes", last.Size).Str("kept", to).
+		Msg("the newest segment of the log was not made whole, and is put aside")
+	l.tornBytes += last.Size
+	l.segs = l.segs[:len(l.segs)-1]
+	if err := l.fs.Rename(from, to); err != nil {
+		return err
+	}
+	return l.syncDir(l.dir)
+}
+
+// replace makes the first n bytes of f the segment's file, durably.
+func (l *Log) replace(f fsys.File, number uint32, n int64) error {
+	temp := l.files.path(number, tempSuffix)
+	if err := l.writeFile(temp, f, 0, n); err != nil {
+		return err
+	}
+	if err := l.fs.Rename(temp, l.files.path(number, segmentSuffix)); err != nil {
+		return err
+	}
+	return l.syncDir(l.dir)
+}
+
+// writeFile makes path a durable copy of n bytes of f; its name is not durable.
+func (l *Log) writeFile(path string, f fsys.File, off, n int64) (err error) {
+	out, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	src := &pageReader{r: f}
+	buf := make([]byte, min(n, scanWindow))
+	for at := int64(0); at < n; {
+		b := buf[:min(n-at, scanWindow)]
+		src.readAt(b, off+at)
+		if _, err := out.WriteAt(b, at); err != nil {
+			return err
+		}
+		at += int64(len(b))
+	}
+	return l.syncFile(out)
+}
+
+// quarantine gives a damaged segment a second name, which outlives the first. It
+// is for people to look at: that it fails is told, and stops nothing.
+func (l *Log) quarantine(n uint32) {
+	dir := filepath.Join(l.dir, "quarantine")
+	to := filepath.Join(dir, fileName(n, segmentSuffix))
+	err := l.fs.Mkdir(dir, 0o700)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = l.fs.Link(l.files.path(n, segmentSuffix), to)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return
+	}
+	if err == nil {
+		err = errors.Join(l.syncDir(dir), l.syncDir(l.dir))
+	}
+	l.log.Error().Err(err).Uint32("segment", n).Str("quarantine", to).Msg("a segment of the log is damaged; it is kept in quarantine")
+}
+
+func newID() (id segmentID) {
+	// Read never fails: the runtime ends the program where there is no randomness.
+	_, _ = rand.Read(id[:])
+	return id
+}

@@ -1,0 +1,158 @@
+package wal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+)
+
+// Record is one record as Replay found it.
+type Record struct {
+	Type    byte
+	Pos     Pos      // of the first byte of Payload
+	Payload []byte   // valid until the next step of the iteration
+	Segment *Segment // where it stands
+}
+
+// CorruptError is a span of a segment in which there should be records and are
+// none. Length is 0 where the whole file lacks.
+type CorruptError struct {
+	Path           string
+	Offset, Length int64
+	Reason         string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("wal: %s: %d bytes at %d are damaged: %s", e.Path, e.Length, e.Offset, e.Reason)
+}
+
+// Replay yields what was found on Open, oldest first, and nothing that was
+// appended since, so the log may be used meanwhile. It reads through one window:
+// its memory is bounded by the longest record. Segments that were removed by the
+// time it gets there are left out.
+//
+// Damage is yielded as a [*CorruptError] where it lies, and the iteration goes on
+// behind it; any other error ends it.
+func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		var room []byte
+		for _, s := range l.found {
+			if !l.has(s) {
+				continue
+			}
+			r := replay{log: l, seg: s, info: s.Segment, room: room, yield: yield}
+			if !r.run(ctx) {
+				return
+			}
+			room = r.room
+		}
+	}
+}
+
+func (l *Log) has(s *segment) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.segs[0].Number <= s.Number
+}
+
+// replay is the replay of one segment.
+type replay struct {
+	log   *Log
+	seg   *segment
+	info  Segment // a copy that is the caller's
+	room  []byte
+	yield func(Record, error) bool
+}
+
+// run returns false when the iteration is over.
+func (r *replay) run(ctx context.Context) bool {
+	if n := r.seg.lacking; n != 0 && !r.damage(n, 0, 0, "the file is missing") {
+		return false
+	}
+	f, err := r.log.files.acquire(r.seg.Number)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		r.yield(Record{}, fmt.Errorf("wal: replay segment %d: %w", r.seg.Number, err))
+		return false
+	}
+	defer r.log.files.release(f)
+	if !r.seg.readable {
+		return r.damage(r.seg.Number, 0, r.seg.Size, errNoHeader.Error())
+	}
+	if bad := r.seg.badCopy; bad >= 0 && !r.damage(r.seg.Number, bad, headerCopy, "one of the two headers is unreadable") {
+		return false
+	}
+	return r.walk(ctx, f)
+}
+
+func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
+	s := newScanner(f, r.seg.Random, r.seg.Size)
+	s.room = r.room
+	defer func() { r.room = s.room }()
+	for {
+		if err := ctx.Err(); err != nil {
+			r.yield(Record{}, err)
+			return false
+		}
+		it, ok := s.step()
+		if !ok {
+			return true
+		}
+		if it.damaged() {
+			ok = r.damage(r.seg.Number, it.off, it.length, it.reason)
+		} else {
+			pos := makePos(r.seg.Number, it.off+recordHeader)
+			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &r.info}, nil)
+		}
+		if !ok {
+			return false
+		}
+	}
+}
+
+func (r *replay) damage(n uint32, off, length int64, reason string) bool {
+	r.log.corrupt.Add(1)
+	if n == r.seg.Number {
+		r.log.quarantine(n)
+	}
+	path := r.log.files.path(n, segmentSuffix)
+	return r.yield(Record{}, &CorruptError{Path: path, Offset: off, Length: length, Reason: reason})
+}
+
+// ReadAt fills b with payload bytes from p on: any byte of a payload will do, and
+// b must not reach beyond its end. No checksum is looked at. A segment that was
+// removed gives fs.ErrNotExist.
+func (l *Log) ReadAt(b []byte, p Pos) error {
+	l.mu.Lock()
+	front, end := l.segs[0].Number, l.end
+	l.mu.Unlock()
+	err := fs.ErrNotExist
+	if n := p.Segment(); n >= front && p < end {
+		err = l.readAt(b, n, int64(p.Offset()))
+	}
+	if err != nil {
+		return fmt.Errorf("wal: read %d bytes of segment %d at %d: %w", len(b), p.Segment(), p.Offset(), err)
+	}
+	return nil
+}
+
+func (l *Log) readAt(b []byte, n uint32, off int64) error {
+	f, err := l.files.acquire(n)
+	if err != nil {
+		return err
+	}
+	defer l.files.release(f)
+	m, err := f.ReadAt(b, off)
+	if m == len(b) {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
