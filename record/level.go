@@ -1,7 +1,10 @@
 package record
 
+// Level is the weight of a record, in rising order up to Critical.
 type Level uint8
 
+// The levels. Other is every word that is none of them or of their aliases, and
+// no word at all.
 const (
 	Trace Level = iota
 	Debug
@@ -12,8 +15,122 @@ const (
 	Other
 )
 
+// NumLevels is the number of levels, for arrays that count by level.
 const NumLevels = 7
 
-func (l Level) String() string                           { panic("todo") }
-func ParseLevel(word string) (l Level, canonical string) { panic("todo") }
-func LevelOf(canonicalWord []byte) Level                 { panic("todo") }
+// String returns the word of the level in canonical lines; "other" for Other,
+// whose records keep their own word.
+func (l Level) String() string {
+	switch l {
+	case Trace:
+		return "trace"
+	case Debug:
+		return "debug"
+	case Info:
+		return "info"
+	case Warn:
+		return "warn"
+	case Error:
+		return "error"
+	case Critical:
+		return "critical"
+	}
+	return "other"
+}
+
+// ParseLevel returns the level that word names in any of the usual vocabularies
+// (syslog, log4j, slog, pino, journald), and the word to store: the level's own,
+// or for Other the word as it is. Letter case and surrounding spaces do not
+// matter. Numbers are syslog severities from 0 to 7, pino's levels from 10.
+func ParseLevel(word string) (l Level, canonical string) {
+	var buf [maxLevelWord]byte
+	trimmed := trimSpace(word)
+	if len(trimmed) > len(buf) {
+		return Other, word
+	}
+	if l = lookupLevel(lower(buf[:0], trimmed)); l == Other {
+		return Other, word
+	}
+	return l, l.String()
+}
+
+// LevelOf returns the level of a word as it stands in a canonical line. Only the
+// canonical words themselves count; all else is Other.
+func LevelOf(canonicalWord []byte) Level {
+	switch string(canonicalWord) {
+	case "info":
+		return Info
+	case "debug":
+		return Debug
+	case "warn":
+		return Warn
+	case "error":
+		return Error
+	case "trace":
+		return Trace
+	case "critical":
+		return Critical
+	}
+	return Other
+}
+
+// maxLevelWord is the length of the longest alias, "informational".
+const maxLevelWord = 13
+
+// parseLevel is ParseLevel for bytes, without the word.
+func parseLevel(word []byte) Level {
+	if l := LevelOf(word); l != Other {
+		return l
+	}
+	var buf [maxLevelWord]byte
+	word = trimSpace(word)
+	if len(word) > len(buf) {
+		return Other
+	}
+	return lookupLevel(lower(buf[:0], word))
+}
+
+// lookupLevel finds an alias in lower case.
+func lookupLevel(word []byte) Level {
+	switch string(word) {
+	case "trace", "t", "trc", "verbose", "v", "vrb", "finest", "finer", "10":
+		return Trace
+	case "debug", "d", "dbg", "fine", "config", "7", "20":
+		return Debug
+	case "info", "i", "inf", "information", "informational", "notice", "n", "5", "6", "30":
+		return Info
+	case "warn", "w", "wrn", "warning", "4", "40":
+		return Warn
+	case "error", "e", "err", "severe", "3", "50":
+		return Error
+	case "critical", "c", "crit", "fatal", "f", "ftl", "panic", "dpanic", "alert", "emerg", "emergency",
+		"0", "1", "2", "60":
+		return Critical
+	}
+	return Other
+}
+
+// trimSpace cuts ASCII white space from both ends.
+func trimSpace[T string | []byte](s T) T {
+	for len(s) > 0 && isSpace(s[0]) {
+		s = s[1:]
+	}
+	for len(s) > 0 && isSpace(s[len(s)-1]) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// lower appends s to dst with ASCII letters in lower case.
+func lower[T string | []byte](dst []byte, s T) []byte {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

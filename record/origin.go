@@ -1,11 +1,19 @@
 package record
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 	"time"
+
+	"github.com/zeebo/xxh3"
 )
 
-// Origin is where a record came from.
+// Origin is where a record came from: 48 bits of Unix milliseconds, big endian,
+// then 80 bits that tell apart what came in the same millisecond. With an index
+// it identifies a record. It is a function of the request, or of the request's
+// place in the log or stream, so every copy carries the same one. Origins are
+// ordered as bytes.
 type Origin [16]byte
 
 // IsZero reports whether o is the zero origin.
@@ -14,10 +22,157 @@ func (o Origin) IsZero() bool { return o == Origin{} }
 // String returns o as 32 hex digits.
 func (o Origin) String() string { return hex.EncodeToString(o[:]) }
 
-func KeyTime(key string) (ms int64, ok bool) { panic("todo") }
-func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) Origin {
-	panic("todo")
+// KeyTime returns the time in an idempotency key that is a UUIDv7 (with or
+// without its dashes) or a ULID, in Unix milliseconds.
+func KeyTime(key string) (ms int64, ok bool) {
+	switch len(key) {
+	case 26:
+		return ulidTime(key)
+	case 36:
+		if key[8] != '-' || key[13] != '-' || key[18] != '-' || key[23] != '-' {
+			return 0, false
+		}
+		var buf [32]byte
+		b := append(buf[:0], key[:8]...)
+		b = append(b, key[9:13]...)
+		b = append(b, key[14:18]...)
+		b = append(b, key[19:23]...)
+		b = append(b, key[24:]...)
+		return uuidTime(b)
+	case 32:
+		return uuidTime([]byte(key))
+	}
+	return 0, false
 }
-func BodyOrigin(client, path string, part int, body []byte, earliest int64) Origin { panic("todo") }
-func LogOrigin(createdMs int64, random [5]byte, offset uint64) Origin              { panic("todo") }
-func StreamOrigin(created time.Time, stream string, seq uint64) Origin             { panic("todo") }
+
+// uuidTime takes the 32 hex digits of a UUID.
+func uuidTime(digits []byte) (ms int64, ok bool) {
+	var id [16]byte
+	if _, err := hex.Decode(id[:], digits); err != nil {
+		return 0, false
+	}
+	if id[6]>>4 != 7 || id[8]>>6 != 2 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64(id[:]) >> 16), true
+}
+
+// ulidTime takes the 26 digits, in Crockford's base 32, of a ULID.
+func ulidTime(key string) (ms int64, ok bool) {
+	if key[0] > '7' {
+		return 0, false
+	}
+	for i := range len(key) {
+		v := base32(key[i])
+		if v < 0 {
+			return 0, false
+		}
+		if i < 10 {
+			ms = ms<<5 | v
+		}
+	}
+	return ms, true
+}
+
+func base32(c byte) int64 {
+	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+	if c >= 'A' && c <= 'Z' {
+		c |= 0x20
+	}
+	for i := range len(digits) {
+		if digits[i] == c {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+// KeyOrigin is the origin of a request that came with an idempotency key. Its
+// time is the key's; where the key has none, that of the earliest record which
+// brings its own (Unix nanoseconds), if there is one. Client is the client's id,
+// never its token. Part counts the parts that a long body is taken in.
+func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) Origin {
+	ms, ok := KeyTime(key)
+	if !ok && hasEarliest {
+		ms = millis(earliest)
+	}
+	var buf [256]byte
+	b := append(buf[:0], client...)
+	b = append(b, 0)
+	b = append(b, key...)
+	b = appendPart(b, part)
+	return hashOrigin(ms, xxh3.Hash128(b))
+}
+
+// BodyOrigin is the origin of a request without a key all of whose records bring
+// their own times, of which earliest (Unix nanoseconds) is the first: a shipper
+// that sends the body again sends the same records.
+func BodyOrigin(client, path string, part int, body []byte, earliest int64) Origin {
+	var buf [256]byte
+	b := append(buf[:0], client...)
+	b = append(b, 0)
+	b = append(b, path...)
+	b = append(b, 0)
+	h := xxh3.New128()
+	// Writing to a hash never fails.
+	_, _ = h.Write(b)
+	_, _ = h.Write(body)
+	_, _ = h.Write(appendPart(b[:0], part))
+	return hashOrigin(millis(earliest), h.Sum128())
+}
+
+// LogOrigin is the origin of a request that has no better one: its place in a
+// log, whose segment was created at createdMs and has these random bits. Offset
+// counts bytes in the segment; its low 40 bits are used.
+func LogOrigin(createdMs int64, random [5]byte, offset uint64) Origin {
+	o := timeOrigin(createdMs)
+	copy(o[6:11], random[:])
+	var be [8]byte
+	binary.BigEndian.PutUint64(be[:], offset)
+	copy(o[11:], be[3:])
+	return o
+}
+
+// StreamOrigin is the origin of a message of a JetStream stream. The time is when
+// the stream was created: a stream that is made anew counts from 1 again.
+func StreamOrigin(created time.Time, stream string, seq uint64) Origin {
+	o := timeOrigin(created.UnixMilli())
+	binary.BigEndian.PutUint16(o[6:], uint16(xxh3.HashString(stream)>>48))
+	binary.BigEndian.PutUint64(o[8:], seq)
+	return o
+}
+
+// appendPart leaves the first part as it is, so that a body which was never cut
+// and the first part of one have one rule.
+func appendPart(b []byte, part int) []byte {
+	if part <= 0 {
+		return b
+	}
+	b = append(b, "\x00part"...)
+	return strconv.AppendInt(b, int64(part), 10)
+}
+
+func hashOrigin(ms int64, h xxh3.Uint128) Origin {
+	o := timeOrigin(ms)
+	var be [16]byte
+	binary.BigEndian.PutUint64(be[:], h.Hi)
+	binary.BigEndian.PutUint64(be[8:], h.Lo)
+	copy(o[6:], be[:])
+	return o
+}
+
+// timeOrigin sets the first 48 bits; what does not fit them is held at the edge.
+func timeOrigin(ms int64) (o Origin) {
+	ms = min(max(ms, 0), 1<<48-1)
+	binary.BigEndian.PutUint64(o[:], uint64(ms)<<16)
+	return o
+}
+
+// millis rounds down.
+func millis(ns int64) int64 {
+	ms := ns / 1e6
+	if ns%1e6 < 0 {
+		ms--
+	}
+	return ms
+}

@@ -1,46 +1,346 @@
 package record
 
-const (
-	MaxRecord   = 1 << 20
-	MaxDepth    = 64
-	MaxRejected = 256 << 10
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
 )
 
-type Parser struct{}
-
-func NewParser() *Parser { return &Parser{} }
-
-func (p *Parser) Scan(src []byte) (n int, err error) { panic("todo") }
-
+// RejectError says why a record is not taken.
 type RejectError struct {
-	Offset int
-	Reason string
+	Offset int    // where in the source
+	Reason string // in plain words, for the client
+	// Syntax says that it is not JSON at all, as against a duplicate key, or what
+	// is nested too deep or too long. After such an error the record's end is not
+	// known.
 	Syntax bool
 }
 
-func (e *RejectError) Error() string { return e.Reason }
+func (e *RejectError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Offset, e.Reason) }
 
-type Defaults struct {
-	Service string
-	Time    int64
+// A Parser turns JSON objects and text into canonical lines. It keeps its memory
+// from one record to the next; only one goroutine may use it at a time.
+type Parser struct {
+	src    []byte // the object scanned last, the caller's memory
+	fields []field
+	names  []byte // canonical keys of the fields whose keys were written otherwise
+	slots  [numNames]int32
+	found  uint32 // bit n: slots[n] is the field with the recognised name n
+	stack  []byte // open brackets of a nested value
+
+	reject *RejectError // the first thing wrong that is no syntax error
+	seen   keyFilter
+	table  []int32 // keys of a record with very many, by hash
+	seed   maphash.Seed
+
+	day      dayCache
+	services map[string]service
+	scratch  []byte
+	value    []byte
 }
 
-type Stamp struct {
-	Time    int64
-	OwnTime bool
-	Level   Level
-	Service string
+// NewParser returns a Parser that is ready for use.
+func NewParser() *Parser {
+	return &Parser{seed: maphash.MakeSeed(), services: make(map[string]service)}
 }
 
-func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp)       { panic("todo") }
-func (p *Parser) AppendText(dst, text []byte, d Defaults) ([]byte, Stamp) { panic("todo") }
-
-type Rejected struct {
-	Raw            []byte
-	Reason, Source string
-	Line           int
-	Time           int64
-	Service        string
+// A field is one member of the object, as offsets into the source. It is plain
+// when everything from its key's first quote to the value's last byte already
+// stands as it does in a canonical line.
+type field struct {
+	key, keyEnd   int32 // inside the quotes
+	val, valEnd   int32
+	name, nameEnd int32 // the canonical key in names, when keyDirty
+	flags         uint8
+	known         name
 }
 
-func AppendRejected(dst []byte, r Rejected) []byte { panic("todo") }
+const (
+	keyDirty uint8 = 1 << iota // the key must be escaped anew
+	valDirty                   // the value must be written anew
+	spaced                     // there is white space around the colon
+)
+
+const (
+	manyFields  = 32   // up to here a key is compared with all before it
+	keepFields  = 4096 // what a parser keeps for the next record
+	keepScratch = 64 << 10
+)
+
+// Scan validates the JSON object (RFC 8259) that src begins with and remembers
+// its fields for [Parser.AppendLine]. It returns the object's length; src must
+// not change until the line is written. Bytes that are no valid UTF-8 are taken,
+// as encoding/json does.
+//
+// Any error is a *[RejectError]. For a duplicate key and for too deep nesting n is
+// the object's length all the same, so that what follows it can be read; else
+// it is 0.
+func (p *Parser) Scan(src []byte) (n int, err error) {
+	p.reset()
+	long := len(src) > MaxRecord
+	if long {
+		src = src[:MaxRecord]
+	}
+	n, bad := p.scanObject(src)
+	if bad != nil {
+		p.fields, p.found = p.fields[:0], 0
+		if long && bad.Offset == len(src) {
+			bad = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
+		}
+		return 0, bad
+	}
+	p.src = src[:n]
+	if len(p.fields) > manyFields {
+		p.checkMany()
+	}
+	if p.reject != nil {
+		p.fields, p.found = p.fields[:0], 0
+		return n, p.reject
+	}
+	return n, nil
+}
+
+// reset forgets the last record, and gives back the memory of an unusual one.
+func (p *Parser) reset() {
+	if cap(p.fields) > keepFields {
+		p.fields, p.table, p.stack = nil, nil, nil
+	}
+	if cap(p.names)+cap(p.scratch)+cap(p.value) > keepScratch {
+		p.names, p.scratch, p.value = nil, nil, nil
+	}
+	p.src, p.fields, p.names = nil, p.fields[:0], p.names[:0]
+	p.found, p.reject = 0, nil
+	p.seen = keyFilter{}
+}
+
+// scanObject scans the top level.
+func (p *Parser) scanObject(src []byte) (int, *RejectError) {
+	if len(src) == 0 || src[0] != '{' {
+		return 0, syntaxError(src, 0, "at the beginning of an object")
+	}
+	i := skipSpace(src, 1)
+	if i < len(src) && src[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		if i >= len(src) || src[i] != '"' {
+			return 0, syntaxError(src, i, "where a key should begin")
+		}
+		end, bad := p.scanField(src, i)
+		if bad != nil {
+			return 0, bad
+		}
+		if i = end; i < len(src) && isJSONSpace(src[i]) {
+			i = skipSpace(src, i)
+		}
+		if i >= len(src) {
+			return 0, syntaxError(src, i, "")
+		}
+		switch src[i] {
+		case '}':
+			return i + 1, nil
+		case ',':
+			if i++; i < len(src) && isJSONSpace(src[i]) {
+				i = skipSpace(src, i)
+			}
+		default:
+			return 0, syntaxError(src, i, "after a value")
+		}
+	}
+}
+
+// scanField scans one member, whose key's first quote is src[i], and returns the
+// offset behind its value.
+func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
+	end, st := scanString(src, i+1)
+	if st == stringBad {
+		return 0, stringError(src, end)
+	}
+	f := field{key: int32(i + 1), keyEnd: int32(end)}
+	if st == stringDirty {
+		f.flags = keyDirty
+	}
+	i = end + 1
+	if i >= len(src) || src[i] != ':' {
+		if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
+			return 0, syntaxError(src, i, "after a key")
+		}
+		f.flags |= spaced
+	}
+	if i++; i < len(src) && isJSONSpace(src[i]) {
+		i = skipSpace(src, i)
+		f.flags |= spaced
+	}
+	f.val = int32(i)
+	if i < len(src) && src[i] == '"' {
+		if end, st = scanString(src, i+1); st == stringBad {
+			return 0, stringError(src, end)
+		}
+		end++
+		if st == stringDirty {
+			f.flags |= valDirty
+		}
+	} else {
+		var dirty bool
+		var bad *RejectError
+		if end, dirty, bad = p.scanOther(src, i); bad != nil {
+			return 0, bad
+		}
+		if dirty {
+			f.flags |= valDirty
+		}
+	}
+	f.valEnd = int32(end)
+	p.addField(src, f)
+	return end, nil
+}
+
+// addField keeps a field, unless its key came before.
+func (p *Parser) addField(src []byte, f field) {
+	key := src[f.key:f.keyEnd]
+	if f.flags&keyDirty != 0 {
+		f.name = int32(len(p.names))
+		p.names = appendCanonical(p.names, key)
+		f.nameEnd = int32(len(p.names))
+		key = p.names[f.name:]
+	}
+	if n := len(p.fields); n <= manyFields && p.seen.add(key) {
+		for i := range p.fields {
+			if bytes.Equal(p.key(src, &p.fields[i]), key) {
+				p.rejectDuplicate(&f, key)
+				return
+			}
+		}
+	}
+	if f.known = lookupName(key); f.known != 0 {
+		p.slots[f.known] = int32(len(p.fields))
+		p.found |= 1 << f.known
+	}
+	p.fields = append(p.fields, f)
+}
+
+// key is the canonical key of a field.
+func (p *Parser) key(src []byte, f *field) []byte {
+	if f.flags&keyDirty != 0 {
+		return p.names[f.name:f.nameEnd]
+	}
+	return src[f.key:f.keyEnd]
+}
+
+func (p *Parser) rejectDuplicate(f *field, key []byte) {
+	const shown = 64
+	if p.reject != nil {
+		return
+	}
+	more := ""
+	if len(key) > shown {
+		key, more = cutText(key, shown), "..."
+	}
+	p.reject = &RejectError{Offset: int(f.key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
+}
+
+// A keyFilter tells that a key was surely not seen before, so that the few keys
+// of a usual record are hardly ever compared.
+type keyFilter [4]uint64
+
+// add adds a key and reports whether it, or one that is alike, was there.
+func (s *keyFilter) add(key []byte) bool {
+	var h uint64
+	if n := len(key); n >= 8 {
+		h = binary.LittleEndian.Uint64(key) ^ binary.LittleEndian.Uint64(key[n-8:])*3
+	} else {
+		for _, c := range key {
+			h = h<<8 | uint64(c)
+		}
+	}
+	h = (h + uint64(len(key))) * 0x9e3779b97f4a7c15 >> 56
+	word, bit := &s[h>>6], uint64(1)<<(h&63)
+	had := *word&bit != 0
+	*word |= bit
+	return had
+}
+
+// checkMany looks for duplicates among very many keys through a hash table with a
+// seed that nobody outside can know, so that no choice of keys makes it slow.
+func (p *Parser) checkMany() {
+	size := 64
+	for size < 2*len(p.fields) {
+		size *= 2
+	}
+	if cap(p.table) < size {
+		p.table = make([]int32, size)
+	}
+	p.table = p.table[:size]
+	clear(p.table)
+	for i := range p.fields {
+		f := &p.fields[i]
+		key := p.key(p.src, f)
+		at := maphash.Bytes(p.seed, key) & uint64(size-1)
+		for ; p.table[at] != 0; at = (at + 1) & uint64(size-1) {
+			if bytes.Equal(p.key(p.src, &p.fields[p.table[at]-1]), key) {
+				p.rejectDuplicate(f, key)
+				return
+			}
+		}
+		p.table[at] = int32(i + 1)
+	}
+}
+
+// A name is a recognised key. Of the names of one kind the smaller wins.
+type name uint8
+
+const (
+	nameTs name = iota + 1
+	nameTime
+	nameTimestamp
+	nameAtTimestamp
+	nameDate
+	nameLevel
+	nameSeverity
+	nameLvl
+	nameLogLevel
+	nameMsg
+	nameMessage
+	nameLog
+	nameService
+	nameServiceName
+	nameApp
+	numNames
+)
+
+func lookupName(key []byte) name {
+	switch string(key) {
+	case "ts":
+		return nameTs
+	case "time":
+		return nameTime
+	case "timestamp":
+		return nameTimestamp
+	case "@timestamp":
+		return nameAtTimestamp
+	case "date":
+		return nameDate
+	case "level":
+		return nameLevel
+	case "severity":
+		return nameSeverity
+	case "lvl":
+		return nameLvl
+	case "log.level":
+		return nameLogLevel
+	case "msg":
+		return nameMsg
+	case "message":
+		return nameMessage
+	case "log":
+		return nameLog
+	case "service":
+		return nameService
+	case "service.name":
+		return nameServiceName
+	case "app":
+		return nameApp
+	}
+	return 0
+}

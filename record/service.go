@@ -1,7 +1,88 @@
 package record
 
+import "strings"
+
+// RejectedService is the system's own service for lines that could not be taken.
 const RejectedService = "_rejected"
 
-func FoldService(name string) string { panic("todo") }
-func ValidService(name string) bool  { panic("todo") }
-func ValidStored(name string) bool   { panic("todo") }
+// UnknownService is the service of a record that names none.
+const UnknownService = "unknown"
+
+// maxService is the length of the longest service name.
+const maxService = 63
+
+// FoldService makes a valid service name of any text: upper case to lower, each
+// run of other bytes to "-", cut at 63; ".." becomes ".", leading and trailing
+// "._-" go; when nothing is left it is "unknown". The result never begins with
+// "_", so no client can write to a system service. Folding twice changes nothing.
+func FoldService(name string) string {
+	var buf [maxService]byte
+	folded := foldService(buf[:0], name)
+	if string(folded) == name {
+		return name
+	}
+	return string(folded)
+}
+
+// foldService appends the folded name to dst, which is empty.
+func foldService[T string | []byte](dst []byte, name T) []byte {
+	other := false
+	for i := 0; i < len(name) && len(dst) < maxService; i++ {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if isServiceByte(c) {
+			dst = append(dst, c)
+		} else if !other {
+			dst = append(dst, '-')
+		}
+		other = !isServiceByte(c)
+	}
+	// The cut came first: dots that go now make no room for more.
+	n := 0
+	for _, c := range dst {
+		if c == '.' && n > 0 && dst[n-1] == '.' {
+			continue
+		}
+		dst[n] = c
+		n++
+	}
+	dst = dst[:n]
+	for len(dst) > 0 && isTrimmed(dst[len(dst)-1]) {
+		dst = dst[:len(dst)-1]
+	}
+	for len(dst) > 0 && isTrimmed(dst[0]) {
+		dst = dst[1:]
+	}
+	if len(dst) == 0 {
+		return append(dst, UnknownService...)
+	}
+	return dst
+}
+
+func isServiceByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || isTrimmed(c)
+}
+
+func isTrimmed(c byte) bool { return c == '.' || c == '_' || c == '-' }
+
+// ValidService reports whether name is a service that clients may write to:
+// [a-z0-9][a-z0-9._-]{0,62}, no "..", no trailing ".".
+func ValidService(name string) bool {
+	if name == "" || len(name) > maxService || isTrimmed(name[0]) || name[len(name)-1] == '.' {
+		return false
+	}
+	for i := range len(name) {
+		if !isServiceByte(name[i]) {
+			return false
+		}
+	}
+	return !strings.Contains(name, "..")
+}
+
+// ValidStored reports whether name may be the service of a stored blob: a valid
+// service, or one of the system's own, which is "_" and a valid service.
+func ValidStored(name string) bool {
+	return ValidService(strings.TrimPrefix(name, "_"))
+}

@@ -1,5 +1,451 @@
 package record
 
-func ParseTime(s []byte) (ns int64, ok bool)          { panic("todo") }
-func AppendTime(dst []byte, ns int64) []byte          { panic("todo") }
-func ParseCanonicalTime(b []byte) (ns int64, ok bool) { panic("todo") }
+import (
+	"encoding/binary"
+	"math"
+)
+
+// canonicalLen is the length of a canonical time.
+const canonicalLen = len("2026-11-20T15:04:05.000000000Z")
+
+const (
+	second = 1_000_000_000
+	daySec = 86400
+)
+
+// ParseTime reads the text of a time, in any of these forms, as Unix
+// nanoseconds:
+//
+//   - RFC 3339 as it is met: "T", "t" or a space between date and time; the
+//     seconds may be missing; any number of digits after a point or a comma, of
+//     which nine count; "Z", "z", an offset (+01:00, -0730, +05) or nothing, which
+//     means UTC; second 60 is the next second;
+//   - a date, which is its midnight UTC;
+//   - a number, Unix time in seconds below 1e11, milliseconds below 1e14,
+//     microseconds below 1e17, else nanoseconds, with fraction and exponent. What
+//     is finer than a nanosecond is rounded down.
+//
+// What is no such text, no such day, or outside the years that fit (1677 to 2262)
+// is not ok.
+func ParseTime(s []byte) (ns int64, ok bool) {
+	if len(s) >= 10 && s[4] == '-' {
+		return parseDateTime(s)
+	}
+	return parseNumber(s)
+}
+
+// parseDateTime reads a date with or without a time.
+func parseDateTime(s []byte) (ns int64, ok bool) {
+	if len(s) < 10 || s[4] != '-' || s[7] != '-' {
+		return 0, false
+	}
+	c, y, mo, d := two(s, 0), two(s, 2), two(s, 5), two(s, 8)
+	if c > 99 || y > 99 {
+		return 0, false
+	}
+	y += c * 100
+	if mo < 1 || mo > 12 || d < 1 || d > daysIn(y, mo) {
+		return 0, false
+	}
+	sec := daysFromCivil(y, mo, d) * daySec
+	if len(s) == 10 {
+		return join(sec, 0)
+	}
+	if c := s[10]; c != 'T' && c != 't' && c != ' ' {
+		return 0, false
+	}
+	sod, nano, ok := parseClock(s[11:])
+	if !ok {
+		return 0, false
+	}
+	return join(sec+sod, nano)
+}
+
+// parseClock reads the time of day with its zone, as seconds from midnight UTC.
+func parseClock(s []byte) (sec, nano int64, ok bool) {
+	if len(s) < 5 || s[2] != ':' {
+		return 0, 0, false
+	}
+	h, m := two(s, 0), two(s, 3)
+	if h > 23 || m > 59 {
+		return 0, 0, false
+	}
+	sec = int64(h)*3600 + int64(m)*60
+	s = s[5:]
+	if len(s) >= 3 && s[0] == ':' {
+		x := two(s, 1)
+		if x > 60 {
+			return 0, 0, false
+		}
+		sec += int64(x)
+		s = s[3:]
+		if len(s) > 0 && (s[0] == '.' || s[0] == ',') {
+			n := 1
+			for scale := int64(second / 10); n < len(s) && isDigit(s[n]); n++ {
+				nano += int64(s[n]-'0') * scale
+				scale /= 10
+			}
+			if n == 1 {
+				return 0, 0, false
+			}
+			s = s[n:]
+		}
+	}
+	off, ok := parseZone(s)
+	return sec - off, nano, ok
+}
+
+// parseZone reads what follows the time of day, as seconds east of UTC.
+func parseZone(s []byte) (sec int64, ok bool) {
+	if len(s) == 0 || len(s) == 1 && s[0]|0x20 == 'z' {
+		return 0, true
+	}
+	if s[0] != '+' && s[0] != '-' {
+		return 0, false
+	}
+	var h, m uint
+	switch {
+	case len(s) == 3:
+		h = two(s, 1)
+	case len(s) == 5:
+		h, m = two(s, 1), two(s, 3)
+	case len(s) == 6 && s[3] == ':':
+		h, m = two(s, 1), two(s, 4)
+	default:
+		return 0, false
+	}
+	if h > 23 || m > 59 {
+		return 0, false
+	}
+	sec = int64(h)*3600 + int64(m)*60
+	if s[0] == '-' {
+		sec = -sec
+	}
+	return sec, true
+}
+
+// join makes nanoseconds of seconds and 0 to 999,999,999 more nanoseconds.
+func join(sec, nano int64) (ns int64, ok bool) {
+	const last, lastNano = math.MaxInt64 / second, math.MaxInt64 % second
+	if sec < 0 {
+		// Counted down from the next second, since the first of the range is not whole.
+		sec, nano = sec+1, nano-second
+		return sec*second + nano, sec > -last || sec == -last && nano >= -lastNano-1
+	}
+	return sec*second + nano, sec < last || sec == last && nano <= lastNano
+}
+
+// parseNumber reads a Unix time. All arithmetic is on the digits: a float64
+// keeps no nanoseconds.
+func parseNumber(s []byte) (ns int64, ok bool) {
+	neg := len(s) > 0 && s[0] == '-'
+	if neg {
+		s = s[1:]
+	}
+	num, exp, ok := splitExponent(s)
+	if !ok {
+		return 0, false
+	}
+	// The value is 0.DDD... times ten to the point, with the first D not 0.
+	point := len(num)
+	for i, c := range num {
+		if c == '.' {
+			point = i
+			break
+		}
+	}
+	first := 0
+	for first < len(num) && (num[first] == '0' || num[first] == '.') {
+		first++
+	}
+	if first == len(num) {
+		return 0, true
+	}
+	if first > point {
+		point++ // the point itself is not a digit
+	}
+	point += exp - first
+	return scaleDigits(num[first:], point+unitDigits(point), neg)
+}
+
+// unitDigits is how many digits a number of seconds, milliseconds, ... with that
+// many digits before its point lacks to nanoseconds.
+func unitDigits(point int) int {
+	switch {
+	case point <= 11:
+		return 9
+	case point <= 14:
+		return 6
+	case point <= 17:
+		return 3
+	}
+	return 0
+}
+
+// splitExponent cuts digits[.digits][e[+-]digits] before the exponent and checks
+// both sides. The exponent is held at ±2^30: any number that is cut by that is
+// out of range or nothing.
+func splitExponent(s []byte) (num []byte, exp int, ok bool) {
+	n := digits(s)
+	if n == 0 {
+		return nil, 0, false
+	}
+	if n < len(s) && s[n] == '.' {
+		f := digits(s[n+1:])
+		if f == 0 {
+			return nil, 0, false
+		}
+		n += 1 + f
+	}
+	num, s = s[:n], s[n:]
+	if len(s) == 0 {
+		return num, 0, true
+	}
+	if s[0]|0x20 != 'e' {
+		return nil, 0, false
+	}
+	s = s[1:]
+	neg := len(s) > 0 && s[0] == '-'
+	if neg || len(s) > 0 && s[0] == '+' {
+		s = s[1:]
+	}
+	if len(s) == 0 || digits(s) != len(s) {
+		return nil, 0, false
+	}
+	for _, c := range s {
+		exp = min(exp*10+int(c-'0'), 1<<30)
+	}
+	if neg {
+		exp = -exp
+	}
+	return num, exp, true
+}
+
+// digits counts the digits that s begins with.
+func digits(s []byte) int {
+	for i, c := range s {
+		if !isDigit(c) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// scaleDigits is the whole number made of the first n digits of num, which has a
+// point somewhere and is continued by zeros. What follows is rounded down.
+func scaleDigits(num []byte, n int, neg bool) (ns int64, ok bool) {
+	if n > 19 {
+		return 0, false
+	}
+	var v uint64
+	for n > 0 {
+		if len(num) == 0 {
+			v *= 10
+			n--
+			continue
+		}
+		if num[0] != '.' {
+			v = v*10 + uint64(num[0]-'0')
+			n--
+		}
+		num = num[1:]
+	}
+	if !neg {
+		return int64(v), v <= math.MaxInt64
+	}
+	for _, c := range num {
+		if c != '0' && c != '.' {
+			v++
+			break
+		}
+	}
+	return -int64(v), v <= 1<<63
+}
+
+// AppendTime appends the canonical form of a time, which is always 30 bytes:
+// "2026-11-20T15:04:05.000000000Z".
+func AppendTime(dst []byte, ns int64) []byte {
+	sec, nano := ns/second, ns%second
+	if nano < 0 {
+		sec, nano = sec-1, nano+second
+	}
+	day, sod := sec/daySec, sec%daySec
+	if sod < 0 {
+		day, sod = day-1, sod+daySec
+	}
+	y, mo, d := civilFromDays(day)
+	s, n := uint(sod), uint(nano)
+	var b [canonicalLen]byte
+	put2(b[0:], y/100)
+	put2(b[2:], y%100)
+	b[4] = '-'
+	put2(b[5:], mo)
+	b[7] = '-'
+	put2(b[8:], d)
+	b[10] = 'T'
+	put2(b[11:], s/3600)
+	b[13] = ':'
+	put2(b[14:], s/60%60)
+	b[16] = ':'
+	put2(b[17:], s%60)
+	b[19] = '.'
+	put2(b[20:], n/10_000_000)
+	put2(b[22:], n/100_000%100)
+	put2(b[24:], n/1000%100)
+	put2(b[26:], n/10%100)
+	b[28] = byte('0' + n%10)
+	b[29] = 'Z'
+	return append(dst, b[:]...)
+}
+
+// ParseCanonicalTime is the inverse of [AppendTime], and takes nothing else.
+func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
+	if len(b) != canonicalLen || b[10] != 'T' || b[19] != '.' || b[29] != 'Z' {
+		return 0, false
+	}
+	day, ok := parseDay(b)
+	if !ok {
+		return 0, false
+	}
+	return parseTail(day, b)
+}
+
+// parseDay reads the date that b begins with, as seconds.
+func parseDay(b []byte) (sec int64, ok bool) {
+	const dashes = uint64(0xff)<<32 | uint64(0xff)<<56
+	x := binary.LittleEndian.Uint64(b)
+	d := two(b, 8)
+	// A dash with these bits turned is a 0.
+	v, ok := pairs(x ^ dashes&(0x1d*lowBits))
+	if !ok || x&dashes != '-'*lowBits&dashes || d > 99 {
+		return 0, false
+	}
+	y, mo := uint(v&0xff)*100+uint(v>>16&0xff), uint(v>>40&0xff)
+	if mo < 1 || mo > 12 || d < 1 || d > daysIn(y, mo) {
+		return 0, false
+	}
+	return daysFromCivil(y, mo, d) * daySec, true
+}
+
+// parseTail reads the time of day of a canonical time whose fixed bytes, other
+// than the colons, were looked at.
+func parseTail(day int64, b []byte) (ns int64, ok bool) {
+	const colons = uint64(0xff)<<16 | uint64(0xff)<<40
+	_ = b[canonicalLen-1]
+	x := binary.LittleEndian.Uint64(b[11:])
+	v, ok := pairs(x ^ colons&(0x0a*lowBits))
+	h, m, s := v&0xff, v>>24&0xff, v>>48&0xff
+	if !ok || x&colons != ':'*lowBits&colons || h > 23 || m > 59 || s > 59 {
+		return 0, false
+	}
+	f, ok := pairs(binary.LittleEndian.Uint64(b[20:]))
+	last := uint64(b[28] - '0')
+	if !ok || last > 9 {
+		return 0, false
+	}
+	nano := (f&0xff)*10_000_000 + (f>>16&0xff)*100_000 + (f>>32&0xff)*1000 + (f>>48&0xff)*10 + last
+	return join(day+int64(h*3600+m*60+s), int64(nano))
+}
+
+// pairs reads eight digits at once: byte i of v is the number of the digits i and
+// i+1.
+func pairs(x uint64) (v uint64, ok bool) {
+	const high = 0xf0 * lowBits
+	if x&high != '0'*lowBits || (x+6*lowBits)&high != '0'*lowBits {
+		return 0, false
+	}
+	x -= '0' * lowBits
+	return x*10 + x>>8, true
+}
+
+// dayCache keeps the last date that was read: nearly all records of a request
+// are of one day.
+type dayCache struct {
+	head uint64 // "2026-11-"
+	tail uint16 // "20"
+	sec  int64
+}
+
+// parse is ParseTime. When s is the canonical form of its time, canonical is
+// set, so that it can be copied.
+func (c *dayCache) parse(s []byte) (ns int64, canonical, ok bool) {
+	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
+		ns, ok = ParseTime(s)
+		return ns, false, ok
+	}
+	head, tail := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint16(s[8:])
+	if head != c.head || tail != c.tail {
+		sec, ok := parseDay(s)
+		if !ok {
+			return 0, false, false
+		}
+		*c = dayCache{head, tail, sec}
+	}
+	if ns, ok = parseTail(c.sec, s); ok {
+		return ns, true, true
+	}
+	// Second 60, perhaps.
+	ns, ok = ParseTime(s)
+	return ns, false, ok
+}
+
+// daysFromCivil counts the days from 1970-01-01. Years are counted from March, so
+// that the leap day is the last.
+func daysFromCivil(y, m, d uint) int64 {
+	mp := m + 9
+	if m > 2 {
+		mp = m - 3
+	} else {
+		y-- // year 0 is caught by the sum below
+	}
+	yy := int64(int(y)) + 400
+	era, yoe := yy/400, yy%400
+	doy := (153*int64(mp)+2)/5 + int64(d) - 1
+	return era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468 - 146097
+}
+
+// civilFromDays is the inverse, for the days that fit int64 nanoseconds.
+func civilFromDays(days int64) (y, m, d uint) {
+	z := uint(days + 719468)
+	era, doe := z/146097, z%146097
+	yoe := (doe - doe/1460 + doe/36524 - doe/146096) / 365
+	doy := doe - (365*yoe + yoe/4 - yoe/100)
+	mp := (5*doy + 2) / 153
+	y, m, d = yoe+era*400, mp+3, doy-(153*mp+2)/5+1
+	if m > 12 {
+		y, m = y+1, m-12
+	}
+	return y, m, d
+}
+
+func daysIn(y, m uint) uint {
+	switch m {
+	case 2:
+		if y%4 == 0 && (y%100 != 0 || y%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+// two reads two digits; more than 99 means that they are none.
+func two(s []byte, i int) uint {
+	hi, lo := uint(s[i]-'0'), uint(s[i+1]-'0')
+	if hi > 9 || lo > 9 {
+		return 1 << 16
+	}
+	return hi*10 + lo
+}
+
+func put2(b []byte, v uint) {
+	const pairs = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" +
+		"30313233343536373839" + "40414243444546474849" + "50515253545556575859" +
+		"60616263646566676869" + "70717273747576777879" + "80818283848586878889" +
+		"90919293949596979899"
+	b[0], b[1] = pairs[v*2], pairs[v*2+1]
+}
+
+func isDigit(c byte) bool { return c-'0' <= 9 }

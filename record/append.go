@@ -1,0 +1,393 @@
+package record
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// Defaults are what a request says about its records beside their own fields.
+type Defaults struct {
+	// Service is the folded name from the path or the subject; it wins over the
+	// record's own, which becomes a field. "" takes the record's own.
+	Service string
+	// Time is the effective time of a record that brings none.
+	Time int64
+}
+
+// Stamp is what was found out about a line while it was written.
+type Stamp struct {
+	Time    int64
+	OwnTime bool // the record brought its time
+	Level   Level
+	Service string
+}
+
+// lineRoom is more than a line needs beside the bytes of its source, when those
+// need no new escapes.
+const lineRoom = 192
+
+// AppendLine appends the canonical line, with its newline, of the object scanned
+// last.
+//
+// The recognised fields come first: the time under ts, time, timestamp,
+// @timestamp or date, the level under level, severity, lvl or log.level, the
+// message under msg, message or log, the service under service, service.name or
+// app; the first name of each list that is present is taken, the others stay
+// fields. A time that cannot be read does not count as present; such a ts is kept
+// as ts.original. The record's own service is kept as service.name where it says
+// something else than the line. A key that another field has already gives way to
+// service.original, and then to a number behind the key.
+func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
+	dst = slices.Grow(dst, len(p.src)+lineRoom)
+	s := Stamp{Time: d.Time, Service: d.Service}
+
+	at, text := p.findTime(&s)
+	dst = append(dst, tsPrefix...)
+	if text != nil {
+		dst = append(dst, text...)
+	} else {
+		dst = AppendTime(dst, s.Time)
+	}
+
+	dst = append(dst, levelPrefix...)
+	dst, s.Level = p.appendLevel(dst)
+
+	own := p.first(nameService, nameApp)
+	keep := p.findService(own, &s)
+	dst = append(dst, servicePrefix...)
+	dst = append(dst, s.Service...)
+
+	dst = append(dst, msgPrefix...)
+	if f := p.first(nameMsg, nameLog); f >= 0 {
+		dst = p.appendWord(dst, &p.fields[f])
+	}
+	dst = append(dst, '"')
+
+	dst = p.appendFields(dst, at, own, keep)
+	return append(dst, "}\n"...), s
+}
+
+// first is the index of the field with the first name from a to b that is
+// present, else -1.
+func (p *Parser) first(a, b name) int {
+	for n := a; n <= b; n++ {
+		if p.found>>n&1 != 0 {
+			return int(p.slots[n])
+		}
+	}
+	return -1
+}
+
+// findTime finds the field with the time, or -1, and its text where that is
+// canonical. What cannot be read, and a plain zero, are no times.
+func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
+	for n := nameTs; n <= nameDate; n++ {
+		if p.found>>n&1 == 0 {
+			continue
+		}
+		at = int(p.slots[n])
+		text, ok := p.timeText(&p.fields[at])
+		if !ok {
+			continue
+		}
+		ns, copied, ok := p.day.parse(text)
+		if !ok || ns == 0 && isNumberText(text) {
+			continue
+		}
+		s.Time, s.OwnTime = ns, true
+		if copied {
+			canonical = text
+		}
+		return at, canonical
+	}
+	return -1, nil
+}
+
+// timeText is the text that a field may have a time in. Only strings and numbers
+// can hold one.
+func (p *Parser) timeText(f *field) ([]byte, bool) {
+	v := p.src[f.val:f.valEnd]
+	switch c := v[0]; {
+	case c == '"':
+		return p.text(f), true
+	case c == '-' || isDigit(c):
+		return v, true
+	}
+	return nil, false
+}
+
+// isNumberText tells a number from a date that was read as a time.
+func isNumberText(s []byte) bool { return len(s) < 10 || s[4] != '-' }
+
+// isEmptyTime reports whether the field, which is no time, has nothing to keep.
+func (p *Parser) isEmptyTime(f *field) bool {
+	v := p.src[f.val:f.valEnd]
+	if string(v) == `""` || string(v) == "null" {
+		return true
+	}
+	text, ok := p.timeText(f)
+	if !ok {
+		return false
+	}
+	ns, ok := ParseTime(text)
+	return ok && ns == 0 && isNumberText(text)
+}
+
+// text is the text of a string field; it may be in scratch.
+func (p *Parser) text(f *field) []byte {
+	s := p.src[f.val+1 : f.valEnd-1]
+	if bytes.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	p.scratch = appendUnescaped(p.scratch[:0], s)
+	return p.scratch
+}
+
+// appendLevel appends the inside of the level's string.
+func (p *Parser) appendLevel(dst []byte) ([]byte, Level) {
+	at := p.first(nameLevel, nameLogLevel)
+	if at < 0 {
+		return dst, Other
+	}
+	f := &p.fields[at]
+	v := p.src[f.val:f.valEnd]
+	l := Other
+	switch c := v[0]; {
+	case c == '"':
+		if l = LevelOf(v[1 : len(v)-1]); l == Other {
+			l = parseLevel(p.text(f))
+		}
+	case isDigit(c):
+		l = parseLevel(v)
+	}
+	if l == Other {
+		return p.appendWord(dst, f), l
+	}
+	return append(dst, l.String()...), l
+}
+
+// appendWord appends a value as the inside of a string: the string's own, nothing
+// for null, the compact JSON text of anything else.
+func (p *Parser) appendWord(dst []byte, f *field) []byte {
+	v := p.src[f.val:f.valEnd]
+	switch {
+	case v[0] == '"' && f.flags&valDirty == 0:
+		return append(dst, v[1:len(v)-1]...)
+	case v[0] == '"':
+		return appendCanonical(dst, v[1:len(v)-1])
+	case v[0] == 'n':
+		return dst
+	}
+	return appendEscaped(dst, p.compact(f))
+}
+
+// compact is the canonical text of a value; it may be in the parser's memory.
+func (p *Parser) compact(f *field) []byte {
+	v := p.src[f.val:f.valEnd]
+	if f.flags&valDirty == 0 {
+		return v
+	}
+	p.value = appendCompact(p.value[:0], v)
+	return p.value
+}
+
+// findService decides on the service and reports whether the record's own, in the
+// field at, has to be kept beside it.
+func (p *Parser) findService(at int, s *Stamp) (keep bool) {
+	if at < 0 {
+		if s.Service == "" {
+			s.Service = UnknownService
+		}
+		return false
+	}
+	f := &p.fields[at]
+	v := p.src[f.val:f.valEnd]
+	var text []byte
+	switch v[0] {
+	case '"':
+		text = p.text(f)
+	case 'n':
+	default:
+		text = p.compact(f)
+	}
+	own := p.fold(text)
+	if s.Service == "" {
+		s.Service = own.name
+		return !own.same && len(text) > 0
+	}
+	return len(text) > 0 && string(text) != s.Service
+}
+
+// service is what FoldService made of a text.
+type service struct {
+	name string
+	same bool // as the text
+}
+
+// Bounds of the cache of folded names.
+const (
+	cachedServices   = 1024
+	cachedServiceLen = 256
+)
+
+// fold is FoldService, with the names it gave before: the names in stamps are
+// allocated once.
+func (p *Parser) fold(text []byte) service {
+	if s, ok := p.services[string(text)]; ok {
+		return s
+	}
+	var buf [maxService]byte
+	name := string(foldService(buf[:0], text))
+	s := service{name: name, same: name == string(text)}
+	if len(text) <= cachedServiceLen {
+		if len(p.services) >= cachedServices {
+			clear(p.services)
+		}
+		p.services[string(text)] = s
+	}
+	return s
+}
+
+// appendFields appends what is not in the line's head, each field with the comma
+// before it. Neighbours that are plain are copied together.
+func (p *Parser) appendFields(dst []byte, timeField, own int, keep bool) []byte {
+	level, msg := p.first(nameLevel, nameLogLevel), p.first(nameMsg, nameLog)
+	var from, to int32 // source bytes that wait to be copied
+	for i := range p.fields {
+		f := &p.fields[i]
+		key := p.key(p.src, f)
+		renamed := false
+		if f.known != 0 {
+			switch {
+			case i == timeField || i == level || i == msg || i == own && !keep:
+				continue
+			case i == own:
+				key, renamed = p.serviceKey(f), f.known != nameServiceName
+			case f.known == nameTs:
+				if p.isEmptyTime(f) {
+					continue
+				}
+				key, renamed = p.freeKey("ts.original"), true
+			}
+		}
+		if f.flags == 0 && !renamed {
+			if to != 0 && f.key == to+2 { // only `,"` between
+				to = f.valEnd
+				continue
+			}
+			dst = appendSpan(dst, p.src[from:to])
+			from, to = f.key-1, f.valEnd
+			continue
+		}
+		dst = appendSpan(dst, p.src[from:to])
+		from, to = 0, 0
+		dst = append(dst, ',', '"')
+		dst = append(dst, key...)
+		dst = append(dst, '"', ':')
+		dst = append(dst, p.compact(f)...)
+	}
+	return appendSpan(dst, p.src[from:to])
+}
+
+func appendSpan(dst, span []byte) []byte {
+	if len(span) == 0 {
+		return dst
+	}
+	dst = append(dst, ',')
+	return append(dst, span...)
+}
+
+// serviceKey is the key under which the record's own service is kept.
+func (p *Parser) serviceKey(f *field) []byte {
+	const key = "service.name"
+	if f.known == nameServiceName || p.found>>nameServiceName&1 == 0 {
+		return []byte(key)
+	}
+	return p.freeKey("service.original")
+}
+
+// freeKey is want, or when the record has such a field, want with the first free
+// number from 2 behind it. Among as many numbers as there are fields, and one, one
+// is free.
+func (p *Parser) freeKey(want string) []byte {
+	taken := make([]bool, len(p.fields)+3)
+	for i := range p.fields {
+		key := p.key(p.src, &p.fields[i])
+		if !bytes.HasPrefix(key, []byte(want)) {
+			continue
+		}
+		key = key[len(want):]
+		if len(key) == 0 {
+			taken[1] = true
+		} else if n, err := strconv.Atoi(string(key[1:])); err == nil && key[0] == '.' && n > 1 && n < len(taken) {
+			taken[n] = true
+		}
+	}
+	if !taken[1] {
+		return []byte(want)
+	}
+	n := 2
+	for taken[n] {
+		n++
+	}
+	return strconv.AppendInt([]byte(want+"."), int64(n), 10)
+}
+
+// AppendText appends the canonical line of a text, which becomes msg. Bytes that
+// are no UTF-8 are kept as the text \xnn.
+func (p *Parser) AppendText(dst, text []byte, d Defaults) ([]byte, Stamp) {
+	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
+	if s.Service == "" {
+		s.Service = UnknownService
+	}
+	dst = slices.Grow(dst, len(text)+lineRoom)
+	dst = appendHead(dst, d.Time, "", s.Service)
+	dst = appendEscaped(dst, text)
+	return append(dst, "\"}\n"...), s
+}
+
+// Rejected is a line that could not be taken, with why and where from.
+type Rejected struct {
+	Raw     []byte // the line as it came, without its newline
+	Reason  string
+	Source  string // the path or subject, say
+	Line    int    // its number in the source
+	Time    int64
+	Service string // the service that it was meant for, if known
+}
+
+// AppendRejected appends the canonical line, of the service [RejectedService],
+// that keeps what was rejected: the first [MaxRejected] bytes as msg, and how many
+// there were.
+func AppendRejected(dst []byte, r Rejected) []byte {
+	raw := cutText(r.Raw, MaxRejected)
+	dst = slices.Grow(dst, len(raw)+len(r.Reason)+len(r.Source)+2*lineRoom)
+	dst = appendHead(dst, r.Time, Warn.String(), RejectedService)
+	dst = appendEscaped(dst, raw)
+	dst = append(dst, `","reason":"`...)
+	dst = appendEscaped(dst, []byte(r.Reason))
+	dst = append(dst, `","bytes":`...)
+	dst = strconv.AppendInt(dst, int64(len(r.Raw)), 10)
+	dst = append(dst, `,"source":"`...)
+	dst = appendEscaped(dst, []byte(r.Source))
+	dst = append(dst, `","line":`...)
+	dst = strconv.AppendInt(dst, int64(r.Line), 10)
+	if r.Service != "" {
+		dst = append(dst, `,"service.name":"`...)
+		dst = appendEscaped(dst, []byte(r.Service))
+		dst = append(dst, '"')
+	}
+	return append(dst, "}\n"...)
+}
+
+// appendHead appends a line up to the first byte of msg's value.
+func appendHead(dst []byte, ns int64, level, service string) []byte {
+	dst = append(dst, tsPrefix...)
+	dst = AppendTime(dst, ns)
+	dst = append(dst, levelPrefix...)
+	dst = append(dst, level...)
+	dst = append(dst, servicePrefix...)
+	dst = append(dst, service...)
+	return append(dst, msgPrefix...)
+}

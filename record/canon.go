@@ -1,0 +1,177 @@
+package record
+
+import "unicode/utf8"
+
+const hexDigits = "0123456789abcdef"
+
+// appendCanonical appends the inside of a JSON string, escaped in the one way of
+// canonical lines. Whatever has no need of an escape stands as itself, so that a
+// search for literal text works on stored bytes; a surrogate without its other
+// half keeps its escape; each byte that is no UTF-8 becomes the text \xnn.
+func appendCanonical(dst, s []byte) []byte {
+	for i := 0; i < len(s); {
+		n := plainLen(s[i:])
+		dst = append(dst, s[i:i+n]...)
+		if i += n; i >= len(s) {
+			break
+		}
+		if s[i] != '\\' {
+			dst, n = appendRune(dst, s[i:])
+			i += n
+			continue
+		}
+		r, n := decodeEscape(s[i:])
+		i += n
+		switch {
+		case isSurrogate(r):
+			dst = append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+		case r < utf8.RuneSelf:
+			dst = appendByte(dst, byte(r))
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// appendEscaped appends plain text as the inside of a JSON string, in the same
+// way.
+func appendEscaped(dst, text []byte) []byte {
+	for i := 0; i < len(text); {
+		n := plainLen(text[i:])
+		dst = append(dst, text[i:i+n]...)
+		if i += n; i >= len(text) {
+			break
+		}
+		if text[i] < utf8.RuneSelf {
+			dst = appendByte(dst, text[i])
+			i++
+			continue
+		}
+		dst, n = appendRune(dst, text[i:])
+		i += n
+	}
+	return dst
+}
+
+// plainLen counts the bytes up to the first that is a control character, a quote,
+// a backslash or not ASCII.
+func plainLen(s []byte) int {
+	for i, c := range s {
+		if c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// appendByte appends an ASCII character, escaped if it must be.
+func appendByte(dst []byte, c byte) []byte {
+	switch {
+	case c == '"' || c == '\\':
+		return append(dst, '\\', c)
+	case c >= ' ':
+		return append(dst, c)
+	}
+	if e := shortEscape(c); e != 0 {
+		return append(dst, '\\', e)
+	}
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// appendRune appends the character that is not ASCII which s begins with, or the
+// text for a byte that begins none.
+func appendRune(dst, s []byte) ([]byte, int) {
+	r, n := utf8.DecodeRune(s)
+	if r == utf8.RuneError && n == 1 {
+		return append(dst, '\\', '\\', 'x', hexDigits[s[0]>>4], hexDigits[s[0]&15]), 1
+	}
+	return append(dst, s[:n]...), n
+}
+
+// decodeEscape reads a valid escape; two halves of a surrogate pair are one.
+func decodeEscape(s []byte) (r rune, n int) {
+	switch c := s[1]; c {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r = hex4(s[2:])
+		if r&^0x3ff == 0xd800 && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+			if low := hex4(s[8:]); low&^0x3ff == 0xdc00 {
+				return 0x10000 + (r&0x3ff)<<10 + low&0x3ff, 12
+			}
+		}
+		return r, 6
+	default:
+		return rune(c), 2
+	}
+}
+
+func hex4(s []byte) rune {
+	return rune(hexValue(s[0])<<12 | hexValue(s[1])<<8 | hexValue(s[2])<<4 | hexValue(s[3]))
+}
+
+func isSurrogate(r rune) bool { return r&^0x7ff == 0xd800 }
+
+// appendUnescaped appends the text that the inside of a JSON string stands for,
+// for looking things up: what is no UTF-8 stays, half a pair becomes U+FFFD.
+func appendUnescaped(dst, s []byte) []byte {
+	for i := 0; i < len(s); {
+		if s[i] != '\\' {
+			dst = append(dst, s[i])
+			i++
+			continue
+		}
+		r, n := decodeEscape(s[i:])
+		dst = utf8.AppendRune(dst, r)
+		i += n
+	}
+	return dst
+}
+
+// appendCompact appends a valid JSON value without white space between its tokens
+// and with its strings in the canonical form.
+func appendCompact(dst, value []byte) []byte {
+	for i := 0; i < len(value); {
+		switch c := value[i]; {
+		case isJSONSpace(c):
+			i++
+		case c == '"':
+			end, st := scanString(value, i+1)
+			dst = append(dst, '"')
+			if st == stringPlain {
+				dst = append(dst, value[i+1:end]...)
+			} else {
+				dst = appendCanonical(dst, value[i+1:end])
+			}
+			dst = append(dst, '"')
+			i = end + 1
+		default:
+			dst = append(dst, c)
+			i++
+		}
+	}
+	return dst
+}
+
+// cutText cuts text to at most n bytes, at the boundary of a character where
+// there is one.
+func cutText(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	for k := n; k > n-utf8.UTFMax && k > 0; k-- {
+		if utf8.RuneStart(text[k]) {
+			return text[:k]
+		}
+	}
+	return text[:n]
+}

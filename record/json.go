@@ -1,0 +1,356 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Masks for looking at eight bytes at once.
+const (
+	lowBits  = 0x0101010101010101
+	highBits = 0x80 * lowBits
+)
+
+type stringState uint8
+
+const (
+	stringPlain stringState = iota // stands as a canonical line has it
+	stringDirty
+	stringBad
+)
+
+// scanString scans a string from its first byte inside the quotes and returns the
+// offset of the closing quote, or of what is wrong.
+func scanString(src []byte, i int) (int, stringState) {
+	start := i
+	for i+8 <= len(src) {
+		x := binary.LittleEndian.Uint64(src[i:])
+		// The first byte that is a control character, a quote, a backslash or not
+		// ASCII has its high bit set; behind it a borrow may set others.
+		m := ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits) | x) & highBits
+		if m != 0 {
+			i += bits.TrailingZeros64(m) >> 3
+			if src[i] == '"' {
+				return i, stringPlain
+			}
+			break
+		}
+		i += 8
+	}
+	return scanStringSlow(src, start, i)
+}
+
+// scanStringSlow goes on at i with a string that is not just plain ASCII.
+func scanStringSlow(src []byte, start, i int) (int, stringState) {
+	state, ascii := stringPlain, true
+	for i < len(src) {
+		if i+8 <= len(src) {
+			x := binary.LittleEndian.Uint64(src[i:])
+			m := ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits)) &^ x & highBits
+			if m == 0 {
+				ascii = ascii && x&highBits == 0
+				i += 8
+				continue
+			}
+			n := bits.TrailingZeros64(m) &^ 7
+			ascii = ascii && x&highBits<<(64-n) == 0
+			i += n >> 3
+		}
+		switch c := src[i]; {
+		case c == '"':
+			if !ascii && state == stringPlain && !utf8.Valid(src[start:i]) {
+				state = stringDirty
+			}
+			return i, state
+		case c == '\\':
+			n, plain := scanEscape(src[i:])
+			if n <= 0 {
+				return i - n, stringBad
+			}
+			if !plain {
+				state = stringDirty
+			}
+			i += n
+		case c < ' ':
+			return i, stringBad
+		default:
+			ascii = ascii && c < utf8.RuneSelf
+			i++
+		}
+	}
+	return i, stringBad
+}
+
+// scanEscape returns the length of the escape that s begins with, or minus the
+// offset of what is wrong, and whether a canonical line has it like this.
+func scanEscape(s []byte) (n int, plain bool) {
+	if len(s) < 2 {
+		return -len(s), false
+	}
+	switch s[1] {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		return 2, true
+	case '/':
+		return 2, false
+	case 'u':
+		for i := 2; i < 6; i++ {
+			if i >= len(s) || hexValue(s[i]) < 0 {
+				return -i, false
+			}
+		}
+		// Lone surrogates are canonical too, but rare enough to be written anew.
+		return 6, s[2] == '0' && s[3] == '0' && isPlainControl(s[4], s[5])
+	}
+	return -1, false
+}
+
+// isPlainControl reports whether \u00 and these two digits is how a canonical
+// line has a control character.
+func isPlainControl(hi, lo byte) bool {
+	v := hexValue(hi)<<4 | hexValue(lo)
+	return v < ' ' && (lo <= '9' || lo >= 'a') && shortEscape(byte(v)) == 0
+}
+
+// shortEscape is the letter of a control character that has an escape of its own,
+// else 0.
+func shortEscape(c byte) byte {
+	switch c {
+	case '\b':
+		return 'b'
+	case '\f':
+		return 'f'
+	case '\n':
+		return 'n'
+	case '\r':
+		return 'r'
+	case '\t':
+		return 't'
+	}
+	return 0
+}
+
+func hexValue(c byte) int {
+	switch {
+	case isDigit(c):
+		return int(c - '0')
+	case c >= 'a' && c <= 'f':
+		return int(c-'a') + 10
+	case c >= 'A' && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
+
+// scanOther scans a value that is no string.
+func (p *Parser) scanOther(src []byte, i int) (end int, dirty bool, bad *RejectError) {
+	if i < len(src) && (src[i] == '{' || src[i] == '[') {
+		return p.scanNested(src, i)
+	}
+	end, bad = scanScalar(src, i)
+	return end, false, bad
+}
+
+// scanScalar scans a number, true, false or null.
+func scanScalar(src []byte, i int) (end int, bad *RejectError) {
+	if i >= len(src) {
+		return 0, syntaxError(src, i, "")
+	}
+	word := ""
+	switch c := src[i]; {
+	case c == '-' || isDigit(c):
+		return scanNumber(src, i)
+	case c == 't':
+		word = "true"
+	case c == 'f':
+		word = "false"
+	case c == 'n':
+		word = "null"
+	}
+	for n := range len(word) {
+		if i+n >= len(src) || src[i+n] != word[n] {
+			return 0, syntaxError(src, i+n, "in a value")
+		}
+	}
+	if word == "" {
+		return 0, syntaxError(src, i, "where a value should begin")
+	}
+	return i + len(word), nil
+}
+
+// scanNumber follows the grammar of numbers; what may come behind one is the
+// caller's to check.
+func scanNumber(src []byte, i int) (end int, bad *RejectError) {
+	const in = "in a number"
+	if src[i] == '-' {
+		i++
+	}
+	n := digits(src[i:])
+	if n == 0 {
+		return 0, syntaxError(src, i, in)
+	}
+	if src[i] == '0' && n > 1 {
+		return 0, syntaxError(src, i+1, in)
+	}
+	i += n
+	if i < len(src) && src[i] == '.' {
+		i++
+		if n = digits(src[i:]); n == 0 {
+			return 0, syntaxError(src, i, in)
+		}
+		i += n
+	}
+	if i < len(src) && src[i]|0x20 == 'e' {
+		i++
+		if i < len(src) && (src[i] == '+' || src[i] == '-') {
+			i++
+		}
+		if n = digits(src[i:]); n == 0 {
+			return 0, syntaxError(src, i, in)
+		}
+		i += n
+	}
+	return i, nil
+}
+
+// scanNested scans an object or an array inside the record, without recursion.
+func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
+	p.stack = p.stack[:0]
+	value := true // a value comes next, else a comma or the end of one
+	for {
+		if i < len(src) && isJSONSpace(src[i]) {
+			i, dirty = skipSpace(src, i), true
+		}
+		if i >= len(src) {
+			return 0, false, syntaxError(src, i, "")
+		}
+		if !value {
+			open := p.stack[len(p.stack)-1]
+			switch c := src[i]; {
+			case c == ',':
+				i++
+				if open == '[' {
+					value = true
+					continue
+				}
+				var spaces bool
+				if i, spaces, bad = scanKey(src, i); bad != nil {
+					return 0, false, bad
+				}
+				dirty, value = dirty || spaces, true
+			case c == open+2: // both brackets are closed by the second character after
+				if i++; p.pop() {
+					return i, dirty, nil
+				}
+			default:
+				return 0, false, syntaxError(src, i, "after a value")
+			}
+			continue
+		}
+		switch src[i] {
+		case '{', '[':
+			var odd bool
+			if i, value, odd, bad = p.push(src, i); bad != nil {
+				return 0, false, bad
+			}
+			if dirty = dirty || odd; len(p.stack) == 0 {
+				return i, dirty, nil
+			}
+		case '"':
+			e, st := scanString(src, i+1)
+			if st == stringBad {
+				return 0, false, stringError(src, e)
+			}
+			i, dirty, value = e+1, dirty || st == stringDirty, false
+		default:
+			if i, bad = scanScalar(src, i); bad != nil {
+				return 0, false, bad
+			}
+			value = false
+		}
+	}
+}
+
+// push opens the bracket at src[i]. It goes on up to the first value inside, or
+// behind the closing bracket of an empty one.
+func (p *Parser) push(src []byte, i int) (next int, value, dirty bool, bad *RejectError) {
+	open := src[i]
+	p.stack = append(p.stack, open)
+	if len(p.stack)+1 > MaxDepth && p.reject == nil {
+		p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
+	}
+	i++
+	if i < len(src) && isJSONSpace(src[i]) {
+		i, dirty = skipSpace(src, i), true
+	}
+	if i < len(src) && src[i] == open+2 {
+		p.pop()
+		return i + 1, false, dirty, nil
+	}
+	if open == '{' {
+		var spaces bool
+		i, spaces, bad = scanKey(src, i)
+		dirty = dirty || spaces
+	}
+	return i, true, dirty, bad
+}
+
+// pop closes a bracket and reports whether it was the outermost.
+func (p *Parser) pop() bool {
+	p.stack = p.stack[:len(p.stack)-1]
+	return len(p.stack) == 0
+}
+
+// scanKey scans a key and its colon inside a nested object.
+func scanKey(src []byte, i int) (next int, dirty bool, bad *RejectError) {
+	if i < len(src) && isJSONSpace(src[i]) {
+		i, dirty = skipSpace(src, i), true
+	}
+	if i >= len(src) || src[i] != '"' {
+		return 0, false, syntaxError(src, i, "where a key should begin")
+	}
+	end, st := scanString(src, i+1)
+	if st == stringBad {
+		return 0, false, stringError(src, end)
+	}
+	i = end + 1
+	if i < len(src) && isJSONSpace(src[i]) {
+		i, dirty = skipSpace(src, i), true
+	}
+	if i >= len(src) || src[i] != ':' {
+		return 0, false, syntaxError(src, i, "after a key")
+	}
+	return i + 1, dirty || st == stringDirty, nil
+}
+
+func isJSONSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t') }
+
+func skipSpace(src []byte, i int) int {
+	for i < len(src) && isJSONSpace(src[i]) {
+		i++
+	}
+	return i
+}
+
+// syntaxError says what stands at i, and where in the grammar that is.
+func syntaxError(src []byte, i int, where string) *RejectError {
+	e := &RejectError{Offset: min(i, len(src)), Syntax: true}
+	switch {
+	case i >= len(src):
+		e.Reason = "not valid JSON: it ends too early"
+	case src[i] > ' ' && src[i] < 0x7f:
+		e.Reason = fmt.Sprintf("not valid JSON: character '%c' %s", src[i], where)
+	default:
+		e.Reason = fmt.Sprintf("not valid JSON: byte 0x%02x %s", src[i], where)
+	}
+	return e
+}
+
+// stringError is syntaxError inside a string.
+func stringError(src []byte, i int) *RejectError {
+	if i < len(src) && src[i] >= ' ' {
+		return syntaxError(src, i, "in an escape")
+	}
+	return syntaxError(src, i, "in a string")
+}
