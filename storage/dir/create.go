@@ -1,0 +1,181 @@
+package dir
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"blobtail/storage"
+)
+
+const (
+	tmpPrefix = ".tmp-"
+	openRead  = os.O_RDONLY | syscall.O_CLOEXEC
+	// attempts bounds how often a directory that others remove is made again.
+	attempts = 100
+)
+
+// errNotDir is what a path through a file gives: nothing can exist there.
+const errNotDir = syscall.ENOTDIR
+
+// Create implements [storage.BlobStore].
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	if err := check(ctx, key, attrs); err != nil {
+		return keyError("create", key, err)
+	}
+	path := s.path(key)
+	frame := appendFrame(nil, int64(len(body)), attrs)
+	for range attempts {
+		err := s.create(path, body, frame)
+		if errors.Is(err, fs.ErrNotExist) {
+			// The directory is not there yet, or was removed under our hands.
+			if err = s.makeDirs(filepath.Dir(path)); err == nil || errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return keyError("create", key, s.settle(path, err))
+		}
+		return keyError("create", key, refused(err))
+	}
+	return keyError("create", key, errors.New("its directory is removed again and again"))
+}
+
+// create writes a temporary file and links it to path.
+func (s *Store) create(path string, body, frame []byte) error {
+	// Most names that are taken are found without writing the body. What
+	// decides is the link.
+	if _, err := s.fs.Stat(path); err == nil {
+		return fs.ErrExist
+	}
+	tmp := filepath.Join(filepath.Dir(path), tmpPrefix+rand.Text())
+	f, err := s.fs.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o440)
+	if err != nil {
+		return err
+	}
+	defer s.fs.Remove(tmp) // its name does no harm if it stays
+	if _, err = f.WriteAt(body, 0); err == nil {
+		_, err = f.WriteAt(frame, int64(len(body)))
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	return s.fs.Link(tmp, path)
+}
+
+// settle makes the name durable that now holds path, ours (err is nil) or
+// another's: that one may have linked it and not synced it yet.
+func (s *Store) settle(path string, err error) error {
+	if err != nil {
+		if fi, serr := s.fs.Stat(path); serr == nil && fi.IsDir() {
+			return errors.New("other objects are kept below this key")
+		}
+	}
+	dir := filepath.Dir(path)
+	if serr := s.syncDir(dir); serr != nil {
+		return fmt.Errorf("stored, but perhaps not durable: %w", serr)
+	}
+	for dir != s.root {
+		dir = filepath.Dir(dir)
+		if serr := s.syncMoved(dir); serr != nil {
+			return fmt.Errorf("stored, but perhaps not durable: %w", serr)
+		}
+	}
+	if err != nil {
+		return storage.ErrExist
+	}
+	return nil
+}
+
+// makeDirs makes a directory below the root and what is missing above it.
+func (s *Store) makeDirs(dir string) error {
+	if dir == s.root {
+		// Only Open makes the root: that it is gone may mean that a disk is not
+		// mounted.
+		_, err := s.fs.Stat(dir)
+		if err != nil {
+			return fmt.Errorf("the root: %w", known(err))
+		}
+		return nil
+	}
+	err := s.fs.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = s.makeDirs(filepath.Dir(dir)); err == nil {
+			err = s.fs.Mkdir(dir, 0o700)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	s.forget(filepath.Dir(dir))
+	return nil
+}
+
+// forget makes the next Create below dir sync it again.
+func (s *Store) forget(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.synced, dir)
+}
+
+// syncMoved syncs a directory unless this process did so and nothing was made
+// or removed in it since. The time is taken before the sync: what changes
+// meanwhile is synced the next time.
+func (s *Store) syncMoved(dir string) error {
+	fi, err := s.fs.Stat(dir)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	last, ok := s.synced[dir]
+	err = s.failed[dir]
+	s.mu.Unlock()
+	if err != nil || ok && last.Equal(fi.ModTime()) {
+		return err
+	}
+	if err := s.syncDir(dir); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.synced[dir] = fi.ModTime()
+	s.mu.Unlock()
+	return nil
+}
+
+// syncDir syncs a directory. After a failure it keeps failing, see failed.
+func (s *Store) syncDir(dir string) error {
+	s.mu.Lock()
+	err := s.failed[dir]
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = s.fs.SyncDir(dir)
+	var pe *fs.PathError
+	if err == nil || errors.As(err, &pe) && pe.Op == "open" { // it was not asked
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed[dir] = fmt.Errorf("an fsync of its directory failed, only a restart can clear that: %w", err)
+	return s.failed[dir]
+}
+
+// refused words the errors of a Create that left nothing behind.
+func refused(err error) error {
+	if errors.Is(err, errNotDir) {
+		return errors.New("a part of its path is an object")
+	}
+	return known(err)
+}

@@ -1,0 +1,222 @@
+// Package dir keeps blobs as plain files in a directory: the embedded default,
+// and a store that cp, tar and zstd understand.
+//
+// An object is one file, and its key is the path below the root. The file holds
+// the body and behind it one zstd skippable frame with the attributes (frame.go),
+// so what stands under a key always belongs together. It is written under a
+// temporary name, fsynced, and linked into place, which fails when the name is
+// taken: that is how [Store.Create] never overwrites, whoever else writes.
+//
+// Path elements that begin with a dot are not keys. Temporary files are called
+// .tmp-*, the tables live in .tables (storage/dir/tables), and others may keep
+// their own there, such as the ingester its log. A crash may leave a temporary
+// file behind; it is never read, and goes with its directory.
+//
+// Files that somebody else put there are objects without attributes. Objects of
+// our own are read-only files, so that one that was cut short is not taken for
+// such a file, but answered with a [*DamagedError].
+//
+// Open does not lock: any number of processes may read and write at once.
+package dir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/internal/fsys"
+	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
+)
+
+// Options are the tunables of [Open]. The zero value works, for readers.
+type Options struct {
+	// Create makes the root, and what is missing above it, when it is not there.
+	Create bool
+	// FS is the file system; nil is that of the host.
+	FS fsys.FS
+}
+
+// Store implements [storage.BlobStore].
+type Store struct {
+	root string
+	fs   fsys.FS
+
+	mu sync.Mutex
+	// synced holds, for each directory above a directory that objects were
+	// created in, its modification time just before its last fsync here. While
+	// it has not moved, the names in it are durable; when anybody makes or
+	// removes a directory in it, it moves.
+	synced map[string]time.Time
+	// failed holds the directories whose fsync failed. The kernel may forget
+	// what it could not write, and call the next fsync a success: nothing that
+	// is created there can be called durable by this process any more.
+	failed map[string]error
+}
+
+// Open returns the store in the directory root; [storage.ErrNotExist] when there
+// is none and o does not ask to make it.
+func Open(root string, o Options) (*Store, error) {
+	s := &Store{
+		root:   filepath.Clean(root),
+		fs:     o.FS,
+		synced: map[string]time.Time{},
+		failed: map[string]error{},
+	}
+	if s.fs == nil {
+		s.fs = fsys.OS()
+	}
+	if o.Create {
+		if err := s.makeRoot(s.root); err != nil {
+			return nil, fmt.Errorf("make store %s: %w", root, known(err))
+		}
+	}
+	fi, err := s.fs.Stat(s.root)
+	if err == nil && !fi.IsDir() {
+		err = errors.New("not a directory")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", root, known(err))
+	}
+	return s, nil
+}
+
+// makeRoot makes a directory with all above it, durably.
+func (s *Store) makeRoot(dir string) error {
+	parent := filepath.Dir(dir)
+	err := s.fs.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) && parent != dir {
+		if err = s.makeRoot(parent); err == nil {
+			err = s.fs.Mkdir(dir, 0o700)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.fs.SyncDir(parent)
+}
+
+// Stat implements [storage.BlobStore].
+func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	f, b, err := s.open(ctx, key)
+	if err != nil {
+		return storage.Blob{}, keyError("stat", key, err)
+	}
+	f.Close()
+	return b, nil
+}
+
+// Get implements [storage.BlobStore].
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if off < 0 {
+		return nil, keyError("get", key, errors.New("negative offset"))
+	}
+	f, b, err := s.open(ctx, key)
+	if err != nil {
+		return nil, keyError("get", key, err)
+	}
+	end := b.Size
+	if n >= 0 && n < b.Size-off {
+		end = off + n
+	}
+	return &reader{ctx: ctx, key: key, f: f, off: off, end: end}, nil
+}
+
+// open opens an object and reads its attributes. What is no object, because it
+// cannot be one or is a directory, does not exist.
+func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, storage.Blob{}, err
+	}
+	if !readable(key) {
+		return nil, storage.Blob{}, storage.ErrNotExist
+	}
+	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
+	if err != nil {
+		return nil, storage.Blob{}, known(err)
+	}
+	b, err := describe(f, key)
+	if err != nil {
+		f.Close()
+		return nil, storage.Blob{}, known(err)
+	}
+	return f, b, nil
+}
+
+// reader reads a range of a body. A file that is cut while it is read gives an
+// error, never a short body.
+type reader struct {
+	ctx      context.Context
+	key      string
+	f        fsys.File
+	off, end int64
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, keyError("get", r.key, err)
+	}
+	if r.off >= r.end {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), r.end-r.off)]
+	n, err := r.f.ReadAt(p, r.off)
+	r.off += int64(n)
+	if n == len(p) {
+		return n, nil // ReadAt may say EOF beside a whole answer
+	}
+	if err == io.EOF {
+		err = &DamagedError{Path: r.key, Reason: "cut while it was read"}
+	}
+	return n, keyError("get", r.key, err)
+}
+
+func (r *reader) Close() error { return r.f.Close() }
+
+// path returns the file of a key or of a prefix that ends in a slash.
+func (s *Store) path(key string) string { return filepath.Join(s.root, filepath.FromSlash(key)) }
+
+// readable tells whether a file may be an object under this key. It is laxer
+// than what Create takes, since it covers files that others made.
+func readable(key string) bool {
+	for elem := range strings.SplitSeq(key, "/") {
+		if elem == "" || elem[0] == '.' || strings.IndexByte(elem, 0) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// known turns errors of the file system into those that storage names, keeping
+// their text.
+func known(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNotDir):
+		return storage.ErrNotExist
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
+	}
+	return err
+}
+
+func keyError(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storage.KeyError{Op: op, Key: key, Err: err}
+}
+
+func check(ctx context.Context, key string, attrs storage.Attrs) error {
+	return errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
+}

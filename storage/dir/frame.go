@@ -1,0 +1,158 @@
+package dir
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"blobtail/internal/fsys"
+	"blobtail/storage"
+)
+
+// An object's file is the body and then one zstd skippable frame. All numbers
+// are little endian:
+//
+//	magic    4  0x184D2A5D, a skippable frame that is not the index's
+//	length   4  of what follows
+//	attrs    n  lines "name=value\n": content-type, content-encoding, metadata
+//	body     8  length of the body, that is, where the frame begins
+//	n        4  length of attrs
+//	crc      4  CRC-32C of attrs, body, n
+//	end      4  "btO1"
+//
+// A file that ends so, with a crc that holds and lengths that add up to its
+// size, is whole. zstd -dc prints the body and skips the frame.
+const (
+	frameMagic  = 0x184D2A5D
+	frameHead   = 8
+	frameEnd    = "btO1"
+	frameTail   = 8 + 4 + 4 + 4
+	maxFrame    = 4 << 10 // what is read of a file's end, and more than a frame takes
+	contentType = "content-type"
+	contentEnc  = "content-encoding"
+)
+
+// DamagedError says that an object's file is not as it was written: cut short,
+// or changed. The body cannot be trusted to be whole, so it is not given out.
+type DamagedError struct {
+	Path   string
+	Reason string
+}
+
+func (e *DamagedError) Error() string { return "damaged: " + e.Reason }
+
+// errForeign says that a file has no frame and does not look as if it had one.
+var errForeign = errors.New("not written by this store")
+
+// appendFrame appends the frame for a body of the given length. The attributes
+// have been checked: no value holds a newline.
+func appendFrame(dst []byte, bodyLen int64, a storage.Attrs) []byte {
+	var attrs []byte
+	line := func(name, value string) {
+		if value != "" {
+			attrs = fmt.Appendf(attrs, "%s=%s\n", name, value)
+		}
+	}
+	line(contentType, a.ContentType)
+	line(contentEnc, a.ContentEncoding)
+	for _, name := range slices.Sorted(maps.Keys(a.Metadata)) {
+		line(name, a.Metadata[name])
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, frameMagic)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(attrs)+frameTail))
+	start := len(dst)
+	dst = append(dst, attrs...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(bodyLen))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(attrs)))
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli()))
+	return append(dst, frameEnd...)
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // made once, in crc32
+
+// parseFrame finds the frame at the end of a file of the given size, of which
+// tail is the end. It returns the length of the body before it.
+func parseFrame(tail []byte, size int64) (bodyLen int64, a storage.Attrs, err error) {
+	n := len(tail) - frameTail
+	if n < frameHead || string(tail[len(tail)-len(frameEnd):]) != frameEnd {
+		return 0, a, errForeign
+	}
+	end := tail[n:]
+	bodyLen = int64(binary.LittleEndian.Uint64(end))
+	attrsLen := int64(binary.LittleEndian.Uint32(end[8:]))
+	if attrsLen > int64(n-frameHead) || bodyLen != size-frameTail-attrsLen-frameHead {
+		return 0, a, errors.New("lengths do not add up")
+	}
+	attrs := tail[n-int(attrsLen) : n]
+	sum := crc32.Checksum(tail[n-int(attrsLen):n+12], castagnoli())
+	head := tail[n-int(attrsLen)-frameHead:]
+	if sum != binary.LittleEndian.Uint32(end[12:]) ||
+		binary.LittleEndian.Uint32(head) != frameMagic ||
+		int64(binary.LittleEndian.Uint32(head[4:])) != attrsLen+frameTail {
+		return 0, a, errors.New("attributes fail their check")
+	}
+	return bodyLen, parseAttrs(string(attrs)), nil
+}
+
+func parseAttrs(text string) storage.Attrs {
+	var a storage.Attrs
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		switch name {
+		case contentType:
+			a.ContentType = value
+		case contentEnc:
+			a.ContentEncoding = value
+		default:
+			if a.Metadata == nil {
+				a.Metadata = map[string]string{}
+			}
+			a.Metadata[name] = value
+		}
+	}
+	return a
+}
+
+// describe reads what an open file holds, with one read of its end.
+func describe(f fsys.File, key string) (storage.Blob, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return storage.Blob{}, err
+	}
+	if !fi.Mode().IsRegular() {
+		return storage.Blob{}, storage.ErrNotExist
+	}
+	size := fi.Size()
+	tail := make([]byte, min(size, maxFrame))
+	if _, err := io.ReadFull(io.NewSectionReader(f, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
+		return storage.Blob{Key: key, Size: size}, &DamagedError{Path: key, Reason: err.Error()}
+	}
+	bodyLen, attrs, err := parseFrame(tail, size)
+	if errors.Is(err, errForeign) && fi.Mode().Perm()&0o222 != 0 && !cutInFrame(tail) {
+		return storage.Blob{Key: key, Size: size}, nil
+	}
+	if errors.Is(err, errForeign) {
+		err = errors.New("the end is missing")
+	}
+	if err != nil {
+		return storage.Blob{Key: key, Size: size}, &DamagedError{Path: key, Reason: err.Error()}
+	}
+	return storage.Blob{Key: key, Size: bodyLen, Attrs: attrs}, nil
+}
+
+// cutInFrame tells whether a file that has no frame at its end has the
+// beginning of one, cut off by the end of the file.
+func cutInFrame(tail []byte) bool {
+	magic := string(binary.LittleEndian.AppendUint32(nil, frameMagic))
+	i := strings.LastIndex(string(tail), magic)
+	if i < 0 || len(tail)-i < frameHead {
+		return false
+	}
+	length := int64(binary.LittleEndian.Uint32(tail[i+4:]))
+	return length < maxFrame && int64(len(tail)-i-frameHead) < length
+}

@@ -1,0 +1,198 @@
+package dir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"blobtail/storage"
+)
+
+// maxKey bounds the keys that a walk follows, and so its depth, whatever
+// symbolic links there are.
+const maxKey = 1024
+
+// List implements [storage.BlobStore]. It holds the names of one directory a
+// level at a time. An object that is damaged is listed with the size of its
+// file and no attributes, so that it does not hide the others; Stat and Get
+// tell what is wrong with it.
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		w := walk{s: s, ctx: ctx, prefix: prefix, startAfter: startAfter}
+		w.visit = func(key string) bool {
+			b, err := s.look(ctx, key)
+			if errors.Is(err, storage.ErrNotExist) {
+				return true // deleted during the walk
+			}
+			if err != nil {
+				yield(storage.Blob{}, keyError("list", key, err))
+				return false
+			}
+			return yield(b, nil)
+		}
+		if _, err := w.start(); err != nil {
+			yield(storage.Blob{}, keyError("list", prefix, err))
+		}
+	}
+}
+
+func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Blob{}, err
+	}
+	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
+	if err != nil {
+		return storage.Blob{}, known(err)
+	}
+	defer f.Close()
+	b, err := describe(f, key)
+	var damaged *DamagedError
+	if errors.As(err, &damaged) {
+		return b, nil
+	}
+	return b, known(err)
+}
+
+// Dirs implements [storage.BlobStore].
+func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield("", keyError("dirs", prefix, err))
+			return
+		}
+		if prefix != "" && !strings.HasSuffix(prefix, "/") {
+			yield("", keyError("dirs", prefix, errors.New("the prefix does not end in a slash")))
+			return
+		}
+		entries, err := s.entries(prefix)
+		if err != nil {
+			yield("", keyError("dirs", prefix, err))
+			return
+		}
+		// entries are in the order of keys, where a-b/ comes before a/.
+		slices.SortFunc(entries, func(a, b string) int {
+			return cmp.Compare(strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/"))
+		})
+		for _, e := range entries {
+			name, isDir := strings.CutSuffix(e, "/")
+			if !isDir {
+				continue
+			}
+			holds, err := s.holdsObject(ctx, prefix+e)
+			if err != nil {
+				yield("", keyError("dirs", prefix, err))
+				return
+			}
+			if holds && !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// holdsObject tells whether there is an object below a directory: one that was
+// emptied, or was made for an object that never came, is not there for Dirs.
+func (s *Store) holdsObject(ctx context.Context, dir string) (found bool, err error) {
+	w := walk{s: s, ctx: ctx, prefix: dir, visit: func(string) bool {
+		found = true
+		return false
+	}}
+	_, err = w.start()
+	return found, err
+}
+
+// walk goes through the keys of the files below a prefix in byte order.
+type walk struct {
+	s                  *Store
+	ctx                context.Context
+	prefix, startAfter string
+	visit              func(key string) bool // false ends the walk
+}
+
+func (w *walk) start() (goOn bool, err error) {
+	if err := w.ctx.Err(); err != nil {
+		return false, err
+	}
+	dir := w.prefix[:strings.LastIndexByte(w.prefix, '/')+1]
+	return w.dir(dir)
+}
+
+func (w *walk) dir(dir string) (goOn bool, err error) {
+	if err := w.ctx.Err(); err != nil {
+		return false, err
+	}
+	entries, err := w.s.entries(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		key := dir + e
+		isDir := strings.HasSuffix(e, "/")
+		switch {
+		case len(key) > maxKey:
+		case isDir && w.mayHold(key):
+			if goOn, err := w.dir(key); !goOn {
+				return false, err
+			}
+		case !isDir && strings.HasPrefix(key, w.prefix) && key > w.startAfter:
+			if !w.visit(key) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// mayHold tells whether a directory (with its slash) may hold what is asked for.
+func (w *walk) mayHold(dir string) bool {
+	if !strings.HasPrefix(dir, w.prefix) && !strings.HasPrefix(w.prefix, dir) {
+		return false
+	}
+	return dir > w.startAfter || strings.HasPrefix(w.startAfter, dir)
+}
+
+// entries returns the names in a directory ("" or with a slash at its end) in
+// the order of keys: directories with a slash, for "a-b/" sorts before "a/".
+// A directory that is not there is empty, but the root must be there.
+func (s *Store) entries(dir string) ([]string, error) {
+	if dir != "" && !readable(strings.TrimSuffix(dir, "/")) {
+		return nil, nil
+	}
+	list, err := s.fs.ReadDir(s.path(dir))
+	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
+		_, err = s.fs.Stat(s.root)
+		return nil, known(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(list))
+	for _, e := range list {
+		name := e.Name()
+		if name[0] == '.' {
+			continue
+		}
+		mode := e.Type()
+		if mode&fs.ModeSymlink != 0 {
+			// Somebody moved a part of the store to another disk.
+			fi, err := s.fs.Stat(s.path(path.Join(dir, name)))
+			if err != nil {
+				continue
+			}
+			mode = fi.Mode()
+		}
+		switch {
+		case mode.IsDir():
+			names = append(names, name+"/")
+		case mode.IsRegular():
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
