@@ -1,0 +1,225 @@
+package query
+
+import (
+	"bytes"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+)
+
+// kept is what a read wants of one decoded block: whole lines in order, moved
+// together.
+type kept struct {
+	raw         []byte
+	first, last int64 // times of the first and the last line; unset when raw is empty
+	// Line i of raw is record ords[i] of the block, or base+i when ords is nil.
+	base uint32
+	ords []uint32
+}
+
+func (k *kept) ord(line uint32) uint32 {
+	if k.ords != nil {
+		return k.ords[line]
+	}
+	return k.base + line
+}
+
+// keep reduces the lines of a block to those that are in the range and match.
+// It works in place: the result lies in raw. higher is how many lines matched
+// in all but a level above those wanted.
+func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
+	lo, hi := 0, len(raw)
+	if b.First < r.From {
+		if lo, err = search(raw, r.From); err != nil {
+			return kept{}, 0, err
+		}
+	}
+	if r.To != Newest && b.Last >= r.To {
+		if hi, err = search(raw, r.To); err != nil {
+			return kept{}, 0, err
+		}
+	}
+	if lo >= hi {
+		return kept{}, 0, nil
+	}
+	k.base = uint32(bytes.Count(raw[:lo], newline))
+	k.raw = raw[lo:hi]
+	if m.hasText() || !m.wantsAll(&b.Levels) {
+		higher = m.filter(&k)
+	}
+	if len(k.raw) == 0 {
+		return kept{}, higher, nil
+	}
+	var ok1, ok2 bool
+	k.first, ok1 = record.LineTime(k.raw)
+	k.last, ok2 = record.LineTime(lastLine(k.raw))
+	if !ok1 || !ok2 {
+		return kept{}, 0, errLine
+	}
+	return k, higher, nil
+}
+
+// filter moves the matching lines of k to its front and numbers them.
+func (m *matcher) filter(k *kept) (higher int64) {
+	low := k.raw
+	if m.fold && len(m.texts) > 0 {
+		low = make([]byte, len(k.raw))
+		foldASCII(low, k.raw)
+	}
+	// With a text that must occur, lines without it are never looked at.
+	skip := len(m.texts) > 0 && !m.invert
+	k.ords = []uint32{}
+	out, pos, ord := 0, 0, k.base
+	for pos < len(k.raw) {
+		if skip {
+			i := bytes.Index(low[pos:], m.texts[0])
+			if i < 0 {
+				break
+			}
+			start := pos + bytes.LastIndexByte(low[pos:pos+i], '\n') + 1
+			ord += uint32(bytes.Count(k.raw[pos:start], newline))
+			pos = start
+		}
+		end := pos + bytes.IndexByte(k.raw[pos:], '\n') + 1
+		if end == pos {
+			end = len(k.raw)
+		}
+		line := k.raw[pos:end]
+		if want, high := m.line(line, low[pos:end]); want {
+			// low may be raw itself: what is moved lies before all that is
+			// still to be searched.
+			out += copy(k.raw[out:], line)
+			k.ords = append(k.ords, ord)
+		} else if high {
+			higher++
+		}
+		pos = end
+		ord++
+	}
+	k.raw = k.raw[:out]
+	return higher
+}
+
+// line says whether a line is wanted, and if not, whether only for its level,
+// which is higher than one that is.
+func (m *matcher) line(line, low []byte) (want, high bool) {
+	if m.levels != allLevels {
+		l := record.LineLevel(line)
+		want, high = m.levels.Has(l), m.high.Has(l)
+		if !want && !high {
+			return false, false
+		}
+	} else {
+		want = true
+	}
+	if m.hasText() {
+		off, ok := record.LineMsg(line)
+		if !ok {
+			off = 0
+		}
+		// The text that led here may stand before msg, so all are looked for.
+		if end := max(off, len(line)-1); !m.text(line[off:end], low[off:end]) {
+			return false, false
+		}
+	}
+	return want, high
+}
+
+// search finds the offset of the first line of raw that is not before t.
+func search(raw []byte, t int64) (int, error) {
+	lo, hi := 0, len(raw) // both at starts of lines
+	for lo < hi {
+		start := lo + bytes.LastIndexByte(raw[lo:lo+(hi-lo)/2], '\n') + 1
+		ns, ok := record.LineTime(raw[start:hi])
+		if !ok {
+			return 0, errLine
+		}
+		if ns >= t {
+			hi = start
+			continue
+		}
+		n := bytes.IndexByte(raw[start:hi], '\n')
+		if n < 0 {
+			return hi, nil
+		}
+		lo = start + n + 1
+	}
+	return lo, nil
+}
+
+// lastLine gives the last line of raw, which ends in a newline.
+func lastLine(raw []byte) []byte {
+	return raw[bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1:]
+}
+
+// found makes a block out of a frame for which there is no index. n is how many
+// records it has, wanted or not.
+func (r *run) found(frame blobfmt.Frame) (f *future, n int64, err error) {
+	raw := append([]byte(nil), frame.Lines...)
+	b := blobfmt.Block{Offset: frame.Offset, Stored: frame.Stored, Raw: int64(len(raw))}
+	for rest := raw; len(rest) > 0; n++ {
+		t, ok := record.LineTime(rest)
+		if !ok {
+			return nil, 0, errLine
+		}
+		if n == 0 {
+			b.First = t
+		}
+		b.Last = t
+		b.Levels[record.LineLevel(rest)]++
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return nil, 0, errLine
+		}
+		rest = rest[i+1:]
+	}
+	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
+	close(f.done)
+	var higher int64
+	if f.kept, higher, err = r.match.keep(raw, &b, r.rng); err != nil {
+		return nil, 0, err
+	}
+	r.count.higher.Add(higher)
+	f.first, f.last = f.kept.first, f.kept.last
+	return f, n, nil
+}
+
+// noteHigher counts what a block that levels rule out holds of higher levels,
+// as far as its index tells. With texts nothing is known.
+func (r *run) noteHigher(b *blobfmt.Block) {
+	if r.match.hasText() || r.match.high == 0 {
+		return
+	}
+	n := 0
+	add := func(levels *[record.NumLevels]int) {
+		for l, count := range levels {
+			if r.match.high.Has(record.Level(l)) {
+				n += count
+			}
+		}
+	}
+	if r.rng.covers(b.First, b.Last) {
+		add(&b.Levels)
+	} else {
+		for i := range b.Minutes {
+			if r.rng.covers(minuteSpan(b.Minutes[i].Minute)) {
+				add(&b.Minutes[i].Levels)
+			}
+		}
+	}
+	r.count.higher.Add(int64(n))
+}
+
+// minuteSpan gives the first and the last ns of a minute.
+func minuteSpan(minute int64) (first, last int64) {
+	const ns = 60_000_000_000
+	return minute * ns, minute*ns + (ns - 1)
+}
+
+// count is how many lines are kept.
+func (k *kept) count() int {
+	if k.ords != nil {
+		return len(k.ords)
+	}
+	return bytes.Count(k.raw, newline)
+}

@@ -1,0 +1,180 @@
+package query
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"blobtail/record"
+)
+
+// LevelSet is a set of levels; the zero value holds none, which a [Filter] takes
+// to mean all.
+type LevelSet uint8
+
+const allLevels LevelSet = 1<<record.NumLevels - 1
+
+// Has says whether l is in the set.
+func (s LevelSet) Has(l record.Level) bool { return s>>l&1 != 0 }
+
+// ParseLevels reads a list such as "error,critical" or "warn+" (warn and all
+// above it). Aliases of levels count as the level they stand for; "other" is
+// every word that stands for none.
+func ParseLevels(text string) (LevelSet, error) {
+	var set LevelSet
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		name, above := strings.CutSuffix(word, "+")
+		l, _ := record.ParseLevel(name)
+		if name == "" || l == record.Other && name != record.Other.String() {
+			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other", word)
+		}
+		set |= 1 << l
+		if above && l != record.Other {
+			for ; l < record.Other; l++ {
+				set |= 1 << l
+			}
+		}
+	}
+	return set, nil
+}
+
+// higher is the set of levels that are not in s but above its lowest. Other is
+// neither high nor low.
+func (s LevelSet) higher() LevelSet {
+	var out LevelSet
+	seen := false
+	for l := record.Trace; l < record.Other; l++ {
+		if s.Has(l) {
+			seen = true
+		} else if seen {
+			out |= 1 << l
+		}
+	}
+	return out
+}
+
+// Filter says which records of the range are wanted. All parts must match.
+//
+// Texts and expressions look at the stored line from the value of msg to its
+// end, so a text finds a field's value as well as the message, and `"` and
+// control characters in a text are escaped as a stored line escapes them.
+type Filter struct {
+	Levels LevelSet // 0: all
+	Texts  []string // each must occur
+	Exprs  []string // RE2, each must match
+	Invert bool     // wanted is what the texts and expressions do not all match
+	Fold   bool     // upper and lower case of ASCII letters are equal
+}
+
+// matcher is a compiled Filter. It is not changed after it was made.
+type matcher struct {
+	levels, high LevelSet
+	texts        [][]byte // escaped; folded if fold; the longest first
+	exprs        []*regexp.Regexp
+	invert, fold bool
+}
+
+func (f Filter) compile() (*matcher, error) {
+	m := &matcher{levels: f.Levels, invert: f.Invert, fold: f.Fold}
+	if m.levels == 0 {
+		m.levels = allLevels
+	}
+	m.high = m.levels.higher()
+	for _, text := range f.Texts {
+		if text == "" {
+			return nil, errors.New("an empty text matches every record; leave it out")
+		}
+		b := escape(text)
+		if f.Fold {
+			foldASCII(b, b)
+		}
+		m.texts = append(m.texts, b)
+		if last := len(m.texts) - 1; len(b) > len(m.texts[0]) {
+			m.texts[0], m.texts[last] = m.texts[last], m.texts[0]
+		}
+	}
+	for _, expr := range f.Exprs {
+		if f.Fold {
+			expr = "(?i:" + expr + ")"
+		}
+		re, err := regexp.Compile(expr)
+		if err != nil {
+			return nil, fmt.Errorf("%w; to search text as it is: -F", err)
+		}
+		m.exprs = append(m.exprs, re)
+	}
+	if m.invert && !m.hasText() {
+		return nil, errors.New("-v inverts text filters: add -F or -g")
+	}
+	return m, nil
+}
+
+func (m *matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
+
+// all says that no record is left out.
+func (m *matcher) all() bool { return m.levels == allLevels && !m.hasText() }
+
+// text says whether the part of a line that texts look at matches; low is the
+// same bytes folded, or the same slice.
+func (m *matcher) text(tail, low []byte) bool {
+	return m.textAll(tail, low) != m.invert
+}
+
+func (m *matcher) textAll(tail, low []byte) bool {
+	for _, t := range m.texts {
+		if !bytes.Contains(low, t) {
+			return false
+		}
+	}
+	for _, re := range m.exprs {
+		if !re.Match(tail) {
+			return false
+		}
+	}
+	return true
+}
+
+// wantsSome says whether a block with these level counts holds anything wanted,
+// wantsAll whether levels rule out nothing of it.
+func (m *matcher) wantsSome(levels *[record.NumLevels]int) bool {
+	for l, n := range levels {
+		if n > 0 && m.levels.Has(record.Level(l)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *matcher) wantsAll(levels *[record.NumLevels]int) bool {
+	for l, n := range levels {
+		if n > 0 && !m.levels.Has(record.Level(l)) {
+			return false
+		}
+	}
+	return true
+}
+
+// foldASCII writes src to dst with ASCII letters in lower case; dst is at least
+// as long and may be src.
+func foldASCII(dst, src []byte) {
+	dst = dst[:len(src)]
+	for i, c := range src {
+		if c-'A' < 26 {
+			c += 'a' - 'A'
+		}
+		dst[i] = c
+	}
+}
+
+// escape gives text as it stands inside the strings of a canonical line.
+func escape(text string) []byte {
+	line, _ := record.NewParser().AppendText(nil, []byte(text), record.Defaults{Service: "x"})
+	off, ok := record.LineMsg(line)
+	if end := len(line) - len("\"}\n"); ok && off <= end {
+		return line[off:end]
+	}
+	return []byte(text)
+}

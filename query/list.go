@@ -1,0 +1,84 @@
+package query
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Entry sums up some blobs: of a service, of a day, or a single one.
+type Entry struct {
+	Name    string // service, day as 2026-11-20, or key
+	Blobs   int
+	Records int64
+	Raw     int64 // bytes of lines
+	Stored  int64 // bytes of blobs
+	First   int64 // times of the oldest and the newest record
+	Last    int64
+}
+
+func (e *Entry) add(b *blob) {
+	if e.Blobs == 0 {
+		e.First, e.Last = b.meta.First, b.meta.Last
+	}
+	e.Blobs++
+	e.Records += b.meta.Records
+	e.Raw += b.meta.RawBytes
+	e.Stored += b.size
+	e.First, e.Last = min(e.First, b.meta.First), max(e.Last, b.meta.Last)
+}
+
+// ListServices sums up every service of the store, system ones last. What could
+// not be told is among the summary's problems.
+func (r *Reader) ListServices(ctx context.Context) ([]Entry, Summary, error) {
+	names, err := r.names(ctx)
+	if err != nil || len(names) == 0 {
+		return nil, Summary{}, err
+	}
+	entries, sum, err := r.entries(ctx, Query{Services: names, Range: Always()}, func(b *blob) string { return b.name.Service })
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		switch as, bs := a.Name[0] == '_', b.Name[0] == '_'; {
+		case as == bs:
+			return 0
+		case bs:
+			return -1
+		}
+		return 1
+	})
+	return entries, sum, err
+}
+
+// ListDays sums up each day (UTC, of the blobs' names) of some services.
+func (r *Reader) ListDays(ctx context.Context, services ...string) ([]Entry, Summary, error) {
+	return r.entries(ctx, Query{Services: services, Range: Always()},
+		func(b *blob) string { return b.name.Period.Format(time.DateOnly) })
+}
+
+// ListBlobs describes each blob of one day (UTC).
+func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) ([]Entry, Summary, error) {
+	day = day.UTC().Truncate(24 * time.Hour)
+	rng := Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
+	return r.entries(ctx, Query{Services: []string{service}, Range: rng}, func(b *blob) string { return b.key })
+}
+
+// entries sums up the blobs of q by what name gives for them.
+func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) ([]Entry, Summary, error) {
+	p, err := r.Plan(ctx, q)
+	if err != nil {
+		return nil, Summary{}, err
+	}
+	var out []Entry
+	at := make(map[string]int)
+	for i := range p.blobs {
+		b := &p.blobs[i]
+		key := name(b)
+		n, ok := at[key]
+		if !ok {
+			n = len(out)
+			at[key] = n
+			out = append(out, Entry{Name: key})
+		}
+		out[n].add(b)
+	}
+	return out, p.summary(), nil
+}

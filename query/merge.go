@@ -1,0 +1,192 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// merge gives the lines of all cursors in the order (time, origin, index), or
+// backwards. It is a binary heap of cursors by key. Of equal keys, a cursor that
+// is not ready comes first, so that it says where it stands before anyone moves
+// past it; ready ones come in the order of their records' identities, which are
+// looked up for nothing else.
+type merge struct {
+	run  *run
+	heap []*cursor
+	used *cursor // holds the last chunk; its block is released at the next step
+
+	// The line given out last, while others of its time may follow.
+	tie     bool
+	tieKey  int64
+	last    []byte
+	lastID  identity
+	lastSrc *source
+}
+
+// next gives the next lines, adjacent in their blob and in ascending order
+// whatever the direction. They are valid until the next call; nil is the end.
+func (m *merge) next() ([]byte, error) {
+	if m.used != nil {
+		if m.used.pos == m.used.end {
+			m.used.release()
+		}
+		m.used = nil
+	}
+	for len(m.heap) > 0 {
+		c := m.heap[0]
+		if !c.ready {
+			if err := m.advance(c); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		limit, alone := m.second()
+		if m.tie && m.tieKey != c.key {
+			m.tie = false
+		}
+		if m.tie || !alone && limit == c.key {
+			line, err := m.nextTied(c)
+			if line != nil || err != nil {
+				return line, err
+			}
+			continue
+		}
+		chunk, err := c.take(limit, alone)
+		if err != nil {
+			c.spoil(err)
+		}
+		m.moved(c)
+		if len(chunk) > 0 {
+			return chunk, nil
+		}
+	}
+	return nil, nil
+}
+
+// nextTied gives the current line of the top cursor, whose time it shares with
+// another's; nil when it is a copy of the line given out last. Copies come one
+// right after the other, since all else being equal their bytes decide.
+func (m *merge) nextTied(c *cursor) ([]byte, error) {
+	id := c.identity()
+	key := c.key
+	line, err := c.takeOne()
+	same := m.tie && id.known && m.lastID == id && m.lastSrc != c.src && bytes.Equal(m.last, line)
+	if same {
+		m.run.sum.Copies++
+	} else {
+		m.tie, m.tieKey, m.lastID, m.lastSrc = true, key, id, c.src
+		m.last = append(m.last[:0], line...)
+	}
+	if err != nil {
+		c.spoil(err)
+	}
+	m.moved(c)
+	if same {
+		m.used = nil
+		if c.pos == c.end {
+			c.release()
+		}
+		return nil, nil
+	}
+	return line, nil
+}
+
+// advance takes the top cursor one step towards being ready.
+func (m *merge) advance(c *cursor) error {
+	more, err := c.advance()
+	if err != nil {
+		return err
+	}
+	if more {
+		m.down(0)
+		return nil
+	}
+	m.pop()
+	return nil
+}
+
+// moved puts the top cursor, which has given out lines, where it now belongs.
+func (m *merge) moved(c *cursor) {
+	m.used = c
+	if c.ready || c.expect() {
+		m.down(0)
+		return
+	}
+	m.pop()
+}
+
+// pop takes the top cursor, which is used up, off the heap.
+func (m *merge) pop() {
+	c := m.heap[0]
+	last := len(m.heap) - 1
+	m.heap[0] = m.heap[last]
+	m.heap[last] = nil
+	m.heap = m.heap[:last]
+	m.down(0)
+	m.run.live--
+	m.run.done++
+	c.src.forget()
+}
+
+// second gives the least key of all cursors but the top one.
+func (m *merge) second() (key int64, alone bool) {
+	switch len(m.heap) {
+	case 1:
+		return 0, true
+	case 2:
+		return m.heap[1].key, false
+	}
+	a, b := m.heap[1].key, m.heap[2].key
+	if (a < b) != m.run.desc {
+		return a, false
+	}
+	return b, false
+}
+
+func (m *merge) init() {
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+}
+
+func (m *merge) down(i int) {
+	h := m.heap
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			return
+		}
+		if child+1 < len(h) && m.less(h[child+1], h[child]) {
+			child++
+		}
+		if !m.less(h[child], h[i]) {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}
+
+func (m *merge) less(a, b *cursor) bool {
+	if a.key != b.key {
+		return (a.key < b.key) != m.run.desc
+	}
+	if a.ready != b.ready {
+		return !a.ready
+	}
+	if !a.ready {
+		return false
+	}
+	ia, ib := a.identity(), b.identity()
+	order := bytes.Compare(ia.origin[:], ib.origin[:])
+	if order == 0 {
+		order = cmp.Compare(ia.index, ib.index)
+	}
+	if order == 0 {
+		order = bytes.Compare(a.current(), b.current())
+	}
+	if order == 0 {
+		order = cmp.Compare(a.src.key, b.src.key)
+	}
+	return (order < 0) != m.run.desc
+}

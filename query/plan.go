@@ -1,0 +1,300 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+)
+
+const globChars = `*?[\`
+
+// listers is how many services are listed at once.
+const listers = 8
+
+// Plan is what a query would read. It is made from listings alone and may be
+// read several times.
+type Plan struct {
+	reader   *Reader
+	query    Query
+	match    *matcher
+	services []string
+	blobs    []blob
+	listed   Summary // what planning cost and found
+}
+
+// blob is one blob of a plan.
+type blob struct {
+	key  string
+	size int64
+	name blobfmt.Name
+	meta blobfmt.Meta
+}
+
+// Plan finds the blobs that q touches.
+func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
+	if q.Limit > 0 && q.First > 0 {
+		return nil, &BadQueryError{errors.New("the newest and the oldest cannot be asked for at once")}
+	}
+	match, err := q.Filter.compile()
+	if err != nil {
+		return nil, &BadQueryError{err}
+	}
+	p := &Plan{reader: r, query: q, match: match}
+	if p.services, err = r.resolve(ctx, q.Services); err != nil {
+		return nil, err
+	}
+	if err := p.list(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.dropReplaced(ctx)
+}
+
+// Services are the names that the query's globs stand for, in order.
+func (p *Plan) Services() []string { return slices.Clone(p.services) }
+
+// Blobs is how many blobs are to be read, and Bytes their size.
+func (p *Plan) Blobs() int { return len(p.blobs) }
+
+// Bytes is the size of all blobs to be read; a read that needs only parts of
+// them fetches less.
+func (p *Plan) Bytes() int64 {
+	n := int64(0)
+	for i := range p.blobs {
+		n += p.blobs[i].size
+	}
+	return n
+}
+
+// resolve turns names and globs into names of services, sorted, each once.
+func (r *Reader) resolve(ctx context.Context, names []string) ([]string, error) {
+	var all, out []string
+	for _, name := range names {
+		if !strings.ContainsAny(name, globChars) {
+			if !isService(name) {
+				return nil, r.noService(ctx, name)
+			}
+			out = append(out, name)
+			continue
+		}
+		if _, err := path.Match(name, ""); err != nil {
+			return nil, &BadQueryError{fmt.Errorf("glob %q: %w", name, err)}
+		}
+		if all == nil {
+			var err error
+			if all, err = r.names(ctx); err != nil {
+				return nil, err
+			}
+		}
+		found := false
+		for _, s := range all {
+			if ok, _ := path.Match(name, s); ok && (s[0] != '_' || name[0] == '_') {
+				out, found = append(out, s), true
+			}
+		}
+		if !found {
+			return nil, &NoServiceError{Name: name}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// names lists all services of the store, system ones included.
+func (r *Reader) names(ctx context.Context) ([]string, error) {
+	names := []string{}
+	for name, err := range r.store.Dirs(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list services: %w", err)
+		}
+		if isService(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// isService says whether blobs may stand under name. The other names of the
+// system hold what retention keeps, not logs.
+func isService(name string) bool {
+	return record.ValidService(name) || name == record.RejectedService
+}
+
+// noService makes the error for a name that has nothing.
+func (r *Reader) noService(ctx context.Context, name string) error {
+	names, err := r.names(ctx)
+	if err != nil {
+		return err
+	}
+	e := &NoServiceError{Name: name}
+	folded := record.FoldService(name)
+	for _, s := range names {
+		switch {
+		case s == name:
+			return nil
+		case s == folded:
+			e.Near = s
+		case e.Near == "" && (strings.HasPrefix(s, folded) || strings.HasPrefix(folded, s)):
+			e.Near = s
+		}
+	}
+	return e
+}
+
+// listing is what one service's LIST gave.
+type listing struct {
+	blobs    []blob
+	any      bool // there was something, of whatever kind
+	count    int64
+	foreign  []string
+	problems []error
+	err      error
+}
+
+// list lists all services, some at a time, and sets blobs.
+func (p *Plan) list(ctx context.Context) error {
+	results := make([]listing, len(p.services))
+	slots := make(chan struct{}, listers)
+	var work sync.WaitGroup
+	for i, service := range p.services {
+		slots <- struct{}{}
+		work.Go(func() {
+			results[i] = p.listService(ctx, service)
+			<-slots
+		})
+	}
+	work.Wait()
+	for i := range results {
+		l := &results[i]
+		if l.err != nil {
+			return fmt.Errorf("list %s/: %w", p.services[i], l.err)
+		}
+		if !l.any {
+			// Nothing in the range, or nothing at all?
+			if err := p.reader.noService(ctx, p.services[i]); err != nil {
+				return err
+			}
+		}
+		p.blobs = append(p.blobs, l.blobs...)
+		p.listed.BlobsListed += l.count
+		p.listed.Foreign += int64(len(l.foreign))
+		p.listed.Problems = append(p.listed.Problems, l.problems...)
+		if n := len(l.foreign); n > 0 {
+			p.listed.Warnings = append(p.listed.Warnings,
+				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", p.services[i], n, l.foreign[0]))
+		}
+	}
+	return nil
+}
+
+// listService lists what one service has in the range.
+func (p *Plan) listService(ctx context.Context, service string) (l listing) {
+	rng := p.query.Range
+	prefix, after, until := listBounds(service, rng)
+	for o, err := range p.reader.store.List(ctx, prefix, after) {
+		if err != nil {
+			l.err = err
+			return l
+		}
+		if until != "" && o.Key >= until {
+			break
+		}
+		l.any = true
+		name, err := blobfmt.ParseName(o.Key)
+		if err != nil {
+			l.foreign = append(l.foreign, o.Key)
+			continue
+		}
+		l.count++
+		meta, err := blobfmt.ParseMeta(o.Metadata)
+		if err != nil {
+			l.problems = append(l.problems, &Problem{Blob: o.Key, Err: err})
+			continue
+		}
+		if meta.Records == 0 || meta.Compacted == 0 && !rng.touches(meta.First, meta.Last) {
+			continue
+		}
+		l.blobs = append(l.blobs, blob{key: o.Key, size: o.Size, name: name, meta: meta})
+	}
+	return l
+}
+
+// listBounds gives the prefix to list, the key to start after and the key to
+// stop at ("" for none). A period is at most an hour and divides it, so a blob
+// that reaches into the range has a name not before the hour of its start.
+func listBounds(service string, rng Range) (prefix, after, until string) {
+	prefix = service + "/"
+	if rng.From != Oldest {
+		after = strings.TrimSuffix(blobfmt.PeriodPrefix(service, time.Unix(0, rng.From).UTC().Truncate(time.Hour)), "/")
+	}
+	if rng.To != Newest {
+		// The first period that begins at or after the end.
+		end := time.Unix(0, rng.To).UTC()
+		minute := end.Truncate(time.Minute)
+		if minute.Before(end) {
+			minute = minute.Add(time.Minute)
+		}
+		until = strings.TrimSuffix(blobfmt.PeriodPrefix(service, minute), "/")
+	}
+	if after == "" || until == "" {
+		return prefix, after, until
+	}
+	n := 0
+	for n < len(after) && n < len(until) && after[n] == until[n] {
+		n++
+	}
+	if i := strings.LastIndexByte(after[:n], '/') + 1; i > len(prefix) {
+		prefix = after[:i]
+	}
+	return prefix, after, until
+}
+
+// dropReplaced leaves out the blobs that a listed compacted blob stands for.
+// Where that blob's index cannot be read nothing is lost: its records and
+// theirs have the same identities.
+func (p *Plan) dropReplaced(ctx context.Context) error {
+	replaced := make(map[blobfmt.BatchID]bool)
+	var count counters
+	for i := range p.blobs {
+		b := &p.blobs[i]
+		if b.meta.Compacted == 0 {
+			continue
+		}
+		s := p.reader.source(b, &count)
+		index, err := s.readIndex(ctx, false)
+		if err != nil {
+			if err := fatal(ctx, err); err != nil {
+				return err
+			}
+			p.listed.Warnings = append(p.listed.Warnings, s.problem(0, 0, err))
+			continue
+		}
+		for _, id := range index.Replaces {
+			replaced[id] = true
+		}
+	}
+	count.addTo(&p.listed)
+	n := len(p.blobs)
+	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return replaced[b.meta.Batch] })
+	p.listed.Replaced = int64(n - len(p.blobs))
+	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return !p.query.Range.touches(b.meta.First, b.meta.Last) })
+	return nil
+}
+
+func (r *Reader) source(b *blob, count *counters) *source {
+	return &source{store: r.store, count: count, key: b.key, size: b.size, name: b.name, meta: b.meta}
+}
+
+// summary starts one with what planning found.
+func (p *Plan) summary() Summary {
+	s := p.listed
+	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)
+	return s
+}

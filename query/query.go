@@ -1,0 +1,168 @@
+// Package query reads records back out of a blob store: it finds the blobs that
+// a read touches, fetches and decodes only the blocks that it needs, merges them
+// in order and drops copies.
+//
+// Make a [Reader], ask it for a [Plan], then call [Plan.Read] for the lines or
+// [Plan.Count] for their number. A plan costs one LIST per service; it says how
+// many bytes a read would fetch before anything is fetched.
+//
+// The order is (time, origin, index) everywhere. A record that is stored more
+// than once, because a sender tried again, has the same time and the same bytes
+// in each copy. So identities are looked at only where records of equal time
+// meet in different blobs, and a read of blobs that do not overlap never does.
+//
+// What cannot be read does not stop the rest: it is one of [Summary.Problems],
+// and the result is then incomplete. An error is returned only where nothing
+// more can be expected: the listing fails, the store refuses, the context ends.
+//
+// The package knows nothing of terminals. It never holds more than the blocks
+// being merged and a bounded number ahead of them, except for a read of the
+// newest N, which holds those N.
+package query
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"blobtail/storage"
+)
+
+// Open ends of a [Range].
+const (
+	Oldest int64 = math.MinInt64
+	Newest int64 = math.MaxInt64
+)
+
+// Range is the half open span [From, To) of times in ns since 1970, UTC. From
+// [Oldest] and To [Newest] leave that end open.
+type Range struct{ From, To int64 }
+
+// Always is the range that everything is in.
+func Always() Range { return Range{Oldest, Newest} }
+
+func (r Range) contains(t int64) bool { return t >= r.From && (t < r.To || r.To == Newest) }
+
+// touches says whether anything from first to last, both included, may be in r.
+func (r Range) touches(first, last int64) bool {
+	return last >= r.From && (first < r.To || r.To == Newest)
+}
+
+// covers says whether all from first to last, both included, is in r.
+func (r Range) covers(first, last int64) bool {
+	return first >= r.From && (last < r.To || r.To == Newest)
+}
+
+// Bounded says whether either end is given.
+func (r Range) Bounded() bool { return r.From != Oldest || r.To != Newest }
+
+// Query says what to read.
+type Query struct {
+	// Services are names, or globs as of path.Match. A glob matches a system
+	// name such as _rejected only if it begins with "_" itself.
+	Services []string
+	Range    Range
+	Filter   Filter
+	Limit    int  // only the newest so many; 0 for all
+	First    int  // only the oldest so many; 0 for all. Not together with Limit
+	Reverse  bool // newest first
+}
+
+// Options tune a [Reader]. The zero value is what a command wants.
+type Options struct {
+	Workers    int   // blocks decoded at once; 0: GOMAXPROCS
+	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
+}
+
+// Reader reads one store. It may be used by several goroutines at once.
+type Reader struct {
+	store storage.BlobStore
+	opt   Options
+}
+
+// New returns a reader of store. It does nothing yet.
+func New(store storage.BlobStore, o Options) *Reader {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.GroupBytes <= 0 {
+		o.GroupBytes = 8 << 20
+	}
+	return &Reader{store: store, opt: o}
+}
+
+// Summary is what a read did. Problems make it incomplete; warnings do not.
+type Summary struct {
+	Records, Bytes            int64 // given out
+	BlobsListed, BlobsOpened  int64
+	BlocksRead, BlocksSkipped int64 // skipped: in an opened blob, but ruled out by its index
+	Requests, Fetched         int64 // GETs after the listing, and their bytes
+	Copies                    int64 // records not given out because they had been already
+	Replaced                  int64 // blobs ignored because a compacted blob replaces them
+	Foreign                   int64 // objects under a service that are no blobs of ours
+	// Higher counts records that matched in all but their level, which is above
+	// the lowest one asked for. It is a lower bound: what was not read is not in it.
+	Higher int64
+	// More says that a limit left something out, or may have.
+	More     bool
+	Problems []error
+	Warnings []error
+}
+
+// Complete says that everything asked for was read.
+func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
+
+// Problem is a part of the store that could not be read. Length 0 means all of
+// the blob. It wraps what happened: storage.ErrNotExist for a blob that vanished
+// after it was listed, a *blobfmt.CorruptError for damage.
+type Problem struct {
+	Blob           string
+	Offset, Length int64
+	Err            error
+}
+
+func (p *Problem) Error() string {
+	if p.Length == 0 {
+		return fmt.Sprintf("%s: %v", p.Blob, p.Err)
+	}
+	return fmt.Sprintf("%s: bytes %d to %d: %v", p.Blob, p.Offset, p.Offset+p.Length, p.Err)
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// NoServiceError says that nothing is stored under a name or glob.
+type NoServiceError struct {
+	Name string
+	// Near is a service of a similar name, or "".
+	Near string
+}
+
+func (e *NoServiceError) Error() string {
+	if strings.ContainsAny(e.Name, globChars) {
+		return fmt.Sprintf("no service matches %q", e.Name)
+	}
+	return fmt.Sprintf("no service %q", e.Name)
+}
+
+// BadQueryError says what in a [Query] cannot be.
+type BadQueryError struct{ Err error }
+
+func (e *BadQueryError) Error() string { return e.Err.Error() }
+func (e *BadQueryError) Unwrap() error { return e.Err }
+
+// counters are the parts of a Summary that several goroutines add to.
+type counters struct {
+	opened, blocksRead, blocksSkipped atomic.Int64
+	requests, fetched, higher         atomic.Int64
+}
+
+func (c *counters) addTo(s *Summary) {
+	s.BlobsOpened += c.opened.Load()
+	s.BlocksRead += c.blocksRead.Load()
+	s.BlocksSkipped += c.blocksSkipped.Load()
+	s.Requests += c.requests.Load()
+	s.Fetched += c.fetched.Load()
+	s.Higher += c.higher.Load()
+}

@@ -1,0 +1,144 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"blobtail/blobfmt"
+)
+
+// Read gives out the lines, in order, by calls of emit, each with one or more
+// whole lines that stand next to each other in the result. The bytes are valid
+// during the call. An error of emit ends the read and is returned as it is.
+//
+// The summary is right as far as the read came, whatever the error.
+func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
+	sum := p.summary()
+	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
+	out := func(chunk []byte) error {
+		sum.Bytes += int64(len(chunk))
+		if p.query.Reverse {
+			return emitBackwards(chunk, emit)
+		}
+		return emit(chunk)
+	}
+	if desc == p.query.Reverse {
+		err := p.pass(ctx, p.blobs, desc, &sum, out)
+		return sum, err
+	}
+	var held [][]byte
+	err := p.pass(ctx, p.blobs, desc, &sum, func(chunk []byte) error {
+		held = append(held, bytes.Clone(chunk))
+		return nil
+	})
+	if err != nil {
+		return sum, err
+	}
+	for _, chunk := range slices.Backward(held) {
+		if err := out(chunk); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// emitBackwards gives out the lines of a chunk last one first.
+func emitBackwards(chunk []byte, emit func([]byte) error) error {
+	for len(chunk) > 0 {
+		line := lastLine(chunk)
+		if err := emit(line); err != nil {
+			return err
+		}
+		chunk = chunk[:len(chunk)-len(line)]
+	}
+	return nil
+}
+
+// pass merges the blobs in one direction and gives out chunks of lines, which
+// stand in ascending order, until the query's limit is reached.
+func (p *Plan) pass(ctx context.Context, blobs []blob, desc bool, sum *Summary, out func([]byte) error) error {
+	limit := int64(max(p.query.Limit, p.query.First))
+	r := p.newRun(ctx, desc, limit > 0, sum)
+	defer r.finish()
+	m := &merge{run: r}
+	for i := range blobs {
+		b := &blobs[i]
+		c := &cursor{run: r, src: p.reader.source(b, r.count)}
+		c.key = r.bound(b.meta.First, b.meta.Last)
+		r.order = append(r.order, c)
+	}
+	slices.SortStableFunc(r.order, func(a, b *cursor) int {
+		switch {
+		case a.key == b.key:
+			return 0
+		case (a.key < b.key) != desc:
+			return -1
+		}
+		return 1
+	})
+	m.heap = slices.Clone(r.order)
+	m.init()
+	for {
+		chunk, err := m.next()
+		if err != nil || chunk == nil {
+			return err
+		}
+		n := int64(bytes.Count(chunk, newline))
+		if limit > 0 && sum.Records+n > limit {
+			chunk = cut(chunk, int(limit-sum.Records), desc)
+			n = limit - sum.Records
+			sum.More = true
+		}
+		sum.Records += n
+		if len(chunk) > 0 {
+			if err := out(chunk); err != nil {
+				return err
+			}
+		}
+		if limit > 0 && sum.Records >= limit {
+			sum.More = sum.More || len(m.heap) > 0
+			return nil
+		}
+	}
+}
+
+// cut gives the first n lines of a chunk, the last n when desc.
+func cut(chunk []byte, n int, desc bool) []byte {
+	if desc {
+		at := len(chunk)
+		for ; n > 0; n-- {
+			at = bytes.LastIndexByte(chunk[:at-1], '\n') + 1
+		}
+		return chunk[at:]
+	}
+	at := 0
+	for ; n > 0; n-- {
+		at += bytes.IndexByte(chunk[at:], '\n') + 1
+	}
+	return chunk[:at]
+}
+
+func (p *Plan) newRun(ctx context.Context, desc, lazy bool, sum *Summary) *run {
+	workers := p.reader.opt.Workers
+	r := &run{
+		desc: desc, lazy: lazy, rng: p.query.Range, match: p.match,
+		count: &counters{}, sum: sum, blamed: make(map[*source]bool),
+		decoders: make(chan *blobfmt.Decoder, workers),
+		buffers:  make(chan []byte, 4*workers+8),
+		groupMax: p.reader.opt.GroupBytes,
+		spare:    2 * workers,
+	}
+	r.ctx, r.stop = context.WithCancel(ctx)
+	for range workers {
+		r.decoders <- nil // made when first needed
+	}
+	return r
+}
+
+// finish waits for all that was started and adds up what it did.
+func (r *run) finish() {
+	r.stop()
+	r.work.Wait()
+	r.count.addTo(r.sum)
+}

@@ -1,0 +1,157 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// smallBlob is the size up to which a blob is fetched whole with its index: one
+// request more costs longer than the bytes.
+const smallBlob = 256 << 10
+
+// source is one blob of a plan. Its index is read when it is first asked for.
+type source struct {
+	store storage.BlobStore
+	count *counters
+	key   string
+	size  int64
+	name  blobfmt.Name
+	meta  blobfmt.Meta
+
+	open  sync.Once
+	index *blobfmt.Index
+	err   error
+
+	// end is what the index was read with, from offset endAt of the blob on. It
+	// often holds blocks too. It is dropped by forget.
+	mu    sync.Mutex
+	end   []byte
+	endAt int64
+
+	origins    sync.Once
+	from       *blobfmt.Origins
+	originsErr error
+}
+
+// readIndex reads the index once; later calls give the same answer. whole asks
+// for a small blob to be fetched with it, for a caller that wants its lines too.
+func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
+	s.open.Do(func() {
+		s.count.opened.Add(1)
+		s.index, s.err = blobfmt.ReadIndex(s.key, s.size, func(off, n int64) ([]byte, error) {
+			return s.readEnd(ctx, off, n, whole)
+		})
+	})
+	return s.index, s.err
+}
+
+func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
+	if b := s.kept(off, n); b != nil {
+		return b, nil
+	}
+	if whole && s.size <= smallBlob {
+		off, n = 0, s.size
+	}
+	b, err := s.fetch(ctx, off, n)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		s.end, s.endAt = b, off
+	}
+	return b, nil
+}
+
+// kept gives a range of the blob if it is at hand, else nil.
+func (s *source) kept(off, n int64) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil || off < s.endAt || off+n > s.endAt+int64(len(s.end)) {
+		return nil
+	}
+	return s.end[off-s.endAt:][:n:n]
+}
+
+// forget lets go of what was read. Nothing may be asked afterwards.
+func (s *source) forget() {
+	s.mu.Lock()
+	s.end, s.index, s.from = nil, nil, nil
+	s.mu.Unlock()
+}
+
+// fetch reads n bytes from off, or fails.
+func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
+	if b := s.kept(off, n); b != nil {
+		return b, nil
+	}
+	s.count.requests.Add(1)
+	r, err := s.store.Get(ctx, s.key, off, n)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, n)
+	got, err := io.ReadFull(r, b)
+	s.count.fetched.Add(int64(got))
+	if cerr := r.Close(); err == nil {
+		err = cerr
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, &blobfmt.CorruptError{Blob: s.key, Offset: off + int64(got), Length: n - int64(got), Reason: "the blob ends before"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// identity is what tells a copy from a record that only looks the same.
+type identity struct {
+	known  bool
+	origin record.Origin
+	index  uint32
+}
+
+// identify gives the identity of record number ord of a block. Where the blob
+// cannot tell, it is not known, and the record is taken for no one's copy.
+func (s *source) identify(block int, ord uint32) (identity, error) {
+	s.origins.Do(func() {
+		if s.index == nil {
+			s.originsErr = fmt.Errorf("without its index, copies of its records cannot be told")
+			return
+		}
+		s.from, s.originsErr = s.index.Origins()
+	})
+	if s.originsErr != nil {
+		return identity{}, s.originsErr
+	}
+	if block >= len(s.from.Blocks) {
+		return identity{}, fmt.Errorf("origins of block %d are missing", block)
+	}
+	for _, span := range s.from.Blocks[block] {
+		if ord < span.Count {
+			if span.Origin >= len(s.from.Dict) {
+				break
+			}
+			return identity{known: true, origin: s.from.Dict[span.Origin], index: span.First + ord}, nil
+		}
+		ord -= span.Count
+	}
+	return identity{}, fmt.Errorf("origins of block %d do not cover its records", block)
+}
+
+// problem makes one of what happened to a part of the blob.
+func (s *source) problem(off, n int64, err error) *Problem {
+	if c := (*blobfmt.CorruptError)(nil); errors.As(err, &c) {
+		off, n = c.Offset, c.Length
+	}
+	return &Problem{Blob: s.key, Offset: off, Length: n, Err: err}
+}

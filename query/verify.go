@@ -1,0 +1,162 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/storage"
+)
+
+// Finding is what [Reader.Verify] has to say about a blob or a period.
+type Finding struct {
+	Key string // of the blob, or the prefix of the period
+	Err error
+	// Note says that it may be right as it is: a gap in the numbers is what a
+	// writer leaves that met another's blob, and what a lost blob leaves.
+	Note bool
+}
+
+// Verified counts what was looked at.
+type Verified struct {
+	Blobs, Bad, Notes int64
+	Bytes, Records    int64
+}
+
+// Verify reads every blob of q's services whose times touch q's range, in full,
+// and checks it against all that its name, its metadata and its index say. found
+// is called for each finding, in no particular order, by one goroutine at a time.
+func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
+	p, err := r.Plan(ctx, Query{Services: q.Services, Range: q.Range})
+	if err != nil {
+		return Verified{}, err
+	}
+	v := &verifying{plan: p, found: found}
+	for _, err := range p.listed.Problems {
+		key := ""
+		if pr := (*Problem)(nil); errors.As(err, &pr) {
+			key, err = pr.Blob, pr.Err
+		}
+		v.report(Finding{Key: key, Err: err})
+	}
+	for _, err := range p.listed.Warnings {
+		v.report(Finding{Err: err, Note: true})
+	}
+	v.gaps()
+	err = v.run(ctx)
+	return v.out, err
+}
+
+type verifying struct {
+	plan  *Plan
+	found func(Finding)
+
+	mu  sync.Mutex
+	out Verified
+	err error
+}
+
+func (v *verifying) report(f Finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if f.Note {
+		v.out.Notes++
+	} else {
+		v.out.Bad++
+	}
+	v.found(f)
+}
+
+// run checks all blobs, a few at a time, since each is held in memory.
+func (v *verifying) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	slots := make(chan struct{}, v.plan.reader.opt.Workers)
+	var work sync.WaitGroup
+	for i := range v.plan.blobs {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		work.Go(func() {
+			defer func() { <-slots }()
+			if err := v.blob(ctx, &v.plan.blobs[i]); err != nil {
+				v.mu.Lock()
+				v.err = err
+				v.mu.Unlock()
+				stop()
+			}
+		})
+	}
+	work.Wait()
+	if v.err == nil {
+		v.err = ctx.Err()
+	}
+	return v.err
+}
+
+func (v *verifying) blob(ctx context.Context, b *blob) error {
+	var count counters
+	body, err := v.plan.reader.source(b, &count).fetch(ctx, 0, b.size)
+	if err != nil {
+		if err := fatal(ctx, err); err != nil {
+			return err
+		}
+		if errors.Is(err, storage.ErrNotExist) {
+			err = fmt.Errorf("vanished after it was listed: %w", err)
+		}
+		v.report(Finding{Key: b.key, Err: err})
+		return nil
+	}
+	for _, err := range blobfmt.Verify(b.key, body, b.meta) {
+		v.report(Finding{Key: b.key, Err: err})
+	}
+	v.mu.Lock()
+	v.out.Blobs++
+	v.out.Bytes += b.size
+	v.out.Records += b.meta.Records
+	v.mu.Unlock()
+	return nil
+}
+
+// gaps notes where a lane's numbers do not count on from 1, in periods of which
+// the plan holds all blobs. Compaction leaves gaps by design.
+func (v *verifying) gaps() {
+	type lane struct {
+		prefix string
+		number int
+	}
+	numbers := make(map[lane][]int)
+	skip := make(map[string]bool)
+	for i := range v.plan.blobs {
+		b := &v.plan.blobs[i]
+		prefix := blobfmt.PeriodPrefix(b.name.Service, b.name.Period)
+		start := b.name.Period.UnixNano()
+		if b.meta.Compacted > 0 || !v.plan.query.Range.covers(start, start+int64(time.Hour)-1) {
+			skip[prefix] = true
+		}
+		l := lane{prefix, b.name.Number / blobfmt.LaneSize}
+		numbers[l] = append(numbers[l], b.name.Number%blobfmt.LaneSize)
+	}
+	for l, ks := range numbers {
+		if skip[l.prefix] {
+			continue
+		}
+		slices.Sort(ks)
+		last := 0
+		for _, k := range ks {
+			if k > last+1 {
+				v.report(Finding{Key: l.prefix, Note: true,
+					Err: fmt.Errorf("lane %d has no numbers %d to %d", l.number, last+1, k-1)})
+			}
+			last = k
+		}
+	}
+}
