@@ -1,17 +1,97 @@
 package blobfmt
 
-import "iter"
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
 
 // A Decoder decompresses blocks. It keeps its buffers and is for one goroutine.
-type Decoder struct{}
+type Decoder struct {
+	zstd *zstd.Decoder
+}
+
+// overAlloc is the room behind the content with which zstd takes its quick path.
+const overAlloc = 16
+
+// maxDecoded bounds what zstd may decompress at once, should a check before it
+// be wrong.
+const maxDecoded = 64 << 20
 
 // NewDecoder returns a Decoder. It needs no closing.
-func NewDecoder() (*Decoder, error) { panic("todo") }
+func NewDecoder() (*Decoder, error) {
+	z, err := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxRaw),
+		zstd.WithDecoderMaxMemory(maxDecoded),
+		zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		return nil, fmt.Errorf("blobfmt: new decoder: %w", err)
+	}
+	return &Decoder{zstd: z}, nil
+}
 
 // Block appends the lines of block b to dst. stored is what stands in the blob at
 // b.Offset, b.Stored bytes long. A block that is not what the index says is a
 // [*CorruptError].
-func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) { panic("todo") }
+func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) {
+	if int64(len(stored)) != b.Stored {
+		return dst, b.corrupt(fmt.Sprintf("the block is cut short at %d bytes", len(stored)))
+	}
+	start := len(dst)
+	dst, err := d.decode(dst, stored, b.Raw)
+	if err != nil {
+		return dst, b.corrupt(err.Error())
+	}
+	lines := dst[start:]
+	if !wholeLines(lines) || bytes.Count(lines, []byte{'\n'}) != b.Records {
+		return dst[:start], b.corrupt("the block does not hold the lines that the index says")
+	}
+	return dst, nil
+}
+
+func (b Block) corrupt(reason string) error {
+	return &CorruptError{Blob: b.blob, Offset: b.Offset, Length: b.Stored, Reason: reason}
+}
+
+func wholeLines(lines []byte) bool {
+	return len(lines) > 0 && lines[len(lines)-1] == '\n'
+}
+
+// decode appends the content of exactly one frame, whose length must be raw.
+// After an error dst is as it was.
+func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
+	f, err := parseFrame(stored)
+	switch {
+	case err != nil:
+		return dst, err
+	case f.skippable || f.length != len(stored):
+		return dst, errBadFrame
+	case int64(f.raw) != raw:
+		return dst, fmt.Errorf("the zstd frame holds %d bytes and not %d", f.raw, raw)
+	}
+	return d.content(dst, stored, f)
+}
+
+// content appends the content of a frame that has been parsed.
+func (d *Decoder) content(dst, stored []byte, f frame) ([]byte, error) {
+	start := len(dst)
+	dst = slices.Grow(dst, f.raw+overAlloc)
+	out, err := d.zstd.DecodeAll(stored, dst)
+	if err != nil {
+		return dst[:start], fmt.Errorf("zstd: %w", err)
+	}
+	if len(out)-start != f.raw {
+		return dst[:start], errBadFrame
+	}
+	return out, nil
+}
 
 // A Frame is a block found by [Decoder.Walk].
 type Frame struct {
@@ -21,5 +101,84 @@ type Frame struct {
 
 // Walk goes through a whole blob without its index and yields every block that
 // decodes. A damaged span is yielded as a [*CorruptError] with a zero Frame, and
-// the walk goes on behind it.
-func (d *Decoder) Walk(key string, body []byte) iter.Seq2[Frame, error] { panic("todo") }
+// the walk goes on behind it. Skippable frames are passed over, damaged or not.
+func (d *Decoder) Walk(key string, body []byte) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		w := walk{d: d, body: body, budget: walkBudget + walkFactor*int64(len(body))}
+		for at := 0; at < len(body); {
+			f, err := w.try(at)
+			if err != nil {
+				end := w.next(at + 1)
+				c := &CorruptError{Blob: key, Offset: int64(at), Length: int64(end - at), Reason: err.Error()}
+				if !yield(Frame{}, c) {
+					return
+				}
+				at = end
+				continue
+			}
+			if !f.skippable && !yield(Frame{Offset: int64(at), Stored: int64(f.length), Lines: w.lines}, nil) {
+				return
+			}
+			at += f.length
+		}
+	}
+}
+
+// A hostile blob can hold a frame that fails late at every few bytes. What the
+// walk spends on such attempts, in bytes looked at or decompressed, is bounded by
+// the budget; damage by chance never comes near it.
+const (
+	walkBudget = 256 << 20
+	walkFactor = 16
+)
+
+var errWalkBudget = errors.New("too much of the blob is damaged to look for blocks further on")
+
+type walk struct {
+	d      *Decoder
+	body   []byte
+	lines  []byte // of the frame tried last
+	budget int64
+}
+
+// try decodes the frame at an offset.
+func (w *walk) try(at int) (frame, error) {
+	if w.budget < 0 {
+		return frame{}, errWalkBudget
+	}
+	f, err := parseFrame(w.body[at:])
+	if err == nil && !f.skippable {
+		w.lines, err = w.d.content(w.lines[:0], w.body[at:at+f.length], f)
+		if err == nil && !wholeLines(w.lines) {
+			err = errors.New("the content does not end in a line")
+		}
+	}
+	if err != nil {
+		w.budget -= int64(f.length + f.raw)
+	}
+	return f, err
+}
+
+// next finds the first frame from an offset on that decodes, or the end.
+func (w *walk) next(from int) int {
+	for at := from; at+skippableHeader <= len(w.body) && w.budget >= 0; at++ {
+		magic := binary.LittleEndian.Uint32(w.body[at:])
+		if magic != frameMagic && magic&skippableMask != skippableMagic {
+			continue
+		}
+		f, err := w.try(at)
+		// Four bytes alone say little: what is skipped must lead to a frame too.
+		if err == nil && (!f.skippable || w.frameStarts(at+f.length)) {
+			return at
+		}
+	}
+	return len(w.body)
+}
+
+func (w *walk) frameStarts(at int) bool {
+	if len(w.body)-at < 4 {
+		return len(w.body) == at
+	}
+	magic := binary.LittleEndian.Uint32(w.body[at:])
+	return magic == frameMagic || magic&skippableMask == skippableMagic
+}

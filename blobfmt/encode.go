@@ -1,6 +1,12 @@
 package blobfmt
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
 	"blobtail/record"
 
 	"github.com/klauspost/compress/zstd"
@@ -12,30 +18,216 @@ type EncoderOptions struct {
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 1 MiB
 }
 
+const (
+	defaultBlockSize = 1 << 20
+	maxBlockSize     = 4 << 20
+)
+
+// A line begins with its time, which is 30 bytes long, and the time is followed
+// by a quote.
+const (
+	linePrefix = `{"ts":"`
+	lineSuffix = "}\n"
+	timeLen    = 30
+	// secondLen is the length of "2006-01-02T15:04:05.": what lines of one
+	// second have in common.
+	secondLen = 20
+	minLine   = len(linePrefix) + timeLen + 1 + len(lineSuffix)
+)
+
+var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset it first")
+
 // An Encoder makes blobs, one after another, and keeps its buffers between them.
 // It is for one goroutine.
-type Encoder struct{}
+//
+// Its memory is the lines of one block and the whole compressed body, beside
+// about 3 MiB of zstd's own.
+type Encoder struct {
+	blockSize int
+	zstd      *zstd.Encoder
+	castagne  *crc32.Table
+
+	finished bool
+	lines    []byte // of the open block
+	body     []byte // frames of the blocks that are complete
+	blocks   []Block
+	minutes  []MinuteCount // of all blocks; block i has the next minuteEnds[i]
+	open     Block         // the block that lines belong to; Minutes unused
+	ends     []int         // where each block's minutes end
+	raw      int64
+	crc      uint32
+	replaces []BatchID
+	origins  originTable
+
+	last     int64 // time of the last line
+	hourEnd  int64 // last time that may be in this blob: every period lies in one hour
+	haveLine bool
+	minute   minuteClock
+	second   secondClock
+	scratch  []byte // sections under construction
+}
 
 // NewEncoder returns an Encoder that is ready for its first blob.
-func NewEncoder(o EncoderOptions) (*Encoder, error) { panic("todo") }
+func NewEncoder(o EncoderOptions) (*Encoder, error) {
+	if o.Level == 0 {
+		o.Level = zstd.SpeedFastest
+	}
+	if o.BlockSize == 0 {
+		o.BlockSize = defaultBlockSize
+	}
+	if o.BlockSize < 0 || o.BlockSize > maxBlockSize {
+		return nil, fmt.Errorf("blobfmt: block size %d is not between 1 and %d", o.BlockSize, maxBlockSize)
+	}
+	z, err := zstd.NewWriter(nil,
+		zstd.WithEncoderLevel(o.Level),
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(windowFor(o.BlockSize)),
+		zstd.WithSingleSegment(true), // so that every frame says the length of its content
+		zstd.WithEncoderCRC(true),
+		zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return nil, fmt.Errorf("blobfmt: new encoder: %w", err)
+	}
+	e := &Encoder{blockSize: o.BlockSize, zstd: z, castagne: crc32.MakeTable(crc32.Castagnoli)}
+	e.Reset()
+	return e, nil
+}
+
+// windowFor is the smallest window that covers a block: the next power of two.
+func windowFor(blockSize int) int {
+	w := zstd.MinWindowSize
+	for w < blockSize {
+		w *= 2
+	}
+	return w
+}
 
 // Reset forgets everything added and starts a new blob. The body that Finish
 // returned is overwritten.
-func (e *Encoder) Reset() { panic("todo") }
+func (e *Encoder) Reset() {
+	e.finished, e.haveLine = false, false
+	e.lines, e.body = e.lines[:0], e.body[:0]
+	e.blocks, e.minutes, e.ends = e.blocks[:0], e.minutes[:0], e.ends[:0]
+	e.open = Block{}
+	e.raw, e.crc = 0, 0
+	e.replaces = e.replaces[:0]
+	e.origins.reset()
+	e.minute, e.second = minuteClock{}, secondClock{}
+}
 
 // Replaces says that the blob stands for these batches (compaction).
-func (e *Encoder) Replaces(ids ...BatchID) { panic("todo") }
+func (e *Encoder) Replaces(ids ...BatchID) { e.replaces = append(e.replaces, ids...) }
+
+// Raw is how many bytes of lines were added since the last Reset.
+func (e *Encoder) Raw() int64 { return e.raw }
 
 // Add appends a canonical line with its newline. t is the line's time. Lines come
 // in strictly ascending order of (t, origin, index); one that does not, or that
 // is malformed, is refused and leaves the Encoder as it was.
 func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) error {
-	panic("todo")
+	if e.finished {
+		return errFinished
+	}
+	if err := e.check(line, t); err != nil {
+		return err
+	}
+	if e.haveLine {
+		if t <= e.last && (t < e.last || !e.origins.after(origin, index)) {
+			return fmt.Errorf("blobfmt: add: record (%s, %s, %d) does not come after the one before",
+				record.AppendTime(nil, t), origin, index)
+		}
+		if t > e.hourEnd {
+			return fmt.Errorf("blobfmt: add: time %s is not in the hour of the records before", record.AppendTime(nil, t))
+		}
+	} else {
+		e.hourEnd = lastOfHour(t)
+	}
+	if len(e.lines)+len(line) > e.blockSize && len(e.lines) > 0 {
+		e.cut()
+	}
+	e.lines = append(e.lines, line...)
+	e.raw += int64(len(line))
+	e.origins.add(origin, index)
+	if e.open.Records == 0 {
+		e.open.First = t
+	}
+	e.open.Records++
+	e.last, e.haveLine = t, true
+	level := record.LineLevel(line)
+	e.open.Levels[level]++
+	e.countMinute(t).Levels[level]++
+	return nil
 }
 
-// Raw is how many bytes of lines were added since the last Reset.
-func (e *Encoder) Raw() int64 { panic("todo") }
+// check looks at what a wrong caller would get wrong, at a price that every
+// record can pay: the ends of the line, that it is one line, and that its time
+// is t.
+func (e *Encoder) check(line []byte, t int64) error {
+	switch {
+	case len(line) < minLine || string(line[:len(linePrefix)]) != linePrefix:
+		return fmt.Errorf("blobfmt: add: a line does not begin with %s and a time", linePrefix)
+	case string(line[len(line)-len(lineSuffix):]) != lineSuffix || bytes.IndexByte(line, '\n') != len(line)-1:
+		return errors.New("blobfmt: add: a line does not end in } and its only newline")
+	case len(line) > maxRaw:
+		return fmt.Errorf("blobfmt: add: a line of %d bytes is longer than %d", len(line), maxRaw)
+	case line[len(linePrefix)+timeLen] != '"' || !e.second.matches(line[len(linePrefix):][:timeLen], t):
+		return fmt.Errorf("blobfmt: add: a line's time is not %s", record.AppendTime(nil, t))
+	}
+	return nil
+}
+
+// countMinute returns the counts of the minute of t in the open block.
+func (e *Encoder) countMinute(t int64) *MinuteCount {
+	newBlock := e.open.Records == 1
+	if newBlock || !e.minute.holds(t) {
+		e.minute.set(t)
+		if newBlock || e.minutes[len(e.minutes)-1].Minute != e.minute.number {
+			e.minutes = append(e.minutes, MinuteCount{Minute: e.minute.number})
+		}
+	}
+	return &e.minutes[len(e.minutes)-1]
+}
+
+// cut turns the open block into a frame.
+func (e *Encoder) cut() {
+	e.crc = crc32.Update(e.crc, e.castagne, e.lines)
+	b := e.open
+	b.Offset, b.Raw, b.Last = int64(len(e.body)), int64(len(e.lines)), e.last
+	e.body = e.zstd.EncodeAll(e.lines, e.body)
+	b.Stored = int64(len(e.body)) - b.Offset
+	e.blocks = append(e.blocks, b)
+	e.ends = append(e.ends, len(e.minutes))
+	e.origins.cut()
+	e.lines, e.open = e.lines[:0], Block{}
+}
 
 // Finish completes the blob. body is valid until Reset. A blob without lines is
 // an error, and so is a second Finish.
-func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) { panic("todo") }
+func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) {
+	if e.finished {
+		return nil, Meta{}, errFinished
+	}
+	if !e.haveLine {
+		return nil, Meta{}, errors.New("blobfmt: finish: a blob needs at least one line")
+	}
+	e.finished = true
+	e.cut()
+	m = Meta{Batch: batch, First: e.blocks[0].First, Last: e.last, RawBytes: e.raw, CRC: e.crc}
+	start := 0
+	for i := range e.blocks {
+		b := &e.blocks[i]
+		b.Minutes = e.minutes[start:e.ends[i]]
+		start = e.ends[i]
+		m.Records += int64(b.Records)
+		for l, n := range b.Levels {
+			m.Levels[l] += int64(n)
+		}
+	}
+	slices.SortFunc(e.replaces, func(a, b BatchID) int { return bytes.Compare(a[:], b[:]) })
+	e.replaces = slices.Compact(e.replaces)
+	m.Compacted = len(e.replaces)
+	if err := e.appendIndex(); err != nil {
+		return nil, Meta{}, fmt.Errorf("blobfmt: finish: %w", err)
+	}
+	return e.body, m, nil
+}

@@ -1,6 +1,12 @@
 package blobfmt
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"blobtail/record"
+)
 
 // A Name is the place of a blob: whose logs, of which period, which one of them.
 type Name struct {
@@ -16,14 +22,64 @@ const (
 	LaneSize = 10000
 )
 
-// String is the key of the blob, such as web/2026/11/20/1500/000001.log.
-func (n Name) String() string { panic("todo") }
+// The years that int64 nanoseconds reach. A period may begin a little before the
+// first of them or end after the last.
+const (
+	minYear = 1677
+	maxYear = 2262
+)
 
-// ParseName is the strict inverse of [Name.String].
-func ParseName(key string) (Name, error) { panic("todo") }
+const (
+	dayLayout    = "2006/01/02/"
+	periodLayout = "2006/01/02/1504/"
+	suffix       = ".log"
+	digits       = 6 // of the number
+)
+
+// String is the key of the blob, such as web/2026/11/20/1500/000001.log.
+func (n Name) String() string {
+	return fmt.Sprintf("%s%0*d%s", PeriodPrefix(n.Service, n.Period), digits, n.Number, suffix)
+}
 
 // PeriodPrefix is what the keys of one service and period begin with.
-func PeriodPrefix(service string, period time.Time) string { panic("todo") }
+func PeriodPrefix(service string, period time.Time) string {
+	return service + "/" + period.UTC().Format(periodLayout)
+}
 
 // DayPrefix is what the keys of one service and day (UTC) begin with.
-func DayPrefix(service string, day time.Time) string { panic("todo") }
+func DayPrefix(service string, day time.Time) string {
+	return service + "/" + day.UTC().Format(dayLayout)
+}
+
+// ParseName is the strict inverse of [Name.String].
+func ParseName(key string) (Name, error) {
+	service, rest, _ := strings.Cut(key, "/")
+	if !record.ValidStored(service) {
+		return Name{}, nameError(key, "the service is not valid")
+	}
+	if len(rest) != len(periodLayout)+digits+len(suffix) {
+		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
+	}
+	// time.Parse is lenient about a few forms (it takes a fraction after the
+	// seconds, say); the comparison at the end is what makes this strict.
+	period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
+	if err != nil || period.Year() < minYear || period.Year() > maxYear {
+		return Name{}, nameError(key, "the period is not valid")
+	}
+	number := 0
+	for _, c := range []byte(rest[len(periodLayout):][:digits]) {
+		if c < '0' || c > '9' {
+			return Name{}, nameError(key, "the number is not six digits")
+		}
+		number = number*10 + int(c-'0')
+	}
+	n := Name{Service: service, Period: period, Number: number}
+	if number == 0 || n.String() != key {
+		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
+	}
+	return n, nil
+}
+
+func nameError(key, reason string) error {
+	return fmt.Errorf("blob name %q: %s", key, reason)
+}

@@ -1,6 +1,244 @@
 package blobfmt
 
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+
+	"blobtail/record"
+)
+
+// maxFindings bounds what Verify says about one blob.
+const maxFindings = 100
+
 // Verify checks a whole blob: the checksums and the order of its lines, its index
 // and its metadata m against them, and its key. It returns all that it finds (up
 // to 100), damaged spans as [*CorruptError]; nil when the blob is sound.
-func Verify(key string, body []byte, m Meta) []error { panic("todo") }
+func Verify(key string, body []byte, m Meta) []error {
+	d, err := NewDecoder()
+	if err != nil {
+		return []error{err}
+	}
+	v := verifier{key: key, d: d, castagne: crc32.MakeTable(crc32.Castagnoli)}
+	if v.name, err = ParseName(key); err != nil {
+		v.add(err)
+	}
+	v.start = clampTime(v.name.Period)
+	x, err := ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
+		return body[off : off+n], nil // ReadIndex stays within the size that it was given
+	})
+	if err != nil {
+		v.add(err)
+		v.walk(body)
+	} else {
+		v.blocks(body, x)
+	}
+	v.totals(x, m)
+	return v.found
+}
+
+// A verifier collects what is wrong with one blob.
+type verifier struct {
+	key      string
+	name     Name  // zero when the key is not a name
+	start    int64 // of its period
+	d        *Decoder
+	castagne *crc32.Table
+	found    []error
+
+	damaged bool // some lines could not be read, so the totals say nothing
+	seen    Meta // what the lines add up to
+	last    position
+}
+
+// A position is a record's place in the order of all records.
+type position struct {
+	time   int64
+	origin record.Origin
+	index  uint32
+	known  bool // origin and index are
+	some   bool // there was a record at all
+}
+
+func (p position) before(q position) bool {
+	if !p.some || p.time != q.time || !p.known || !q.known {
+		return !p.some || p.time <= q.time
+	}
+	c := bytes.Compare(p.origin[:], q.origin[:])
+	return c < 0 || c == 0 && p.index < q.index
+}
+
+func (v *verifier) add(err error) {
+	if len(v.found) < maxFindings {
+		v.found = append(v.found, err)
+	}
+}
+
+func (v *verifier) addf(format string, args ...any) {
+	v.add(fmt.Errorf("blob %s: %s", v.key, fmt.Sprintf(format, args...)))
+}
+
+// walk checks what can be checked without an index.
+func (v *verifier) walk(body []byte) {
+	for f, err := range v.d.Walk(v.key, body) {
+		if err != nil {
+			v.damaged = true
+			v.add(err)
+			continue
+		}
+		v.block(f.Lines, f.Offset, nil, nil)
+	}
+}
+
+// blocks checks every block and what the index says of it.
+func (v *verifier) blocks(body []byte, x *Index) {
+	o, err := x.Origins()
+	if err != nil {
+		v.add(err)
+		o = &Origins{Blocks: make([][]Span, len(x.Blocks))}
+	}
+	var lines []byte
+	for i, b := range x.Blocks {
+		lines, err = v.d.Block(lines[:0], body[b.Offset:b.Offset+b.Stored], b)
+		if err != nil {
+			v.damaged = true
+			v.add(err)
+			continue
+		}
+		got := v.block(lines, b.Offset, o.Dict, o.Blocks[i])
+		b.Offset, b.Stored, b.blob = 0, 0, ""
+		if !reflect.DeepEqual(got, b) {
+			v.addf("the index does not describe the block at offset %d", x.Blocks[i].Offset)
+		}
+	}
+}
+
+// block checks the lines of a block and returns what the index should say of
+// them. Of many bad lines it reports the first.
+func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans []Span) Block {
+	v.seen.CRC = crc32.Update(v.seen.CRC, v.castagne, lines)
+	got := Block{Raw: int64(len(lines))}
+	next := spanReader{dict: dict, spans: spans}
+	bad, badLine := 0, 0
+	var reason error
+	for len(lines) > 0 {
+		n := bytes.IndexByte(lines, '\n') + 1
+		at := next.position()
+		if err := v.line(lines[:n], &at); err != nil {
+			if bad++; bad == 1 {
+				reason, badLine = err, got.Records+1
+			}
+		}
+		got.count(at.time, record.LineLevel(lines[:n]))
+		v.last = at
+		lines = lines[n:]
+	}
+	if bad > 0 {
+		v.addf("block at offset %d, line %d (%d bad in all): %v", offset, badLine, bad, reason)
+	}
+	if v.seen.Records == 0 {
+		v.seen.First = got.First
+	}
+	v.seen.Last = got.Last
+	v.seen.Records += int64(got.Records)
+	v.seen.RawBytes += got.Raw
+	for l, n := range got.Levels {
+		v.seen.Levels[l] += int64(n)
+	}
+	return got
+}
+
+// count adds a record to what the index says of a block.
+func (b *Block) count(t int64, level record.Level) {
+	if b.Records == 0 {
+		b.First = t
+	}
+	b.Last = t
+	b.Records++
+	b.Levels[level]++
+	minute := minuteOf(t)
+	if n := len(b.Minutes); n == 0 || b.Minutes[n-1].Minute != minute {
+		b.Minutes = append(b.Minutes, MinuteCount{Minute: minute})
+	}
+	b.Minutes[len(b.Minutes)-1].Levels[level]++
+}
+
+// A spanReader gives the records of a block one by one.
+type spanReader struct {
+	dict  []record.Origin
+	spans []Span
+	taken uint32 // of the first span
+}
+
+func (r *spanReader) position() position {
+	if len(r.spans) == 0 {
+		return position{some: true}
+	}
+	s := r.spans[0]
+	p := position{origin: r.dict[s.Origin], index: s.First + r.taken, known: true, some: true}
+	if r.taken++; r.taken == s.Count {
+		r.spans, r.taken = r.spans[1:], 0
+	}
+	return p
+}
+
+// line checks one line and fills in its time.
+func (v *verifier) line(line []byte, at *position) error {
+	t, ok := record.LineTime(line)
+	service, hasService := lineService(line)
+	if !ok || !hasService || !bytes.HasSuffix(line, []byte(lineSuffix)) {
+		at.time = v.last.time
+		return errors.New("not a canonical line")
+	}
+	at.time = t
+	switch {
+	case !v.last.before(*at):
+		return errors.New("it does not come after the line before")
+	case v.name.Service == "":
+		return nil
+	case string(service) != v.name.Service:
+		return fmt.Errorf("it belongs to service %q", service)
+	// A name does not say how long its period is, only that it divides the hour.
+	case t < v.start || t > lastOfHour(v.start):
+		return fmt.Errorf("its time %s is not in the blob's period", record.AppendTime(nil, t))
+	}
+	return nil
+}
+
+// lineService returns the service that a canonical line names.
+func lineService(line []byte) ([]byte, bool) {
+	const before, after = `"service":"`, `","msg":"`
+	off, ok := record.LineMsg(line)
+	if !ok {
+		return nil, false
+	}
+	head, ok := bytes.CutSuffix(line[:off], []byte(after))
+	i := bytes.LastIndex(head, []byte(before))
+	if !ok || i < 0 {
+		return nil, false
+	}
+	return head[i+len(before):], true
+}
+
+// totals compares metadata, index and lines.
+func (v *verifier) totals(x *Index, m Meta) {
+	if x != nil && x.CRC != m.CRC {
+		v.addf("the checksum of the lines is %08x in the index and %08x in the metadata", x.CRC, m.CRC)
+	}
+	if x != nil && len(x.Replaces) != m.Compacted {
+		v.addf("the index replaces %d batches, the metadata say %d", len(x.Replaces), m.Compacted)
+	}
+	if v.damaged {
+		return
+	}
+	seen := v.seen
+	seen.Batch, seen.Compacted = m.Batch, m.Compacted // the lines do not tell
+	want := m.Map()
+	for key, value := range seen.Map() {
+		if want[key] != value {
+			v.addf("metadata say %s %s, the lines say %s", key, want[key], value)
+		}
+	}
+}

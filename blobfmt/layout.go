@@ -1,0 +1,181 @@
+package blobfmt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// The index is the payload of a skippable frame: sections, one after another,
+// then the table that addresses them, then the footer. All numbers outside
+// sections are little endian. A reader skips sections whose id it does not know.
+const (
+	sectionFilters  = 1 // reserved
+	sectionReplaces = 2
+	sectionOrigins  = 3
+	sectionBlocks   = 4
+
+	codecRaw  = 0
+	codecZstd = 1
+
+	entrySize   = 16
+	maxSections = 64
+
+	footerSize    = 32
+	footerVersion = 1
+	footerMagic   = "BLOBTAIL"
+	// The last bytes of the footer stay where they are in every version, so that
+	// an old reader can tell a newer index from a damaged one.
+	footerFixed = 16
+
+	// tailRead is what a reader asks for first.
+	tailRead = 64 << 10
+
+	// compressFrom is the size below which a section is not worth a reader's
+	// setting up a decoder.
+	compressFrom = 1 << 10
+)
+
+// An entry of the section table.
+type entry struct {
+	id     uint16
+	codec  uint8
+	stored uint32
+	raw    uint32
+	crc    uint32
+	offset int64 // in the blob
+}
+
+func (e entry) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint16(dst, e.id)
+	dst = append(dst, e.codec, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, e.stored)
+	dst = binary.LittleEndian.AppendUint32(dst, e.raw)
+	return binary.LittleEndian.AppendUint32(dst, e.crc)
+}
+
+func parseEntry(b []byte) entry {
+	return entry{
+		id:     binary.LittleEndian.Uint16(b),
+		codec:  b[2],
+		stored: binary.LittleEndian.Uint32(b[4:]),
+		raw:    binary.LittleEndian.Uint32(b[8:]),
+		crc:    binary.LittleEndian.Uint32(b[12:]),
+	}
+}
+
+// A footer is the end of the index.
+type footer struct {
+	tableLen uint32
+	tableCRC uint32
+	indexLen uint32 // of the skippable frame's payload
+	linesCRC uint32
+}
+
+func (f footer) append(dst []byte, table *crc32.Table) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint32(dst, f.tableLen)
+	dst = binary.LittleEndian.AppendUint32(dst, f.tableCRC)
+	dst = binary.LittleEndian.AppendUint32(dst, f.indexLen)
+	dst = binary.LittleEndian.AppendUint32(dst, f.linesCRC)
+	dst = binary.LittleEndian.AppendUint16(dst, footerVersion)
+	dst = binary.LittleEndian.AppendUint16(dst, footerSize)
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], table))
+	return append(dst, footerMagic...)
+}
+
+// appendIndex completes e.body.
+func (e *Encoder) appendIndex() error {
+	start := len(e.body)
+	e.body = binary.LittleEndian.AppendUint32(e.body, indexMagic)
+	e.body = append(e.body, 0, 0, 0, 0) // the length, below
+	var entries []entry
+	add := func(id uint16, section []byte) {
+		entries = append(entries, e.appendSection(id, section))
+		e.scratch = section[:0]
+	}
+	if len(e.replaces) > 0 {
+		add(sectionReplaces, appendReplaces(e.scratch[:0], e.replaces))
+	}
+	add(sectionOrigins, e.origins.append(e.scratch[:0]))
+	add(sectionBlocks, appendBlocks(e.scratch[:0], e.blocks))
+	table := len(e.body)
+	for _, s := range entries {
+		e.body = s.append(e.body)
+	}
+	payload := len(e.body) + footerSize - start - skippableHeader
+	if int64(payload) > math.MaxUint32 {
+		return fmt.Errorf("an index of %d bytes is too large", payload)
+	}
+	e.body = footer{
+		tableLen: uint32(len(e.body) - table),
+		tableCRC: crc32.Checksum(e.body[table:], e.castagne),
+		indexLen: uint32(payload),
+		linesCRC: e.crc,
+	}.append(e.body, e.castagne)
+	binary.LittleEndian.PutUint32(e.body[start+4:], uint32(payload))
+	return nil
+}
+
+// appendSection appends a section to the body, compressed where that saves more
+// than a tenth.
+func (e *Encoder) appendSection(id uint16, section []byte) entry {
+	start := len(e.body)
+	s := entry{id: id, codec: codecRaw, raw: uint32(len(section))}
+	if len(section) >= compressFrom && len(section) <= maxRaw {
+		e.body = e.zstd.EncodeAll(section, e.body)
+		s.codec = codecZstd
+	}
+	if stored := len(e.body) - start; s.codec == codecRaw || stored >= len(section)-len(section)/10 {
+		e.body = append(e.body[:start], section...)
+		s.codec = codecRaw
+	}
+	s.stored = uint32(len(e.body) - start)
+	s.crc = crc32.Checksum(e.body[start:], e.castagne)
+	return s
+}
+
+func appendReplaces(dst []byte, ids []BatchID) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(ids)))
+	for _, id := range ids {
+		dst = append(dst, id[:]...)
+	}
+	return dst
+}
+
+func appendBlocks(dst []byte, blocks []Block) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(blocks)))
+	last := int64(0)
+	for _, b := range blocks {
+		dst = binary.AppendUvarint(dst, uint64(b.Stored))
+		dst = binary.AppendUvarint(dst, uint64(b.Raw))
+		dst = binary.AppendVarint(dst, b.First-last)
+		dst = binary.AppendUvarint(dst, uint64(b.Last-b.First))
+		last = b.Last
+		dst = binary.AppendUvarint(dst, uint64(b.Records))
+		for _, n := range b.Levels {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+		dst = appendMinutes(dst, b)
+	}
+	return dst
+}
+
+func appendMinutes(dst []byte, b Block) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(b.Minutes)))
+	last := minuteOf(b.First)
+	for _, m := range b.Minutes {
+		dst = binary.AppendUvarint(dst, uint64(m.Minute-last))
+		last = m.Minute
+		mask := len(dst)
+		dst = append(dst, 0)
+		for level, n := range m.Levels {
+			if n > 0 {
+				dst[mask] |= 1 << level
+				dst = binary.AppendUvarint(dst, uint64(n))
+			}
+		}
+	}
+	return dst
+}

@@ -1,0 +1,88 @@
+package blobfmt
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// A sectionReader reads the numbers of a section. After its first error it gives
+// zeros, so that callers check once at the end; counts it gives are safe to
+// allocate for.
+type sectionReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *sectionReader) fail(reason string) {
+	if r.err == nil {
+		r.err = errors.New(reason)
+	}
+	r.rest = nil
+}
+
+func (r *sectionReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail("a number is cut short or too large")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// varint reads a zigzag number. The bounds keep a sum of two of them from
+// overflowing, since every such number is a difference of smaller ones.
+func (r *sectionReader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 || v > math.MaxInt64/4 || v < math.MinInt64/4 {
+		r.fail("a number is cut short or too large")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// upTo reads a number that is at most limit.
+func (r *sectionReader) upTo(limit uint64) uint64 {
+	v := r.uvarint()
+	if v > limit {
+		r.fail("a number is out of range")
+		return 0
+	}
+	return v
+}
+
+// count reads how many things follow that take at least size bytes each.
+func (r *sectionReader) count(size int) int {
+	return int(r.upTo(uint64(len(r.rest) / size)))
+}
+
+func (r *sectionReader) bytes(n int) []byte {
+	if len(r.rest) < n {
+		r.fail("cut short")
+		return make([]byte, n)
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+// end returns the first error; bytes left over are one.
+func (r *sectionReader) end() error {
+	if len(r.rest) > 0 {
+		r.fail("bytes are left over")
+	}
+	return r.err
+}
+
+// time reads a zigzag difference of two times; sums of it may wrap round.
+func (r *sectionReader) time() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail("a time is cut short or too large")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
