@@ -1,0 +1,172 @@
+package simdisk
+
+import (
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+const sector = 512
+
+// node is a file or a directory. What programs see is in data and names; what is
+// on the platter, in stable and stableNames; the changes between the two, in order.
+type node struct {
+	mode fs.FileMode
+
+	data    []byte
+	stable  []byte
+	changes []change
+
+	names       map[string]*node // nil: a file
+	stableNames map[string]*node
+	nameChanges []namesChange
+}
+
+func newDir(perm fs.FileMode) *node {
+	return &node{mode: perm | fs.ModeDir, names: map[string]*node{}, stableNames: map[string]*node{}}
+}
+
+// change is a write at off, or a truncation to size.
+type change struct {
+	off  int64
+	data []byte
+	size int64
+	cut  bool
+}
+
+func (c change) apply(b []byte) []byte {
+	if c.cut {
+		return resize(b, c.size)
+	}
+	if end := c.off + int64(len(c.data)); end > int64(len(b)) {
+		b = resize(b, end)
+	}
+	copy(b[c.off:], c.data)
+	return b
+}
+
+func resize(b []byte, size int64) []byte {
+	if size <= int64(len(b)) {
+		return b[:size:size]
+	}
+	grown := slices.Grow(b, int(size)-len(b))[:size]
+	clear(grown[len(b):])
+	return grown
+}
+
+// sectors splits a write, as a disk may do only part of it.
+func (c change) sectors() []change {
+	if c.cut {
+		return []change{c}
+	}
+	var out []change
+	for at := int64(0); at < int64(len(c.data)); {
+		end := min((c.off+at)/sector*sector+sector-c.off, int64(len(c.data)))
+		out = append(out, change{off: c.off + at, data: c.data[at:end]})
+		at = end
+	}
+	return out
+}
+
+func (n *node) write(c change) {
+	n.data = c.apply(n.data)
+	n.changes = append(n.changes, c)
+}
+
+// namesChange is what one operation does to the names of a directory; a nil node
+// is a removal.
+type namesChange map[string]*node
+
+func (n *node) change(c namesChange) {
+	for name, child := range c {
+		setName(n.names, name, child)
+	}
+	n.nameChanges = append(n.nameChanges, c)
+}
+
+func setName(names map[string]*node, name string, n *node) {
+	if n == nil {
+		delete(names, name)
+	} else {
+		names[name] = n
+	}
+}
+
+// sync brings all changes to the platter, or, when it fails, any of them; the
+// rest will never get there, since a failed page is marked clean.
+func (n *node) sync(rng *rand.Rand, err error) {
+	if err != nil {
+		n.stable, n.stableNames = n.platter(rng, choose(rng))
+	} else {
+		for _, c := range n.changes {
+			n.stable = c.apply(n.stable)
+		}
+		for _, c := range n.nameChanges {
+			for name, child := range c {
+				setName(n.stableNames, name, child)
+			}
+		}
+	}
+	n.changes, n.nameChanges = nil, nil
+}
+
+// fate decides which changes reach the platter.
+type fate func(rng *rand.Rand, i, n int) bool
+
+func all(*rand.Rand, int, int) bool { return true }
+
+func choose(rng *rand.Rand) fate {
+	switch rng.IntN(4) {
+	case 0:
+		return all
+	case 1:
+		return func(*rand.Rand, int, int) bool { return false }
+	case 2:
+		part := rng.Float64()
+		return func(_ *rand.Rand, i, n int) bool { return float64(i) < part*float64(n) }
+	}
+	part := rng.Float64()
+	return func(rng *rand.Rand, _, _ int) bool { return rng.Float64() < part }
+}
+
+func (n *node) platter(rng *rand.Rand, keep fate) ([]byte, map[string]*node) {
+	b := slices.Clone(n.stable)
+	var pieces []change
+	for _, c := range n.changes {
+		pieces = append(pieces, c.sectors()...)
+	}
+	for i, c := range pieces {
+		if keep(rng, i, len(pieces)) {
+			b = c.apply(b)
+		}
+	}
+	names := maps.Clone(n.stableNames)
+	for i, c := range n.nameChanges {
+		if keep(rng, i, len(n.nameChanges)) {
+			for name, child := range c {
+				setName(names, name, child)
+			}
+		}
+	}
+	return b, names
+}
+
+// survivor is the node after a power cut.
+func (n *node) survivor(rng *rand.Rand, seen map[*node]*node) *node {
+	if s := seen[n]; s != nil {
+		return s
+	}
+	s := &node{mode: n.mode}
+	seen[n] = s
+	s.stable, s.stableNames = n.platter(rng, choose(rng))
+	if n.names != nil {
+		// In order, so that one seed is one story.
+		for _, name := range slices.Sorted(maps.Keys(s.stableNames)) {
+			s.stableNames[name] = s.stableNames[name].survivor(rng, seen)
+		}
+		s.names = maps.Clone(s.stableNames)
+	}
+	s.data = slices.Clone(s.stable)
+	return s
+}

@@ -1,0 +1,378 @@
+// Package simdisk is a disk in memory that forgets, for tests of what must
+// survive a power cut.
+//
+// A [Disk] is a file system as programs see it. Below, it keeps what is on the
+// platter: bytes move there when a file is synced, names when their directory is.
+// [Disk.PowerCut] makes the disk as it may be found afterwards: what was synced,
+// and any part of what was not, torn at sectors and in any order. [Disk.Kill]
+// keeps everything, as a page cache does when only the process dies. A failed
+// sync leaves bytes that can be read but never reach the platter, however often
+// they are synced again, as on Linux.
+package simdisk
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/internal/fsys"
+)
+
+// Op is one operation on its way to the disk.
+type Op struct {
+	N    int    // how many were before it, since the disk was made
+	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate"
+	Path string
+}
+
+// Partial is what Fault returns for a write that fails after N bytes.
+type Partial struct {
+	N   int
+	Err error
+}
+
+func (p *Partial) Error() string { return p.Err.Error() }
+
+func (p *Partial) Unwrap() error { return p.Err }
+
+// ErrKilled is returned to a process that is dead.
+var ErrKilled = fmt.Errorf("simdisk: the process was killed")
+
+// Disk is a simulated disk, as one process sees it. It is safe for use by many
+// goroutines.
+type Disk struct {
+	tree *tree
+	dead bool // guarded by tree.mu
+	ops  int  // guarded by tree.mu
+	// fault, when set, is asked before each operation; an error makes it fail.
+	fault func(Op) error
+}
+
+type tree struct {
+	mu   sync.Mutex
+	rng  *rand.Rand
+	root *node
+}
+
+// New makes an empty disk. The seed decides what is kept of what failed to sync.
+func New(seed uint64) *Disk {
+	rng := rand.New(rand.NewPCG(seed, 0x6469736b))
+	return &Disk{tree: &tree{rng: rng, root: newDir(0o755)}}
+}
+
+// SetFault makes f decide which operations fail; nil lets all pass. f must not
+// use the disk.
+func (d *Disk) SetFault(f func(Op) error) {
+	d.tree.mu.Lock()
+	defer d.tree.mu.Unlock()
+	d.fault = f
+}
+
+// Ops returns how many operations there were.
+func (d *Disk) Ops() int {
+	d.tree.mu.Lock()
+	defer d.tree.mu.Unlock()
+	return d.ops
+}
+
+// Kill ends the process: whatever it still does fails. The disk that is returned
+// is for the next process; nothing is lost, and nothing is more durable than it was.
+func (d *Disk) Kill() *Disk {
+	d.tree.mu.Lock()
+	defer d.tree.mu.Unlock()
+	d.dead = true
+	return &Disk{tree: d.tree}
+}
+
+// PowerCut ends the process too, and returns the disk as it is found when power
+// is back.
+func (d *Disk) PowerCut() *Disk {
+	d.tree.mu.Lock()
+	defer d.tree.mu.Unlock()
+	d.dead = true
+	seen := map[*node]*node{}
+	t := &tree{rng: d.tree.rng, root: d.tree.root.survivor(d.tree.rng, seen)}
+	return &Disk{tree: t}
+}
+
+// begin locks the tree and lets the fault have its say; the caller unlocks.
+func (d *Disk) begin(kind, name string) error {
+	d.tree.mu.Lock()
+	if d.dead {
+		return &fs.PathError{Op: kind, Path: name, Err: ErrKilled}
+	}
+	op := Op{N: d.ops, Kind: kind, Path: name}
+	d.ops++
+	if d.fault != nil {
+		if err := d.fault(op); err != nil {
+			return &fs.PathError{Op: kind, Path: name, Err: err}
+		}
+	}
+	return nil
+}
+
+func (d *Disk) end() { d.tree.mu.Unlock() }
+
+// find returns the directory that holds name, and what it has there.
+func (d *Disk) find(kind, name string) (dir *node, base string, n *node, err error) {
+	n = d.tree.root
+	for part := range strings.SplitSeq(strings.Trim(path.Clean("/"+name), "/"), "/") {
+		if part == "" {
+			continue
+		}
+		if n == nil || n.names == nil {
+			return nil, "", nil, &fs.PathError{Op: kind, Path: name, Err: fs.ErrNotExist}
+		}
+		dir, base = n, part
+		n = n.names[part]
+	}
+	return dir, base, n, nil
+}
+
+func (d *Disk) existing(kind, name string) (dir *node, base string, n *node, err error) {
+	dir, base, n, err = d.find(kind, name)
+	if err == nil && n == nil {
+		err = &fs.PathError{Op: kind, Path: name, Err: fs.ErrNotExist}
+	}
+	return dir, base, n, err
+}
+
+// OpenFile implements [fsys.FS].
+func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (fsys.File, error) {
+	err := d.begin("open", name)
+	defer d.end()
+	if err != nil {
+		return nil, err
+	}
+	dir, base, n, err := d.find("open", name)
+	switch {
+	case err != nil:
+		return nil, err
+	case n != nil && flag&os.O_CREATE != 0 && flag&os.O_EXCL != 0:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
+	case n == nil && flag&os.O_CREATE == 0:
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	case n == nil:
+		n = &node{mode: perm}
+		dir.change(namesChange{base: n})
+	}
+	if flag&os.O_TRUNC != 0 {
+		n.write(change{size: 0, cut: true})
+	}
+	return &file{disk: d, node: n, name: name, readOnly: flag&(os.O_RDWR|os.O_WRONLY) == 0}, nil
+}
+
+// Mkdir implements [fsys.FS].
+func (d *Disk) Mkdir(name string, perm fs.FileMode) error {
+	return d.name("mkdir", name, func(dir *node, base string, n *node) error {
+		if n != nil {
+			return fs.ErrExist
+		}
+		dir.change(namesChange{base: newDir(perm)})
+		return nil
+	})
+}
+
+// Remove implements [fsys.FS].
+func (d *Disk) Remove(name string) error {
+	return d.name("remove", name, func(dir *node, base string, n *node) error {
+		switch {
+		case n == nil:
+			return fs.ErrNotExist
+		case len(n.names) > 0:
+			return fmt.Errorf("directory not empty")
+		}
+		dir.change(namesChange{base: nil})
+		return nil
+	})
+}
+
+// Link implements [fsys.FS].
+func (d *Disk) Link(oldname, newname string) error {
+	return d.name("link", newname, func(dir *node, base string, n *node) error {
+		_, _, old, err := d.existing("link", oldname)
+		switch {
+		case err != nil:
+			return err
+		case n != nil:
+			return fs.ErrExist
+		}
+		dir.change(namesChange{base: old})
+		return nil
+	})
+}
+
+// Rename implements [fsys.FS]. Within a directory it is one change.
+func (d *Disk) Rename(oldname, newname string) error {
+	return d.name("rename", newname, func(dir *node, base string, _ *node) error {
+		olddir, oldbase, old, err := d.existing("rename", oldname)
+		switch {
+		case err != nil:
+			return err
+		case olddir == dir && oldbase == base:
+			return nil
+		case olddir == dir:
+			dir.change(namesChange{base: old, oldbase: nil})
+			return nil
+		}
+		dir.change(namesChange{base: old})
+		olddir.change(namesChange{oldbase: nil})
+		return nil
+	})
+}
+
+func (d *Disk) name(kind, name string, do func(dir *node, base string, n *node) error) error {
+	err := d.begin(kind, name)
+	defer d.end()
+	if err != nil {
+		return err
+	}
+	dir, base, n, err := d.find(kind, name)
+	if err != nil {
+		return err
+	}
+	if dir == nil {
+		err = fs.ErrExist // the root
+	} else {
+		err = do(dir, base, n)
+	}
+	if err != nil {
+		return &fs.PathError{Op: kind, Path: name, Err: err}
+	}
+	return nil
+}
+
+// ReadDir implements [fsys.FS].
+func (d *Disk) ReadDir(name string) ([]fs.DirEntry, error) {
+	err := d.begin("readdir", name)
+	defer d.end()
+	if err != nil {
+		return nil, err
+	}
+	_, _, n, err := d.existing("readdir", name)
+	if err != nil {
+		return nil, err
+	}
+	var entries []fs.DirEntry
+	for base, child := range n.names {
+		entries = append(entries, fs.FileInfoToDirEntry(child.info(base)))
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
+}
+
+// Stat implements [fsys.FS].
+func (d *Disk) Stat(name string) (fs.FileInfo, error) {
+	err := d.begin("stat", name)
+	defer d.end()
+	if err != nil {
+		return nil, err
+	}
+	_, base, n, err := d.existing("stat", name)
+	if err != nil {
+		return nil, err
+	}
+	return n.info(base), nil
+}
+
+// SyncDir implements [fsys.FS].
+func (d *Disk) SyncDir(name string) error {
+	err := d.begin("syncdir", name)
+	defer d.end()
+	_, _, n, ferr := d.existing("syncdir", name)
+	if ferr != nil {
+		return ferr
+	}
+	n.sync(d.tree.rng, err)
+	return err
+}
+
+type file struct {
+	disk     *Disk
+	node     *node
+	name     string
+	readOnly bool
+}
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	err := f.disk.begin("read", f.name)
+	defer f.disk.end()
+	if err != nil {
+		return 0, err
+	}
+	if off >= int64(len(f.node.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.node.data[off:])
+	if n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	err := f.disk.begin("write", f.name)
+	defer f.disk.end()
+	if f.readOnly {
+		return 0, &fs.PathError{Op: "write", Path: f.name, Err: fs.ErrPermission}
+	}
+	n := len(p)
+	if err != nil {
+		n = 0
+		if perr, ok := err.(*fs.PathError).Err.(*Partial); ok {
+			n = min(perr.N, len(p))
+		}
+	}
+	if n > 0 {
+		f.node.write(change{off: off, data: slices.Clone(p[:n])})
+	}
+	return n, err
+}
+
+func (f *file) Sync() error {
+	err := f.disk.begin("sync", f.name)
+	defer f.disk.end()
+	f.node.sync(f.disk.tree.rng, err)
+	return err
+}
+
+func (f *file) Truncate(size int64) error {
+	err := f.disk.begin("truncate", f.name)
+	defer f.disk.end()
+	if err == nil {
+		f.node.write(change{size: size, cut: true})
+	}
+	return err
+}
+
+func (f *file) Stat() (fs.FileInfo, error) {
+	err := f.disk.begin("stat", f.name)
+	defer f.disk.end()
+	return f.node.info(path.Base(f.name)), err
+}
+
+func (f *file) Close() error { return nil }
+
+type info struct {
+	name string
+	size int64
+	mode fs.FileMode
+}
+
+func (n *node) info(name string) fs.FileInfo {
+	return info{name: name, size: int64(len(n.data)), mode: n.mode}
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return i.mode }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.mode.IsDir() }
+func (i info) Sys() any           { return nil }

@@ -1,0 +1,164 @@
+package simdisk_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"blobtail/internal/fsys"
+	"blobtail/internal/fsys/simdisk"
+)
+
+var _ fsys.FS = (*simdisk.Disk)(nil)
+
+func write(t *testing.T, d *simdisk.Disk, name, text string, sync bool) {
+	t.Helper()
+	f, err := d.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		t.Fatal(err)
+	}
+	if sync {
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(t *testing.T, d *simdisk.Disk, name string) (string, bool) {
+	t.Helper()
+	f, err := d.OpenFile(name, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	n, _ := f.ReadAt(b, 0)
+	return string(b[:n]), true
+}
+
+// What was synced, with its name, is always there; what was not is sometimes.
+func TestPowerCut(t *testing.T) {
+	outcomes := map[string]int{}
+	for seed := range uint64(200) {
+		d := simdisk.New(seed)
+		write(t, d, "/kept", "kept", true)
+		if err := d.SyncDir("/"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, d, "/unnamed", "unnamed", true)
+		write(t, d, "/loose", "loose", false)
+		d = d.PowerCut()
+		if got, _ := read(t, d, "/kept"); got != "kept" {
+			t.Fatalf("seed %d: kept is %q", seed, got)
+		}
+		if got, ok := read(t, d, "/unnamed"); ok {
+			outcomes["unnamed there"]++
+			if got != "unnamed" {
+				t.Fatalf("seed %d: unnamed is %q", seed, got)
+			}
+		}
+		if got, ok := read(t, d, "/loose"); ok {
+			outcomes["loose "+got]++
+		}
+	}
+	for _, o := range []string{"unnamed there", "loose ", "loose loose"} {
+		if outcomes[o] == 0 {
+			t.Errorf("never: %s; seen %v", o, outcomes)
+		}
+	}
+}
+
+// What a failed sync dropped can be read until power goes, and no later sync
+// brings it back.
+func TestFailedSync(t *testing.T) {
+	lost := 0
+	for seed := range uint64(100) {
+		d := simdisk.New(seed)
+		write(t, d, "/f", "....", true)
+		if err := d.SyncDir("/"); err != nil {
+			t.Fatal(err)
+		}
+		broken := true
+		d.SetFault(func(op simdisk.Op) error {
+			if op.Kind == "sync" && broken {
+				broken = false
+				return errors.New("bad disk")
+			}
+			return nil
+		})
+		write(t, d, "/f", "data", false)
+		f, err := d.OpenFile("/f", os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Sync() == nil {
+			t.Fatal("sync did not fail")
+		}
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		d = d.Kill()
+		if got, _ := read(t, d, "/f"); got != "data" {
+			t.Fatalf("after a kill: %q", got)
+		}
+		d = d.PowerCut()
+		if got, _ := read(t, d, "/f"); got != "data" {
+			lost++
+		}
+	}
+	if lost == 0 || lost == 100 {
+		t.Errorf("lost %d times of 100", lost)
+	}
+}
+
+func TestNames(t *testing.T) {
+	d := simdisk.New(1)
+	if err := d.Mkdir("/dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, d, "/dir/a", "a", false)
+	write(t, d, "/dir/b", "b", false)
+	for _, c := range []struct {
+		what string
+		err  error
+		want error
+	}{
+		{"mkdir twice", d.Mkdir("/dir", 0o700), fs.ErrExist},
+		{"link over", d.Link("/dir/a", "/dir/b"), fs.ErrExist},
+		{"link", d.Link("/dir/a", "/c"), nil},
+		{"rename over", d.Rename("/dir/a", "/dir/b"), nil},
+		{"rename absent", d.Rename("/dir/a", "/dir/x"), fs.ErrNotExist},
+		{"remove absent", d.Remove("/dir/a"), fs.ErrNotExist},
+		{"parent absent", d.Mkdir("/no/dir", 0o700), fs.ErrNotExist},
+	} {
+		if !errors.Is(c.err, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, c.err, c.want)
+		}
+	}
+	entries, err := d.ReadDir("/dir")
+	if err != nil || len(entries) != 1 || entries[0].Name() != "b" {
+		t.Errorf("entries %v, %v", entries, err)
+	}
+	for _, name := range []string{"/dir/b", "/c"} {
+		if got, _ := read(t, d, name); got != "a" {
+			t.Errorf("%s holds %q", name, got)
+		}
+	}
+	f, err := d.OpenFile("/c", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(3); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := read(t, d, "/dir/b"); !bytes.Equal([]byte(got), []byte("a\x00\x00")) {
+		t.Errorf("after growing: %q", got)
+	}
+}
