@@ -180,8 +180,7 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 	}
 	b.m.failures.Inc()
 	batch.attempts++
-	var rot *RotError
-	if errors.As(err, &rot) {
+	if errors.Is(err, ErrAside) {
 		batch.aside = true
 		b.m.aside.Inc()
 		b.o.Log.Error().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).

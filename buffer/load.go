@@ -2,12 +2,17 @@ package buffer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
 	"blobtail/record"
 	"blobtail/wal"
 )
+
+// ErrAside is what a [Sink] wraps when no repeat can ever store a batch: it is
+// set aside then, counted, and what the log holds of it is kept.
+var ErrAside = errors.New("the batch cannot be stored")
 
 // RotError says that a batch cannot be rebuilt from the log: a run of it is
 // damaged or gone, or its runs do not add up to what its record says.
@@ -19,6 +24,9 @@ type RotError struct {
 func (e *RotError) Error() string {
 	return fmt.Sprintf("batch %x cannot be rebuilt from the log: %s", e.Batch, e.Reason)
 }
+
+// Unwrap makes a RotError an [ErrAside].
+func (e *RotError) Unwrap() error { return ErrAside }
 
 // entry is one line of a batch that is being sorted. rank is the order of its
 // run's origin among those of the batch, so that comparing needs integers only.

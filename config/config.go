@@ -49,10 +49,8 @@ type Flush struct {
 	MaxAge Duration `yaml:"max-age"` // after which any batch is cut
 }
 
-// Limits bounds what one request and all of them together may hold.
+// Limits bounds what requests may hold.
 type Limits struct {
-	Body     Size `yaml:"body"`      // bytes of a request as sent
-	Decoded  Size `yaml:"decoded"`   // bytes of a request decompressed
 	InFlight Size `yaml:"in-flight"` // bytes held by all requests at once
 }
 
@@ -83,7 +81,7 @@ func Default() Config {
 			Min:    1 << 20,
 			MaxAge: Duration(5 * time.Minute),
 		},
-		Limits: Limits{Body: 16 << 20, Decoded: 64 << 20, InFlight: 256 << 20},
+		Limits: Limits{InFlight: 256 << 20},
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 	}
 }
@@ -189,17 +187,11 @@ func (c Config) Validate() error {
 	positive("flush.size", int64(c.Flush.Size), c.Flush.Size)
 	positive("flush.age", int64(c.Flush.Age), c.Flush.Age)
 	positive("flush.max-age", int64(c.Flush.MaxAge), c.Flush.MaxAge)
-	positive("limits.body", int64(c.Limits.Body), c.Limits.Body)
-	positive("limits.decoded", int64(c.Limits.Decoded), c.Limits.Decoded)
-	positive("limits.in-flight", int64(c.Limits.InFlight), c.Limits.InFlight)
 	if c.Flush.Size > 1<<30 {
 		bad("flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
 	}
-	if c.Limits.Decoded > 1<<30 {
-		bad("limits.decoded", c.Limits.Decoded, "want at most 1GiB: a request is held in memory")
-	}
-	if c.Limits.InFlight < c.Limits.Decoded {
-		bad("limits.in-flight", c.Limits.InFlight, "want at least limits.decoded ("+c.Limits.Decoded.String()+")")
+	if c.Limits.InFlight < 128<<20 {
+		bad("limits.in-flight", c.Limits.InFlight, "want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
 	}
 	if c.Log.Segment < 1<<20 || c.Log.Segment > 1<<30 {
 		bad("log.segment", c.Log.Segment, "want 1MiB to 1GiB")

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"blobtail/buffer"
+	"blobtail/config"
+)
+
+// newAdmin returns the operators' server. What changes something or shows memory
+// is for this host only.
+func newAdmin(buf *buffer.Buffer, reg *prometheus.Registry) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := buf.Ready(); err != nil {
+			http.Error(w, "the log takes no appends: "+err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("POST /flush", loopback(flush(buf)))
+	mux.Handle("/debug/pprof/", loopback(http.HandlerFunc(pprof.Index)))
+	mux.Handle("/debug/pprof/cmdline", loopback(http.HandlerFunc(pprof.Cmdline)))
+	mux.Handle("/debug/pprof/profile", loopback(http.HandlerFunc(pprof.Profile)))
+	mux.Handle("/debug/pprof/symbol", loopback(http.HandlerFunc(pprof.Symbol)))
+	mux.Handle("/debug/pprof/trace", loopback(http.HandlerFunc(pprof.Trace)))
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+}
+
+// flush answers when every record acknowledged before is in a blob, or 504 with
+// what is left when ?timeout= is over first.
+func flush(buf *buffer.Buffer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		if s := r.FormValue("timeout"); s != "" {
+			d, err := config.ParseDuration(s)
+			if err != nil {
+				http.Error(w, "timeout: "+err.Error(), http.StatusBadRequest)
+				return
+			}
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, d)
+			defer cancel()
+		}
+		start := time.Now()
+		left, err := buf.Flush(ctx)
+		answer := struct {
+			Flushed bool    `json:"flushed"`
+			Seconds float64 `json:"seconds"`
+			Batches int     `json:"batches_left,omitempty"`
+			Records int     `json:"records_left,omitempty"`
+			Bytes   int64   `json:"bytes_left,omitempty"`
+			Error   string  `json:"error,omitempty"`
+		}{err == nil, time.Since(start).Seconds(), left.Batches, left.Records, left.Bytes, ""}
+		status := http.StatusOK
+		if err != nil {
+			answer.Error = err.Error()
+			status = http.StatusInternalServerError
+			if ctx.Err() != nil {
+				status = http.StatusGatewayTimeout
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// loopback lets only requests from this host through.
+func loopback(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+			http.Error(w, r.URL.Path+" is answered on the host itself only", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
+
+	"blobtail/config"
+)
+
+// cli is the command line. The values that are not given come from the
+// environment, then from the file, then from the defaults: the file's values
+// are kong's defaults.
+type cli struct {
+	Config  string           `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Store       string          `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE" default:"${store}"`
+	Listen      string          `help:"Address that shippers send to." env:"BLOBTAIL_LISTEN" default:"${listen}"`
+	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush." env:"BLOBTAIL_ADMIN" default:"${admin}"`
+	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
+	Lane        string          `help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE" default:"${lane}"`
+	Period      config.Duration `help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD" default:"${period}"`
+	Dedupe      string          `help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE" default:"${dedupe}"`
+	Grace       config.Duration `help:"How long a stop may take." env:"BLOBTAIL_GRACE" default:"${grace}"`
+	FlushSize   config.Size     `help:"Bytes of lines that make a blob at once." env:"BLOBTAIL_FLUSH_SIZE" default:"${flushsize}"`
+	FlushAge    config.Duration `help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE" default:"${flushage}"`
+	FlushMin    config.Size     `help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN" default:"${flushmin}"`
+	FlushMaxAge config.Duration `help:"Age at which a blob is made whatever there is." env:"BLOBTAIL_FLUSH_MAX_AGE" default:"${flushmaxage}"`
+
+	Run         struct{} `cmd:"" default:"1" help:"Take records (the default)."`
+	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
+	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
+}
+
+func vars(c config.Config) kong.Vars {
+	return kong.Vars{
+		"version": "ingest " + version(),
+		"store":   c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
+		"lane": c.Ingest.Lane, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
+		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
+		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
+	}
+}
+
+// over lays the command line over the file.
+func (f *cli) over(c config.Config) config.Config {
+	c.Store = f.Store
+	c.Ingest.Listen, c.Ingest.Admin, c.Ingest.WAL = f.Listen, f.Admin, f.WAL
+	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
+	c.Flush.Size, c.Flush.Age, c.Flush.Min, c.Flush.MaxAge = f.FlushSize, f.FlushAge, f.FlushMin, f.FlushMaxAge
+	return c
+}
+
+// Exit codes: 0 done, 1 failed, 2 the command line or configuration is wrong.
+const (
+	exitOK, exitFailed, exitUsage = 0, 1, 2
+)
+
+// command runs the program and returns its exit code. It writes errors once.
+func command(args []string, stdout, stderr io.Writer) int {
+	c, verb, err := parse(args, stdout)
+	var done exitEarly
+	switch {
+	case errors.As(err, &done):
+		return int(done)
+	case err != nil:
+		fmt.Fprintln(stderr, "ingest:", err)
+		return exitUsage
+	}
+	switch verb {
+	case "check-config":
+		fmt.Fprintln(stdout, "the configuration is sound")
+	case "print-config":
+		text, err := c.YAML()
+		if err != nil {
+			fmt.Fprintln(stderr, "ingest:", err)
+			return exitFailed
+		}
+		stdout.Write(text)
+	default:
+		log := zerolog.New(stderr).With().Timestamp().Logger()
+		ctx, cancel := untilSignal()
+		defer cancel()
+		if err := run(ctx, c, log); err != nil {
+			log.Error().Err(err).Msg("ended")
+			return exitFailed
+		}
+	}
+	return exitOK
+}
+
+// exitEarly is how --help and --version end parsing.
+type exitEarly int
+
+func (e exitEarly) Error() string { return "done" }
+
+// parse returns the configuration in force and the verb.
+func parse(args []string, stdout io.Writer) (c config.Config, verb string, err error) {
+	c, err = config.Load(configPath(args))
+	if err != nil {
+		return c, "", err
+	}
+	var f cli
+	parser, err := kong.New(&f, vars(c), kong.Name("ingest"), kong.Writers(stdout, stdout),
+		kong.Description("Takes log records over HTTP and writes them as numbered, compressed blobs."),
+		kong.Exit(func(code int) { panic(exitEarly(code)) }))
+	if err != nil {
+		return c, "", err
+	}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case exitEarly:
+			err = e
+		default:
+			panic(e)
+		}
+	}()
+	k, err := parser.Parse(args)
+	if err != nil {
+		return c, "", err
+	}
+	c = f.over(c)
+	return c, k.Command(), c.Validate()
+}
+
+// configPath finds the file before the command line is parsed, because the
+// file's values are the defaults of the flags.
+func configPath(args []string) string {
+	for i, a := range args {
+		if path, ok := strings.CutPrefix(a, "--config="); ok {
+			return path
+		}
+		if a == "--config" && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return os.Getenv("BLOBTAIL_CONFIG")
+}
+
+// version is the module's version, or the commit it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12 && v == "(devel)":
+			v = s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			v += "+changed"
+		}
+	}
+	return v
+}

@@ -1,0 +1,194 @@
+// Command ingest takes log records over HTTP and writes them as numbered blobs.
+//
+//	 shippers --HTTP--> source/httpsource --> buffer --> blobwriter --> blob store
+//	                     listen                 |  ^
+//	                                            v  | replay on start
+//	                                           wal (local disk)
+//	 operators --HTTP--> admin: /metrics /healthz /readyz /flush /debug/pprof
+//
+// It starts in the order of the flow backwards, so that nothing is taken that
+// has no place to go, and stops in the order of the flow: the source takes no
+// more, the buffer flushes within the grace period, and what is left stays in
+// the log for the next start.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/config"
+	"blobtail/internal/openstore"
+	"blobtail/source/httpsource"
+	"blobtail/wal"
+)
+
+func main() {
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run wires the parts, serves until ctx ends, and stops them.
+func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	blobs, closeStore, err := openstore.Open(ctx, c.Store, true)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer closeStore()
+
+	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	defer journal.Close()
+
+	host, _ := os.Hostname()
+	lane := c.LaneNumber(host)
+	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: lane, Log: part(log, "blobwriter"), Metrics: reg})
+	if err != nil {
+		return err
+	}
+	buf := buffer.New(journal, sink{writer}, buffer.Options{
+		Period:  time.Duration(c.Ingest.Period),
+		Size:    int64(c.Flush.Size),
+		Age:     time.Duration(c.Flush.Age),
+		Min:     int64(c.Flush.Min),
+		MaxAge:  time.Duration(c.Flush.MaxAge),
+		Soft:    int64(c.Log.Soft),
+		Max:     int64(c.Log.Max),
+		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
+		Log:     part(log, "buffer"),
+		Metrics: reg,
+	})
+	source := httpsource.New(httpsource.Options{
+		Accept:      buf,
+		Ready:       buf.Ready,
+		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
+		MaxInFlight: int64(c.Limits.InFlight),
+		Log:         part(log, "http"),
+		Metrics:     reg,
+	})
+
+	listener, err := net.Listen("tcp", c.Ingest.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for records: %w", err)
+	}
+	defer listener.Close()
+	adminListener, err := net.Listen("tcp", c.Ingest.Admin)
+	if err != nil {
+		return fmt.Errorf("listen for operators: %w", err)
+	}
+	defer adminListener.Close()
+	ingest := httpsource.NewServer(source)
+	admin := newAdmin(buf, reg)
+
+	// The parts outlive ctx: stop ends them in order.
+	parts, endParts := context.WithCancel(context.WithoutCancel(ctx))
+	defer endParts()
+	group, failed := errgroup.WithContext(parts)
+	group.Go(func() error { return buf.Run(parts) })
+	group.Go(func() error { return serve(ingest, listener) })
+	group.Go(func() error { return serve(admin, adminListener) })
+	log.Info().Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
+		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", lane).Str("version", version()).Msg("ready")
+
+	select {
+	case <-ctx.Done():
+		stop(log, buf, ingest, time.Duration(c.Ingest.Grace))
+	case <-failed.Done():
+		// The log's disk failed: what is not durable was not acknowledged. End at
+		// once, and let the next start read what is on the disk.
+	}
+	endParts()
+	ingest.Close()
+	admin.Close()
+	return group.Wait()
+}
+
+// stop takes no more requests, answers those under way, and flushes. Half of the
+// grace is for the requests, so that slow clients do not cost the flush.
+func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, grace time.Duration) {
+	log.Info().Dur("grace", grace).Msg("stopping")
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	answering, done := context.WithTimeout(ctx, grace/2)
+	defer done()
+	if err := ingest.Shutdown(answering); err != nil {
+		log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
+	}
+	left, err := buf.Flush(ctx)
+	if err != nil {
+		log.Warn().Err(err).Int("batches", left.Batches).Int("records", left.Records).
+			Msg("not all is in blobs; the rest stays in the log for the next start")
+		return
+	}
+	log.Info().Msg("all is in blobs")
+}
+
+func serve(s *http.Server, l net.Listener) error {
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// sink joins the buffer to the writer, which do not know each other.
+type sink struct{ *blobwriter.Writer }
+
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	err := s.Writer.Write(ctx, b)
+	var reuse *blobwriter.IDReuseError
+	if errors.As(err, &reuse) {
+		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
+	}
+	return err
+}
+
+// roomy is so much space that a disk is not full whatever its share.
+const roomy = 1 << 30
+
+// diskFull reports whether the disk of dir is filled to percent or more. A large
+// disk is not full while it has room for hours of log.
+func diskFull(dir string, percent int) bool {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil || fs.Blocks == 0 {
+		return false
+	}
+	free := fs.Bavail * uint64(fs.Bsize)
+	return free < roomy && 100-fs.Bavail*100/fs.Blocks >= uint64(percent)
+}
+
+// part names the part of the program that a line of our own log comes from.
+func part(log zerolog.Logger, name string) zerolog.Logger {
+	return log.With().Str("part", name).Logger()
+}
+
+// untilSignal returns a context that ends at the first SIGTERM or SIGINT. The
+// second ends the process at once; the log has what was acknowledged.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(130)
+	}()
+	return ctx, cancel
+}
