@@ -1,0 +1,186 @@
+package httpsource
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"blobtail/record"
+)
+
+// statusGone is what is noted of a client that did not wait for its answer.
+const statusGone = 499
+
+// An answer says what became of the records of a request.
+type answer struct {
+	Accepted  int         `json:"accepted"`
+	Rejected  int         `json:"rejected"`
+	Duplicate bool        `json:"duplicate,omitempty"`
+	Errors    []lineError `json:"errors,omitempty"`
+	Error     string      `json:"error,omitempty"` // nothing could be read
+}
+
+// A lineError says why a record was rejected, by its number in the request.
+type lineError struct {
+	Index  int    `json:"index"`
+	Reason string `json:"reason"`
+}
+
+// A refusal is the answer to a request that is not taken as a whole.
+type refusal struct {
+	status int
+	reason string // what, where, what to try
+	retry  bool   // with Retry-After
+	hangUp bool   // the connection is of no more use
+	cause  error
+}
+
+func (f *refusal) Error() string { return f.reason }
+func (f *refusal) Unwrap() error { return f.cause }
+
+func refuse(status int, format string, args ...any) *refusal {
+	return &refusal{status: status, reason: fmt.Sprintf(format, args...)}
+}
+
+// explain makes a refusal of what went wrong on the way to the log, unless it is
+// one.
+func (s *Source) explain(r *http.Request, err error) error {
+	var f *refusal
+	switch {
+	case r.Context().Err() != nil:
+		return &refusal{status: statusGone, cause: err, hangUp: true,
+			reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, record.ErrFull):
+		return &refusal{status: http.StatusTooManyRequests, retry: true, cause: err,
+			reason: err.Error() + ": blobs are not stored as fast as records come; send it again later"}
+	case errors.Is(err, record.ErrKeyReused):
+		return &refusal{status: http.StatusUnprocessableEntity, cause: err,
+			reason: err.Error() + "; use a new Idempotency-Key for each new body"}
+	case errors.Is(err, context.DeadlineExceeded):
+		err = errors.New("it took too long")
+	}
+	if n, ok := s.failures.allow(time.Now()); ok {
+		s.log.Error().Err(err).Int("unlogged", n).Str("path", short(r.URL.Path)).Msg("request not taken")
+	}
+	return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err,
+		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
+}
+
+// finish writes the answer, or the refusal that err is.
+func (s *Source) finish(w http.ResponseWriter, r *http.Request, begun time.Time, a answer, err error) {
+	status := http.StatusOK
+	var body any = &a
+	if a.Error != "" {
+		status = http.StatusBadRequest
+	}
+	var f *refusal
+	if errors.As(err, &f) {
+		status = f.status
+		body = struct {
+			Error string `json:"error"`
+		}{f.reason}
+		if f.retry {
+			w.Header().Set("Retry-After", strconv.Itoa(s.pressure.refused(time.Now())))
+		}
+		if f.hangUp {
+			w.Header().Set("Connection", "close")
+		}
+	} else if err == nil {
+		s.pressure.relieved()
+	}
+	writeJSON(w, status, body)
+	s.metrics.request(status, time.Since(begun))
+}
+
+// writeJSON writes the whole answer at once. It is kept to a few KiB, which a
+// socket takes even if the client does not read: there is no write deadline,
+// because waiting for a blob may rightly take minutes.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		status = http.StatusInternalServerError
+		buf.Reset()
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(buf.Len()))
+	w.WriteHeader(status)
+	// A client that has gone has gone.
+	_, _ = w.Write(buf.Bytes())
+}
+
+// short cuts what a client sent to what an answer, or a line of our log, can bear.
+func short(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return strings.ToValidUTF8(s, "?")
+	}
+	n := most
+	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "?") + "..."
+}
+
+// pressure makes Retry-After longer the longer nothing could be taken, and
+// different for each client, so that they do not all come back at once.
+type pressure struct {
+	mu    sync.Mutex
+	since time.Time // of the first refusal in a row
+}
+
+func (p *pressure) refused(now time.Time) (seconds int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	most := max(2, min(int(now.Sub(p.since)/time.Second), 30))
+	return 1 + rand.IntN(most)
+}
+
+func (p *pressure) relieved() {
+	p.mu.Lock()
+	p.since = time.Time{}
+	p.mu.Unlock()
+}
+
+// A sampler lets one event a second through to the log.
+type sampler struct {
+	mu     sync.Mutex
+	last   time.Time
+	missed int
+}
+
+// allow reports whether to log now, and how many were not logged before.
+func (s *sampler) allow(now time.Time) (missed int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.last) < time.Second {
+		s.missed++
+		return 0, false
+	}
+	missed, s.missed, s.last = s.missed, 0, now
+	return missed, true
+}
+
+func (s *Source) logRejects(source string, rejected []reject) {
+	if n, ok := s.rejects.allow(time.Now()); ok {
+		first := &rejected[0]
+		s.log.Warn().Str("source", source).Int("rejected", len(rejected)).Int("index", first.index).
+			Str("reason", short(first.reason)).Int("unlogged", n).Msg("records rejected")
+	}
+}

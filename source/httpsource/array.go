@@ -1,0 +1,184 @@
+package httpsource
+
+import "bytes"
+
+// looksLikeArray tells an array from text such as "[error] disk full" or
+// "[12,3] started".
+func looksLikeArray(b []byte) bool {
+	if len(b) == 0 || b[0] != '[' {
+		return false
+	}
+	i := skipSpace(b, 1)
+	if i < len(b) && b[i] == '{' {
+		return true
+	}
+	// Anything else has no record in it: worth being taken for an array only if
+	// it is one from the first byte to the last.
+	n, ok := skipValue(b)
+	if !ok || skipSpace(b, n) < len(b) {
+		return false
+	}
+	if b[i] == ']' {
+		return true
+	}
+	n, ok = skipValue(b[i:])
+	if !ok {
+		return false
+	}
+	i = skipSpace(b, i+n)
+	return i < len(b) && (b[i] == ',' || b[i] == ']')
+}
+
+// decodeArray takes the objects of the array that begins at off. From a syntax
+// error on, the rest of the body is one reject: where the next element begins is
+// anyone's guess.
+func decodeArray(body []byte, off int, to sink) {
+	rest := func(from int, reason string) {
+		to.reject(bytes.TrimRight(body[from:], " \t\r\n"), rejection{reason, true}, len(body))
+	}
+	off = skipSpace(body, off+1)
+	if off < len(body) && body[off] == ']' {
+		if off = skipSpace(body, off+1); off < len(body) {
+			rest(off, "text after the array")
+		}
+		return
+	}
+	for {
+		if off == len(body) {
+			rest(off, "the array has no end")
+			return
+		}
+		n, why := element(body[off:], to)
+		if n == 0 {
+			rest(off, why.reason)
+			return
+		}
+		end := off + n
+		next := skipSpace(body, end)
+		if next < len(body) && body[next] != ',' && body[next] != ']' {
+			rest(off, "neither , nor ] after an element of the array")
+			return
+		}
+		ok := false
+		if why.reason == "" {
+			ok = to.object(body[off:end], end)
+		} else {
+			ok = to.reject(body[off:end], why, end)
+		}
+		if !ok {
+			return
+		}
+		if off = skipSpace(body, next+1); next < len(body) && body[next] == ']' {
+			if off < len(body) {
+				rest(off, "text after the array")
+			}
+			return
+		}
+		off = min(off, len(body))
+	}
+}
+
+// element returns the length of the array element that b begins with, and why it
+// is no record; 0 when it is not even a value.
+func element(b []byte, to sink) (int, rejection) {
+	why := rejection{reason: "the array element is not a JSON object"}
+	if b[0] == '{' {
+		n, err := to.scan(b)
+		if err == nil {
+			return n, rejection{}
+		}
+		if why, _ = rejectionOf(err); n > 0 || why.syntax {
+			return n, why
+		}
+	}
+	n, ok := skipValue(b)
+	if !ok {
+		return 0, rejection{"the array is broken: no JSON value here", true}
+	}
+	return n, why
+}
+
+// skipValue returns the length of the JSON value that b begins with. Of objects
+// and arrays it looks at brackets and strings only: nothing that is skipped
+// becomes a record.
+func skipValue(b []byte) (int, bool) {
+	depth := 0
+	for i := 0; i < len(b); {
+		n := 1
+		switch c := b[i]; c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			n = stringLen(b[i:])
+		case ' ', '\t', '\r', '\n', ',', ':':
+			if depth == 0 {
+				return 0, false
+			}
+		default:
+			n = scalarLen(b[i:])
+		}
+		if n == 0 || depth < 0 {
+			return 0, false
+		}
+		if i += n; depth == 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// stringLen returns the length of the string that b begins with, 0 if it has no
+// end or a control character in it.
+func stringLen(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c == '\\':
+			i++
+		case c < ' ':
+			return 0
+		}
+	}
+	return 0
+}
+
+// scalarLen returns the length of the number or literal that b begins with.
+func scalarLen(b []byte) int {
+	for _, word := range []string{"true", "false", "null"} {
+		if bytes.HasPrefix(b, []byte(word)) {
+			return len(word)
+		}
+	}
+	i := 0
+	digits := func() bool {
+		from := i
+		for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if b[0] == '-' {
+		i++
+	}
+	from := i
+	if !digits() || b[from] == '0' && i > from+1 {
+		return 0
+	}
+	if i < len(b) && b[i] == '.' {
+		if i++; !digits() {
+			return 0
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return 0
+		}
+	}
+	return i
+}

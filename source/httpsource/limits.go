@@ -1,0 +1,141 @@
+package httpsource
+
+import (
+	"container/list"
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	maxWire    = 16 << 20 // of a compressed body
+	maxDecoded = 64 << 20
+	// maxRatio is how far a compressed body may expand beyond its first MiB.
+	maxRatio = 200
+	// minRate is how many bytes a second a body must bring on average.
+	minRate = 1 << 10
+	// maxAhead is how far in the future a record may lie.
+	maxAhead = 24 * time.Hour
+	maxKey   = 255
+)
+
+// A budget counts the bytes that the bodies of all requests hold.
+//
+// New requests get in, in the order they came, while no more than three quarters
+// of it are taken; the rest is for those inside to grow. Growing never waits, so
+// no two requests can wait for each other. A request that is alone may always
+// enter and grow: its own limits bound it.
+type budget struct {
+	size, entry int64
+
+	mu      sync.Mutex
+	used    int64
+	waiting list.List // of *waiter
+}
+
+type waiter struct {
+	n  int64
+	in chan struct{} // closed, under mu, when the waiter has got its bytes
+}
+
+func newBudget(size int64) *budget { return &budget{size: size, entry: size / 4 * 3} }
+
+// A hold is what one request has of a budget. It belongs to one goroutine.
+type hold struct {
+	of *budget
+	n  int64
+}
+
+// enter waits until n bytes are to be had, but no longer than patience.
+func (b *budget) enter(ctx context.Context, n int64, patience time.Duration) (*hold, error) {
+	b.mu.Lock()
+	if b.waiting.Len() == 0 && b.admits(n) {
+		b.used += n
+		b.mu.Unlock()
+		return &hold{of: b, n: n}, nil
+	}
+	w := &waiter{n: n, in: make(chan struct{})}
+	place := b.waiting.PushBack(w)
+	b.mu.Unlock()
+
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-w.in:
+		return &hold{of: b, n: n}, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = errNoMemory()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-w.in: // let in at the last moment
+		return &hold{of: b, n: n}, nil
+	default:
+	}
+	b.waiting.Remove(place)
+	b.admitWaiting() // the one behind may be smaller
+	return nil, err
+}
+
+func (b *budget) admits(n int64) bool { return b.used == 0 || b.used+n <= b.entry }
+
+// admitWaiting lets in whoever fits, in order. b.mu is held.
+func (b *budget) admitWaiting() {
+	for e := b.waiting.Front(); e != nil && b.admits(e.Value.(*waiter).n); e = b.waiting.Front() {
+		w := b.waiting.Remove(e).(*waiter)
+		b.used += w.n
+		close(w.in)
+	}
+}
+
+func (b *budget) inUse() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// atLeast makes the hold n bytes or more, at once or not at all.
+func (h *hold) atLeast(n int64) error {
+	if n <= h.n {
+		return nil
+	}
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if more := n - h.n; b.used+more <= b.size || b.used == h.n {
+		b.used += more
+		h.n = n
+		return nil
+	}
+	return errNoMemory()
+}
+
+// release gives everything back; the second time it does nothing.
+func (h *hold) release() {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= h.n
+	h.n = 0
+	b.admitWaiting()
+}
+
+func errNoMemory() error {
+	return &refusal{status: http.StatusTooManyRequests, retry: true,
+		reason: "the requests in flight hold all the memory meant for them; send it again later, or smaller bodies"}
+}
+
+// firstReservation is what a request enters with. A long body must arrive before
+// it is counted, else a few lines of header could hold the whole budget.
+func firstReservation(contentLength int64) int64 {
+	const least, most = 64 << 10, 1 << 20
+	if contentLength < 0 {
+		return least
+	}
+	return max(least, min(contentLength+spare, most))
+}

@@ -1,0 +1,295 @@
+// Package httpsource takes log records over HTTP and hands them on as
+// [record.Request] values: POST or PUT /ingest/{service} and /ingest.
+//
+// A request runs through stages, one file each. body.go reads what came over the
+// wire, within limits and no slower than a minimum rate. encoding.go takes off
+// one layer of compression. split.go and array.go find the records in the
+// decoded bytes: strict lines, concatenated objects, an array, or text. build.go
+// makes canonical lines of them, cuts the body into parts, gives each part its
+// identity and hands it to the [Accepter]. answer.go says how it went. limits.go
+// counts the bytes that all requests hold together.
+//
+// A further protocol is a further file: a handler that calls take with its own
+// decoder, and writes the answer that its clients expect.
+//
+// The memory of a request is free again as soon as its parts are appended; only
+// then does it wait for them to become durable. What cannot be taken is answered
+// with its number and kept as a record of the service _rejected. The package
+// knows neither the log nor the stores, and listens on nothing: see [NewServer].
+package httpsource
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+)
+
+// An Accepter appends requests to the log. Accept may be called by any number of
+// goroutines; it copies what it keeps, so the request may be used again when it
+// has returned. It decides by [record.ErrFull] and [record.ErrKeyReused]; any
+// other error means that the request was not taken and may be sent again.
+type Accepter interface {
+	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
+}
+
+// Dedupe says what makes a request that is sent again known as the same.
+type Dedupe string
+
+const (
+	// DedupeBody knows a request by its Idempotency-Key or, without one, by its
+	// body if the records in it carry their own times. The zero value is the same.
+	DedupeBody Dedupe = "body"
+	// DedupeKey knows a request by its Idempotency-Key only.
+	DedupeKey Dedupe = "key"
+	// DedupeOff ignores keys and bodies: every request is a new one.
+	DedupeOff Dedupe = "off"
+)
+
+// Options are what a [Source] needs. Only Accept must be set.
+type Options struct {
+	// Accept takes the requests.
+	Accept Accepter
+	// Dedupe is what a repeated request is known by. Empty: DedupeBody.
+	Dedupe Dedupe
+	// Ready says why nothing can be taken now. Nil: always ready.
+	Ready func() error
+	// Log is the ingester's own log. The zero value writes nothing.
+	Log zerolog.Logger
+	// Metrics is where the counters are registered. Nil: nowhere.
+	Metrics prometheus.Registerer
+	// Now is the clock of arrival. Nil: time.Now.
+	Now func() time.Time
+	// MaxInFlight is how many bytes all requests may hold together. 0: 256 MiB.
+	MaxInFlight int64
+	// Patience is how long a request is held back before it is answered 429,
+	// because many clients drop what was refused. 0: 5 s.
+	Patience time.Duration
+	// ReadGrace is how long a body may take whatever its size, and the longest
+	// silence in it. Beyond it MinRate counts. 0: 30 s.
+	ReadGrace time.Duration
+}
+
+// Source is the HTTP source, an [http.Handler]. Its methods may be called by any
+// number of goroutines.
+type Source struct {
+	accept    Accepter
+	dedupe    Dedupe
+	ready     func() error
+	now       func() time.Time
+	patience  time.Duration
+	readGrace time.Duration
+	log       zerolog.Logger
+
+	mux      *http.ServeMux
+	budget   *budget
+	metrics  *metrics
+	codecs   codecs
+	decoding chan struct{} // one place per body being decompressed
+	works    sync.Pool     // *work
+	rejects  sampler       // keeps bad input from flooding our own log
+	failures sampler
+	pressure pressure
+}
+
+// New makes a Source. It starts nothing.
+func New(o Options) *Source {
+	s := &Source{
+		accept:    o.Accept,
+		dedupe:    o.Dedupe,
+		ready:     o.Ready,
+		now:       o.Now,
+		patience:  o.Patience,
+		readGrace: o.ReadGrace,
+		log:       o.Log,
+		mux:       http.NewServeMux(),
+		decoding:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+	}
+	if s.dedupe == "" {
+		s.dedupe = DedupeBody
+	}
+	if s.ready == nil {
+		s.ready = func() error { return nil }
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.patience == 0 {
+		s.patience = 5 * time.Second
+	}
+	if s.readGrace == 0 {
+		s.readGrace = 30 * time.Second
+	}
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 256 << 20
+	}
+	s.budget = newBudget(o.MaxInFlight)
+	s.metrics = newMetrics(o.Metrics, s.budget)
+	s.routes()
+	return s
+}
+
+func (s *Source) routes() {
+	for _, pattern := range []string{"/ingest", "/ingest/{service}"} {
+		s.mux.HandleFunc("POST "+pattern, s.ingest)
+		s.mux.HandleFunc("PUT "+pattern, s.ingest)
+		s.mux.HandleFunc(pattern, s.wrongMethod)
+	}
+	s.mux.HandleFunc("/", s.notFound)
+}
+
+// ServeHTTP answers the paths of this source and 404 for any other.
+func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// First of all, because net/http itself reads what a handler leaves unread,
+	// and would wait for it. Where there is no connection there is no deadline.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readGrace))
+	s.mux.ServeHTTP(w, r)
+}
+
+func (s *Source) wrongMethod(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Allow", "POST, PUT")
+	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusMethodNotAllowed,
+		"%s %s: records are sent with POST or PUT", r.Method, short(r.URL.Path)))
+}
+
+func (s *Source) notFound(w http.ResponseWriter, r *http.Request) {
+	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusNotFound,
+		"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", short(r.URL.Path)))
+}
+
+// ingest is the handler of /ingest and /ingest/{service}.
+func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	in := intake{}
+	if name := r.PathValue("service"); name != "" {
+		in.service = record.FoldService(name)
+	}
+	decode, err := decoderFor(r.Header.Get("Content-Type"))
+	if err != nil {
+		s.finish(w, r, begun, answer{}, err)
+		return
+	}
+	in.decode = decode
+	a, err := s.take(w, r, in)
+	s.finish(w, r, begun, a, err)
+}
+
+// An intake is what a protocol's handler knows of a request before its body is
+// read.
+type intake struct {
+	service string  // folded; "" leaves it to each record
+	decode  decoder // finds the records
+}
+
+// take does what all protocols have in common: it reads the body, decodes it,
+// appends its parts to the log and waits until they are durable. The error is a
+// *refusal, or that of r's context when the client has gone.
+func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer, error) {
+	if err := s.ready(); err != nil {
+		return answer{}, &refusal{status: http.StatusServiceUnavailable, retry: true,
+			reason: fmt.Sprintf("not ready: %v; send it again later", err)}
+	}
+	enc, err := encodingOf(r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := keyOf(r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	a, receipts, err := s.appendAll(r, newPace(w, s.readGrace), in, enc, key)
+	if err != nil {
+		return answer{}, s.explain(r, err)
+	}
+	stored := strings.EqualFold(r.Header.Get("Ack"), "stored")
+	for _, receipt := range receipts {
+		if err := receipt.Wait(r.Context(), stored); err != nil {
+			return answer{}, s.explain(r, err)
+		}
+	}
+	return a, nil
+}
+
+// appendAll goes from the body on the wire to parts appended to the log. All
+// memory that the request needs is taken and given back in here.
+func (s *Source) appendAll(r *http.Request, p *pace, in intake, enc encoding, key string) (answer, []record.Receipt, error) {
+	limit := enc.wireLimit()
+	if r.ContentLength > limit {
+		return answer{}, nil, tooLarge(enc, limit)
+	}
+	h, err := s.budget.enter(r.Context(), firstReservation(r.ContentLength), s.patience)
+	if err != nil {
+		return answer{}, nil, err
+	}
+	defer h.release()
+	k := s.getWork()
+	defer s.putWork(k)
+
+	body, err := k.readWire(r, p, enc, h)
+	if err != nil {
+		return answer{}, nil, err
+	}
+	p.done()
+	s.metrics.wire.Add(float64(len(body)))
+	if enc != plain && len(body) > 0 {
+		if body, err = s.decompress(r.Context(), enc, k, h); err != nil {
+			return answer{}, nil, err
+		}
+	}
+	s.metrics.decoded.Add(float64(len(body)))
+
+	b := &k.builder
+	if err := b.begin(r.Context(), s, h, body, s.identify(r, in, key)); err != nil {
+		return answer{}, nil, err
+	}
+	in.decode(body, b)
+	err = b.end()
+	return b.answer, b.receipts, err
+}
+
+// identify gathers what names the records of a request and the request itself.
+func (s *Source) identify(r *http.Request, in intake, key string) identity {
+	now := s.now()
+	id := identity{
+		path:     r.URL.Path,
+		dedupe:   s.dedupe,
+		defaults: record.Defaults{Service: in.service, Time: now.UnixNano()},
+		latest:   now.Add(maxAhead).UnixNano(),
+		source:   "http " + r.Method + " " + short(r.URL.Path),
+	}
+	if s.dedupe == DedupeOff {
+		return id
+	}
+	id.key = key
+	// A key from beyond what records may have would have them all rejected.
+	if ms, ok := record.KeyTime(key); ok && ms <= id.latest/int64(time.Millisecond) {
+		id.defaults.Time = ms * int64(time.Millisecond)
+	}
+	return id
+}
+
+// keyOf returns the Idempotency-Key of a request, "" when it has none.
+func keyOf(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := strings.TrimSpace(values[0])
+	bad := len(values) > 1 || key == "" || len(key) > maxKey
+	for i := 0; i < len(key) && !bad; i++ {
+		bad = key[i] < ' ' || key[i] > '~'
+	}
+	if bad {
+		return "", refuse(http.StatusBadRequest,
+			"header Idempotency-Key: want one value of 1 to %d printable ASCII characters, best a UUIDv7 or ULID", maxKey)
+	}
+	return key, nil
+}

@@ -1,0 +1,259 @@
+package httpsource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"blobtail/record"
+)
+
+// A sink takes the records of a body in the order they stand in it. The raw
+// slices must stay as they are until the decoder has returned. end is how far
+// into the body the record reaches. The methods return false when no more should
+// come; the decoder returns then.
+type sink interface {
+	// scan checks the JSON object that src begins with, as record.Parser.Scan.
+	scan(src []byte) (n int, err error)
+	// object takes the object scanned last.
+	object(raw []byte, end int) bool
+	// text takes a line as a message.
+	text(raw []byte, end int) bool
+	// reject takes what is no record.
+	reject(raw []byte, why rejection, end int) bool
+}
+
+// A rejection says why something is no record. With syntax set it was not even
+// well formed; a body of nothing else is answered 400.
+type rejection struct {
+	reason string
+	syntax bool
+}
+
+// A decoder finds the records in a decoded body and hands each byte that is not
+// white space to the sink, as part of a record or of a reject.
+type decoder func(body []byte, to sink)
+
+// decoderFor chooses by Content-Type. curl, and many clients that set nothing,
+// send the types that are sniffed. The body is never parsed as a form.
+func decoderFor(contentType string) (decoder, error) {
+	if strings.TrimSpace(contentType) == "" {
+		return decodeSniffed, nil
+	}
+	media, params, err := mime.ParseMediaType(contentType)
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type %s cannot be read: %v", short(contentType), err)
+	}
+	if c := params["charset"]; c != "" && !strings.EqualFold(c, "utf-8") && !strings.EqualFold(c, "utf8") && !strings.EqualFold(c, "us-ascii") {
+		return nil, refuse(http.StatusUnsupportedMediaType, "charset %s is not taken; send UTF-8", short(c))
+	}
+	switch media {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
+		return decodeLines, nil
+	case "application/json":
+		return decodeJSON, nil
+	case "text/plain", "application/octet-stream", "application/x-www-form-urlencoded":
+		return decodeSniffed, nil
+	}
+	return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type %s is not taken here; send application/x-ndjson, "+
+		"application/json (an array, or objects one after the other), or text/plain", short(media))
+}
+
+// bom returns how many bytes of body are a byte order mark.
+func bom(body []byte) int {
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return 3
+	}
+	return 0
+}
+
+func decodeJSON(body []byte, to sink) {
+	off := skipSpace(body, bom(body))
+	if off < len(body) && body[off] == '[' {
+		decodeArray(body, off, to)
+		return
+	}
+	decodeObjects(body, off, to)
+}
+
+// decodeSniffed tells JSON from text. Text lines often begin with a bracket, so
+// one alone decides nothing.
+func decodeSniffed(body []byte, to sink) {
+	off := skipSpace(body, bom(body))
+	switch {
+	case looksLikeObject(body[off:]):
+		decodeObjects(body, off, to)
+	case looksLikeArray(body[off:]):
+		decodeArray(body, off, to)
+	default:
+		decodeText(body, bom(body), to)
+	}
+}
+
+func looksLikeObject(b []byte) bool {
+	if len(b) == 0 || b[0] != '{' {
+		return false
+	}
+	i := skipSpace(b, 1)
+	return i < len(b) && (b[i] == '"' || b[i] == '}')
+}
+
+// decodeLines takes exactly one object on each line that is not blank.
+func decodeLines(body []byte, to sink) { decodeLinesFrom(body, bom(body), to) }
+
+func decodeLinesFrom(body []byte, off int, to sink) {
+	for off < len(body) {
+		end := lineEnd(body, off)
+		line := bytes.Trim(body[off:end], " \t\r")
+		off = end + 1
+		if len(line) > 0 && !oneObject(line, end, to) {
+			return
+		}
+	}
+}
+
+func oneObject(line []byte, end int, to sink) bool {
+	if line[0] != '{' {
+		return to.reject(line, noObject(line), end)
+	}
+	n, err := to.scan(line)
+	if err != nil {
+		why, _ := rejectionOf(err)
+		return to.reject(line, why, end)
+	}
+	if skipSpace(line, n) < len(line) {
+		why := rejection{fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), true}
+		return to.reject(line, why, end)
+	}
+	return to.object(line, end)
+}
+
+// decodeObjects takes objects one after the other, on a line each or not, over
+// several lines or not. What is broken is rejected to the end of the line it
+// begins on, so that a truncated line does not swallow the ones behind it.
+func decodeObjects(body []byte, off int, to sink) {
+	wasted := 0
+	for off = skipSpace(body, off); off < len(body); off = skipSpace(body, off) {
+		n, why, looked := objectAt(body[off:], to)
+		end := off + n
+		if n > 0 && !atEnd(body, end) {
+			if why.reason == "" {
+				why = rejection{fmt.Sprintf("at byte %d: text after the object", n), true}
+			}
+			n = 0
+		}
+		if n == 0 {
+			end = lineEnd(body, end)
+			wasted += looked
+		}
+		// Lines that each leave something open would be looked through to the end
+		// again and again. From there on, a line has to be an object by itself.
+		if wasted > 4*len(body) {
+			decodeLinesFrom(body, off, to)
+			return
+		}
+		raw := bytes.TrimRight(body[off:end], " \t\r")
+		ok := false
+		if why.reason == "" {
+			ok = to.object(raw, end)
+		} else {
+			ok = to.reject(raw, why, end)
+		}
+		if !ok {
+			return
+		}
+		off = end
+	}
+}
+
+// objectAt returns the length of the object that b begins with, 0 when it has no
+// end, and why it is no record. looked is how far it had to look to say so.
+func objectAt(b []byte, to sink) (n int, why rejection, looked int) {
+	if b[0] != '{' {
+		return 0, noObject(b[:lineEnd(b, 0)]), 0
+	}
+	n, err := to.scan(b)
+	if err == nil {
+		return n, rejection{}, n
+	}
+	if why, looked = rejectionOf(err); n > 0 || why.syntax {
+		return n, why, max(n, looked)
+	}
+	// Too long: it may still have an end.
+	if n, ok := skipValue(b); ok {
+		return n, why, n
+	}
+	return 0, why, len(b)
+}
+
+// atEnd reports whether an object may end at off.
+func atEnd(body []byte, off int) bool {
+	for ; off < len(body); off++ {
+		switch body[off] {
+		case ' ', '\t', '\r':
+		case '\n', '{':
+			return true
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// decodeText takes every line that is not empty as a message.
+func decodeText(body []byte, off int, to sink) {
+	for off < len(body) {
+		end := lineEnd(body, off)
+		line := body[off:end]
+		off = end + 1
+		if n := len(line); n > 0 && line[n-1] == '\r' {
+			line = line[:n-1]
+		}
+		ok := true
+		switch {
+		case len(line) > record.MaxRecord:
+			ok = to.reject(line, rejection{reason: fmt.Sprintf("the line has %d bytes, more than %d", len(line), record.MaxRecord)}, end)
+		case len(line) > 0:
+			ok = to.text(line, end)
+		}
+		if !ok {
+			return
+		}
+	}
+}
+
+// rejectionOf says why Scan failed, and how far into the source.
+func rejectionOf(err error) (why rejection, offset int) {
+	var e *record.RejectError
+	if errors.As(err, &e) {
+		return rejection{e.Error(), e.Syntax}, e.Offset
+	}
+	return rejection{err.Error(), true}, 0
+}
+
+// noObject says why something that does not begin as an object is no record.
+// This is rare, so that checking it once more does not matter.
+func noObject(raw []byte) rejection {
+	if json.Valid(raw) {
+		return rejection{reason: "not a JSON object"}
+	}
+	return rejection{"not a JSON object: begins with neither { nor white space", true}
+}
+
+func lineEnd(body []byte, off int) int {
+	if i := bytes.IndexByte(body[off:], '\n'); i >= 0 {
+		return off + i
+	}
+	return len(body)
+}
+
+func skipSpace(b []byte, off int) int {
+	for off < len(b) && (b[off] == ' ' || b[off] == '\n' || b[off] == '\r' || b[off] == '\t') {
+		off++
+	}
+	return off
+}
