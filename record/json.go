@@ -21,16 +21,20 @@ const (
 	stringBad
 )
 
+// special sets the high bit of the first of eight bytes that is a control
+// character, a quote, a backslash or not ASCII. Behind that byte a borrow may set
+// others.
+func special(x uint64) uint64 {
+	return ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits) | x) & highBits
+}
+
 // scanString scans a string from its first byte inside the quotes and returns the
 // offset of the closing quote, or of what is wrong.
 func scanString(src []byte, i int) (int, stringState) {
 	start := i
 	for i+8 <= len(src) {
 		x := binary.LittleEndian.Uint64(src[i:])
-		// The first byte that is a control character, a quote, a backslash or not
-		// ASCII has its high bit set; behind it a borrow may set others.
-		m := ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits) | x) & highBits
-		if m != 0 {
+		if m := special(x); m != 0 {
 			i += bits.TrailingZeros64(m) >> 3
 			if src[i] == '"' {
 				return i, stringPlain

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"math/bits"
 )
 
 // RejectError says why a record is not taken.
@@ -51,14 +52,15 @@ func NewParser() *Parser {
 type field struct {
 	key, keyEnd   int32 // inside the quotes
 	val, valEnd   int32
-	name, nameEnd int32 // the canonical key in names, when keyDirty
+	name, nameEnd int32  // the canonical key in names, when keyDirty
+	hash          uint32 // of the key
 	flags         uint8
 	known         name
 }
 
 const (
-	keyDirty uint8 = 1 << iota // the key must be escaped anew
-	valDirty                   // the value must be written anew
+	valDirty uint8 = 1 << iota // the value must be written anew
+	keyDirty                   // the key must be escaped anew
 	spaced                     // there is white space around the colon
 )
 
@@ -153,15 +155,12 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 // scanField scans one member, whose key's first quote is src[i], and returns the
 // offset behind its value.
 func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
-	end, st := scanString(src, i+1)
-	if st == stringBad {
-		return 0, stringError(src, end)
+	p.fields = append(p.fields, field{})
+	f := &p.fields[len(p.fields)-1]
+	i, bad := p.scanName(src, i+1, f)
+	if bad != nil {
+		return 0, bad
 	}
-	f := field{key: int32(i + 1), keyEnd: int32(end)}
-	if st == stringDirty {
-		f.flags = keyDirty
-	}
-	i = end + 1
 	if i >= len(src) || src[i] != ':' {
 		if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
 			return 0, syntaxError(src, i, "after a key")
@@ -174,50 +173,95 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 	}
 	f.val = int32(i)
 	if i < len(src) && src[i] == '"' {
-		if end, st = scanString(src, i+1); st == stringBad {
+		end, st := scanString(src, i+1)
+		if st == stringBad {
 			return 0, stringError(src, end)
 		}
-		end++
-		if st == stringDirty {
-			f.flags |= valDirty
-		}
+		i = end + 1
+		f.flags |= uint8(st) * valDirty
 	} else {
 		var dirty bool
-		var bad *RejectError
-		if end, dirty, bad = p.scanOther(src, i); bad != nil {
+		if i, dirty, bad = p.scanOther(src, i); bad != nil {
 			return 0, bad
 		}
 		if dirty {
 			f.flags |= valDirty
 		}
 	}
-	f.valEnd = int32(end)
-	p.addField(src, f)
-	return end, nil
+	f.valEnd = int32(i)
+	return i, nil
 }
 
-// addField keeps a field, unless its key came before.
-func (p *Parser) addField(src []byte, f field) {
-	key := src[f.key:f.keyEnd]
-	if f.flags&keyDirty != 0 {
+// scanName scans a key of the record from its first byte, and returns the offset
+// behind its closing quote. Nearly all keys are short and plain, so their first
+// eight bytes serve to find their end, to recognise them and to tell them apart.
+func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
+	end, word := i, uint64(0)
+	var st stringState
+	if i+8 <= len(src) {
+		word = binary.LittleEndian.Uint64(src[i:])
+		n := bits.TrailingZeros64(special(word)) &^ 7
+		end += n >> 3
+		word &= 1<<n - 1
+	}
+	if end == i+8 || end == len(src) || src[end] != '"' {
+		if end, st = scanString(src, i); st == stringBad {
+			return 0, stringError(src, end)
+		}
+	}
+	f.key, f.keyEnd = int32(i), int32(end)
+	key := src[i:end]
+	if st == stringDirty {
+		f.flags = keyDirty
 		f.name = int32(len(p.names))
 		p.names = appendCanonical(p.names, key)
 		f.nameEnd = int32(len(p.names))
 		key = p.names[f.name:]
 	}
-	if n := len(p.fields); n <= manyFields && p.seen.add(key) {
-		for i := range p.fields {
-			if bytes.Equal(p.key(src, &p.fields[i]), key) {
-				p.rejectDuplicate(&f, key)
-				return
-			}
+	if st == stringDirty || i+8 > len(src) {
+		word = firstWord(key)
+	}
+	p.addName(src, f, key, word)
+	return end + 1, nil
+}
+
+// addName recognises the key of the newest field, and looks for it among those
+// before it.
+func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
+	at := len(p.fields) - 1
+	if at <= manyFields {
+		h := word
+		if n := len(key); n > 8 {
+			h ^= binary.LittleEndian.Uint64(key[n-8:]) * 3
+		}
+		h *= 0x9e3779b97f4a7c15
+		f.hash = uint32(h >> 32)
+		if p.seen.add(f.hash) {
+			p.compareName(src, f, key)
 		}
 	}
-	if f.known = lookupName(key); f.known != 0 {
-		p.slots[f.known] = int32(len(p.fields))
+	if f.known = lookupName(key, word); f.known != 0 {
+		p.slots[f.known] = int32(at)
 		p.found |= 1 << f.known
 	}
-	p.fields = append(p.fields, f)
+}
+
+// compareName compares a key with those of all fields before.
+func (p *Parser) compareName(src []byte, f *field, key []byte) {
+	for i := range p.fields[:len(p.fields)-1] {
+		if g := &p.fields[i]; g.hash == f.hash && bytes.Equal(p.key(src, g), key) {
+			p.rejectDuplicate(f, key)
+			return
+		}
+	}
+}
+
+// firstWord is what a little-endian load gives of the first eight bytes.
+func firstWord(key []byte) (word uint64) {
+	for i, c := range key[:min(len(key), 8)] {
+		word |= uint64(c) << (8 * i)
+	}
+	return word
 }
 
 // key is the canonical key of a field.
@@ -244,17 +288,9 @@ func (p *Parser) rejectDuplicate(f *field, key []byte) {
 // of a usual record are hardly ever compared.
 type keyFilter [4]uint64
 
-// add adds a key and reports whether it, or one that is alike, was there.
-func (s *keyFilter) add(key []byte) bool {
-	var h uint64
-	if n := len(key); n >= 8 {
-		h = binary.LittleEndian.Uint64(key) ^ binary.LittleEndian.Uint64(key[n-8:])*3
-	} else {
-		for _, c := range key {
-			h = h<<8 | uint64(c)
-		}
-	}
-	h = (h + uint64(len(key))) * 0x9e3779b97f4a7c15 >> 56
+// add adds the hash of a key and reports whether one that is alike was there.
+func (s *keyFilter) add(hash uint32) bool {
+	h := uint8(hash >> 24)
 	word, bit := &s[h>>6], uint64(1)<<(h&63)
 	had := *word&bit != 0
 	*word |= bit
@@ -309,38 +345,57 @@ const (
 	numNames
 )
 
-func lookupName(key []byte) name {
+// lookupName recognises a key, of which word is the first eight bytes.
+func lookupName(key []byte, word uint64) name {
+	switch len(key) {
+	case 2:
+		if word == 't'|'s'<<8 {
+			return nameTs
+		}
+	case 3:
+		return lookupShort(word)
+	case 4, 5, 7, 8, 9, 10, 12:
+		return lookupLong(key)
+	}
+	return 0
+}
+
+func lookupShort(word uint64) name {
+	switch word {
+	case 'm' | 's'<<8 | 'g'<<16:
+		return nameMsg
+	case 'l' | 'v'<<8 | 'l'<<16:
+		return nameLvl
+	case 'l' | 'o'<<8 | 'g'<<16:
+		return nameLog
+	case 'a' | 'p'<<8 | 'p'<<16:
+		return nameApp
+	}
+	return 0
+}
+
+func lookupLong(key []byte) name {
 	switch string(key) {
-	case "ts":
-		return nameTs
 	case "time":
 		return nameTime
-	case "timestamp":
-		return nameTimestamp
-	case "@timestamp":
-		return nameAtTimestamp
 	case "date":
 		return nameDate
 	case "level":
 		return nameLevel
-	case "severity":
-		return nameSeverity
-	case "lvl":
-		return nameLvl
-	case "log.level":
-		return nameLogLevel
-	case "msg":
-		return nameMsg
-	case "message":
-		return nameMessage
-	case "log":
-		return nameLog
 	case "service":
 		return nameService
+	case "message":
+		return nameMessage
+	case "severity":
+		return nameSeverity
+	case "timestamp":
+		return nameTimestamp
+	case "log.level":
+		return nameLogLevel
+	case "@timestamp":
+		return nameAtTimestamp
 	case "service.name":
 		return nameServiceName
-	case "app":
-		return nameApp
 	}
 	return 0
 }
