@@ -194,20 +194,20 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 
 // scanName scans a key of the record from its first byte, and returns the offset
 // behind its closing quote. Nearly all keys are short and plain, so their first
-// eight bytes serve to find their end, to recognise them and to tell them apart.
+// eight bytes serve to find their end and to recognise them.
 func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
-	end, word := i, uint64(0)
-	var st stringState
 	if i+8 <= len(src) {
-		word = binary.LittleEndian.Uint64(src[i:])
+		word := binary.LittleEndian.Uint64(src[i:])
 		n := bits.TrailingZeros64(special(word)) &^ 7
-		end += n >> 3
-		word &= 1<<n - 1
-	}
-	if end == i+8 || end == len(src) || src[end] != '"' {
-		if end, st = scanString(src, i); st == stringBad {
-			return 0, stringError(src, end)
+		if end := i + n>>3; n < 64 && src[end] == '"' {
+			f.key, f.keyEnd = int32(i), int32(end)
+			p.addName(src, f, src[i:end], word&(1<<n-1))
+			return end + 1, nil
 		}
+	}
+	end, st := scanString(src, i)
+	if st == stringBad {
+		return 0, stringError(src, end)
 	}
 	f.key, f.keyEnd = int32(i), int32(end)
 	key := src[i:end]
@@ -218,10 +218,7 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 		f.nameEnd = int32(len(p.names))
 		key = p.names[f.name:]
 	}
-	if st == stringDirty || i+8 > len(src) {
-		word = firstWord(key)
-	}
-	p.addName(src, f, key, word)
+	p.addName(src, f, key, firstWord(key))
 	return end + 1, nil
 }
 
@@ -258,7 +255,10 @@ func (p *Parser) compareName(src []byte, f *field, key []byte) {
 
 // firstWord is what a little-endian load gives of the first eight bytes.
 func firstWord(key []byte) (word uint64) {
-	for i, c := range key[:min(len(key), 8)] {
+	if len(key) >= 8 {
+		return binary.LittleEndian.Uint64(key)
+	}
+	for i, c := range key {
 		word |= uint64(c) << (8 * i)
 	}
 	return word
