@@ -41,6 +41,16 @@ func ParseLevels(text string) (LevelSet, error) {
 	return set, nil
 }
 
+// Lowest is the lowest level in the set.
+func (s LevelSet) Lowest() record.Level {
+	for l := record.Trace; l < record.Other; l++ {
+		if s.Has(l) {
+			return l
+		}
+	}
+	return record.Other
+}
+
 // higher is the set of levels that are not in s but above its lowest. Other is
 // neither high nor low.
 func (s LevelSet) higher() LevelSet {

@@ -2,8 +2,13 @@ package query
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"time"
+
+	"blobtail/storage"
 )
 
 // Entry sums up some blobs: of a service, of a day, or a single one.
@@ -82,3 +87,28 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) 
 	}
 	return out, p.summary(), nil
 }
+
+// Body reads one object whole, whatever it is. NoBlobError says that there is
+// none.
+func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
+	rc, err := r.store.Get(ctx, key, 0, -1)
+	if err == nil {
+		var body []byte
+		body, err = io.ReadAll(rc)
+		if cerr := rc.Close(); err == nil {
+			err = cerr
+		}
+		if err == nil {
+			return body, nil
+		}
+	}
+	if errors.Is(err, storage.ErrNotExist) {
+		return nil, &NoBlobError{Key: key}
+	}
+	return nil, fmt.Errorf("read %s: %w", key, err)
+}
+
+// NoBlobError says that nothing is stored under a key.
+type NoBlobError struct{ Key string }
+
+func (e *NoBlobError) Error() string { return fmt.Sprintf("no blob %s", e.Key) }

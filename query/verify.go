@@ -27,10 +27,16 @@ type Verified struct {
 	Bytes, Records    int64
 }
 
-// Verify reads every blob of q's services whose times touch q's range, in full,
-// and checks it against all that its name, its metadata and its index say. found
+// Verify reads every blob of q's services (all if it names none) whose times
+// touch q's range, in full, and checks it against all that its name, its metadata and its index say. found
 // is called for each finding, in no particular order, by one goroutine at a time.
 func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
+	if len(q.Services) == 0 {
+		var err error
+		if q.Services, err = r.names(ctx); err != nil || len(q.Services) == 0 {
+			return Verified{}, err
+		}
+	}
 	p, err := r.Plan(ctx, Query{Services: q.Services, Range: q.Range})
 	if err != nil {
 		return Verified{}, err

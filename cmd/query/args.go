@@ -1,0 +1,124 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// arrange puts an argument list as people write it into the form that the
+// parser takes for sure: the verb first, then flags in their long form with
+// their values joined by "=", and services in between. So flags may stand before
+// the verb, and a value may begin with "-", as in --from -2h.
+//
+// The verb is the first argument that is no flag, if it is one; else it is
+// read. What is no flag of ours stays as it is, for the parser to complain of.
+func arrange(app *kong.Application, args []string) []string {
+	flags := make(map[string]*kong.Flag)
+	shorts := make(map[rune]*kong.Flag)
+	verbs := make(map[string]bool)
+	collect := func(n *kong.Node) {
+		for _, f := range n.Flags {
+			flags[f.Name] = f
+			for _, alias := range f.Aliases {
+				flags[alias] = f
+			}
+			if f.Short != 0 {
+				shorts[f.Short] = f
+			}
+		}
+	}
+	collect(app.Node)
+	for _, child := range app.Children {
+		verbs[child.Name] = true
+		collect(child)
+	}
+	a := arranger{flags: flags, shorts: shorts, args: args}
+	a.run()
+	verb := "read"
+	if a.bare > 0 && verbs[a.out[a.firstBare]] {
+		verb = a.out[a.firstBare]
+		a.out = append(a.out[:a.firstBare], a.out[a.firstBare+1:]...)
+	} else if a.bare == 0 && a.version {
+		verb = "version"
+	} else if a.bare == 0 && a.help {
+		return a.out // of all verbs
+	}
+	return append([]string{verb}, a.out...)
+}
+
+type arranger struct {
+	flags  map[string]*kong.Flag
+	shorts map[rune]*kong.Flag
+	args   []string
+
+	out       []string
+	bare      int // arguments that are no flags
+	firstBare int // in out
+	help      bool
+	version   bool
+}
+
+func (a *arranger) run() {
+	for len(a.args) > 0 {
+		arg := a.args[0]
+		a.args = a.args[1:]
+		switch {
+		case arg == "--":
+			// The parser takes what follows as it is.
+			a.out = append(append(a.out, arg), a.args...)
+			return
+		case strings.HasPrefix(arg, "--"):
+			a.long(arg)
+		case len(arg) > 1 && arg[0] == '-':
+			a.short(arg)
+		default:
+			if a.bare == 0 {
+				a.firstBare = len(a.out)
+			}
+			a.bare++
+			a.out = append(a.out, arg)
+		}
+	}
+}
+
+func (a *arranger) long(arg string) {
+	name, value, joined := strings.Cut(arg[2:], "=")
+	f := a.flags[name]
+	if f == nil || joined || !takesValue(f) {
+		a.help = a.help || f != nil && name == "help"
+		a.version = a.version || f != nil && name == "version"
+		a.out = append(a.out, arg)
+		return
+	}
+	if len(a.args) > 0 {
+		value, a.args = a.args[0], a.args[1:]
+		arg += "=" + value
+	}
+	a.out = append(a.out, arg)
+}
+
+// short takes a row of one-letter flags apart. The first that takes a value
+// takes the rest of the row, or the next argument.
+func (a *arranger) short(arg string) {
+	row := arg[1:]
+	for i, letter := range row {
+		f := a.shorts[letter]
+		if f == nil {
+			a.out = append(a.out, "-"+row[i:])
+			return
+		}
+		if !takesValue(f) {
+			a.long("--" + f.Name)
+			continue
+		}
+		if value := row[i+len(string(letter)):]; value != "" {
+			a.out = append(a.out, "--"+f.Name+"="+strings.TrimPrefix(value, "="))
+		} else {
+			a.long("--" + f.Name)
+		}
+		return
+	}
+}
+
+func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }

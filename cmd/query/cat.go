@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"blobtail/blobfmt"
+)
+
+type catCmd struct {
+	Name   string `arg:"" help:"Key of a blob in the store, or a file."`
+	Output string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+}
+
+func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
+	emit, err := a.printer(c.Output)
+	if err != nil {
+		return 0, err
+	}
+	body, err := c.body(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	d, err := blobfmt.NewDecoder()
+	if err != nil {
+		return 0, err
+	}
+	code := exitNothing
+	for frame, err := range d.Walk(c.Name, body) {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if err != nil {
+			a.complain("%v", err)
+			code = exitIncomplete
+			continue
+		}
+		if err := emit(frame.Lines); err != nil {
+			return 0, err
+		}
+		if code == exitNothing {
+			code = exitFound
+		}
+	}
+	if code == exitIncomplete {
+		a.complain("INCOMPLETE: the rest of the blob was printed")
+	}
+	return code, nil
+}
+
+// body reads the blob: from the store when the name is a key, else a file.
+func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
+	if _, err := blobfmt.ParseName(c.Name); err != nil {
+		body, err := os.ReadFile(c.Name)
+		if err != nil {
+			return nil, usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
+		}
+		return body, nil
+	}
+	reader, closeStore, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeStore()
+	return reader.Body(ctx, c.Name)
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"blobtail/query"
+)
+
+type lsCmd struct {
+	Service string `arg:"" optional:"" help:"List its days."`
+	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
+}
+
+func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
+	var day time.Time
+	if c.Day != "" {
+		var err error
+		if day, err = time.Parse(time.DateOnly, c.Day); err != nil {
+			return 0, usagef("day %q: it must look like 2026-11-20", c.Day)
+		}
+	}
+	reader, closeStore, err := a.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer closeStore()
+	var entries []query.Entry
+	var sum query.Summary
+	what := "service"
+	switch {
+	case c.Day != "":
+		what = "blob"
+		entries, sum, err = reader.ListBlobs(ctx, c.Service, day)
+	case c.Service != "":
+		what = "day (UTC)"
+		entries, sum, err = reader.ListDays(ctx, c.Service)
+	default:
+		entries, sum, err = reader.ListServices(ctx)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if err := c.print(a, what, entries); err != nil {
+		return 0, err
+	}
+	for _, err := range sum.Warnings {
+		a.note("%v", err)
+	}
+	sum.Records = int64(len(entries))
+	return a.verdict(&sum), nil
+}
+
+// print writes a table on a terminal, else fields between tabs, in plain bytes
+// and UTC.
+func (c *lsCmd) print(a *app, what string, entries []query.Entry) error {
+	if !a.env.outTTY {
+		for _, e := range entries {
+			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
+				rfc3339(e.First), rfc3339(e.Last))
+		}
+		return a.out.flush()
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "first\tlast\tblobs\trecords\tbytes\tstored\t  %s\n", what)
+	for _, e := range entries {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", c.show(a, e.First), c.show(a, e.Last),
+			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), sanitizeString(e.Name))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return a.out.flush()
+}
+
+func (c *lsCmd) show(a *app, ns int64) string {
+	return time.Unix(0, ns).In(a.now.Location()).Format(timeLayout)
+}
+
+func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

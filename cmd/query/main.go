@@ -1,0 +1,49 @@
+// Command logquery reads logs: records of one or more services in order of
+// time, what is stored, and whether it is sound.
+//
+// main.go     one error, one exit code
+// cli.go      the flags and verbs
+// args.go     the argument list as people write it, put as the parser wants it
+// timeparse.go, size.go   times, durations and sizes as people write them
+// read.go, ls.go, cat.go, verify.go   the verbs
+// print.go, pretty.go   the forms of output
+// errors.go   exit codes, and mistakes answered with their fix
+//
+// stdout is data only; all else goes to stderr.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mattn/go-isatty"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A reader that goes away ends us by an error of write, which exit keeps
+	// quiet about; the default is to die of the signal, unflushed.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(ctx, environment{
+		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr),
+		now: time.Now(), local: time.Local,
+	}))
+}
+
+// environment is all that a run takes from outside.
+type environment struct {
+	args           []string
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	outTTY, errTTY bool
+	now            time.Time
+	local          *time.Location
+}
+
+func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"blobtail/record"
+)
+
+// prettyPrinter writes a record for people: its time in their zone, level,
+// service, message, then the other fields as k=v. Nothing in a record can make
+// the terminal do anything but show text, nor pass for another record: further
+// lines of a message are indented.
+type prettyPrinter struct {
+	zone  *time.Location
+	color bool
+	text  []byte // of one value, unescaped
+}
+
+const (
+	timeLayout = "2006-01-02 15:04:05.000"
+	dim        = "\x1b[2m"
+	cyan       = "\x1b[36m"
+	reset      = "\x1b[0m"
+)
+
+func (p *prettyPrinter) append(dst, line []byte) []byte {
+	ns, ok := record.LineTime(line)
+	if !ok {
+		return append(appendSafe(dst, bytes.TrimSuffix(line, []byte("\n")), "\n    "), '\n')
+	}
+	dst = p.paint(dst, dim, func(dst []byte) []byte {
+		return time.Unix(0, ns).In(p.zone).AppendFormat(dst, timeLayout)
+	})
+	fields := fieldScanner{rest: line}
+	for fields.next() {
+		switch string(fields.key) {
+		case "ts":
+		case "level":
+			dst = p.level(append(dst, ' '), fields.value, record.LineLevel(line))
+		case "service":
+			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, fields.value, "\n") })
+		case "msg":
+			dst = p.value(append(dst, ' '), fields.value, "\n    ")
+		default:
+			dst = p.field(append(dst, ' '), fields.key, fields.value)
+		}
+	}
+	return append(dst, '\n')
+}
+
+// paint wraps what body writes in a colour.
+func (p *prettyPrinter) paint(dst []byte, color string, body func([]byte) []byte) []byte {
+	if !p.color || color == "" {
+		return body(dst)
+	}
+	return append(body(append(dst, color...)), reset...)
+}
+
+func (p *prettyPrinter) level(dst, value []byte, l record.Level) []byte {
+	color := [record.NumLevels]string{
+		record.Trace: dim, record.Debug: "\x1b[34m", record.Info: "\x1b[32m", record.Warn: "\x1b[33m",
+		record.Error: "\x1b[31m", record.Critical: "\x1b[1;31m",
+	}[l]
+	return p.paint(dst, color, func(dst []byte) []byte {
+		start := len(dst)
+		dst = p.value(dst, value, "\\n")
+		for width := utf8.RuneCount(dst[start:]); width < len("error"); width++ {
+			dst = append(dst, ' ')
+		}
+		return dst
+	})
+}
+
+// value writes a string value as text, anything else as it stands.
+func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
+	if len(value) < 2 || value[0] != '"' {
+		return appendSafe(dst, value, newline)
+	}
+	p.text = unescape(p.text[:0], value[1:len(value)-1])
+	return appendSafe(dst, p.text, newline)
+}
+
+// field writes k=v. A string stays in its quotes, escaped, where it would not
+// be clear without.
+func (p *prettyPrinter) field(dst, key, value []byte) []byte {
+	dst = p.paint(dst, dim, func(dst []byte) []byte {
+		return append(appendSafe(dst, unescape(nil, key), "\\n"), '=')
+	})
+	if len(value) > 2 && value[0] == '"' && bytes.IndexAny(value[1:len(value)-1], " =\"\\") < 0 {
+		value = value[1 : len(value)-1]
+	}
+	return appendSafe(dst, value, "\\n")
+}
+
+// fieldScanner goes through the top level of a canonical line, which is compact
+// JSON known to be valid. On anything else it stops early.
+type fieldScanner struct {
+	rest, key, value []byte
+}
+
+// next finds the next field. key is between its quotes, value as it stands.
+func (s *fieldScanner) next() bool {
+	if len(s.rest) < 2 || s.rest[0] != '{' && s.rest[0] != ',' || s.rest[1] != '"' {
+		return false
+	}
+	var ok bool
+	if s.key, ok = cutString(s.rest[2:]); !ok {
+		return false
+	}
+	s.rest = s.rest[2+len(s.key)+1:]
+	if len(s.rest) == 0 || s.rest[0] != ':' {
+		return false
+	}
+	s.rest = s.rest[1:]
+	n := valueLen(s.rest)
+	s.value, s.rest = s.rest[:n], s.rest[n:]
+	return n > 0
+}
+
+// valueLen is the length of the value at the start of b.
+func valueLen(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			s, ok := cutString(b[i+1:])
+			if !ok {
+				return 0
+			}
+			i += len(s) + 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// cutString gives the bytes before the quote that ends a JSON string.
+func cutString(b []byte) (s []byte, ok bool) {
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return b[:i], true
+		}
+	}
+	return b, false
+}
+
+// unescape appends the text of a JSON string. What is no escape stays as it is.
+func unescape(dst, s []byte) []byte {
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			return append(dst, s...)
+		}
+		dst = append(dst, s[:i]...)
+		c := s[i+1]
+		s = s[i+2:]
+		switch c {
+		case 'n':
+			dst = append(dst, '\n')
+		case 't':
+			dst = append(dst, '\t')
+		case 'r':
+			dst = append(dst, '\r')
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case '"', '\\', '/':
+			dst = append(dst, c)
+		case 'u':
+			dst, s = unescapeRune(dst, s)
+		default:
+			dst = append(dst, '\\', c)
+		}
+	}
+}
+
+// unescapeRune reads what follows \u. Half a surrogate pair stays an escape.
+func unescapeRune(dst, s []byte) (out, rest []byte) {
+	r, ok := hex4(s)
+	if !ok {
+		return append(dst, '\\', 'u'), s
+	}
+	if !utf16.IsSurrogate(r) {
+		return utf8.AppendRune(dst, r), s[4:]
+	}
+	if len(s) >= 10 && s[4] == '\\' && s[5] == 'u' {
+		if low, ok := hex4(s[6:]); ok {
+			if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
+				return utf8.AppendRune(dst, r), s[10:]
+			}
+		}
+	}
+	return append(append(dst, '\\', 'u'), s[:4]...), s[4:]
+}
+
+func hex4(s []byte) (rune, bool) {
+	if len(s) < 4 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(s[:4]), 16, 16)
+	return rune(n), err == nil
+}
+
+// appendSafe appends text such that a terminal shows it and does nothing else:
+// control characters (C0 but tab, DEL, C1), what turns the direction of writing,
+// and bytes that are no UTF-8 are written as escapes. newline stands for a line
+// feed.
+func appendSafe(dst, text []byte, newline string) []byte {
+	for len(text) > 0 {
+		n := 0
+		for n < len(text) && text[n] >= 0x20 && text[n] < 0x7f {
+			n++
+		}
+		dst = append(dst, text[:n]...)
+		if text = text[n:]; len(text) == 0 {
+			break
+		}
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == '\n':
+			dst = append(dst, newline...)
+		case r == '\t':
+			dst = append(dst, '\t')
+		case r == utf8.RuneError && size == 1 || r < 0x20 || r == 0x7f:
+			dst = fmt.Appendf(dst, `\x%02x`, text[0])
+		case unsafeRune(r):
+			dst = fmt.Appendf(dst, `\u%04x`, r)
+		default:
+			dst = append(dst, text[:size]...)
+		}
+		text = text[size:]
+	}
+	return dst
+}
+
+// unsafeRune says whether r controls a terminal or the direction of writing, or
+// breaks lines.
+func unsafeRune(r rune) bool {
+	switch {
+	case r >= 0x80 && r <= 0x9f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
+		return true
+	case r == 0x200e, r == 0x200f, r == 0x061c, r == 0x2028, r == 0x2029:
+		return true
+	}
+	return false
+}
+
+func sanitizeString(s string) string { return string(appendSafe(nil, []byte(s), "\n")) }

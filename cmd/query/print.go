@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"blobtail/record"
+)
+
+// output gathers what goes to stdout into large writes, but holds nothing back
+// for longer than a person waits: a search may find its first record long before
+// its second.
+type output struct {
+	mu    sync.Mutex
+	w     *bufio.Writer
+	timer *time.Timer
+	armed bool
+}
+
+const (
+	outputBuffer = 256 << 10
+	outputDelay  = 100 * time.Millisecond
+)
+
+func newOutput(w io.Writer) *output { return &output{w: bufio.NewWriterSize(w, outputBuffer)} }
+
+// Write implements io.Writer. It fails once any write before has.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err := o.w.Write(b)
+	if err == nil && !o.armed && o.w.Buffered() > 0 {
+		o.armed = true
+		if o.timer == nil {
+			o.timer = time.AfterFunc(outputDelay, o.late)
+		} else {
+			o.timer.Reset(outputDelay)
+		}
+	}
+	return n, err
+}
+
+func (o *output) late() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.armed = false
+	_ = o.w.Flush() // the next Write or flush fails with the same error
+}
+
+func (o *output) flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Flush()
+}
+
+// printer gives what prints lines in a form; "" is the default of where stdout
+// goes to.
+func (a *app) printer(form string) (func(lines []byte) error, error) {
+	if form == "" {
+		form = "json"
+		if a.env.outTTY {
+			form = "pretty"
+		}
+	}
+	var line func(dst, line []byte) []byte
+	switch form {
+	case "json":
+		return func(lines []byte) error { _, err := a.out.Write(lines); return err }, nil
+	case "raw":
+		line = rawPrinter{safe: a.env.outTTY}.append
+	case "pretty":
+		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
+	default:
+		return nil, usagef("-o %s: it must be pretty, json or raw", form)
+	}
+	var buf []byte
+	return func(lines []byte) error {
+		buf = buf[:0]
+		for len(lines) > 0 {
+			n := bytes.IndexByte(lines, '\n') + 1
+			if n == 0 {
+				n = len(lines)
+			}
+			buf = line(buf, lines[:n])
+			lines = lines[n:]
+		}
+		_, err := a.out.Write(buf)
+		return err
+	}, nil
+}
+
+// rawPrinter prints the messages alone.
+type rawPrinter struct{ safe bool }
+
+func (p rawPrinter) append(dst, line []byte) []byte {
+	off, ok := record.LineMsg(line)
+	if !ok {
+		return append(dst, line...)
+	}
+	msg, _ := cutString(line[off:])
+	if p.safe {
+		dst = appendSafe(dst, unescape(nil, msg), "\n")
+	} else {
+		dst = unescape(dst, msg)
+	}
+	return append(dst, '\n')
+}
+
+// bytesText writes a size for people.
+func bytesText(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	x, i := float64(n)/1024, 0
+	for ; x >= 999.95 && i < len(units)-1; i++ {
+		x /= 1024
+	}
+	return strconv.FormatFloat(x, 'f', 1, 64) + " " + units[i:i+1] + "iB"
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"blobtail/config"
+	"blobtail/internal/openstore"
+	"blobtail/query"
+)
+
+// defaultOnTerminal is how many records a terminal gets unless asked for more.
+const defaultOnTerminal = 1000
+
+// filterFlags say which records are meant.
+type filterFlags struct {
+	Level  string   `help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
+	Fixed  []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
+	Regexp []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
+	Invert bool     `short:"v" help:"Only records that -F and -g do not match."`
+	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F and -g."`
+}
+
+func (f filterFlags) filter() (query.Filter, error) {
+	out := query.Filter{Texts: f.Fixed, Exprs: f.Regexp, Invert: f.Invert, Fold: f.Ignore}
+	if f.Level != "" {
+		var err error
+		if out.Levels, err = query.ParseLevels(f.Level); err != nil {
+			return out, usagef("--level: %w", err)
+		}
+	}
+	return out, nil
+}
+
+type readCmd struct {
+	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	rangeFlags  `group:"Time"`
+	filterFlags `group:"Filters"`
+	Number      *int   `short:"n" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
+	First       int    `help:"The oldest N." placeholder:"N"`
+	Reverse     bool   `short:"r" help:"Newest first."`
+	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+	Count       bool   `help:"Print only how many records there are."`
+	Stats       bool   `help:"Say on stderr what the read took."`
+	Live        string `help:"auto or off: records that are not in blobs yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes    string `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+}
+
+// query makes the query that the flags mean.
+func (c *readCmd) query(a *app) (query.Query, error) {
+	q := query.Query{Services: c.Services, First: c.First, Reverse: c.Reverse}
+	var err error
+	if q.Range, err = a.times(c.rangeFlags); err != nil {
+		return q, err
+	}
+	if q.Filter, err = c.filter(); err != nil {
+		return q, err
+	}
+	switch {
+	case c.First < 0:
+		return q, usagef("--first %d: it must be positive", c.First)
+	case c.Number != nil && *c.Number < 0:
+		return q, usagef("-n %d: it must be positive, or 0 for all", *c.Number)
+	case c.Number != nil && *c.Number > 0 && c.First > 0:
+		return q, usagef("-n and --first contradict each other; leave one out")
+	case c.Number != nil:
+		q.Limit = *c.Number
+	case a.env.outTTY && c.First == 0 && !c.Count:
+		q.Limit = defaultOnTerminal
+	}
+	switch c.Live {
+	case "auto", "off":
+	case "only":
+		return q, usagef("--live only is not possible yet; records reach the blobs within minutes")
+	default:
+		return q, usagef("--live %s: it must be auto or off", c.Live)
+	}
+	return q, nil
+}
+
+func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
+	started := time.Now()
+	q, err := c.query(a)
+	if err != nil {
+		return 0, err
+	}
+	emit, err := a.printer(c.Output)
+	if err != nil {
+		return 0, err
+	}
+	reader, closeStore, err := a.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer closeStore()
+	a.echo(q.Range)
+	plan, err := reader.Plan(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.bounded(a, q, plan); err != nil {
+		return 0, err
+	}
+	var sum query.Summary
+	if c.Count {
+		var n int64
+		n, sum, err = plan.Count(ctx)
+		if err == nil {
+			fmt.Fprintln(a.out, n)
+		}
+	} else {
+		sum, err = plan.Read(ctx, emit)
+	}
+	if err == nil {
+		err = a.out.flush()
+	}
+	if c.Stats {
+		a.stats(&sum, time.Since(started))
+	}
+	if err != nil {
+		return 0, err
+	}
+	c.notes(a, &sum, q)
+	return a.verdict(&sum), nil
+}
+
+// bounded refuses a remote read of everything that is dearer than meant.
+func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
+	most, err := config.ParseSize(c.MaxBytes)
+	if err != nil {
+		return usagef("--max-bytes: %w", err)
+	}
+	if !openstore.Remote(a.store) || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || c.Count || plan.Bytes() <= int64(most) {
+		return nil
+	}
+	return usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
+		bytesText(plan.Bytes()), most)
+}
+
+// notes says what the output does not show.
+func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
+	for _, err := range sum.Warnings {
+		a.note("%v", err)
+	}
+	if sum.Higher > 0 {
+		a.note("left out: at least %d records of higher levels; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
+	}
+	if sum.More && c.Number == nil && c.First == 0 && !c.Count {
+		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)
+	}
+}
+
+// verdict gives the exit code of a read, and says what is missing.
+func (a *app) verdict(sum *query.Summary) int {
+	const shown = 20
+	for i, err := range sum.Problems {
+		if i == shown {
+			a.complain("and %d more", len(sum.Problems)-shown)
+			break
+		}
+		a.complain("%v", err)
+	}
+	switch {
+	case !sum.Complete():
+		a.complain("INCOMPLETE: %d part(s) of the store could not be read", len(sum.Problems))
+		return exitIncomplete
+	case sum.Records == 0:
+		return exitNothing
+	}
+	return exitFound
+}
+
+func (a *app) stats(sum *query.Summary, took time.Duration) {
+	fmt.Fprintf(a.env.stderr, "%d records, %s; blobs %d listed, %d opened; blocks %d read, %d skipped; %d requests, %s fetched; %d copies dropped; %s\n",
+		sum.Records, bytesText(sum.Bytes), sum.BlobsListed, sum.BlobsOpened, sum.BlocksRead, sum.BlocksSkipped,
+		sum.Requests, bytesText(sum.Fetched), sum.Copies, took.Round(10*time.Microsecond))
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/config"
+)
+
+// timeForms is what a time may look like, for messages.
+const timeForms = "2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds"
+
+// parseTime reads a time as people write it, in ns since 1970. What has no zone
+// is in that of now, and relative forms count from now.
+func parseTime(text string, now time.Time) (int64, error) {
+	text = strings.TrimSpace(text)
+	t, err := parseClock(text, now)
+	if err != nil {
+		return 0, fmt.Errorf("time %q: %w", text, err)
+	}
+	if y := t.Year(); y < 1678 || y > 2261 {
+		return 0, fmt.Errorf("time %q: the year must be from 1678 to 2261", text)
+	}
+	return t.UnixNano(), nil
+}
+
+func parseClock(text string, now time.Time) (time.Time, error) {
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
+	switch lower := strings.ToLower(text); {
+	case lower == "now":
+		return now, nil
+	case lower == "today":
+		return midnight, nil
+	case lower == "yesterday":
+		return midnight.AddDate(0, 0, -1), nil
+	case strings.HasPrefix(lower, "now"):
+		return relative(lower[len("now"):], now)
+	case strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+"):
+		return relative(text, now)
+	}
+	if t, ok := parseUnix(text); ok {
+		return t, nil
+	}
+	return parseCalendar(text, now)
+}
+
+// relative reads a sign and a duration.
+func relative(text string, now time.Time) (time.Time, error) {
+	sign, rest := text[0], strings.TrimSpace(text[1:])
+	d, err := config.ParseDuration(rest)
+	if err != nil {
+		return time.Time{}, err
+	}
+	switch sign {
+	case '-':
+		return now.Add(-d), nil
+	case '+':
+		return now.Add(d), nil
+	}
+	return time.Time{}, errors.New("after now comes + or - and a duration, such as now-2h")
+}
+
+// parseUnix reads a count since 1970. Its magnitude tells the unit: seconds up
+// to the year 5138, then ms, µs and ns, so that each covers its last centuries.
+func parseUnix(text string) (time.Time, bool) {
+	whole, frac, point := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	// Eight digits at least, else 2026 would be a second of 1970.
+	if err != nil || len(whole) < 8 || whole[0] == '-' || whole[0] == '+' {
+		return time.Time{}, false
+	}
+	if point {
+		if n >= 1e11 || frac == "" || len(frac) > 9 {
+			return time.Time{}, false
+		}
+		ns, err := strconv.ParseUint(frac+strings.Repeat("0", 9-len(frac)), 10, 64)
+		return time.Unix(n, int64(ns)), err == nil
+	}
+	switch {
+	case n < 1e11:
+		return time.Unix(n, 0), true
+	case n < 1e14:
+		return time.UnixMilli(n), true
+	case n < 1e17:
+		return time.UnixMicro(n), true
+	}
+	return time.Unix(0, n), true
+}
+
+// parseCalendar reads dates and times of day.
+func parseCalendar(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t, nil
+	}
+	// Go takes a fraction behind the seconds whether the form has one or not.
+	for _, form := range [...]string{
+		"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05",
+		"2006-01-02 15:04Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00",
+	} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	for _, form := range [...]string{"15:04", "15:04:05"} {
+		t, err := time.Parse(form, text)
+		if err != nil {
+			continue
+		}
+		at := func(days int) time.Time {
+			return time.Date(now.Year(), now.Month(), now.Day()+days, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location())
+		}
+		if today := at(0); !today.After(now) {
+			return today, nil
+		}
+		return at(-1), nil
+	}
+	return time.Time{}, fmt.Errorf("not a time; times look like %s", timeForms)
+}
