@@ -1,0 +1,6 @@
+//go:build race
+
+package wal_test
+
+// The race detector makes scans some ten times slower.
+const raceEnabled = true
