@@ -43,9 +43,9 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // Its memory is the lines of one block and the whole compressed body, beside
 // about 3 MiB of zstd's own.
 type Encoder struct {
-	blockSize int
-	zstd      *zstd.Encoder
-	castagne  *crc32.Table
+	blockSize  int
+	zstd       *zstd.Encoder
+	castagnoli *crc32.Table
 
 	finished bool
 	lines    []byte // of the open block
@@ -88,7 +88,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobfmt: new encoder: %w", err)
 	}
-	e := &Encoder{blockSize: o.BlockSize, zstd: z, castagne: crc32.MakeTable(crc32.Castagnoli)}
+	e := &Encoder{blockSize: o.BlockSize, zstd: z, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
 	e.Reset()
 	return e, nil
 }
@@ -190,11 +190,12 @@ func (e *Encoder) countMinute(t int64) *MinuteCount {
 
 // cut turns the open block into a frame.
 func (e *Encoder) cut() {
-	e.crc = crc32.Update(e.crc, e.castagne, e.lines)
+	e.crc = crc32.Update(e.crc, e.castagnoli, e.lines)
 	b := e.open
 	b.Offset, b.Raw, b.Last = int64(len(e.body)), int64(len(e.lines)), e.last
 	e.body = e.zstd.EncodeAll(e.lines, e.body)
 	b.Stored = int64(len(e.body)) - b.Offset
+	b.CRC = crc32.Checksum(e.body[b.Offset:], e.castagnoli)
 	e.blocks = append(e.blocks, b)
 	e.ends = append(e.ends, len(e.minutes))
 	e.origins.cut()

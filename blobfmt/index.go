@@ -16,9 +16,10 @@ type ReadFunc func(off, n int64) ([]byte, error)
 
 // A Block is what the index says about one block.
 type Block struct {
-	Offset, Stored int64 // of its zstd frame in the blob
-	Raw            int64 // length of its lines
-	First, Last    int64 // times of its first and last record
+	Offset, Stored int64  // of its zstd frame in the blob
+	CRC            uint32 // CRC-32C of the frame as stored
+	Raw            int64  // length of its lines
+	First, Last    int64  // times of its first and last record
 	Records        int
 	Levels         [record.NumLevels]int
 	Minutes        []MinuteCount // ascending; only minutes with records
@@ -49,7 +50,7 @@ type Index struct {
 // [*CorruptError] when the index is damaged, [ErrNewer] when its format is newer,
 // else what read returned.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
-	blob := blobReader{key: key, size: size, read: read, castagne: crc32.MakeTable(crc32.Castagnoli)}
+	blob := blobReader{key: key, size: size, read: read, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
 	if err := blob.readTail(); err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (x *Index) readReplaces(blob *blobReader, entries []entry) error {
 }
 
 // minBlock is the least that a block takes in its section.
-const minBlock = 5 + record.NumLevels + 1 + 3
+const minBlock = 4 + 5 + record.NumLevels + 1 + 3
 
 // parseBlocks is the inverse of appendBlocks.
 func parseBlocks(r *sectionReader, key string) []Block {
@@ -150,6 +151,7 @@ func parseBlocks(r *sectionReader, key string) []Block {
 		b.blob, b.Offset = key, offset
 		b.Stored = int64(r.upTo(math.MaxUint32))
 		offset += b.Stored
+		b.CRC = binary.LittleEndian.Uint32(r.bytes(4))
 		b.Raw = int64(r.upTo(maxRaw))
 		first := r.time()
 		b.First = last + first
@@ -216,12 +218,12 @@ func parseMinutes(r *sectionReader, b Block) []MinuteCount {
 
 // A blobReader reads the parts of an index.
 type blobReader struct {
-	key      string
-	size     int64
-	read     ReadFunc
-	castagne *crc32.Table
-	tail     []byte // what is held of the blob, from tailAt on
-	tailAt   int64
+	key        string
+	size       int64
+	read       ReadFunc
+	castagnoli *crc32.Table
+	tail       []byte // what is held of the blob, from tailAt on
+	tailAt     int64
 }
 
 func (r *blobReader) corrupt(off, n int64, reason string) error {
@@ -263,7 +265,7 @@ func (r *blobReader) footer() (footer, error) {
 		return damaged("the footer is damaged")
 	}
 	b := r.tail[len(r.tail)-length:]
-	if crc32.Checksum(b[:length-12], r.castagne) != binary.LittleEndian.Uint32(fixed[4:]) {
+	if crc32.Checksum(b[:length-12], r.castagnoli) != binary.LittleEndian.Uint32(fixed[4:]) {
 		return damaged("the footer's checksum is wrong")
 	}
 	if version > footerVersion {
@@ -301,7 +303,7 @@ func (r *blobReader) entries(f footer) ([]entry, error) {
 	damaged := func(reason string) ([]entry, error) {
 		return nil, r.corrupt(at, int64(len(table)), "index: "+reason)
 	}
-	if crc32.Checksum(table, r.castagne) != f.tableCRC {
+	if crc32.Checksum(table, r.castagnoli) != f.tableCRC {
 		return damaged("the section table's checksum is wrong")
 	}
 	entries := make([]entry, 0, len(table)/entrySize)
@@ -333,7 +335,7 @@ func (r *blobReader) section(e entry) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(stored, r.castagne) != e.crc {
+	if crc32.Checksum(stored, r.castagnoli) != e.crc {
 		return nil, r.corruptEntry(e, "a section's checksum is wrong")
 	}
 	switch e.codec {

@@ -110,10 +110,10 @@ func (e *Encoder) appendIndex() error {
 	}
 	e.body = footer{
 		tableLen: uint32(len(e.body) - table),
-		tableCRC: crc32.Checksum(e.body[table:], e.castagne),
+		tableCRC: crc32.Checksum(e.body[table:], e.castagnoli),
 		indexLen: uint32(payload),
 		linesCRC: e.crc,
-	}.append(e.body, e.castagne)
+	}.append(e.body, e.castagnoli)
 	binary.LittleEndian.PutUint32(e.body[start+4:], uint32(payload))
 	return nil
 }
@@ -132,7 +132,7 @@ func (e *Encoder) appendSection(id uint16, section []byte) entry {
 		s.codec = codecRaw
 	}
 	s.stored = uint32(len(e.body) - start)
-	s.crc = crc32.Checksum(e.body[start:], e.castagne)
+	s.crc = crc32.Checksum(e.body[start:], e.castagnoli)
 	return s
 }
 
@@ -149,6 +149,7 @@ func appendBlocks(dst []byte, blocks []Block) []byte {
 	last := int64(0)
 	for _, b := range blocks {
 		dst = binary.AppendUvarint(dst, uint64(b.Stored))
+		dst = binary.LittleEndian.AppendUint32(dst, b.CRC)
 		dst = binary.AppendUvarint(dst, uint64(b.Raw))
 		dst = binary.AppendVarint(dst, b.First-last)
 		dst = binary.AppendUvarint(dst, uint64(b.Last-b.First))

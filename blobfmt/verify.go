@@ -2,6 +2,7 @@ package blobfmt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -21,7 +22,7 @@ func Verify(key string, body []byte, m Meta) []error {
 	if err != nil {
 		return []error{err}
 	}
-	v := verifier{key: key, d: d, castagne: crc32.MakeTable(crc32.Castagnoli)}
+	v := verifier{key: key, d: d, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}
@@ -33,6 +34,7 @@ func Verify(key string, body []byte, m Meta) []error {
 		v.add(err)
 		v.walk(body)
 	} else {
+		v.indexFrame(body[x.Offset:])
 		v.blocks(body, x)
 	}
 	v.totals(x, m)
@@ -41,12 +43,12 @@ func Verify(key string, body []byte, m Meta) []error {
 
 // A verifier collects what is wrong with one blob.
 type verifier struct {
-	key      string
-	name     Name  // zero when the key is not a name
-	start    int64 // of its period
-	d        *Decoder
-	castagne *crc32.Table
-	found    []error
+	key        string
+	name       Name  // zero when the key is not a name
+	start      int64 // of its period
+	d          *Decoder
+	castagnoli *crc32.Table
+	found      []error
 
 	damaged bool // some lines could not be read, so the totals say nothing
 	seen    Meta // what the lines add up to
@@ -92,6 +94,14 @@ func (v *verifier) walk(body []byte) {
 	}
 }
 
+// indexFrame checks the header that zstd needs to skip the index. ReadIndex sees
+// it only when it is near enough to the end.
+func (v *verifier) indexFrame(b []byte) {
+	if binary.LittleEndian.Uint32(b) != indexMagic || int(binary.LittleEndian.Uint32(b[4:])) != len(b)-skippableHeader {
+		v.addf("the index is not a skippable frame")
+	}
+}
+
 // blocks checks every block and what the index says of it.
 func (v *verifier) blocks(body []byte, x *Index) {
 	o, err := x.Origins()
@@ -108,7 +118,7 @@ func (v *verifier) blocks(body []byte, x *Index) {
 			continue
 		}
 		got := v.block(lines, b.Offset, o.Dict, o.Blocks[i])
-		b.Offset, b.Stored, b.blob = 0, 0, ""
+		b.Offset, b.Stored, b.CRC, b.blob = 0, 0, 0, ""
 		if !reflect.DeepEqual(got, b) {
 			v.addf("the index does not describe the block at offset %d", x.Blocks[i].Offset)
 		}
@@ -118,7 +128,7 @@ func (v *verifier) blocks(body []byte, x *Index) {
 // block checks the lines of a block and returns what the index should say of
 // them. Of many bad lines it reports the first.
 func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans []Span) Block {
-	v.seen.CRC = crc32.Update(v.seen.CRC, v.castagne, lines)
+	v.seen.CRC = crc32.Update(v.seen.CRC, v.castagnoli, lines)
 	got := Block{Raw: int64(len(lines))}
 	next := spanReader{dict: dict, spans: spans}
 	bad, badLine := 0, 0
