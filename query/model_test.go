@@ -1,0 +1,273 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"blobtail/blobfmt"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// world is a store with all that may befall records on their way to it, and the
+// records that a reader must see in it.
+type world struct {
+	b       *builder
+	visible []rec
+	start   int64
+}
+
+var services = []string{"api", "web", "web-2", "_rejected"}
+
+// drawWorld stores requests whose runs were cut into batches at random: some
+// stored twice, some under another period, some compacted.
+func drawWorld(t *rapid.T, tb testing.TB) *world {
+	w := &world{b: newBuilder(tb, rapid.SampledFrom([]int{200, 1000, 1 << 20}).Draw(t, "block"))}
+	w.start = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
+	// A coarse clock makes many records of one time.
+	tick := rapid.SampledFrom([]int64{1, 1e9, 600e9}).Draw(t, "tick")
+	type place struct {
+		service string
+		period  time.Duration
+		start   int64
+	}
+	batches := map[place][]rec{}
+	var order []place
+	put := func(period time.Duration, r rec) {
+		p := place{r.service, period, time.Unix(0, r.time).Truncate(period).UnixNano()}
+		if _, ok := batches[p]; !ok {
+			order = append(order, p)
+		}
+		if !slices.ContainsFunc(batches[p], func(o rec) bool { return o.origin == r.origin && o.index == r.index }) {
+			batches[p] = append(batches[p], r)
+		}
+	}
+	flush := func() {
+		var ids []blobfmt.BatchID
+		for _, p := range order {
+			_, id := w.b.add(p.period, batches[p])
+			ids = append(ids, id)
+		}
+		if len(order) > 0 && rapid.IntRange(0, 9).Draw(t, "compact") == 0 {
+			w.b.add(order[0].period, batches[order[0]], ids[0])
+		}
+		clear(batches)
+		order = nil
+	}
+	var sent [][]rec
+	for n := range rapid.IntRange(1, 12).Draw(t, "requests") {
+		var run []rec
+		if len(sent) > 0 && rapid.IntRange(0, 3).Draw(t, "again") == 0 {
+			run = rapid.SampledFrom(sent).Draw(t, "copy")
+		} else {
+			run = w.request(t, tick, origin(uint64(rapid.IntRange(0, 255).Draw(t, "origin"))<<8|uint64(n)))
+			sent = append(sent, run)
+			w.visible = append(w.visible, run...)
+		}
+		period := rapid.SampledFrom([]time.Duration{time.Hour, 15 * time.Minute}).Draw(t, "period")
+		for _, r := range run {
+			put(period, r)
+		}
+		if rapid.Bool().Draw(t, "flush") {
+			flush()
+		}
+	}
+	flush()
+	slices.SortFunc(w.visible, compareRecs)
+	return w
+}
+
+// request draws the records of one request, numbered within service and hour.
+func (w *world) request(t *rapid.T, tick int64, o record.Origin) []rec {
+	var run []rec
+	for range rapid.IntRange(1, 20).Draw(t, "lines") {
+		r := rec{origin: o,
+			service: rapid.SampledFrom(services).Draw(t, "service"),
+			time:    w.start + rapid.Int64Range(0, 2*3600e9/tick-1).Draw(t, "time")*tick,
+			level:   rapid.SampledFrom([]string{"trace", "info", "warn", "error", "critical", "odd", ""}).Draw(t, "level"),
+		}
+		msg := rapid.SampledFrom([]string{"started", "Timeout of a call", "timeout", `say "hi"`, "a\nb"}).Draw(t, "msg")
+		r.line = line(r.time, r.level, r.service, msg)
+		run = append(run, r)
+	}
+	slices.SortStableFunc(run, func(a, b rec) int { return int(min(1, max(-1, a.time-b.time))) })
+	next := map[string]uint32{}
+	for i := range run {
+		key := fmt.Sprint(run[i].service, run[i].time/3600e9)
+		run[i].index = next[key]
+		next[key]++
+	}
+	return run
+}
+
+func drawQuery(t *rapid.T, w *world) query.Query {
+	q := query.Query{Range: query.Always()}
+	q.Services = rapid.SampledFrom([][]string{{"*"}, {"web"}, {"web*"}, {"_rejected", "api"}, {"api", "web", "web-2", "_rejected"}, {"_*", "w?b"}}).Draw(t, "services")
+	edge := rapid.Custom(func(t *rapid.T) int64 {
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			return w.start + rapid.Int64Range(-60, 180).Draw(t, "minute")*60e9
+		case 1:
+			return w.start + rapid.Int64Range(0, 7200e9).Draw(t, "ns")
+		}
+		return rapid.SampledFrom(w.visible).Draw(t, "record").time
+	})
+	if rapid.Bool().Draw(t, "from") {
+		q.Range.From = edge.Draw(t, "fromT")
+	}
+	if rapid.Bool().Draw(t, "to") {
+		q.Range.To = edge.Draw(t, "toT")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "levels") == 0 {
+		q.Filter.Levels, _ = query.ParseLevels(rapid.SampledFrom([]string{"error", "warn+", "info,critical", "other"}).Draw(t, "level"))
+	}
+	if rapid.IntRange(0, 2).Draw(t, "texts") == 0 {
+		q.Filter.Texts = rapid.SampledFrom([][]string{{"timeout"}, {`"hi"`}, {"out", "call"}, {"a\nb"}, {`","n":1`}}).Draw(t, "text")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "exprs") == 0 {
+		q.Filter.Exprs = rapid.SampledFrom([][]string{{"^started"}, {"t.m"}, {"}$"}}).Draw(t, "expr")
+	}
+	if len(q.Filter.Texts)+len(q.Filter.Exprs) > 0 {
+		q.Filter.Invert = rapid.Bool().Draw(t, "invert")
+		q.Filter.Fold = rapid.Bool().Draw(t, "fold")
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "limit") {
+	case 0:
+		q.Limit = rapid.IntRange(1, 30).Draw(t, "n")
+	case 1:
+		q.First = rapid.IntRange(1, 30).Draw(t, "n")
+	}
+	q.Reverse = rapid.Bool().Draw(t, "reverse")
+	return q
+}
+
+// expect is the whole of a read in a few lines.
+func (w *world) expect(q query.Query) []string {
+	var out []string
+	for _, r := range w.visible {
+		named := slices.ContainsFunc(q.Services, func(g string) bool {
+			ok, _ := path.Match(g, r.service)
+			return ok && (r.service[0] != '_' || g[0] == '_')
+		})
+		in := r.time >= q.Range.From && (r.time < q.Range.To || q.Range.To == query.Newest)
+		level := q.Filter.Levels == 0 || q.Filter.Levels.Has(record.LevelOf([]byte(r.level)))
+		if named && in && level && matches(q.Filter, r.line) {
+			out = append(out, r.line)
+		}
+	}
+	if q.Limit > 0 && len(out) > q.Limit {
+		out = out[len(out)-q.Limit:]
+	}
+	if q.First > 0 && len(out) > q.First {
+		out = out[:q.First]
+	}
+	if q.Reverse {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+func matches(f query.Filter, line string) bool {
+	if len(f.Texts)+len(f.Exprs) == 0 {
+		return true
+	}
+	_, tail, _ := strings.Cut(line, `"msg":"`)
+	tail = strings.TrimSuffix(tail, "\n")
+	all := true
+	for _, text := range f.Texts {
+		text = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(text)
+		if f.Fold {
+			all = all && strings.Contains(strings.ToLower(tail), strings.ToLower(text))
+		} else {
+			all = all && strings.Contains(tail, text)
+		}
+	}
+	for _, expr := range f.Exprs {
+		if f.Fold {
+			expr = "(?i)" + expr
+		}
+		all = all && regexp.MustCompile(expr).MatchString(tail)
+	}
+	return all != f.Invert
+}
+
+func read(t interface {
+	Helper()
+	Fatal(...any)
+}, r *query.Reader, q query.Query) ([]string, query.Summary) {
+	t.Helper()
+	plan, err := r.Plan(context.Background(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	sum, err := plan.Read(context.Background(), func(lines []byte) error {
+		out.Write(lines)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(out.String())), sum
+}
+
+// Whatever became of the records on their way, a read gives what a plain search
+// through all of them would, and Count its number.
+func TestReadAgainstModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := drawWorld(rt, t)
+		r := query.New(w.b.store, query.Options{Workers: 2, GroupBytes: rapid.SampledFrom([]int64{1, 500, 8 << 20}).Draw(rt, "group")})
+		for range 4 {
+			q := drawQuery(rt, w)
+			plan, err := r.Plan(context.Background(), q)
+			if _, none := err.(*query.NoServiceError); none {
+				continue
+			}
+			want := w.expect(q)
+			got, sum := read(rt, r, q)
+			if !slices.Equal(got, want) {
+				rt.Fatalf("%+v\ngot %d\n%swant %d\n%s", q, len(got), strings.Join(got, ""), len(want), strings.Join(want, ""))
+			}
+			if !sum.Complete() || sum.Records != int64(len(want)) {
+				rt.Fatalf("summary %+v for %d records", sum, len(want))
+			}
+			n, sum, err := plan.Count(context.Background())
+			if err != nil || n != int64(len(want)) || !sum.Complete() {
+				rt.Fatalf("%+v: count %d, %v, %v, want %d", q, n, err, sum.Problems, len(want))
+			}
+		}
+	})
+}
+
+// The parts of a range add up to the whole.
+func TestSubRanges(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := drawWorld(rt, t)
+		r := query.New(w.b.store, query.Options{})
+		all := []string{"api", "web", "web-2", "_rejected"}
+		all = slices.DeleteFunc(all, func(s string) bool {
+			return !slices.ContainsFunc(w.visible, func(r rec) bool { return r.service == s })
+		})
+		cuts := rapid.SliceOfN(rapid.Int64Range(w.start-1e9, w.start+7201e9), 1, 5).Draw(rt, "cuts")
+		slices.Sort(cuts)
+		var parts []string
+		from := query.Oldest
+		for _, to := range append(cuts, query.Newest) {
+			got, _ := read(rt, r, query.Query{Services: all, Range: query.Range{From: from, To: to}})
+			parts = append(parts, got...)
+			from = to
+		}
+		whole, _ := read(rt, r, query.Query{Services: all, Range: query.Always()})
+		if !slices.Equal(parts, whole) || len(whole) != len(w.visible) {
+			rt.Fatalf("%d in parts, %d at once, %d stored", len(parts), len(whole), len(w.visible))
+		}
+	})
+}
