@@ -1,0 +1,240 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"blobtail/record"
+)
+
+const (
+	arrival   = 1795187045_000000007
+	arrivalTs = "2026-11-20T15:04:05.000000007Z"
+	own       = "2020-01-02T03:04:05.000000000Z"
+)
+
+// scanLine is the canonical line of src without its newline.
+func scanLine(t *testing.T, src string, d record.Defaults) (string, record.Stamp) {
+	t.Helper()
+	p := record.NewParser()
+	n, err := p.Scan([]byte(src))
+	if err != nil || n != len(src) {
+		t.Fatalf("Scan(%s) = %d, %v", src, n, err)
+	}
+	line, stamp := p.AppendLine([]byte("before"), d)
+	rest, ok := strings.CutPrefix(string(line), "before")
+	rest, nl := strings.CutSuffix(rest, "\n")
+	if !ok || !nl || strings.Contains(rest, "\n") || !json.Valid([]byte(rest)) {
+		t.Fatalf("AppendLine of %s: %q", src, line)
+	}
+	return rest, stamp
+}
+
+func TestAppendLine(t *testing.T) {
+	// In want, T stands for the time of arrival and O for the record's own.
+	for _, row := range []struct{ name, service, src, want string }{
+		{"nothing", "", `{}`, `{"ts":"T","level":"","service":"unknown","msg":""}`},
+		{"canonical", "", `{"ts":"O","level":"error","service":"web","msg":"m","a":1}`, `{"ts":"O","level":"error","service":"web","msg":"m","a":1}`},
+		{"order", "", `{"a":1,"msg":"m","b":2,"service":"web","level":"error","ts":"O","c":3}`, `{"ts":"O","level":"error","service":"web","msg":"m","a":1,"b":2,"c":3}`},
+		{"spaces", "", "{ \"a\" : 1 ,\t\"b\" :\n[ 1 , { \"c\" : \"x y\" } ] , \"d\":2 , \"e\":3,\"f\":4\r\n}", `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"b":[1,{"c":"x y"}],"d":2,"e":3,"f":4}`},
+		{"numbers as they are", "", `{"a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`},
+		{"nested duplicate keys", "", `{"a":{"b":1,"b":2}}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":{"b":1,"b":2}}`},
+
+		// The first name of each list wins, the others stay.
+		{"second names", "", `{"time":"O","severity":"warn","message":"m","service.name":"web"}`, `{"ts":"O","level":"warn","service":"web","msg":"m"}`},
+		{"third names", "", `{"timestamp":"O","lvl":"warn","log":"m","app":"web"}`, `{"ts":"O","level":"warn","service":"web","msg":"m"}`},
+		{"last names", "", `{"@timestamp":"O","log.level":"warn"}`, `{"ts":"O","level":"warn","service":"unknown","msg":""}`},
+		{"date", "", `{"date":1577934245.0}`, `{"ts":"O","level":"","service":"unknown","msg":""}`},
+		{"all of them", "", `{"date":1,"time":2,"ts":"O","lvl":3,"level":"info","log":4,"message":5,"msg":"m","app":"6","service.name":"7","service":"web","log.level":8}`,
+			`{"ts":"O","level":"info","service":"web","msg":"m","date":1,"time":2,"lvl":3,"log":4,"message":5,"app":"6","service.name":"7","log.level":8}`},
+		{"names are compared unescaped", "", `{"\u0074s":"O","lev\u0065l":"info","m\u0073g":"m","servic\u0065":"web"}`, `{"ts":"O","level":"info","service":"web","msg":"m"}`},
+		{"other case is another name", "", `{"Level":"info","MSG":"m"}`, `{"ts":"T","level":"","service":"unknown","msg":"","Level":"info","MSG":"m"}`},
+
+		// Times.
+		{"milliseconds", "", `{"ts":1577934245000}`, `{"ts":"O","level":"","service":"unknown","msg":""}`},
+		{"number in a string", "", `{"ts":"1577934245"}`, `{"ts":"O","level":"","service":"unknown","msg":""}`},
+		{"escaped", "", `{"ts":"2020-01-02\u005403:04:05\u002e000000000Z"}`, `{"ts":"O","level":"","service":"unknown","msg":""}`},
+		{"an unreadable name is passed over", "", `{"time":"soon","timestamp":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","time":"soon"}`},
+		{"nulls, empties and zeros are passed over", "", `{"time":null,"timestamp":"","@timestamp":0,"date":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","time":null,"timestamp":"","@timestamp":0}`},
+		{"out of range", "", `{"time":"9999-12-31T00:00:00Z"}`, `{"ts":"T","level":"","service":"unknown","msg":"","time":"9999-12-31T00:00:00Z"}`},
+		{"no such type", "", `{"time":{"seconds":1},"timestamp":[1],"date":true}`, `{"ts":"T","level":"","service":"unknown","msg":"","time":{"seconds":1},"timestamp":[1],"date":true}`},
+		{"ts unreadable", "", `{"a":1,"ts":"soon","b":2}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"ts.original":"soon","b":2}`},
+		{"ts unreadable, time not", "", `{"ts":{"a": 1},"time":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","ts.original":{"a":1}}`},
+		{"ts unreadable, its other name taken", "", `{"ts.original":1,"ts":"soon","ts.original.2":2,"ts.original.x":3}`, `{"ts":"T","level":"","service":"unknown","msg":"","ts.original":1,"ts.original.3":"soon","ts.original.2":2,"ts.original.x":3}`},
+		{"ts empty", "", `{"ts":"","a":1}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1}`},
+		{"ts null", "", `{"ts":null,"a":1}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1}`},
+		{"ts zero", "", `{"ts":0.0,"a":1}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1}`},
+		{"ts zero in a string", "", `{"ts":"0","time":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":""}`},
+		{"1970 is a time", "", `{"ts":"1970-01-01T00:00:00Z"}`, `{"ts":"1970-01-01T00:00:00.000000000Z","level":"","service":"unknown","msg":""}`},
+		{"leap second", "", `{"ts":"2016-12-31T23:59:60.000000000Z"}`, `{"ts":"2017-01-01T00:00:00.000000000Z","level":"","service":"unknown","msg":""}`},
+
+		// Levels.
+		{"alias", "", `{"level":" WARNING"}`, `{"ts":"T","level":"warn","service":"unknown","msg":""}`},
+		{"pino", "", `{"level":30}`, `{"ts":"T","level":"info","service":"unknown","msg":""}`},
+		{"syslog in a string", "", `{"level":"3"}`, `{"ts":"T","level":"error","service":"unknown","msg":""}`},
+		{"escaped alias", "", `{"level":"\u0069nfo\n"}`, `{"ts":"T","level":"info","service":"unknown","msg":""}`},
+		{"another word", "", `{"level":" \u0041udit\/\u00e9"}`, `{"ts":"T","level":" Audit/é","service":"unknown","msg":""}`},
+		{"another number", "", `{"level":35}`, `{"ts":"T","level":"35","service":"unknown","msg":""}`},
+		{"null level", "", `{"level":null,"severity":"info"}`, `{"ts":"T","level":"","service":"unknown","msg":"","severity":"info"}`},
+		{"true", "", `{"level":true}`, `{"ts":"T","level":"true","service":"unknown","msg":""}`},
+		{"object", "", `{"level":{"a": "b"}}`, `{"ts":"T","level":"{\"a\":\"b\"}","service":"unknown","msg":""}`},
+
+		// Messages.
+		{"null message", "", `{"msg":null}`, `{"ts":"T","level":"","service":"unknown","msg":""}`},
+		{"number", "", `{"msg":1.50}`, `{"ts":"T","level":"","service":"unknown","msg":"1.50"}`},
+		{"array", "", `{"msg":[1, "a\"b\u00e9",null]}`, `{"ts":"T","level":"","service":"unknown","msg":"[1,\"a\\\"bé\",null]"}`},
+
+		// Services.
+		{"folded", "", `{"service":"My Web"}`, `{"ts":"T","level":"","service":"my-web","msg":"","service.name":"My Web"}`},
+		{"in its place", "", `{"a":1,"service":"Web","b":2}`, `{"ts":"T","level":"","service":"web","msg":"","a":1,"service.name":"Web","b":2}`},
+		{"path wins", "web", `{"service":"db"}`, `{"ts":"T","level":"","service":"web","msg":"","service.name":"db"}`},
+		{"path says the same", "web", `{"service":"web","app":"x"}`, `{"ts":"T","level":"","service":"web","msg":"","app":"x"}`},
+		{"path and another case", "web", `{"service":"WEB"}`, `{"ts":"T","level":"","service":"web","msg":"","service.name":"WEB"}`},
+		{"service.name stays where it is", "web", `{"a":1,"service.name":"db","b":2}`, `{"ts":"T","level":"","service":"web","msg":"","a":1,"service.name":"db","b":2}`},
+		{"app", "", `{"app":"Web"}`, `{"ts":"T","level":"","service":"web","msg":"","service.name":"Web"}`},
+		{"service.name taken", "", `{"service":"Web","service.name":"x"}`, `{"ts":"T","level":"","service":"web","msg":"","service.original":"Web","service.name":"x"}`},
+		{"service.original taken too", "", `{"service":"Web","service.name":"x","service.original":"y"}`, `{"ts":"T","level":"","service":"web","msg":"","service.original.2":"Web","service.name":"x","service.original":"y"}`},
+		{"system", "", `{"service":"_rejected"}`, `{"ts":"T","level":"","service":"rejected","msg":"","service.name":"_rejected"}`},
+		{"empty service", "", `{"service":""}`, `{"ts":"T","level":"","service":"unknown","msg":""}`},
+		{"null service", "web", `{"service":null}`, `{"ts":"T","level":"","service":"web","msg":""}`},
+		{"number as service", "", `{"service":42}`, `{"ts":"T","level":"","service":"42","msg":""}`},
+		{"object as service", "", `{"service":{"name": "Web"}}`, `{"ts":"T","level":"","service":"name-web","msg":"","service.name":{"name":"Web"}}`},
+		{"escaped service", "", `{"service":"w\u0065b"}`, `{"ts":"T","level":"","service":"web","msg":""}`},
+		{"nothing to fold", "", `{"service":"--"}`, `{"ts":"T","level":"","service":"unknown","msg":"","service.name":"--"}`},
+
+		// Escapes.
+		{"decoded", "", `{"\u006b\/":"\u00e9\/\u003c\ud83d\ude00\u007f"}`, "{\"ts\":\"T\",\"level\":\"\",\"service\":\"unknown\",\"msg\":\"\",\"k/\":\"é/<😀\x7f\"}"},
+		{"needed", "", `{"a":"\u0022\u005C\u0008\u000C\u000a\u000D\u0009\u0000\u001F"}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":"\"\\\b\f\n\r\t\u0000\u001f"}`},
+		{"lone surrogates", "", `{"a":"\uD83Dx\uDE00\uD83D\u0041\uD83D"}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":"\ud83dx\ude00\ud83dA\ud83d"}`},
+		{"not UTF-8", "", "{\"a\xff\":\"\xc3(\xe2\x82\xed\xa0\x80é\"}", `{"ts":"T","level":"","service":"unknown","msg":"","a\\xff":"\\xc3(\\xe2\\x82\\xed\\xa0\\x80é"}`},
+		{"in msg", "", "{\"msg\":\"\\u00e9\xff\\/\"}", `{"ts":"T","level":"","service":"unknown","msg":"é\\xff/"}`},
+		{"deep inside", "", "{\"a\":[{\"\\u0062\":\"\xff\\/\"}]}", `{"ts":"T","level":"","service":"unknown","msg":"","a":[{"b":"\\xff/"}]}`},
+		{"between plain ones", "", `{"a":1,"b":2,"c":"\/","d":4,"e":5}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"b":2,"c":"/","d":4,"e":5}`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			expand := strings.NewReplacer(`"O"`, `"`+own+`"`, `"T"`, `"`+arrivalTs+`"`)
+			d := record.Defaults{Service: row.service, Time: arrival}
+			want := expand.Replace(row.want)
+			got, stamp := scanLine(t, expand.Replace(row.src), d)
+			if got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			checkStamp(t, []byte(got+"\n"), stamp)
+			if stamp.OwnTime == strings.Contains(got, arrivalTs) {
+				t.Errorf("OwnTime = %v: %s", stamp.OwnTime, got)
+			}
+			if again, _ := scanLine(t, got, d); again != got {
+				t.Errorf("the line of the line: %s", again)
+			}
+		})
+	}
+}
+
+// checkStamp compares what a line says with what was said about it.
+func checkStamp(t *testing.T, line []byte, s record.Stamp) {
+	t.Helper()
+	if ns, ok := record.LineTime(line); !ok || ns != s.Time {
+		t.Errorf("LineTime = %d, %v; stamp %d", ns, ok, s.Time)
+	}
+	if l := record.LineLevel(line); l != s.Level {
+		t.Errorf("LineLevel = %v; stamp %v", l, s.Level)
+	}
+	off, ok := record.LineMsg(line)
+	head := `","service":"` + s.Service + `","msg":"`
+	if !ok || !bytes.HasSuffix(line[:off], []byte(head)) {
+		t.Errorf("LineMsg = %d, %v in %s", off, ok, line)
+	}
+	if !record.ValidService(s.Service) {
+		t.Errorf("service %q is not valid", s.Service)
+	}
+}
+
+func TestAppendText(t *testing.T) {
+	p := record.NewParser()
+	for _, row := range [][2]string{
+		{"", ""},
+		{"plain", "plain"},
+		{`say "hi" \o/`, `say \"hi\" \\o/`},
+		{"a\tb\x00\x1b[0m\x7f\r\n", `a\tb\u0000\u001b[0m` + "\x7f" + `\r\n`},
+		{"é😀\u2028", "é😀\u2028"},
+		{"\xff\xc3(\xed\xa0\x80", `\\xff\\xc3(\\xed\\xa0\\x80`},
+		{"\ufffd", "\ufffd"},
+	} {
+		for service, stored := range map[string]string{"": "unknown", "web": "web"} {
+			line, s := p.AppendText(nil, []byte(row[0]), record.Defaults{Service: service, Time: arrival})
+			want := `{"ts":"` + arrivalTs + `","level":"","service":"` + stored + `","msg":"` + row[1] + "\"}\n"
+			if string(line) != want || s != (record.Stamp{Time: arrival, Level: record.Other, Service: stored}) {
+				t.Errorf("AppendText(%q) = %s%+v, want %s", row[0], line, s, want)
+			}
+		}
+	}
+}
+
+func TestAppendRejected(t *testing.T) {
+	head := `{"ts":"` + arrivalTs + `","level":"warn","service":"_rejected","msg":"`
+	big := strings.Repeat("x", record.MaxRejected-1)
+	junk := strings.Repeat("\x80", record.MaxRejected+1)
+	for _, row := range []struct {
+		name string
+		in   record.Rejected
+		want string
+	}{
+		{"small", record.Rejected{Raw: []byte("{\"a\":\xff"), Reason: `duplicate key "a"`, Source: "/ingest/web", Line: 3, Service: "web"},
+			`{\"a\":\\xff","reason":"duplicate key \"a\"","bytes":6,"source":"/ingest/web","line":3,"service.name":"web"}`},
+		{"no service", record.Rejected{Raw: []byte("a\nb"), Reason: "r", Source: "s"}, `a\nb","reason":"r","bytes":3,"source":"s","line":0}`},
+		{"as long as may be", record.Rejected{Raw: []byte(big + "x")}, big + `x","reason":"","bytes":262144,"source":"","line":0}`},
+		{"cut", record.Rejected{Raw: []byte(big + "xy")}, big + `x","reason":"","bytes":262145,"source":"","line":0}`},
+		{"cut before a character", record.Rejected{Raw: []byte(big + "é")}, big + `","reason":"","bytes":262145,"source":"","line":0}`},
+		{"no characters at all", record.Rejected{Raw: []byte(junk)}, strings.Repeat(`\\x80`, record.MaxRejected) + `","reason":"","bytes":262145,"source":"","line":0}`},
+	} {
+		row.in.Time = arrival
+		if got := string(record.AppendRejected(nil, row.in)); got != head+row.want+"\n" {
+			t.Errorf("%s: %.300s, want %.300s", row.name, got, head+row.want)
+		} else if !json.Valid([]byte(got)) {
+			t.Errorf("%s: not JSON", row.name)
+		}
+	}
+}
+
+// What is no canonical line is told apart, or at least read without harm.
+func TestLineOfOtherThings(t *testing.T) {
+	line, _ := record.NewParser().AppendText(nil, []byte("m"), record.Defaults{Time: arrival})
+	for n := range len(line) {
+		cut := line[:n]
+		if _, ok := record.LineTime(cut); ok && n < 48 {
+			t.Errorf("LineTime took %s", cut)
+		}
+		if off, ok := record.LineMsg(cut); ok && off > n {
+			t.Errorf("LineMsg = %d in %s", off, cut)
+		}
+		record.LineLevel(cut)
+	}
+	for _, other := range []string{"", "{}", strings.Repeat("x", 100), strings.Replace(string(line), `"level"`, `"lexel"`, 1)} {
+		if l := record.LineLevel([]byte(other)); l != record.Other {
+			t.Errorf("LineLevel(%s) = %v", other, l)
+		}
+	}
+}
+
+// A parser that is used for ordinary records allocates nothing.
+func TestNoAllocation(t *testing.T) {
+	p := record.NewParser()
+	data := corpus(50)
+	dst := make([]byte, 0, 2*len(data))
+	allocs := testing.AllocsPerRun(20, func() {
+		dst = dst[:0]
+		for rest := data; len(rest) > 0; {
+			n, err := p.Scan(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dst, _ = p.AppendLine(dst, record.Defaults{})
+			rest = rest[n+1:]
+		}
+	})
+	if allocs > 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
