@@ -32,6 +32,7 @@ const (
 // name an origin by the order of arrival; the ranks are known only at the end.
 type originTable struct {
 	ids   map[record.Origin]int
+	hot   [16]int // ids seen last, by the origin's last bits: saves most look-ups
 	list  []record.Origin
 	spans []Span
 	ends  []int // where each block's spans end
@@ -69,14 +70,24 @@ func (o *originTable) add(origin record.Origin, index uint32) {
 		o.lastIndex = index
 		return
 	}
+	id := o.id(origin)
+	o.spans = append(o.spans, Span{Origin: id, First: index, Count: 1})
+	o.last, o.lastIndex, o.fresh = origin, index, false
+}
+
+func (o *originTable) id(origin record.Origin) int {
+	hot := &o.hot[int(origin[len(origin)-1])%len(o.hot)]
+	if *hot < len(o.list) && o.list[*hot] == origin {
+		return *hot
+	}
 	id, ok := o.ids[origin]
 	if !ok {
 		id = len(o.list)
 		o.ids[origin] = id
 		o.list = append(o.list, origin)
 	}
-	o.spans = append(o.spans, Span{Origin: id, First: index, Count: 1})
-	o.last, o.lastIndex, o.fresh = origin, index, false
+	*hot = id
+	return id
 }
 
 // cut ends a block.
