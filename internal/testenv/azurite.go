@@ -1,0 +1,245 @@
+// Package testenv starts what the tests need beside this process: Azurite, the
+// emulator of Azure Storage. It comes from node_modules in the root of the
+// repository (npm ci), serves on loopback, keeps all in memory, and ends with
+// the test binary.
+package testenv
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Azurite is a running emulator.
+type Azurite struct {
+	// ConnectionString is for clients of both services.
+	ConnectionString string
+	// BlobURL and TableURL are the endpoints of its one account.
+	BlobURL, TableURL string
+}
+
+// Account and Key are those of every Azurite; they are public.
+const (
+	Account = "devstoreaccount1"
+	Key     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+const (
+	startTimeout = 60 * time.Second // a busy host needs 5 s
+	startTries   = 3                // a port may be taken between the choice and the start
+)
+
+// Env runs the tests of one package and owns what they share.
+//
+//	var env testenv.Env
+//
+//	func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
+type Env struct {
+	mu      sync.Mutex
+	azurite *Azurite
+	err     error
+	stop    func()
+}
+
+// Run runs the tests, then stops what they started.
+func (e *Env) Run(m *testing.M) int {
+	code := m.Run()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stop != nil {
+		e.stop()
+	}
+	return code
+}
+
+// Azurite returns the emulator, and starts it for the first test that asks. All
+// tests share it, so each must use a container of its own ([Name]) and table
+// names of its own. Where Node or Azurite is missing the test is skipped, except
+// in CI, where it fails.
+func (e *Env) Azurite(t testing.TB) *Azurite {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.azurite == nil && e.err == nil {
+		e.azurite, e.stop, e.err = startAzurite()
+	}
+	var missing *missingError
+	switch {
+	case errors.As(e.err, &missing) && os.Getenv("CI") == "":
+		t.Skip(e.err)
+	case e.err != nil:
+		t.Fatal(e.err)
+	}
+	return e.azurite
+}
+
+// Getenv is an environment with which storage/azure finds the emulator.
+func (a *Azurite) Getenv(name string) string {
+	if name == "AZURE_STORAGE_CONNECTION_STRING" {
+		return a.ConnectionString
+	}
+	return ""
+}
+
+// Name returns a fresh name that a container, a table or a part of one may have:
+// lower-case letters and digits.
+func Name(prefix string) string { return strings.ToLower(prefix + rand.Text()[:12]) }
+
+// missingError says that a part of the environment is not installed.
+type missingError struct{ what string }
+
+func (e *missingError) Error() string {
+	return e.what + " is missing; with Node installed, run: npm ci --ignore-scripts"
+}
+
+func startAzurite() (*Azurite, func(), error) {
+	root, err := repository()
+	if err != nil {
+		return nil, nil, err
+	}
+	script := filepath.Join(root, "node_modules", "azurite", "dist", "src", "azurite.js")
+	if _, err := os.Stat(script); err != nil {
+		return nil, nil, &missingError{"Azurite"}
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return nil, nil, &missingError{"Node"}
+	}
+	for try := 1; ; try++ {
+		a, stop, err := launch(node, script)
+		if err == nil || try == startTries {
+			return a, stop, err
+		}
+	}
+}
+
+// repository finds the directory of go.mod at or above the working directory,
+// which for a test is that of its package.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("no go.mod at or above the working directory")
+		}
+		dir = parent
+	}
+}
+
+func launch(node, script string) (*Azurite, func(), error) {
+	ports, err := freePorts(3)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "azurite-") // it writes a few files even so
+	if err != nil {
+		return nil, nil, err
+	}
+	// azblob speaks a newer version of the protocol than Azurite knows; the
+	// queue service cannot be left out, only given a port.
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
+		"--blobPort", ports[0], "--queuePort", ports[1], "--tablePort", ports[2])
+	cmd.Dir = dir
+	stop := func() {
+		cancel()
+		cmd.Wait()
+		os.RemoveAll(dir)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = start(cmd)
+	}
+	if err == nil {
+		err = waitFor(out, "Azurite Table service is successfully listening")
+	}
+	if err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("start Azurite: %w", err)
+	}
+	a := &Azurite{
+		BlobURL:  "http://127.0.0.1:" + ports[0] + "/" + Account,
+		TableURL: "http://127.0.0.1:" + ports[2] + "/" + Account,
+	}
+	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
+		Account, Key, a.BlobURL, a.TableURL)
+	return a, stop, nil
+}
+
+// start starts a child that dies with this process, however that ends. The
+// kernel ties it to the thread that starts it, so that thread is kept.
+func start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		started <- cmd.Start()
+		select {} // the thread must outlive the child
+	}()
+	return <-started
+}
+
+// waitFor reads lines until one holds text, and goes on reading for ever, so
+// that the child is never blocked by a full pipe.
+func waitFor(out interface{ Read([]byte) (int, error) }, text string) error {
+	found := make(chan error, 1)
+	go func() {
+		lines := bufio.NewScanner(out)
+		var seen []string
+		ready := false
+		for lines.Scan() {
+			if ready {
+				continue
+			}
+			seen = append(seen, lines.Text())
+			if ready = strings.Contains(lines.Text(), text); ready {
+				found <- nil
+			}
+		}
+		if !ready {
+			found <- fmt.Errorf("it ended early: %s", strings.Join(seen, "; "))
+		}
+	}()
+	select {
+	case err := <-found:
+		return err
+	case <-time.After(startTimeout):
+		return errors.New("it is not ready in time")
+	}
+}
+
+func freePorts(n int) ([]string, error) {
+	var ports []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at the end, so that they differ
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
+}

@@ -1,0 +1,131 @@
+package azure
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// account says where a storage account is and how to sign for it: by key, by
+// SAS, or, when both are empty, as whoever the process is (Entra ID).
+type account struct {
+	name     string
+	key      string
+	sas      string // without the question mark
+	blobURL  string // no slash at the end
+	tableURL string
+}
+
+// The account that every Azurite has; the key is public.
+const (
+	developmentName = "devstoreaccount1"
+	developmentKey  = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+	developmentBlob = "http://127.0.0.1:10000/devstoreaccount1"
+	developmentTbl  = "http://127.0.0.1:10002/devstoreaccount1"
+)
+
+// parseSpec splits [ACCOUNT/]CONTAINER.
+func parseSpec(spec string) (name, container string, err error) {
+	name, container, ok := strings.Cut(spec, "/")
+	if !ok {
+		name, container = "", spec
+	} else if len(name) < 3 || len(name) > 24 || !made(name, "abcdefghijklmnopqrstuvwxyz0123456789") {
+		return "", "", fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", name)
+	}
+	if len(container) < 3 || len(container) > 63 || !made(container, "abcdefghijklmnopqrstuvwxyz0123456789-") ||
+		container[0] == '-' || strings.HasSuffix(container, "-") || strings.Contains(container, "--") {
+		return "", "", fmt.Errorf("bad container name %.80q: 3 to 63 lower-case letters, digits and single dashes", container)
+	}
+	return name, container, nil
+}
+
+func made(s, of string) bool { return strings.Trim(s, of) == "" }
+
+// readAccount finds the account in the environment, which must be the one of
+// that name, if it is not empty.
+func readAccount(name string, getenv func(string) string) (account, error) {
+	var a account
+	var err error
+	if s := getenv("AZURE_STORAGE_CONNECTION_STRING"); s != "" {
+		if a, err = parseConnectionString(s); err != nil {
+			return account{}, fmt.Errorf("AZURE_STORAGE_CONNECTION_STRING: %w", err)
+		}
+		if name != "" && a.name != "" && name != a.name {
+			return account{}, fmt.Errorf("AZURE_STORAGE_CONNECTION_STRING is of account %s, not of %s", a.name, name)
+		}
+	} else {
+		a.name = cmp.Or(name, getenv("AZURE_STORAGE_ACCOUNT"))
+		if a.name == getenv("AZURE_STORAGE_ACCOUNT") || getenv("AZURE_STORAGE_ACCOUNT") == "" {
+			a.key = getenv("AZURE_STORAGE_KEY")
+			a.sas = strings.TrimPrefix(getenv("AZURE_STORAGE_SAS_TOKEN"), "?")
+		}
+		if a.name == "" {
+			return account{}, errors.New("which storage account? Name it as ACCOUNT/CONTAINER, or set AZURE_STORAGE_ACCOUNT or AZURE_STORAGE_CONNECTION_STRING")
+		}
+		a.endpoints("https", "core.windows.net")
+	}
+	a.blobURL = strings.TrimRight(cmp.Or(getenv("AZURE_STORAGE_BLOB_ENDPOINT"), a.blobURL), "/")
+	a.tableURL = strings.TrimRight(cmp.Or(getenv("AZURE_STORAGE_TABLE_ENDPOINT"), a.tableURL), "/")
+	return a, errors.Join(checkEndpoint(a.blobURL), checkEndpoint(a.tableURL))
+}
+
+func (a *account) endpoints(scheme, suffix string) {
+	a.blobURL = cmp.Or(a.blobURL, scheme+"://"+a.name+".blob."+suffix)
+	a.tableURL = cmp.Or(a.tableURL, scheme+"://"+a.name+".table."+suffix)
+}
+
+// parseConnectionString is ours because azblob and aztables read the same
+// string differently: aztables forgets the endpoints when there is a SAS.
+func parseConnectionString(s string) (account, error) {
+	parts := map[string]string{}
+	for part := range strings.SplitSeq(s, ";") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(part, "=")
+		if !ok {
+			return account{}, errors.New("a part is not NAME=VALUE") // it may be a secret
+		}
+		parts[strings.ToLower(name)] = value
+	}
+	a := account{
+		name: parts["accountname"], key: parts["accountkey"], sas: strings.TrimPrefix(parts["sharedaccesssignature"], "?"),
+		blobURL: parts["blobendpoint"], tableURL: parts["tableendpoint"],
+	}
+	if strings.EqualFold(parts["usedevelopmentstorage"], "true") {
+		return account{name: developmentName, key: developmentKey, blobURL: developmentBlob, tableURL: developmentTbl}, nil
+	}
+	if a.name == "" && (a.blobURL == "" || a.tableURL == "" || a.key != "") {
+		return account{}, errors.New("it has no AccountName")
+	}
+	if a.key == "" && a.sas == "" {
+		return account{}, errors.New("it has neither AccountKey nor SharedAccessSignature")
+	}
+	if a.key != "" {
+		a.sas = ""
+	}
+	a.endpoints(cmp.Or(parts["defaultendpointsprotocol"], "https"), cmp.Or(parts["endpointsuffix"], "core.windows.net"))
+	return a, nil
+}
+
+// checkEndpoint refuses endpoints that would give credentials or logs away, and
+// those that do not keep what we rely on.
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return errors.New("bad storage endpoint: want https://HOST[/PATH]") // it may hold a SAS
+	}
+	host := u.Hostname()
+	if strings.HasSuffix(strings.ToLower(host), ".table.cosmos.azure.com") {
+		return fmt.Errorf("endpoint %s: the tables of Cosmos DB give no rows in the order of their keys, which the newest records rest on; use a storage account", host)
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+		return fmt.Errorf("endpoint %s: https only, plain http is for this very host", host)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+// Package azure keeps blobs in a container and tables in the account of Azure
+// Storage. It speaks the smallest part of both services that the contracts of
+// package storage need: one Put Blob for an object, with If-None-Match, and never
+// staged blocks, which two writers of one name would mix; entity group
+// transactions of upserts that replace; lists, ranges, batched deletes.
+//
+// [Open] takes the credentials from the environment, under the names that
+// Azure's own tools use. Retries are those of the SDK. After a lost response it
+// meets our own blob and [storage.ErrExist] is the answer: callers look whose it
+// is.
+//
+// Not supported: the table API of Cosmos DB, and accounts with a hierarchical
+// namespace, whose lists are not in the order of the keys.
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"blobtail/storage"
+)
+
+// Options are the tunables of [Open]. The zero value works.
+type Options struct {
+	// Getenv reads the environment; nil is os.Getenv.
+	Getenv func(string) string
+	// TryTimeout bounds one try of a request; 0 is 60 s. An upload gets more,
+	// as its size asks for.
+	TryTimeout time.Duration
+	// MaxRetries is how often a request is tried again; 0 is 3, negative is
+	// never.
+	MaxRetries int
+	// RetryDelay is how long to wait before the first retry, longer before
+	// each that follows; 0 is 800 ms.
+	RetryDelay time.Duration
+	// Transport sends the requests; nil is the SDK's own.
+	Transport *http.Client
+	// Credential signs instead of what the environment has; nil asks the
+	// environment.
+	Credential azcore.TokenCredential
+}
+
+// Store implements [storage.BlobStore], [storage.TableStore] and
+// [storage.Clock].
+type Store struct {
+	name      string // account/container
+	container *container.Client
+	tables    *aztables.ServiceClient
+	retry     policy.RetryOptions
+	noBatch   atomic.Bool // batches are refused here; delete one by one
+}
+
+// Open returns the store that a spec of the form [ACCOUNT/]CONTAINER names. It
+// sends nothing. The account and the credentials come from
+// AZURE_STORAGE_CONNECTION_STRING, else from AZURE_STORAGE_ACCOUNT (which the
+// spec overrides) with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else from
+// what azidentity.NewDefaultAzureCredential finds. AZURE_STORAGE_BLOB_ENDPOINT
+// and AZURE_STORAGE_TABLE_ENDPOINT override the endpoints.
+func Open(spec string, o Options) (*Store, error) {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	s, err := open(spec, o)
+	if err != nil {
+		return nil, fmt.Errorf("open Azure storage %s: %w", spec, err)
+	}
+	return s, nil
+}
+
+func open(spec string, o Options) (*Store, error) {
+	accountName, containerName, err := parseSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	a, err := readAccount(accountName, o.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{name: a.name + "/" + containerName, retry: retryOptions(o)}
+	co := azcore.ClientOptions{Retry: s.retry, Telemetry: policy.TelemetryOptions{ApplicationID: "blobtail"}}
+	if o.Transport != nil {
+		co.Transport = o.Transport
+	}
+	containerURL := a.blobURL + "/" + containerName
+	blobOptions := &container.ClientOptions{ClientOptions: co}
+	tableOptions := &aztables.ClientOptions{ClientOptions: co}
+	switch {
+	case o.Credential == nil && a.key != "":
+		err = s.byKey(a, containerURL, blobOptions, tableOptions)
+	case o.Credential == nil && a.sas != "":
+		var berr, terr error
+		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, blobOptions)
+		s.tables, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, tableOptions)
+		err = errors.Join(berr, terr)
+	default:
+		err = s.byToken(a, o.Credential, containerURL, blobOptions, tableOptions)
+	}
+	if err != nil {
+		return nil, translate(err)
+	}
+	return s, nil
+}
+
+func (s *Store) byKey(a account, containerURL string, bo *container.ClientOptions, to *aztables.ClientOptions) error {
+	const bad = "the account key is not base64" // the SDK's error may quote it
+	bc, err := container.NewSharedKeyCredential(a.name, a.key)
+	if err != nil {
+		return errors.New(bad)
+	}
+	tc, err := aztables.NewSharedKeyCredential(a.name, a.key)
+	if err != nil {
+		return errors.New(bad)
+	}
+	if s.container, err = container.NewClientWithSharedKeyCredential(containerURL, bc, bo); err != nil {
+		return err
+	}
+	s.tables, err = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
+	return err
+}
+
+func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL string, bo *container.ClientOptions, to *aztables.ClientOptions) error {
+	var err error
+	if cred == nil {
+		// Made only now: it looks around for identities of several kinds.
+		if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
+			return err
+		}
+	}
+	if s.container, err = container.NewClient(containerURL, cred, bo); err != nil {
+		return err
+	}
+	s.tables, err = aztables.NewServiceClient(a.tableURL, cred, to)
+	return err
+}
+
+func retryOptions(o Options) policy.RetryOptions {
+	if o.TryTimeout == 0 {
+		// Without one a request that hangs holds a batch for ever.
+		o.TryTimeout = time.Minute
+	}
+	return policy.RetryOptions{
+		TryTimeout: o.TryTimeout,
+		MaxRetries: int32(max(-1, min(o.MaxRetries, 100))),
+		RetryDelay: o.RetryDelay,
+	}
+}
+
+// String names the store for logs.
+func (s *Store) String() string { return "azure:" + s.name }
+
+// EnsureContainer makes the container if it is not there and may be made.
+func (s *Store) EnsureContainer(ctx context.Context) error {
+	_, err := s.container.Create(ctx, nil)
+	if err = translate(err); err == nil || hasCode(err, "ContainerAlreadyExists") {
+		return nil
+	}
+	if errors.Is(err, storage.ErrUnauthorized) {
+		// Who may write to a container may often not make one. That it is
+		// there is all that is wanted.
+		if _, perr := s.container.GetProperties(ctx, nil); perr == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("make container %s: %w", s.name, err)
+}
+
+// Now implements [storage.Clock] by the Date of an answer, whatever the answer
+// says: it is right to the second.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	r, err := s.container.GetProperties(ctx, nil)
+	if err == nil && r.Date != nil {
+		return *r.Date, nil
+	}
+	var re *azcore.ResponseError
+	if errors.As(err, &re) && re.RawResponse != nil {
+		if t, perr := http.ParseTime(re.RawResponse.Header.Get("Date")); perr == nil {
+			return t, nil
+		}
+	}
+	if err == nil {
+		err = errors.New("no Date in the answer")
+	}
+	return time.Time{}, fmt.Errorf("ask %s for the time: %w", s.name, translate(err))
+}
+
+func keyError(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storage.KeyError{Op: op, Key: key, Err: err}
+}

@@ -1,0 +1,281 @@
+package azure
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
+)
+
+// slowest is the rate in bytes a second below which an upload is given up.
+const slowest = 256 << 10
+
+// Create implements [storage.BlobStore].
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
+	if err == nil {
+		err = s.create(ctx, key, body, attrs)
+	}
+	return keyError("create", key, err)
+}
+
+func (s *Store) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	sum := md5.Sum(body)
+	anyone := azcore.ETagAny
+	o := &blockblob.UploadOptions{
+		HTTPHeaders:      &blob.HTTPHeaders{BlobContentMD5: sum[:]},
+		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &anyone}},
+		// MD5, since what is checked in flight must also be what is stored:
+		// Azurite keeps the framing of structured CRC64 as if it were the body.
+		TransactionalValidation: blob.TransferValidationTypeMD5(sum[:]),
+		Metadata:                map[string]*string{},
+	}
+	if attrs.ContentType != "" {
+		o.HTTPHeaders.BlobContentType = &attrs.ContentType
+	}
+	if attrs.ContentEncoding != "" {
+		o.HTTPHeaders.BlobContentEncoding = &attrs.ContentEncoding
+	}
+	for k, v := range attrs.Metadata {
+		o.Metadata[k] = &v
+	}
+	retry := s.retry
+	retry.TryTimeout += time.Duration(len(body)/slowest) * time.Second
+	ctx = policy.WithRetryOptions(ctx, retry)
+	_, err := s.container.NewBlockBlobClient(key).Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), o)
+	return s.taken(ctx, key, translate(err))
+}
+
+// taken finds the answers that say that the name is taken.
+func (s *Store) taken(ctx context.Context, key string, err error) error {
+	var e *ServiceError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Status == http.StatusPreconditionFailed:
+		e.sentinel = storage.ErrExist
+	case e.Code == "AuthorizationPermissionMismatch":
+		// A SAS that may create but not write gets this for a name that is
+		// taken, and one that may do neither gets it too.
+		if _, serr := s.stat(ctx, key); serr == nil {
+			e.sentinel = storage.ErrExist
+		}
+	}
+	return e
+}
+
+// Stat implements [storage.BlobStore].
+func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	b, err := s.stat(ctx, key)
+	return b, keyError("stat", key, err)
+}
+
+func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Blob{}, err
+	}
+	if !nameable(key) {
+		return storage.Blob{}, storage.ErrNotExist
+	}
+	p, err := s.container.NewBlobClient(key).GetProperties(ctx, nil)
+	if err != nil {
+		return storage.Blob{}, translate(err)
+	}
+	b := storage.Blob{Key: key, Size: value(p.ContentLength), Attrs: storage.Attrs{
+		ContentType: value(p.ContentType), ContentEncoding: value(p.ContentEncoding), Metadata: lower(p.Metadata),
+	}}
+	return b, nil
+}
+
+// nameable tells whether a blob can have this name. What is no name must not be
+// sent: an empty one would make the request one for the container, and dots may
+// lead out of it.
+func nameable(key string) bool {
+	if key == "" || len(key) > 1024 || strings.ContainsFunc(key, unicode.IsControl) {
+		return false
+	}
+	for elem := range strings.SplitSeq(key, "/") {
+		if elem == "." || elem == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// lower gives metadata back as it was sent: Go writes the names in headers in
+// its own way.
+func lower(m map[string]*string) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	l := make(map[string]string, len(m))
+	for k, v := range m {
+		l[strings.ToLower(k)] = value(v)
+	}
+	return l
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Get implements [storage.BlobStore]. A body that is cut is asked for again
+// from where it stopped, as long as the object is the same.
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	r, err := s.get(ctx, key, off, n)
+	if err != nil {
+		return nil, keyError("get", key, err)
+	}
+	return r, nil
+}
+
+func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if off < 0 {
+		return nil, errors.New("negative offset")
+	}
+	if n == 0 { // a range of no bytes cannot be asked for
+		_, err := s.stat(ctx, key)
+		return io.NopCloser(strings.NewReader("")), err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if !nameable(key) {
+		return nil, storage.ErrNotExist
+	}
+	rng := blob.HTTPRange{Offset: off, Count: n}
+	if n < 0 || n > math.MaxInt64-off {
+		rng.Count = blob.CountToEnd
+	}
+	resp, err := s.container.NewBlobClient(key).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: rng})
+	if err = translate(err); err != nil {
+		var e *ServiceError
+		if errors.As(err, &e) && e.Status == http.StatusRequestedRangeNotSatisfiable {
+			return io.NopCloser(strings.NewReader("")), nil
+		}
+		return nil, err
+	}
+	ranged := off > 0 || rng.Count != blob.CountToEnd
+	if resp.ContentLength == nil || ranged && !strings.HasPrefix(value(resp.ContentRange), fmt.Sprintf("bytes %d-", off)) {
+		resp.Body.Close()
+		return nil, errors.New("the answer is not the range that was asked for")
+	}
+	return &reader{key: key, r: resp.NewRetryReader(ctx, nil), left: *resp.ContentLength}, nil
+}
+
+// reader gives exactly the bytes that the answer promised, or an error.
+type reader struct {
+	key  string
+	r    io.ReadCloser
+	left int64
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := r.r.Read(p[:min(int64(len(p)), r.left)])
+	r.left -= int64(n)
+	if err == io.EOF {
+		if err = nil; r.left > 0 {
+			err = keyError("get", r.key, io.ErrUnexpectedEOF)
+		}
+		return n, err
+	}
+	return n, keyError("get", r.key, translate(err))
+}
+
+func (r *reader) Close() error { return r.r.Close() }
+
+// List implements [storage.BlobStore].
+func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) && ctx.Err() == nil {
+			return // it is behind all keys with the prefix
+		}
+		o := &container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}, Prefix: &prefix}
+		if startAfter != "" && strings.HasPrefix(startAfter, prefix) {
+			o.StartFrom = &startAfter // some services ignore it
+		}
+		last := ""
+		for p := s.container.NewListBlobsFlatPager(o); p.More(); {
+			page, err := p.NextPage(ctx)
+			if err != nil {
+				yield(storage.Blob{}, keyError("list", prefix, translate(err)))
+				return
+			}
+			for _, item := range page.Segment.BlobItems {
+				b := describe(item)
+				if b.Key <= startAfter || b.Metadata["hdi_isfolder"] == "true" {
+					continue
+				}
+				if b.Key <= last {
+					yield(storage.Blob{}, keyError("list", prefix, fmt.Errorf(
+						"%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)))
+					return
+				}
+				last = b.Key
+				if !yield(b, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func describe(item *container.BlobItem) storage.Blob {
+	b := storage.Blob{Key: value(item.Name), Attrs: storage.Attrs{Metadata: lower(item.Metadata)}}
+	if p := item.Properties; p != nil {
+		b.Size = value(p.ContentLength)
+		b.ContentType, b.ContentEncoding = value(p.ContentType), value(p.ContentEncoding)
+	}
+	return b
+}
+
+// Dirs implements [storage.BlobStore]. It collects the level before the first
+// element: the service has another order, in which a-b/ comes before a/.
+func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var dirs []string
+		o := &container.ListBlobsHierarchyOptions{Prefix: &prefix}
+		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
+			page, err := p.NextPage(ctx)
+			if err != nil {
+				yield("", keyError("dirs", prefix, translate(err)))
+				return
+			}
+			for _, d := range page.Segment.BlobPrefixes {
+				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(value(d.Name), prefix), "/"))
+			}
+		}
+		slices.Sort(dirs)
+		for _, d := range slices.Compact(dirs) {
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package azure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"blobtail/storage"
+)
+
+// ServiceError is an answer of Azure Storage that says no. It replaces the
+// SDK's own, whose text is a page long and may hold what was signed.
+type ServiceError struct {
+	Status    int    // of HTTP
+	Code      string // such as "ServerBusy"; may be empty
+	RequestID string // for Microsoft's support
+	sentinel  error  // of package storage, or nil
+}
+
+func (e *ServiceError) Error() string {
+	text := fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status))
+	if e.Code != "" {
+		text = fmt.Sprintf("%d %s", e.Status, e.Code)
+	}
+	if e.sentinel != nil {
+		text = e.sentinel.Error() + ": " + text
+	}
+	if e.RequestID != "" {
+		text += " (request " + e.RequestID + ")"
+	}
+	return text
+}
+
+func (e *ServiceError) Unwrap() error { return e.sentinel }
+
+// translate turns an error of the SDK into one of ours, without secrets: those
+// of the transport carry the whole URL, with its SAS.
+func translate(err error) error {
+	var re *azcore.ResponseError
+	var ue *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &re):
+		return serviceError(re)
+	case errors.As(err, &ue):
+		u, perr := url.Parse(ue.URL)
+		if perr != nil {
+			u = &url.URL{}
+		}
+		return redact(fmt.Errorf("%s %s: %w", strings.ToUpper(ue.Op), u.Host, ue.Err))
+	}
+	var auth *azidentity.AuthenticationFailedError
+	if errors.As(err, &auth) || strings.Contains(err.Error(), "DefaultAzureCredential") {
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, redact(err))
+	}
+	return redact(err)
+}
+
+func serviceError(re *azcore.ResponseError) error {
+	e := &ServiceError{Status: re.StatusCode, Code: re.ErrorCode}
+	if re.RawResponse != nil {
+		e.RequestID = re.RawResponse.Header.Get("x-ms-request-id")
+		if e.Code == "" || e.Status == http.StatusAccepted {
+			e.fromBody(re.RawResponse)
+		}
+	}
+	switch {
+	case e.Code == "BlobNotFound", e.Code == "ContainerNotFound", e.Code == "TableNotFound", e.Code == "ResourceNotFound",
+		e.Code == "" && e.Status == http.StatusNotFound:
+		e.sentinel = storage.ErrNotExist
+	case e.Code == "BlobAlreadyExists", e.Code == "UnauthorizedBlobOverwrite":
+		e.sentinel = storage.ErrExist
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		e.sentinel = storage.ErrUnauthorized
+	}
+	return e
+}
+
+// fromBody finds the code that the header does not have: a failed transaction
+// is a 202 whose body holds the true answer, as JSON within multipart.
+func (e *ServiceError) fromBody(resp *http.Response) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return
+	}
+	if _, rest, ok := bytes.Cut(body, []byte("HTTP/1.1 ")); ok && e.Status == http.StatusAccepted {
+		fmt.Sscanf(string(rest[:min(3, len(rest))]), "%d", &e.Status)
+	}
+	start := bytes.Index(body, []byte(`{"odata.error"`))
+	if start < 0 {
+		return
+	}
+	var answer struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"odata.error"`
+	}
+	if json.NewDecoder(bytes.NewReader(body[start:])).Decode(&answer) == nil {
+		e.Code = answer.Error.Code
+	}
+}
+
+// hasCode tells whether err is an answer with one of these codes.
+func hasCode(err error, codes ...string) bool {
+	var e *ServiceError
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, code := range codes {
+		if e.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+// redacted is an error whose text may not be printed as it is.
+type redacted struct {
+	text  string
+	cause error // only what has no text of its own to hide
+}
+
+func (e *redacted) Error() string { return e.text }
+func (e *redacted) Unwrap() error { return e.cause }
+
+// redact keeps of an error what callers decide by: that the context ended, or
+// that the network failed.
+func redact(err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
+	e := &redacted{text: secrets.ReplaceAllString(text, "${1}REDACTED")}
+	var ne net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.cause = context.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		e.cause = context.DeadlineExceeded
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.cause = io.ErrUnexpectedEOF
+	case errors.As(err, &ne):
+		e.cause = timeout(ne.Timeout())
+	}
+	return e
+}
+
+// timeout is a net.Error without text.
+type timeout bool
+
+func (t timeout) Error() string   { return "network" }
+func (t timeout) Timeout() bool   { return bool(t) }
+func (t timeout) Temporary() bool { return true }
+
+// guard makes an error of a panic. The SDK reads the multipart answers of batches
+// and transactions by indexing into them, and a proxy may answer anything.
+func guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("malformed answer: %v", p)
+		}
+	}()
+	return do()
+}

@@ -1,0 +1,221 @@
+package azure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
+
+	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
+)
+
+// maxPage is the most rows that the service gives at once.
+const maxPage = 1000
+
+// Upsert implements [storage.TableStore]. Azurite takes rows of several
+// partitions in one transaction where the service refuses them; here there is
+// one partition by construction.
+func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
+	if err == nil {
+		err = s.upsert(ctx, table, partition, rows)
+	}
+	return keyError("upsert", table+"/"+partition, err)
+}
+
+func (s *Store) upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	if len(rows) == 0 {
+		return s.makeTable(ctx, table)
+	}
+	actions := make([]aztables.TransactionAction, len(rows))
+	for i, r := range rows {
+		entity, err := encode(partition, r)
+		if err != nil {
+			return err
+		}
+		// Replace, not merge (the SDK's default): properties of an older row
+		// must not survive. And not insert, which fails when it is repeated
+		// after a lost response.
+		actions[i] = aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: entity}
+	}
+	submit := func() error {
+		return translate(guard(func() error {
+			_, err := s.tables.NewClient(table).SubmitTransaction(ctx, actions, nil)
+			return err
+		}))
+	}
+	err := submit()
+	if hasCode(err, "TableNotFound") {
+		if err = s.makeTable(ctx, table); err == nil {
+			err = submit()
+		}
+	}
+	return err
+}
+
+func (s *Store) makeTable(ctx context.Context, table string) error {
+	_, err := s.tables.CreateTable(ctx, table, nil)
+	if err = translate(err); hasCode(err, "TableAlreadyExists") {
+		return nil
+	}
+	return err
+}
+
+func encode(partition string, r storage.Row) ([]byte, error) {
+	e := aztables.EDMEntity{
+		Entity:     aztables.Entity{PartitionKey: partition, RowKey: r.Key},
+		Properties: make(map[string]any, len(r.Props)),
+	}
+	for name, v := range r.Props {
+		switch v := v.(type) {
+		case []byte:
+			e.Properties[name] = aztables.EDMBinary(v)
+		case int64:
+			e.Properties[name] = aztables.EDMInt64(v)
+		default:
+			e.Properties[name] = v
+		}
+	}
+	return json.Marshal(e)
+}
+
+// decode keeps the properties of the types that storage knows. Among what it
+// leaves out is int32, which we never write: the SDK makes a zero of it where a
+// property was asked for that a row does not have.
+func decode(entity []byte) (storage.Row, error) {
+	var e aztables.EDMEntity
+	if err := json.Unmarshal(entity, &e); err != nil {
+		return storage.Row{}, err
+	}
+	r := storage.Row{Key: e.RowKey, Props: make(map[string]any, len(e.Properties))}
+	for name, v := range e.Properties {
+		switch v := v.(type) {
+		case string, bool:
+			r.Props[name] = v
+		case aztables.EDMBinary:
+			r.Props[name] = bytes.Clone(v) // never nil
+		case aztables.EDMInt64:
+			r.Props[name] = int64(v)
+		}
+	}
+	return r, nil
+}
+
+// quote is the one way into a filter: a literal with its quotes doubled. The
+// grammar of keys has none; both are needed to be sure.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// rangeFilter selects rows of one partition with from <= key < to.
+func rangeFilter(partition, from, to string) string {
+	f := "PartitionKey eq " + quote(partition)
+	if from != "" {
+		f += " and RowKey ge " + quote(from)
+	}
+	if to != "" {
+		f += " and RowKey lt " + quote(to)
+	}
+	return f
+}
+
+// Scan implements [storage.TableStore].
+func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
+	return func(yield func(storage.Row, error) bool) {
+		fail := func(err error) { yield(storage.Row{}, keyError("scan", table+"/"+partition, err)) }
+		if err := errors.Join(ctx.Err(), bounds.Scan(table, partition, from, to, limit, props)); err != nil {
+			fail(err)
+			return
+		}
+		filter := rangeFilter(partition, from, to)
+		top := int32(maxPage)
+		if limit > 0 {
+			top = int32(min(limit, maxPage))
+		}
+		o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
+		if len(props) > 0 {
+			names := "RowKey," + strings.Join(props, ",")
+			o.Select = &names
+		}
+		left := limit
+		last := ""
+		// Pages may be short, even empty, and more follow; and the pager goes on
+		// beyond Top.
+		for p := s.tables.NewClient(table).NewListEntitiesPager(o); p.More(); {
+			page, err := p.NextPage(ctx)
+			if err != nil {
+				fail(translate(err))
+				return
+			}
+			for _, entity := range page.Entities {
+				r, err := decode(entity)
+				if err == nil && (r.Key <= last || r.Key < from || to != "" && r.Key >= to) {
+					err = errors.New("rows come back out of order or out of range")
+				}
+				if err != nil {
+					fail(err)
+					return
+				}
+				last = r.Key
+				if !yield(r, nil) {
+					return
+				}
+				if left--; left == 0 {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Tables implements [storage.TableStore]. The tables of an account are those of
+// all its containers.
+func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield("", keyError("tables", prefix, err))
+			return
+		}
+		o := &aztables.ListTablesOptions{}
+		if prefix != "" && made(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") {
+			filter := "TableName ge " + quote(prefix) + " and TableName lt " + quote(prefix+"{")
+			o.Filter = &filter
+		}
+		var names []string
+		for p := s.tables.NewListTablesPager(o); p.More(); {
+			page, err := p.NextPage(ctx)
+			if err != nil {
+				yield("", keyError("tables", prefix, translate(err)))
+				return
+			}
+			for _, t := range page.Tables {
+				if name := value(t.Name); strings.HasPrefix(name, prefix) {
+					names = append(names, name)
+				}
+			}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Drop implements [storage.TableStore].
+func (s *Store) Drop(ctx context.Context, table string) error {
+	err := errors.Join(ctx.Err(), bounds.Table(table))
+	if err == nil {
+		_, err = s.tables.DeleteTable(ctx, table, nil)
+		err = translate(err)
+	}
+	if errors.Is(err, storage.ErrNotExist) || hasCode(err, "TableBeingDeleted") {
+		return nil
+	}
+	return keyError("drop", table, err)
+}
