@@ -42,7 +42,9 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
 
-	at, text := p.findTime(&s)
+	var h head
+	var text []byte
+	h.time, text = p.findTime(&s)
 	dst = append(dst, tsPrefix...)
 	if text != nil {
 		dst = append(dst, text...)
@@ -50,22 +52,30 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 		dst = AppendTime(dst, s.Time)
 	}
 
+	h.level = p.first(nameLevel, nameLogLevel)
 	dst = append(dst, levelPrefix...)
-	dst, s.Level = p.appendLevel(dst)
+	dst, s.Level = p.appendLevel(dst, h.level)
 
-	own := p.first(nameService, nameApp)
-	keep := p.findService(own, &s)
+	h.service = p.first(nameService, nameApp)
+	h.keepService = p.findService(h.service, &s)
 	dst = append(dst, servicePrefix...)
 	dst = append(dst, s.Service...)
 
+	h.msg = p.first(nameMsg, nameLog)
 	dst = append(dst, msgPrefix...)
-	if f := p.first(nameMsg, nameLog); f >= 0 {
-		dst = p.appendWord(dst, &p.fields[f])
+	if h.msg >= 0 {
+		dst = p.appendWord(dst, &p.fields[h.msg])
 	}
 	dst = append(dst, '"')
 
-	dst = p.appendFields(dst, at, own, keep)
+	dst = p.appendFields(dst, &h)
 	return append(dst, "}\n"...), s
+}
+
+// head are the fields that a line's head was made of, -1 for none.
+type head struct {
+	time, level, service, msg int
+	keepService               bool // as a field
 }
 
 // first is the index of the field with the first name from a to b that is
@@ -137,7 +147,7 @@ func (p *Parser) isEmptyTime(f *field) bool {
 // text is the text of a string field; it may be in scratch.
 func (p *Parser) text(f *field) []byte {
 	s := p.src[f.val+1 : f.valEnd-1]
-	if bytes.IndexByte(s, '\\') < 0 {
+	if f.flags&valEscaped == 0 {
 		return s
 	}
 	p.scratch = appendUnescaped(p.scratch[:0], s)
@@ -145,8 +155,7 @@ func (p *Parser) text(f *field) []byte {
 }
 
 // appendLevel appends the inside of the level's string.
-func (p *Parser) appendLevel(dst []byte) ([]byte, Level) {
-	at := p.first(nameLevel, nameLogLevel)
+func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
 	if at < 0 {
 		return dst, Other
 	}
@@ -211,7 +220,7 @@ func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 	default:
 		text = p.compact(f)
 	}
-	own := p.fold(text)
+	own := p.foldCached(text)
 	if s.Service == "" {
 		s.Service = own.name
 		return !own.same && len(text) > 0
@@ -219,75 +228,57 @@ func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 	return len(text) > 0 && string(text) != s.Service
 }
 
-// service is what FoldService made of a text.
-type service struct {
-	name string
-	same bool // as the text
-}
-
-// Bounds of the cache of folded names.
-const (
-	cachedServices   = 1024
-	cachedServiceLen = 256
-)
-
-// fold is FoldService, with the names it gave before: the names in stamps are
-// allocated once.
-func (p *Parser) fold(text []byte) service {
-	if s, ok := p.services[string(text)]; ok {
-		return s
-	}
-	var buf [maxService]byte
-	name := string(foldService(buf[:0], text))
-	s := service{name: name, same: name == string(text)}
-	if len(text) <= cachedServiceLen {
-		if len(p.services) >= cachedServices {
-			clear(p.services)
-		}
-		p.services[string(text)] = s
-	}
-	return s
-}
-
 // appendFields appends what is not in the line's head, each field with the comma
 // before it. Neighbours that are plain are copied together.
-func (p *Parser) appendFields(dst []byte, timeField, own int, keep bool) []byte {
-	level, msg := p.first(nameLevel, nameLogLevel), p.first(nameMsg, nameLog)
+func (p *Parser) appendFields(dst []byte, h *head) []byte {
 	var from, to int32 // source bytes that wait to be copied
 	for i := range p.fields {
 		f := &p.fields[i]
-		key := p.key(p.src, f)
-		renamed := false
+		var key []byte
 		if f.known != 0 {
-			switch {
-			case i == timeField || i == level || i == msg || i == own && !keep:
+			var skip bool
+			if key, skip = p.renamed(i, h); skip {
 				continue
-			case i == own:
-				key, renamed = p.serviceKey(f), f.known != nameServiceName
-			case f.known == nameTs:
-				if p.isEmptyTime(f) {
-					continue
-				}
-				key, renamed = p.freeKey("ts.original"), true
 			}
 		}
-		if f.flags == 0 && !renamed {
-			if to != 0 && f.key == to+2 { // only `,"` between
-				to = f.valEnd
-				continue
+		if f.flags&notPlain == 0 && key == nil {
+			if f.key != to+2 || to == 0 { // not only `,"` between
+				dst = appendSpan(dst, p.src[from:to])
+				from = f.key - 1
 			}
-			dst = appendSpan(dst, p.src[from:to])
-			from, to = f.key-1, f.valEnd
+			to = f.valEnd
 			continue
 		}
 		dst = appendSpan(dst, p.src[from:to])
 		from, to = 0, 0
+		if key == nil {
+			key = p.key(p.src, f)
+		}
 		dst = append(dst, ',', '"')
 		dst = append(dst, key...)
 		dst = append(dst, '"', ':')
 		dst = append(dst, p.compact(f)...)
 	}
 	return appendSpan(dst, p.src[from:to])
+}
+
+// renamed decides on a field with a recognised name: whether it is left out, and
+// its key where that is another than its own.
+func (p *Parser) renamed(i int, h *head) (key []byte, skip bool) {
+	f := &p.fields[i]
+	switch {
+	case i == h.time || i == h.level || i == h.msg:
+		return nil, true
+	case i == h.service && !h.keepService:
+		return nil, true
+	case i == h.service:
+		return p.serviceKey(f), false
+	case f.known != nameTs:
+		return nil, false
+	case p.isEmptyTime(f):
+		return nil, true
+	}
+	return p.freeKey("ts.original"), false
 }
 
 func appendSpan(dst, span []byte) []byte {
@@ -298,11 +289,14 @@ func appendSpan(dst, span []byte) []byte {
 	return append(dst, span...)
 }
 
-// serviceKey is the key under which the record's own service is kept.
+// serviceKey is the key under which the record's own service is kept, nil for its
+// own.
 func (p *Parser) serviceKey(f *field) []byte {
-	const key = "service.name"
-	if f.known == nameServiceName || p.found>>nameServiceName&1 == 0 {
-		return []byte(key)
+	switch {
+	case f.known == nameServiceName:
+		return nil
+	case p.found>>nameServiceName&1 == 0:
+		return []byte("service.name")
 	}
 	return p.freeKey("service.original")
 }

@@ -147,7 +147,7 @@ func appendCompact(dst, value []byte) []byte {
 		case c == '"':
 			end, st := scanString(value, i+1)
 			dst = append(dst, '"')
-			if st == stringPlain {
+			if st&stringDirty == 0 {
 				dst = append(dst, value[i+1:end]...)
 			} else {
 				dst = appendCanonical(dst, value[i+1:end])

@@ -13,12 +13,13 @@ const (
 	highBits = 0x80 * lowBits
 )
 
+// A stringState is what a scan found out about a string; 0 is plain ASCII.
 type stringState uint8
 
 const (
-	stringPlain stringState = iota // stands as a canonical line has it
-	stringDirty
-	stringBad
+	stringDirty   stringState = 1 << iota // does not stand as a canonical line has it
+	stringEscaped                         // has escapes
+	stringBad                             // is none
 )
 
 // special sets the high bit of the first of eight bytes that is a control
@@ -37,7 +38,7 @@ func scanString(src []byte, i int) (int, stringState) {
 		if m := special(x); m != 0 {
 			i += bits.TrailingZeros64(m) >> 3
 			if src[i] == '"' {
-				return i, stringPlain
+				return i, 0
 			}
 			break
 		}
@@ -48,7 +49,7 @@ func scanString(src []byte, i int) (int, stringState) {
 
 // scanStringSlow goes on at i with a string that is not just plain ASCII.
 func scanStringSlow(src []byte, start, i int) (int, stringState) {
-	state, ascii := stringPlain, true
+	state, ascii := stringState(0), true
 	for i < len(src) {
 		if i+8 <= len(src) {
 			x := binary.LittleEndian.Uint64(src[i:])
@@ -64,8 +65,8 @@ func scanStringSlow(src []byte, start, i int) (int, stringState) {
 		}
 		switch c := src[i]; {
 		case c == '"':
-			if !ascii && state == stringPlain && !utf8.Valid(src[start:i]) {
-				state = stringDirty
+			if !ascii && !utf8.Valid(src[start:i]) {
+				state |= stringDirty
 			}
 			return i, state
 		case c == '\\':
@@ -73,8 +74,8 @@ func scanStringSlow(src []byte, start, i int) (int, stringState) {
 			if n <= 0 {
 				return i - n, stringBad
 			}
-			if !plain {
-				state = stringDirty
+			if state |= stringEscaped; !plain {
+				state |= stringDirty
 			}
 			i += n
 		case c < ' ':
@@ -266,7 +267,7 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 			if st == stringBad {
 				return 0, false, stringError(src, e)
 			}
-			i, dirty, value = e+1, dirty || st == stringDirty, false
+			i, dirty, value = e+1, dirty || st&stringDirty != 0, false
 		default:
 			if i, bad = scanScalar(src, i); bad != nil {
 				return 0, false, bad
@@ -325,7 +326,7 @@ func scanKey(src []byte, i int) (next int, dirty bool, bad *RejectError) {
 	if i >= len(src) || src[i] != ':' {
 		return 0, false, syntaxError(src, i, "after a key")
 	}
-	return i + 1, dirty || st == stringDirty, nil
+	return i + 1, dirty || st&stringDirty != 0, nil
 }
 
 func isJSONSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t') }

@@ -36,14 +36,15 @@ type Parser struct {
 	seed   maphash.Seed
 
 	day      dayCache
-	services map[string]service
+	services map[string]recentService
+	recent   [recentServices]recentService
 	scratch  []byte
 	value    []byte
 }
 
 // NewParser returns a Parser that is ready for use.
 func NewParser() *Parser {
-	return &Parser{seed: maphash.MakeSeed(), services: make(map[string]service)}
+	return &Parser{seed: maphash.MakeSeed(), services: make(map[string]recentService)}
 }
 
 // A field is one member of the object, as offsets into the source. It is plain
@@ -58,10 +59,14 @@ type field struct {
 	known         name
 }
 
+// Flags of a field; the first two are the string's own state.
 const (
-	valDirty uint8 = 1 << iota // the value must be written anew
-	keyDirty                   // the key must be escaped anew
-	spaced                     // there is white space around the colon
+	valDirty   = uint8(stringDirty)   // the value must be written anew
+	valEscaped = uint8(stringEscaped) // the string has escapes
+	keyDirty   = uint8(1 << 6)        // the key must be escaped anew
+	spaced     = uint8(1 << 7)        // there is white space around the colon
+
+	notPlain = valDirty | keyDirty | spaced
 )
 
 const (
@@ -178,7 +183,7 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 			return 0, stringError(src, end)
 		}
 		i = end + 1
-		f.flags |= uint8(st) * valDirty
+		f.flags |= uint8(st)
 	} else {
 		var dirty bool
 		if i, dirty, bad = p.scanOther(src, i); bad != nil {
@@ -211,7 +216,7 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 	}
 	f.key, f.keyEnd = int32(i), int32(end)
 	key := src[i:end]
-	if st == stringDirty {
+	if st&stringDirty != 0 {
 		f.flags = keyDirty
 		f.name = int32(len(p.names))
 		p.names = appendCanonical(p.names, key)

@@ -86,3 +86,55 @@ func ValidService(name string) bool {
 func ValidStored(name string) bool {
 	return ValidService(strings.TrimPrefix(name, "_"))
 }
+
+// service is what FoldService made of a text.
+type service struct {
+	name string
+	same bool // as the text
+}
+
+// A recentService is one entry of the small table in front of the cache.
+type recentService struct {
+	text string
+	service
+}
+
+// Bounds of the cache of folded names.
+const (
+	cachedServices   = 1024
+	cachedServiceLen = 256
+	recentServices   = 64
+)
+
+// foldCached is FoldService, with the names it gave before: the names in stamps
+// are allocated once.
+func (p *Parser) foldCached(text []byte) service {
+	if len(text) == 0 {
+		return service{name: UnknownService}
+	}
+	n := uint(len(text))
+	r := &p.recent[(n*7+uint(text[0])+uint(text[n/2])*3+uint(text[n-1])*5)%recentServices]
+	if r.text == string(text) {
+		return r.service
+	}
+	s, ok := p.services[string(text)]
+	if ok {
+		// The table takes over a text that is allocated already.
+		*r = s
+		return s.service
+	}
+	var buf [maxService]byte
+	s.text = string(text)
+	s.name = string(foldService(buf[:0], text))
+	if s.same = s.name == s.text; s.same {
+		s.name = s.text
+	}
+	if len(text) <= cachedServiceLen {
+		if len(p.services) >= cachedServices {
+			clear(p.services)
+		}
+		p.services[s.text] = s
+		*r = s
+	}
+	return s.service
+}
