@@ -56,11 +56,11 @@ func refuse(status int, format string, args ...any) *refusal {
 func (s *Source) explain(r *http.Request, err error) error {
 	var f *refusal
 	switch {
+	case errors.As(err, &f): // first: net/http calls a body that breaks off a client that has gone
+		return f
 	case r.Context().Err() != nil:
 		return &refusal{status: statusGone, cause: err, hangUp: true,
 			reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
-	case errors.As(err, &f):
-		return f
 	case errors.Is(err, record.ErrFull):
 		return &refusal{status: http.StatusTooManyRequests, retry: true, cause: err,
 			reason: err.Error() + ": blobs are not stored as fast as records come; send it again later"}
