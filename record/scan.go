@@ -32,6 +32,7 @@ type Parser struct {
 
 	reject *RejectError // the first thing wrong that is no syntax error
 	seen   keyFilter
+	shape  shape
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
@@ -105,6 +106,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		p.fields, p.found = p.fields[:0], 0
 		return n, p.reject
 	}
+	p.learnShape()
 	return n, nil
 }
 
@@ -119,6 +121,7 @@ func (p *Parser) reset() {
 	p.src, p.fields, p.names = nil, p.fields[:0], p.names[:0]
 	p.found, p.reject = 0, nil
 	p.seen = keyFilter{}
+	p.shape.on = true
 }
 
 // scanObject scans the top level.
@@ -162,17 +165,22 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 	p.fields = append(p.fields, field{})
 	f := &p.fields[len(p.fields)-1]
-	i, bad := p.scanName(src, i+1, f)
-	if bad != nil {
-		return 0, bad
-	}
-	if i >= len(src) || src[i] != ':' {
-		if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
-			return 0, syntaxError(src, i, "after a key")
+	if next := p.follow(src, i+1, f); next > 0 {
+		i = next
+	} else {
+		var bad *RejectError
+		if i, bad = p.scanName(src, i+1, f); bad != nil {
+			return 0, bad
 		}
-		f.flags |= spaced
+		if i >= len(src) || src[i] != ':' {
+			if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
+				return 0, syntaxError(src, i, "after a key")
+			}
+			f.flags |= spaced
+		}
+		i++
 	}
-	if i++; i < len(src) && isJSONSpace(src[i]) {
+	if i < len(src) && isJSONSpace(src[i]) {
 		i = skipSpace(src, i)
 		f.flags |= spaced
 	}
@@ -186,6 +194,7 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		f.flags |= uint8(st)
 	} else {
 		var dirty bool
+		var bad *RejectError
 		if i, dirty, bad = p.scanOther(src, i); bad != nil {
 			return 0, bad
 		}
