@@ -21,7 +21,7 @@ type Batch struct {
 	pin     []byte
 	at      extent     // of the batch record's payload, which holds the list of runs
 	runs    perSegment // how many runs hold which segment
-	stored  chan struct{}
+	fate    *fate
 	since   time.Time // arrival of its oldest record, or the start that found it
 
 	// The rest belongs to the queue; b.mu guards it.

@@ -123,8 +123,21 @@ type openBatch struct {
 	records int
 	bytes   int64
 	since   time.Time
-	stored  chan struct{} // closed when the batch made of it is stored
-	wanted  bool          // a request waits for that
+	fate    *fate // of the batch that is made of it
+	wanted  bool  // a request waits for that
+}
+
+// fate is how a batch ended: done is closed when it is stored, or set aside
+// with err.
+type fate struct {
+	done chan struct{}
+	err  error
+}
+
+func newFate() *fate { return &fate{done: make(chan struct{})} }
+
+func newOpenBatch(k key) *openBatch {
+	return &openBatch{key: k, since: time.Now(), fate: newFate()}
 }
 
 // New returns a buffer over an open log. It starts nothing.
@@ -203,7 +216,7 @@ func (b *Buffer) gather(pos wal.Pos, runs []runInfo) []*openBatch {
 		r := &runs[i]
 		ob := b.open[r.key]
 		if ob == nil {
-			ob = &openBatch{key: r.key, since: time.Now(), stored: make(chan struct{})}
+			ob = newOpenBatch(r.key)
 			b.open[r.key] = ob
 		}
 		ob.runs.add(extent{pos + wal.Pos(r.off), uint32(r.len)})
@@ -238,7 +251,7 @@ func (b *Buffer) cut(ob *openBatch) {
 	delete(b.open, ob.key)
 	b.queue = append(b.queue, &Batch{
 		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin,
-		at: extent{pos, uint32(len(payload))}, runs: ob.runs.perSegment(), stored: ob.stored, since: ob.since,
+		at: extent{pos, uint32(len(payload))}, runs: ob.runs.perSegment(), fate: ob.fate, since: ob.since,
 	})
 	b.m.cut.Inc()
 	b.wake.Broadcast()
@@ -257,7 +270,10 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 		b.mu.Unlock()
 		for _, ob := range batches {
 			select {
-			case <-ob.stored:
+			case <-ob.fate.done:
+				if ob.fate.err != nil {
+					return ob.fate.err
+				}
 			case <-ctx.Done():
 				return ctx.Err()
 			}

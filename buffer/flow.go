@@ -164,7 +164,7 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	if batch.attempts > 0 {
 		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
 	}
-	close(batch.stored)
+	close(batch.fate.done)
 	b.wake.Broadcast()
 	b.mu.Unlock()
 	if err := b.release(); err != nil {
@@ -181,7 +181,8 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 	b.m.failures.Inc()
 	batch.attempts++
 	if errors.Is(err, ErrAside) {
-		batch.aside = true
+		batch.aside, batch.fate.err = true, err
+		close(batch.fate.done)
 		b.m.aside.Inc()
 		b.o.Log.Error().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
 			Msg("a batch is set aside; its segments are kept")
@@ -266,11 +267,8 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	b.mu.Unlock()
 
 	for _, batch := range batches {
-		if batch.aside {
-			continue
-		}
 		select {
-		case <-batch.stored:
+		case <-batch.fate.done:
 		case <-ctx.Done():
 		}
 	}
@@ -293,16 +291,16 @@ func (b *Buffer) left(batches []*Batch) Left {
 	var l Left
 	for _, batch := range batches {
 		select {
-		case <-batch.stored:
-			continue
+		case <-batch.fate.done:
+			if !batch.aside {
+				continue
+			}
+			l.Aside++
 		default:
 		}
 		l.Batches++
 		l.Records += batch.records
 		l.Bytes += batch.bytes
-		if batch.aside {
-			l.Aside++
-		}
 	}
 	return l
 }

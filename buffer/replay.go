@@ -117,7 +117,7 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	batch := &Batch{
 		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin),
-		at: extent{rec.Pos, uint32(len(rec.Payload))}, stored: make(chan struct{}), since: time.Now(),
+		at: extent{rec.Pos, uint32(len(rec.Payload))}, fate: newFate(), since: time.Now(),
 	}
 	next, stop := iter.Pull(r.runs.all())
 	defer stop()
@@ -189,7 +189,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 func (b *Buffer) reopen(k key, found []foundRun) {
 	ob := b.open[k]
 	if ob == nil {
-		ob = &openBatch{key: k, since: time.Now(), stored: make(chan struct{})}
+		ob = newOpenBatch(k)
 		b.open[k] = ob
 	}
 	young := ob.runs

@@ -1,0 +1,552 @@
+package buffer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"blobtail/buffer"
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// line is a record as the tests know it.
+type line struct {
+	service string
+	time    int64
+	text    string
+}
+
+func at(minute int) int64 {
+	return time.Date(2026, 11, 20, 15, minute, 0, 0, time.UTC).UnixNano()
+}
+
+// request builds what a source would hand over.
+func request(origin byte, lines ...line) *record.Request {
+	r := &record.Request{}
+	if origin != 0 {
+		r.Origin = record.Origin{0: origin, 15: 1}
+	}
+	for _, l := range lines {
+		s := slices.Index(r.Services, l.service)
+		if s < 0 {
+			s = len(r.Services)
+			r.Services = append(r.Services, l.service)
+		}
+		off := len(r.Data)
+		r.Data = append(r.Data, `{"ts":"`...)
+		r.Data = record.AppendTime(r.Data, l.time)
+		r.Data = fmt.Appendf(r.Data, `","level":"info","service":"%s","msg":"%s"}`+"\n", l.service, l.text)
+		r.Lines = append(r.Lines, record.Line{Time: l.time, Off: uint32(off), Len: uint32(len(r.Data) - off), Service: uint32(s)})
+	}
+	return r
+}
+
+// stored is a line as a sink got it.
+type stored struct {
+	text   string
+	time   int64
+	origin record.Origin
+	index  uint32
+}
+
+type storedBatch struct {
+	id      [16]byte
+	service string
+	period  time.Time
+	lines   []stored
+}
+
+// memSink keeps batches in memory. refuse says which fail, and may be nil.
+type memSink struct {
+	refuse func(service string) error
+
+	mu      sync.Mutex
+	batches []storedBatch
+	plans   int
+}
+
+func (s *memSink) Plan(service string, period time.Time) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plans++
+	return []byte{byte(s.plans)}
+}
+
+func (s *memSink) Write(ctx context.Context, b *buffer.Batch) error {
+	if s.refuse != nil {
+		if err := s.refuse(b.Service()); err != nil {
+			return err
+		}
+	}
+	out := storedBatch{id: b.ID(), service: b.Service(), period: b.Period()}
+	err := b.Each(ctx, func(l []byte, t int64, origin record.Origin, index uint32) error {
+		out.lines = append(out.lines, stored{string(l), t, origin, index})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches = append(s.batches, out)
+	return nil
+}
+
+func (s *memSink) all() []storedBatch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.batches)
+}
+
+// texts returns the stored lines of a service, in the order of the batches.
+func (s *memSink) lines(service string) (out []stored) {
+	for _, b := range s.all() {
+		if b.service == service {
+			out = append(out, b.lines...)
+		}
+	}
+	return out
+}
+
+// process is one life of an ingester on a log directory.
+type process struct {
+	t    *testing.T
+	buf  *buffer.Buffer
+	log  *wal.Log
+	stop func()
+}
+
+// start opens dir. With run false nothing is replayed, cut or stored.
+func start(t *testing.T, dir string, sink buffer.Sink, o buffer.Options, run bool) *process {
+	t.Helper()
+	log, err := wal.Open(dir, wal.Options{SegmentSize: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{t: t, log: log, buf: buffer.New(log, sink, o)}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	if run {
+		go func() { done <- p.buf.Run(ctx) }()
+	} else {
+		done <- nil
+	}
+	p.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := log.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	t.Cleanup(p.stop)
+	return p
+}
+
+func (p *process) accept(r *record.Request) record.Receipt {
+	p.t.Helper()
+	receipt, err := p.buf.Accept(context.Background(), r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if err := receipt.Wait(context.Background(), false); err != nil {
+		p.t.Fatal(err)
+	}
+	return receipt
+}
+
+func (p *process) flush() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	if left, err := p.buf.Flush(ctx); err != nil {
+		p.t.Fatalf("flush: %v, left %+v", err, left)
+	}
+}
+
+// Lines of several requests, services, hours and out of order become one batch
+// per service and period, in order, numbered within their request and hour.
+func TestFlush(t *testing.T) {
+	sink := &memSink{}
+	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
+	p.accept(request(2, line{"web", at(3), "c"}, line{"db", at(1), "x"}, line{"web", at(1), "a"}, line{"web", at(61), "late"}, line{"web", at(1), "b"}))
+	p.accept(request(1, line{"web", at(3), "c0"}, line{"web", at(2), "between"}))
+	p.flush()
+
+	var got []string
+	for _, b := range sink.all() {
+		for _, l := range b.lines {
+			got = append(got, fmt.Sprintf("%s %s %d/%d %s", b.service, b.period.Format("15:04"), l.origin[0], l.index, l.text[len(l.text)-10:]))
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		`db 15:00 2/0 "msg":"x"}` + "\n",
+		`web 15:00 1/0 between"}` + "\n",
+		`web 15:00 1/1 sg":"c0"}` + "\n",
+		`web 15:00 2/0 "msg":"a"}` + "\n",
+		`web 15:00 2/1 "msg":"b"}` + "\n",
+		`web 15:00 2/2 "msg":"c"}` + "\n",
+		`web 16:00 2/0 g":"late"}` + "\n",
+	}
+	for i := range want {
+		if i >= len(got) || got[i][:len(got[i])-11] != want[i][:len(got[i])-11] {
+			t.Fatalf("got %q\nwant %q", got, want)
+		}
+	}
+	for _, b := range sink.all() {
+		checkOrder(t, b)
+	}
+	if len(sink.all()) != 3 {
+		t.Errorf("%d batches, want 3", len(sink.all()))
+	}
+}
+
+func checkOrder(t *testing.T, b storedBatch) {
+	t.Helper()
+	for i := 1; i < len(b.lines); i++ {
+		x, y := b.lines[i-1], b.lines[i]
+		if x.time > y.time || x.time == y.time && (bytes.Compare(x.origin[:], y.origin[:]) > 0 ||
+			x.origin == y.origin && x.index >= y.index) {
+			t.Errorf("%s: line %d is out of order: %+v before %+v", b.service, i, x, y)
+		}
+	}
+}
+
+// What was acknowledged and not stored is found by the next start, under the
+// same batch id where the batch had been cut.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	down := errors.New("store is down")
+	dead := &memSink{refuse: func(string) error { return down }}
+	p := start(t, dir, dead, buffer.Options{}, true)
+	p.accept(request(1, line{"web", at(1), "cut"}))
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if left, err := p.buf.Flush(ctx); err == nil || left.Records != 1 {
+		t.Fatalf("flush against a dead store: %v, left %+v", err, left)
+	}
+	p.accept(request(2, line{"web", at(2), "open"}))
+	p.stop()
+
+	// The same log again, and the batch is still the one that was cut.
+	var ids [][16]byte
+	for range 2 {
+		sink := &memSink{}
+		p = start(t, copyDir(t, dir), sink, buffer.Options{}, true)
+		p.flush()
+		p.stop()
+		if got := sink.lines("web"); len(got) != 2 {
+			t.Fatalf("after a restart: %d lines, want 2", len(got))
+		}
+		for _, b := range sink.all() {
+			if len(b.lines) == 1 && b.lines[0].time == at(1) {
+				ids = append(ids, b.id)
+			}
+		}
+	}
+	if len(ids) != 2 || ids[0] != ids[1] {
+		t.Errorf("the cut batch came back as %x", ids)
+	}
+}
+
+func copyDir(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A repeat is recognised while it is remembered, also across a restart, and a
+// key that comes with another body is refused.
+func TestRepeats(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	p := start(t, dir, sink, buffer.Options{}, true)
+	r := request(7, line{"web", at(1), "once"})
+	r.Sum = 99
+	if p.accept(r).Duplicate {
+		t.Error("the first is called a duplicate")
+	}
+	again := p.accept(r)
+	if !again.Duplicate {
+		t.Error("the repeat is not recognised")
+	}
+	if err := again.Wait(context.Background(), true); err != nil || len(sink.all()) != 1 {
+		t.Errorf("a repeat that waits for its blob: %v, %d batches", err, len(sink.all()))
+	}
+	r.Sum = 98
+	if _, err := p.buf.Accept(context.Background(), r); !errors.Is(err, record.ErrKeyReused) {
+		t.Errorf("the key with another body: %v", err)
+	}
+	p.stop()
+
+	p = start(t, dir, sink, buffer.Options{}, true)
+	p.flush() // waits for the replay
+	r.Sum = 99
+	if !p.accept(r).Duplicate {
+		t.Error("after a restart the repeat is not recognised")
+	}
+	p.flush()
+	if n := len(sink.lines("web")); n != 1 {
+		t.Errorf("%d lines stored, want 1", n)
+	}
+}
+
+// A copy that is not recognised in time (it came while the log was still being
+// replayed) is dropped where both stand in one batch; what only shares the
+// origin is kept.
+func TestCopiesInOneBatch(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	p := start(t, dir, sink, buffer.Options{}, false)
+	p.accept(request(7, line{"web", at(1), "a"}, line{"web", at(2), "b"}))
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, false)
+	p.accept(request(7, line{"web", at(1), "a"}, line{"web", at(2), "b"}))
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, false)
+	p.accept(request(7, line{"web", at(1), "other"}, line{"web", at(2), "b"}))
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, true)
+	p.flush()
+	seen := map[string]bool{}
+	for _, b := range sink.all() {
+		checkOrder(t, b)
+		for _, l := range b.lines {
+			id := fmt.Sprint(l.origin, l.index)
+			if seen[id] {
+				t.Errorf("identity %s stands twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	if n := len(sink.lines("web")); n != 4 {
+		t.Errorf("%d lines, want the 2 of the copies once and the 2 of the other", n)
+	}
+}
+
+// Ages are counted by the clock: a batch with enough in it is cut at Age, a
+// small one at MaxAge, and one that someone waits for within a second.
+func TestAges(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		p := start(t, dir, sink, buffer.Options{Min: 200}, true)
+		defer p.stop()
+		p.accept(request(0, line{"small", at(1), "x"}))
+		p.accept(request(0, line{"large", at(1), string(bytes.Repeat([]byte("x"), 200))}))
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		if n := len(sink.all()); n != 0 {
+			t.Errorf("after 59 s: %d batches", n)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(sink.lines("large")) != 1 || len(sink.lines("small")) != 0 {
+			t.Errorf("after 61 s: %+v", sink.all())
+		}
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		if len(sink.lines("small")) != 1 {
+			t.Errorf("after 5 min: %+v", sink.all())
+		}
+		began := time.Now()
+		receipt := p.accept(request(0, line{"wanted", at(1), "x"}))
+		if err := receipt.Wait(context.Background(), true); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d > 1500*time.Millisecond || len(sink.lines("wanted")) != 1 {
+			t.Errorf("a request that waits for its blob waited %v", d)
+		}
+	})
+}
+
+// One service whose writes always fail holds up no other, and its batch is
+// stored once the store takes it.
+func TestFailingService(t *testing.T) {
+	var mu sync.Mutex
+	refused := true
+	sink := &memSink{}
+	sink.refuse = func(service string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if service == "bad" && refused {
+			return errors.New("403")
+		}
+		return nil
+	}
+	p := start(t, t.TempDir(), sink, buffer.Options{Workers: 2}, true)
+	for i := range 20 {
+		p.accept(request(0, line{"bad", at(i), "x"}, line{"good", at(i), "x"}))
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+		p.buf.Flush(ctx)
+		cancel()
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(sink.lines("good")) < 20; {
+		if time.Now().After(deadline) {
+			t.Fatalf("good: %d of 20", len(sink.lines("good")))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	mu.Lock()
+	refused = false
+	mu.Unlock()
+	p.flush()
+	if n := len(sink.lines("bad")); n != 20 {
+		t.Errorf("bad: %d of 20", n)
+	}
+}
+
+// The log lets go of what is stored: after a flush only the active segment and
+// what it cannot free is left.
+func TestLogIsFreed(t *testing.T) {
+	sink := &memSink{}
+	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
+	text := string(bytes.Repeat([]byte("x"), 1000))
+	for i := range 500 {
+		p.accept(request(0, line{"web", at(i % 60), text}))
+	}
+	if size := p.log.Size(); size < 500_000 {
+		t.Fatalf("log of %d bytes", size)
+	}
+	p.flush()
+	deadline := time.Now().Add(5 * time.Second)
+	for p.log.Front() != p.log.Active() && time.Now().Before(deadline) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if size := p.log.Size(); size > 128<<10 {
+		t.Errorf("log of %d bytes after a flush", size)
+	}
+}
+
+// A batch whose runs rotted is set aside, its segments stay, and others go on.
+func TestRot(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	p := start(t, dir, sink, buffer.Options{}, true)
+	sink.refuse = func(string) error { return errors.New("not now") }
+	p.accept(request(0, line{"web", at(1), "something to damage"}))
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	p.buf.Flush(ctx)
+	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(b, []byte("something")); i >= 0 {
+			damage(t, f, int64(i))
+		}
+	}
+	sink.refuse = nil
+	p.accept(request(0, line{"db", at(1), "fine"}))
+	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	left, err := p.buf.Flush(ctx)
+	if err == nil || left.Aside != 1 {
+		t.Errorf("flush: %v, %+v; want one batch set aside", err, left)
+	}
+	if len(sink.lines("db")) != 1 || len(sink.lines("web")) != 0 {
+		t.Errorf("stored %+v", sink.all())
+	}
+}
+
+func damage(t *testing.T, file string, off int64) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{'S'}, off); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever the requests, the restarts and the failures: all that was accepted is
+// stored, in order, each identity once.
+func TestRandomLives(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { randomLives(t, seed) })
+		})
+	}
+}
+
+func randomLives(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	dir, sink := t.TempDir(), &memSink{}
+	var mu sync.Mutex
+	sink.refuse = func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.IntN(3) == 0 {
+			return errors.New("refused by the dice")
+		}
+		return nil
+	}
+	want := map[string]int{}
+	n := 0
+	for range 6 {
+		mu.Lock()
+		run := r.IntN(4) > 0
+		mu.Unlock()
+		p := start(t, dir, sink, buffer.Options{Size: 2000, Period: 15 * time.Minute}, run)
+		for range 40 {
+			mu.Lock()
+			var lines []line
+			for range 1 + r.IntN(8) {
+				n++
+				l := line{[]string{"a", "b", "c"}[r.IntN(3)], at(r.IntN(200)) + int64(r.IntN(3)), fmt.Sprintf("n%d", n)}
+				lines = append(lines, l)
+				want[l.service]++
+			}
+			flush := r.IntN(20) == 0 && run
+			mu.Unlock()
+			p.accept(request(0, lines...))
+			if flush {
+				p.flush()
+			}
+		}
+		p.stop()
+	}
+	mu.Lock()
+	sink.refuse = nil
+	mu.Unlock()
+	p := start(t, dir, sink, buffer.Options{}, true)
+	p.flush()
+	p.stop()
+	seen := map[string]bool{}
+	got := map[string]int{}
+	for _, b := range sink.all() {
+		checkOrder(t, b)
+		for _, l := range b.lines {
+			if seen[l.text] { // a batch stored again after a lost commit has the same id
+				continue
+			}
+			seen[l.text] = true
+			got[b.service]++
+		}
+	}
+	for s, n := range want {
+		if got[s] != n {
+			t.Errorf("%s: %d of %d lines", s, got[s], n)
+		}
+	}
+}
