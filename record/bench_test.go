@@ -71,6 +71,28 @@ func BenchmarkForeign(b *testing.B) {
 	benchLines(b, data, record.Defaults{Service: "web"})
 }
 
+// Text lines, of which every tenth has something to escape.
+func BenchmarkText(b *testing.B) {
+	var lines [][]byte
+	for i := range 1000 {
+		line := fmt.Appendf(nil, "Nov 20 15:04:05 node-%d sshd[%d]: Failed password for invalid user webmaster from 10.7.236.82 port %d ssh2", i%40, i, i*7)
+		if i%10 == 0 {
+			line = append(line, " \"Ünïcode\"\t"...)
+		}
+		lines = append(lines, line)
+	}
+	p := record.NewParser()
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst = dst[:0]
+		for _, line := range lines {
+			dst, _ = p.AppendText(dst, line, record.Defaults{Service: "sshd", Time: 1794312000000000000})
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(lines)), "ns/record")
+}
+
 // Other people's logs, where the corpus is at hand.
 func BenchmarkLoghub(b *testing.B) {
 	files, _ := filepath.Glob("../../shared/data/loghub/*.ndjson")

@@ -10,15 +10,10 @@ const hexDigits = "0123456789abcdef"
 // half keeps its escape; each byte that is no UTF-8 becomes the text \xnn.
 func appendCanonical(dst, s []byte) []byte {
 	for i := 0; i < len(s); {
-		n := plainLen(s[i:])
-		dst = append(dst, s[i:i+n]...)
+		n, ascii := cleanLen(s[i:])
+		dst = appendClean(dst, s[i:i+n], ascii)
 		if i += n; i >= len(s) {
 			break
-		}
-		if s[i] != '\\' {
-			dst, n = appendRune(dst, s[i:])
-			i += n
-			continue
 		}
 		r, n := decodeEscape(s[i:])
 		i += n
@@ -37,32 +32,32 @@ func appendCanonical(dst, s []byte) []byte {
 // appendEscaped appends plain text as the inside of a JSON string, in the same
 // way.
 func appendEscaped(dst, text []byte) []byte {
-	for i := 0; i < len(text); {
-		n := plainLen(text[i:])
-		dst = append(dst, text[i:i+n]...)
+	for i := 0; i < len(text); i++ {
+		n, ascii := cleanLen(text[i:])
+		dst = appendClean(dst, text[i:i+n], ascii)
 		if i += n; i >= len(text) {
 			break
 		}
-		if text[i] < utf8.RuneSelf {
-			dst = appendByte(dst, text[i])
-			i++
-			continue
-		}
-		dst, n = appendRune(dst, text[i:])
-		i += n
+		dst = appendByte(dst, text[i])
 	}
 	return dst
 }
 
-// plainLen counts the bytes up to the first that is a control character, a quote,
-// a backslash or not ASCII.
-func plainLen(s []byte) int {
-	for i, c := range s {
-		if c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return i
-		}
+// appendClean appends what has nothing to escape but bytes that are no UTF-8.
+func appendClean(dst, s []byte, ascii bool) []byte {
+	if ascii || utf8.Valid(s) {
+		return append(dst, s...)
 	}
-	return len(s)
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if r == utf8.RuneError && n == 1 {
+			dst = append(dst, '\\', '\\', 'x', hexDigits[s[0]>>4], hexDigits[s[0]&15])
+		} else {
+			dst = append(dst, s[:n]...)
+		}
+		s = s[n:]
+	}
+	return dst
 }
 
 // appendByte appends an ASCII character, escaped if it must be.
@@ -77,16 +72,6 @@ func appendByte(dst []byte, c byte) []byte {
 		return append(dst, '\\', e)
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-}
-
-// appendRune appends the character that is not ASCII which s begins with, or the
-// text for a byte that begins none.
-func appendRune(dst, s []byte) ([]byte, int) {
-	r, n := utf8.DecodeRune(s)
-	if r == utf8.RuneError && n == 1 {
-		return append(dst, '\\', '\\', 'x', hexDigits[s[0]>>4], hexDigits[s[0]&15]), 1
-	}
-	return append(dst, s[:n]...), n
 }
 
 // decodeEscape reads a valid escape; two halves of a surrogate pair are one.

@@ -27,10 +27,11 @@ func FuzzScan(f *testing.F) {
 		"{\"\xff\":\"\xed\xa0\x80\\ud83d\\ude00\\ud83d\"}",
 		`{"a":[[[{"b":[]}]],{}],"c":tru}`,
 	} {
-		f.Add([]byte(src), "")
-		f.Add([]byte(src), "web")
+		f.Add([]byte(src), []byte(`{}`), "")
+		f.Add([]byte(src), []byte(src), "web")
+		f.Add([]byte(src), []byte(`{"a":1,"service":2,"ts":3}`), "Web")
 	}
-	f.Fuzz(func(t *testing.T, src []byte, path string) {
+	f.Fuzz(func(t *testing.T, src, before []byte, path string) {
 		if len(src) == 0 || src[0] != '{' {
 			return
 		}
@@ -40,10 +41,23 @@ func FuzzScan(f *testing.F) {
 		}
 		p := record.NewParser()
 		n, err := p.Scan(src)
-		if !compareScan(t, src, n, err) {
+		taken := compareScan(t, src, n, err)
+		line, stamp := p.AppendLine(nil, d)
+
+		// What a parser remembers of other records makes no difference.
+		used := record.NewParser()
+		for range 5 {
+			_, _ = used.Scan(before)
+			used.AppendLine(nil, d)
+		}
+		n2, err2 := used.Scan(src)
+		line2, stamp2 := used.AppendLine(nil, d)
+		if n2 != n || !reflect.DeepEqual(err2, err) || !bytes.Equal(line2, line) || stamp2 != stamp {
+			t.Fatalf("Scan(%q) = %d, %v: %q; after %q = %d, %v: %q", src, n, err, line, before, n2, err2, line2)
+		}
+		if !taken {
 			return
 		}
-		line, stamp := p.AppendLine(nil, d)
 		if !bytes.HasSuffix(line, []byte("}\n")) || bytes.Count(line, []byte("\n")) != 1 || !json.Valid(line) || !utf8.Valid(line) {
 			t.Fatalf("%q is no line", line)
 		}

@@ -50,42 +50,53 @@ func scanString(src []byte, i int) (int, stringState) {
 // scanStringSlow goes on at i with a string that is not just plain ASCII.
 func scanStringSlow(src []byte, start, i int) (int, stringState) {
 	state, ascii := stringState(0), true
-	for i < len(src) {
-		if i+8 <= len(src) {
-			x := binary.LittleEndian.Uint64(src[i:])
-			m := ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits)) &^ x & highBits
-			if m == 0 {
-				ascii = ascii && x&highBits == 0
-				i += 8
-				continue
-			}
-			n := bits.TrailingZeros64(m) &^ 7
-			ascii = ascii && x&highBits<<(64-n) == 0
-			i += n >> 3
+	for {
+		n, a := cleanLen(src[i:])
+		i += n
+		ascii = ascii && a
+		if i >= len(src) || src[i] < ' ' {
+			return i, stringBad
 		}
-		switch c := src[i]; {
-		case c == '"':
+		if src[i] == '"' {
 			if !ascii && !utf8.Valid(src[start:i]) {
 				state |= stringDirty
 			}
 			return i, state
-		case c == '\\':
-			n, plain := scanEscape(src[i:])
-			if n <= 0 {
-				return i - n, stringBad
-			}
-			if state |= stringEscaped; !plain {
-				state |= stringDirty
-			}
-			i += n
-		case c < ' ':
-			return i, stringBad
-		default:
-			ascii = ascii && c < utf8.RuneSelf
-			i++
 		}
+		n, plain := scanEscape(src[i:])
+		if n <= 0 {
+			return i - n, stringBad
+		}
+		if state |= stringEscaped; !plain {
+			state |= stringDirty
+		}
+		i += n
 	}
-	return i, stringBad
+}
+
+// cleanLen counts the bytes up to the first that is a control character, a quote
+// or a backslash, and reports whether they all are ASCII.
+func cleanLen(s []byte) (n int, ascii bool) {
+	var high uint64
+	for n+8 <= len(s) {
+		x := binary.LittleEndian.Uint64(s[n:])
+		// As in special; bytes that are not ASCII are masked out.
+		m := ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits)) &^ x & highBits
+		if m != 0 {
+			k := bits.TrailingZeros64(m) &^ 7
+			return n + k>>3, high|(x&highBits)<<(64-k) == 0
+		}
+		high |= x & highBits
+		n += 8
+	}
+	for ; n < len(s); n++ {
+		c := s[n]
+		if c < ' ' || c == '"' || c == '\\' {
+			break
+		}
+		high |= uint64(c & utf8.RuneSelf)
+	}
+	return n, high == 0
 }
 
 // scanEscape returns the length of the escape that s begins with, or minus the

@@ -199,11 +199,53 @@ func TestScanManyKeys(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		line, _ := p.AppendLine(nil, record.Defaults{})
-		if d := time.Since(start); d > time.Second {
+		if d := time.Since(start); d > 5*time.Second {
 			t.Errorf("%s: took %v", name, d)
 		}
 		if n, err := p.Scan(line[:len(line)-1]); len(line) <= record.MaxRecord && (err != nil || n != len(line)-1) {
 			t.Errorf("%s: its line is not taken: %v", name, err)
+		}
+	}
+}
+
+// A parser expects the keys of the records before; others must fare no worse.
+func TestScanAfterOtherRecords(t *testing.T) {
+	for _, before := range []string{
+		`{"ts":1,"level":"info","a_long_key_of_many_bytes":2,"b":3}`,
+		"{ \"ts\": 1, \"level\": \"info\", \"a_long_key_of_many_bytes\": 2, \"b\": 3 }",
+	} {
+		for _, row := range [][2]string{
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes":2,"b":3}`, `,"a_long_key_of_many_bytes":2,"b":3}`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes":2}`, `,"a_long_key_of_many_bytes":2}`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes":2,"b":3,"c":4}`, `,"a_long_key_of_many_bytes":2,"b":3,"c":4}`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytez":2,"b":3}`, `,"a_long_key_of_many_bytez":2,"b":3}`},
+			{`{"ts" :1,"level" : "info","b":3}`, `,"b":3}`},
+			{`{"ts":1,"lev\u0065l":"info"}`, `}`},
+			{`{"b":3,"level":"info"}`, `,"b":3}`},
+			{`{"ts":1,"ts":2}`, `duplicate key "ts"`},
+			{`{"ts":1,"level":"info","level":2}`, `duplicate key "level"`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes":2,"b":3,"ts":4}`, `duplicate key "ts"`},
+			{`{"ts":1,"level":"info","x":1,"a_long_key_of_many_bytes":2,"b":3,"x":4}`, `duplicate key "x"`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes`, `it ends too early`},
+			{`{"ts":1,"level":"info","a_long_key_of_many_bytes"`, `it ends too early`},
+			{`{"ts":1,"level":`, `it ends too early`},
+			{`{"ts`, `it ends too early`},
+		} {
+			p := record.NewParser()
+			for range 9 {
+				if _, err := p.Scan([]byte(before)); err != nil {
+					t.Fatal(err)
+				}
+				n, err := p.Scan([]byte(row[0]))
+				line, _ := p.AppendLine(nil, record.Defaults{})
+				got := strings.TrimSuffix(string(line), "\n")
+				if err != nil {
+					got = err.Error()
+				}
+				if !strings.HasSuffix(got, row[1]) || err == nil && n != len(row[0]) {
+					t.Fatalf("%s after %s: %d, %s", row[0], before, n, got)
+				}
+			}
 		}
 	}
 }
