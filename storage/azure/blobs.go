@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -111,7 +112,7 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 // sent: an empty one would make the request one for the container, and dots may
 // lead out of it.
 func nameable(key string) bool {
-	if key == "" || len(key) > 1024 || strings.ContainsFunc(key, unicode.IsControl) {
+	if key == "" || len(key) > 1024 || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return false
 	}
 	for elem := range strings.SplitSeq(key, "/") {

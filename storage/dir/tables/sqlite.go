@@ -1,0 +1,219 @@
+package tables
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"blobtail/internal/fsys"
+	"blobtail/storage"
+)
+
+const (
+	dbFile    = "rows.db"
+	tmpPrefix = ".tmp-" // a table that is being made
+	delPrefix = ".del-" // one that is being removed
+
+	// The same clustered index as an Azure table has.
+	schema = `CREATE TABLE rows (partition TEXT NOT NULL, row TEXT NOT NULL, props BLOB NOT NULL,
+		PRIMARY KEY (partition, row)) WITHOUT ROWID`
+	upsertRow = `INSERT OR REPLACE INTO rows (partition, row, props) VALUES (?, ?, ?)`
+	scanRows  = `SELECT row, props FROM rows WHERE partition = ?1 AND row >= ?2 AND (?3 = '' OR row < ?3) ORDER BY row LIMIT ?4`
+
+	writing = "&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
+	reading = "mode=ro&_pragma=busy_timeout(5000)"
+	// A WAL database cannot be read without writing beside it. Where that is not
+	// allowed, it can if nobody writes to it.
+	readingFrozen = "mode=ro&immutable=1"
+)
+
+// table is an open database. It is closed by the last user after it was taken
+// out of use.
+type table struct {
+	path  string
+	file  fs.FileInfo // which file it is: the name may come to mean another
+	write *sql.DB     // one connection: SQLite has one writer
+	read  *sql.DB
+
+	users int // these two are the Store's, under its mu
+	stale bool
+}
+
+// openTable opens a database that is there; its connections come when they are
+// needed.
+func openTable(path string) (*table, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, known(err)
+	}
+	t := &table{path: path, file: fi}
+	if t.write, err = openDB(path, "mode=rw"+writing); err != nil {
+		return nil, err
+	}
+	t.write.SetMaxOpenConns(1)
+	if t.read, err = openDB(path, reading); err != nil {
+		t.write.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func openDB(path, query string) (*sql.DB, error) {
+	return sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+query)
+}
+
+func (t *table) close() error { return errors.Join(t.read.Close(), t.write.Close()) }
+
+// isThere tells whether the table's name still means this database. Its file is
+// open, so no other file can be taken for it.
+func (t *table) isThere() bool {
+	fi, err := os.Stat(t.path)
+	return err == nil && os.SameFile(fi, t.file)
+}
+
+func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	tx, err := t.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	stmt, err := tx.PrepareContext(ctx, upsertRow)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for _, r := range rows {
+		if _, err := stmt.ExecContext(ctx, partition, r.Key, encode(r.Props)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// scan calls visit for each row until it returns false.
+func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) (stopped bool, err error) {
+	if limit == 0 {
+		limit = -1
+	}
+	db := t.read
+	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
+	if refused(err) && t.frozen() {
+		if db, err = openDB(t.path, readingFrozen); err != nil {
+			return false, err
+		}
+		defer db.Close() // not kept: a writer may come
+		rows, err = db.QueryContext(ctx, scanRows, partition, from, to, limit)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		var stored sql.RawBytes
+		if err := rows.Scan(&key, &stored); err != nil {
+			return false, err
+		}
+		r := storage.Row{Key: key}
+		if r.Props, err = decode(stored, props); err != nil {
+			return false, err
+		}
+		if !visit(r) {
+			return true, nil
+		}
+	}
+	return false, rows.Err()
+}
+
+// refused tells whether SQLite could not open the files beside a database.
+func refused(err error) bool {
+	var se *sqlite.Error
+	if !errors.As(err, &se) {
+		return false
+	}
+	code := se.Code() & 0xff
+	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY
+}
+
+// frozen tells whether no writer left anything beside the database.
+func (t *table) frozen() bool {
+	_, err := os.Stat(t.path + "-wal")
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// make makes an empty table, unless another was quicker.
+func (s *Store) make(ctx context.Context, name string) error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return known(err)
+	}
+	tmp := filepath.Join(s.dir, tmpPrefix+rand.Text())
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return known(err)
+	}
+	defer os.RemoveAll(tmp) // when it was not renamed
+	db, err := openDB(filepath.Join(tmp, dbFile), "mode=rwc"+writing)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, schema)
+	if err = errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	err = os.Rename(tmp, filepath.Join(s.dir, name))
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fsys.OS().SyncDir(s.dir)
+}
+
+func (s *Store) drop(name string) error {
+	err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, delPrefix+rand.Text()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = fsys.OS().SyncDir(s.dir)
+	}
+	if err != nil {
+		return known(err)
+	}
+	s.mu.Lock()
+	s.closeStale(func(t *table) bool { return !t.isThere() })
+	s.mu.Unlock()
+	return s.sweep()
+}
+
+// sweep removes what was dropped, by this call or by one that a crash ended, and
+// what was never finished.
+func (s *Store) sweep() error {
+	entries, err := os.ReadDir(s.dir)
+	errs := []error{err}
+	for _, e := range entries {
+		fi, err := e.Info()
+		if err != nil {
+			continue // another sweep took it
+		}
+		unfinished := strings.HasPrefix(e.Name(), tmpPrefix) && time.Since(fi.ModTime()) > 24*time.Hour
+		if strings.HasPrefix(e.Name(), delPrefix) || unfinished {
+			errs = append(errs, os.RemoveAll(filepath.Join(s.dir, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

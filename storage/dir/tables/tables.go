@@ -1,0 +1,219 @@
+// Package tables keeps tables in the directory of a dir store, one SQLite
+// database each, so that another process can read while the ingester writes. It
+// is apart from package dir because SQLite is most of a binary, and the blobs
+// need none of it.
+//
+// A table is a directory .tables/NAME below the root, with one file rows.db in
+// it. It is made complete under a temporary name and renamed into place, so a
+// table that can be seen can be read; [Store.Drop] renames it away first, so one
+// that is half removed cannot. What a process does to a table that another drops
+// at that moment is lost with it.
+//
+// The databases are in WAL mode with synchronous=NORMAL: after a power cut the
+// last transactions may be missing, but each is there in full or not at all.
+// Tables hold what can be read elsewhere, more slowly.
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
+)
+
+// folder is no key of the dir store, for it begins with a dot.
+const folder = ".tables"
+
+// attempts bounds how often a table is opened again that others drop meanwhile.
+const attempts = 10
+
+// Store implements [storage.TableStore].
+type Store struct {
+	dir string // root/.tables
+
+	mu     sync.Mutex
+	open   map[string]*table
+	closed bool
+}
+
+// Open returns the tables of the dir store in root; [storage.ErrNotExist] when
+// there is no such directory. It opens no database.
+func Open(root string) (*Store, error) {
+	fi, err := os.Stat(root)
+	if err == nil && !fi.IsDir() {
+		err = errors.New("not a directory")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open tables of %s: %w", root, known(err))
+	}
+	return &Store{dir: filepath.Join(root, folder), open: map[string]*table{}}, nil
+}
+
+// Close closes the databases; those in use when they are no more. Calls that
+// follow fail.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.closeStale(func(*table) bool { return true })
+}
+
+// Upsert implements [storage.TableStore].
+func (s *Store) Upsert(ctx context.Context, name, partition string, rows []storage.Row) error {
+	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, rows))
+	if err == nil {
+		err = s.upsert(ctx, name, partition, rows)
+	}
+	return keyError("upsert", name+"/"+partition, err)
+}
+
+func (s *Store) upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
+	for range attempts {
+		var t *table
+		t, err = s.acquire(name)
+		if errors.Is(err, storage.ErrNotExist) {
+			if err = s.make(ctx, name); err == nil {
+				t, err = s.acquire(name)
+			}
+		}
+		if errors.Is(err, storage.ErrNotExist) {
+			continue // dropped as soon as it was made
+		}
+		if err != nil {
+			return err
+		}
+		err = t.upsert(ctx, partition, rows)
+		there := t.isThere()
+		s.release(t)
+		if err == nil || there {
+			return err
+		}
+	}
+	return err
+}
+
+// Scan implements [storage.TableStore].
+func (s *Store) Scan(ctx context.Context, name, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
+	return func(yield func(storage.Row, error) bool) {
+		fail := func(err error) { yield(storage.Row{}, keyError("scan", name+"/"+partition, err)) }
+		if err := errors.Join(ctx.Err(), bounds.Scan(name, partition, from, to, limit, props)); err != nil {
+			fail(err)
+			return
+		}
+		t, err := s.acquire(name)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer s.release(t)
+		stopped, err := t.scan(ctx, partition, from, to, limit, props, func(r storage.Row) bool { return yield(r, nil) })
+		if err != nil && !stopped {
+			if !t.isThere() {
+				err = storage.ErrNotExist
+			}
+			fail(err)
+		}
+	}
+}
+
+// Tables implements [storage.TableStore].
+func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := os.ReadDir(s.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // no table was ever made
+		}
+		if err = errors.Join(ctx.Err(), known(err)); err != nil {
+			yield("", keyError("tables", prefix, err))
+			return
+		}
+		for _, e := range entries { // in byte order
+			name := e.Name()
+			if e.IsDir() && strings.HasPrefix(name, prefix) && bounds.Table(name) == nil && !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Drop implements [storage.TableStore].
+func (s *Store) Drop(ctx context.Context, name string) error {
+	err := errors.Join(ctx.Err(), bounds.Table(name))
+	if err == nil {
+		err = s.drop(name)
+	}
+	return keyError("drop", name, err)
+}
+
+// acquire returns the open database of a table, which the caller releases. A
+// database whose file is not the one under that name any more is let go.
+func (s *Store) acquire(name string) (*table, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("the store is closed")
+	}
+	if t := s.open[name]; t != nil && t.isThere() {
+		t.users++
+		return t, nil
+	}
+	// Whenever one is opened, those that others have dropped are closed: their
+	// space on the disk is only free then.
+	s.closeStale(func(t *table) bool { return !t.isThere() })
+	t, err := openTable(filepath.Join(s.dir, name, dbFile))
+	if err != nil {
+		return nil, err
+	}
+	t.users = 1
+	s.open[name] = t
+	return t, nil
+}
+
+func (s *Store) release(t *table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.users--; t.users == 0 && t.stale {
+		t.close()
+	}
+}
+
+// closeStale takes databases out of use. The caller holds mu.
+func (s *Store) closeStale(stale func(*table) bool) error {
+	var errs []error
+	for name, t := range s.open {
+		if !stale(t) {
+			continue
+		}
+		delete(s.open, name)
+		if t.stale = true; t.users == 0 {
+			errs = append(errs, t.close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// known turns errors of the file system into those that storage names.
+func known(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return storage.ErrNotExist
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
+	}
+	return err
+}
+
+func keyError(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storage.KeyError{Op: op, Key: key, Err: err}
+}

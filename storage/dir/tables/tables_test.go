@@ -1,0 +1,138 @@
+package tables_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"blobtail/storage"
+	"blobtail/storage/dir"
+	"blobtail/storage/dir/tables"
+	"blobtail/storage/storagetest"
+)
+
+func open(t testing.TB, root string) *tables.Store {
+	t.Helper()
+	s, err := tables.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) (storage.BlobStore, storage.TableStore) {
+		return nil, open(t, t.TempDir())
+	})
+}
+
+func TestOpenAbsent(t *testing.T) {
+	if _, err := tables.Open(filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("Open: %v, want ErrNotExist", err)
+	}
+}
+
+// Tables are no blobs, and blobs no tables.
+func TestBesideBlobs(t *testing.T) {
+	root := t.TempDir()
+	blobs, err := dir.Open(root, dir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, root)
+	if err := s.Upsert(t.Context(), "tail", "p", []storage.Row{{Key: "k"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := blobs.Create(t.Context(), "tail/x", nil, storage.Attrs{}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for b, err := range blobs.List(t.Context(), "", "") {
+		if n++; err != nil || b.Key != "tail/x" {
+			t.Errorf("List gives %q, %v", b.Key, err)
+		}
+	}
+	for d, err := range blobs.Dirs(t.Context(), "") {
+		if err != nil || d != "tail" {
+			t.Errorf("Dirs gives %q, %v", d, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("List gives %d blobs", n)
+	}
+}
+
+// Two stores on one root stand for two processes: SQLite locks by open file.
+func TestTwoProcesses(t *testing.T) {
+	root := t.TempDir()
+	writer, reader := open(t, root), open(t, root)
+	ctx := t.Context()
+	for i := range 20 {
+		row := storage.Row{Key: fmt.Sprintf("%02d", i), Props: map[string]any{"n": int64(i)}}
+		if err := writer.Upsert(ctx, "tail", "p", []storage.Row{row}); err != nil {
+			t.Fatal(err)
+		}
+		if got := count(t, reader, "tail"); got != i+1 {
+			t.Fatalf("the reader sees %d of %d rows", got, i+1)
+		}
+	}
+	// One drops, and the other goes on with a table of the same name.
+	if err := reader.Drop(ctx, "tail"); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range writer.Scan(ctx, "tail", "p", "", "", 0) {
+		if !errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("Scan of a dropped table: %v", err)
+		}
+	}
+	if err := writer.Upsert(ctx, "tail", "p", []storage.Row{{Key: "new"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, reader, "tail"); got != 1 {
+		t.Errorf("the reader sees %d rows of the new table", got)
+	}
+	entries, err := os.ReadDir(filepath.Join(root, ".tables"))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func count(t *testing.T, s *tables.Store, table string) (n int) {
+	t.Helper()
+	for _, err := range s.Scan(t.Context(), table, "p", "", "", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// What is not one of our databases is an error, not a panic or an empty table.
+func TestDamaged(t *testing.T) {
+	root := t.TempDir()
+	table := filepath.Join(root, ".tables", "tail")
+	if err := os.MkdirAll(table, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(table, "rows.db"), []byte("not a database, by its looks at least"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, root)
+	n := 0
+	for _, err := range s.Scan(t.Context(), "tail", "p", "", "", 0) {
+		if n++; err == nil || errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("Scan: %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("Scan yields %d times", n)
+	}
+}
