@@ -181,8 +181,9 @@ func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
 		err = l.syncDir(l.dir)
 	}
 	if err != nil {
-		// On a full disk the name should not stay; if it does, it is harmless.
-		return nil, h, errors.Join(err, f.Close(), l.fs.Remove(path))
+		// The name must be gone for good before another segment is made: this one
+		// would look damaged if it came back before that.
+		return nil, h, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
 	return f, h, nil
 }

@@ -218,6 +218,9 @@ func survey(f fsys.File, last *segment) (cut int64, records int, damaged bool) {
 	s := newScanner(f, last.Random, last.Size)
 	cut, damaged = headerSize, last.badCopy >= 0
 	pending := false
+	// What could not be read may be readable another time: it must not go with
+	// the tail.
+	defer func() { damaged = damaged || s.src.failed }()
 	for {
 		it, ok := s.step()
 		if !ok {

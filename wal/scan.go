@@ -192,8 +192,9 @@ func (r *reasons) text(src *pageReader) string {
 // end, reads as zeros, which are never a record: one bad sector costs the
 // records that it touches.
 type pageReader struct {
-	r   io.ReaderAt
-	err error // the last error that was passed over
+	r      io.ReaderAt
+	err    error // the last error that was passed over and not told yet
+	failed bool  // there was one
 }
 
 func (p *pageReader) readAt(b []byte, off int64) {
@@ -211,7 +212,7 @@ func (p *pageReader) readAt(b []byte, off int64) {
 		if m < end-at {
 			clear(b[at+m : end])
 			if err != nil && !errors.Is(err, io.EOF) {
-				p.err = err
+				p.err, p.failed = err, true
 			}
 		}
 		at = end

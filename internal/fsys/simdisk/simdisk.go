@@ -6,11 +6,12 @@
 // [Disk.PowerCut] makes the disk as it may be found afterwards: what was synced,
 // and any part of what was not, torn at sectors and in any order. [Disk.Kill]
 // keeps everything, as a page cache does when only the process dies. A failed
-// sync leaves bytes that can be read but never reach the platter, however often
+// sync of a file leaves bytes that can be read but never reach the platter, however often
 // they are synced again, as on Linux.
 package simdisk
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,7 +44,7 @@ func (p *Partial) Error() string { return p.Err.Error() }
 func (p *Partial) Unwrap() error { return p.Err }
 
 // ErrKilled is returned to a process that is dead.
-var ErrKilled = fmt.Errorf("simdisk: the process was killed")
+var ErrKilled = errors.New("simdisk: the process was killed")
 
 // Disk is a simulated disk, as one process sees it. It is safe for use by many
 // goroutines.
@@ -290,7 +291,11 @@ func (d *Disk) SyncDir(name string) error {
 	if ferr != nil {
 		return ferr
 	}
-	n.sync(d.tree.rng, err)
+	// Names are metadata, which file systems keep in a journal: one that cannot be
+	// written stops the file system, and nothing is taken for clean.
+	if err == nil {
+		n.sync(d.tree.rng, nil)
+	}
 	return err
 }
 
@@ -339,7 +344,9 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 func (f *file) Sync() error {
 	err := f.disk.begin("sync", f.name)
 	defer f.disk.end()
-	f.node.sync(f.disk.tree.rng, err)
+	if !errors.Is(err, ErrKilled) {
+		f.node.sync(f.disk.tree.rng, err)
+	}
 	return err
 }
 

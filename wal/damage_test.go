@@ -1,0 +1,561 @@
+package wal_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"blobtail/wal"
+)
+
+// scene is a closed log of four segments or more, about to be damaged.
+type scene struct {
+	t       *testing.T
+	dir     string
+	entries []entry
+	lost    map[int]bool // what need not survive
+}
+
+func newScene(t *testing.T) *scene {
+	s := &scene{t: t, dir: t.TempDir(), lost: map[int]bool{}}
+	l := open(t, s.dir, wal.Options{SegmentSize: 4096})
+	s.entries = fill(t, l, newRand(7), 36, 1000)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s.last() < 4 {
+		t.Fatal("too few segments")
+	}
+	return s
+}
+
+func (s *scene) last() uint32 { return s.entries[len(s.entries)-1].pos.Segment() }
+
+func (s *scene) path(n uint32) string { return filepath.Join(s.dir, fmt.Sprintf("%08d.seg", n)) }
+
+// in returns the index of the k-th record of segment n, counted from its end
+// when k is below zero.
+func (s *scene) in(n uint32, k int) int {
+	var found []int
+	for i, e := range s.entries {
+		if e.pos.Segment() == n {
+			found = append(found, i)
+		}
+	}
+	if k < 0 {
+		k += len(found)
+	}
+	return found[k]
+}
+
+// edit changes the file of segment n.
+func (s *scene) edit(n uint32, change func(b []byte) []byte) {
+	s.t.Helper()
+	b, err := os.ReadFile(s.path(n))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(s.path(n), change(b), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// at changes the bytes of record i from its header's byte k on.
+func (s *scene) at(i, k int, change func(b []byte)) {
+	s.t.Helper()
+	pos := s.entries[i].pos
+	s.edit(pos.Segment(), func(b []byte) []byte {
+		change(b[int(pos.Offset())-wal.RecordHeader+k:])
+		return b
+	})
+}
+
+func (s *scene) lose(records ...int) {
+	for _, i := range records {
+		s.lost[i] = true
+	}
+}
+
+func (s *scene) loseSegment(n uint32) {
+	for i, e := range s.entries {
+		if e.pos.Segment() == n {
+			s.lose(i)
+		}
+	}
+}
+
+func flip(b []byte) { b[0] ^= 0x10 }
+
+var damages = []struct {
+	name    string
+	damage  func(s *scene)
+	corrupt int  // spans that Replay must report
+	torn    bool // a tail is cut off
+}{
+	{"none", func(s *scene) {}, 0, false},
+	{"torn header", func(s *scene) {
+		i := s.in(s.last(), -1)
+		s.edit(s.last(), func(b []byte) []byte { return b[:s.entries[i].pos.Offset()-9] })
+		s.lose(i)
+	}, 0, true},
+	{"torn payload", func(s *scene) {
+		i := s.in(s.last(), -1)
+		s.edit(s.last(), func(b []byte) []byte { return b[:s.entries[i].pos.Offset()+1] })
+		s.lose(i)
+	}, 0, true},
+	{"tail overwritten with zeros", func(s *scene) {
+		i := s.in(s.last(), -2)
+		s.at(i, 0, func(b []byte) { clear(b) })
+		s.lose(i, i+1)
+	}, 0, true},
+	{"zero tail", func(s *scene) {
+		s.edit(s.last(), func(b []byte) []byte { return append(b, make([]byte, 4096)...) })
+	}, 0, true},
+	{"garbage tail", func(s *scene) {
+		s.edit(s.last(), func(b []byte) []byte { return append(b, random(newRand(1), 3<<20)...) })
+	}, 0, true},
+	{"records of another segment behind the last", func(s *scene) {
+		other, err := os.ReadFile(s.path(1))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.edit(s.last(), func(b []byte) []byte {
+			for len(b)%8 != 0 {
+				b = append(b, 0)
+			}
+			return append(b, other[wal.HeaderSize:]...)
+		})
+	}, 0, true},
+	{"payload in the last segment", func(s *scene) {
+		i := s.in(s.last(), 0)
+		s.at(i, wal.RecordHeader, flip)
+		s.lose(i)
+	}, 1, false},
+	{"header in the last segment", func(s *scene) {
+		i := s.in(s.last(), 1)
+		s.at(i, 4, flip)
+		s.lose(i)
+	}, 1, false},
+	{"middle and end of the last segment", func(s *scene) {
+		i := s.in(s.last(), 0)
+		s.at(i, 0, flip)
+		s.edit(s.last(), func(b []byte) []byte { return append(b, "0123456789abcdef"...) })
+		s.lose(i)
+	}, 1, true},
+	{"payload in an old segment", func(s *scene) {
+		i := s.in(2, 1)
+		s.at(i, wal.RecordHeader, flip)
+		s.lose(i)
+	}, 1, false},
+	{"header in an old segment", func(s *scene) {
+		i := s.in(2, 1)
+		s.at(i, 12, flip)
+		s.lose(i)
+	}, 1, false},
+	{"last record of an old segment", func(s *scene) {
+		i := s.in(2, -1)
+		s.at(i, 0, flip)
+		s.lose(i)
+	}, 1, false},
+	{"zeros over two records", func(s *scene) {
+		i := s.in(1, 1)
+		n := int(s.entries[i+1].pos) + len(s.entries[i+1].payload) - int(s.entries[i].pos) + wal.RecordHeader
+		s.at(i, 0, func(b []byte) { clear(b[:n]) })
+		s.lose(i, i+1)
+	}, 1, false},
+	{"two places", func(s *scene) {
+		s.at(s.in(1, 0), 0, flip)
+		s.at(s.in(1, 2), wal.RecordHeader, flip)
+		s.lose(s.in(1, 0), s.in(1, 2))
+	}, 2, false},
+	{"old segment cut short", func(s *scene) {
+		i := s.in(2, -1)
+		s.edit(2, func(b []byte) []byte { return b[:s.entries[i].pos.Offset()+1] })
+		s.lose(i)
+	}, 1, false},
+	{"old segment of no bytes", func(s *scene) {
+		s.edit(2, func(b []byte) []byte { return nil })
+		s.loseSegment(2)
+	}, 1, false},
+	{"bytes behind an old segment", func(s *scene) {
+		s.edit(2, func(b []byte) []byte { return append(b, "0123456789abcdef"...) })
+	}, 1, false},
+	{"first copy of the header", func(s *scene) {
+		s.edit(2, func(b []byte) []byte { flip(b[20:]); return b })
+	}, 1, false},
+	{"second copy of the header, last segment", func(s *scene) {
+		s.edit(s.last(), func(b []byte) []byte { flip(b[64+20:]); return b })
+	}, 1, false},
+	{"header of an old segment", func(s *scene) {
+		s.edit(2, func(b []byte) []byte { clear(b[:wal.HeaderSize]); return b })
+		s.loseSegment(2)
+	}, 1, false},
+	{"header of the last segment", func(s *scene) {
+		s.edit(s.last(), func(b []byte) []byte { clear(b[:wal.HeaderSize]); return b })
+		s.loseSegment(s.last())
+	}, 1, false},
+	{"a segment under another's name", func(s *scene) {
+		b, err := os.ReadFile(s.path(1))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.edit(2, func([]byte) []byte { return b })
+		s.loseSegment(2)
+	}, 1, false},
+	{"a segment gone", func(s *scene) {
+		if err := os.Remove(s.path(2)); err != nil {
+			s.t.Fatal(err)
+		}
+		s.loseSegment(2)
+	}, 1, false},
+	{"the front gone, as after RemoveFront", func(s *scene) {
+		for n := uint32(1); n <= 2; n++ {
+			if err := os.Remove(s.path(n)); err != nil {
+				s.t.Fatal(err)
+			}
+			s.loseSegment(n)
+		}
+	}, 0, false},
+	{"newest segment torn when it was made", func(s *scene) {
+		if err := os.WriteFile(s.path(s.last()+1), make([]byte, 57), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}, 0, true},
+	{"a copy that was not finished", func(s *scene) {
+		temp := strings.TrimSuffix(s.path(s.last()), ".seg") + ".tmp"
+		if err := os.WriteFile(temp, []byte("half"), 0o600); err != nil {
+			s.t.Fatal(err)
+		}
+	}, 0, false},
+}
+
+func TestDamage(t *testing.T) {
+	for _, c := range damages {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			c.damage(s)
+			before := len(segmentFiles(t, s.dir))
+			var want []entry
+			for i, e := range s.entries {
+				if !s.lost[i] {
+					want = append(want, e)
+				}
+			}
+			// A second start must find what the first one did, and what it added.
+			for round := range 3 {
+				l := open(t, s.dir, wal.Options{SegmentSize: 4096})
+				got, bad := replay(t, l)
+				check(t, got, want)
+				if len(bad) != c.corrupt || l.Stats().Corrupt != int64(c.corrupt) {
+					t.Fatalf("round %d: %d damaged spans, want %d: %v", round, len(bad), c.corrupt, bad)
+				}
+				if torn := l.Stats().TornBytes > 0; torn != (c.torn && round == 0) {
+					t.Errorf("round %d: torn bytes: %d", round, l.Stats().TornBytes)
+				}
+				if l.Active() <= s.last() {
+					t.Errorf("segment %d is used again", l.Active())
+				}
+				want = append(want, fill(t, l, newRand(uint64(round)), 3, 100)...)
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.checkKept(c.corrupt, c.torn)
+			if after := len(segmentFiles(t, s.dir)); after < before {
+				t.Errorf("%d segment files before, %d after", before, after)
+			}
+		})
+	}
+}
+
+// checkKept looks for what is kept of damaged files.
+func (s *scene) checkKept(corrupt int, torn bool) {
+	kept, err := filepath.Glob(filepath.Join(s.dir, "quarantine", "*.seg"))
+	missing := s.t.Name() == "TestDamage/a_segment_gone"
+	if err != nil || len(kept) != min(corrupt, 1) && !missing {
+		s.t.Errorf("quarantine holds %v", kept)
+	}
+	tails, err := filepath.Glob(filepath.Join(s.dir, "*.torn"))
+	if err != nil || len(tails) > 0 != torn {
+		s.t.Errorf("torn tails kept: %v", tails)
+	}
+	for _, name := range tails {
+		if info, err := os.Stat(name); err != nil || info.Size() > 1<<20 || info.Size() == 0 {
+			s.t.Errorf("torn tail: %v, %v", info, err)
+		}
+	}
+	if temps, _ := filepath.Glob(filepath.Join(s.dir, "*.tmp")); len(temps) > 0 {
+		s.t.Errorf("left: %v", temps)
+	}
+}
+
+// What is in quarantine outlives the segment.
+func TestQuarantineOutlivesItsSegment(t *testing.T) {
+	s := newScene(t)
+	s.at(s.in(1, 0), 0, flip)
+	damaged, err := os.ReadFile(s.path(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, s.dir, wal.Options{})
+	replay(t, l)
+	if err := l.RemoveFront(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(s.dir, "quarantine", "00000001.seg"))
+	if err != nil || !bytes.Equal(b, damaged) {
+		t.Errorf("quarantine: %d bytes, %v", len(b), err)
+	}
+}
+
+// A log of a newer version is refused, and not touched.
+func TestNewerVersion(t *testing.T) {
+	s := newScene(t)
+	s.edit(2, func(b []byte) []byte {
+		for _, c := range [][]byte{b[:64], b[64:128]} {
+			binary.LittleEndian.PutUint32(c[8:], 2)
+			binary.LittleEndian.PutUint32(c[60:], crc32.Checksum(c[:60], crc32.MakeTable(crc32.Castagnoli)))
+		}
+		return b
+	})
+	_, err := wal.Open(s.dir, wal.Options{})
+	if err == nil || !strings.Contains(err.Error(), "00000002.seg: format version 2, this program reads version 1") {
+		t.Errorf("open: %v", err)
+	}
+}
+
+// sample is a segment of about 64 KiB in memory.
+func sample(t testing.TB) ([]byte, []entry) {
+	t.Helper()
+	dir := t.TempDir()
+	l := open(t, dir, wal.Options{})
+	rng := newRand(3)
+	var entries []entry
+	for l.Size() < 64<<10 {
+		entries = append(entries, fill(t, l, rng, 1, 8000)...)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(segmentFiles(t, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, entries
+}
+
+// verdict compares a scan with what was appended: which one record lacks (-1:
+// none), and how many spans are damaged.
+func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged int, err error) {
+	next, lacking := 0, -1
+	bad, err := sc.Scan(segment, func(off int64, typ byte, payload []byte) {
+		for next < len(entries) && int64(entries[next].pos.Offset())-wal.RecordHeader < off {
+			if lacking >= 0 {
+				lacking = len(entries) // more than one
+			} else {
+				lacking = next
+			}
+			next++
+		}
+		if next == len(entries) || entries[next].typ != typ || !bytes.Equal(entries[next].payload, payload) {
+			lacking = len(entries) + 1 // something that was never appended
+		}
+		next++
+	})
+	if next == len(entries)-1 && lacking < 0 {
+		lacking = next
+	} else if next < len(entries) {
+		lacking = len(entries)
+	}
+	return lacking, len(bad), err
+}
+
+// Every flipped bit is noticed, and costs the record that it is in and no other.
+func TestEveryBit(t *testing.T) {
+	original, entries := sample(t)
+	stride := 1
+	if raceEnabled || testing.Short() {
+		stride = 41
+	}
+	var workers sync.WaitGroup
+	const parts = 4
+	for part := range parts {
+		workers.Go(func() {
+			segment := bytes.Clone(original)
+			var sc wal.Scanner
+			for bit := part * stride; bit < len(segment)*8; bit += parts * stride {
+				segment[bit/8] ^= 1 << (bit % 8)
+				lacking, damaged, err := verdict(&sc, segment, entries)
+				want := owner(entries, bit/8)
+				if err != nil || lacking != want || damaged != 1 {
+					t.Errorf("bit %d: record %d lacks, want %d; %d spans damaged; %v", bit, lacking, want, damaged, err)
+					return
+				}
+				segment[bit/8] ^= 1 << (bit % 8)
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// owner is the record that a byte belongs to; -1 for header and padding.
+func owner(entries []entry, at int) int {
+	for i, e := range entries {
+		start := int(e.pos.Offset()) - wal.RecordHeader
+		if at >= start && at < int(e.pos.Offset())+len(e.payload) {
+			return i
+		}
+	}
+	return -1
+}
+
+// Wherever a segment ends, what is whole before is there and the rest is noticed.
+func TestEveryTruncation(t *testing.T) {
+	original, entries := sample(t)
+	var sc wal.Scanner
+	stride := 1
+	if raceEnabled || testing.Short() {
+		stride = 23
+	}
+	for size := wal.HeaderSize; size <= len(original); size += stride {
+		whole, end := 0, wal.HeaderSize
+		for ; whole < len(entries); whole++ {
+			next := int(entries[whole].pos.Offset()) + len(entries[whole].payload)
+			if next > size {
+				break
+			}
+			end = next
+		}
+		got := 0
+		bad, err := sc.Scan(original[:size], func(off int64, typ byte, payload []byte) {
+			if got < whole && bytes.Equal(payload, entries[got].payload) {
+				got++
+			} else {
+				got = -1 << 20
+			}
+		})
+		torn := size > (end+7)&^7
+		if err != nil || got != whole || len(bad) > 1 || len(bad) == 1 != torn {
+			t.Fatalf("cut at %d: %d records, want %d; damaged %v; %v", size, got, whole, bad, err)
+		}
+	}
+}
+
+// The same through Open and Replay, for some bits.
+func TestSomeBitsOnDisk(t *testing.T) {
+	rng := newRand(5)
+	for range 60 {
+		s := newScene(t)
+		n := uint32(1 + rng.IntN(int(s.last())))
+		s.edit(n, func(b []byte) []byte {
+			at := rng.IntN(len(b))
+			b[at] ^= 1 << rng.IntN(8)
+			var in []entry
+			first := -1
+			for i, e := range s.entries {
+				if e.pos.Segment() == n {
+					if first < 0 {
+						first = i
+					}
+					in = append(in, e)
+				}
+			}
+			if i := owner(in, at); i >= 0 {
+				s.lose(first + i)
+			}
+			return b
+		})
+		var want []entry
+		for i, e := range s.entries {
+			if !s.lost[i] {
+				want = append(want, e)
+			}
+		}
+		l := open(t, s.dir, wal.Options{})
+		got, bad := replay(t, l)
+		check(t, got, want)
+		if len(bad) == 0 && l.Stats().TornBytes == 0 {
+			t.Fatal("a flipped bit went unnoticed")
+		}
+		_ = l.Close()
+	}
+}
+
+// A segment made of anything is read without panic and without more memory than
+// it has bytes.
+func FuzzSegment(f *testing.F) {
+	original, _ := sample(f)
+	small := original[:4096]
+	f.Add(bytes.Clone(small), false)
+	f.Add(bytes.Clone(small[wal.HeaderSize:]), true)
+	f.Add(make([]byte, 300), true)
+	f.Fuzz(func(t *testing.T, b []byte, header bool) {
+		if header { // so that most inputs get past it
+			b = append(bytes.Clone(small[:wal.HeaderSize]), b...)
+		}
+		var sc wal.Scanner
+		covered := int64(0)
+		bad, err := sc.Scan(b, func(off int64, typ byte, payload []byte) {
+			covered += int64(len(payload)) + wal.RecordHeader
+			if typ == 0 {
+				t.Error("a record of type 0")
+			}
+		})
+		for _, s := range bad {
+			covered += s.Len
+		}
+		if err == nil && covered > int64(len(b)) {
+			t.Errorf("%d bytes of %d", covered, len(b))
+		}
+		if sc.Room() > len(b) {
+			t.Errorf("took %d bytes for %d", sc.Room(), len(b))
+		}
+	})
+}
+
+// The same through Open.
+func FuzzOpen(f *testing.F) {
+	original, _ := sample(f)
+	f.Add(bytes.Clone(original[:4096]), bytes.Clone(original[:2000]))
+	f.Add([]byte{}, make([]byte, 200))
+	f.Fuzz(func(t *testing.T, first, last []byte) {
+		dir := t.TempDir()
+		for n, b := range [][]byte{first, last} {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%08d.seg", n+1)), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := wal.Open(dir, wal.Options{})
+		if err != nil {
+			if strings.Contains(err.Error(), "format version") {
+				return
+			}
+			t.Fatal(err)
+		}
+		replay(t, l)
+		want := fill(t, l, newRand(1), 2, 100)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l, err = wal.Open(dir, wal.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		got, _ := replay(t, l)
+		if len(got) < 2 {
+			t.Fatal("lost")
+		}
+		check(t, got[len(got)-2:], want)
+		if errors.Is(l.Err(), wal.ErrFailed) {
+			t.Fatal(l.Err())
+		}
+	})
+}
