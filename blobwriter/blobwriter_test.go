@@ -1,0 +1,346 @@
+package blobwriter_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"blobtail/blobfmt"
+	"blobtail/blobwriter"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+var period = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+
+// batch is a batch as the buffer would give it, kept in memory.
+type batch struct {
+	id       byte
+	service  string
+	texts    []string
+	pin      []byte
+	claims   int
+	encoded  int
+	attempts int
+}
+
+func (b *batch) ID() [16]byte      { return [16]byte{0: b.id, 15: 0xff} }
+func (b *batch) Service() string   { return b.service }
+func (b *batch) Period() time.Time { return period }
+func (b *batch) Attempts() int     { return b.attempts }
+func (b *batch) Pin() []byte       { return b.pin }
+func (b *batch) Walk(pin []byte)   { b.pin = slices.Clone(pin) }
+
+func (b *batch) Claim(_ context.Context, pin []byte) error {
+	b.claims++
+	b.pin = slices.Clone(pin)
+	return nil
+}
+
+func (b *batch) Each(_ context.Context, f func([]byte, int64, record.Origin, uint32) error) error {
+	b.encoded++
+	for i, text := range b.texts {
+		t := period.Add(time.Duration(i) * time.Second).UnixNano()
+		line := append(record.AppendTime([]byte(`{"ts":"`), t), `","level":"info","service":"`+b.service+`","msg":"`+text+`"}`+"\n"...)
+		if err := f(line, t, record.Origin{0: b.id}, uint32(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newWriter(t *testing.T, s blobwriter.Store, lane int) *blobwriter.Writer {
+	t.Helper()
+	w, err := blobwriter.New(s, blobwriter.Options{Lane: lane})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func plan(w *blobwriter.Writer, id byte, texts ...string) *batch {
+	return &batch{id: id, service: "web", texts: texts, pin: w.Plan("web", period)}
+}
+
+func key(number int) string {
+	return blobfmt.Name{Service: "web", Period: period, Number: number}.String()
+}
+
+// held says which batches the store holds under which numbers, and that each
+// blob's content is its batch's.
+func held(t *testing.T, s storage.BlobStore) map[int]byte {
+	t.Helper()
+	got := map[int]byte{}
+	for b, err := range s.List(context.Background(), "web/", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, err := blobfmt.ParseName(b.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := blobfmt.ParseMeta(b.Metadata)
+		if err != nil {
+			continue // foreign
+		}
+		r, err := s.Get(context.Background(), b.Key, 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(r)
+		r.Close()
+		for _, err := range blobfmt.Verify(b.Key, body, m) {
+			t.Error(err)
+		}
+		got[name.Number] = m.Batch[0]
+	}
+	return got
+}
+
+func wantHeld(t *testing.T, s storage.BlobStore, want map[int]byte) {
+	t.Helper()
+	if got := held(t, s); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the store holds %v, want %v", got, want)
+	}
+}
+
+// Batches get the numbers of their lane one after another, and blobs that zstd
+// readers print as lines.
+func TestWrite(t *testing.T) {
+	s := mem.New(mem.Options{})
+	for _, lane := range []int{0, 7} {
+		w := newWriter(t, s, lane)
+		for i := range byte(3) {
+			if err := w.Write(context.Background(), plan(w, byte(lane)*10+i, "x", "y")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wantHeld(t, s, map[int]byte{1: 0, 2: 1, 3: 2, 70001: 70, 70002: 71, 70003: 72})
+	b, err := s.Stat(context.Background(), key(1))
+	if err != nil || b.ContentType != "application/x-ndjson" || b.ContentEncoding != "zstd" || b.Metadata["records"] != "2" {
+		t.Errorf("%+v, %v", b, err)
+	}
+	r, err := s.Get(context.Background(), key(1), 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d, err := zstd.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	text, err := io.ReadAll(d)
+	if err != nil || bytes.Count(text, []byte("\n")) != 2 || !bytes.HasPrefix(text, []byte(`{"ts":"2026-11-20T15:00:00.000000000Z","level":"info","service":"web","msg":"x"}`)) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What each answer of the store means.
+func TestPut(t *testing.T) {
+	lost := storagetest.Fault{After: storagetest.ErrFault}
+	down := storagetest.Fault{Before: storagetest.ErrFault}
+	gone := storagetest.Fault{Before: storage.ErrNotExist}
+	for _, tc := range []struct {
+		name   string
+		taken  []int // numbers that other batches hold before
+		script storagetest.Script
+		ok     bool // the first Write
+		again  bool // the second
+		want   map[int]byte
+	}{
+		{"created", nil, nil, true, true, map[int]byte{1: 1}},
+		// The answer was lost; the next try meets our own blob and knows it.
+		{"lost answer", nil, storagetest.Times(1, storagetest.Create, "", lost), false, true, map[int]byte{1: 1}},
+		{"lost request", nil, storagetest.Times(1, storagetest.Create, "", down), false, true, map[int]byte{1: 1}},
+		{"foreign", []int{1, 2}, nil, true, true, map[int]byte{1: 201, 2: 202, 3: 1}},
+		// Taken, but by whom cannot be seen: never another name.
+		{"head fails", []int{1}, storagetest.Times(1, storagetest.Stat, "", down), false, true, map[int]byte{1: 201, 2: 1}},
+		{"head finds nothing", []int{1}, storagetest.Times(1, storagetest.Stat, "", gone), false, true, map[int]byte{1: 201, 2: 1}},
+		{"lost answer behind a foreign one", []int{1}, storagetest.Times(1, storagetest.Create, "000002", lost), false, true, map[int]byte{1: 201, 2: 1}},
+		{"down for good", nil, storagetest.Times(-1, storagetest.Create, "", down), false, false, map[int]byte{}},
+		{"list fails", []int{1, 2, 3}, storagetest.Times(1, storagetest.List, "", down), false, true, map[int]byte{1: 201, 2: 202, 3: 203, 4: 1}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := mem.New(mem.Options{})
+			w := newWriter(t, s, 0)
+			for _, n := range tc.taken {
+				if err := w.Write(context.Background(), plan(w, byte(200+n), "theirs")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var store blobwriter.Store = s
+			if tc.script != nil {
+				store = storagetest.Faulty(s, tc.script)
+			}
+			w = newWriter(t, store, 0) // a restart: it has forgotten its numbers
+			b := plan(w, 1, "a", "b")
+			err := w.Write(context.Background(), b)
+			if (err == nil) != tc.ok {
+				t.Fatalf("first write: %v", err)
+			}
+			if err != nil {
+				b.attempts++
+			}
+			if err := w.Write(context.Background(), b); (err == nil) != tc.again {
+				t.Fatalf("second write: %v", err)
+			}
+			wantHeld(t, s, tc.want)
+		})
+	}
+}
+
+// After a restart in a busy period the writer lists and claims rather than
+// trying every number, and the claim is durable before the name is used.
+func TestJump(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, s, 3)
+	for i := range 50 {
+		if err := w.Write(context.Background(), plan(w, byte(i+1), "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	creates := 0
+	count := storagetest.Faulty(s, func(op storagetest.Op, _ string) storagetest.Fault {
+		if op == storagetest.Create {
+			creates++
+		}
+		return storagetest.Fault{}
+	})
+	w = newWriter(t, count, 3)
+	b := plan(w, 100, "x")
+	if err := w.Write(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	if b.claims != 1 || creates > 5 {
+		t.Errorf("%d creates, %d claims", creates, b.claims)
+	}
+	if got := held(t, s)[30051]; got != 100 {
+		t.Errorf("number 30051 is held by %d", got)
+	}
+	// And Plan has learned.
+	if err := w.Write(context.Background(), plan(w, 101, "x")); err != nil || creates > 6 {
+		t.Errorf("%v; %d creates", err, creates)
+	}
+}
+
+// A claim that cannot be noted means that the name is not used.
+func TestClaimFails(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, s, 0)
+	for i := range 5 {
+		if err := w.Write(context.Background(), plan(w, byte(i+1), "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w = newWriter(t, s, 0)
+	b := &noClaim{*plan(w, 100, "x")}
+	if err := w.Write(context.Background(), b); err == nil {
+		t.Error("written without a claim")
+	}
+	if len(held(t, s)) != 5 {
+		t.Errorf("%v", held(t, s))
+	}
+}
+
+type noClaim struct{ batch }
+
+func (*noClaim) Claim(context.Context, []byte) error { return errors.New("disk full") }
+
+// The same id with other content is never stored and never retried elsewhere.
+func TestIDReuse(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, s, 0)
+	first := plan(w, 1, "a")
+	if err := w.Write(context.Background(), first); err != nil {
+		t.Fatal(err)
+	}
+	other := &batch{id: 1, service: "web", texts: []string{"b"}, pin: first.pin}
+	var reuse *blobwriter.IDReuseError
+	if err := w.Write(context.Background(), other); !errors.As(err, &reuse) {
+		t.Errorf("%v, want an IDReuseError", err)
+	}
+	if len(held(t, s)) != 1 {
+		t.Errorf("%v", held(t, s))
+	}
+}
+
+// An object that is not ours holds its name like any other batch.
+func TestForeignObject(t *testing.T) {
+	s := mem.New(mem.Options{})
+	if err := s.Create(context.Background(), key(1), []byte("hello"), storage.Attrs{}); err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(t, s, 0)
+	if err := w.Write(context.Background(), plan(w, 1, "a")); err != nil {
+		t.Fatal(err)
+	}
+	wantHeld(t, s, map[int]byte{2: 1})
+}
+
+// A store that is down is not sent encoded batches again and again.
+func TestDownStoreIsAskedCheaply(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, storagetest.Faulty(s, func(storagetest.Op, string) storagetest.Fault {
+		return storagetest.Fault{Before: storagetest.ErrFault}
+	}), 0)
+	b := plan(w, 1, "a")
+	for ; b.attempts < 5; b.attempts++ {
+		if err := w.Write(context.Background(), b); err == nil {
+			t.Fatal("written to a store that is down")
+		}
+	}
+	if b.encoded != 1 {
+		t.Errorf("encoded %d times", b.encoded)
+	}
+}
+
+// Eight writers that share a lane by mistake: every batch is stored once, none
+// is overwritten.
+func TestSharedLane(t *testing.T) {
+	s := mem.New(mem.Options{})
+	var wg sync.WaitGroup
+	for id := range byte(8) {
+		w := newWriter(t, s, 0)
+		wg.Go(func() {
+			for i := range byte(20) {
+				if err := w.Write(context.Background(), plan(w, 1+id*20+i, "x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	seen := map[byte]bool{}
+	for _, id := range held(t, s) {
+		seen[id] = true
+	}
+	if len(seen) != 160 {
+		t.Errorf("%d of 160 batches are stored", len(seen))
+	}
+}
+
+func TestBadOptionsAndPins(t *testing.T) {
+	for _, lane := range []int{-1, 99, 100} {
+		if _, err := blobwriter.New(mem.New(mem.Options{}), blobwriter.Options{Lane: lane}); err == nil {
+			t.Errorf("lane %d is taken", lane)
+		}
+	}
+	w := newWriter(t, mem.New(mem.Options{}), 0)
+	for _, pin := range [][]byte{nil, {0}, {0x80}, {1, 1}, {0xff, 0xff, 0xff, 0x7f}} {
+		if err := w.Write(context.Background(), &batch{id: 1, service: "web", texts: []string{"a"}, pin: pin}); err == nil {
+			t.Errorf("pin %x is taken", pin)
+		}
+	}
+}
