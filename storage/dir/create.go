@@ -141,7 +141,7 @@ func (s *Store) syncMoved(dir string) error {
 	last, ok := s.synced[dir]
 	err = s.failed[dir]
 	s.mu.Unlock()
-	if err != nil || ok && last.Equal(fi.ModTime()) {
+	if err != nil || ok && !last.IsZero() && last.Equal(fi.ModTime()) {
 		return err
 	}
 	if err := s.syncDir(dir); err != nil {

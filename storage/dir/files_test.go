@@ -1,0 +1,258 @@
+package dir_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"blobtail/storage"
+	"blobtail/storage/dir"
+)
+
+func TestOpenAbsent(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "nothing")
+	if _, err := dir.Open(root, dir.Options{}); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("Open: %v, want ErrNotExist", err)
+	}
+	if _, err := os.Stat(root); err == nil {
+		t.Error("Open for reading made the root")
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "x", 0o600)
+	if _, err := dir.Open(file, dir.Options{}); err == nil {
+		t.Error("a file is opened as a store")
+	}
+}
+
+// A root that goes away (a disk that is not mounted) is not made again, nor
+// taken for an empty store.
+func TestRootGone(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "root")
+	s := open(t, root)
+	if err := os.Remove(root); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), "a/b", nil, storage.Attrs{}); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("Create: %v, want ErrNotExist", err)
+	}
+	for _, err := range s.List(t.Context(), "a/", "") {
+		if !errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("List: %v, want ErrNotExist", err)
+		}
+	}
+}
+
+// zstd reads an object's file as it is, and prints the body.
+func TestReadableByZstd(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := w.EncodeAll([]byte("a line\n"), nil)
+	if err := s.Create(t.Context(), "web/1.log", body, storage.Attrs{Metadata: map[string]string{"a": "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(filepath.Join(root, "web/1.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, err := r.DecodeAll(file, nil); err != nil || string(got) != "a line\n" {
+		t.Errorf("zstd reads %q, %v", got, err)
+	}
+}
+
+// Whatever is cut off or changed at the end of an object is an error, and never
+// a shorter body; List still gives the others.
+func TestDamaged(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	attrs := storage.Attrs{ContentType: "a/b", Metadata: map[string]string{"batch": "x"}}
+	for _, key := range []string{"web/1", "web/2", "web/3"} {
+		if err := s.Create(t.Context(), key, bytes.Repeat([]byte("b"), 500), attrs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(root, "web/2")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, file []byte, mode os.FileMode) {
+		t.Helper()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, string(file), mode)
+		var damaged *dir.DamagedError
+		if _, err := s.Stat(t.Context(), "web/2"); !errors.As(err, &damaged) {
+			t.Errorf("%s: Stat: %v", what, err)
+		}
+		if _, err := s.Get(t.Context(), "web/2", 0, 10); !errors.As(err, &damaged) {
+			t.Errorf("%s: Get: %v", what, err)
+		}
+		n := 0
+		for b, err := range s.List(t.Context(), "", "") {
+			if n++; err != nil || (b.Metadata == nil) != (b.Key == "web/2") {
+				t.Errorf("%s: List gives %+v, %v", what, b, err)
+			}
+		}
+		if n != 3 {
+			t.Errorf("%s: List gives %d objects", what, n)
+		}
+	}
+	for n := range whole {
+		check("cut", whole[:n], 0o440)
+		if n >= 500+8 { // also where a copy did not keep the mode
+			check("cut, writable", whole[:n], 0o644)
+		}
+	}
+	for n := 500; n < len(whole); n++ {
+		changed := bytes.Clone(whole)
+		changed[n] ^= 0x10
+		check("flipped", changed, 0o440)
+	}
+	check("appended", append(bytes.Clone(whole), 0), 0o440)
+	check("a byte gone", slices.Delete(bytes.Clone(whole), 100, 101), 0o440)
+}
+
+// Files that others put there are objects without attributes; what begins with
+// a dot is none.
+func TestForeign(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	for _, f := range []string{"web/note.txt", "web/empty", ".wal/1", "web/.tmp-1/x", "web/.hidden"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, f)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		content := "hello"
+		if f == "web/empty" {
+			content = ""
+		}
+		write(t, filepath.Join(root, f), content, 0o644)
+	}
+	elsewhere := t.TempDir()
+	write(t, filepath.Join(elsewhere, "x"), "moved", 0o644)
+	for from, to := range map[string]string{elsewhere: "linked", "/nonexistent": "dangling", root: "loop"} {
+		if err := os.Symlink(from, filepath.Join(root, "z"+to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for b, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Key) < 20 {
+			got = append(got, b.Key)
+		}
+		if b.Key == "web/note.txt" && b.Size != 5 {
+			t.Errorf("%+v", b)
+		}
+	}
+	want := []string{"web/empty", "web/note.txt", "zlinked/x", "zloop/web/empty", "zloop/web/note.txt", "zloop/zlinked/x"}
+	if !slices.Equal(got, want) {
+		t.Errorf("List = %q, want %q", got, want)
+	}
+	r, err := s.Get(t.Context(), "web/note.txt", 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if b, err := io.ReadAll(r); err != nil || string(b) != "ell" {
+		t.Errorf("Get = %q, %v", b, err)
+	}
+	// The link to a directory stays, although that is emptied.
+	if err := s.Delete(t.Context(), "zlinked/x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "zlinked")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What crashes leave behind goes with the directory, once it is old.
+func TestStaleTemporaryFiles(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, root)
+	for _, key := range []string{"old/1", "new/1"} {
+		if err := s.Create(t.Context(), key, nil, storage.Attrs{}); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, filepath.Dir(key), ".tmp-X"), "x", 0o440)
+	}
+	yesterday := time.Now().Add(-25 * time.Hour)
+	if err := os.Chtimes(filepath.Join(root, "old/.tmp-X"), yesterday, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "old/1", "new/1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "old")); err == nil {
+		t.Error("the directory with an old temporary file stays")
+	}
+	if _, err := os.Stat(filepath.Join(root, "new/.tmp-X")); err != nil {
+		t.Error("a new temporary file, somebody's at work, is gone")
+	}
+}
+
+// FuzzFile reads any file as an object, at once and by ranges.
+func FuzzFile(f *testing.F) {
+	root := f.TempDir()
+	s := open(f, root)
+	if err := s.Create(f.Context(), "seed", []byte("body"), storage.Attrs{Metadata: map[string]string{"a": "b"}}); err != nil {
+		f.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(root, "seed"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(whole[:len(whole)-1])
+	f.Add([]byte{})
+	f.Add([]byte("btO1"))
+	path := filepath.Join(root, "x")
+	f.Fuzz(func(t *testing.T, file []byte) {
+		write(t, path, string(file), 0o644)
+		b, err := s.Stat(t.Context(), "x")
+		if err != nil {
+			var damaged *dir.DamagedError
+			if !errors.As(err, &damaged) {
+				t.Fatal(err)
+			}
+			return
+		}
+		r, err := s.Get(t.Context(), "x", 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		body, err := io.ReadAll(r)
+		if err != nil || int64(len(body)) != b.Size || !bytes.HasPrefix(file, body) {
+			t.Fatalf("%d bytes of %d, %v", len(body), b.Size, err)
+		}
+	})
+}
+
+func write(t testing.TB, path, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
