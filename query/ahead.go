@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"blobtail/blobfmt"
@@ -33,13 +34,17 @@ type run struct {
 	spare   int       // blocks that may still be asked for ahead, beyond one for each cursor
 	sum     *Summary
 	blamed  map[*source]bool // vanished, or of unknown origins: said once
+	// blind says that a blob without an index is read, so that its records have
+	// no known identity. Of equal times the bytes then decide first, such that
+	// what may be a copy comes next to its like.
+	blind bool
 }
 
 // Limits of what is fetched ahead.
 const (
-	openAhead  = 3        // blobs
-	groupsLive = 64 << 20 // bytes of stored blocks, over all cursors
-	firstGroup = 1 << 20  // bytes of the first group when a limit may end the read
+	openAhead  = 3         // blobs
+	groupsLive = 64 << 20  // bytes of stored blocks, over all cursors
+	firstGroup = 256 << 10 // bytes of the first group when a limit may end the read: a block
 )
 
 // opening is a blob that is being opened.
@@ -135,7 +140,8 @@ func (c *cursor) finishOpen() error {
 	c.opened, c.blocks, c.ahead = true, o.blocks, o.found
 	r.live++
 	if o.warn != nil {
-		r.sum.Warnings = append(r.sum.Warnings, o.warn)
+		r.blind = true
+		r.sum.Warnings = append(r.sum.Warnings, fmt.Errorf("read without its index: %w", o.warn))
 	}
 	r.sum.Problems = append(r.sum.Problems, o.lost...)
 	if o.err != nil {

@@ -34,12 +34,14 @@ type cursor struct {
 	next    int   // the first of blocks that is not yet asked for
 	group   *group
 	size    int64 // of the next group
+	loaded  bool  // a block before
 	ahead   []*future
 
 	cur      kept
 	buf      []byte // what cur lies in
 	block    int    // of the index
 	pos, end int    // what is left of cur.raw
+	lastAt   int    // where the last line of that begins; kept backwards only
 
 	// The number in cur of the line that begins at offset at; and the identity
 	// of the current line, if anyone asked.
@@ -108,7 +110,10 @@ func (c *cursor) load() error {
 	if f.err != nil {
 		return c.run.failed(c.src, f)
 	}
-	c.lookAhead()
+	if !c.run.lazy || c.loaded {
+		c.lookAhead()
+	}
+	c.loaded = true
 	if len(f.kept.raw) == 0 {
 		c.run.recycle(f.buf)
 		return nil
@@ -119,6 +124,7 @@ func (c *cursor) load() error {
 	c.key = c.cur.first
 	if c.run.desc {
 		c.key = c.cur.last
+		c.lastAt = c.end - len(lastLine(c.cur.raw))
 	}
 	c.ready = true
 	return nil
@@ -126,10 +132,10 @@ func (c *cursor) load() error {
 
 // current is the line at which the cursor stands.
 func (c *cursor) current() []byte {
-	rest := c.cur.raw[c.pos:c.end]
 	if c.run.desc {
-		return lastLine(rest)
+		return c.cur.raw[c.lastAt:c.end]
 	}
+	rest := c.cur.raw[c.pos:c.end]
 	return rest[:bytes.IndexByte(rest, '\n')+1]
 }
 
@@ -163,7 +169,7 @@ func (c *cursor) take(limit int64, all bool) ([]byte, error) {
 func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
 	stop := c.pos
 	if !all && c.cur.first <= limit {
-		stop = c.end - len(c.current())
+		stop = c.lastAt
 		for stop > c.pos {
 			line := lastLine(c.cur.raw[c.pos:stop])
 			t, ok := record.LineTime(line)
@@ -185,7 +191,7 @@ func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
 func (c *cursor) takeOne() ([]byte, error) {
 	line := c.current()
 	if c.run.desc {
-		c.end -= len(line)
+		c.end = c.lastAt
 	} else {
 		c.pos += len(line)
 	}
@@ -203,6 +209,7 @@ func (c *cursor) settle() error {
 	line := c.cur.raw[c.pos:c.end]
 	if c.run.desc {
 		line = lastLine(line)
+		c.lastAt = c.end - len(line)
 	}
 	t, ok := record.LineTime(line)
 	if !ok {
@@ -232,7 +239,7 @@ func (c *cursor) identity() identity {
 	c.identOK = true
 	at := c.pos
 	if c.run.desc {
-		at = c.end - len(c.current())
+		at = c.lastAt
 	}
 	if at >= c.at {
 		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))

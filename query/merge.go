@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"cmp"
+	"errors"
 )
 
 // merge gives the lines of all cursors in the order (time, origin, index), or
@@ -70,7 +71,11 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	id := c.identity()
 	key := c.key
 	line, err := c.takeOne()
-	same := m.tie && id.known && m.lastID == id && m.lastSrc != c.src && bytes.Equal(m.last, line)
+	twin := m.tie && m.lastSrc != c.src && bytes.Equal(m.last, line)
+	if twin && !(id.known && m.lastID.known) {
+		m.run.unidentified(c.src, errors.New("a record may be shown twice: where it came from is not known"))
+	}
+	same := twin && id.known && m.lastID == id
 	if same {
 		m.run.sum.Copies++
 	} else {
@@ -93,15 +98,19 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 
 // advance takes the top cursor one step towards being ready.
 func (m *merge) advance(c *cursor) error {
+	blind := m.run.blind
 	more, err := c.advance()
 	if err != nil {
 		return err
 	}
 	if more {
 		m.down(0)
-		return nil
+	} else {
+		m.pop()
 	}
-	m.pop()
+	if m.run.blind != blind {
+		m.init() // by another order
+	}
 	return nil
 }
 
@@ -177,16 +186,16 @@ func (m *merge) less(a, b *cursor) bool {
 	if !a.ready {
 		return false
 	}
+	var order int
+	if m.run.blind {
+		order = cmp.Or(bytes.Compare(a.current(), b.current()), compareIdentities(a, b))
+	} else {
+		order = cmp.Or(compareIdentities(a, b), bytes.Compare(a.current(), b.current()))
+	}
+	return (cmp.Or(order, cmp.Compare(a.src.key, b.src.key)) < 0) != m.run.desc
+}
+
+func compareIdentities(a, b *cursor) int {
 	ia, ib := a.identity(), b.identity()
-	order := bytes.Compare(ia.origin[:], ib.origin[:])
-	if order == 0 {
-		order = cmp.Compare(ia.index, ib.index)
-	}
-	if order == 0 {
-		order = bytes.Compare(a.current(), b.current())
-	}
-	if order == 0 {
-		order = cmp.Compare(a.src.key, b.src.key)
-	}
-	return (order < 0) != m.run.desc
+	return cmp.Or(bytes.Compare(ia.origin[:], ib.origin[:]), cmp.Compare(ia.index, ib.index))
 }

@@ -21,12 +21,14 @@
 package query
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
 
+	"blobtail/blobfmt"
 	"blobtail/storage"
 )
 
@@ -124,6 +126,9 @@ type Problem struct {
 }
 
 func (p *Problem) Error() string {
+	if c := (*blobfmt.CorruptError)(nil); errors.As(p.Err, &c) {
+		return p.Err.Error() // it says where
+	}
 	if p.Length == 0 {
 		return fmt.Sprintf("%s: %v", p.Blob, p.Err)
 	}

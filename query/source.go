@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sort"
 	"sync"
 
 	"blobtail/blobfmt"
@@ -38,6 +39,8 @@ type source struct {
 	origins    sync.Once
 	from       *blobfmt.Origins
 	originsErr error
+	ends       []uint32 // of block endsOf: records up to the end of each span
+	endsOf     int
 }
 
 // readIndex reads the index once; later calls give the same answer. whole asks
@@ -84,7 +87,7 @@ func (s *source) kept(off, n int64) []byte {
 // forget lets go of what was read. Nothing may be asked afterwards.
 func (s *source) forget() {
 	s.mu.Lock()
-	s.end, s.index, s.from = nil, nil, nil
+	s.end, s.index, s.from, s.ends = nil, nil, nil, nil
 	s.mu.Unlock()
 }
 
@@ -121,11 +124,12 @@ type identity struct {
 }
 
 // identify gives the identity of record number ord of a block. Where the blob
-// cannot tell, it is not known, and the record is taken for no one's copy.
+// cannot tell, it is not known, and the record is taken for no one's copy. It is
+// for the goroutine that merges.
 func (s *source) identify(block int, ord uint32) (identity, error) {
 	s.origins.Do(func() {
 		if s.index == nil {
-			s.originsErr = fmt.Errorf("without its index, copies of its records cannot be told")
+			s.from = &blobfmt.Origins{}
 			return
 		}
 		s.from, s.originsErr = s.index.Origins()
@@ -133,19 +137,27 @@ func (s *source) identify(block int, ord uint32) (identity, error) {
 	if s.originsErr != nil {
 		return identity{}, s.originsErr
 	}
+	if s.index == nil {
+		return identity{}, nil // run.blind sees to it
+	}
 	if block >= len(s.from.Blocks) {
 		return identity{}, fmt.Errorf("origins of block %d are missing", block)
 	}
-	for _, span := range s.from.Blocks[block] {
-		if ord < span.Count {
-			if span.Origin >= len(s.from.Dict) {
-				break
-			}
-			return identity{known: true, origin: s.from.Dict[span.Origin], index: span.First + ord}, nil
+	spans := s.from.Blocks[block]
+	if s.ends == nil || s.endsOf != block {
+		s.ends, s.endsOf = make([]uint32, 0, len(spans)), block
+		sum := uint32(0)
+		for _, span := range spans {
+			sum += span.Count
+			s.ends = append(s.ends, sum)
 		}
-		ord -= span.Count
 	}
-	return identity{}, fmt.Errorf("origins of block %d do not cover its records", block)
+	i := sort.Search(len(s.ends), func(i int) bool { return ord < s.ends[i] })
+	if i == len(spans) || spans[i].Origin >= len(s.from.Dict) {
+		return identity{}, fmt.Errorf("origins of block %d do not cover its records", block)
+	}
+	index := spans[i].First + ord - (s.ends[i] - spans[i].Count)
+	return identity{known: true, origin: s.from.Dict[spans[i].Origin], index: index}, nil
 }
 
 // problem makes one of what happened to a part of the blob.

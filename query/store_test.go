@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -99,4 +100,11 @@ func (b *builder) put(key string, body []byte, meta map[string]string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+type readCloser = io.ReadCloser
+
+func readFull(r io.ReadCloser, b []byte) (int, error) {
+	defer r.Close()
+	return io.ReadFull(r, b)
 }

@@ -1,0 +1,93 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/query"
+)
+
+// benchStore holds an hour of each of some services, in two blobs each.
+func benchStore(b *testing.B, services, records int) (*builder, int64) {
+	w := newBuilder(b, 0)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	start := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
+	size := int64(0)
+	levels := []string{"debug", "debug", "debug", "info", "info", "warn", "error"}
+	for s := range services {
+		service := fmt.Sprintf("service-%d", s)
+		for half := range 2 {
+			var recs []rec
+			for i := range records / 2 {
+				t := start + int64(half)*1800e9 + int64(i)*1800e9/int64(records/2) + rnd.Int64N(1e6)
+				msg := fmt.Sprintf("GET /api/v1/items/%d took %d us trace=%016x%016x", rnd.IntN(10000), rnd.IntN(100000), rnd.Uint64(), rnd.Uint64())
+				r := rec{service: service, time: t, origin: origin(uint64(s*2 + half)), index: uint32(i)}
+				r.line = line(t, levels[rnd.IntN(len(levels))], service, msg+" and some words that are in every line, as in real logs")
+				size += int64(len(r.line))
+				recs = append(recs, r)
+			}
+			w.add(time.Hour, recs)
+		}
+	}
+	return w, size
+}
+
+func cpuSeconds(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+func BenchmarkRead(b *testing.B) {
+	two := query.Range{From: time.Date(2026, 11, 20, 13, 20, 0, 0, time.UTC).UnixNano(), To: time.Date(2026, 11, 20, 13, 22, 0, 0, time.UTC).UnixNano()}
+	filter := func(f query.Filter) query.Query { return query.Query{Range: query.Always(), Filter: f} }
+	levels, _ := query.ParseLevels("error")
+	for _, services := range []int{1, 8} {
+		w, size := benchStore(b, services, 400_000/services)
+		for _, c := range []struct {
+			name string
+			q    query.Query
+			all  bool
+		}{
+			{"all", query.Query{Range: query.Always()}, true},
+			{"reverse", query.Query{Range: query.Always(), Reverse: true}, true},
+			{"window", query.Query{Range: two}, false},
+			{"newest100", query.Query{Range: query.Always(), Limit: 100}, false},
+			{"error", filter(query.Filter{Levels: levels}), true},
+			{"text", filter(query.Filter{Texts: []string{"3f9c2a7e"}}), true},
+			{"regexp", filter(query.Filter{Exprs: []string{"items/77[0-9] took"}}), true},
+		} {
+			b.Run(fmt.Sprintf("services=%d/%s", services, c.name), func(b *testing.B) {
+				c.q.Services = []string{"*"}
+				r := query.New(w.store, query.Options{})
+				if c.all {
+					b.SetBytes(size)
+				}
+				b.ReportAllocs()
+				var sum query.Summary
+				cpu := cpuSeconds(b)
+				for b.Loop() {
+					plan, err := r.Plan(context.Background(), c.q)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if sum, err = plan.Read(context.Background(), func([]byte) error { return nil }); err != nil {
+						b.Fatal(err)
+					}
+				}
+				// Of the clock on the wall a busy machine has its own idea.
+				b.ReportMetric((cpuSeconds(b)-cpu)/float64(b.N)*1e3, "cpu-ms/op")
+				if c.all {
+					b.ReportMetric(float64(size)*float64(b.N)/1e6/(cpuSeconds(b)-cpu), "MB/cpu-s")
+				}
+				b.ReportMetric(float64(sum.BlocksRead), "blocks/op")
+			})
+		}
+	}
+}
