@@ -206,7 +206,7 @@ func (p *Parser) compact(f *field) []byte {
 func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 	if at < 0 {
 		if s.Service == "" {
-			s.Service = UnknownService
+			s.Service = unknownService
 		}
 		return false
 	}
@@ -333,7 +333,7 @@ func (p *Parser) freeKey(want string) []byte {
 func (p *Parser) AppendText(dst, text []byte, d Defaults) ([]byte, Stamp) {
 	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
 	if s.Service == "" {
-		s.Service = UnknownService
+		s.Service = unknownService
 	}
 	dst = slices.Grow(dst, len(text)+lineRoom)
 	dst = appendHead(dst, d.Time, "", s.Service)

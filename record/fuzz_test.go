@@ -248,36 +248,38 @@ func reference(in []member, d record.Defaults) []member {
 		{Key: "ts", Value: string(record.AppendTime(nil, ns))}, {Key: "level", Value: word},
 		{Key: "service", Value: name}, {Key: "msg", Value: text},
 	}
-	free := func(key string) string {
-		taken := func(key string) bool {
-			return slices.ContainsFunc(in, func(m member) bool { return m.Key == key })
-		}
-		if !taken(key) {
-			return key
-		}
-		n := 2
-		for taken(fmt.Sprint(key, ".", n)) {
-			n++
-		}
-		return fmt.Sprint(key, ".", n)
-	}
 	for i, m := range in {
 		switch {
 		case i == ts || i == level || i == msg || i == service && (original == "" || original == name):
 			continue
 		case i == service && m.Key != "service.name":
-			if m.Key = "service.name"; free(m.Key) != m.Key {
-				m.Key = free("service.original")
+			if m.Key = "service.name"; free(in, m.Key) != m.Key {
+				m.Key = free(in, "service.original")
 			}
 		case m.Key == "ts":
 			if ns, ok := timeOf(m); m.Value == nil || m.Value == "" || ok && ns == 0 {
 				continue
 			}
-			m.Key = free("ts.original")
+			m.Key = free(in, "ts.original")
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// free is a key that no field has: the one that is wanted, or the first with a number.
+func free(in []member, key string) string {
+	taken := func(key string) bool {
+		return slices.ContainsFunc(in, func(m member) bool { return m.Key == key })
+	}
+	if !taken(key) {
+		return key
+	}
+	n := 2
+	for taken(fmt.Sprint(key, ".", n)) {
+		n++
+	}
+	return fmt.Sprint(key, ".", n)
 }
 
 func timeOf(m member) (int64, bool) {

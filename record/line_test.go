@@ -3,6 +3,7 @@ package record_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,6 +60,7 @@ func TestAppendLine(t *testing.T) {
 		{"an unreadable name is passed over", "", `{"time":"soon","timestamp":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","time":"soon"}`},
 		{"nulls, empties and zeros are passed over", "", `{"time":null,"timestamp":"","@timestamp":0,"date":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","time":null,"timestamp":"","@timestamp":0}`},
 		{"out of range", "", `{"time":"9999-12-31T00:00:00Z"}`, `{"ts":"T","level":"","service":"unknown","msg":"","time":"9999-12-31T00:00:00Z"}`},
+		{"no such day", "", `{"time":"2026-02-30T00:00:00.000000000Z"}`, `{"ts":"T","level":"","service":"unknown","msg":"","time":"2026-02-30T00:00:00.000000000Z"}`},
 		{"no such type", "", `{"time":{"seconds":1},"timestamp":[1],"date":true}`, `{"ts":"T","level":"","service":"unknown","msg":"","time":{"seconds":1},"timestamp":[1],"date":true}`},
 		{"ts unreadable", "", `{"a":1,"ts":"soon","b":2}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1,"ts.original":"soon","b":2}`},
 		{"ts unreadable, time not", "", `{"ts":{"a": 1},"time":"O"}`, `{"ts":"O","level":"","service":"unknown","msg":"","ts.original":{"a":1}}`},
@@ -76,6 +78,7 @@ func TestAppendLine(t *testing.T) {
 		{"syslog in a string", "", `{"level":"3"}`, `{"ts":"T","level":"error","service":"unknown","msg":""}`},
 		{"escaped alias", "", `{"level":"\u0069nfo\n"}`, `{"ts":"T","level":"info","service":"unknown","msg":""}`},
 		{"another word", "", `{"level":" \u0041udit\/\u00e9"}`, `{"ts":"T","level":" Audit/é","service":"unknown","msg":""}`},
+		{"a long word", "", `{"level":"informational-ish"}`, `{"ts":"T","level":"informational-ish","service":"unknown","msg":""}`},
 		{"another number", "", `{"level":35}`, `{"ts":"T","level":"35","service":"unknown","msg":""}`},
 		{"null level", "", `{"level":null,"severity":"info"}`, `{"ts":"T","level":"","service":"unknown","msg":"","severity":"info"}`},
 		{"true", "", `{"level":true}`, `{"ts":"T","level":"true","service":"unknown","msg":""}`},
@@ -107,6 +110,7 @@ func TestAppendLine(t *testing.T) {
 		// Escapes.
 		{"decoded", "", `{"\u006b\/":"\u00e9\/\u003c\ud83d\ude00\u007f"}`, "{\"ts\":\"T\",\"level\":\"\",\"service\":\"unknown\",\"msg\":\"\",\"k/\":\"é/<😀\x7f\"}"},
 		{"needed", "", `{"a":"\u0022\u005C\u0008\u000C\u000a\u000D\u0009\u0000\u001F"}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":"\"\\\b\f\n\r\t\u0000\u001f"}`},
+		{"short ones beside others", "", `{"a":"\/\b\f\n\r\t\"\\"}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":"/\b\f\n\r\t\"\\"}`},
 		{"lone surrogates", "", `{"a":"\uD83Dx\uDE00\uD83D\u0041\uD83D"}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":"\ud83dx\ude00\ud83dA\ud83d"}`},
 		{"not UTF-8", "", "{\"a\xff\":\"\xc3(\xe2\x82\xed\xa0\x80é\"}", `{"ts":"T","level":"","service":"unknown","msg":"","a\\xff":"\\xc3(\\xe2\\x82\\xed\\xa0\\x80é"}`},
 		{"in msg", "", "{\"msg\":\"\\u00e9\xff\\/\"}", `{"ts":"T","level":"","service":"unknown","msg":"é\\xff/"}`},
@@ -129,6 +133,30 @@ func TestAppendLine(t *testing.T) {
 				t.Errorf("the line of the line: %s", again)
 			}
 		})
+	}
+}
+
+// More services than a parser remembers are still folded rightly, each time.
+func TestManyServices(t *testing.T) {
+	p := record.NewParser()
+	for range 2 {
+		for i := range 3000 {
+			name := fmt.Sprintf("Svc %d%s", i, strings.Repeat("x", i%300))
+			if i%2 == 0 {
+				name = record.FoldService(name)
+			}
+			want := record.FoldService(name)
+			for range 2 {
+				if _, err := p.Scan(fmt.Appendf(nil, `{"service":%q}`, name)); err != nil {
+					t.Fatal(err)
+				}
+				line, stamp := p.AppendLine(nil, record.Defaults{Time: arrival})
+				kept := strings.Contains(string(line), `"service.name":"`+name+`"`)
+				if stamp.Service != want || kept != (name != want) {
+					t.Fatalf("%q: %s, want %s: %s", name, stamp.Service, want, line)
+				}
+			}
+		}
 	}
 }
 

@@ -5,8 +5,8 @@ import "strings"
 // RejectedService is the system's own service for lines that could not be taken.
 const RejectedService = "_rejected"
 
-// UnknownService is the service of a record that names none.
-const UnknownService = "unknown"
+// unknownService is the service of a record that names none.
+const unknownService = "unknown"
 
 // maxService is the length of the longest service name.
 const maxService = 63
@@ -56,7 +56,7 @@ func foldService[T string | []byte](dst []byte, name T) []byte {
 		dst = dst[1:]
 	}
 	if len(dst) == 0 {
-		return append(dst, UnknownService...)
+		return append(dst, unknownService...)
 	}
 	return dst
 }
@@ -110,7 +110,7 @@ const (
 // are allocated once.
 func (p *Parser) foldCached(text []byte) service {
 	if len(text) == 0 {
-		return service{name: UnknownService}
+		return service{name: unknownService}
 	}
 	n := uint(len(text))
 	r := &p.recent[(n*7+uint(text[0])+uint(text[n/2])*3+uint(text[n-1])*5)%recentServices]
