@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"blobtail/storage"
+	"blobtail/storage/azure"
 	"blobtail/storage/dir"
 )
 
@@ -45,7 +47,42 @@ func Open(ctx context.Context, spec string, create bool) (storage.BlobStore, fun
 		}
 		return s, func() error { return nil }, nil
 	case "azure":
-		return nil, nil, errors.New("azure: this build has no driver for it")
+		s, err := openAzure(ctx, rest, create)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() error { return nil }, nil
 	}
 	return nil, nil, &BadSpecError{spec}
+}
+
+// makeTimeout bounds what making a container may cost a start. A service that is
+// down must not keep an ingester from taking records.
+const makeTimeout = time.Second
+
+func openAzure(ctx context.Context, spec string, create bool) (storage.BlobStore, error) {
+	s, err := azure.Open(spec, azure.Options{})
+	if err != nil || !create {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+	defer cancel()
+	// The first Create tries again, and says what is wrong.
+	_ = s.EnsureContainer(ctx)
+	return &making{s}, nil
+}
+
+// making is a store whose container is made when it turns out to be missing: the
+// service may have been down at the start.
+type making struct{ *azure.Store }
+
+func (m *making) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	err := m.Store.Create(ctx, key, body, attrs)
+	if !errors.Is(err, storage.ErrNotExist) {
+		return err
+	}
+	if err := m.EnsureContainer(ctx); err != nil {
+		return err
+	}
+	return m.Store.Create(ctx, key, body, attrs)
 }
