@@ -31,6 +31,8 @@ type Op struct {
 	N    int    // how many were before it, since the disk was made
 	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate"
 	Path string
+	Off  int64 // of a read or write
+	Len  int
 }
 
 // Partial is what Fault returns for a write that fails after N bytes.
@@ -105,15 +107,19 @@ func (d *Disk) PowerCut() *Disk {
 
 // begin locks the tree and lets the fault have its say; the caller unlocks.
 func (d *Disk) begin(kind, name string) error {
+	return d.beginOp(Op{Kind: kind, Path: name})
+}
+
+func (d *Disk) beginOp(op Op) error {
 	d.tree.mu.Lock()
 	if d.dead {
-		return &fs.PathError{Op: kind, Path: name, Err: ErrKilled}
+		return &fs.PathError{Op: op.Kind, Path: op.Path, Err: ErrKilled}
 	}
-	op := Op{N: d.ops, Kind: kind, Path: name}
+	op.N = d.ops
 	d.ops++
 	if d.fault != nil {
 		if err := d.fault(op); err != nil {
-			return &fs.PathError{Op: kind, Path: name, Err: err}
+			return &fs.PathError{Op: op.Kind, Path: op.Path, Err: err}
 		}
 	}
 	return nil
@@ -307,7 +313,7 @@ type file struct {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	err := f.disk.begin("read", f.name)
+	err := f.disk.beginOp(Op{Kind: "read", Path: f.name, Off: off, Len: len(p)})
 	defer f.disk.end()
 	if err != nil {
 		return 0, err
@@ -323,7 +329,7 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	err := f.disk.begin("write", f.name)
+	err := f.disk.beginOp(Op{Kind: "write", Path: f.name, Off: off, Len: len(p)})
 	defer f.disk.end()
 	if f.readOnly {
 		return 0, &fs.PathError{Op: "write", Path: f.name, Err: fs.ErrPermission}
