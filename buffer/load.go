@@ -83,59 +83,80 @@ func (l *loader) load(log *wal.Log, r *batchRecord) error {
 // than ask the kernel once more.
 const maxGap = 8 << 10
 
+// near reports whether two runs, one after the other, are read together.
+func near(a, b extent) bool {
+	end := a.pos + wal.Pos(a.len)
+	return a.pos.Segment() == b.pos.Segment() && b.pos-end <= maxGap
+}
+
+// room makes l.raw large enough for all that reading a list of runs will fetch,
+// so that it is never copied as it grows.
+func (l *loader) room(runs *extents) {
+	total, last := 0, extent{}
+	for e := range runs.all() {
+		total += int(e.len)
+		if near(last, e) {
+			total += int(e.pos-last.pos) - int(last.len)
+		}
+		last = e
+	}
+	l.raw = slices.Grow(l.raw[:0], total)
+}
+
 // read fetches every run of r, checks it, and checks that they add up.
 func (l *loader) read(log *wal.Log, r *batchRecord) ([]loadedRun, error) {
-	rot := func(format string, a ...any) error { return &RotError{r.id, fmt.Sprintf(format, a...)} }
+	l.room(&r.runs)
 	runs := make([]loadedRun, 0, r.runs.n)
-	l.raw = l.raw[:0]
-	records, total := 0, int64(0)
 	var group []extent
-	flush := func() error {
-		if len(group) == 0 {
-			return nil
-		}
-		first, last := group[0], group[len(group)-1]
-		base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
-		l.raw = slices.Grow(l.raw, n)[:base+n]
-		if err := log.ReadAt(l.raw[base:], first.pos); err != nil {
-			return fmt.Errorf("read %d bytes of the log: %w", n, err)
-		}
-		segment, ok := log.Segment(first.pos.Segment())
-		if !ok {
-			return rot("segment %d is gone", first.pos.Segment())
-		}
-		for _, e := range group {
-			at := base + int(e.pos-first.pos)
-			run, n, err := parseRun(l.raw[at : at+int(e.len)])
-			if err != nil || n != int(e.len) || run.key != r.key {
-				return rot("the run at %d in segment %d: %v", e.pos.Offset(), e.pos.Segment(), err)
-			}
-			runs = append(runs, loadedRun{
-				run: run, origin: run.identity(e.pos, segment), place: placeOf(e.pos, segment),
-				off: uint32(at + n - len(run.lines)),
-			})
-			records += run.records
-			total += int64(len(run.lines))
-		}
-		group = group[:0]
-		return nil
-	}
+	var err error
 	for e := range r.runs.all() {
-		if n := len(group); n > 0 {
-			end := group[n-1].pos + wal.Pos(group[n-1].len)
-			if e.pos.Segment() != end.Segment() || e.pos-end > maxGap {
-				if err := flush(); err != nil {
-					return nil, err
-				}
+		if n := len(group); n > 0 && !near(group[n-1], e) {
+			if runs, err = l.fetch(log, r, group, runs); err != nil {
+				return nil, err
 			}
+			group = group[:0]
 		}
 		group = append(group, e)
 	}
-	if err := flush(); err != nil {
-		return nil, err
+	if len(group) > 0 {
+		if runs, err = l.fetch(log, r, group, runs); err != nil {
+			return nil, err
+		}
+	}
+	records, total := 0, int64(0)
+	for i := range runs {
+		records += runs[i].records
+		total += int64(len(runs[i].lines))
 	}
 	if records != r.records || total != r.bytes {
-		return nil, rot("its runs hold %d records and %d bytes, its record says %d and %d", records, total, r.records, r.bytes)
+		return nil, &RotError{r.id, fmt.Sprintf("its runs hold %d records and %d bytes, its record says %d and %d",
+			records, total, r.records, r.bytes)}
+	}
+	return runs, nil
+}
+
+// fetch reads neighbouring runs at once and appends them to runs.
+func (l *loader) fetch(log *wal.Log, r *batchRecord, group []extent, runs []loadedRun) ([]loadedRun, error) {
+	first, last := group[0], group[len(group)-1]
+	segment, ok := log.Segment(first.pos.Segment())
+	if !ok {
+		return nil, &RotError{r.id, fmt.Sprintf("segment %d is gone", first.pos.Segment())}
+	}
+	base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
+	l.raw = slices.Grow(l.raw, n)[:base+n]
+	if err := log.ReadAt(l.raw[base:], first.pos); err != nil {
+		return nil, fmt.Errorf("read %d bytes of the log: %w", n, err)
+	}
+	for _, e := range group {
+		at := base + int(e.pos-first.pos)
+		run, n, err := parseRun(l.raw[at : at+int(e.len)])
+		if err != nil || n != int(e.len) || run.key != r.key {
+			return nil, &RotError{r.id, fmt.Sprintf("the run at %d in segment %d: %v", e.pos.Offset(), e.pos.Segment(), err)}
+		}
+		runs = append(runs, loadedRun{
+			run: run, origin: run.identity(e.pos, segment), place: placeOf(e.pos, segment),
+			off: uint32(at + n - len(run.lines)),
+		})
 	}
 	return runs, nil
 }
