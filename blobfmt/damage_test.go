@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"blobtail/blobfmt"
 )
@@ -266,4 +267,34 @@ func mendFooter(body []byte, change func(footer []byte)) {
 	footer := body[len(body)-32:]
 	change(footer)
 	binary.LittleEndian.PutUint32(footer[20:], crc32.Checksum(footer[:20], crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// Frames that are cheap to store, dear to decompress and wrong at their end would
+// keep a walk busy for an hour, were there no bound.
+func TestWalkOfHostileFrames(t *testing.T) {
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xa4, 0, 0, 0x80, 0} // 8 MiB of content
+	for i := range 64 {
+		h := 128<<10<<3 | 1<<1 // a run of 128 KiB
+		if i == 63 {
+			h |= 1 // the last
+		}
+		frame = append(frame, byte(h), byte(h>>8), byte(h>>16), '\n')
+	}
+	frame = append(frame, 1, 2, 3, 4) // not the checksum
+	body := bytes.Repeat(frame, 10000)
+	start := time.Now()
+	damaged := int64(0)
+	for _, err := range newDecoder(t).Walk(testKey, body) {
+		var c *blobfmt.CorruptError
+		if !errors.As(err, &c) {
+			t.Fatal(err)
+		}
+		damaged += c.Length
+	}
+	if damaged != int64(len(body)) {
+		t.Errorf("%d bytes of %d are reported", damaged, len(body))
+	}
+	if d := time.Since(start); d > 20*time.Second {
+		t.Errorf("it took %s", d)
+	}
 }
