@@ -1,0 +1,315 @@
+// Package layers holds the architecture's rules over the source: who may import
+// whom, and what no file may do. There is nothing in it but tests; `make lint`
+// runs them, and so does `go test ./...`.
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "blobtail"
+
+// allowed has a row for each package: what it may import of ours. Imports go
+// strictly downward, and a row names no more than its package needs, so that a
+// new import is a decision that shows in review. Test files are free.
+var allowed = map[string][]string{
+	// 0: words and contracts.
+	"record":        {},
+	"storage":       {},
+	"internal/fsys": {},
+	"wal":           {"internal/fsys"},
+
+	// 1: stored forms and drivers.
+	"blobfmt":                 {"record"},
+	"storage/internal/bounds": {"storage"},
+	"storage/mem":             {"storage", "storage/internal/bounds"},
+	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
+	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},
+	"storage/azure":           {"storage", "storage/internal/bounds"},
+
+	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
+	"buffer":     {"record", "wal"},
+	"blobwriter": {"record", "blobfmt", "storage"},
+
+	// 3: what stands at the ends. Sources do not know the buffer.
+	"source/httpsource": {"record"},
+	"query":             {"record", "blobfmt", "storage"},
+	"config":            {},
+
+	// 4: wiring.
+	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
+	"cmd/ingest":         {"config", "wal", "buffer", "blobwriter", "source/httpsource", "storage", "internal/openstore"},
+	"cmd/query":          {"config", "record", "blobfmt", "storage", "query", "internal/openstore"},
+}
+
+// forTests are packages that only tests and development programs import, and
+// what they may import themselves.
+var forTests = map[string][]string{
+	"storage/storagetest":   {"storage"},
+	"internal/fsys/simdisk": {"internal/fsys"},
+	"internal/testenv":      {},
+	"internal/check":        {"record"},
+	"internal/loggen":       {"record"},
+}
+
+// externals are modules that belong to one place: whoever else wants them is at
+// the wrong level.
+var externals = map[string][]string{
+	"github.com/Azure/":          {"storage/azure"},
+	"modernc.org/sqlite":         {"storage/dir/tables"},
+	"github.com/alecthomas/kong": {"cmd/ingest", "cmd/query"},
+	"github.com/goccy/go-yaml":   {"config"},
+	"net/http/pprof":             {"cmd/ingest"},
+	"log/slog":                   {},
+	"log":                        {"source/httpsource"}, // net/http's ErrorLog is of its type
+}
+
+// file is a parsed Go file of the module.
+type file struct {
+	path string // from the root, with slashes
+	pkg  string // directory of it
+	set  *token.FileSet
+	tree *ast.File
+}
+
+func (f file) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+func (f file) line(p token.Pos) string {
+	return f.path + ":" + strconv.Itoa(f.set.Position(p).Line)
+}
+
+func (f file) imports() []string {
+	var out []string
+	for _, spec := range f.tree.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// parse reads every Go file of the module, whatever its build tags.
+func parse(t *testing.T) []file {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	var files []file
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		if d.IsDir() {
+			if base == "node_modules" || base == "testdata" || strings.HasPrefix(base, ".") && name != root {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(base, ".go") || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, file{path: rel, pkg: path.Dir(rel), set: set, tree: tree})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("found %d files: this is not the whole module", len(files))
+	}
+	return files
+}
+
+// TestImports ensures that each package imports no more of ours than its row
+// says, and that each package has a row.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range parse(t) {
+		if f.isTest() {
+			continue
+		}
+		row, known := allowed[f.pkg]
+		if !known {
+			row, known = forTests[f.pkg]
+		}
+		if !known && !seen[f.pkg] && !developmentProgram(f) {
+			t.Errorf("package %s has no row here: decide what it may import", f.pkg)
+		}
+		seen[f.pkg] = true
+		for _, imp := range f.imports() {
+			ours, ok := strings.CutPrefix(imp, module+"/")
+			if !ok {
+				continue
+			}
+			if _, testing := forTests[ours]; testing && !developmentProgram(f) && !isForTests(f.pkg) {
+				t.Errorf("%s imports %s, which is for tests", f.path, ours)
+			} else if known && !slices.Contains(row, ours) {
+				t.Errorf("%s imports %s; %s may import %s", f.path, ours, f.pkg, orNothing(row))
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(allowed)) {
+		if !seen[pkg] {
+			t.Errorf("there is no package %s; take its row away", pkg)
+		}
+	}
+}
+
+// developmentProgram reports whether f is of a program that is never shipped:
+// a main package below internal/ or bench/.
+func developmentProgram(f file) bool {
+	return f.tree.Name.Name == "main" && (strings.HasPrefix(f.pkg, "internal/") || strings.HasPrefix(f.pkg, "bench"))
+}
+
+func isForTests(pkg string) bool { _, ok := forTests[pkg]; return ok }
+
+func orNothing(row []string) string {
+	if len(row) == 0 {
+		return "nothing of ours"
+	}
+	return strings.Join(row, ", ")
+}
+
+// TestRowsGoDownward ensures that the table itself has no cycle.
+func TestRowsGoDownward(t *testing.T) {
+	const visiting, done = 1, 2
+	state := map[string]int{}
+	var visit func(pkg string, trail []string)
+	visit = func(pkg string, trail []string) {
+		switch state[pkg] {
+		case visiting:
+			t.Fatalf("the table has a cycle: %s", strings.Join(append(trail, pkg), " -> "))
+		case done:
+			return
+		}
+		state[pkg] = visiting
+		for _, dep := range allowed[pkg] {
+			if _, ok := allowed[dep]; !ok {
+				t.Errorf("%s may import %s, which has no row", pkg, dep)
+			}
+			visit(dep, append(trail, pkg))
+		}
+		state[pkg] = done
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(allowed)) {
+		visit(pkg, nil)
+	}
+}
+
+// TestExternals ensures that a module is used in its one place only.
+func TestExternals(t *testing.T) {
+	for _, f := range parse(t) {
+		if f.isTest() {
+			continue
+		}
+		for _, imp := range f.imports() {
+			for prefix, where := range externals {
+				hit := imp == prefix || strings.HasSuffix(prefix, "/") && strings.HasPrefix(imp, prefix)
+				if hit && !slices.Contains(where, f.pkg) {
+					t.Errorf("%s imports %s; that is for %s", f.path, imp, orNothing(where))
+				}
+			}
+		}
+	}
+}
+
+// staging are calls that upload in blocks. Two writers that stage blocks under
+// one name mix them: what one commits then holds what the other sent. A blob of
+// ours is one conditional PUT.
+var staging = []string{
+	"UploadStream", "UploadBuffer", "UploadFile", "StageBlock", "StageBlockFromURL", "CommitBlockList",
+	"AppendBlock", "AppendBlockFromURL", "UploadPages",
+}
+
+// TestNoFileDoesWhatNoneMay ensures the rules that hold everywhere: no staged
+// uploads, no init functions, and no state of a package. Test files may keep a
+// fixture in a variable.
+func TestNoFileDoesWhatNoneMay(t *testing.T) {
+	for _, f := range parse(t) {
+		for _, decl := range f.tree.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s: an init function runs whether anyone asks or not; call it by name", f.line(d.Pos()))
+				}
+			case *ast.GenDecl:
+				if d.Tok == token.VAR && !f.isTest() {
+					for _, spec := range d.Specs {
+						checkVar(t, f, spec.(*ast.ValueSpec))
+					}
+				}
+			}
+		}
+		if f.isTest() {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(staging, sel.Sel.Name) {
+				t.Errorf("%s: %s uploads in parts that two writers can mix; use one conditional PUT", f.line(sel.Pos()), sel.Sel.Name)
+			}
+			return true
+		})
+	}
+}
+
+// checkVar lets variables of a package pass that are constants in all but name:
+// errors, tables, compiled patterns, and assertions that a type is of an
+// interface.
+func checkVar(t *testing.T, f file, v *ast.ValueSpec) {
+	t.Helper()
+	for i, name := range v.Names {
+		if name.Name == "_" {
+			continue
+		}
+		if i >= len(v.Values) || !constantLike(v.Values[i]) {
+			t.Errorf("%s: %s is state of the package; keep it in a value that someone owns", f.line(v.Pos()), name.Name)
+		}
+	}
+}
+
+// makers return values that nobody changes.
+var makers = []string{
+	"errors.New", "fmt.Errorf", "regexp.MustCompile", "crc32.MakeTable", "strings.NewReplacer", "time.Date",
+}
+
+func constantLike(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit, *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		switch fun := e.Fun.(type) {
+		case *ast.SelectorExpr:
+			pkg, ok := fun.X.(*ast.Ident)
+			return ok && slices.Contains(makers, pkg.Name+"."+fun.Sel.Name)
+		case *ast.ArrayType: // []byte("...")
+			return true
+		case *ast.FuncLit: // a table filled in place: var t = func() [256]bool { ... }()
+			return len(e.Args) == 0
+		}
+	}
+	return false
+}
