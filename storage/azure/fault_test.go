@@ -1,0 +1,277 @@
+package azure_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+
+	"blobtail/internal/testenv"
+	"blobtail/storage"
+	"blobtail/storage/azure"
+)
+
+// through returns a second store on s's container whose requests go through f.
+func through(t *testing.T, name string, f roundTripper) *azure.Store {
+	t.Helper()
+	a := env.Azurite(t)
+	s, err := azure.Open(name, azure.Options{
+		Getenv: a.Getenv, RetryDelay: time.Millisecond, TryTimeout: 10 * time.Second, Transport: &http.Client{Transport: f},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EnsureContainer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The service executes a PUT, its answer is lost, the SDK tries again and meets
+// its own blob: the driver must not call that a success, nor another's.
+func TestLostResponse(t *testing.T) {
+	var lost atomic.Int32
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil && r.Header.Get("If-None-Match") == "*" && lost.Add(1) == 1 {
+			resp.Body.Close()
+			return nil, io.ErrUnexpectedEOF
+		}
+		return resp, err
+	})
+	err := s.Create(t.Context(), "web/1", []byte("x"), storage.Attrs{Metadata: map[string]string{"batch": "mine"}})
+	if !errors.Is(err, storage.ErrExist) || lost.Load() != 2 {
+		t.Errorf("Create: %v after %d tries, want ErrExist after 2", err, lost.Load())
+	}
+	if b, err := s.Stat(t.Context(), "web/1"); err != nil || b.Metadata["batch"] != "mine" {
+		t.Errorf("Stat = %+v, %v", b, err)
+	}
+}
+
+// A body that is cut is read on from there; where that fails too, it is an
+// error and never a short body.
+func TestCutBody(t *testing.T) {
+	body := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
+	for name, cuts := range map[string]int32{"once": 1, "always": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			var done atomic.Int32
+			s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+				resp, err := http.DefaultTransport.RoundTrip(r)
+				if err == nil && r.Method == http.MethodGet && resp.ContentLength > 1000 && done.Add(1) <= cuts {
+					resp.Body = &cutBody{resp.Body, 1000}
+				}
+				return resp, err
+			})
+			if err := s.Create(t.Context(), "web/1", body, storage.Attrs{}); err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int64{-1, int64(len(body)) - 10} {
+				done.Store(0)
+				r, err := s.Get(t.Context(), "web/1", 5, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := body[5:]
+				if n >= 0 {
+					want = want[:n]
+				}
+				got, err := io.ReadAll(io.LimitReader(r, 5<<20))
+				r.Close()
+				if err == nil && !bytes.Equal(got, want) {
+					t.Errorf("%d of %d bytes and no error", len(got), len(want))
+				}
+				if cuts == 1 && err != nil {
+					t.Errorf("one cut is not made good: %v", err)
+				}
+			}
+		})
+	}
+}
+
+type cutBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (c *cutBody) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.ReadCloser.Read(p[:min(len(p), c.left)])
+	c.left -= n
+	return n, err
+}
+
+// A proxy that forgets the range must not make us take other bytes for ours.
+func TestRangeIgnored(t *testing.T) {
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet {
+			return &http.Response{StatusCode: http.StatusOK, ContentLength: 10, Header: http.Header{"Content-Length": {"10"}},
+				Body: io.NopCloser(strings.NewReader("0123456789")), Request: r}, nil
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})
+	if err := s.Create(t.Context(), "web/1", []byte("0123456789"), storage.Attrs{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), "web/1", 5, 2); err == nil {
+		t.Error("the wrong range is given out")
+	}
+}
+
+// Where batches are refused, keys are deleted one by one; what stays is named.
+func TestDeleteWithoutBatches(t *testing.T) {
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		code := ""
+		switch {
+		case r.URL.Query().Get("comp") == "batch":
+			code = "FeatureNotSupported"
+		case r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "held"):
+			code = "BlobImmutableDueToPolicy"
+		default:
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"X-Ms-Error-Code": {code}}, Body: http.NoBody, Request: r}, nil
+	})
+	for _, key := range []string{"web/1", "web/held", "web/2"} {
+		if err := s.Create(t.Context(), key, nil, storage.Attrs{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := s.Delete(t.Context(), "web/1", "web/held", "web/2", "web/absent")
+	var ke *storage.KeyError
+	if !errors.As(err, &ke) || ke.Key != "web/held" || !strings.Contains(err.Error(), "BlobImmutableDueToPolicy") {
+		t.Errorf("Delete: %v", err)
+	}
+	var left []string
+	for b, err := range s.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, b.Key)
+	}
+	if len(left) != 1 || left[0] != "web/held" {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// The failure of a transaction arrives as 202 with the truth in the body, and
+// without the table it may be an odd body altogether.
+func TestTransactionAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		body     string
+		sentinel error
+	}{
+		"busy": {"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\r\n" +
+			`{"odata.error":{"code":"ServerBusy","message":{"lang":"en-US","value":"0:busy"}}}` + "\r\n--c--\r\n--b--\r\n", nil},
+		"no rights": {"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\nContent-Type: application/http\r\n\r\nHTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\n\r\n" +
+			`{"odata.error":{"code":"AuthorizationFailure","message":{"lang":"en-US","value":"0:no"}}}` + "\r\n--c--\r\n--b--\r\n", storage.ErrUnauthorized},
+		"empty":   {"", nil},
+		"garbage": {"<", nil},
+	} {
+		s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, "$batch") {
+				return http.DefaultTransport.RoundTrip(r)
+			}
+			return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body)), Request: r}, nil
+		})
+		err := s.Upsert(t.Context(), "tail", "p", []storage.Row{{Key: "k"}})
+		if err == nil || c.sentinel != nil && !errors.Is(err, c.sentinel) {
+			t.Errorf("%s: %v", name, err)
+		}
+		var se *azure.ServiceError
+		if name == "busy" && (!errors.As(err, &se) || se.Status != 503 || se.Code != "ServerBusy") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A hung request is given up and tried again; the context ends it at once.
+func TestHang(t *testing.T) {
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodHead {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Stat(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Stat: %v, want DeadlineExceeded", err)
+	}
+}
+
+// With a SAS that may create and read, but not overwrite, a taken name is told
+// from a refusal.
+func TestCreateOnlySAS(t *testing.T) {
+	a := env.Azurite(t)
+	name := testenv.Name("c")
+	through(t, name, http.DefaultTransport.RoundTrip)
+	owner, err := container.NewClientFromConnectionString(a.ConnectionString, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		rights sas.ContainerPermissions
+		second error
+	}{
+		{sas.ContainerPermissions{Create: true, Read: true, List: true}, storage.ErrExist},
+		{sas.ContainerPermissions{Read: true, List: true}, storage.ErrUnauthorized},
+	} {
+		u, err := owner.GetSASURL(c.rights, time.Now().Add(time.Hour), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(u, "?")
+		s, err := azure.Open(testenv.Account+"/"+name, azure.Options{Getenv: env2(
+			"AZURE_STORAGE_SAS_TOKEN", token, "AZURE_STORAGE_BLOB_ENDPOINT", a.BlobURL, "AZURE_STORAGE_TABLE_ENDPOINT", a.TableURL), MaxRetries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := "web/" + testenv.Name("k")
+		first := s.Create(t.Context(), key, []byte("x"), storage.Attrs{})
+		if c.rights.Create && first != nil {
+			t.Errorf("first Create: %v", first)
+		}
+		if err := s.Create(t.Context(), key, []byte("x"), storage.Attrs{}); !errors.Is(err, c.second) {
+			t.Errorf("second Create: %v, want %v", err, c.second)
+		}
+		if err := s.EnsureContainer(t.Context()); err != nil {
+			t.Logf("EnsureContainer with a container's SAS: %v", err)
+		}
+	}
+}
+
+func TestMissingContainer(t *testing.T) {
+	s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context(), "web/1", nil, storage.Attrs{}); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("Create: %v, want ErrNotExist", err)
+	}
+	if err := last(s.List(t.Context(), "", "")); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("List: %v, want ErrNotExist", err)
+	}
+	now, err := s.Now(t.Context()) // the time is told even so
+	if err != nil || time.Since(now).Abs() > 5*time.Second {
+		t.Errorf("Now = %v, %v", now, err)
+	}
+	for range 2 {
+		if err := s.EnsureContainer(t.Context()); err != nil {
+			t.Errorf("EnsureContainer: %v", err)
+		}
+	}
+	if err := s.Create(t.Context(), "web/1", nil, storage.Attrs{}); err != nil {
+		t.Errorf("Create: %v", err)
+	}
+}
