@@ -124,9 +124,6 @@ func (f Filter) compile() (*matcher, error) {
 
 func (m *matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
 
-// all says that no record is left out.
-func (m *matcher) all() bool { return m.levels == allLevels && !m.hasText() }
-
 // text says whether the part of a line that texts look at matches; low is the
 // same bytes folded, or the same slice.
 func (m *matcher) text(tail, low []byte) bool {

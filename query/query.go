@@ -45,8 +45,6 @@ type Range struct{ From, To int64 }
 // Always is the range that everything is in.
 func Always() Range { return Range{Oldest, Newest} }
 
-func (r Range) contains(t int64) bool { return t >= r.From && (t < r.To || r.To == Newest) }
-
 // touches says whether anything from first to last, both included, may be in r.
 func (r Range) touches(first, last int64) bool {
 	return last >= r.From && (first < r.To || r.To == Newest)

@@ -83,7 +83,7 @@ func (a *arranger) run() {
 }
 
 func (a *arranger) long(arg string) {
-	name, value, joined := strings.Cut(arg[2:], "=")
+	name, _, joined := strings.Cut(arg[2:], "=")
 	f := a.flags[name]
 	if f == nil || joined || !takesValue(f) {
 		a.help = a.help || f != nil && name == "help"
@@ -92,8 +92,8 @@ func (a *arranger) long(arg string) {
 		return
 	}
 	if len(a.args) > 0 {
-		value, a.args = a.args[0], a.args[1:]
-		arg += "=" + value
+		arg += "=" + a.args[0]
+		a.args = a.args[1:]
 	}
 	a.out = append(a.out, arg)
 }

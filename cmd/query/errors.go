@@ -41,12 +41,16 @@ func (a *app) exitCode(err error) int {
 		spec    *openstore.BadSpecError
 		service *query.NoServiceError
 		blob    *query.NoBlobError
+		output  *outputError
 	)
 	switch {
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
 		return exitFound // who reads has had enough
 	case errors.Is(err, context.Canceled):
 		return exitInterrupt
+	case errors.As(err, &output):
+		a.complain("%v", err)
+		return exitIncomplete
 	case errors.As(err, &usage), errors.As(err, &bad), errors.As(err, &spec):
 		a.complain("%v", err)
 		return exitUsage

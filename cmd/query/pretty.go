@@ -91,7 +91,7 @@ func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
 		return append(appendSafe(dst, unescape(nil, key), "\\n"), '=')
 	})
-	if len(value) > 2 && value[0] == '"' && bytes.IndexAny(value[1:len(value)-1], " =\"\\") < 0 {
+	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value[1:len(value)-1], " =\"\\") {
 		value = value[1 : len(value)-1]
 	}
 	return appendSafe(dst, value, "\\n")

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -33,7 +34,10 @@ func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, err := o.w.Write(b)
-	if err == nil && !o.armed && o.w.Buffered() > 0 {
+	if err != nil {
+		return n, &outputError{err}
+	}
+	if !o.armed && o.w.Buffered() > 0 {
 		o.armed = true
 		if o.timer == nil {
 			o.timer = time.AfterFunc(outputDelay, o.late)
@@ -41,7 +45,7 @@ func (o *output) Write(b []byte) (int, error) {
 			o.timer.Reset(outputDelay)
 		}
 	}
-	return n, err
+	return n, nil
 }
 
 func (o *output) late() {
@@ -54,8 +58,17 @@ func (o *output) late() {
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.w.Flush()
+	if err := o.w.Flush(); err != nil {
+		return &outputError{err}
+	}
+	return nil
 }
+
+// outputError says that stdout did not take everything.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v", e.err) }
+func (e *outputError) Unwrap() error { return e.err }
 
 // printer gives what prints lines in a form; "" is the default of where stdout
 // goes to.

@@ -68,8 +68,8 @@ func relative(text string, now time.Time) (time.Time, error) {
 func parseUnix(text string) (time.Time, bool) {
 	whole, frac, point := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
-	// Eight digits at least, else 2026 would be a second of 1970.
-	if err != nil || len(whole) < 8 || whole[0] == '-' || whole[0] == '+' {
+	// Nine digits at least, else 2026 and 20261120 would be seconds of 1970.
+	if err != nil || len(whole) < 9 || whole[0] == '-' || whole[0] == '+' {
 		return time.Time{}, false
 	}
 	if point {

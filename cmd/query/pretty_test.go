@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"blobtail/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// stored gives the canonical line of a JSON object.
+func stored(t testing.TB, object string) []byte {
+	t.Helper()
+	p := record.NewParser()
+	if _, err := p.Scan([]byte(object)); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := p.AppendLine(nil, record.Defaults{Service: "web", Time: 1795183445123456789})
+	return line
+}
+
+func TestPretty(t *testing.T) {
+	objects := []string{
+		`{"level":"info","msg":"GET /index.html"}`,
+		`{"level":"ERROR","msg":"failed","status":500,"path":"/a b","user":"ann","empty":"","nil":null,"ok":true}`,
+		`{"level":"fatal","msg":"panic: oops\n\tmain.go:12\n\tmain.go:34"}`,
+		`{"level":"trace","msg":"nested","req":{"a":[1,{"b":"c,}"}],"d":"\""},"list":[]}`,
+		`{"level":"warn","msg":"\u001b[31mred\u001b[0m \u0007 \u009b1m \u202egnp.exe\u2028 tab\there"}`,
+		`{"level":"odd word","msg":"","k=v":"x=y","q\"k":"say \"hi\""}`,
+		`{"msg":"grüße 日本語 😀 \ud83d\ude00","evil\u001b[2J":"\u001b[2J","multi":"a\nb"}`,
+	}
+	for _, color := range []bool{false, true} {
+		p := &prettyPrinter{zone: time.FixedZone("", 3600), color: color}
+		var out []byte
+		for _, o := range objects {
+			out = p.append(out, stored(t, o))
+		}
+		name := filepath.Join("testdata", "pretty.golden")
+		if color {
+			name = filepath.Join("testdata", "pretty-color.golden")
+		}
+		if *update {
+			if err := os.WriteFile(name, out, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out, want) {
+			t.Errorf("%s:\n%s\nwant\n%s", name, out, want)
+		}
+	}
+}
+
+// checkSafe fails for text that could do more to a terminal than show itself.
+func checkSafe(t *testing.T, out []byte) {
+	t.Helper()
+	if !utf8.Valid(out) {
+		t.Errorf("no UTF-8: %q", out)
+	}
+	for _, r := range string(out) {
+		if r < 0x20 && r != '\n' && r != '\t' || r == 0x7f || unsafeRune(r) {
+			t.Errorf("%U in %q", r, out)
+		}
+	}
+}
+
+func FuzzSafe(f *testing.F) {
+	f.Add([]byte("\x1b]0;title\x07 \xc2\x9b \u202e \xff \r\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		checkSafe(t, appendSafe(nil, text, "\n"))
+		if out := appendSafe(nil, text, `\n`); bytes.ContainsRune(out, '\n') {
+			t.Errorf("a line feed in %q", out)
+		}
+	})
+}
+
+// Whatever stands in a line, even one that nobody should have stored, printing
+// it is safe, and what comes out begins one record only.
+func FuzzPretty(f *testing.F) {
+	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"web","msg":"a\nb","x":{"y":[1,"\u001b"]}}` + "\n"))
+	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"\u001b","service":"web","msg":"\ud800`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		out := (&prettyPrinter{zone: time.UTC}).append(nil, line)
+		checkSafe(t, out)
+		for i, l := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+			if i > 0 && !strings.HasPrefix(l, "    ") {
+				t.Errorf("line %d is not indented: %q", i, out)
+			}
+		}
+		checkSafe(t, rawPrinter{safe: true}.append(nil, line))
+	})
+}
+
+func TestBytesText(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB",
+		1<<20 - 1: "1.0 MiB", 10 << 30: "10.0 GiB", 1 << 62: "4.0 EiB"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+}
