@@ -17,25 +17,33 @@ import (
 // One flipped bit anywhere is found, and costs no block but the one it is in.
 func TestFlippedBits(t *testing.T) {
 	const blobs, flipsEach = 40, 50
-	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 2 << 10})
+	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
 	d := newDecoder(t)
 	for seed := range uint64(blobs) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		body, m := encode(t, e, makeRecords(r, 20+r.IntN(60)))
+		body, m := encode(t, e, makeRecords(r, 10+r.IntN(20)))
 		blocks := readIndex(t, body).Blocks
+		lines := make([]string, len(blocks))
+		for i, b := range blocks {
+			got, err := d.Block(nil, body[b.Offset:b.Offset+b.Stored], b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines[i] = string(got)
+		}
 		for range flipsEach {
 			at := r.IntN(len(body))
 			bad := bytes.Clone(body)
 			bad[at] ^= 1 << r.IntN(8)
-			checkFlip(t, d, body, bad, int64(at), blocks, m)
+			checkFlip(t, d, bad, int64(at), blocks, lines, m)
 		}
 	}
 }
 
-func checkFlip(t *testing.T, d *blobfmt.Decoder, body, bad []byte, at int64, blocks []blobfmt.Block, m blobfmt.Meta) {
+func checkFlip(t *testing.T, d *blobfmt.Decoder, bad []byte, at int64, blocks []blobfmt.Block, want []string, m blobfmt.Meta) {
 	t.Helper()
 	if len(blobfmt.Verify(testKey, bad, m)) == 0 {
-		t.Fatalf("a bit flipped at %d of %d is not found", at, len(body))
+		t.Fatalf("a bit flipped at %d of %d is not found", at, len(bad))
 	}
 	sound := map[int64]string{}
 	x, err := blobfmt.ReadIndex(testKey, int64(len(bad)), readFrom(bad))
@@ -55,23 +63,23 @@ func checkFlip(t *testing.T, d *blobfmt.Decoder, body, bad []byte, at int64, blo
 			}
 		}
 	}
-	for _, b := range blocks {
+	for i, b := range blocks {
 		inside := at >= b.Offset && at < b.Offset+b.Stored
 		lines, ok := sound[b.Offset]
 		if inside == ok {
 			t.Fatalf("a bit flipped at %d: block at %d, length %d, read: %t", at, b.Offset, b.Stored, ok)
 		}
-		if want, err := d.Block(nil, body[b.Offset:b.Offset+b.Stored], b); ok && (err != nil || lines != string(want)) {
-			t.Fatalf("a bit flipped at %d: the block at %d has other lines, %v", at, b.Offset, err)
+		if ok && lines != want[i] {
+			t.Fatalf("a bit flipped at %d: the block at %d has other lines", at, b.Offset)
 		}
 	}
-	checkWalkPassesOver(t, d, body, bad, at, blocks)
+	checkWalkPassesOver(t, d, bad, at, blocks, want)
 }
 
 // checkWalkPassesOver: also without its index, all blocks but the damaged one are
 // found, and the damaged span is named. Some bits of a frame do not show in its
 // content; then the walk gives the right lines.
-func checkWalkPassesOver(t *testing.T, d *blobfmt.Decoder, body, bad []byte, at int64, blocks []blobfmt.Block) {
+func checkWalkPassesOver(t *testing.T, d *blobfmt.Decoder, bad []byte, at int64, blocks []blobfmt.Block, want []string) {
 	t.Helper()
 	index := blocks[len(blocks)-1].Offset + blocks[len(blocks)-1].Stored
 	found := map[int64]string{}
@@ -85,12 +93,10 @@ func checkWalkPassesOver(t *testing.T, d *blobfmt.Decoder, body, bad []byte, at 
 			t.Fatalf("a bit flipped at %d: the walk reports %v", at, err)
 		}
 	}
-	for _, b := range blocks {
+	for i, b := range blocks {
 		inside := at >= b.Offset && at < b.Offset+b.Stored
-		lines, ok := found[b.Offset]
-		want, err := d.Block(nil, body[b.Offset:b.Offset+b.Stored], b)
-		if err != nil || !ok && !inside || ok && lines != string(want) {
-			t.Fatalf("a bit flipped at %d: the walk finds the block at %d: %t, %v", at, b.Offset, ok, err)
+		if lines, ok := found[b.Offset]; !ok && !inside || ok && lines != want[i] {
+			t.Fatalf("a bit flipped at %d: the walk finds the block at %d: %t", at, b.Offset, ok)
 		}
 	}
 }
@@ -107,7 +113,7 @@ func checkCorrupt(t *testing.T, err error, offset, length int64) {
 func TestTruncation(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
 	d := newDecoder(t)
-	body, m := encode(t, e, makeRecords(rand.New(rand.NewPCG(3, 3)), 40))
+	body, m := encode(t, e, makeRecords(rand.New(rand.NewPCG(3, 3)), 12))
 	blocks := readIndex(t, body).Blocks
 	for n := range body {
 		cut := body[:n]
@@ -281,7 +287,7 @@ func TestWalkOfHostileFrames(t *testing.T) {
 		frame = append(frame, byte(h), byte(h>>8), byte(h>>16), '\n')
 	}
 	frame = append(frame, 1, 2, 3, 4) // not the checksum
-	body := bytes.Repeat(frame, 10000)
+	body := bytes.Repeat(frame, 4000)
 	start := time.Now()
 	damaged := int64(0)
 	for _, err := range newDecoder(t).Walk(testKey, body) {

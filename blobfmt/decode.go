@@ -135,7 +135,7 @@ func (d *Decoder) Walk(key string, body []byte) iter.Seq2[Frame, error] {
 // walk spends on such attempts, in bytes looked at or decompressed, is bounded by
 // the budget; damage by chance never comes near it.
 const (
-	walkBudget = 256 << 20
+	walkBudget = 64 << 20
 	walkFactor = 16
 )
 
