@@ -55,3 +55,33 @@ func Bench(b *testing.B, listed int, open func(b *testing.B) storage.BlobStore) 
 		}
 	})
 }
+
+// BenchTables measures what the tail does: a transaction of two rows of 30 KB,
+// and a scan for the newest.
+func BenchTables(b *testing.B, open func(b *testing.B) storage.TableStore) {
+	rows := func(i int) []storage.Row {
+		var rows []storage.Row
+		for _, kind := range []string{"a", "e"} {
+			key := fmt.Sprintf("%s-%010d", kind, 1<<30-i)
+			rows = append(rows, storage.Row{Key: key, Props: map[string]any{"lines": random(30 << 10), "first": int64(i)}})
+		}
+		return rows
+	}
+	b.Run("Upsert", func(b *testing.B) {
+		s := open(b)
+		for i := 0; b.Loop(); i++ {
+			upsert(b, s, "tail20261120", "web~0", rows(i))
+		}
+	})
+	b.Run("Scan/5", func(b *testing.B) {
+		s := open(b)
+		for i := range 200 {
+			upsert(b, s, "tail20261120", "web~0", rows(i))
+		}
+		for b.Loop() {
+			if n := len(scan(b, s, "tail20261120", "web~0", "a-", "a~", 5)); n != 5 {
+				b.Fatal(n)
+			}
+		}
+	})
+}
