@@ -1,0 +1,40 @@
+package integration_test
+
+import (
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"blobtail/internal/testenv"
+)
+
+// azureStore is a place in a fresh container of Azurite, which the first
+// ingester makes.
+func azureStore(t testing.TB) (place, *container.Client) {
+	t.Helper()
+	a := shared.Azurite(t)
+	name := testenv.Name("c")
+	key, err := container.NewSharedKeyCredential(testenv.Account, testenv.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := container.NewClientWithSharedKeyCredential(a.BlobURL+"/"+name, key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place{store: "azure:" + name, env: []string{"AZURE_STORAGE_CONNECTION_STRING=" + a.ConnectionString}}, client
+}
+
+// stores runs a test on a directory and on Azurite.
+func stores(t *testing.T, test func(t *testing.T, at place)) {
+	t.Run("dir", func(t *testing.T) {
+		t.Parallel()
+		at, _ := dirStore(t)
+		test(t, at)
+	})
+	t.Run("azure", func(t *testing.T) {
+		t.Parallel()
+		at, _ := azureStore(t)
+		test(t, at)
+	})
+}

@@ -1,0 +1,97 @@
+// Package integration_test runs the commands as their users do: real processes
+// on loopback, a store on disk or in Azurite, requests over HTTP, and the output
+// of logquery. What one package promises is tested there; here is what only holds
+// when all work together, above all that nothing acknowledged is lost and nothing
+// is shown twice.
+package integration_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"blobtail/internal/testenv"
+)
+
+// suite is what the tests share.
+type suite struct {
+	testenv.Env
+	bin   string            // directory of the binaries
+	root  string            // of the repository
+	tasks chan func() error // run by the thread that all children belong to
+}
+
+var shared suite
+
+func TestMain(m *testing.M) { os.Exit(shared.run(m)) }
+
+func (s *suite) run(m *testing.M) int {
+	s.tasks = make(chan func() error)
+	go s.parent()
+	if err := s.build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(s.bin)
+	return s.Env.Run(m)
+}
+
+// parent starts the children. The kernel kills a child when the thread that
+// started it ends, so that thread must live as long as the tests.
+func (s *suite) parent() {
+	runtime.LockOSThread()
+	for task := range s.tasks {
+		task() // reports by itself
+	}
+}
+
+// start starts cmd on the parent thread.
+func (s *suite) start(cmd *exec.Cmd) error {
+	done := make(chan error)
+	s.tasks <- func() error {
+		done <- cmd.Start()
+		return nil
+	}
+	return <-done
+}
+
+// build makes both binaries once. BLOBTAIL_RACE makes them with the race
+// detector, which is slower than the suite's time allows every day.
+func (s *suite) build() error {
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	s.root = filepath.Dir(dir)
+	if _, err := os.Stat(filepath.Join(s.root, "go.mod")); err != nil {
+		return err
+	}
+	if s.bin, err = os.MkdirTemp("", "blobtail-bin-"); err != nil {
+		return err
+	}
+	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
+		args := []string{"build", "-o", filepath.Join(s.bin, name)}
+		env := "CGO_ENABLED=0"
+		if os.Getenv("BLOBTAIL_RACE") != "" {
+			args, env = append(args, "-race"), "CGO_ENABLED=1"
+		}
+		cmd := exec.Command("go", append(args, path)...)
+		cmd.Dir, cmd.Env = s.root, append(os.Environ(), env)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", path, err, out)
+		}
+	}
+	return nil
+}
+
+// missing skips a test for which something is not installed, except in CI.
+func missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}

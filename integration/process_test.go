@@ -1,0 +1,344 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// place is a store and the environment that leads to it.
+type place struct {
+	store string
+	env   []string
+}
+
+// dirStore is a place in a fresh directory.
+func dirStore(t testing.TB) (place, string) {
+	root := filepath.Join(t.TempDir(), "store")
+	return place{store: "dir:" + root}, root
+}
+
+// ingester is a running ingest process.
+type ingester struct {
+	t       testing.TB
+	cmd     *exec.Cmd
+	listen  string // base URLs, known once it is ready
+	admin   string
+	started time.Time
+	ready   chan struct{} // closed when it said so
+	exited  chan struct{} // closed when it has ended
+	err     error         // of Wait, once exited is closed
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// launch starts an ingester and does not wait for it. Its log is shown when the
+// test fails; it is killed at the test's end at the latest.
+func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
+	t.Helper()
+	p := &ingester{t: t, ready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
+	p.cmd = exec.Command(filepath.Join(shared.bin, "ingest"), append([]string{
+		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags...)...)
+	p.cmd.Env = append(cleanEnv(), at.env...)
+	p.cmd.Dir = t.TempDir()
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = w
+	if err := shared.start(p.cmd); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		p.follow(r)
+	}()
+	go func() {
+		p.err = p.cmd.Wait()
+		<-read
+		close(p.exited)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("log of ingester %d (%v):\n%s", p.cmd.Process.Pid, p.err, p.stderr())
+		}
+	})
+	return p
+}
+
+// start starts an ingester and waits until it takes records.
+func start(t testing.TB, at place, wal string, flags ...string) *ingester {
+	t.Helper()
+	p := launch(t, at, wal, flags...)
+	if err := p.waitReady(30 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// follow keeps what the process logs and finds its addresses.
+func (p *ingester) follow(r io.ReadCloser) {
+	defer r.Close()
+	buf := make([]byte, 32<<10)
+	var part []byte
+	for {
+		n, err := r.Read(buf)
+		p.mu.Lock()
+		p.log.Write(buf[:n])
+		p.mu.Unlock()
+		part = append(part, buf[:n]...)
+		for {
+			line, rest, ok := bytes.Cut(part, []byte("\n"))
+			if !ok {
+				break
+			}
+			part = rest
+			p.line(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *ingester) line(line []byte) {
+	var l struct{ Message, Listen, Admin string }
+	if json.Unmarshal(line, &l) != nil || l.Message != "ready" || p.listen != "" {
+		return
+	}
+	p.listen, p.admin = "http://"+l.Listen, "http://"+l.Admin
+	close(p.ready)
+}
+
+func (p *ingester) waitReady(limit time.Duration) error {
+	select {
+	case <-p.ready:
+		return nil
+	case <-p.exited:
+		return fmt.Errorf("the ingester ended before it was ready: %v", p.err)
+	case <-time.After(limit):
+		return fmt.Errorf("the ingester is not ready after %v", limit)
+	}
+}
+
+func (p *ingester) stderr() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+func (p *ingester) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
+
+// kill ends the process as a power switch would, and waits for that.
+func (p *ingester) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+// stop ends it with SIGTERM and returns its exit code and how long it took.
+func (p *ingester) stop() (code int, took time.Duration) {
+	p.t.Helper()
+	begun := time.Now()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(30 * time.Second):
+		p.t.Fatal("SIGTERM does not end it")
+	}
+	return p.cmd.ProcessState.ExitCode(), time.Since(begun)
+}
+
+// answer is what /ingest answers.
+type answer struct {
+	Accepted, Rejected int
+	Duplicate          bool
+	Errors             []struct {
+		Index  int
+		Reason string
+	}
+	Error string
+}
+
+// post sends a body, with headers as name, value, name, value.
+func (p *ingester) post(path string, body []byte, headers ...string) (int, answer, http.Header, error) {
+	return post(http.DefaultClient, p.listen+path, body, headers...)
+}
+
+func post(c *http.Client, url string, body []byte, headers ...string) (int, answer, http.Header, error) {
+	req, err := http.NewRequest("POST", url, bytes.NewReader(body))
+	if err != nil {
+		return 0, answer{}, nil, err
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return 0, answer{}, nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, answer{}, nil, err
+	}
+	var a answer
+	if err := json.Unmarshal(text, &a); err != nil {
+		return resp.StatusCode, a, resp.Header, fmt.Errorf("answer %.200q: %w", text, err)
+	}
+	return resp.StatusCode, a, resp.Header, nil
+}
+
+// mustPost sends a body that has to be taken whole.
+func (p *ingester) mustPost(path string, body []byte, headers ...string) answer {
+	p.t.Helper()
+	code, a, _, err := p.post(path, body, headers...)
+	if err != nil || code != http.StatusOK || a.Rejected > 0 {
+		p.t.Fatalf("POST %s: %d %+v, %v", path, code, a, err)
+	}
+	return a
+}
+
+// flushed is what /flush answers.
+type flushed struct {
+	Flushed     bool
+	BatchesLeft int `json:"batches_left"`
+	RecordsLeft int `json:"records_left"`
+	Error       string
+}
+
+func (p *ingester) flush(query string) (int, flushed, error) {
+	resp, err := http.Post(p.admin+"/flush"+query, "", nil)
+	if err != nil {
+		return 0, flushed{}, err
+	}
+	defer resp.Body.Close()
+	var f flushed
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && json.Unmarshal(text, &f) != nil {
+		err = errors.New(string(text))
+	}
+	return resp.StatusCode, f, err
+}
+
+// mustFlush puts all that was acknowledged into blobs.
+func (p *ingester) mustFlush() {
+	p.t.Helper()
+	code, f, err := p.flush("?timeout=60s")
+	if err != nil || code != http.StatusOK || !f.Flushed {
+		p.t.Fatalf("flush: %d %+v, %v", code, f, err)
+	}
+}
+
+// metric reads a plain counter or gauge.
+func (p *ingester) metric(name string) float64 {
+	p.t.Helper()
+	resp, err := http.Get(p.admin + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+	if m == nil {
+		p.t.Fatalf("no metric %s", name)
+	}
+	v, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return v
+}
+
+// logquery runs a query and returns what it wrote and its exit code.
+func logquery(t testing.TB, at place, args ...string) (stdout []byte, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
+	cmd.Env = append(cleanEnv(), at.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := shared.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.Bytes(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// query is a logquery that must find something.
+func query(t testing.TB, at place, args ...string) []byte {
+	t.Helper()
+	out, errs, code := logquery(t, at, args...)
+	if code != 0 {
+		t.Fatalf("logquery %s exits %d: %s", strings.Join(args, " "), code, errs)
+	}
+	return out
+}
+
+// count is what logquery --count prints.
+func count(t testing.TB, at place, args ...string) int {
+	t.Helper()
+	out, errs, code := logquery(t, at, append(args, "--count")...)
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil || code > 1 || (code == 1) != (n == 0) {
+		t.Fatalf("logquery --count %s: %q, exit code %d: %s", strings.Join(args, " "), out, code, errs)
+	}
+	return n
+}
+
+// cleanEnv is the environment without what would lead the commands elsewhere.
+func cleanEnv() []string {
+	var env []string
+	for _, e := range os.Environ() {
+		if !strings.HasPrefix(e, "BLOBTAIL_") && !strings.HasPrefix(e, "AZURE_") {
+			env = append(env, e)
+		}
+	}
+	return env
+}
+
+// config writes a configuration file and returns the flag that names it.
+func config(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "blobtail.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "--config=" + path
+}
+
+// impatient is a client that never waits for long, and shares no connections.
+func impatient() *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		MaxIdleConnsPerHost: 4,
+		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext,
+	}}
+}
