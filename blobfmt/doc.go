@@ -13,7 +13,7 @@
 // Where the index is damaged, [Decoder.Walk] finds the blocks without it.
 // [Verify] checks a blob against everything that is said about it.
 //
-// A stored blob is untrusted input: whatever its bytes are, reading it neither
-// panics nor allocates more than a bounded multiple of what was read. The
-// package does no I/O of its own; callers hand it bytes or a [ReadFunc].
+// A stored blob is untrusted input: whatever its bytes are, reading it does not
+// panic, and a length is checked before memory is taken for it. The package does
+// no I/O of its own; callers hand it bytes or a [ReadFunc].
 package blobfmt
