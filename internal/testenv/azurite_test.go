@@ -41,7 +41,7 @@ func TestAzuriteDiesWithUs(t *testing.T) {
 	}
 	env.Azurite(t) // or skip
 	child := exec.Command(os.Args[0], "-test.run", "^TestAzuriteDiesWithUs$")
-	child.Env = append(os.Environ(), "TESTENV_CHILD=1")
+	child.Env = append(os.Environ(), "TESTENV_CHILD=1", "TMPDIR="+t.TempDir())
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
