@@ -198,7 +198,7 @@ func TestCrashes(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		t.Run(fmt.Sprintf("faults=%t", faults), func(t *testing.T) {
 			t.Parallel()
-			histories := 1000
+			histories := 800
 			if raceEnabled || testing.Short() {
 				histories = 150
 			}

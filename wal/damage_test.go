@@ -3,13 +3,11 @@ package wal_test
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"blobtail/wal"
@@ -331,123 +329,6 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// sample is a segment of about 64 KiB in memory.
-func sample(t testing.TB) ([]byte, []entry) {
-	t.Helper()
-	dir := t.TempDir()
-	l := open(t, dir, wal.Options{})
-	rng := newRand(3)
-	var entries []entry
-	for l.Size() < 64<<10 {
-		entries = append(entries, fill(t, l, rng, 1, 8000)...)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(segmentFiles(t, dir)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b, entries
-}
-
-// verdict compares a scan with what was appended: which one record lacks (-1:
-// none), and how many spans are damaged.
-func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged int, err error) {
-	next, lacking := 0, -1
-	bad, err := sc.Scan(segment, func(off int64, typ byte, payload []byte) {
-		for next < len(entries) && int64(entries[next].pos.Offset())-wal.RecordHeader < off {
-			if lacking >= 0 {
-				lacking = len(entries) // more than one
-			} else {
-				lacking = next
-			}
-			next++
-		}
-		if next == len(entries) || entries[next].typ != typ || !bytes.Equal(entries[next].payload, payload) {
-			lacking = len(entries) + 1 // something that was never appended
-		}
-		next++
-	})
-	if next == len(entries)-1 && lacking < 0 {
-		lacking = next
-	} else if next < len(entries) {
-		lacking = len(entries)
-	}
-	return lacking, len(bad), err
-}
-
-// Every flipped bit is noticed, and costs the record that it is in and no other.
-func TestEveryBit(t *testing.T) {
-	original, entries := sample(t)
-	stride := 1
-	if raceEnabled || testing.Short() {
-		stride = 41
-	}
-	var workers sync.WaitGroup
-	const parts = 4
-	for part := range parts {
-		workers.Go(func() {
-			segment := bytes.Clone(original)
-			var sc wal.Scanner
-			for bit := part * stride; bit < len(segment)*8; bit += parts * stride {
-				segment[bit/8] ^= 1 << (bit % 8)
-				lacking, damaged, err := verdict(&sc, segment, entries)
-				want := owner(entries, bit/8)
-				if err != nil || lacking != want || damaged != 1 {
-					t.Errorf("bit %d: record %d lacks, want %d; %d spans damaged; %v", bit, lacking, want, damaged, err)
-					return
-				}
-				segment[bit/8] ^= 1 << (bit % 8)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// owner is the record that a byte belongs to; -1 for header and padding.
-func owner(entries []entry, at int) int {
-	for i, e := range entries {
-		start := int(e.pos.Offset()) - wal.RecordHeader
-		if at >= start && at < int(e.pos.Offset())+len(e.payload) {
-			return i
-		}
-	}
-	return -1
-}
-
-// Wherever a segment ends, what is whole before is there and the rest is noticed.
-func TestEveryTruncation(t *testing.T) {
-	original, entries := sample(t)
-	var sc wal.Scanner
-	stride := 1
-	if raceEnabled || testing.Short() {
-		stride = 23
-	}
-	for size := wal.HeaderSize; size <= len(original); size += stride {
-		whole, end := 0, wal.HeaderSize
-		for ; whole < len(entries); whole++ {
-			next := int(entries[whole].pos.Offset()) + len(entries[whole].payload)
-			if next > size {
-				break
-			}
-			end = next
-		}
-		got := 0
-		bad, err := sc.Scan(original[:size], func(off int64, typ byte, payload []byte) {
-			if got < whole && bytes.Equal(payload, entries[got].payload) {
-				got++
-			} else {
-				got = -1 << 20
-			}
-		})
-		torn := size > (end+7)&^7
-		if err != nil || got != whole || len(bad) > 1 || len(bad) == 1 != torn {
-			t.Fatalf("cut at %d: %d records, want %d; damaged %v; %v", size, got, whole, bad, err)
-		}
-	}
-}
-
 // The same through Open and Replay, for some bits.
 func TestSomeBitsOnDisk(t *testing.T) {
 	rng := newRand(5)
@@ -486,76 +367,4 @@ func TestSomeBitsOnDisk(t *testing.T) {
 		}
 		_ = l.Close()
 	}
-}
-
-// A segment made of anything is read without panic and without more memory than
-// it has bytes.
-func FuzzSegment(f *testing.F) {
-	original, _ := sample(f)
-	small := original[:4096]
-	f.Add(bytes.Clone(small), false)
-	f.Add(bytes.Clone(small[wal.HeaderSize:]), true)
-	f.Add(make([]byte, 300), true)
-	f.Fuzz(func(t *testing.T, b []byte, header bool) {
-		if header { // so that most inputs get past it
-			b = append(bytes.Clone(small[:wal.HeaderSize]), b...)
-		}
-		var sc wal.Scanner
-		covered := int64(0)
-		bad, err := sc.Scan(b, func(off int64, typ byte, payload []byte) {
-			covered += int64(len(payload)) + wal.RecordHeader
-			if typ == 0 {
-				t.Error("a record of type 0")
-			}
-		})
-		for _, s := range bad {
-			covered += s.Len
-		}
-		if err == nil && covered > int64(len(b)) {
-			t.Errorf("%d bytes of %d", covered, len(b))
-		}
-		if sc.Room() > len(b) {
-			t.Errorf("took %d bytes for %d", sc.Room(), len(b))
-		}
-	})
-}
-
-// The same through Open.
-func FuzzOpen(f *testing.F) {
-	original, _ := sample(f)
-	f.Add(bytes.Clone(original[:4096]), bytes.Clone(original[:2000]))
-	f.Add([]byte{}, make([]byte, 200))
-	f.Fuzz(func(t *testing.T, first, last []byte) {
-		dir := t.TempDir()
-		for n, b := range [][]byte{first, last} {
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%08d.seg", n+1)), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		l, err := wal.Open(dir, wal.Options{})
-		if err != nil {
-			if strings.Contains(err.Error(), "format version") {
-				return
-			}
-			t.Fatal(err)
-		}
-		replay(t, l)
-		want := fill(t, l, newRand(1), 2, 100)
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		l, err = wal.Open(dir, wal.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		got, _ := replay(t, l)
-		if len(got) < 2 {
-			t.Fatal("lost")
-		}
-		check(t, got[len(got)-2:], want)
-		if errors.Is(l.Err(), wal.ErrFailed) {
-			t.Fatal(l.Err())
-		}
-	})
 }

@@ -82,40 +82,42 @@ func TestFullDiskForLong(t *testing.T) {
 	}
 }
 
+var failures = []struct {
+	name string
+	kind string // the operation that fails
+	do   func(l *wal.Log) error
+}{
+	{"sync", "sync", func(l *wal.Log) error {
+		pos, err := l.Append(1, []byte("x"))
+		if err != nil {
+			return nil
+		}
+		return l.Sync(pos)
+	}},
+	{"roll", "sync", func(l *wal.Log) error {
+		_, err := l.Append(1, make([]byte, 900))
+		return err
+	}},
+	{"new name", "syncdir", func(l *wal.Log) error {
+		_, err := l.Append(1, make([]byte, 900))
+		return err
+	}},
+	{"remove", "syncdir", func(l *wal.Log) error { return l.RemoveFront() }},
+	{"close", "sync", func(l *wal.Log) error {
+		if _, err := l.Append(1, []byte("x")); err != nil {
+			return nil
+		}
+		return l.Close()
+	}},
+	{"truncate", "", func(l *wal.Log) error {
+		_, err := l.Append(1, []byte("x"))
+		return err
+	}},
+}
+
 // After any failed fsync the log does nothing more, and says so.
 func TestFailedFsyncIsFinal(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		kind string // the operation that fails
-		do   func(l *wal.Log) error
-	}{
-		{"sync", "sync", func(l *wal.Log) error {
-			pos, err := l.Append(1, []byte("x"))
-			if err != nil {
-				return nil
-			}
-			return l.Sync(pos)
-		}},
-		{"roll", "sync", func(l *wal.Log) error {
-			_, err := l.Append(1, make([]byte, 900))
-			return err
-		}},
-		{"new name", "syncdir", func(l *wal.Log) error {
-			_, err := l.Append(1, make([]byte, 900))
-			return err
-		}},
-		{"remove", "syncdir", func(l *wal.Log) error { return l.RemoveFront() }},
-		{"close", "sync", func(l *wal.Log) error {
-			if _, err := l.Append(1, []byte("x")); err != nil {
-				return nil
-			}
-			return l.Close()
-		}},
-		{"truncate", "", func(l *wal.Log) error {
-			_, err := l.Append(1, []byte("x"))
-			return err
-		}},
-	} {
+	for _, c := range failures {
 		t.Run(c.name, func(t *testing.T) {
 			disk := simdisk.New(1)
 			l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
