@@ -149,6 +149,16 @@ func (p *ingester) stderr() string {
 
 func (p *ingester) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) } // it may have ended
 
+// gone reports whether the process has ended.
+func (p *ingester) gone() bool {
+	select {
+	case <-p.exited:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill ends the process as a power switch would, and waits for that.
 func (p *ingester) kill() {
 	p.signal(syscall.SIGKILL)
