@@ -234,14 +234,14 @@ func (p *Parser) appendFields(dst []byte, h *head) []byte {
 	var from, to int32 // source bytes that wait to be copied
 	for i := range p.fields {
 		f := &p.fields[i]
-		var key []byte
+		key := ""
 		if f.known != 0 {
 			var skip bool
 			if key, skip = p.renamed(i, h); skip {
 				continue
 			}
 		}
-		if f.flags&notPlain == 0 && key == nil {
+		if f.flags&notPlain == 0 && key == "" {
 			if f.key != to+2 || to == 0 { // not only `,"` between
 				dst = appendSpan(dst, p.src[from:to])
 				from = f.key - 1
@@ -251,11 +251,12 @@ func (p *Parser) appendFields(dst []byte, h *head) []byte {
 		}
 		dst = appendSpan(dst, p.src[from:to])
 		from, to = 0, 0
-		if key == nil {
-			key = p.key(p.src, f)
-		}
 		dst = append(dst, ',', '"')
-		dst = append(dst, key...)
+		if key == "" {
+			dst = append(dst, p.key(p.src, f)...)
+		} else {
+			dst = append(dst, key...)
+		}
 		dst = append(dst, '"', ':')
 		dst = append(dst, p.compact(f)...)
 	}
@@ -264,19 +265,19 @@ func (p *Parser) appendFields(dst []byte, h *head) []byte {
 
 // renamed decides on a field with a recognised name: whether it is left out, and
 // its key where that is another than its own.
-func (p *Parser) renamed(i int, h *head) (key []byte, skip bool) {
+func (p *Parser) renamed(i int, h *head) (key string, skip bool) {
 	f := &p.fields[i]
 	switch {
 	case i == h.time || i == h.level || i == h.msg:
-		return nil, true
+		return "", true
 	case i == h.service && !h.keepService:
-		return nil, true
+		return "", true
 	case i == h.service:
 		return p.serviceKey(f), false
 	case f.known != nameTs:
-		return nil, false
+		return "", false
 	case p.isEmptyTime(f):
-		return nil, true
+		return "", true
 	}
 	return p.freeKey("ts.original"), false
 }
@@ -289,14 +290,14 @@ func appendSpan(dst, span []byte) []byte {
 	return append(dst, span...)
 }
 
-// serviceKey is the key under which the record's own service is kept, nil for its
+// serviceKey is the key under which the record's own service is kept, "" for its
 // own.
-func (p *Parser) serviceKey(f *field) []byte {
+func (p *Parser) serviceKey(f *field) string {
 	switch {
 	case f.known == nameServiceName:
-		return nil
+		return ""
 	case p.found>>nameServiceName&1 == 0:
-		return []byte("service.name")
+		return "service.name"
 	}
 	return p.freeKey("service.original")
 }
@@ -304,7 +305,7 @@ func (p *Parser) serviceKey(f *field) []byte {
 // freeKey is want, or when the record has such a field, want with the first free
 // number from 2 behind it. Among as many numbers as there are fields, and one, one
 // is free.
-func (p *Parser) freeKey(want string) []byte {
+func (p *Parser) freeKey(want string) string {
 	taken := make([]bool, len(p.fields)+3)
 	for i := range p.fields {
 		key := p.key(p.src, &p.fields[i])
@@ -319,13 +320,13 @@ func (p *Parser) freeKey(want string) []byte {
 		}
 	}
 	if !taken[1] {
-		return []byte(want)
+		return want
 	}
 	n := 2
 	for taken[n] {
 		n++
 	}
-	return strconv.AppendInt([]byte(want+"."), int64(n), 10)
+	return want + "." + strconv.Itoa(n)
 }
 
 // AppendText appends the canonical line of a text, which becomes msg. Bytes that
