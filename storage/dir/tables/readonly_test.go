@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"blobtail/storage"
+	"blobtail/storage/dir/tables"
 )
 
 // A reader who may not write beside the database reads it, at rest and while a
@@ -41,7 +42,11 @@ func TestReaderWithoutRights(t *testing.T) {
 	}
 	asNobody := func(what string, table string, want int) {
 		t.Helper()
-		reader := open(t, root)
+		reader, err := tables.Open(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reader.Close() // the last connection takes the -wal with it
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
