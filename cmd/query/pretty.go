@@ -43,7 +43,7 @@ func (p *prettyPrinter) append(dst, line []byte) []byte {
 		case "level":
 			dst = p.level(append(dst, ' '), fields.value, record.LineLevel(line))
 		case "service":
-			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, fields.value, "\n") })
+			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, fields.value, "\\n") })
 		case "msg":
 			dst = p.value(append(dst, ' '), fields.value, "\n    ")
 		default:

@@ -110,11 +110,10 @@ func (a *app) printer(form string) (func(lines []byte) error, error) {
 type rawPrinter struct{ safe bool }
 
 func (p rawPrinter) append(dst, line []byte) []byte {
-	off, ok := record.LineMsg(line)
-	if !ok {
-		return append(dst, line...)
+	msg := bytes.TrimSuffix(line, []byte("\n")) // of what is no line of ours, all
+	if off, ok := record.LineMsg(line); ok {
+		msg, _ = cutString(line[off:])
 	}
-	msg, _ := cutString(line[off:])
 	if p.safe {
 		dst = appendSafe(dst, unescape(nil, msg), "\n")
 	} else {

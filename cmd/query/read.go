@@ -144,7 +144,7 @@ func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 		a.note("%v", err)
 	}
 	if sum.Higher > 0 {
-		a.note("left out: at least %d records of higher levels; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
+		a.note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
 	}
 	if sum.More && c.Number == nil && c.First == 0 && !c.Count {
 		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)

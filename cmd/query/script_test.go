@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/dir"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"logquery": main,
+		"mkstore":  mkstore,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TZ", "UTC")
+			e.Setenv("BLOBTAIL_STORE", "dir:data")
+			return nil
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must exit with the code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// mkstore DIR FILE... makes a dir store with one blob of each file, which holds
+// JSON objects of one service and hour, one a line.
+func mkstore() {
+	store, err := dir.Open(os.Args[1], dir.Options{Create: true})
+	for i := 2; err == nil && i < len(os.Args); i++ {
+		var text []byte
+		if text, err = os.ReadFile(os.Args[i]); err == nil {
+			err = addBlob(store, text, i)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// addBlob stores the records of a text, in which times only grow, as one blob.
+// Texts that are equal have one origin, as what a client sends twice.
+func addBlob(store storage.BlobStore, text []byte, number int) error {
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: 4096})
+	if err != nil {
+		return err
+	}
+	p := record.NewParser()
+	var first record.Stamp
+	for i, object := range bytes.SplitAfter(bytes.TrimSpace(text), []byte("\n")) {
+		if _, err := p.Scan(object); err != nil {
+			return err
+		}
+		line, stamp := p.AppendLine(nil, record.Defaults{})
+		if i == 0 {
+			first = stamp
+		}
+		if err := enc.Add(line, stamp.Time, record.BodyOrigin("", "", 0, text, 0), uint32(i)); err != nil {
+			return err
+		}
+	}
+	var batch blobfmt.BatchID
+	binary.BigEndian.PutUint64(batch[:], uint64(number))
+	body, meta, err := enc.Finish(batch)
+	if err != nil {
+		return err
+	}
+	name := blobfmt.Name{Service: first.Service, Period: time.Unix(0, first.Time).UTC().Truncate(time.Hour), Number: 1}
+	for ; ; name.Number++ {
+		err := store.Create(context.Background(), name.String(), body, storage.Attrs{
+			ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map(),
+		})
+		if err == nil || name.Number > 9 {
+			return err
+		}
+	}
+}
+
+// terminal runs the command as on a terminal.
+func terminal(t *testing.T, store string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	code = run(context.Background(), environment{
+		args: append([]string{"--store", "dir:" + store}, args...), stdout: &out, stderr: &errs,
+		getenv: func(string) string { return "" }, outTTY: true, errTTY: true,
+		now: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), local: time.UTC,
+	})
+	return code, out.String(), errs.String()
+}
+
+func TestTerminal(t *testing.T) {
+	path := t.TempDir() + "/data"
+	store, err := dir.Open(path, dir.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for i := range 1500 {
+		o, _ := json.Marshal(map[string]any{"ts": 1795183200 + i, "service": "web", "level": "info", "msg": fmt.Sprintf("message %d \x1b[2J", i)})
+		text.Write(append(o, '\n'))
+	}
+	if err := addBlob(store, text.Bytes(), 1); err != nil {
+		t.Fatal(err)
+	}
+
+	code, out, errs := terminal(t, path, "web")
+	if code != exitFound || strings.Count(out, "\n") != 1000 || !strings.Contains(errs, "there is more; -n 0 for all") {
+		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
+	}
+	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[36mweb\x1b[0m message 500 \\x1b[2J\n") {
+		t.Errorf("%.200q", out)
+	}
+	if code, out, errs = terminal(t, path, "web", "-n", "0", "-q", "--color", "never"); code != exitFound || strings.Count(out, "\n") != 1500 || errs != "" {
+		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
+	}
+	checkSafe(t, []byte(out))
+	if _, out, _ = terminal(t, path, "web", "-o", "raw", "-n1"); out != "message 1499 \\x1b[2J\n" {
+		t.Errorf("%q", out)
+	}
+	if _, out, _ = terminal(t, path, "web", "--count"); out != "1500\n" {
+		t.Errorf("%q", out)
+	}
+	if _, out, _ = terminal(t, path, "ls"); !strings.Contains(out, "1500") || !strings.Contains(out, "2026-11-20 14:00:00.000") {
+		t.Errorf("%s", out)
+	}
+}
