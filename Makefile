@@ -1,0 +1,63 @@
+# blobtail. `make demo` shows it, `make test` holds it to its word.
+#
+# Go and Node are all that must be there: Node for Azurite, the emulator of
+# Azure Storage that the tests of storage/azure talk to.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := build
+
+# How long a package's tests may take, and each fuzz target.
+TEST_TIMEOUT ?= 5m
+FUZZTIME     ?= 30s
+BENCHTIME    ?= 1s
+# Generator and sender of the end-to-end benchmark; it is left out without them.
+BENCH_TOOLS  ?= ../shared/bench
+
+# The race detector needs a C compiler; the product does not.
+CC_FOUND := $(shell command -v gcc cc clang 2>/dev/null | head -n 1)
+RACE     := $(if $(CC_FOUND),-race)
+
+# The same for every binary: static, and the same bytes wherever it is built.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath
+
+.PHONY: build demo test lint bench fuzz clean
+
+build: ## bin/ingest and bin/logquery
+	$(GO_BUILD) -o bin/ingest ./cmd/ingest
+	$(GO_BUILD) -o bin/logquery ./cmd/query
+
+demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
+	./internal/demo/demo.sh
+
+test: node_modules/.package-lock.json build lint ## everything, with the race detector
+	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
+	go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) ./... </dev/null
+	@echo "make test: all passed"
+
+# npm's own note of what it installed: newer than the lockfile, or installed again.
+node_modules/.package-lock.json: package-lock.json package.json
+	npm ci --ignore-scripts --no-audit --no-fund </dev/null
+	touch $@
+
+lint: ## gofmt, vet, staticcheck, the layers
+	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
+	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+	go test ./internal/layers
+
+bench: build ## micro-benchmarks, then the path from HTTP to blobs and back
+	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
+	@if [ -d "$(BENCH_TOOLS)" ]; then ./bench/ingest.sh "$(BENCH_TOOLS)"; \
+	else echo "make bench: no $(BENCH_TOOLS), so the end-to-end figures are left out" >&2; fi
+
+fuzz: ## each fuzz target for FUZZTIME, one after another
+	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \
+	while IFS=: read -r file _ name; do \
+		echo "== $$(dirname "$$file") $${name#func }"; \
+		go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null || exit 1; \
+	done
+
+clean: ## what was built and installed; no data
+	rm -rf bin node_modules
