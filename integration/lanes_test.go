@@ -1,0 +1,98 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"blobtail/internal/check"
+)
+
+// Two ingesters that write the same services and periods at once must not get in
+// each other's way: on lanes of their own, and on one lane by mistake, when every
+// name is contested.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		lanes [2]string
+		same  bool
+	}{{"own", [2]string{"1", "2"}, false}, {"same", [2]string{"5", "5"}, true}} {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			stores(t, func(t *testing.T, at place) {
+				foreign := contest(t, at, row.lanes)
+				if row.same != (foreign > 0) {
+					t.Errorf("%v names were found taken by another", foreign)
+				}
+			})
+		})
+	}
+}
+
+// contest lets two ingesters write at once with many flushes, checks that all is
+// there, and returns how many names were found taken.
+func contest(t *testing.T, at place, lanes [2]string) (foreign float64) {
+	const clients, flushes = 2, 12
+	ledger := &check.Ledger{}
+	var ps [2]*ingester
+	for i, lane := range lanes {
+		ps[i] = start(t, at, t.TempDir(), "--lane", lane)
+	}
+	var sending, flushing sync.WaitGroup
+	stop := make(chan struct{})
+	for i, p := range ps {
+		var target atomic.Pointer[ingester]
+		target.Store(p)
+		for _, c := range newClients(clients, ledger, &target, uint64(i)) {
+			c.name += strconv.Itoa(i)
+			c.hours = 1 // one period of three services
+			sending.Go(func() { c.run(stop) })
+		}
+		flushing.Go(func() {
+			for range flushes {
+				if code, f, err := p.flush("?timeout=60s"); err != nil || code != 200 {
+					t.Errorf("flush: %d %+v %v", code, f, err)
+					return
+				}
+			}
+		})
+	}
+	flushing.Wait()
+	close(stop)
+	sending.Wait()
+	written, stored := 0.0, 0.0
+	for _, p := range ps {
+		p.mustFlush()
+		written += p.metric("blobtail_blob_written_total")
+		stored += p.metric("blobtail_blob_records_total")
+		foreign += p.metric("blobtail_blob_foreign_total")
+	}
+	rep := verifyLedger(t, at, ledger)
+	if rep.Unknown != 0 || rep.Found != rep.Acked || int(stored) != rep.Acked {
+		t.Errorf("%v, %v stored; nothing failed, so all must be known", rep, stored)
+	}
+	if n := countBlobs(t, at); n != int(written) {
+		t.Errorf("%d blobs are there, %v were written: one was overwritten or lost", n, written)
+	}
+	return foreign
+}
+
+// countBlobs adds up what logquery ls says of the services.
+func countBlobs(t testing.TB, at place) int {
+	t.Helper()
+	n := 0
+	for line := range bytes.Lines(query(t, at, "ls")) {
+		var name string
+		var blobs int
+		if _, err := fmt.Sscanf(strings.ReplaceAll(string(line), "\t", " "), "%s %d", &name, &blobs); err != nil {
+			t.Fatalf("ls: %q: %v", line, err)
+		}
+		n += blobs
+	}
+	return n
+}

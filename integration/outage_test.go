@@ -1,0 +1,186 @@
+package integration_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// breakDir makes a dir store refuse everything of some services, as a bad disk
+// would: their directories turn into files. The function returned mends it.
+func breakDir(t testing.TB, root string, services ...string) (mend func()) {
+	t.Helper()
+	for _, s := range services {
+		path := filepath.Join(root, s)
+		if err := os.Rename(path, filepath.Join(root, "."+s)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("no directory"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		t.Helper()
+		for _, s := range services {
+			path := filepath.Join(root, s)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(root, "."+s), path); err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// sendFor lets clients send for a while.
+func sendFor(p *ingester, ledger *check.Ledger, seed uint64, d time.Duration) {
+	var target atomic.Pointer[ingester]
+	target.Store(p)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, c := range newClients(3, ledger, &target, seed) {
+		c.name += string(rune('A' + seed))
+		wg.Go(func() { c.run(stop) })
+	}
+	time.Sleep(d)
+	close(stop)
+	wg.Wait()
+}
+
+// outage takes an ingester through a store that fails: before, while and after.
+// Records are acknowledged all the time, /flush says what is left, and in the end
+// all is there once.
+func outage(t *testing.T, through, direct place, fail func() (mend func())) *ingester {
+	ledger := &check.Ledger{}
+	p := start(t, through, t.TempDir(), config(t, small))
+	sendFor(p, ledger, 1, 200*time.Millisecond)
+	p.mustFlush()
+
+	mend := fail()
+	sendFor(p, ledger, 2, 1500*time.Millisecond)
+	code, f, err := p.flush("?timeout=1s")
+	if err != nil || code != http.StatusGatewayTimeout || f.Flushed || f.BatchesLeft == 0 || f.RecordsLeft == 0 {
+		t.Errorf("flush with the store down: %d %+v, %v; want 504 with what is left", code, f, err)
+	}
+	if code, _, err := p.flush("?timeout=0s"); err != nil || code != http.StatusGatewayTimeout {
+		t.Errorf("flush with no time at all: %d, %v; want 504", code, err)
+	}
+	resp, err := http.Get(p.admin + "/readyz")
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("readyz with the store down: %v, %v; the log still takes records", resp, err)
+	}
+	mend()
+	sendFor(p, ledger, 3, 100*time.Millisecond)
+	p.mustFlush()
+	rep := verifyLedger(t, direct, ledger)
+	if rep.Unknown != 0 || rep.Found != rep.Acked {
+		t.Errorf("%v: a store that is down must not keep records from being acknowledged", rep)
+	}
+	if n := p.metric("blobtail_blob_written_total"); int(n) != countBlobs(t, direct) {
+		t.Errorf("%v blobs written, %d are there", n, countBlobs(t, direct))
+	}
+	return p
+}
+
+func TestOutageDir(t *testing.T) {
+	t.Parallel()
+	t.Run("services", func(t *testing.T) {
+		t.Parallel()
+		at, root := dirStore(t)
+		outage(t, at, at, func() func() { return breakDir(t, root, "web", "api", "db") })
+	})
+	// As when the disk is not mounted: the ingester must not make a new root.
+	t.Run("root", func(t *testing.T) {
+		t.Parallel()
+		at, root := dirStore(t)
+		outage(t, at, at, func() func() {
+			if err := os.Rename(root, root+".away"); err != nil {
+				t.Fatal(err)
+			}
+			return func() {
+				if err := os.Rename(root+".away", root); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	})
+}
+
+func TestOutageAzure(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]mode{
+		"refused": {refuse: all},
+		"lost":    {refuse: func(r *http.Request) bool { return !puts(r) }, lose: puts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			through, direct, px := proxied(t)
+			outage(t, through, direct, func() func() {
+				px.set(m)
+				return func() { px.set(mode{}) }
+			})
+			if px.failed.Load()+px.lost.Load() == 0 {
+				t.Error("the proxy had nothing to do")
+			}
+		})
+	}
+}
+
+// Every answer to a PUT is lost, none of the requests: each blob must be found to
+// be ours, and be there once.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	ledger := &check.Ledger{}
+	p := start(t, through, t.TempDir(), config(t, small))
+	seen := sync.Map{}
+	px.set(mode{lose: func(r *http.Request) bool {
+		_, again := seen.LoadOrStore(r.URL.Path, true)
+		return puts(r) && !again
+	}})
+	sendFor(p, ledger, 1, 300*time.Millisecond)
+	p.mustFlush()
+	verifyLedger(t, direct, ledger)
+	blobs := countBlobs(t, direct)
+	if n := p.metric("blobtail_blob_written_total"); int(n) != blobs || int64(blobs) != px.lost.Load() {
+		t.Errorf("%v blobs written, %d there, %d answers lost", n, blobs, px.lost.Load())
+	}
+	if n := p.metric("blobtail_blob_foreign_total"); n != 0 {
+		t.Errorf("%v of our own blobs were taken for another's", n)
+	}
+}
+
+// A store that is away when the ingester starts must not keep it from taking
+// records, nor from stopping; what it took is stored by the next start.
+func TestStartWithoutStore(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	px.set(mode{hang: all})
+	ledger, wal := &check.Ledger{}, t.TempDir()
+	begun := time.Now()
+	p := start(t, through, wal, config(t, small))
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("ready after %v; the store is no condition", took)
+	}
+	sendFor(p, ledger, 1, 300*time.Millisecond)
+	if code, took := p.stop(); code != 0 || took > 10*time.Second {
+		t.Errorf("SIGTERM with a store that hangs: exit code %d after %v", code, took)
+	}
+	if !strings.Contains(p.stderr(), "stays in the log") {
+		t.Error("the ingester does not say that it leaves something in the log")
+	}
+	px.set(mode{})
+	p = start(t, through, wal, config(t, small))
+	p.mustFlush()
+	if rep := verifyLedger(t, direct, ledger); rep.Unknown != 0 || rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+}
