@@ -69,7 +69,8 @@ func readAccount(name string, getenv func(string) string) (account, error) {
 	}
 	a.blobURL = strings.TrimRight(cmp.Or(getenv("AZURE_STORAGE_BLOB_ENDPOINT"), a.blobURL), "/")
 	a.tableURL = strings.TrimRight(cmp.Or(getenv("AZURE_STORAGE_TABLE_ENDPOINT"), a.tableURL), "/")
-	return a, errors.Join(checkEndpoint(a.blobURL), checkEndpoint(a.tableURL))
+	emulator := a.name == developmentName && a.key == developmentKey
+	return a, errors.Join(checkEndpoint(a.blobURL, emulator), checkEndpoint(a.tableURL, emulator))
 }
 
 func (a *account) endpoints(scheme, suffix string) {
@@ -112,8 +113,9 @@ func parseConnectionString(s string) (account, error) {
 }
 
 // checkEndpoint refuses endpoints that would give credentials or logs away, and
-// those that do not keep what we rely on.
-func checkEndpoint(endpoint string) error {
+// those that do not keep what we rely on. The emulator's account is known to
+// everybody: it has nothing to give away, and runs in a neighbouring container.
+func checkEndpoint(endpoint string, emulator bool) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.User != nil {
 		return errors.New("bad storage endpoint: want https://HOST[/PATH]") // it may hold a SAS
@@ -124,7 +126,7 @@ func checkEndpoint(endpoint string) error {
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback && !emulator) {
 		return fmt.Errorf("endpoint %s: https only, plain http is for this very host", host)
 	}
 	return nil
