@@ -58,7 +58,8 @@ type BlobStore interface {
 	// when the key is taken it changes nothing and returns [ErrExist]. When it
 	// returns nil or ErrExist, the object that holds the key is durable and seen
 	// by every later Stat, Get and List anywhere. After any other error the
-	// outcome is unknown. body is not kept and not changed.
+	// outcome is unknown. body is not kept and not changed. A driver may refuse a
+	// key that is also a directory of another key; the pipeline makes none.
 	Create(ctx context.Context, key string, body []byte, attrs Attrs) error
 
 	// Stat describes one object; [ErrNotExist] when there is none.
@@ -124,7 +125,8 @@ type Row struct {
 type TableStore interface {
 	// Upsert writes rows of one partition in one transaction, all or none, each
 	// replacing the row of the same key entirely, so that repeating it is
-	// harmless. It makes the table when there is none. Beyond the bounds above,
+	// harmless. It makes the table when there is none, also for no rows at all.
+	// Beyond the bounds above,
 	// for two rows of one key and for keys outside the grammar it fails without
 	// asking the store.
 	Upsert(ctx context.Context, table, partition string, rows []Row) error
