@@ -126,9 +126,8 @@ type TableStore interface {
 	// Upsert writes rows of one partition in one transaction, all or none, each
 	// replacing the row of the same key entirely, so that repeating it is
 	// harmless. It makes the table when there is none, also for no rows at all.
-	// Beyond the bounds above,
-	// for two rows of one key and for keys outside the grammar it fails without
-	// asking the store.
+	// Beyond the bounds above, for two rows of one key and for keys outside the
+	// grammar it fails without asking the store.
 	Upsert(ctx context.Context, table, partition string, rows []Row) error
 
 	// Scan walks rows of one partition with from <= key < to (to "" for no end)

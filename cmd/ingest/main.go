@@ -1,10 +1,10 @@
 // Command ingest takes log records over HTTP and writes them as numbered blobs.
 //
-//	 shippers --HTTP--> source/httpsource --> buffer --> blobwriter --> blob store
-//	                     listen                 |  ^
-//	                                            v  | replay on start
-//	                                           wal (local disk)
-//	 operators --HTTP--> admin: /metrics /healthz /readyz /flush /debug/pprof
+//	shippers --HTTP--> source/httpsource --> buffer --> blobwriter --> blob store
+//	                    listen                 |  ^
+//	                                           v  | replay on start
+//	                                          wal (local disk)
+//	operators --HTTP--> admin: /metrics /healthz /readyz /flush /debug/pprof
 //
 // It starts in the order of the flow backwards, so that nothing is taken that
 // has no place to go, and stops in the order of the flow: the source takes no
@@ -94,7 +94,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer adminListener.Close()
-	ingest := httpsource.NewServer(source)
+	ingest := httpsource.NewServer(source, part(log, "http"))
 	admin := newAdmin(buf, reg)
 
 	// The parts outlive ctx: stop ends them in order.
