@@ -4,7 +4,7 @@
 // main.go     one error, one exit code
 // cli.go      the flags and verbs
 // args.go     the argument list as people write it, put as the parser wants it
-// timeparse.go, size.go   times, durations and sizes as people write them
+// timeparse.go   times as people write them
 // read.go, ls.go, cat.go, verify.go   the verbs
 // print.go, pretty.go   the forms of output
 // errors.go   exit codes, and mistakes answered with their fix

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/blobfmt"
+	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -154,5 +155,39 @@ func TestTerminal(t *testing.T) {
 	}
 	if _, out, _ = terminal(t, path, "ls"); !strings.Contains(out, "1500") || !strings.Contains(out, "2026-11-20 14:00:00.000") {
 		t.Errorf("%s", out)
+	}
+}
+
+// A remote store is not read whole by mistake.
+func TestMaxBytes(t *testing.T) {
+	path := t.TempDir()
+	store, err := dir.Open(path, dir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addBlob(store, []byte(`{"ts":1795183200,"service":"web","msg":"x"}`), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		store string
+		q     query.Query
+		max   string
+		fails bool
+	}{
+		{"azure:logs", query.Query{Range: query.Always()}, "10B", true},
+		{"azure:logs", query.Query{Range: query.Always()}, "10GiB", false},
+		{"azure:logs", query.Query{Range: query.Range{From: 0, To: query.Newest}}, "10B", false},
+		{"azure:logs", query.Query{Range: query.Always(), Limit: 1}, "10B", false},
+		{"dir:" + path, query.Query{Range: query.Always()}, "10B", false},
+	} {
+		c.q.Services = []string{"web"}
+		plan, err := query.New(store, query.Options{}).Plan(context.Background(), c.q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := readCmd{MaxBytes: c.max}
+		if err := cmd.bounded(&app{store: c.store}, c.q, plan); (err != nil) != c.fails {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }

@@ -1,0 +1,144 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/query"
+	"blobtail/storage"
+)
+
+// watched notes what is asked of a store.
+type watched struct {
+	storage.BlobStore
+	lists  []string
+	listed int
+	gets   []string
+}
+
+func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	w.lists = append(w.lists, prefix+" "+after)
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range w.BlobStore.List(ctx, prefix, after) {
+			w.listed++
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+func (w *watched) Get(ctx context.Context, key string, off, n int64) (readCloser, error) {
+	w.gets = append(w.gets, key)
+	return w.BlobStore.Get(ctx, key, off, n)
+}
+
+// week stores a blob for each hour of a week.
+func week(t *testing.T) *watched {
+	b := newBuilder(t, 0)
+	start := time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC)
+	for h := range 7 * 24 {
+		var recs []rec
+		for i := range 60 {
+			at := start.Add(time.Duration(h)*time.Hour + time.Duration(i)*time.Minute).UnixNano()
+			recs = append(recs, rec{service: "web", time: at, origin: origin(uint64(h)), index: uint32(i),
+				line: line(at, "info", "web", fmt.Sprintf("hour %d minute %d", h, i))})
+		}
+		b.add(time.Hour, recs)
+	}
+	return &watched{BlobStore: b.store}
+}
+
+// A read lists and fetches little more than it gives out.
+func TestReadTouchesLittle(t *testing.T) {
+	at := func(text string) int64 {
+		tm, err := time.Parse("2006-01-02 15:04", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tm.UnixNano()
+	}
+	for _, c := range []struct {
+		name    string
+		q       query.Query
+		list    string
+		listed  int // at most
+		gets    int
+		records int64
+	}{
+		{"two minutes", query.Query{Range: query.Range{From: at("2026-11-18 13:59"), To: at("2026-11-18 14:01")}},
+			"web/2026/11/18/ web/2026/11/18/1300", 3, 2, 2},
+		{"over midnight", query.Query{Range: query.Range{From: at("2026-11-18 23:30"), To: at("2026-11-19 00:30")}},
+			"web/2026/11/ web/2026/11/18/2300", 3, 2, 60},
+		{"one hour", query.Query{Range: query.Range{From: at("2026-11-18 13:00"), To: at("2026-11-18 14:00")}},
+			"web/2026/11/18/ web/2026/11/18/1300", 2, 1, 60},
+		{"since", query.Query{Range: query.Range{From: at("2026-11-22 22:00"), To: query.Newest}},
+			"web/ web/2026/11/22/2200", 2, 2, 120},
+		{"until", query.Query{Range: query.Range{From: query.Oldest, To: at("2026-11-16 01:00")}}, "web/ ", 2, 1, 60},
+		{"newest", query.Query{Range: query.Always(), Limit: 10}, "web/ ", 7 * 24, 1, 10},
+		{"oldest", query.Query{Range: query.Always(), First: 70}, "web/ ", 7 * 24, 3, 70},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := week(t)
+			c.q.Services = []string{"web"}
+			_, sum := read(t, query.New(w, query.Options{}), c.q)
+			if sum.Records != c.records {
+				t.Errorf("%d records, want %d", sum.Records, c.records)
+			}
+			if !slices.Equal(w.lists, []string{c.list}) || w.listed > c.listed {
+				t.Errorf("listed %d by %q, want %d by %q", w.listed, w.lists, c.listed, c.list)
+			}
+			if len(w.gets) > c.gets {
+				t.Errorf("%d GETs, want %d: %s", len(w.gets), c.gets, strings.Join(w.gets, " "))
+			}
+		})
+	}
+}
+
+// Where no blob is cut by the range, counting fetches nothing; where the range
+// ends between two minutes, only indexes.
+func TestCountReadsNoBlocks(t *testing.T) {
+	w := week(t)
+	start := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
+	for _, c := range []struct {
+		rng  query.Range
+		n    int64
+		gets int
+	}{
+		{query.Always(), 7 * 24 * 60, 0},
+		{query.Range{From: start, To: start + 3600e9}, 60, 2},
+		{query.Range{From: start + 1, To: start + 3600e9}, 59, 3},
+	} {
+		w.gets = nil
+		plan, err := query.New(w, query.Options{Workers: 1}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: c.rng})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, sum, err := plan.Count(context.Background())
+		if err != nil || n != c.n || len(w.gets) > c.gets {
+			t.Errorf("%d records by %d GETs, want %d by %d; %+v, %v", n, len(w.gets), c.n, c.gets, sum, err)
+		}
+	}
+}
+
+// A blob that another stands for is not read; with that other out of the range
+// it still is not.
+func TestReplaced(t *testing.T) {
+	b := newBuilder(t, 0)
+	recs := some("web", 100, 1)
+	_, id := b.add(time.Hour, recs)
+	b.add(time.Hour, recs[:50], id)
+	b.add(time.Hour, recs[50:], id)
+	r := query.New(b.store, query.Options{})
+	for _, rng := range []query.Range{query.Always(), {From: noon + 60e9, To: query.Newest}, {From: query.Oldest, To: noon + 10e9}} {
+		got, sum := read(t, r, query.Query{Services: []string{"web"}, Range: rng})
+		if sum.Replaced != 1 || sum.Copies != 0 || !sum.Complete() || len(got) == 0 {
+			t.Errorf("%d lines, %+v", len(got), sum)
+		}
+	}
+}
