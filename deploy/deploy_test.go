@@ -1,0 +1,287 @@
+// Package deploy holds the files beside it to what can be checked without a
+// container engine and without systemd running: that they parse, that what they
+// name is there, that nothing is published that should not be, and that the
+// configuration they give is one the ingester takes.
+package deploy
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"blobtail/config"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// ingester builds the binary that the files run.
+func ingester(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "ingest")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "./cmd/ingest")
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return bin
+}
+
+// checkConfig asks the ingester what it thinks of an environment.
+func checkConfig(t *testing.T, bin string, env []string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(bin, append([]string{"check-config"}, args...)...)
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("check-config with %v %v: %v\n%s", env, args, err, out)
+	}
+}
+
+// instructions gives the Dockerfile's instructions, each on one line.
+func instructions(t *testing.T) [][]string {
+	t.Helper()
+	var out [][]string
+	text := regexp.MustCompile(`(?m)^\s*#.*\n`).ReplaceAllString(read(t, "Dockerfile"), "")
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// TestDockerfile ensures that the image can be built from what is there, from
+// named bases, and runs as nobody in particular.
+func TestDockerfile(t *testing.T) {
+	stages := map[string]bool{}
+	made := read(t, "Dockerfile")
+	last := map[string]string{}
+	for _, in := range instructions(t) {
+		last[in[0]] = strings.Join(in[1:], " ")
+		switch in[0] {
+		case "FROM":
+			_, tag, ok := strings.Cut(in[1], ":")
+			if !ok || tag == "" || tag == "latest" {
+				t.Errorf("%v: the base has no tag of its own", in)
+			}
+			if len(in) == 4 && in[2] == "AS" {
+				stages[in[3]] = true
+			}
+		case "COPY":
+			sources := slices.DeleteFunc(slices.Clone(in[1:len(in)-1]), func(s string) bool { return strings.HasPrefix(s, "--") })
+			stage := slices.IndexFunc(in, func(s string) bool { return strings.HasPrefix(s, "--from=") })
+			if stage > 0 {
+				if !stages[strings.TrimPrefix(in[stage], "--from=")] {
+					t.Errorf("%v: there is no such stage", in)
+				}
+				for _, s := range sources {
+					if strings.Count(made, s) < 2 {
+						t.Errorf("%v: nothing makes %s", in, s)
+					}
+				}
+				continue
+			}
+			for _, s := range sources {
+				if _, err := os.Stat(filepath.Join("..", s)); err != nil {
+					t.Errorf("%v: %v", in, err)
+				}
+			}
+		}
+	}
+	if user := last["USER"]; !strings.HasPrefix(user, "nonroot") {
+		t.Errorf("the image runs as %q", user)
+	}
+	if !strings.Contains(last["FROM"], "distroless/static") {
+		t.Errorf("the image is made from %s", last["FROM"])
+	}
+	if !strings.Contains(made, "CGO_ENABLED=0 go build -trimpath") {
+		t.Error("the binaries are not built as make build does it")
+	}
+	mod := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, filepath.Join("..", "go.mod")))
+	if mod == nil || !strings.Contains(made, "golang:"+mod[1]) {
+		t.Errorf("the build stage is not of the Go that go.mod asks for (%v)", mod)
+	}
+	var entry []string
+	if err := json.Unmarshal([]byte(last["ENTRYPOINT"]), &entry); err != nil || len(entry) != 1 {
+		t.Errorf("ENTRYPOINT %s: want the exec form, because there is no shell: %v", last["ENTRYPOINT"], err)
+	}
+	checkConfig(t, ingester(t), strings.Fields(last["ENV"]))
+}
+
+// TestDockerignore ensures that what is not sent to the builder is not needed
+// by it.
+func TestDockerignore(t *testing.T) {
+	for line := range strings.Lines(read(t, "Dockerfile.dockerignore")) {
+		line = strings.TrimSpace(line)
+		for _, needed := range []string{"go.mod", "go.sum", "cmd", "internal", "storage", "source", "config", "query", "record", "wal", "*", "**"} {
+			if line == needed {
+				t.Errorf("%s is left out, and needed", line)
+			}
+		}
+	}
+	embeds, err := exec.Command("go", "list", "-f", "{{.EmbedFiles}}", "../...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, embeds)
+	}
+	if s := strings.Trim(string(embeds), "[]\n "); s != "" {
+		t.Logf("embedded files: %s; see that none is left out", s)
+	}
+}
+
+type compose struct {
+	Services map[string]service
+	Volumes  map[string]any
+}
+
+type service struct {
+	Image       string
+	Build       struct{ Context, Dockerfile string }
+	Command     string
+	Entrypoint  []string
+	Environment map[string]string
+	Ports       []string
+	Volumes     []string
+	Healthcheck struct {
+		Test []string
+	}
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	NetworkMode string                                `yaml:"network_mode"`
+	StopGrace   string                                `yaml:"stop_grace_period"`
+	ReadOnly    bool                                  `yaml:"read_only"`
+	CapDrop     []string                              `yaml:"cap_drop"`
+}
+
+// TestCompose ensures that compose.yaml names what is there, publishes on the
+// loopback address only, gives the ingester time to stop, and starts the
+// Azurite that the tests run against.
+func TestCompose(t *testing.T) {
+	var c compose
+	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
+		t.Fatal(yaml.FormatError(err, false, true))
+	}
+	for name, s := range c.Services {
+		if _, tag, ok := strings.Cut(s.Image, ":"); !ok || tag == "latest" {
+			t.Errorf("%s: image %q has no tag of its own", name, s.Image)
+		}
+		for _, p := range s.Ports {
+			if !strings.HasPrefix(p, "127.0.0.1:") {
+				t.Errorf("%s: port %s is open to all, and nobody is asked who they are", name, p)
+			}
+		}
+		for _, v := range s.Volumes {
+			volume, _, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[volume]; !ok {
+				t.Errorf("%s: there is no volume %s", name, volume)
+			}
+		}
+		for dep, on := range s.DependsOn {
+			if on.Condition == "service_healthy" && len(c.Services[dep].Healthcheck.Test) == 0 {
+				t.Errorf("%s waits for the health of %s, which has no check", name, dep)
+			}
+		}
+		if host, ok := strings.CutPrefix(s.NetworkMode, "service:"); ok {
+			if _, there := c.Services[host]; !there {
+				t.Errorf("%s: there is no service %s", name, host)
+			}
+		}
+	}
+	for _, name := range []string{"ingest", "logquery"} {
+		if s := c.Services[name]; !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
+			t.Errorf("%s may do more than it needs", name)
+		}
+	}
+	checkIngest(t, c.Services["ingest"])
+	checkAzurite(t, c.Services["azurite"])
+}
+
+func checkIngest(t *testing.T, s service) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(s.Build.Context, s.Build.Dockerfile)); err != nil {
+		t.Error(err)
+	}
+	stop, err := time.ParseDuration(s.StopGrace)
+	if grace := time.Duration(config.Default().Ingest.Grace); err != nil || stop <= grace {
+		t.Errorf("stop_grace_period %q (%v) must be more than the %s that a stop may take", s.StopGrace, err, grace)
+	}
+	var env []string
+	for k, v := range s.Environment {
+		env = append(env, k+"="+v)
+	}
+	checkConfig(t, ingester(t), env)
+	if !strings.Contains(s.NetworkMode, "azurite") {
+		t.Error("plain HTTP to Azurite works on one host only: the two must share a network")
+	}
+}
+
+func checkAzurite(t *testing.T, s service) {
+	t.Helper()
+	if !strings.Contains(s.Command, "--skipApiVersionCheck") {
+		t.Error("Azurite refuses the SDK without --skipApiVersionCheck")
+	}
+	var npm struct{ DevDependencies map[string]string }
+	if err := json.Unmarshal([]byte(read(t, filepath.Join("..", "package.json"))), &npm); err != nil {
+		t.Fatal(err)
+	}
+	if _, tag, _ := strings.Cut(s.Image, ":"); tag != npm.DevDependencies["azurite"] {
+		t.Errorf("compose has Azurite %s, the tests run against %s", tag, npm.DevDependencies["azurite"])
+	}
+}
+
+// TestUnit ensures that systemd takes the unit, that its configuration is one
+// the ingester takes, and that a stop gets the time it may need.
+func TestUnit(t *testing.T) {
+	unit := read(t, "blobtail-ingest.service")
+	value := func(key string) string {
+		m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindStringSubmatch(unit)
+		if m == nil {
+			t.Fatalf("the unit has no %s", key)
+		}
+		return m[1]
+	}
+	grace := time.Duration(config.Default().Ingest.Grace)
+	if stop, err := time.ParseDuration(value("TimeoutStopSec") + "s"); err != nil || stop <= grace {
+		t.Errorf("TimeoutStopSec=%s (%v) must be more than the %s that a stop may take", value("TimeoutStopSec"), err, grace)
+	}
+	for key, want := range map[string]string{"DynamicUser": "yes", "Restart": "always", "Type": "exec", "NoNewPrivileges": "yes"} {
+		if got := value(key); got != want {
+			t.Errorf("%s=%s, want %s", key, got, want)
+		}
+	}
+	bin := ingester(t)
+	args := strings.Fields(value("ExecStart"))
+	if args[0] != "/usr/local/bin/ingest" {
+		t.Fatalf("ExecStart=%s", value("ExecStart"))
+	}
+	conf := filepath.Join("..", "configs", filepath.Base(args[len(args)-1]))
+	checkConfig(t, bin, nil, "--config", conf)
+
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze here, so systemd itself was not asked")
+	}
+	// It wants the binary to be there.
+	copied := filepath.Join(t.TempDir(), "blobtail-ingest.service")
+	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, args[0], bin)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A key it does not know is a line of output, not a failure.
+	out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "blobtail-ingest") {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
