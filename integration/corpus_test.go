@@ -1,0 +1,184 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/internal/loggen"
+	"blobtail/record"
+)
+
+// A corpus whose answers are known, sent by several connections and cut into
+// blobs of all sizes, must be counted and found exactly: as a whole, by service
+// and level, in a window, and in parts.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	const records = 200_000
+	from := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)
+	var all, window loggen.Tally
+	window.From, window.To = from.Add(184*time.Minute).UnixNano(), from.Add(186*time.Minute).UnixNano()
+	inWindow := map[string]bool{}
+
+	at, _ := dirStore(t)
+	p := start(t, at, t.TempDir(), "--flush-size", "2MiB")
+	bodies := make(chan []byte)
+	var senders sync.WaitGroup
+	for range 3 {
+		senders.Go(func() {
+			for b := range bodies {
+				if code, a, _, err := p.post("/ingest", b); err != nil || code != 200 || a.Rejected > 0 {
+					t.Errorf("POST: %d %+v, %v", code, a, err)
+				}
+			}
+		})
+	}
+	var b []byte
+	for g := loggen.New(loggen.Options{Seed: 42, Records: records, From: from}); g.Next(); {
+		r := g.Record()
+		all.Add(r)
+		window.Add(r)
+		if r.Time >= window.From && r.Time < window.To {
+			inWindow[r.ID] = true
+		}
+		if b = append(b, g.Line()...); len(b) > 300<<10 {
+			bodies <- slices.Clone(b)
+			b = b[:0]
+		}
+	}
+	bodies <- b
+	close(bodies)
+	senders.Wait()
+	p.mustFlush()
+
+	t.Run("counts", func(t *testing.T) { t.Parallel(); checkCounts(t, at, all) })
+	t.Run("window", func(t *testing.T) { t.Parallel(); checkWindow(t, at, window, inWindow) })
+	t.Run("parts", func(t *testing.T) { t.Parallel(); checkParts(t, at, records, from) })
+}
+
+// checkCounts compares counts by service and level.
+func checkCounts(t *testing.T, at place, all loggen.Tally) {
+	if n := count(t, at, "*"); n != all.Total {
+		t.Errorf("%d records in all, want %d", n, all.Total)
+	}
+	for service, counts := range all.Counts {
+		total := 0
+		for level, want := range counts {
+			if want == 0 {
+				continue
+			}
+			total += want
+			if n := count(t, at, service, "--level", record.Level(level).String()); n != want {
+				t.Errorf("%s, level %v: %d records, want %d", service, record.Level(level), n, want)
+			}
+		}
+		if n := count(t, at, service); n != total {
+			t.Errorf("%s: %d records, want %d", service, n, total)
+		}
+	}
+}
+
+// span is the flags for a range.
+func span(from, to int64) []string {
+	return []string{"--from", string(record.AppendTime(nil, from)), "--to", string(record.AppendTime(nil, to))}
+}
+
+// checkWindow compares the records of two minutes one by one.
+func checkWindow(t *testing.T, at place, want loggen.Tally, ids map[string]bool) {
+	var got loggen.Tally
+	left := len(ids)
+	for line := range bytes.Lines(query(t, at, append(span(want.From, want.To), "*", "-o", "json")...)) {
+		ns, _ := record.LineTime(line)
+		text := string(line)
+		_, service, _ := strings.Cut(text, `"service":"`)
+		service, _, _ = strings.Cut(service, `"`)
+		_, id, _ := strings.Cut(text, `"request":"`)
+		id, _, _ = strings.Cut(id, `"`)
+		if !ids[id] {
+			t.Fatalf("not of this window, or twice: %s", line)
+		}
+		delete(ids, id)
+		got.Add(loggen.Record{Time: ns, Service: service, Level: record.LineLevel(line)})
+	}
+	if len(ids) > 0 || left == 0 {
+		t.Errorf("%d of %d records of the window are missing", len(ids), left)
+	}
+	for service, counts := range want.Counts {
+		if got.Counts[service] == nil || *got.Counts[service] != *counts {
+			t.Errorf("%s: counts by level %v, want %v", service, got.Counts[service], *counts)
+		}
+		if n := count(t, at, append(span(want.From, want.To), service, "--level", "error,critical")...); n != counts[record.Error]+counts[record.Critical] {
+			t.Errorf("%s: %d errors and worse in the window, want %d", service, n, counts[record.Error]+counts[record.Critical])
+		}
+	}
+}
+
+// checkParts reads the whole range at once and in random parts, which must come
+// to the same bytes; and backwards.
+func checkParts(t *testing.T, at place, records int, from time.Time) {
+	whole := query(t, at, "*", "-o", "json")
+	if n := bytes.Count(whole, []byte("\n")); n != records {
+		t.Fatalf("%d records, want %d", n, records)
+	}
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	cuts := []int64{from.UnixNano(), from.Add(6 * time.Hour).UnixNano()}
+	for range 9 {
+		// Half of them at a record, so that one stands right at a bound.
+		cut := from.UnixNano() + r.Int64N(int64(6*time.Hour))
+		if r.IntN(2) == 0 {
+			line := whole[r.IntN(len(whole)*9/10):]
+			line = line[bytes.IndexByte(line, '\n')+1:]
+			if ns, ok := record.LineTime(line); ok {
+				cut = ns
+			}
+		}
+		cuts = append(cuts, cut)
+	}
+	slices.Sort(cuts)
+	var parts []byte
+	for i := range cuts[1:] {
+		if cuts[i] == cuts[i+1] {
+			continue
+		}
+		out, errs, code := logquery(t, at, append(span(cuts[i], cuts[i+1]), "*", "-o", "json")...)
+		if code > 1 {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		parts = append(parts, out...)
+	}
+	if !bytes.Equal(parts, whole) {
+		t.Errorf("seed %d: the parts cut at %v differ from the whole: %s", seed, cuts, difference(parts, whole))
+	}
+	const last = 1000
+	tail := lastLines(whole, last)
+	if out := query(t, at, "*", "-o", "json", "-n", fmt.Sprint(last)); !bytes.Equal(out, bytes.Join(tail, nil)) {
+		t.Error("-n does not print the end of the whole")
+	}
+	slices.Reverse(tail)
+	if out := query(t, at, "*", "-o", "json", "-r", "-n", fmt.Sprint(last)); !bytes.Equal(out, bytes.Join(tail, nil)) {
+		t.Error("-r does not print the end of the whole backwards")
+	}
+}
+
+func lastLines(b []byte, n int) [][]byte {
+	lines := bytes.SplitAfter(b, []byte("\n"))
+	lines = lines[:len(lines)-1] // the empty one at the end
+	return lines[len(lines)-n:]
+}
+
+// difference shows where two outputs part.
+func difference(a, b []byte) string {
+	la, lb := bytes.SplitAfter(a, []byte("\n")), bytes.SplitAfter(b, []byte("\n"))
+	for i := range min(len(la), len(lb)) {
+		if !bytes.Equal(la[i], lb[i]) {
+			return fmt.Sprintf("line %d: %.200s, not %.200s", i+1, la[i], lb[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, not %d", len(la)-1, len(lb)-1)
+}

@@ -1,0 +1,76 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/internal/loggen"
+)
+
+// A second process on one log directory would ruin it: it must refuse at once and
+// say who is there.
+func TestSecondOnOneLog(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	wal := t.TempDir()
+	p := start(t, at, wal)
+	q := launch(t, at, wal)
+	if err := q.waitReady(10 * time.Second); err == nil {
+		t.Fatal("the second one starts too")
+	}
+	want := fmt.Sprintf("%s is in use by process %d", wal, p.cmd.Process.Pid)
+	if code := q.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.stderr(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, q.stderr(), want)
+	}
+	p.mustPost("/ingest/web", []byte(two))
+	p.kill() // the lock goes with it
+	p = start(t, at, wal)
+	p.mustFlush()
+	if n := count(t, at, "web"); n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
+}
+
+// A large backlog must not delay the start, which is when records press most, nor
+// a stop.
+func TestBacklog(t *testing.T) {
+	at, root := dirStore(t)
+	wal := t.TempDir()
+	services := []string{"edge", "orders", "stock", "mail", "ledger", "profile", "images", "cron"}
+	p := start(t, at, wal, "--dedupe", "off")
+	mend := breakDir(t, root, services...)
+	const bodies, records = 26, 28_000 // 200 MB of lines
+	var b bytes.Buffer
+	for g := loggen.New(loggen.Options{Seed: 1, Records: records}); g.Next(); {
+		b.Write(g.Line())
+	}
+	for range bodies {
+		p.mustPost("/ingest", b.Bytes())
+	}
+	if code, took := p.stop(); code != 0 || took > 10*time.Second {
+		t.Errorf("SIGTERM with a dead store: exit code %d after %v", code, took)
+	}
+
+	p = start(t, at, wal)
+	if took := time.Since(p.started); took > 2*time.Second {
+		t.Errorf("ready after %v", took)
+	}
+	if size := p.metric("blobtail_log_bytes"); size < 200e6 {
+		t.Errorf("the log has %v bytes, too few for this to mean anything", size)
+	}
+	p.mustPost("/ingest/late", []byte(two)) // while it replays
+	p.kill()
+
+	p = start(t, at, wal)
+	if took := time.Since(p.started); took > 2*time.Second {
+		t.Errorf("ready after %v", took)
+	}
+	mend()
+	p.mustFlush()
+	if n := count(t, at, "*"); n != bodies*records+2 {
+		t.Errorf("%d records, want %d", n, bodies*records+2)
+	}
+}
