@@ -97,7 +97,7 @@ func (f Filter) compile() (*matcher, error) {
 		if text == "" {
 			return nil, errors.New("an empty text matches every record; leave it out")
 		}
-		b := escape(text)
+		b := record.AppendEscaped(nil, []byte(text))
 		if f.Fold {
 			foldASCII(b, b)
 		}
@@ -174,14 +174,4 @@ func foldASCII(dst, src []byte) {
 		}
 		dst[i] = c
 	}
-}
-
-// escape gives text as it stands inside the strings of a canonical line.
-func escape(text string) []byte {
-	line, _ := record.NewParser().AppendText(nil, []byte(text), record.Defaults{Service: "x"})
-	off, ok := record.LineMsg(line)
-	if end := len(line) - len("\"}\n"); ok && off <= end {
-		return line[off:end]
-	}
-	return []byte(text)
 }

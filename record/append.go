@@ -150,7 +150,7 @@ func (p *Parser) text(f *field) []byte {
 	if f.flags&valEscaped == 0 {
 		return s
 	}
-	p.scratch = appendUnescaped(p.scratch[:0], s)
+	p.scratch = AppendUnescaped(p.scratch[:0], s)
 	return p.scratch
 }
 
@@ -188,7 +188,7 @@ func (p *Parser) appendWord(dst []byte, f *field) []byte {
 	case v[0] == 'n':
 		return dst
 	}
-	return appendEscaped(dst, p.compact(f))
+	return AppendEscaped(dst, p.compact(f))
 }
 
 // compact is the canonical text of a value; it may be in the parser's memory.
@@ -338,7 +338,7 @@ func (p *Parser) AppendText(dst, text []byte, d Defaults) ([]byte, Stamp) {
 	}
 	dst = slices.Grow(dst, len(text)+lineRoom)
 	dst = appendHead(dst, d.Time, "", s.Service)
-	dst = appendEscaped(dst, text)
+	dst = AppendEscaped(dst, text)
 	return append(dst, "\"}\n"...), s
 }
 
@@ -359,18 +359,18 @@ func AppendRejected(dst []byte, r Rejected) []byte {
 	raw := cutText(r.Raw, MaxRejected)
 	dst = slices.Grow(dst, len(raw)+len(r.Reason)+len(r.Source)+2*lineRoom)
 	dst = appendHead(dst, r.Time, Warn.String(), RejectedService)
-	dst = appendEscaped(dst, raw)
+	dst = AppendEscaped(dst, raw)
 	dst = append(dst, `","reason":"`...)
-	dst = appendEscaped(dst, []byte(r.Reason))
+	dst = AppendEscaped(dst, []byte(r.Reason))
 	dst = append(dst, `","bytes":`...)
 	dst = strconv.AppendInt(dst, int64(len(r.Raw)), 10)
 	dst = append(dst, `,"source":"`...)
-	dst = appendEscaped(dst, []byte(r.Source))
+	dst = AppendEscaped(dst, []byte(r.Source))
 	dst = append(dst, `","line":`...)
 	dst = strconv.AppendInt(dst, int64(r.Line), 10)
 	if r.Service != "" {
 		dst = append(dst, `,"service.name":"`...)
-		dst = appendEscaped(dst, []byte(r.Service))
+		dst = AppendEscaped(dst, []byte(r.Service))
 		dst = append(dst, '"')
 	}
 	return append(dst, "}\n"...)

@@ -1,6 +1,9 @@
 package record
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 const hexDigits = "0123456789abcdef"
 
@@ -29,9 +32,9 @@ func appendCanonical(dst, s []byte) []byte {
 	return dst
 }
 
-// appendEscaped appends plain text as the inside of a JSON string, in the same
-// way.
-func appendEscaped(dst, text []byte) []byte {
+// AppendEscaped appends plain text as it stands inside the strings of a canonical
+// line, so that who searches for text can search for bytes.
+func AppendEscaped(dst, text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		n, ascii := cleanLen(text[i:])
 		dst = appendClean(dst, text[i:i+n], ascii)
@@ -74,9 +77,15 @@ func appendByte(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// decodeEscape reads a valid escape; two halves of a surrogate pair are one.
+// decodeEscape reads the escape that s begins with; two halves of a surrogate
+// pair are one. n is 0 where there is none.
 func decodeEscape(s []byte) (r rune, n int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
 	switch c := s[1]; c {
+	case '"', '\\', '/':
+		return rune(c), 2
 	case 'b':
 		return '\b', 2
 	case 'f':
@@ -88,38 +97,55 @@ func decodeEscape(s []byte) (r rune, n int) {
 	case 't':
 		return '\t', 2
 	case 'u':
-		r = hex4(s[2:])
-		if r&^0x3ff == 0xd800 && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
-			if low := hex4(s[8:]); low&^0x3ff == 0xdc00 {
-				return 0x10000 + (r&0x3ff)<<10 + low&0x3ff, 12
-			}
-		}
-		return r, 6
-	default:
-		return rune(c), 2
+		return decodeUnicode(s)
 	}
+	return 0, 0
 }
 
+func decodeUnicode(s []byte) (r rune, n int) {
+	if r = hex4(s[2:]); r < 0 {
+		return 0, 0
+	}
+	if r&^0x3ff == 0xd800 && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if low := hex4(s[8:]); low&^0x3ff == 0xdc00 {
+			return 0x10000 + (r&0x3ff)<<10 + low&0x3ff, 12
+		}
+	}
+	return r, 6
+}
+
+// hex4 is negative where there are not four hexadecimal digits.
 func hex4(s []byte) rune {
+	if len(s) < 4 {
+		return -1
+	}
 	return rune(hexValue(s[0])<<12 | hexValue(s[1])<<8 | hexValue(s[2])<<4 | hexValue(s[3]))
 }
 
 func isSurrogate(r rune) bool { return r&^0x7ff == 0xd800 }
 
-// appendUnescaped appends the text that the inside of a JSON string stands for,
-// for looking things up: what is no UTF-8 stays, half a pair becomes U+FFFD.
-func appendUnescaped(dst, s []byte) []byte {
-	for i := 0; i < len(s); {
-		if s[i] != '\\' {
-			dst = append(dst, s[i])
-			i++
-			continue
+// AppendUnescaped appends the text that the inside of a JSON string stands for.
+// Half a surrogate pair, and what is no escape at all, stays as it is written.
+func AppendUnescaped(dst, s []byte) []byte {
+	for {
+		i := bytes.IndexByte(s, '\\')
+		if i < 0 {
+			return append(dst, s...)
 		}
-		r, n := decodeEscape(s[i:])
-		dst = utf8.AppendRune(dst, r)
-		i += n
+		dst = append(dst, s[:i]...)
+		s = s[i:]
+		switch r, n := decodeEscape(s); {
+		case n == 0:
+			dst = append(dst, '\\')
+			s = s[1:]
+		case isSurrogate(r):
+			dst = append(dst, s[:n]...)
+			s = s[n:]
+		default:
+			dst = utf8.AppendRune(dst, r)
+			s = s[n:]
+		}
 	}
-	return dst
 }
 
 // appendCompact appends a valid JSON value without white space between its tokens

@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"time"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"blobtail/record"
@@ -81,7 +79,7 @@ func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 	if len(value) < 2 || value[0] != '"' {
 		return appendSafe(dst, value, newline)
 	}
-	p.text = unescape(p.text[:0], value[1:len(value)-1])
+	p.text = record.AppendUnescaped(p.text[:0], value[1:len(value)-1])
 	return appendSafe(dst, p.text, newline)
 }
 
@@ -89,7 +87,7 @@ func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 // be clear without.
 func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
-		return append(appendSafe(dst, unescape(nil, key), "\\n"), '=')
+		return append(appendSafe(dst, record.AppendUnescaped(nil, key), "\\n"), '=')
 	})
 	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value[1:len(value)-1], " =\"\\") {
 		value = value[1 : len(value)-1]
@@ -160,64 +158,6 @@ func cutString(b []byte) (s []byte, ok bool) {
 		}
 	}
 	return b, false
-}
-
-// unescape appends the text of a JSON string. What is no escape stays as it is.
-func unescape(dst, s []byte) []byte {
-	for {
-		i := bytes.IndexByte(s, '\\')
-		if i < 0 || i+1 == len(s) {
-			return append(dst, s...)
-		}
-		dst = append(dst, s[:i]...)
-		c := s[i+1]
-		s = s[i+2:]
-		switch c {
-		case 'n':
-			dst = append(dst, '\n')
-		case 't':
-			dst = append(dst, '\t')
-		case 'r':
-			dst = append(dst, '\r')
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case '"', '\\', '/':
-			dst = append(dst, c)
-		case 'u':
-			dst, s = unescapeRune(dst, s)
-		default:
-			dst = append(dst, '\\', c)
-		}
-	}
-}
-
-// unescapeRune reads what follows \u. Half a surrogate pair stays an escape.
-func unescapeRune(dst, s []byte) (out, rest []byte) {
-	r, ok := hex4(s)
-	if !ok {
-		return append(dst, '\\', 'u'), s
-	}
-	if !utf16.IsSurrogate(r) {
-		return utf8.AppendRune(dst, r), s[4:]
-	}
-	if len(s) >= 10 && s[4] == '\\' && s[5] == 'u' {
-		if low, ok := hex4(s[6:]); ok {
-			if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
-				return utf8.AppendRune(dst, r), s[10:]
-			}
-		}
-	}
-	return append(append(dst, '\\', 'u'), s[:4]...), s[4:]
-}
-
-func hex4(s []byte) (rune, bool) {
-	if len(s) < 4 {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(s[:4]), 16, 16)
-	return rune(n), err == nil
 }
 
 // appendSafe appends text such that a terminal shows it and does nothing else:

@@ -115,9 +115,9 @@ func (p rawPrinter) append(dst, line []byte) []byte {
 		msg, _ = cutString(line[off:])
 	}
 	if p.safe {
-		dst = appendSafe(dst, unescape(nil, msg), "\n")
+		dst = appendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
 	} else {
-		dst = unescape(dst, msg)
+		dst = record.AppendUnescaped(dst, msg)
 	}
 	return append(dst, '\n')
 }
