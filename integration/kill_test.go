@@ -103,9 +103,11 @@ func (c *client) run(stop <-chan struct{}) {
 		switch {
 		case err == nil && code == http.StatusOK && a.Accepted == len(r.ids):
 			c.ledger.Acked(r.ids...)
-		case c.rand.IntN(2) == 0:
-			again = append(again, r)
-			time.Sleep(time.Duration(c.rand.IntN(5)) * time.Millisecond)
+		default:
+			if c.rand.IntN(2) == 0 {
+				again = append(again, r)
+			}
+			time.Sleep(time.Duration(1+c.rand.IntN(4)) * time.Millisecond)
 		}
 	}
 }
@@ -154,10 +156,13 @@ func kills(t testing.TB) int {
 // again must lose nothing it has acknowledged and show nothing twice.
 func TestKills(t *testing.T) {
 	t.Parallel()
+	stores(t, killLoop)
+}
+
+func killLoop(t *testing.T, at place) {
 	n := kills(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%d kills, seed %d", n, seed)
-	at, _ := dirStore(t)
 	wal, conf := t.TempDir(), config(t, small)
 	ledger := &check.Ledger{}
 	var target atomic.Pointer[ingester]
@@ -167,31 +172,9 @@ func TestKills(t *testing.T) {
 		wg.Go(func() { c.run(stop) })
 	}
 	r := rand.New(rand.NewPCG(seed, 99))
-	for i := range n {
+	for range n {
 		p := launch(t, at, wal, conf, "--grace", "2s")
-		if r.IntN(5) == 0 { // also while it starts
-			time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
-			p.kill()
-			continue
-		}
-		if err := p.waitReady(20 * time.Second); err != nil {
-			t.Fatalf("start %d: %v", i, err)
-		}
-		target.Store(p)
-		if r.IntN(3) == 0 {
-			go func() { _, _, _ = p.flush("?timeout=1s") }()
-		}
-		time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
-		if r.IntN(6) == 0 {
-			p.signal(syscall.SIGTERM)
-			if r.IntN(2) == 0 { // cut short
-				time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
-				p.kill()
-			}
-			<-p.exited
-		} else {
-			p.kill()
-		}
+		killOnce(t, r, p, &target)
 		target.Store(nil)
 	}
 	// What is left unanswered may be sent once more.
@@ -207,5 +190,33 @@ func TestKills(t *testing.T) {
 	}
 	if code, took := p.stop(); code != 0 || took > 10*time.Second {
 		t.Errorf("SIGTERM: exit code %d after %v", code, took)
+	}
+}
+
+// killOnce lets an ingester that was just started live for a moment.
+func killOnce(t *testing.T, r *rand.Rand, p *ingester, target *atomic.Pointer[ingester]) {
+	if r.IntN(5) == 0 { // not even until it is ready
+		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+		p.kill()
+		return
+	}
+	if err := p.waitReady(20 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	target.Store(p)
+	if r.IntN(3) == 0 {
+		go func() { _, _, _ = p.flush("?timeout=1s") }() // it may be killed meanwhile
+	}
+	time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+	switch r.IntN(12) {
+	case 0: // an orderly stop
+		p.signal(syscall.SIGTERM)
+		<-p.exited
+	case 1: // one that is cut short
+		p.signal(syscall.SIGTERM)
+		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
+		p.kill()
+	default:
+		p.kill()
 	}
 }

@@ -79,6 +79,11 @@ func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
 	}()
 	t.Cleanup(func() {
 		p.kill()
+		for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
+			if strings.Contains(p.stderr(), sign) {
+				t.Errorf("ingester %d: %s", p.cmd.Process.Pid, sign)
+			}
+		}
 		if t.Failed() {
 			t.Logf("log of ingester %d (%v):\n%s", p.cmd.Process.Pid, p.err, p.stderr())
 		}
