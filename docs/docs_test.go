@@ -1,0 +1,329 @@
+// Package docs holds the pages to what the programs do: it runs the commands of
+// the README and compares what they print, looks for the files that pages link
+// to, and for the metrics that the operator's page explains.
+package docs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const root = ".."
+
+// block is a fenced block of a page.
+type block struct {
+	line   int    // of its fence
+	kind   string // sh, text
+	text   string
+	skip   string // why it is not run
+	output string // what is to be printed: the text block that follows at once
+	shown  bool   // there was one
+}
+
+// blocks finds the fenced blocks of kind sh. A block under a comment that begins
+// with "not run here:" is not run, and the comment says why.
+func blocks(t *testing.T, page string) []block {
+	t.Helper()
+	lines := strings.Split(page, "\n")
+	var out []block
+	skip, adjacent := "", false
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if reason, ok := strings.CutPrefix(line, "<!-- not run here: "); ok {
+			skip = strings.TrimSuffix(reason, " -->")
+			continue
+		}
+		kind, fenced := strings.CutPrefix(line, "```")
+		if !fenced {
+			if line != "" || skip != "" {
+				adjacent, skip = false, ""
+			}
+			continue
+		}
+		b := block{line: i + 1, kind: kind, skip: skip}
+		for i++; i < len(lines) && lines[i] != "```"; i++ {
+			b.text += lines[i] + "\n"
+		}
+		switch {
+		case kind == "sh":
+			out = append(out, b)
+			adjacent = true
+			skip = ""
+			continue
+		case kind == "text" && adjacent:
+			out[len(out)-1].output, out[len(out)-1].shown = b.text, true
+		case kind != "text":
+			t.Errorf("line %d: a block of kind %q is neither sh nor text", b.line, kind)
+		}
+		adjacent, skip = false, ""
+	}
+	return out
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// need looks for a program that is not ours: missing, it is a failure in CI and
+// a skipped test elsewhere.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err == nil {
+			continue
+		} else if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		} else {
+			t.Skip(err)
+		}
+	}
+}
+
+// build makes the binaries as make build does and returns their directory.
+func build(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	for name, pkg := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, name), pkg)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		}
+	}
+	return bin
+}
+
+// environment is this process's without settings of blobtail or Azure.
+func environment(extra ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s, "BLOBTAIL_") || strings.HasPrefix(s, "AZURE_")
+	})
+	return append(env, extra...)
+}
+
+func freePorts(t *testing.T, n int) []string {
+	t.Helper()
+	var ports []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// TestREADME runs the commands of the README one after another in one shell, in
+// an empty directory, and compares what each block prints on stdout with the
+// block below it. Only the two ports differ.
+func TestREADME(t *testing.T) {
+	need(t, "bash", "curl", "zstd", "jq")
+	bin, dir := build(t), t.TempDir()
+	all := blocks(t, read(t, "README.md"))
+
+	const mark = "@@ end of block"
+	var script strings.Builder
+	// Whatever happens, nothing is left running.
+	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n")
+	var run []block
+	for _, b := range all {
+		if b.skip == "" {
+			run = append(run, b)
+			fmt.Fprintf(&script, "%secho '%s'\n", b.text, mark)
+		}
+	}
+	if len(run) < 10 {
+		t.Fatalf("found %d blocks to run", len(run))
+	}
+	ports := freePorts(t, 2)
+	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1]).Replace(script.String())
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader("")
+	cmd.Args = []string{"bash", "-c", text}
+	cmd.Env = environment("PATH="+bin+":"+os.Getenv("PATH"), "TZ=UTC",
+		"BLOBTAIL_LISTEN=127.0.0.1:"+ports[0], "BLOBTAIL_ADMIN=127.0.0.1:"+ports[1])
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+
+	printed := strings.Split(stdout.String(), mark+"\n")
+	for i, b := range run {
+		if i >= len(printed)-1 {
+			t.Errorf("README.md:%d: the commands failed here:\n%s", b.line, b.text)
+			break
+		}
+		if b.shown && !match(b.output, printed[i]) {
+			t.Errorf("README.md:%d: the block below says\n%s\nbut printed was\n%s", b.line, b.output, printed[i])
+		}
+	}
+	if err != nil || t.Failed() {
+		log, _ := os.ReadFile(filepath.Join(dir, "ingest.log"))
+		t.Errorf("%v\nstderr: %s\ningest.log: %s", err, stderr.String(), log)
+	}
+}
+
+// match compares text with a page's, in which "..." stands for anything on its
+// line.
+func match(shown, got string) bool {
+	expr := strings.ReplaceAll(regexp.QuoteMeta(shown), regexp.QuoteMeta("..."), `[^\n]*`)
+	return regexp.MustCompile(`\A` + expr + `\z`).MatchString(got)
+}
+
+// TestSkippedCommands ensures that what is not run here for the reason that CI
+// runs it is run by CI, and that every make target a page names is there.
+func TestSkippedCommands(t *testing.T) {
+	ci, makefile := read(t, filepath.Join(".ci", "run")), read(t, "Makefile")
+	for _, b := range blocks(t, read(t, "README.md")) {
+		for line := range strings.Lines(b.text) {
+			line = strings.TrimSpace(line)
+			if strings.Contains(b.skip, ".ci/run") && !strings.Contains(ci, "\n"+line+"\n") {
+				t.Errorf("README.md:%d: .ci/run does not run %q", b.line, line)
+			}
+		}
+	}
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile("`make ([a-z]+)`").FindAllStringSubmatch(read(t, page), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: there is no make %s", page, m[1])
+			}
+		}
+	}
+}
+
+// pages are all pages of the repository, from its root.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"*.md", "*/*.md"} {
+		names, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			rel, err := filepath.Rel(root, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(rel, "node_modules") {
+				out = append(out, rel)
+			}
+		}
+	}
+	if len(out) < 3 {
+		t.Fatalf("found %v", out)
+	}
+	return out
+}
+
+// TestLinks ensures that the files pages link to are there.
+func TestLinks(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			}
+		}
+	}
+}
+
+// TestMetrics ensures that docs/OPERATING.md explains every metric of ours that
+// a running ingester has, and no other.
+func TestMetrics(t *testing.T) {
+	page := read(t, filepath.Join("docs", "OPERATING.md"))
+	explained := map[string]bool{}
+	for _, name := range regexp.MustCompile("blobtail_[a-z_]+").FindAllString(page, -1) {
+		explained[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")] = true
+	}
+	served := metrics(t)
+	for name := range served {
+		if !explained[name] {
+			t.Errorf("docs/OPERATING.md does not explain %s", name)
+		}
+	}
+	for name := range explained {
+		if !served[name] {
+			t.Errorf("docs/OPERATING.md explains %s, which is not served", name)
+		}
+	}
+}
+
+// metrics asks an ingester that has taken a request for the names of its own.
+func metrics(t *testing.T) map[string]bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(build(t), "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd.Env = environment()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+
+	var ready struct{ Message, Listen, Admin string }
+	lines := json.NewDecoder(stderr)
+	for ready.Message != "ready" {
+		if err := lines.Decode(&ready); err != nil {
+			t.Fatalf("the ingester did not start: %v", err)
+		}
+	}
+	go io.Copy(io.Discard, stderr)
+	r, err := http.Post("http://"+ready.Listen+"/ingest/hello", "text/plain", strings.NewReader("the lights are on"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	r, err = http.Get("http://" + ready.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (blobtail_[a-z_]+) `).FindAllSubmatch(body, -1) {
+		names[string(m[1])] = true
+	}
+	return names
+}
