@@ -316,6 +316,19 @@ type decoder struct {
 }
 
 func (d *decoder) uvarint() uint64 {
+	// Lengths of lines have two bytes, and there is one for every record.
+	if len(d.rest) > 1 {
+		if d.rest[0] < 0x80 {
+			v := uint64(d.rest[0])
+			d.rest = d.rest[1:]
+			return v
+		}
+		if d.rest[1] < 0x80 && d.rest[1] > 0 {
+			v := uint64(d.rest[0]&0x7f) | uint64(d.rest[1])<<7
+			d.rest = d.rest[2:]
+			return v
+		}
+	}
 	v, n := binary.Uvarint(d.rest)
 	if n <= 0 {
 		d.rest, d.ok = nil, false

@@ -108,7 +108,10 @@ func decodeLines(body []byte, to sink) { decodeLinesFrom(body, bom(body), to) }
 func decodeLinesFrom(body []byte, off int, to sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
-		line := bytes.Trim(body[off:end], " \t\r")
+		line := body[off:end]
+		if end > off && (line[0] != '{' || line[len(line)-1] != '}') {
+			line = bytes.Trim(line, " \t\r")
+		}
 		off = end + 1
 		if len(line) > 0 && !oneObject(line, end, to) {
 			return
