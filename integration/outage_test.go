@@ -77,6 +77,12 @@ func outage(t *testing.T, through, direct place, fail func() (mend func())) *ing
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("readyz with the store down: %v, %v; the log still takes records", resp, err)
 	}
+	// The driver retries by itself; the failure must reach those who drive batches.
+	for begun := time.Now(); p.metric("blobtail_buffer_store_failures_total") == 0; time.Sleep(100 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatal("no batch has failed")
+		}
+	}
 	mend()
 	sendFor(p, ledger, 3, 100*time.Millisecond)
 	p.mustFlush()
