@@ -206,6 +206,9 @@ func TestRetries(t *testing.T) {
 		if a := p.mustPost("/ingest/body", []byte(two), "Ack", "stored"); !a.Duplicate {
 			t.Errorf("retry of a body with times: %+v", a)
 		}
+		if a := p.mustPost("/ingest/body", gzipped(t, []byte(two)), "Content-Encoding", "gzip"); !a.Duplicate {
+			t.Errorf("the same, compressed: %+v", a)
+		}
 		code, a, _, err := p.post("/ingest/key", []byte(two), key...)
 		if err != nil || code != http.StatusUnprocessableEntity || a.Error == "" {
 			t.Errorf("the key with another body: %d %+v, %v; want 422", code, a, err)
