@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -151,19 +152,21 @@ func (c Config) LaneNumber(host string) int {
 	return 0
 }
 
+func isPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 0 && n <= 65535
+}
+
 // Validate says what in the configuration cannot be, all of it at once. Each
-// line names the key, the value and what would do.
+// line names the key, the value and what would do. What a store may be called is
+// for its driver to say.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(key string, value any, want string) {
 		errs = append(errs, fmt.Errorf("%s: %v: %s", key, value, want))
 	}
-	kind, where, _ := strings.Cut(c.Store, ":")
-	if (kind != "dir" && kind != "azure") || where == "" {
-		bad("store", strconv.Quote(c.Store), "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
-	}
 	for _, a := range []struct{ key, value string }{{"ingest.listen", c.Ingest.Listen}, {"ingest.admin", c.Ingest.Admin}} {
-		if !strings.Contains(a.value, ":") {
+		if _, port, err := net.SplitHostPort(a.value); err != nil || !isPort(port) {
 			bad(a.key, strconv.Quote(a.value), "want host:port, for example 127.0.0.1:8514")
 		}
 	}

@@ -73,7 +73,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		})
 	}
 	for _, tc := range []struct{ name, text, want string }{
-		{"store", "store: s3:bucket", "store"},
+		{"listen", "ingest: {listen: ':x'}", "ingest.listen"},
+		{"admin", "ingest: {admin: localhost}", "ingest.admin"},
 		{"period", "ingest: {period: 7m}", "ingest.period"},
 		{"lane", "ingest: {lane: '99'}", "ingest.lane"},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,16 +17,21 @@ import (
 // watched notes what is asked of a store.
 type watched struct {
 	storage.BlobStore
+	mu     sync.Mutex // a read asks from several goroutines
 	lists  []string
 	listed int
 	gets   []string
 }
 
 func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	w.mu.Lock()
 	w.lists = append(w.lists, prefix+" "+after)
+	w.mu.Unlock()
 	return func(yield func(storage.Blob, error) bool) {
 		for b, err := range w.BlobStore.List(ctx, prefix, after) {
+			w.mu.Lock()
 			w.listed++
+			w.mu.Unlock()
 			if !yield(b, err) {
 				return
 			}
@@ -34,7 +40,9 @@ func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[stor
 }
 
 func (w *watched) Get(ctx context.Context, key string, off, n int64) (readCloser, error) {
+	w.mu.Lock()
 	w.gets = append(w.gets, key)
+	w.mu.Unlock()
 	return w.BlobStore.Get(ctx, key, off, n)
 }
 

@@ -59,19 +59,20 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	if b := s.kept(off, n); b != nil {
 		return b, nil
 	}
+	at, length := off, n
 	if whole && s.size <= smallBlob {
-		off, n = 0, s.size
+		at, length = 0, s.size
 	}
-	b, err := s.fetch(ctx, off, n)
+	b, err := s.fetch(ctx, at, length)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.end == nil {
-		s.end, s.endAt = b, off
+		s.end, s.endAt = b, at
 	}
-	return b, nil
+	return b[off-at:][:n:n], nil
 }
 
 // kept gives a range of the blob if it is at hand, else nil.

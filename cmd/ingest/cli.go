@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/config"
+	"blobtail/internal/openstore"
 )
 
 // cli is the command line. The values that are not given come from the
@@ -65,6 +66,7 @@ const (
 
 // command runs the program and returns its exit code. It writes errors once.
 func command(args []string, stdout, stderr io.Writer) int {
+	unsetEmpty()
 	c, verb, err := parse(args, stdout)
 	var done exitEarly
 	switch {
@@ -128,7 +130,17 @@ func parse(args []string, stdout io.Writer) (c config.Config, verb string, err e
 		return c, "", err
 	}
 	c = f.over(c)
-	return c, k.Command(), c.Validate()
+	return c, k.Command(), errors.Join(c.Validate(), openstore.Check(c.Store))
+}
+
+// unsetEmpty makes a variable that is set to nothing, as in compose files with
+// optional values, count as not set.
+func unsetEmpty() {
+	for _, kv := range os.Environ() {
+		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "BLOBTAIL_") {
+			os.Unsetenv(name)
+		}
+	}
 }
 
 // configPath finds the file before the command line is parsed, because the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -96,6 +97,10 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	defer closeStore()
 	a.echo(q.Range)
 	plan, err := reader.Plan(ctx, q)
+	var none *query.NoServiceError
+	if c.Count && errors.As(err, &none) {
+		fmt.Fprintln(a.out, 0) // scripts expect a number
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -18,10 +18,26 @@ import (
 const Default = "dir:./data"
 
 // BadSpecError says that a store is not written as it must be.
-type BadSpecError struct{ Spec string }
+type BadSpecError struct {
+	Spec   string
+	Reason string
+}
 
-func (e *BadSpecError) Error() string {
-	return fmt.Sprintf("store %q: it must be dir:PATH or azure:[ACCOUNT/]CONTAINER", e.Spec)
+func (e *BadSpecError) Error() string { return fmt.Sprintf("store %q: %s", e.Spec, e.Reason) }
+
+// Check says whether spec can be a store, without looking for it. The error is a
+// *BadSpecError.
+func Check(spec string) error {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch {
+	case rest == "" || kind != "dir" && kind != "azure":
+		return &BadSpecError{spec, "it must be dir:PATH or azure:[ACCOUNT/]CONTAINER"}
+	case kind == "azure":
+		if _, _, err := azure.ParseSpec(rest); err != nil {
+			return &BadSpecError{spec, err.Error()}
+		}
+	}
+	return nil
 }
 
 // Remote says whether reading the store costs money or a network.
@@ -35,25 +51,22 @@ func Open(ctx context.Context, spec string, create bool) (storage.BlobStore, fun
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	kind, rest, ok := strings.Cut(spec, ":")
-	if !ok || rest == "" {
-		return nil, nil, &BadSpecError{spec}
+	if err := Check(spec); err != nil {
+		return nil, nil, err
 	}
-	switch kind {
-	case "dir":
-		s, err := dir.Open(rest, dir.Options{Create: create})
+	none := func() error { return nil }
+	if root, ok := strings.CutPrefix(spec, "dir:"); ok {
+		s, err := dir.Open(root, dir.Options{Create: create})
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, func() error { return nil }, nil
-	case "azure":
-		s, err := openAzure(ctx, rest, create)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, func() error { return nil }, nil
+		return s, none, nil
 	}
-	return nil, nil, &BadSpecError{spec}
+	s, err := openAzure(ctx, strings.TrimPrefix(spec, "azure:"), create)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, none, nil
 }
 
 // makeTimeout bounds what making a container may cost a start. A service that is

@@ -27,19 +27,20 @@ const (
 	developmentTbl  = "http://127.0.0.1:10002/devstoreaccount1"
 )
 
-// parseSpec splits [ACCOUNT/]CONTAINER.
-func parseSpec(spec string) (name, container string, err error) {
-	name, container, ok := strings.Cut(spec, "/")
+// ParseSpec splits [ACCOUNT/]CONTAINER and checks both names. The account is ""
+// where it is left to the environment.
+func ParseSpec(spec string) (account, container string, err error) {
+	account, container, ok := strings.Cut(spec, "/")
 	if !ok {
-		name, container = "", spec
-	} else if len(name) < 3 || len(name) > 24 || !made(name, "abcdefghijklmnopqrstuvwxyz0123456789") {
-		return "", "", fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", name)
+		account, container = "", spec
+	} else if len(account) < 3 || len(account) > 24 || !made(account, "abcdefghijklmnopqrstuvwxyz0123456789") {
+		return "", "", fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", account)
 	}
 	if len(container) < 3 || len(container) > 63 || !made(container, "abcdefghijklmnopqrstuvwxyz0123456789-") ||
 		container[0] == '-' || strings.HasSuffix(container, "-") || strings.Contains(container, "--") {
 		return "", "", fmt.Errorf("bad container name %.80q: 3 to 63 lower-case letters, digits and single dashes", container)
 	}
-	return name, container, nil
+	return account, container, nil
 }
 
 func made(s, of string) bool { return strings.Trim(s, of) == "" }

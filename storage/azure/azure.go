@@ -79,7 +79,7 @@ func Open(spec string, o Options) (*Store, error) {
 }
 
 func open(spec string, o Options) (*Store, error) {
-	accountName, containerName, err := parseSpec(spec)
+	accountName, containerName, err := ParseSpec(spec)
 	if err != nil {
 		return nil, err
 	}
