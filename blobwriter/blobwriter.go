@@ -20,7 +20,6 @@
 package blobwriter
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -101,6 +100,7 @@ type Writer struct {
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
+	free     chan []byte // bodies to be used again
 	uploads  *semaphore.Weighted
 	bodies   *semaphore.Weighted
 
@@ -133,6 +133,7 @@ func New(store Store, o Options) (*Writer, error) {
 		store:    store,
 		m:        newMetrics(o.Metrics),
 		encoders: make(chan *blobfmt.Encoder, o.Encoders),
+		free:     make(chan []byte, o.Encoders),
 		uploads:  semaphore.NewWeighted(int64(o.Uploads)),
 		bodies:   semaphore.NewWeighted(o.Bodies),
 		next:     map[place]int{},
@@ -195,7 +196,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	defer w.bodies.Release(w.weight(body))
+	defer w.giveBack(body)
 	if err := w.uploads.Acquire(ctx, 1); err != nil {
 		return err
 	}
@@ -244,7 +245,26 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 	if err := w.bodies.Acquire(ctx, w.weight(body)); err != nil {
 		return nil, meta, err
 	}
-	return bytes.Clone(body), meta, nil
+	return append(w.empty(), body...), meta, nil
+}
+
+// empty returns a slice to copy a body into, so that the encoder is free for the
+// next batch while this one is on its way.
+func (w *Writer) empty() []byte {
+	select {
+	case b := <-w.free:
+		return b[:0]
+	default:
+		return nil
+	}
+}
+
+func (w *Writer) giveBack(body []byte) {
+	w.bodies.Release(w.weight(body))
+	select {
+	case w.free <- body:
+	default:
+	}
 }
 
 // weight is what a body counts for; one that is larger than the whole bound

@@ -100,7 +100,18 @@ func (l *loader) room(runs *extents) {
 		}
 		last = e
 	}
-	l.raw = slices.Grow(l.raw[:0], total)
+	l.raw = sized(l.raw, total)
+}
+
+// sized returns an empty slice with room for n, s if it has it. A new one gets
+// more: batches differ in size, and what the first touch of fresh memory costs
+// is paid once. It is made rather than grown because growing clears, which the
+// collector cannot interrupt and spins on.
+func sized[T any](s []T, n int) []T {
+	if cap(s) >= n {
+		return s[:0]
+	}
+	return make([]T, 0, n+n/2)
 }
 
 // read fetches every run of r, checks it, and checks that they add up.
@@ -143,7 +154,7 @@ func (l *loader) fetch(log *wal.Log, r *batchRecord, group []extent, runs []load
 		return nil, &RotError{r.id, fmt.Sprintf("segment %d is gone", first.pos.Segment())}
 	}
 	base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
-	l.raw = slices.Grow(l.raw, n)[:base+n]
+	l.raw = l.raw[:base+n] // room has seen to it
 	if err := log.ReadAt(l.raw[base:], first.pos); err != nil {
 		return nil, fmt.Errorf("read %d bytes of the log: %w", n, err)
 	}
@@ -200,7 +211,7 @@ func (l *loader) fill(runs []loadedRun) {
 	for i := range runs {
 		n += runs[i].records
 	}
-	l.entries = slices.Grow(l.entries[:0], n)
+	l.entries = sized(l.entries, n)
 	l.bounds = l.bounds[:0]
 	for i := range runs {
 		r := &runs[i]
@@ -222,7 +233,7 @@ func (l *loader) fill(runs []loadedRun) {
 // sort is a natural merge sort: it merges neighbouring sequences until one is
 // left. Requests arrive nearly in order, so most of a merge is copying.
 func (l *loader) sort() {
-	l.spare = slices.Grow(l.spare[:0], len(l.entries))[:len(l.entries)]
+	l.spare = sized(l.spare, len(l.entries))[:len(l.entries)]
 	for len(l.bounds) > 1 {
 		next := l.bounds[:0]
 		for i := 0; i < len(l.bounds); i += 2 {
