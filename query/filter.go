@@ -107,6 +107,9 @@ func (f Filter) compile() (*matcher, error) {
 		}
 	}
 	for _, expr := range f.Exprs {
+		if expr == "" {
+			return nil, errors.New("an empty expression matches every record; leave it out")
+		}
 		if f.Fold {
 			expr = "(?i:" + expr + ")"
 		}

@@ -31,6 +31,8 @@ var (
 	ErrNotExist = errors.New("does not exist")
 	// ErrUnauthorized says that the store knows us and refuses, or does not know us.
 	ErrUnauthorized = errors.New("not authorized")
+	// ErrDamaged says that an object is there, but not as it was written.
+	ErrDamaged = errors.New("damaged")
 )
 
 // Attrs are what an object carries beside its bytes. They are fixed when it is

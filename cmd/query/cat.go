@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"blobtail/blobfmt"
+	"blobtail/storage"
 )
 
 type catCmd struct {
@@ -53,6 +59,9 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)
 		if err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				return nil, fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
+			}
 			return nil, usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
 		}
 		return body, nil
@@ -62,5 +71,9 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 		return nil, err
 	}
 	defer closeStore()
-	return reader.Body(ctx, c.Name)
+	body, err := reader.Body(ctx, c.Name)
+	if root, local := strings.CutPrefix(a.store, "dir:"); local && errors.Is(err, storage.ErrDamaged) {
+		err = fmt.Errorf("%w; to print what is left of it: logquery cat %s", err, shellWord(filepath.Join(root, c.Name)))
+	}
+	return body, err
 }

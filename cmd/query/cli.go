@@ -50,8 +50,10 @@ type app struct {
 	store string // as the user wrote it
 	quiet bool
 	color bool
-	now   time.Time // in the zone of the user
-	out   *output
+	// searches tells that the verb takes -F, for those who forget it.
+	searches bool
+	now      time.Time // in the zone of the user
+	out      *output
 }
 
 // verb is what each command of the cli is.
@@ -124,6 +126,7 @@ func (a *app) parse() (verb, error) {
 	}
 	switch parsed.Selected().Name {
 	case "read":
+		a.searches = true
 		return &a.cli.Read, nil
 	case "ls":
 		return &a.cli.Ls, nil

@@ -61,8 +61,14 @@ func (a *app) exitCode(err error) int {
 		a.complain("%v; logquery ls SERVICE DAY lists them", err)
 		return exitNothing
 	case errors.Is(err, storage.ErrUnauthorized):
-		a.complain("%v; reading needs the role Storage Blob Data Reader", err)
+		if openstore.Remote(a.store) {
+			err = fmt.Errorf("%w; reading needs the role Storage Blob Data Reader", err)
+		}
+		a.complain("%v", err)
 		return exitRefused
+	case errors.Is(err, storage.ErrDamaged):
+		a.complain("%v", err)
+		return exitIncomplete
 	case errors.Is(err, storage.ErrNotExist):
 		a.complain("%s", a.noStore())
 		return exitNoStore
@@ -88,7 +94,7 @@ func (a *app) noService(e *query.NoServiceError) string {
 	switch {
 	case e.Near != "":
 		return fmt.Sprintf("%v; there is %q", e, e.Near)
-	case strings.ContainsAny(e.Name, `*?[\`):
+	case strings.ContainsAny(e.Name, `*?[\`), !a.searches:
 		return fmt.Sprintf("%v; logquery ls lists them", e)
 	}
 	return fmt.Sprintf("%v; to search text: -F %s", e, shellWord(e.Name))

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits, "shorten": shorten},
+		Condition: func(cond string) (bool, error) {
+			if cond != "root" {
+				return false, fmt.Errorf("no condition %q", cond)
+			}
+			return os.Geteuid() == 0, nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "UTC")
 			e.Setenv("BLOBTAIL_STORE", "dir:data")
@@ -53,6 +60,19 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
+}
+
+// shorten FILE N takes the last N bytes off a file.
+func shorten(ts *testscript.TestScript, _ bool, args []string) {
+	path := ts.MkAbs(args[0])
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	info, err := os.Stat(path)
+	ts.Check(err)
+	// A file of the store is read-only.
+	ts.Check(os.Chmod(path, 0o600))
+	ts.Check(os.Truncate(path, info.Size()-int64(n)))
+	ts.Check(os.Chmod(path, info.Mode()))
 }
 
 // mkstore DIR FILE... makes a dir store with one blob of each file, which holds

@@ -46,6 +46,9 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return "damaged: " + e.Reason }
 
+// Is makes a DamagedError a [storage.ErrDamaged].
+func (e *DamagedError) Is(target error) bool { return target == storage.ErrDamaged }
+
 // errForeign says that a file has no frame and does not look as if it had one.
 var errForeign = errors.New("not written by this store")
 
