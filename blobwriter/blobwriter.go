@@ -12,7 +12,10 @@
 //	anything else                    -> UNKNOWN: the same name again, later
 //
 // A second name is tried only after FOREIGN at the first, and nothing is ever
-// overwritten, so a late copy of our own request can do no harm.
+// overwritten, so a late copy of our own request can do no harm. Names are left
+// one by one, never jumped over: after a restart nobody knows how far an earlier
+// life of the batch had come, and a name that was not looked at may be its own,
+// now or as soon as a request that is still on its way arrives.
 //
 // Numbers are lane x 10,000 + k, k counting from 1 in each service and period.
 // The lane keeps ingesters out of each other's way; it is no matter of safety.
@@ -53,12 +56,10 @@ type Batch interface {
 	Service() string
 	Period() time.Time
 	Attempts() int // how many Writes have failed
-	// Pin is what Plan returned, or the last Walk or Claim.
+	// Pin is what Plan returned, or the last Walk.
 	Pin() []byte
-	// Walk moves the pin to its linear successor, without a trace.
+	// Walk moves the pin on, without a trace.
 	Walk(pin []byte)
-	// Claim moves the pin anywhere else, durably.
-	Claim(ctx context.Context, pin []byte) error
 	// Each calls f for the lines in order.
 	Each(ctx context.Context, f func(line []byte, t int64, origin record.Origin, index uint32) error) error
 }
@@ -80,7 +81,7 @@ func (e *IDReuseError) Error() string {
 const (
 	perLane  = 10000
 	lastLane = 98 // 99 is the compactor's
-	maxWalk  = 3  // foreign numbers passed before the writer asks for a list
+	maxWalk  = 3  // foreign numbers met one by one before the writer asks for a list
 )
 
 // Options tune a Writer. The zero value works.
@@ -215,12 +216,14 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 		passed++
 		name.Number++
 		if passed%maxWalk == 0 {
-			if name.Number, err = w.jump(ctx, b, name); err != nil {
+			if name.Number, err = w.walk(ctx, name, meta.Batch); err != nil {
 				return err
 			}
-		} else {
-			b.Walk(appendPin(nil, name.Number))
 		}
+		if name.Number >= (lastLane+1)*perLane {
+			return fmt.Errorf("no numbers are left for %s in %s", name.Service, name.Period.Format(time.RFC3339))
+		}
+		b.Walk(appendPin(nil, name.Number))
 	}
 }
 
@@ -315,34 +318,28 @@ func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Met
 	return mine, nil
 }
 
-// jump asks the store which numbers of the lane are taken and claims the first
-// behind them: after a restart in a busy period that is fewer requests than
-// trying one number after another.
-func (w *Writer) jump(ctx context.Context, b Batch, from blobfmt.Name) (int, error) {
+// walk returns the first number from here on that is not seen to be held by
+// another batch. One listing shows what a create and a look at every number
+// would, which matters after a restart in a busy period.
+func (w *Writer) walk(ctx context.Context, from blobfmt.Name, own blobfmt.BatchID) (int, error) {
+	w.m.walks.Inc()
 	next := from.Number
-	end := (from.Number/perLane + 1) * perLane
 	before := from
 	before.Number--
 	for blob, err := range w.store.List(ctx, blobfmt.PeriodPrefix(from.Service, from.Period), before.String()) {
 		if err != nil {
-			return 0, fmt.Errorf("list the numbers of %s: %w", b.Service(), err)
+			return 0, fmt.Errorf("list the numbers of %s: %w", from.Service, err)
 		}
 		name, err := blobfmt.ParseName(blob.Key)
-		if err != nil {
+		if err != nil || name.Number < next {
 			continue
 		}
-		if name.Number >= end {
+		m, err := blobfmt.ParseMeta(blob.Metadata)
+		if name.Number > next || err != nil || m.Batch == own {
 			break
 		}
-		next = max(next, name.Number+1)
+		next++
 	}
-	if next >= (lastLane+1)*perLane {
-		return 0, fmt.Errorf("no numbers are left for %s in %s", from.Service, from.Period.Format(time.RFC3339))
-	}
-	if err := b.Claim(ctx, appendPin(nil, next)); err != nil {
-		return 0, err
-	}
-	w.m.jumps.Inc()
 	return next, nil
 }
 

@@ -29,7 +29,6 @@ type batch struct {
 	service  string
 	texts    []string
 	pin      []byte
-	claims   int
 	encoded  int
 	attempts int
 }
@@ -40,12 +39,6 @@ func (b *batch) Period() time.Time { return period }
 func (b *batch) Attempts() int     { return b.attempts }
 func (b *batch) Pin() []byte       { return b.pin }
 func (b *batch) Walk(pin []byte)   { b.pin = slices.Clone(pin) }
-
-func (b *batch) Claim(_ context.Context, pin []byte) error {
-	b.claims++
-	b.pin = slices.Clone(pin)
-	return nil
-}
 
 func (b *batch) Each(_ context.Context, f func([]byte, int64, record.Origin, uint32) error) error {
 	b.encoded++
@@ -201,9 +194,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// After a restart in a busy period the writer lists and claims rather than
-// trying every number, and the claim is durable before the name is used.
-func TestJump(t *testing.T) {
+// After a restart in a busy period the writer lists rather than try every number.
+func TestWalk(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 3)
 	for i := range 50 {
@@ -219,12 +211,11 @@ func TestJump(t *testing.T) {
 		return storagetest.Fault{}
 	})
 	w = newWriter(t, count, 3)
-	b := plan(w, 100, "x")
-	if err := w.Write(context.Background(), b); err != nil {
+	if err := w.Write(context.Background(), plan(w, 100, "x")); err != nil {
 		t.Fatal(err)
 	}
-	if b.claims != 1 || creates > 5 {
-		t.Errorf("%d creates, %d claims", creates, b.claims)
+	if creates > 5 {
+		t.Errorf("%d creates", creates)
 	}
 	if got := held(t, s)[30051]; got != 100 {
 		t.Errorf("number 30051 is held by %d", got)
@@ -235,28 +226,47 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// A claim that cannot be noted means that the name is not used.
-func TestClaimFails(t *testing.T) {
+// An earlier life of the batch had come further than the numbers that are met
+// one by one, and its answer was lost. What it stored is found, not stored again,
+// though later numbers are taken as well.
+func TestWalkFindsItself(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 0)
-	for i := range 5 {
-		if err := w.Write(context.Background(), plan(w, byte(i+1), "x")); err != nil {
+	write := func(b *batch) {
+		t.Helper()
+		if err := w.Write(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
+	pin := w.Plan("web", period) // number 1 is its first name
+	for id := range byte(5) {
+		write(&batch{id: 200 + id, service: "web", texts: []string{"theirs"}, pin: pin})
+	}
+	first := &batch{id: 1, service: "web", texts: []string{"ours"}, pin: pin}
+	write(first)
+	write(&batch{id: 210, service: "web", texts: []string{"theirs"}, pin: first.pin})
+
 	w = newWriter(t, s, 0)
-	b := &noClaim{*plan(w, 100, "x")}
-	if err := w.Write(context.Background(), b); err == nil {
-		t.Error("written without a claim")
-	}
-	if len(held(t, s)) != 5 {
-		t.Errorf("%v", held(t, s))
-	}
+	write(&batch{id: 1, service: "web", texts: []string{"ours"}, pin: pin})
+	wantHeld(t, s, map[int]byte{1: 200, 2: 201, 3: 202, 4: 203, 5: 204, 6: 1, 7: 210})
 }
 
-type noClaim struct{ batch }
-
-func (*noClaim) Claim(context.Context, []byte) error { return errors.New("disk full") }
+// A number that no list shows is tried, whatever is behind it: a request of ours
+// may be on its way to it.
+func TestWalkStopsAtGaps(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, s, 0)
+	for _, n := range []byte{1, 2, 3, 4, 6} {
+		b := &batch{id: 200 + n, service: "web", texts: []string{"theirs"}, pin: []byte{n}}
+		if err := w.Write(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Write(context.Background(), &batch{id: 1, service: "web", texts: []string{"ours"}, pin: []byte{1}}); err != nil {
+		t.Fatal(err)
+	}
+	wantHeld(t, s, map[int]byte{1: 201, 2: 202, 3: 203, 4: 204, 5: 1, 6: 206})
+}
 
 // The same id with other content is never stored and never retried elsewhere.
 func TestIDReuse(t *testing.T) {

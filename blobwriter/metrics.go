@@ -9,7 +9,7 @@ import (
 // metrics are the writer's own; they work unregistered too.
 type metrics struct {
 	blobs, records, raw, stored prometheus.Counter
-	foreign, jumps              prometheus.Counter
+	foreign, walks              prometheus.Counter
 	create, size                prometheus.Histogram
 }
 
@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		raw:     counter("raw_bytes_total", "Bytes of lines in them."),
 		stored:  counter("stored_bytes_total", "Bytes that they take in the store."),
 		foreign: counter("foreign_total", "Names found taken by another batch. Many: two ingesters share a lane."),
-		jumps:   counter("jumps_total", "Times that the free numbers were listed and one was claimed."),
+		walks:   counter("walks_total", "Times that a period was listed to find a number that is not taken."),
 		create:  histogram("create_seconds", "Time of one create request.", prometheus.ExponentialBuckets(0.001, 2, 16)),
 		size:    histogram("size_bytes", "Stored size of blobs. Small ones cost a request each.", prometheus.ExponentialBuckets(1<<10, 4, 9)),
 	}

@@ -47,26 +47,9 @@ func (b *Batch) Pin() []byte { return b.pin }
 // Attempts is how many times Write has failed for this batch since the start.
 func (b *Batch) Attempts() int { return b.attempts }
 
-// Walk moves the pin to its linear successor. Nothing is recorded: after a
-// restart the sink walks the same names and finds itself.
+// Walk moves the pin on. Nothing is recorded: after a restart the sink starts at
+// the first name again, so it must be able to walk the same way and find itself.
 func (b *Batch) Walk(pin []byte) { b.pin = slices.Clone(pin) }
-
-// Claim moves the pin anywhere else. It returns after that is durable, and the
-// sink must not use the name before.
-func (b *Batch) Claim(ctx context.Context, pin []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	pos, err := b.b.log.Append(typeClaim, appendClaim(nil, b.id, pin))
-	if err != nil {
-		return fmt.Errorf("claim a name: %w", err)
-	}
-	if err := b.b.log.Sync(pos); err != nil {
-		return fmt.Errorf("claim a name: %w", err)
-	}
-	b.pin = slices.Clone(pin)
-	return nil
-}
 
 // Each reads the batch from the log and calls f for its lines in the order of
 // (time, origin, index), each with its newline. A line is valid during the call.

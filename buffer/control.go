@@ -57,19 +57,7 @@ func parseBatch(p []byte) (r batchRecord, err error) {
 	return r, nil
 }
 
-// claimRecord and commitRecord name a batch by its id.
-func appendClaim(p []byte, id [16]byte, pin []byte) []byte {
-	p = append(p, id[:]...)
-	return append(p, pin...)
-}
-
-func parseClaim(p []byte) (id [16]byte, pin []byte, err error) {
-	if len(p) < 16 {
-		return id, nil, fmt.Errorf("claim record of %d bytes", len(p))
-	}
-	return [16]byte(p), p[16:], nil
-}
-
+// A commit record names a batch by its id.
 func appendCommit(p []byte, id [16]byte, flags byte) []byte {
 	return append(append(p, id[:]...), flags)
 }

@@ -12,7 +12,7 @@ type metrics struct {
 	duplicates, refused prometheus.Counter
 	cut, stored         prometheus.Counter
 	failures, aside     prometheus.Counter
-	damaged             prometheus.Counter
+	damaged, salvaged   prometheus.Counter
 	store               prometheus.Histogram
 }
 
@@ -39,6 +39,7 @@ func newMetrics(b *Buffer) *metrics {
 		failures:   counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
 		aside:      counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
 		damaged:    counter("log_damaged_total", "Damaged spans found in the log on start."),
+		salvaged:   counter("batches_salvaged_total", "Batches that lacked runs at a start; what was there of them was cut anew."),
 		store: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "blobtail_buffer_store_seconds", Help: "Time to encode and store a batch.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),

@@ -1,10 +1,10 @@
 package buffer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -18,6 +18,7 @@ type replay struct {
 	open    map[key][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
+	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
 	pending map[uint32]int
 	origins []rememberedOrigin
 	commits int
@@ -40,6 +41,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 		b:       b,
 		open:    map[key][]foundRun{},
 		batches: map[[16]byte]*Batch{},
+		broken:  map[*Batch][]foundRun{},
 		pending: map[uint32]int{},
 	}
 	for rec, err := range b.log.Replay(ctx) {
@@ -63,6 +65,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	p.salvage()
 	b.adopt(p, start)
 	return b.release()
 }
@@ -73,12 +76,6 @@ func (p *replay) record(rec wal.Record) error {
 		return p.runs(rec)
 	case typeBatch:
 		return p.batch(rec)
-	case typeClaim:
-		id, pin, err := parseClaim(rec.Payload)
-		if batch := p.batches[id]; batch != nil {
-			batch.pin = slices.Clone(pin)
-		}
-		return err
 	case typeCommit:
 		id, _, err := parseCommit(rec.Payload)
 		if batch := p.batches[id]; batch != nil {
@@ -107,9 +104,7 @@ func (p *replay) runs(rec wal.Record) error {
 	return nil
 }
 
-// batch takes the runs that a batch record names out of the open ones. Runs that
-// it names and that are not there were in segments that are deleted already:
-// then its commit follows.
+// batch takes the runs that a batch record names out of the open ones.
 func (p *replay) batch(rec wal.Record) error {
 	r, err := parseBatch(rec.Payload)
 	if err != nil {
@@ -119,27 +114,83 @@ func (p *replay) batch(rec wal.Record) error {
 		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin),
 		at: extent{rec.Pos, uint32(len(rec.Payload))}, fate: newFate(), since: time.Now(),
 	}
-	next, stop := iter.Pull(r.runs.all())
-	defer stop()
-	named, ok := next()
-	open := p.open[r.key]
-	left := open[:0]
-	for _, f := range open { // both rise
-		for ok && named.pos < f.pos {
-			named, ok = next()
-		}
-		if ok && named.pos == f.pos {
-			batch.runs.add(f.pos.Segment())
-		} else {
-			left = append(left, f)
-		}
+	found := p.takeNamed(r.key, &r.runs)
+	for _, f := range found {
+		batch.runs.add(f.pos.Segment())
 	}
-	if p.open[r.key] = left; len(left) == 0 {
-		delete(p.open, r.key)
+	if len(found) < r.runs.n {
+		p.broken[batch] = found
 	}
 	p.batches[r.id] = batch
 	p.order = append(p.order, batch)
 	return nil
+}
+
+// takeNamed takes the named runs from the open ones, and from broken batches,
+// whose runs an earlier start cut anew. Runs that are nowhere were in segments
+// that are deleted, and then the commit follows; or they were never durable, and
+// only the batch record survived; or they rotted.
+func (p *replay) takeNamed(k key, named *extents) (found []foundRun) {
+	want := make(map[wal.Pos]bool, named.n)
+	for e := range named.all() {
+		want[e.pos] = true
+	}
+	take := func(from []foundRun) (left []foundRun) {
+		left = from[:0]
+		for _, f := range from {
+			if want[f.pos] {
+				found = append(found, f)
+			} else {
+				left = append(left, f)
+			}
+		}
+		return left
+	}
+	if p.open[k] = take(p.open[k]); len(p.open[k]) == 0 {
+		delete(p.open, k)
+	}
+	if len(found) == named.n {
+		return found
+	}
+	for batch, runs := range p.broken {
+		if batch.key == k {
+			p.broken[batch] = take(runs)
+			batch.runs = nil
+			for _, f := range p.broken[batch] {
+				batch.runs.add(f.pos.Segment())
+			}
+		}
+	}
+	slices.SortFunc(found, byPosition)
+	return found
+}
+
+func byPosition(a, b foundRun) int { return cmp.Compare(a.pos, b.pos) }
+
+// salvage opens the runs of batches that lack some and are not committed, so
+// that they become part of new ones. Where the batch record itself was not
+// durable nothing was ever put under its id; where runs rotted it may have been,
+// and readers drop what then stands twice.
+func (p *replay) salvage() {
+	for batch, found := range p.broken {
+		if p.batches[batch.id] != batch {
+			continue
+		}
+		delete(p.batches, batch.id)
+		if len(found) == 0 {
+			continue
+		}
+		p.open[batch.key] = append(p.open[batch.key], found...)
+		slices.SortFunc(p.open[batch.key], byPosition)
+		records := 0
+		for _, f := range found {
+			records += int(f.records)
+		}
+		p.b.m.salvaged.Inc()
+		p.b.o.Log.Warn().Str("service", batch.Service()).Time("period", batch.Period()).
+			Int("records", records).Int("missing", batch.records-records).
+			Msg("a batch lacks runs that never were durable, or are damaged; the others are cut anew")
+	}
 }
 
 // settled lets go of the runs of a committed batch.
@@ -150,6 +201,7 @@ func (p *replay) settled(batch *Batch) {
 		}
 	}
 	delete(p.batches, batch.id)
+	delete(p.broken, batch)
 	p.commits++
 }
 

@@ -14,11 +14,11 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The types of the log's records; docs/FORMAT.md, Log, has their bytes.
+// The types of the log's records; docs/FORMAT.md, Log, has their bytes. 3 and 5
+// are reserved there.
 const (
 	typeRuns   byte = 1
 	typeBatch  byte = 2
-	typeClaim  byte = 3
 	typeCommit byte = 4
 )
 
