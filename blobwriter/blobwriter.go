@@ -298,6 +298,11 @@ func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Met
 		return unknown, fmt.Errorf("create %s: %w", key, err)
 	}
 	held, err := w.store.Stat(ctx, key)
+	if errors.Is(err, storage.ErrDamaged) {
+		// Whose it was cannot be seen any more. If it was ours its lines stand
+		// twice now, once damaged, and readers show each once.
+		return foreign, nil
+	}
 	if err != nil {
 		// Also when it is absent: it was there a moment ago.
 		return unknown, fmt.Errorf("see whose %s is: %w", key, err)

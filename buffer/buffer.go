@@ -134,6 +134,16 @@ type fate struct {
 	err  error
 }
 
+// wait returns nil when the batch is stored.
+func (f *fate) wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return f.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func newFate() *fate { return &fate{done: make(chan struct{})} }
 
 func newOpenBatch(k key) *openBatch {
@@ -269,13 +279,8 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 		}
 		b.mu.Unlock()
 		for _, ob := range batches {
-			select {
-			case <-ob.fate.done:
-				if ob.fate.err != nil {
-					return ob.fate.err
-				}
-			case <-ctx.Done():
-				return ctx.Err()
+			if err := ob.fate.wait(ctx); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -283,15 +288,36 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 }
 
 // waitRepeat returns the Wait of a request that came before: it is as safe as
-// the first one is.
+// the first one is. Which batches hold that is not remembered, so it waits for
+// all there are.
 func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
 		if err := b.log.Sync(pos); err != nil || !stored {
 			return err
 		}
-		_, err := b.Flush(ctx)
-		return err
+		for _, f := range b.fates() {
+			if err := f.wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+}
+
+// fates are those of all batches that are not stored yet. The open ones are cut
+// with the next tick that cuts for who waits.
+func (b *Buffer) fates() []*fate {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*fate
+	for _, ob := range b.open {
+		ob.wanted = true
+		all = append(all, ob.fate)
+	}
+	for _, batch := range b.queue {
+		all = append(all, batch.fate)
+	}
+	return all
 }
 
 // Ready reports whether the log takes appends.

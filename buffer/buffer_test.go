@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -433,6 +434,78 @@ func TestLogIsFreed(t *testing.T) {
 	if size := p.log.Size(); size > 128<<10 {
 		t.Errorf("log of %d bytes after a flush", size)
 	}
+}
+
+// While the disk is full nothing is taken, all that is there is stored without
+// waiting for its age, and the segment that is not full goes too.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		var full atomic.Bool
+		p := start(t, dir, sink, buffer.Options{Full: full.Load}, true)
+		defer p.stop()
+		p.accept(request(0, line{"web", at(1), "x"}))
+		full.Store(true)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if _, err := p.buf.Accept(t.Context(), request(0, line{"web", at(1), "y"})); !errors.Is(err, record.ErrFull) {
+			t.Errorf("accept on a full disk: %v", err)
+		}
+		if len(sink.lines("web")) != 1 {
+			t.Errorf("stored: %+v", sink.all())
+		}
+		if size := p.log.Size(); size > 200 {
+			t.Errorf("the log still has %d bytes", size)
+		}
+		full.Store(false)
+		time.Sleep(2 * time.Second)
+		p.accept(request(0, line{"web", at(1), "y"}))
+	})
+}
+
+// Repeats that wait for their blobs do not make a blob each.
+func TestRepeatsThatWait(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		p := start(t, dir, sink, buffer.Options{}, true)
+		defer p.stop()
+		p.accept(request(7, line{"web", at(1), "once"}))
+		began := time.Now()
+		for i := range 40 {
+			p.accept(request(0, line{"web", at(1), fmt.Sprint(i)}))
+			if err := p.accept(request(7, line{"web", at(1), "once"})).Wait(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, s := len(sink.all()), time.Since(began).Seconds(); float64(n) > s+2 {
+			t.Errorf("%d batches in %.1f s", n, s)
+		}
+	})
+}
+
+// A log whose directory was removed fails, before anything more is acknowledged
+// that no start will find.
+func TestLogRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "wal")
+	log, err := wal.Open(dir, wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := buffer.New(log, &memSink{}, buffer.Options{})
+	done := make(chan error, 1)
+	go func() { done <- buf.Run(t.Context()) }()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, wal.ErrFailed) {
+		t.Errorf("Run: %v", err)
+	}
+	if _, err := buf.Accept(t.Context(), request(0, line{"web", at(1), "x"})); err == nil || buf.Ready() == nil {
+		t.Error("records are still taken")
+	}
+	_ = log.Close()
 }
 
 // A batch whose runs rotted is set aside, its segments stay, and others go on.

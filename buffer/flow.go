@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -55,8 +57,10 @@ func (b *Buffer) watch(ctx context.Context) error {
 		case <-b.log.Failed():
 			return b.log.Err()
 		case now := <-t.C:
-			if b.o.Full != nil && n%4 == 0 {
-				b.full.Store(b.o.Full())
+			if n%4 == 0 {
+				if err := b.look(); err != nil {
+					return err
+				}
 			}
 			b.mu.Lock()
 			b.cutAged(now)
@@ -66,6 +70,28 @@ func (b *Buffer) watch(ctx context.Context) error {
 	}
 }
 
+// look sees to the log's disk: whether it is still there, and whether it is too
+// full to take more. Of a full one all that can go must go, also what a segment
+// that is not full holds.
+func (b *Buffer) look() error {
+	if err := b.log.Check(); err != nil {
+		return err
+	}
+	if b.o.Full == nil {
+		return nil
+	}
+	full := b.o.Full()
+	if was := b.full.Swap(full); was != full {
+		b.o.Log.Warn().Bool("full", full).Msg("the disk of the log: requests are refused while it is full, flushing goes on")
+	}
+	if full {
+		if err := b.release(); err != nil {
+			b.o.Log.Error().Err(err).Msg("cannot let go of the log")
+		}
+	}
+	return nil
+}
+
 // cutAged cuts what the rules of age, pressure and demand ask for. b.mu is held.
 func (b *Buffer) cutAged(now time.Time) {
 	demand := now.Sub(b.demanded) >= time.Second
@@ -73,6 +99,7 @@ func (b *Buffer) cutAged(now time.Time) {
 	if b.log.Size() > b.o.Soft {
 		front = b.log.Front()
 	}
+	full := b.full.Load()
 	for _, ob := range b.open {
 		age := now.Sub(ob.since)
 		wanted := demand && ob.wanted
@@ -80,7 +107,7 @@ func (b *Buffer) cutAged(now time.Time) {
 			b.demanded = now
 		}
 		holds := front != 0 && ob.runs.first().Segment() == front
-		if wanted || holds || age >= b.o.MaxAge || (age >= b.o.Age && ob.bytes >= b.o.Min) {
+		if wanted || holds || full || age >= b.o.MaxAge || (age >= b.o.Age && ob.bytes >= b.o.Min) {
 			b.cut(ob)
 		}
 	}
@@ -162,6 +189,10 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	b.forget(batch.runs)
 	b.m.stored.Inc()
 	if batch.attempts > 0 {
+		// The store is back: the others need not wait for their turns.
+		for _, q := range b.queue {
+			q.notBefore = time.Time{}
+		}
 		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
 	}
 	close(batch.fate.done)
@@ -206,6 +237,10 @@ func (b *Buffer) forget(runs perSegment) {
 	}
 }
 
+// idleRoll is the size from which a log whose records are all stored starts a new
+// segment, so that the disk is free and the next start has little to read.
+const idleRoll = 4 << 20
+
 // release deletes segments from the front of the log while all their runs are
 // settled. The commits are made durable first: without them a replay would look
 // for runs that are gone.
@@ -215,10 +250,17 @@ func (b *Buffer) release() error {
 	for {
 		b.mu.Lock()
 		front := b.log.Front()
-		free := b.replayed && front != b.log.Active() && b.pending[front] == 0
+		active := front == b.log.Active()
+		free := b.replayed && b.pending[front] == 0
 		end := b.commit
 		b.mu.Unlock()
-		if !free {
+		if free && active && (b.log.Size() > idleRoll || b.full.Load()) {
+			if err := b.log.Roll(); err != nil {
+				return err
+			}
+			active = front == b.log.Active()
+		}
+		if !free || active {
 			return nil
 		}
 		if end != 0 {
@@ -226,15 +268,25 @@ func (b *Buffer) release() error {
 				return err
 			}
 		}
-		if err := b.log.RemoveFront(); err != nil {
-			return err
+		if b.settledIn(front) {
+			if err := b.log.RemoveFront(); err != nil {
+				return err
+			}
 		}
 	}
 }
 
+// settledIn reports whether a segment that is rolled holds nothing that is still
+// needed: an append may have come before the roll.
+func (b *Buffer) settledIn(segment uint32) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.pending[segment] == 0
+}
+
 // Left says what a Flush that ran out of time leaves in the log.
 type Left struct {
-	Batches int
+	Batches int // also those that could not be cut
 	Records int
 	Bytes   int64
 	Aside   int // batches that cannot be rebuilt; see the log and docs
@@ -258,7 +310,7 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	for _, ob := range b.open {
 		b.cut(ob)
 	}
-	uncut := len(b.open) > 0
+	uncut := slices.Collect(maps.Values(b.open))
 	batches := append([]*Batch(nil), b.queue...)
 	for _, batch := range batches {
 		batch.notBefore = time.Time{}
@@ -272,11 +324,11 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(batches)
+	left := b.left(batches, uncut)
 	switch {
 	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
 		return left, ctx.Err()
-	case uncut:
+	case len(uncut) > 0:
 		return left, errors.New("the log takes no batch records; the disk may be full")
 	case left.Aside > 0:
 		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)
@@ -284,8 +336,9 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	return left, nil
 }
 
-// left counts those of batches that are not stored.
-func (b *Buffer) left(batches []*Batch) Left {
+// left counts those of batches that are not stored, and those of uncut that are
+// still open.
+func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l Left
@@ -301,6 +354,13 @@ func (b *Buffer) left(batches []*Batch) Left {
 		l.Batches++
 		l.Records += batch.records
 		l.Bytes += batch.bytes
+	}
+	for _, ob := range uncut {
+		if b.open[ob.key] == ob {
+			l.Batches++
+			l.Records += ob.records
+			l.Bytes += ob.bytes
+		}
 	}
 	return l
 }

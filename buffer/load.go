@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
 
 	"blobtail/record"
@@ -155,7 +157,11 @@ func (l *loader) fetch(log *wal.Log, r *batchRecord, group []extent, runs []load
 	}
 	base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
 	l.raw = l.raw[:base+n] // room has seen to it
-	if err := log.ReadAt(l.raw[base:], first.pos); err != nil {
+	err := log.ReadAt(l.raw[base:], first.pos)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrNotExist) {
+		return nil, &RotError{r.id, err.Error()}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read %d bytes of the log: %w", n, err)
 	}
 	for _, e := range group {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"sync"
@@ -115,6 +116,39 @@ func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) err
 		return nil
 	}
 	return flush(buf)
+}
+
+// Roll ends the active segment before it is full, so that it can be removed once
+// nothing in it is needed. It does nothing while the segment has no records.
+func (l *Log) Roll() error {
+	l.appending.Lock()
+	defer l.appending.Unlock()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if l.w.closed {
+		return fmt.Errorf("wal: roll: %w", ErrClosed)
+	}
+	if l.w.off <= headerSize {
+		return nil
+	}
+	return l.roll()
+}
+
+// Check fails the log for good when its directory is no longer where it was:
+// what is appended then can be synced, but no start will ever find it.
+func (l *Log) Check() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	_, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix))
+	if errors.Is(err, fs.ErrNotExist) && l.Err() == nil {
+		// A roll may have gone on to another segment, and that been removed.
+		if _, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix)); errors.Is(err, fs.ErrNotExist) {
+			return l.fail(fmt.Errorf("the directory was removed while the log was open: %w", err))
+		}
+	}
+	return nil
 }
 
 // roll makes the full segment durable, and only then the next one: so nothing in

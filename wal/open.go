@@ -246,7 +246,7 @@ func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
 	l.tornBytes += torn
 	path := l.files.path(last.Number, tornSuffix)
 	l.log.Warn().Str("segment", l.files.path(last.Number, segmentSuffix)).Int64("offset", cut).Int64("bytes", torn).
-		Str("kept", path).Msg("the log has a torn tail, which is cut off; records that were acknowledged are not in it")
+		Str("kept", path).Msg("the log has a torn tail, as a kill or a power cut leaves it; it is cut off")
 	return l.writeFile(path, f, cut, min(torn, maxTorn))
 }
 
@@ -292,7 +292,12 @@ func (l *Log) writeFile(path string, f fsys.File, off, n int64) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, out.Close()) }()
+	defer func() {
+		if err = errors.Join(err, out.Close()); err != nil {
+			// On a full disk what is left of it would be in the way.
+			err = errors.Join(err, l.fs.Remove(path))
+		}
+	}()
 	src := &pageReader{r: f}
 	buf := make([]byte, min(n, scanWindow))
 	for at := int64(0); at < n; {

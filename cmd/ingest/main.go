@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -42,6 +43,11 @@ func main() {
 
 // run wires the parts, serves until ctx ends, and stops them.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		// What requests may hold, twice for the collector, and the rest: batches
+		// being encoded and their blobs. Short of it garbage is let lie.
+		debug.SetMemoryLimit(2*int64(c.Limits.InFlight) + 512<<20)
+	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
