@@ -16,6 +16,12 @@
 // our own are read-only files, so that one that was cut short is not taken for
 // such a file, but answered with a [*DamagedError].
 //
+// Of such a damaged object List still tells the key, with the size of the file.
+// Stat and reads of a range fail. A read of all, to the end, gives the bytes of
+// the file as they are, perhaps with a part of the frame at their end, and then
+// the error in place of io.EOF: so what is intact can be saved by a caller that
+// has checks of its own, and nobody takes it for whole.
+//
 // Open does not lock: any number of processes may read and write at once.
 package dir
 
@@ -108,31 +114,43 @@ func (s *Store) makeRoot(dir string) error {
 // Stat implements [storage.BlobStore].
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	f, b, err := s.open(ctx, key)
+	if f != nil {
+		f.Close()
+	}
 	if err != nil {
 		return storage.Blob{}, keyError("stat", key, err)
 	}
-	f.Close()
 	return b, nil
 }
 
-// Get implements [storage.BlobStore].
+// Get implements [storage.BlobStore]. Of a damaged object a range gives a
+// [*DamagedError]. With n < 0 the reader gives what there is of the file, and
+// then that error.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
 		return nil, keyError("get", key, errors.New("negative offset"))
 	}
 	f, b, err := s.open(ctx, key)
+	var damaged *DamagedError
+	if n < 0 && errors.As(err, &damaged) {
+		return &reader{ctx: ctx, key: key, f: f, off: off, end: b.Size, last: damaged}, nil
+	}
 	if err != nil {
+		if f != nil {
+			f.Close()
+		}
 		return nil, keyError("get", key, err)
 	}
 	end := b.Size
 	if n >= 0 && n < b.Size-off {
 		end = off + n
 	}
-	return &reader{ctx: ctx, key: key, f: f, off: off, end: end}, nil
+	return &reader{ctx: ctx, key: key, f: f, off: off, end: end, last: io.EOF}, nil
 }
 
 // open opens an object and reads its attributes. What is no object, because it
-// cannot be one or is a directory, does not exist.
+// cannot be one or is a directory, does not exist. With a [*DamagedError] the
+// file is open too, and described as List does.
 func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.Blob{}, err
@@ -145,11 +163,11 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 		return nil, storage.Blob{}, known(err)
 	}
 	b, err := describe(f, key)
-	if err != nil {
+	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 		f.Close()
 		return nil, storage.Blob{}, known(err)
 	}
-	return f, b, nil
+	return f, b, err
 }
 
 // reader reads a range of a body. A file that is cut while it is read gives an
@@ -159,6 +177,7 @@ type reader struct {
 	key      string
 	f        fsys.File
 	off, end int64
+	last     error // what comes at the end: io.EOF, or what is wrong with the object
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -166,7 +185,10 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, keyError("get", r.key, err)
 	}
 	if r.off >= r.end {
-		return 0, io.EOF
+		if r.last == io.EOF {
+			return 0, io.EOF
+		}
+		return 0, keyError("get", r.key, r.last)
 	}
 	p = p[:min(int64(len(p)), r.end-r.off)]
 	n, err := r.f.ReadAt(p, r.off)

@@ -76,7 +76,8 @@ func TestReadableByZstd(t *testing.T) {
 }
 
 // Whatever is cut off or changed at the end of an object is an error, and never
-// a shorter body; List still gives the others.
+// a shorter body; List still gives the others. Who reads all of it gets what
+// there is, and the error.
 func TestDamaged(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -103,6 +104,17 @@ func TestDamaged(t *testing.T) {
 		}
 		if _, err := s.Get(t.Context(), "web/2", 0, 10); !errors.As(err, &damaged) {
 			t.Errorf("%s: Get: %v", what, err)
+		}
+		for _, off := range []int{0, 100, len(file), len(file) + 10} {
+			r, err := s.Get(t.Context(), "web/2", int64(off), -1)
+			if err != nil {
+				t.Fatalf("%s: Get of all: %v", what, err)
+			}
+			got, err := io.ReadAll(r)
+			r.Close()
+			if !errors.Is(err, storage.ErrDamaged) || !bytes.Equal(got, file[min(off, len(file)):]) {
+				t.Errorf("%s: Get of all from %d: %d bytes of %d, %v", what, off, len(got), len(file), err)
+			}
 		}
 		n := 0
 		for b, err := range s.List(t.Context(), "", "") {

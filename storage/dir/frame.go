@@ -38,7 +38,8 @@ const (
 )
 
 // DamagedError says that an object's file is not as it was written: cut short,
-// or changed. The body cannot be trusted to be whole, so it is not given out.
+// or changed. The body cannot be trusted to be whole, so it is given out only to
+// who reads all of it, with this error at the end.
 type DamagedError struct {
 	Path   string
 	Reason string

@@ -19,8 +19,8 @@ const maxKey = 1024
 
 // List implements [storage.BlobStore]. It holds the names of one directory a
 // level at a time. An object that is damaged is listed with the size of its
-// file and no attributes, so that it does not hide the others; Stat and Get
-// tell what is wrong with it.
+// file and no attributes, so that it does not hide the others; Stat tells what is
+// wrong with it.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
 		w := walk{s: s, ctx: ctx, prefix: prefix, startAfter: startAfter}
