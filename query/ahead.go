@@ -54,6 +54,7 @@ type opening struct {
 	blocks []int
 	group  *group    // of the first blocks, unless a limit may end the read
 	found  []*future // a blob without a readable index: all that is wanted of it
+	walked bool      // it is such a blob
 	warn   error
 	lost   []error
 }
@@ -98,8 +99,10 @@ func (c *cursor) startOpen() {
 func (r *run) open(s *source, o *opening) {
 	index, err := s.readIndex(r.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
-	case errors.As(err, &corrupt):
-		o.warn = err
+	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
+		if !s.bare { // of that it is said already that all is not well
+			o.warn = err
+		}
 		r.walk(s, o)
 	case err != nil:
 		o.err = err
@@ -139,8 +142,8 @@ func (c *cursor) finishOpen() error {
 	o := c.opening
 	c.opened, c.blocks, c.ahead = true, o.blocks, o.found
 	r.live++
+	r.blind = r.blind || o.walked
 	if o.warn != nil {
-		r.blind = true
 		r.sum.Warnings = append(r.sum.Warnings, fmt.Errorf("read without its index: %w", o.warn))
 	}
 	r.sum.Problems = append(r.sum.Problems, o.lost...)
@@ -284,8 +287,13 @@ func (r *run) recycle(b []byte) {
 
 // walk reads a blob whose index cannot be read: all of it.
 func (r *run) walk(s *source, o *opening) {
-	body, err := s.fetch(r.ctx, 0, s.size)
-	if err != nil {
+	o.walked = true
+	body, err := s.whole(r.ctx)
+	if errors.Is(err, storage.ErrDamaged) {
+		if !s.bare {
+			o.lost = append(o.lost, s.problem(0, 0, bareError(err)))
+		}
+	} else if err != nil {
 		o.err = err
 		return
 	}
@@ -310,7 +318,7 @@ func (r *run) walk(s *source, o *opening) {
 			o.found = append(o.found, f)
 		}
 	}
-	if records != s.meta.Records && len(o.lost) == 0 {
+	if !s.bare && records != s.meta.Records && len(o.lost) == 0 {
 		o.lost = append(o.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.key, Reason: "records are missing"}))
 	}
 	if r.desc {

@@ -164,6 +164,8 @@ func (r *run) found(frame blobfmt.Frame) (f *future, n int64, err error) {
 		}
 		if n == 0 {
 			b.First = t
+		} else if t < b.Last {
+			return nil, 0, errOrder
 		}
 		b.Last = t
 		b.Levels[record.LineLevel(rest)]++

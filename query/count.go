@@ -108,7 +108,7 @@ func (c *counting) group(ctx context.Context, blobs []blob) error {
 		return ctx.Err()
 	}
 	for i, s := range sources {
-		if !shared[i] {
+		if !shared[i] && !s.bare {
 			n, err := c.blob(ctx, s)
 			if err == nil {
 				c.add(n)

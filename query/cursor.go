@@ -11,6 +11,8 @@ import (
 var (
 	newline = []byte{'\n'}
 	errLine = errors.New("a line does not begin with its time")
+	// errOrder is looked for only where no index vouches for the lines.
+	errOrder = errors.New("a line is older than the one before it")
 )
 
 // A cursor walks the wanted lines of one blob in one direction. It belongs to

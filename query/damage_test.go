@@ -87,7 +87,7 @@ func TestDamage(t *testing.T) {
 		{"all", func(b *storage.Blob, body []byte) []byte { clear(body); return body }, 0, key},
 		{"cut", func(b *storage.Blob, body []byte) []byte { return body[:len(body)/2] }, 10, key},
 		{"empty", func(b *storage.Blob, body []byte) []byte { return body[:0] }, 0, key},
-		{"no metadata", func(b *storage.Blob, body []byte) []byte { b.Metadata = nil; return body }, 0, blobfmt.ErrForeign.Error()},
+		{"no metadata", func(b *storage.Blob, body []byte) []byte { b.Metadata = nil; return body }, 30, blobfmt.ErrForeign.Error()},
 		{"newer", func(b *storage.Blob, body []byte) []byte {
 			b.Metadata["format"] = "2"
 			return body

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/blobfmt"
 	"blobtail/storage"
 )
 
@@ -76,6 +77,9 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) 
 	at := make(map[string]int)
 	for i := range p.blobs {
 		b := &p.blobs[i]
+		if b.bare {
+			continue // it is among the problems
+		}
 		key := name(b)
 		n, ok := at[key]
 		if !ok {
@@ -88,24 +92,39 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) 
 	return out, p.summary(), nil
 }
 
-// Body reads one object whole, whatever it is. NoBlobError says that there is
-// none.
+// Body reads one blob whole. A [*Problem] comes with what is left of it, where
+// the store knows it to be damaged, or its metadata cannot be read. A
+// [*NoBlobError] says that there is none.
 func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
-	rc, err := r.store.Get(ctx, key, 0, -1)
-	if err == nil {
-		var body []byte
-		body, err = io.ReadAll(rc)
-		if cerr := rc.Close(); err == nil {
-			err = cerr
-		}
-		if err == nil {
-			return body, nil
-		}
-	}
-	if errors.Is(err, storage.ErrNotExist) {
+	body, err := r.body(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrDamaged):
+		return body, &Problem{Blob: key, Err: bareError(err)}
+	case errors.Is(err, storage.ErrNotExist):
 		return nil, &NoBlobError{Key: key}
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
-	return nil, fmt.Errorf("read %s: %w", key, err)
+	b, err := r.store.Stat(ctx, key)
+	if err == nil {
+		_, err = blobfmt.ParseMeta(b.Metadata)
+	}
+	if err != nil {
+		return body, &Problem{Blob: key, Err: bareError(err)}
+	}
+	return body, nil
+}
+
+func (r *Reader) body(ctx context.Context, key string) ([]byte, error) {
+	rc, err := r.store.Get(ctx, key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(rc)
+	if cerr := rc.Close(); err == nil {
+		err = cerr
+	}
+	return body, err
 }
 
 // NoBlobError says that nothing is stored under a key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/record"
+	"blobtail/storage"
 )
 
 const globChars = `*?[\`
@@ -36,6 +38,9 @@ type blob struct {
 	size int64
 	name blobfmt.Name
 	meta blobfmt.Meta
+	// bare says that the metadata cannot be read. Of meta only First and Last
+	// are set then, as wide as the name allows.
+	bare bool
 }
 
 // Plan finds the blobs that q touches.
@@ -215,7 +220,7 @@ func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 		l.count++
 		meta, err := blobfmt.ParseMeta(o.Metadata)
 		if err != nil {
-			l.problems = append(l.problems, &Problem{Blob: o.Key, Err: err})
+			l.unreadable(o, name, rng, p.reader.whyBare(ctx, o.Key, err))
 			continue
 		}
 		if meta.Records == 0 || meta.Compacted == 0 && !rng.touches(meta.First, meta.Last) {
@@ -224,6 +229,55 @@ func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 		l.blobs = append(l.blobs, blob{key: o.Key, size: o.Size, name: name, meta: meta})
 	}
 	return l
+}
+
+// unreadable takes in an object that has the name of a blob, and no metadata that
+// tell what it is. Whatever lines can be found in it are read, unless it is known
+// to be in a newer format; the result is incomplete all the same.
+func (l *listing) unreadable(o storage.Blob, name blobfmt.Name, rng Range, err error) {
+	first, last := hourOf(name.Period)
+	if !rng.touches(first, last) {
+		return
+	}
+	l.problems = append(l.problems, &Problem{Blob: o.Key, Err: err})
+	if !errors.Is(err, blobfmt.ErrNewer) {
+		meta := blobfmt.Meta{First: first, Last: last}
+		l.blobs = append(l.blobs, blob{key: o.Key, size: o.Size, name: name, meta: meta, bare: true})
+	}
+}
+
+// whyBare asks the store about an object without metadata: it may know that
+// they were there.
+func (r *Reader) whyBare(ctx context.Context, key string, err error) error {
+	if !errors.Is(err, blobfmt.ErrForeign) {
+		return err
+	}
+	if _, serr := r.store.Stat(ctx, key); errors.Is(serr, storage.ErrDamaged) {
+		return bareError(serr)
+	}
+	return err
+}
+
+// bareError takes the key off an error, for a [Problem] has it already.
+func bareError(err error) error {
+	if k := (*storage.KeyError)(nil); errors.As(err, &k) {
+		return k.Err
+	}
+	return err
+}
+
+// hourOf gives the times between which all records of a period lie: a name does
+// not say how long the period is, only that it does not leave the UTC hour.
+func hourOf(period time.Time) (first, last int64) {
+	first, last = Oldest, Newest
+	if start := time.Unix(0, math.MinInt64); period.After(start) {
+		first = period.UnixNano()
+	}
+	end := period.Truncate(time.Hour).Add(time.Hour - 1)
+	if end.Before(time.Unix(0, math.MaxInt64)) {
+		last = end.UnixNano()
+	}
+	return first, last
 }
 
 // listBounds gives the prefix to list, the key to start after and the key to
@@ -282,14 +336,14 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 	}
 	count.addTo(&p.listed)
 	n := len(p.blobs)
-	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return replaced[b.meta.Batch] })
+	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return !b.bare && replaced[b.meta.Batch] })
 	p.listed.Replaced = int64(n - len(p.blobs))
 	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return !p.query.Range.touches(b.meta.First, b.meta.Last) })
 	return nil
 }
 
 func (r *Reader) source(b *blob, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.key, size: b.size, name: b.name, meta: b.meta}
+	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare}
 }
 
 // summary starts one with what planning found.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type source struct {
 	count *counters
 	key   string
 	size  int64
-	name  blobfmt.Name
 	meta  blobfmt.Meta
+	bare  bool // of meta only the bounds of the times are known
 
 	open  sync.Once
 	index *blobfmt.Index
@@ -115,6 +116,27 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// whole reads all that there is of the blob. Where the store knows it to be
+// damaged, storage.ErrDamaged comes with what is left.
+func (s *source) whole(ctx context.Context) ([]byte, error) {
+	if b := s.kept(0, s.size); b != nil {
+		return b, nil
+	}
+	s.count.requests.Add(1)
+	r, err := s.store.Get(ctx, s.key, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	// With room for the last read, which finds the end.
+	body := bytes.NewBuffer(make([]byte, 0, s.size+bytes.MinRead))
+	n, err := body.ReadFrom(r)
+	s.count.fetched.Add(n)
+	if cerr := r.Close(); err == nil {
+		err = cerr
+	}
+	return body.Bytes(), err
 }
 
 // identity is what tells a copy from a record that only looks the same.

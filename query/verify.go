@@ -53,6 +53,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		v.report(Finding{Err: err, Note: true})
 	}
 	v.gaps()
+	v.twins()
 	err = v.run(ctx)
 	return v.out, err
 }
@@ -84,6 +85,9 @@ func (v *verifying) run(ctx context.Context) error {
 	slots := make(chan struct{}, v.plan.reader.opt.Workers)
 	var work sync.WaitGroup
 	for i := range v.plan.blobs {
+		if v.plan.blobs[i].bare {
+			continue // said by the listing, and nothing to check it against
+		}
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
@@ -164,5 +168,29 @@ func (v *verifying) gaps() {
 			}
 			last = k
 		}
+	}
+}
+
+// twins notes blobs that hold one batch: a writer stores it again under another
+// name when it cannot know of the first. A read drops the copies. An id that two
+// different batches have is more than that.
+func (v *verifying) twins() {
+	first := make(map[blobfmt.BatchID]*blob)
+	for i := range v.plan.blobs {
+		b := &v.plan.blobs[i]
+		if b.bare {
+			continue
+		}
+		a, ok := first[b.meta.Batch]
+		if !ok {
+			first[b.meta.Batch] = b
+			continue
+		}
+		if a.meta.Records == b.meta.Records && a.meta.CRC == b.meta.CRC {
+			v.report(Finding{Key: b.key, Note: true,
+				Err: fmt.Errorf("holds the same batch as %s; a read drops the copies", a.key)})
+			continue
+		}
+		v.report(Finding{Key: b.key, Err: fmt.Errorf("has the batch id of %s, and other lines", a.key)})
 	}
 }

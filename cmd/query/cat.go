@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"blobtail/blobfmt"
+	"blobtail/query"
 	"blobtail/storage"
 )
 
@@ -24,7 +23,8 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	body, err := c.body(ctx, a)
-	if err != nil {
+	var problem *query.Problem
+	if err != nil && !errors.As(err, &problem) {
 		return 0, err
 	}
 	d, err := blobfmt.NewDecoder()
@@ -32,6 +32,10 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	code := exitNothing
+	if problem != nil {
+		a.complain("%v", problem)
+		code = exitIncomplete
+	}
 	for frame, err := range d.Walk(c.Name, body) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
@@ -54,7 +58,8 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 	return code, nil
 }
 
-// body reads the blob: from the store when the name is a key, else a file.
+// body reads the blob: from the store when the name is a key, else a file. A
+// *query.Problem comes with what is left of it.
 func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)
@@ -71,9 +76,5 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 		return nil, err
 	}
 	defer closeStore()
-	body, err := reader.Body(ctx, c.Name)
-	if root, local := strings.CutPrefix(a.store, "dir:"); local && errors.Is(err, storage.ErrDamaged) {
-		err = fmt.Errorf("%w; to print what is left of it: logquery cat %s", err, shellWord(filepath.Join(root, c.Name)))
-	}
-	return body, err
+	return reader.Body(ctx, c.Name)
 }
