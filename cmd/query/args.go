@@ -14,9 +14,24 @@ import (
 // The verb is the first argument that is no flag, if it is one; else it is
 // read. What is no flag of ours stays as it is, for the parser to complain of.
 func arrange(app *kong.Application, args []string) []string {
-	flags := make(map[string]*kong.Flag)
-	shorts := make(map[rune]*kong.Flag)
-	verbs := make(map[string]bool)
+	flags, shorts, verbs := flagsOf(app)
+	a := arranger{flags: flags, shorts: shorts, args: args}
+	a.run()
+	verb := "read"
+	if a.bare > 0 && verbs[a.out[a.firstBare]] {
+		verb = a.out[a.firstBare]
+		a.out = append(a.out[:a.firstBare], a.out[a.firstBare+1:]...)
+	} else if a.bare == 0 && a.version {
+		verb = "version"
+	} else if a.bare == 0 && a.help {
+		return a.out // of all verbs
+	}
+	return append([]string{verb}, a.out...)
+}
+
+// flagsOf gives the flags of all verbs, by name and by letter, and the verbs.
+func flagsOf(app *kong.Application) (flags map[string]*kong.Flag, shorts map[rune]*kong.Flag, verbs map[string]bool) {
+	flags, shorts, verbs = make(map[string]*kong.Flag), make(map[rune]*kong.Flag), make(map[string]bool)
 	collect := func(n *kong.Node) {
 		for _, f := range n.Flags {
 			flags[f.Name] = f
@@ -33,18 +48,7 @@ func arrange(app *kong.Application, args []string) []string {
 		verbs[child.Name] = true
 		collect(child)
 	}
-	a := arranger{flags: flags, shorts: shorts, args: args}
-	a.run()
-	verb := "read"
-	if a.bare > 0 && verbs[a.out[a.firstBare]] {
-		verb = a.out[a.firstBare]
-		a.out = append(a.out[:a.firstBare], a.out[a.firstBare+1:]...)
-	} else if a.bare == 0 && a.version {
-		verb = "version"
-	} else if a.bare == 0 && a.help {
-		return a.out // of all verbs
-	}
-	return append([]string{verb}, a.out...)
+	return flags, shorts, verbs
 }
 
 type arranger struct {
@@ -122,3 +126,38 @@ func (a *arranger) short(arg string) {
 }
 
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
+
+// checkFlags finds, in arguments that were arranged, flags that are given without
+// a value, as by --level "$UNSET", which must not mean that there is no such
+// flag; and flags of one value that are given two. Those that may be repeated
+// see to their values themselves.
+func checkFlags(app *kong.Application, args []string) error {
+	flags, _, _ := flagsOf(app)
+	given := make(map[*kong.Flag]bool)
+	for _, arg := range args {
+		if arg == "--" {
+			return nil
+		}
+		name, value, joined := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		f := flags[name]
+		if f == nil || !joined || !strings.HasPrefix(arg, "--") || !takesValue(f) || f.IsCumulative() {
+			continue
+		}
+		if value == "" {
+			return usagef("%s is given without a value; give one, or leave it out", flagName(f))
+		}
+		if given[f] {
+			return usagef("%s is given twice; leave one out", flagName(f))
+		}
+		given[f] = true
+	}
+	return nil
+}
+
+// flagName is how a person may have written a flag.
+func flagName(f *kong.Flag) string {
+	if f.Short != 0 {
+		return "-" + string(f.Short) + " (--" + f.Name + ")"
+	}
+	return "--" + f.Name
+}

@@ -110,13 +110,17 @@ func (a *app) parse() (verb, error) {
 		return nil, err
 	}
 	// Kong would go on and complain of missing arguments after the help.
-	parsed, err := parser.Parse(arrange(parser.Model, a.env.args))
+	args := arrange(parser.Model, a.env.args)
+	parsed, err := parser.Parse(args)
 	if done {
 		_, err := io.Copy(a.env.stdout, &help)
 		return nil, err
 	}
 	if a.cli.Version && err == nil {
 		return nil, a.printVersion()
+	}
+	if err := checkFlags(parser.Model, args); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, usagef("%w; see logquery --help", err)
@@ -218,6 +222,19 @@ func (a *app) showTime(ns int64) string {
 	return time.Unix(0, ns).In(a.now.Location()).Format("2006-01-02 15:04:05.999999999 -07:00")
 }
 
+// zoneName tells people which zone a time is in. The local one has no name but
+// the letters that it goes by at the time, if any.
+func zoneName(t time.Time) string {
+	name := t.Location().String()
+	if name == "Local" {
+		name, _ = t.Zone()
+	}
+	if name == "" || name == "Local" || name[0] == '+' || name[0] == '-' {
+		return t.Format("-07:00")
+	}
+	return name
+}
+
 // echo says on stderr what is about to be read.
 func (a *app) echo(rng query.Range) {
 	from, to := "the oldest", "the newest"
@@ -228,6 +245,6 @@ func (a *app) echo(rng query.Range) {
 		to = a.showTime(rng.To)
 	}
 	if !a.quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", sanitizeString(a.store), from, to, a.now.Location())
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", sanitizeString(a.store), from, to, zoneName(a.now))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/query"
+	"blobtail/record"
 )
 
 type lsCmd struct {
@@ -79,4 +80,5 @@ func (c *lsCmd) show(a *app, ns int64) string {
 	return time.Unix(0, ns).In(a.now.Location()).Format(timeLayout)
 }
 
-func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+// rfc3339 writes a time such that the order of texts is that of times.
+func rfc3339(ns int64) string { return string(record.AppendTime(nil, ns)) }

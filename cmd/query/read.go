@@ -39,7 +39,7 @@ type readCmd struct {
 	rangeFlags  `group:"Time"`
 	filterFlags `group:"Filters"`
 	Number      *int   `short:"n" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
-	First       int    `help:"The oldest N." placeholder:"N"`
+	First       *int   `help:"The oldest N; 0 for all." placeholder:"N"`
 	Reverse     bool   `short:"r" help:"Newest first."`
 	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
 	Count       bool   `help:"Print only how many records there are."`
@@ -50,7 +50,7 @@ type readCmd struct {
 
 // query makes the query that the flags mean.
 func (c *readCmd) query(a *app) (query.Query, error) {
-	q := query.Query{Services: c.Services, First: c.First, Reverse: c.Reverse}
+	q := query.Query{Services: c.Services, Reverse: c.Reverse}
 	var err error
 	if q.Range, err = a.times(c.rangeFlags); err != nil {
 		return q, err
@@ -58,17 +58,8 @@ func (c *readCmd) query(a *app) (query.Query, error) {
 	if q.Filter, err = c.filter(); err != nil {
 		return q, err
 	}
-	switch {
-	case c.First < 0:
-		return q, usagef("--first %d: it must be positive", c.First)
-	case c.Number != nil && *c.Number < 0:
-		return q, usagef("-n %d: it must be positive, or 0 for all", *c.Number)
-	case c.Number != nil && *c.Number > 0 && c.First > 0:
-		return q, usagef("-n and --first contradict each other; leave one out")
-	case c.Number != nil:
-		q.Limit = *c.Number
-	case a.env.outTTY && c.First == 0 && !c.Count:
-		q.Limit = defaultOnTerminal
+	if q.Limit, q.First, err = c.limits(a); err != nil {
+		return q, err
 	}
 	switch c.Live {
 	case "auto", "off":
@@ -78,6 +69,27 @@ func (c *readCmd) query(a *app) (query.Query, error) {
 		return q, usagef("--live %s: it must be auto or off", c.Live)
 	}
 	return q, nil
+}
+
+// limits gives how many of the newest and of the oldest are asked for; 0 is all.
+func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
+	if c.Number != nil {
+		newest = *c.Number
+	}
+	if c.First != nil {
+		oldest = *c.First
+	}
+	switch {
+	case newest < 0:
+		return 0, 0, usagef("-n %d: it must be positive, or 0 for all", newest)
+	case oldest < 0:
+		return 0, 0, usagef("--first %d: it must be positive, or 0 for all", oldest)
+	case newest > 0 && oldest > 0:
+		return 0, 0, usagef("-n and --first contradict each other; leave one out")
+	case a.env.outTTY && c.Number == nil && c.First == nil && !c.Count:
+		newest = defaultOnTerminal
+	}
+	return newest, oldest, nil
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
@@ -151,7 +163,7 @@ func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	if sum.Higher > 0 {
 		a.note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
 	}
-	if sum.More && c.Number == nil && c.First == 0 && !c.Count {
+	if sum.More && c.Number == nil && c.First == nil && !c.Count {
 		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)
 	}
 }

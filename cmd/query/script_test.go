@@ -170,6 +170,9 @@ func TestTerminal(t *testing.T) {
 	if _, out, _ = terminal(t, path, "web", "-o", "raw", "-n1"); out != "message 1499 \\x1b[2J\n" {
 		t.Errorf("%q", out)
 	}
+	if _, out, errs = terminal(t, path, "web", "--first", "0"); strings.Count(out, "\n") != 1500 || strings.Contains(errs, "more") {
+		t.Errorf("%d lines, stderr %s", strings.Count(out, "\n"), errs)
+	}
 	if _, out, _ = terminal(t, path, "web", "--count"); out != "1500\n" {
 		t.Errorf("%q", out)
 	}
