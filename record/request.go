@@ -21,8 +21,9 @@ type Request struct {
 	// Origin identifies the request wherever it is sent again. The zero origin
 	// means that its place in the log becomes its origin.
 	Origin Origin
-	// Sum is the XXH3-64 of the decoded body when the origin comes from a key,
-	// so that the same key with another body is found out; else 0.
+	// Sum is the XXH3-64 of the request's path, a zero byte and the part of the
+	// decoded body that it is made of (1 in place of 0) when the origin comes from a
+	// key, so that the same key with another body or path is found out; else 0.
 	Sum uint64
 	// Services are the names that Lines refer to, folded, each once.
 	Services []string

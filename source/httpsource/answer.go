@@ -66,7 +66,7 @@ func (s *Source) explain(r *http.Request, err error) error {
 			reason: err.Error() + ": blobs are not stored as fast as records come; send it again later"}
 	case errors.Is(err, record.ErrKeyReused):
 		return &refusal{status: http.StatusUnprocessableEntity, cause: err,
-			reason: err.Error() + "; use a new Idempotency-Key for each new body"}
+			reason: err.Error() + "; use a new Idempotency-Key for each new body, and for each path it is sent to"}
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errors.New("it took too long")
 	}

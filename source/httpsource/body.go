@@ -5,92 +5,58 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"time"
 )
 
-const (
-	// spare is room behind the last byte for Read to say that it was the last.
-	spare = 512
-	// maxKept is the largest buffer that is used again.
-	maxKept = 16 << 20
-)
-
-// work is what one request needs of memory, used again by the next.
-type work struct {
-	wire    []byte // as it came
-	decoded []byte // decompressed; unused when the body came plain
-	builder builder
-}
-
-func (s *Source) getWork() *work {
-	if k, ok := s.works.Get().(*work); ok {
-		return k
-	}
-	k := &work{}
-	k.builder.init()
-	return k
-}
-
-func (s *Source) putWork(k *work) {
-	if cap(k.wire) > maxKept {
-		k.wire = nil
-	}
-	if cap(k.decoded) > maxKept {
-		k.decoded = nil
-	}
-	k.builder.forget()
-	s.works.Put(k)
-}
-
-// readWire reads the body as it comes.
-func (k *work) readWire(r *http.Request, p *pace, enc encoding, h *hold) ([]byte, error) {
+// readWire reads the body as it comes. The buffer is the caller's, also that of
+// a body that was not read to its end.
+func (s *Source) readWire(r *http.Request, p *pace, enc encoding, h *hold) ([]byte, error) {
 	limit := enc.wireLimit()
-	buf := k.wire[:0]
-	defer func() { k.wire = buf }()
+	buf := s.buffers.get(least)
 	for {
-		// What is not counted yet is not filled, even if the buffer has it.
-		room := int(min(int64(cap(buf)), h.n))
-		if len(buf) == room {
-			want := nextSize(len(buf), int(h.n), r.ContentLength, limit)
-			if err := h.atLeast(want); err != nil {
-				return nil, err
+		if len(buf) == cap(buf) {
+			want := nextSize(len(buf), r.ContentLength, limit)
+			if err := h.atLeast(int64(sizeFor(want))); err != nil {
+				return buf, err
 			}
-			buf = slices.Grow(buf, int(want)-len(buf))
-			room = int(want)
+			buf = s.buffers.grow(buf, want)
 		}
 		p.extend(len(buf))
-		n, err := r.Body.Read(buf[len(buf):room])
+		n, err := r.Body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > limit:
-			return nil, tooLarge(enc, limit)
+			return buf, tooLarge(enc, limit)
 		case err == io.EOF:
 			return buf, nil
 		case err != nil:
-			return nil, readFailed(err, len(buf))
+			return buf, readFailed(err, len(buf))
 		}
 	}
 }
 
-// nextSize says how long a buffer of n bytes that is full should become: what is
-// reserved already, else double, but no more than the body can have.
-func nextSize(n, reserved int, contentLength, limit int64) int64 {
+// nextSize says how long a buffer of n bytes that is full should become, but no
+// more than the body can have. What is announced is not believed before much of
+// it has come; then large steps save the copying.
+func nextSize(n int, contentLength, limit int64) int {
 	most := limit + spare
 	if contentLength >= 0 {
 		most = min(most, contentLength+spare)
 	}
-	want := int64(2 * n)
-	if n < reserved {
-		want = int64(reserved)
+	want := 2 * n
+	switch {
+	case n < 64<<10:
+		want = 4 * n
+	case n < 512<<10:
+		want = 8 * n
 	}
-	return max(min(want, most), int64(n)+spare)
+	return max(min(want, int(most)), n+spare)
 }
 
 func readFailed(err error, n int) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &refusal{status: http.StatusRequestTimeout, hangUp: true, cause: err,
-			reason: "the body came too slowly: less than 1 KiB/s, or nothing for too long; nothing of it was taken"}
+			reason: "the body came too slowly: less than 1 KiB/s, or nothing for too long (at the beginning 5 s); nothing of it was taken"}
 	}
 	f := refuse(http.StatusBadRequest, "the body broke off after %d bytes (%v); nothing of it was taken", n, err)
 	f.hangUp, f.cause = true, err
@@ -99,18 +65,21 @@ func readFailed(err error, n int) error {
 
 // A pace cuts off clients that send too slowly: whoever holds memory has to keep
 // going. The deadline of the connection is the earlier of two: grace from now,
-// and grace from the start plus a second for each KiB that came.
+// and grace from the start plus a second for each KiB that came. Who has sent
+// next to nothing gets less than grace from now.
 type pace struct {
 	rc    *http.ResponseController // nil where there is no connection
 	grace time.Duration
+	quiet time.Duration // the longest silence now
 	begun time.Time
 	last  time.Time
 }
 
-// newPace goes on from the deadline that ServeHTTP has set.
 func newPace(w http.ResponseWriter, grace time.Duration) *pace {
 	now := time.Now()
-	return &pace{rc: http.NewResponseController(w), grace: grace, begun: now, last: now}
+	p := &pace{rc: http.NewResponseController(w), grace: grace, quiet: min(grace, firstGrace), begun: now, last: now}
+	p.set(now.Add(p.quiet))
+	return p
 }
 
 func (p *pace) set(t time.Time) {
@@ -119,14 +88,17 @@ func (p *pace) set(t time.Time) {
 	}
 }
 
+// extend moves the deadline on when n bytes have come.
 func (p *pace) extend(n int) {
 	now := time.Now()
-	if now.Sub(p.last) < p.grace/32 {
+	if n >= least && p.quiet < p.grace {
+		p.quiet = p.grace
+	} else if now.Sub(p.last) < p.quiet/32 {
 		return
 	}
 	p.last = now
 	deadline := p.begun.Add(p.grace + time.Duration(n)*time.Second/minRate)
-	if quiet := now.Add(p.grace); quiet.Before(deadline) {
+	if quiet := now.Add(p.quiet); quiet.Before(deadline) {
 		deadline = quiet
 	}
 	p.set(deadline)

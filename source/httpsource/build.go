@@ -47,7 +47,9 @@ type builder struct {
 	own  int // bytes of hold for lines
 
 	parser   *record.Parser
+	hash     *xxh3.Hasher
 	body     []byte
+	longest  int // bytes of a record, as it came
 	services map[string]uint32
 	last     uint32 // service of the line before
 
@@ -77,9 +79,8 @@ type reject struct {
 	index  int
 }
 
-func (b *builder) init() {
-	b.parser = record.NewParser()
-	b.services = make(map[string]uint32)
+func newBuilder() *builder {
+	return &builder{parser: record.NewParser(), services: make(map[string]uint32), hash: xxh3.New()}
 }
 
 // begin takes a decoded body, counted in h already, and counts what its lines
@@ -105,6 +106,7 @@ func (b *builder) text(raw []byte, end int) bool {
 
 // line takes the canonical line that data has more than b.req.Data.
 func (b *builder) line(data []byte, stamp *record.Stamp, raw []byte, end int) bool {
+	b.longest = max(b.longest, len(raw))
 	if stamp.Time > b.latest {
 		return b.reject(raw, rejection{reason: fmt.Sprintf("time %s is more than 24h ahead of this host's clock",
 			record.AppendTime(nil, stamp.Time))}, end)
@@ -153,6 +155,7 @@ func (b *builder) reject(raw []byte, why rejection, end int) bool {
 	if len(b.answer.Errors) < maxErrors {
 		b.answer.Errors = append(b.answer.Errors, lineError{Index: index, Reason: short(why.reason)})
 	}
+	b.longest = max(b.longest, len(raw))
 	b.rejected = append(b.rejected, reject{raw: raw, reason: why.reason, index: index})
 	return b.cut(end)
 }
@@ -231,10 +234,21 @@ func (b *builder) origin(part []byte) {
 	case b.dedupe == DedupeOff:
 	case b.key != "":
 		b.req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.earliestOwn, b.owned > 0)
-		b.req.Sum = max(xxh3.Hash(part), 1)
+		b.req.Sum = b.sum(part)
 	case b.dedupe == DedupeBody && timed && (b.accepted > 1 || b.earliest%int64(time.Second) != 0):
 		b.req.Origin = record.BodyOrigin(b.client, b.path, b.part, part, b.earliest)
 	}
+}
+
+// sum tells apart what came with the same key, by its path too: the same body sent
+// to another service is not the same records.
+func (b *builder) sum(part []byte) uint64 {
+	b.hash.Reset()
+	// A hash takes whatever it is given.
+	_, _ = b.hash.WriteString(b.path)
+	_, _ = b.hash.WriteString("\x00")
+	_, _ = b.hash.Write(part)
+	return max(b.hash.Sum64(), 1)
 }
 
 // addRejected adds the rejected lines, with the time of the earliest accepted one
@@ -293,9 +307,13 @@ func (b *builder) clearPart() {
 // forget makes the builder ready for another request and lets go of memory that
 // few requests need.
 func (b *builder) forget() {
-	const keptLines, keptServices = 128 << 10, 1 << 10
+	const keptLines, keptServices, usual = 32 << 10, 1 << 10, 64 << 10
+	if len(b.body) > maxKept || b.longest > usual {
+		// The parser holds on to what it scanned last, and to what that took.
+		_, _ = b.parser.Scan(nil)
+	}
 	b.clearPart()
-	*b = builder{parser: b.parser, services: b.services, req: b.req, rejected: b.rejected}
+	*b = builder{parser: b.parser, hash: b.hash, services: b.services, req: b.req, rejected: b.rejected}
 	if cap(b.req.Data) > maxKept {
 		b.req.Data = nil
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zeebo/xxh3"
+
 	"blobtail/record"
 	"blobtail/source/httpsource"
 )
@@ -102,6 +104,11 @@ func TestKeys(t *testing.T) {
 	wantStatus(t, send(t, s, "/ingest/web", "{ }", key(uuid1)...), 422, "used with another body")
 	if a := send(t, s, "/ingest/web", "{}", key(uuid2)...); a.Status != 200 || a.Duplicate {
 		t.Errorf("%+v", a)
+	}
+	wantStatus(t, send(t, s, "/ingest/web2", "{}", key(uuid1)...), 422, "each path")
+	wantStatus(t, send(t, s, "/ingest", "{}", key(uuid1)...), 422, "each path")
+	if got, want := m.requests[0].Sum, xxh3.HashString("/ingest/web\x00{}"); got != want {
+		t.Errorf("sum %x, want %x", got, want)
 	}
 	for _, bad := range []string{"", " ", "a\x01b", "ä", strings.Repeat("k", 256)} {
 		wantStatus(t, send(t, s, "/ingest/web", "{}", key(bad)...), 400, "Idempotency-Key")

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -62,25 +61,24 @@ type codecs struct {
 	gzip, zlib, flate, zstd, snappy sync.Pool
 }
 
-// decompress fills k.decoded from k.wire.
+// decompress decodes wire. The buffer is the caller's, also with an error.
 //
 // It works on bytes that are there already, so that a window of 8 MiB is held
 // only while a core works on it, not while a client takes its time; the places
 // in decoding bound how many there are.
-func (s *Source) decompress(ctx context.Context, enc encoding, k *work, h *hold) ([]byte, error) {
+func (s *Source) decompress(ctx context.Context, enc encoding, wire []byte, h *hold) ([]byte, error) {
 	select {
 	case s.decoding <- struct{}{}:
 		defer func() { <-s.decoding }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	out := output{buf: k.decoded[:0], wire: len(k.wire), hold: h}
-	defer func() { k.decoded = out.buf }()
+	out := output{from: &s.buffers, wire: len(wire), hold: h, held: h.n}
 	var err error
-	if enc == snappy && !bytes.HasPrefix(k.wire, []byte(snappyStream)) {
-		err = out.snappyBlock(k.wire)
+	if enc == snappy && !bytes.HasPrefix(wire, []byte(snappyStream)) {
+		err = out.snappyBlock(wire)
 	} else {
-		src := bytes.NewReader(k.wire)
+		src := bytes.NewReader(wire)
 		err = s.codecs.stream(enc, src, &out)
 		if err == nil && src.Len() > 0 {
 			err = errors.New("more bytes after the end of the compressed data")
@@ -92,11 +90,11 @@ func (s *Source) decompress(ctx context.Context, enc encoding, k *work, h *hold)
 	case err == nil:
 		return out.buf, nil
 	case errors.As(err, &f):
-		return nil, f
+		return out.buf, f
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "the zstd body wants a window over %d MiB; compress it with a smaller one", maxWindow>>20)
+		return out.buf, refuse(http.StatusRequestEntityTooLarge, "the zstd body wants a window over %d MiB; compress it with a smaller one", maxWindow>>20)
 	}
-	return nil, refuse(http.StatusBadRequest, "the body is not valid %s (%v); nothing of it was taken", enc, err)
+	return out.buf, refuse(http.StatusBadRequest, "the body is not valid %s (%v); nothing of it was taken", enc, err)
 }
 
 const (
@@ -178,8 +176,10 @@ func (c *codecs) deflate(src *bytes.Reader, out *output) error {
 // output is where decompressed bytes go, within the limits.
 type output struct {
 	buf  []byte
+	from *buffers
 	wire int // bytes that they come from
 	hold *hold
+	held int64 // bytes of hold that are the wire's
 }
 
 // allowed says how many bytes may come out.
@@ -192,12 +192,15 @@ func (o *output) refuse() error {
 	return refuse(http.StatusRequestEntityTooLarge, "the body expands to more than %d times its size; send it less compressed", maxRatio)
 }
 
-// reserve makes room for n bytes in all, counted beside the wire's.
+// reserve makes room for n bytes in all.
 func (o *output) reserve(n int) error {
-	if err := o.hold.atLeast(int64(o.wire) + int64(n)); err != nil {
+	if n <= cap(o.buf) {
+		return nil
+	}
+	if err := o.hold.atLeast(o.held + int64(sizeFor(n))); err != nil {
 		return err
 	}
-	o.buf = slices.Grow(o.buf, n-len(o.buf))
+	o.buf = o.from.grow(o.buf, n)
 	return nil
 }
 
@@ -238,6 +241,7 @@ func (o *output) snappyBlock(wire []byte) error {
 	if err := o.reserve(n); err != nil {
 		return err
 	}
-	o.buf, err = s2.Decode(o.buf[:n], wire)
+	_, err = s2.Decode(o.buf[:n], wire)
+	o.buf = o.buf[:n]
 	return err
 }

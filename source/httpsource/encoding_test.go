@@ -133,6 +133,28 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
+// Who forgets the header is told so, and does not find noise in the store.
+func TestCompressedWithoutHeader(t *testing.T) {
+	m := &memory{}
+	s := newSource(m)
+	for _, form := range []string{"gzip", "zstd"} {
+		for _, contentType := range []string{"", text, "application/octet-stream", "application/x-www-form-urlencoded"} {
+			body := compress(t, form, "a line\n")
+			a := send(t, s, "/ingest/web", body, "Content-Type", contentType)
+			wantStatus(t, a, 415, "Content-Encoding: "+form)
+			wantStatus(t, send(t, s, "/ingest/web", body, "Content-Type", contentType, "Content-Encoding", "identity"), 415, "Content-Encoding: "+form)
+		}
+	}
+	if m.calls != 0 {
+		t.Errorf("%d requests appended", m.calls)
+	}
+	for _, body := range []string{"\x1f", "\x1fx", "\x28\xb5\x2f", "(x", " \x1f\x8b"} {
+		if a := send(t, s, "/ingest/web", body); a.Accepted != 1 {
+			t.Errorf("%q: %+v", body, a)
+		}
+	}
+}
+
 func TestBombs(t *testing.T) {
 	s := newSource(&memory{})
 	zeros := strings.Repeat("\x00", 10<<20)

@@ -18,6 +18,12 @@ const (
 	// maxAhead is how far in the future a record may lie.
 	maxAhead = 24 * time.Hour
 	maxKey   = 255
+	// firstGrace is the longest silence of a body that has sent next to nothing.
+	firstGrace = 5 * time.Second
+	// entrance is what a request enters with: its first buffer, and as much again
+	// for the connection's own. A body must arrive before it is counted, else a few
+	// lines of header could hold the whole budget.
+	entrance = 2 * least
 )
 
 // A budget counts the bytes that the bodies of all requests hold.
@@ -128,14 +134,4 @@ func (h *hold) release() {
 func errNoMemory() error {
 	return &refusal{status: http.StatusTooManyRequests, retry: true,
 		reason: "the requests in flight hold all the memory meant for them; send it again later, or smaller bodies"}
-}
-
-// firstReservation is what a request enters with. A long body must arrive before
-// it is counted, else a few lines of header could hold the whole budget.
-func firstReservation(contentLength int64) int64 {
-	const least, most = 64 << 10, 1 << 20
-	if contentLength < 0 {
-		return least
-	}
-	return max(least, min(contentLength+spare, most))
 }

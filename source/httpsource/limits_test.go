@@ -17,16 +17,16 @@ type stalled struct {
 	reply chan reply
 }
 
-// stall begins a request that declares n bytes, sends a first few, and returns
-// when they were read.
-func stall(t *testing.T, h http.Handler, n int64) *stalled {
+// stall begins a request that declares n bytes, sends blank lines and a record,
+// and returns when they were read.
+func stall(t *testing.T, h http.Handler, n int64, blank int) *stalled {
 	t.Helper()
 	pr, pw := io.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/ingest/web", pr)
 	r.ContentLength = n
 	s := &stalled{body: pw, reply: make(chan reply, 1)}
 	go func() { s.reply <- serve(t, h, r) }()
-	if _, err := io.WriteString(pw, "{}\n"); err != nil {
+	if _, err := io.WriteString(pw, strings.Repeat("\n", blank)+"{}\n"); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -34,7 +34,7 @@ func stall(t *testing.T, h http.Handler, n int64) *stalled {
 
 func TestFullMemory(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight = 1 << 20 })
-	first := stall(t, s, 1<<20) // alone it may have more than its share
+	first := stall(t, s, 1<<20, 900<<10) // alone it may have more than its share
 	a := send(t, s, "/ingest/web", "{}")
 	wantStatus(t, a, 429, "in flight")
 	if a.RetryAfter != "1" && a.RetryAfter != "2" {
@@ -52,7 +52,7 @@ func TestFullMemory(t *testing.T) {
 // Whoever waits is let in when there is room.
 func TestWaitForMemory(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight, o.Patience = 1<<20, time.Minute })
-	first := stall(t, s, 1<<20)
+	first := stall(t, s, 1<<20, 900<<10)
 	replies := make(chan reply, 5)
 	for range 5 {
 		go func() { replies <- send(t, s, "/ingest/web", "{}") }()
@@ -70,7 +70,7 @@ func TestWaitForMemory(t *testing.T) {
 func TestGrowingMemory(t *testing.T) {
 	m := &memory{}
 	s := newSource(m, func(o *httpsource.Options) { o.MaxInFlight, o.Patience = 1<<20, time.Minute })
-	small := stall(t, s, -1)
+	small := stall(t, s, -1, 0)
 	large := strings.Repeat("\n", 2<<20) + "{}"
 	r := httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(large))
 	r.ContentLength = -1
@@ -93,7 +93,7 @@ func TestAnnouncedIsNotHeld(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight = 8 << 20 })
 	var open []*stalled
 	for range 5 {
-		open = append(open, stall(t, s, 64<<20))
+		open = append(open, stall(t, s, 64<<20, 10<<10))
 	}
 	if a := send(t, s, "/ingest/web", "{}"); a.Accepted != 1 {
 		t.Errorf("%+v", a)

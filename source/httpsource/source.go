@@ -7,7 +7,8 @@
 // decoded bytes: strict lines, concatenated objects, an array, or text. build.go
 // makes canonical lines of them, cuts the body into parts, gives each part its
 // identity and hands it to the [Accepter]. answer.go says how it went. limits.go
-// counts the bytes that all requests hold together.
+// counts the bytes that all requests hold together, memory.go keeps some of their
+// memory for the next.
 //
 // A further protocol is a further file: a handler that calls take with its own
 // decoder, and writes the answer that its clients expect.
@@ -22,9 +23,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,7 +75,8 @@ type Options struct {
 	// because many clients drop what was refused. 0: 5 s.
 	Patience time.Duration
 	// ReadGrace is how long a body may take whatever its size, and the longest
-	// silence in it. Beyond it MinRate counts. 0: 30 s.
+	// silence in it once 4 KiB have come (before, it is 5 s, if that is less). Beyond
+	// it 1 KiB a second counts. 0: 30 s.
 	ReadGrace time.Duration
 }
 
@@ -94,8 +96,9 @@ type Source struct {
 	metrics  *metrics
 	codecs   codecs
 	decoding chan struct{} // one place per body being decompressed
-	works    sync.Pool     // *work
-	rejects  sampler       // keeps bad input from flooding our own log
+	buffers  buffers
+	builders builders
+	rejects  sampler // keeps bad input from flooding our own log
 	failures sampler
 	pressure pressure
 }
@@ -151,7 +154,25 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// First of all, because net/http itself reads what a handler leaves unread,
 	// and would wait for it. Where there is no connection there is no deadline.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readGrace))
+	// The mux would redirect such a path, and a client that does not follow takes
+	// the redirect for success.
+	if p := r.URL.EscapedPath(); p != cleanPath(p) {
+		s.notFound(w, r)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
+}
+
+// cleanPath is what the mux makes of a path.
+func cleanPath(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	clean := path.Clean(p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
 }
 
 func (s *Source) wrongMethod(w http.ResponseWriter, r *http.Request) {
@@ -172,12 +193,11 @@ func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
 	if name := r.PathValue("service"); name != "" {
 		in.service = record.FoldService(name)
 	}
-	decode, err := decoderFor(r.Header.Get("Content-Type"))
-	if err != nil {
+	var err error
+	if in.decode, in.sniffed, err = decoderFor(r.Header.Get("Content-Type")); err != nil {
 		s.finish(w, r, begun, answer{}, err)
 		return
 	}
-	in.decode = decode
 	a, err := s.take(w, r, in)
 	s.finish(w, r, begun, a, err)
 }
@@ -187,6 +207,7 @@ func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
 type intake struct {
 	service string  // folded; "" leaves it to each record
 	decode  decoder // finds the records
+	sniffed bool    // the Content-Type does not say what the body is
 }
 
 // take does what all protocols have in common: it reads the body, decodes it,
@@ -205,11 +226,14 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer
 	if err != nil {
 		return answer{}, err
 	}
-	a, receipts, err := s.appendAll(r, newPace(w, s.readGrace), in, enc, key)
+	stored, err := ackOf(r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	a, receipts, err := s.appendAll(w, r, in, enc, key)
 	if err != nil {
 		return answer{}, s.explain(r, err)
 	}
-	stored := strings.EqualFold(r.Header.Get("Ack"), "stored")
 	for _, receipt := range receipts {
 		if err := receipt.Wait(r.Context(), stored); err != nil {
 			return answer{}, s.explain(r, err)
@@ -220,33 +244,41 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer
 
 // appendAll goes from the body on the wire to parts appended to the log. All
 // memory that the request needs is taken and given back in here.
-func (s *Source) appendAll(r *http.Request, p *pace, in intake, enc encoding, key string) (answer, []record.Receipt, error) {
+func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, enc encoding, key string) (answer, []record.Receipt, error) {
 	limit := enc.wireLimit()
 	if r.ContentLength > limit {
 		return answer{}, nil, tooLarge(enc, limit)
 	}
-	h, err := s.budget.enter(r.Context(), firstReservation(r.ContentLength), s.patience)
+	h, err := s.budget.enter(r.Context(), entrance, s.patience)
 	if err != nil {
 		return answer{}, nil, err
 	}
 	defer h.release()
-	k := s.getWork()
-	defer s.putWork(k)
-
-	body, err := k.readWire(r, p, enc, h)
+	p := newPace(w, s.readGrace) // only now: who waited to enter has not been slow
+	wire, err := s.readWire(r, p, enc, h)
+	defer func() { s.buffers.put(wire) }()
 	if err != nil {
 		return answer{}, nil, err
 	}
 	p.done()
-	s.metrics.wire.Add(float64(len(body)))
-	if enc != plain && len(body) > 0 {
-		if body, err = s.decompress(r.Context(), enc, k, h); err != nil {
+	s.metrics.wire.Add(float64(len(wire)))
+	body := wire
+	if enc != plain && len(wire) > 0 {
+		body, err = s.decompress(r.Context(), enc, wire, h)
+		defer func() { s.buffers.put(body) }()
+		if err != nil {
 			return answer{}, nil, err
 		}
 	}
 	s.metrics.decoded.Add(float64(len(body)))
+	if enc == plain && in.sniffed {
+		if err := looksCompressed(body); err != nil {
+			return answer{}, nil, err
+		}
+	}
 
-	b := &k.builder
+	b := s.builders.get()
+	defer s.builders.put(b)
 	if err := b.begin(r.Context(), s, h, body, s.identify(r, in, key)); err != nil {
 		return answer{}, nil, err
 	}
@@ -274,6 +306,21 @@ func (s *Source) identify(r *http.Request, in intake, key string) identity {
 		id.defaults.Time = ms * int64(time.Millisecond)
 	}
 	return id
+}
+
+// ackOf reports whether to answer only when the records are in a blob. A word
+// that is not known is refused: a typing error must not weaken what is promised.
+func ackOf(h http.Header) (stored bool, err error) {
+	for _, v := range h.Values("Ack") {
+		switch v = strings.TrimSpace(v); {
+		case strings.EqualFold(v, "stored"):
+			stored = true
+		case v != "":
+			return false, refuse(http.StatusBadRequest,
+				"header Ack: %s is not known; send stored to be answered when the records are in a blob, or no such header to be answered when they are in the log", short(v))
+		}
+	}
+	return stored, nil
 }
 
 // keyOf returns the Idempotency-Key of a request, "" when it has none.

@@ -39,28 +39,43 @@ type rejection struct {
 type decoder func(body []byte, to sink)
 
 // decoderFor chooses by Content-Type. curl, and many clients that set nothing,
-// send the types that are sniffed. The body is never parsed as a form.
-func decoderFor(contentType string) (decoder, error) {
+// send the types that are sniffed: anything may come under them. The body is never parsed as a form.
+func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
-		return decodeSniffed, nil
+		return decodeSniffed, true, nil
 	}
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type %s cannot be read: %v", short(contentType), err)
+		return nil, false, refuse(http.StatusUnsupportedMediaType, "Content-Type %s cannot be read: %v", short(contentType), err)
 	}
 	if c := params["charset"]; c != "" && !strings.EqualFold(c, "utf-8") && !strings.EqualFold(c, "utf8") && !strings.EqualFold(c, "us-ascii") {
-		return nil, refuse(http.StatusUnsupportedMediaType, "charset %s is not taken; send UTF-8", short(c))
+		return nil, false, refuse(http.StatusUnsupportedMediaType, "charset %s is not taken; send UTF-8", short(c))
 	}
 	switch media {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
-		return decodeLines, nil
+		return decodeLines, false, nil
 	case "application/json":
-		return decodeJSON, nil
+		return decodeJSON, false, nil
 	case "text/plain", "application/octet-stream", "application/x-www-form-urlencoded":
-		return decodeSniffed, nil
+		return decodeSniffed, true, nil
 	}
-	return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type %s is not taken here; send application/x-ndjson, "+
+	return nil, false, refuse(http.StatusUnsupportedMediaType, "Content-Type %s is not taken here; send application/x-ndjson, "+
 		"application/json (an array, or objects one after the other), or text/plain", short(media))
+}
+
+// looksCompressed refuses a body that is compressed and does not say so, which
+// would be stored as lines of noise. Neither beginning is valid UTF-8.
+func looksCompressed(body []byte) error {
+	for _, e := range []struct {
+		name  encoding
+		magic string
+	}{{gzipped, "\x1f\x8b"}, {zstandard, "\x28\xb5\x2f\xfd"}} {
+		if bytes.HasPrefix(body, []byte(e.magic)) {
+			return refuse(http.StatusUnsupportedMediaType,
+				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)
+		}
+	}
+	return nil
 }
 
 // bom returns how many bytes of body are a byte order mark.

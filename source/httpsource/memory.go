@@ -1,0 +1,105 @@
+package httpsource
+
+import (
+	"math/bits"
+	"sync"
+)
+
+const (
+	// least is the smallest buffer, and what a body must bring before it is given
+	// more memory and more time.
+	least = 4 << 10
+	// maxKept is the largest buffer that is used again.
+	maxKept = 2 << 20
+	// allKept is how much the buffers that wait to be used again have together.
+	allKept = 32 << 20
+	// maxBuilders is how many builders are used again. A request has one only
+	// while a core works on it, so that few are in use at a time.
+	maxBuilders = 16
+	// spare is room behind the last byte for Read to say that it was the last.
+	spare = 512
+)
+
+// buffers keeps memory for the bodies to come: powers of two from least to
+// maxKept. It is no sync.Pool, which would keep whatever a burst has left behind.
+type buffers struct {
+	mu   sync.Mutex
+	free [10][][]byte // by class
+	kept int          // bytes in free
+}
+
+// class returns the smallest class of buffers for n bytes, n <= maxKept.
+func class(n int) int { return bits.Len(uint(max(n, least)-1)) - bits.Len(least-1) }
+
+// sizeFor returns the capacity of a buffer for n bytes: what there is to count.
+func sizeFor(n int) int {
+	if n > maxKept {
+		return n
+	}
+	return least << class(n)
+}
+
+// get returns an empty buffer whose capacity is sizeFor(n).
+func (b *buffers) get(n int) []byte {
+	if n <= maxKept {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if free := &b.free[class(n)]; len(*free) > 0 {
+			last := len(*free) - 1
+			buf := (*free)[last]
+			(*free)[last] = nil
+			*free = (*free)[:last]
+			b.kept -= cap(buf)
+			return buf
+		}
+	}
+	return make([]byte, 0, sizeFor(n))
+}
+
+// put takes a buffer back. Nil will do.
+func (b *buffers) put(buf []byte) {
+	size := cap(buf)
+	if size < least || size > maxKept || size != sizeFor(size) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.kept+size <= allKept {
+		b.kept += size
+		b.free[class(size)] = append(b.free[class(size)], buf[:0])
+	}
+}
+
+// grow returns a buffer for n bytes that begins with those of buf, and takes buf
+// back.
+func (b *buffers) grow(buf []byte, n int) []byte {
+	more := append(b.get(n), buf...)
+	b.put(buf)
+	return more
+}
+
+// builders keeps builders for the bodies to come.
+type builders struct {
+	mu   sync.Mutex
+	free []*builder
+}
+
+func (bs *builders) get() *builder {
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if n := len(bs.free); n > 0 {
+		b := bs.free[n-1]
+		bs.free = bs.free[:n-1]
+		return b
+	}
+	return newBuilder()
+}
+
+func (bs *builders) put(b *builder) {
+	b.forget()
+	bs.mu.Lock()
+	defer bs.mu.Unlock()
+	if len(bs.free) < maxBuilders {
+		bs.free = append(bs.free, b)
+	}
+}
