@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,30 +11,45 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"blobtail/internal/check"
 )
 
 // breakDir makes a dir store refuse everything of some services, as a bad disk
-// would: their directories turn into files. The function returned mends it.
+// would: their directories turn into files, at once, since an ingester that tries
+// again would make them anew. The function returned mends it.
 func breakDir(t testing.TB, root string, services ...string) (mend func()) {
 	t.Helper()
+	swap := func(a, b string) error {
+		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	}
 	for _, s := range services {
-		path := filepath.Join(root, s)
-		if err := os.Rename(path, filepath.Join(root, "."+s)); err != nil && !os.IsNotExist(err) {
+		path, aside := filepath.Join(root, s), filepath.Join(root, "."+s)
+		if err := os.WriteFile(aside, []byte("no directory"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte("no directory"), 0o600); err != nil {
+		if err := swap(aside, path); errors.Is(err, unix.ENOENT) {
+			err = os.Rename(aside, path) // nothing was stored for it yet
+			if err != nil {
+				err = swap(aside, path) // now there is
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
 		t.Helper()
 		for _, s := range services {
-			path := filepath.Join(root, s)
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
+			path, aside := filepath.Join(root, s), filepath.Join(root, "."+s)
+			err := swap(aside, path)
+			if errors.Is(err, unix.ENOENT) {
+				err = os.Remove(path)
 			}
-			if err := os.Rename(filepath.Join(root, "."+s), path); err != nil && !os.IsNotExist(err) {
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
