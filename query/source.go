@@ -118,9 +118,16 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
+// maxWhole bounds what is read into memory at once. Blobs are a hundredth of it;
+// what others put under a name of ours may be anything.
+const maxWhole = 1 << 30
+
 // whole reads all that there is of the blob. Where the store knows it to be
 // damaged, storage.ErrDamaged comes with what is left.
 func (s *source) whole(ctx context.Context) ([]byte, error) {
+	if s.size > maxWhole {
+		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.size)
+	}
 	if b := s.kept(0, s.size); b != nil {
 		return b, nil
 	}

@@ -70,7 +70,8 @@ type BlobStore interface {
 	// Get reads n bytes from offset off, or all that follow when n < 0. A range
 	// that reaches past the end is cut there; one that starts at or past it
 	// gives an empty reader. [ErrNotExist] may come from Get or from the first
-	// Read. The caller closes the reader.
+	// Read. A read to the end of an object that is [ErrDamaged] may give what is
+	// left of it, with that error in place of io.EOF. The caller closes the reader.
 	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error)
 
 	// List walks the objects whose keys start with prefix and are greater than
