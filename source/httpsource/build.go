@@ -137,6 +137,16 @@ func (b *builder) service(name string) uint32 {
 	if len(b.req.Services) > 0 && b.req.Services[b.last] == name {
 		return b.last
 	}
+	// Most bodies have a few services, whose names are the same strings each time:
+	// comparing those is quicker than hashing one.
+	if len(b.req.Services) <= 16 {
+		for i, s := range b.req.Services {
+			if s == name {
+				b.last = uint32(i)
+				return b.last
+			}
+		}
+	}
 	n, ok := b.services[name]
 	if !ok {
 		n = uint32(len(b.req.Services))
