@@ -43,11 +43,7 @@ func main() {
 
 // run wires the parts, serves until ctx ends, and stops them.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		// What requests may hold, twice for the collector, and the rest: batches
-		// being encoded and their blobs. Short of it garbage is let lie.
-		debug.SetMemoryLimit(2*int64(c.Limits.InFlight) + 512<<20)
-	}
+	limitMemory(c)
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
@@ -69,18 +65,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	buf := buffer.New(journal, sink{writer}, buffer.Options{
-		Period:  time.Duration(c.Ingest.Period),
-		Size:    int64(c.Flush.Size),
-		Age:     time.Duration(c.Flush.Age),
-		Min:     int64(c.Flush.Min),
-		MaxAge:  time.Duration(c.Flush.MaxAge),
-		Soft:    int64(c.Log.Soft),
-		Max:     int64(c.Log.Max),
-		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
-		Log:     part(log, "buffer"),
-		Metrics: reg,
-	})
+	buf := buffer.New(journal, sink{writer}, bufferOptions(c, part(log, "buffer"), reg))
 	source := httpsource.New(httpsource.Options{
 		Accept:      buf,
 		Ready:       buf.Ready,
@@ -124,6 +109,29 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	ingest.Close()
 	admin.Close()
 	return group.Wait()
+}
+
+// limitMemory lets garbage lie as long as there is little: what requests may hold,
+// twice for the collector, and the rest, batches being encoded and their blobs.
+func limitMemory(c config.Config) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(2*int64(c.Limits.InFlight) + 512<<20)
+	}
+}
+
+func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registerer) buffer.Options {
+	return buffer.Options{
+		Period:  time.Duration(c.Ingest.Period),
+		Size:    int64(c.Flush.Size),
+		Age:     time.Duration(c.Flush.Age),
+		Min:     int64(c.Flush.Min),
+		MaxAge:  time.Duration(c.Flush.MaxAge),
+		Soft:    int64(c.Log.Soft),
+		Max:     int64(c.Log.Max),
+		Full:    func() bool { return diskFull(c.WALDir(), c.Log.DiskFull) },
+		Log:     log,
+		Metrics: reg,
+	}
 }
 
 // stop takes no more requests, answers those under way, and flushes. Half of the
