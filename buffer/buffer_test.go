@@ -508,12 +508,14 @@ func TestLogRemoved(t *testing.T) {
 	_ = log.Close()
 }
 
-// A batch whose runs rotted is set aside, its segments stay, and others go on.
+// A batch of which a run rotted is set aside, its segments stay, and others go
+// on. The next start cuts what is left of it anew.
 func TestRot(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
 	sink.refuse = func(string) error { return errors.New("not now") }
 	p.accept(request(0, line{"web", at(1), "something to damage"}))
+	p.accept(request(0, line{"web", at(2), "fine too"}))
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	p.buf.Flush(ctx)
@@ -537,6 +539,12 @@ func TestRot(t *testing.T) {
 	}
 	if len(sink.lines("db")) != 1 || len(sink.lines("web")) != 0 {
 		t.Errorf("stored %+v", sink.all())
+	}
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, true)
+	p.flush()
+	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(2) {
+		t.Errorf("after a restart: stored %+v, want the line that is not damaged", got)
 	}
 }
 
