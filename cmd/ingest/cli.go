@@ -68,10 +68,9 @@ const (
 func command(args []string, stdout, stderr io.Writer) int {
 	unsetEmpty()
 	c, verb, err := parse(args, stdout)
-	var done exitEarly
 	switch {
-	case errors.As(err, &done):
-		return int(done)
+	case errors.Is(err, errDone):
+		return exitOK
 	case err != nil:
 		fmt.Fprintln(stderr, "ingest:", err)
 		return exitUsage
@@ -98,10 +97,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// exitEarly is how --help and --version end parsing.
-type exitEarly int
-
-func (e exitEarly) Error() string { return "done" }
+// errDone is how --help and --version end parsing.
+var errDone = errors.New("done")
 
 // parse returns the configuration in force and the verb.
 func parse(args []string, stdout io.Writer) (c config.Config, verb string, err error) {
@@ -110,22 +107,17 @@ func parse(args []string, stdout io.Writer) (c config.Config, verb string, err e
 		return c, "", err
 	}
 	var f cli
+	done := false
 	parser, err := kong.New(&f, vars(c), kong.Name("ingest"), kong.Writers(stdout, stdout),
 		kong.Description("Takes log records over HTTP and writes them as numbered, compressed blobs."),
-		kong.Exit(func(code int) { panic(exitEarly(code)) }))
+		kong.Exit(func(int) { done = true }))
 	if err != nil {
 		return c, "", err
 	}
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case exitEarly:
-			err = e
-		default:
-			panic(e)
-		}
-	}()
 	k, err := parser.Parse(args)
+	if done { // kong goes on after it has printed the help
+		return c, "", errDone
+	}
 	if err != nil {
 		return c, "", err
 	}
