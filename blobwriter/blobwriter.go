@@ -34,7 +34,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/semaphore"
 
 	"blobtail/blobfmt"
@@ -86,12 +85,11 @@ const (
 
 // Options tune a Writer. The zero value works.
 type Options struct {
-	Lane     int               // 0 to 98
-	Level    zstd.EncoderLevel // 0: SpeedFastest
-	Encoders int               // batches encoded at once; 0: one a core
-	Uploads  int               // creates under way at once; 0: 8
-	Bodies   int64             // bytes of encoded bodies held at once; 0: 64 MiB
-	Log      zerolog.Logger
+	Lane     int                   // 0 to 98
+	Level    zstd.EncoderLevel     // 0: SpeedFastest
+	Encoders int                   // batches encoded at once; 0: one a core
+	Uploads  int                   // creates under way at once; 0: 8
+	Bodies   int64                 // bytes of encoded bodies held at once; 0: 64 MiB
 	Metrics  prometheus.Registerer // nil: none
 }
 

@@ -64,8 +64,8 @@ func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin re
 	}
 	defer func() { b.b.loaders <- l }()
 	payload := make([]byte, b.at.len)
-	if err := b.b.log.ReadAt(payload, b.at.pos); err != nil {
-		return fmt.Errorf("read the batch record: %w", err)
+	if err := readLog(b.b.log, payload, b.at.pos, b.id); err != nil {
+		return err
 	}
 	rec, err := parseBatch(payload)
 	if err != nil || rec.id != b.id {

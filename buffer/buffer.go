@@ -104,7 +104,6 @@ type Buffer struct {
 	wake     *sync.Cond // signalled when queue, replayed or closing change
 	open     map[key]*openBatch
 	queue    []*Batch // cut and not stored, oldest first
-	working  int      // how many of the queue a worker holds
 	pending  map[uint32]int
 	origins  *originMemory
 	replayed bool

@@ -88,8 +88,11 @@ func (s *memSink) Plan(service string, period time.Time) []byte {
 }
 
 func (s *memSink) Write(ctx context.Context, b *buffer.Batch) error {
-	if s.refuse != nil {
-		if err := s.refuse(b.Service()); err != nil {
+	s.mu.Lock()
+	refuse := s.refuse
+	s.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(b.Service()); err != nil {
 			return err
 		}
 	}
@@ -105,6 +108,12 @@ func (s *memSink) Write(ctx context.Context, b *buffer.Batch) error {
 	defer s.mu.Unlock()
 	s.batches = append(s.batches, out)
 	return nil
+}
+
+func (s *memSink) setRefuse(f func(service string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = f
 }
 
 func (s *memSink) all() []storedBatch {
@@ -513,7 +522,7 @@ func TestLogRemoved(t *testing.T) {
 func TestRot(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
-	sink.refuse = func(string) error { return errors.New("not now") }
+	sink.setRefuse(func(string) error { return errors.New("not now") })
 	p.accept(request(0, line{"web", at(1), "something to damage"}))
 	p.accept(request(0, line{"web", at(2), "fine too"}))
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -529,7 +538,7 @@ func TestRot(t *testing.T) {
 			damage(t, f, int64(i))
 		}
 	}
-	sink.refuse = nil
+	sink.setRefuse(nil)
 	p.accept(request(0, line{"db", at(1), "fine"}))
 	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -608,7 +617,7 @@ func randomLives(t *testing.T, seed uint64) {
 		p.stop()
 	}
 	mu.Lock()
-	sink.refuse = nil
+	sink.setRefuse(nil)
 	mu.Unlock()
 	p := start(t, dir, sink, buffer.Options{}, true)
 	p.flush()
@@ -629,5 +638,42 @@ func randomLives(t *testing.T, seed uint64) {
 		if got[s] != n {
 			t.Errorf("%s: %d of %d lines", s, got[s], n)
 		}
+	}
+}
+
+// A segment that was cut short under a running process is rot too: it is not
+// tried for ever, and the next start goes on with what is left.
+func TestCutShort(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	sink.setRefuse(func(string) error { return errors.New("not now") })
+	p := start(t, dir, sink, buffer.Options{}, true)
+	p.accept(request(0, line{"web", at(1), "kept"}))
+	p.accept(request(0, line{"web", at(2), "lost"}))
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	p.buf.Flush(ctx)
+	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := bytes.Index(b, []byte("lost")); i >= 0 {
+			if err := os.Truncate(f, int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sink.setRefuse(nil)
+	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if left, err := p.buf.Flush(ctx); err == nil || left.Aside != 1 {
+		t.Errorf("flush: %v, %+v; want one batch set aside", err, left)
+	}
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, true)
+	p.flush()
+	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(1) {
+		t.Errorf("after a restart: stored %+v", got)
 	}
 }

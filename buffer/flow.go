@@ -137,7 +137,6 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 		for _, batch := range b.queue {
 			if !batch.taken && !batch.aside && !now.Before(batch.notBefore) {
 				batch.taken = true
-				b.working++
 				return batch
 			}
 		}
@@ -174,7 +173,6 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	b.mu.Lock()
 	batch.taken = false
-	b.working--
 	if err != nil {
 		b.putBack(ctx, batch, err)
 		b.mu.Unlock()

@@ -157,12 +157,8 @@ func (l *loader) fetch(log *wal.Log, r *batchRecord, group []extent, runs []load
 	}
 	base, n := len(l.raw), int(last.pos-first.pos)+int(last.len)
 	l.raw = l.raw[:base+n] // room has seen to it
-	err := log.ReadAt(l.raw[base:], first.pos)
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrNotExist) {
-		return nil, &RotError{r.id, err.Error()}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %d bytes of the log: %w", n, err)
+	if err := readLog(log, l.raw[base:], first.pos, r.id); err != nil {
+		return nil, err
 	}
 	for _, e := range group {
 		at := base + int(e.pos-first.pos)
@@ -176,6 +172,19 @@ func (l *loader) fetch(log *wal.Log, r *batchRecord, group []extent, runs []load
 		})
 	}
 	return runs, nil
+}
+
+// readLog reads part of the log for a batch. What is not there any more does not
+// come back: that is rot, and not worth another try.
+func readLog(log *wal.Log, b []byte, pos wal.Pos, id [16]byte) error {
+	err := log.ReadAt(b, pos)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrNotExist) {
+		return &RotError{id, err.Error()}
+	}
+	if err != nil {
+		return fmt.Errorf("read %d bytes of the log: %w", len(b), err)
+	}
+	return nil
 }
 
 // onePerOrigin drops the copies of runs that stand in the batch already (a

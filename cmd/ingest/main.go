@@ -61,7 +61,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 
 	host, _ := os.Hostname()
 	lane := c.LaneNumber(host)
-	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: lane, Log: part(log, "blobwriter"), Metrics: reg})
+	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: lane, Metrics: reg})
 	if err != nil {
 		return err
 	}
