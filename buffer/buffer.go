@@ -50,6 +50,21 @@ type Sink interface {
 	Write(ctx context.Context, b *Batch) error
 }
 
+// Messages is told what becomes of messages: requests with a Reply, which their
+// server keeps until they are stored. It is called with the buffer locked, so it
+// must be quick and must not call back. After Stored or Dropped nothing more is
+// said of a reply.
+type Messages interface {
+	// Found is called for a message that a start found in the log and will store.
+	Found(reply string)
+	// Stored is called when all records of a message are in blobs. It may come for
+	// a message that was acknowledged before.
+	Stored(reply string)
+	// Dropped is called for a message that this buffer will not store: it must be
+	// delivered again, unless a later delivery of it has been accepted since.
+	Dropped(reply string)
+}
+
 // Options tune a Buffer. The zero value works.
 type Options struct {
 	Period  time.Duration // slice of event time of a batch; 0: 1 h. Minutes that divide 60
@@ -60,6 +75,8 @@ type Options struct {
 	Soft    int64         // log size from which the oldest batches are cut early; 0: 4 GiB
 	Max     int64         // log size from which ErrFull is returned; 0: none
 	Full    func() bool   // asked every second whether the disk is too full; nil: never
+	// Messages is told of messages; nil: there are none.
+	Messages Messages
 	Workers int           // batches given to the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none

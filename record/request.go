@@ -29,6 +29,10 @@ type Request struct {
 	Services []string
 	Lines    []Line
 	Data     []byte
+	// Reply is set on a message: the subject on which its server is told what
+	// became of it. The server keeps a message until it is stored, so it is not
+	// waited for; a request without Reply is durable once it is in the log.
+	Reply string
 }
 
 // Receipt is the answer to a Request that was taken.
