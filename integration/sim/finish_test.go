@@ -1,0 +1,91 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	logs "blobtail/query"
+)
+
+// finish starts every ingester once more, without faults, and waits until all that
+// was left behind is stored: from the logs, from clients and from the stream.
+func (w *world) finish() {
+	var procs []*process
+	for i := range w.disks {
+		w.disks[i].SetFault(nil)
+		p, err := w.open(i, nil, w.fate("last life", i))
+		if err != nil {
+			w.violation("the last start: %v", err)
+			return
+		}
+		procs = append(procs, p)
+	}
+	rng := w.fate("finish")
+	for _, s := range w.pending {
+		if rng.IntN(3) > 0 { // the others have given up
+			p := procs[rng.IntN(len(procs))]
+			w.accept(p, s, func(err error) { w.answered(s, false, false, err) }, false)
+		}
+	}
+	w.drain(procs, rng)
+	var wg sync.WaitGroup
+	for _, p := range procs {
+		wg.Go(func() { w.lastFlush(p) })
+	}
+	wg.Wait()
+	w.store.late.Wait()
+}
+
+// drain lets the stream deliver until every message is acknowledged.
+func (w *world) drain(procs []*process, rng *rand.Rand) {
+	for until := time.Now().Add(3 * time.Hour); w.stream.left() > 0; {
+		if time.Now().After(until) {
+			w.violation("%d messages are never acknowledged", w.stream.left())
+			return
+		}
+		w.pull(procs[rng.IntN(len(procs))], rng)
+		time.Sleep(time.Second)
+	}
+}
+
+func (w *world) lastFlush(p *process) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	if left, err := p.buf.Flush(ctx); err != nil {
+		w.violation("the last flush: %v, left %+v", err, left)
+	}
+	time.Sleep(5 * time.Second) // segments go after the last commit
+	if front, active := p.log.Front(), p.log.Active(); front != active {
+		w.violation("all is stored, but the log keeps segments %d to %d", front, active)
+	}
+	p.kill()
+}
+
+// verify reads everything back and holds it against the ledger.
+func (w *world) verify() {
+	reader := logs.New(w.store, logs.Options{})
+	plan, err := reader.Plan(context.Background(), logs.Query{Services: []string{"*"}, Range: logs.Always()})
+	var out bytes.Buffer
+	if err == nil {
+		var sum logs.Summary
+		sum, err = plan.Read(context.Background(), func(lines []byte) error {
+			out.Write(lines)
+			return nil
+		})
+		if err == nil && !sum.Complete() {
+			err = errors.Join(sum.Problems...)
+		}
+	}
+	var none *logs.NoServiceError
+	if err != nil && !errors.As(err, &none) {
+		w.violation("read: %v", err)
+		return
+	}
+	if report, err := w.ledger.Verify(&out); err != nil {
+		w.violation("%v (%v)", err, report)
+	}
+}

@@ -1,0 +1,124 @@
+// Package sim_test runs the parts of an ingester (wal, buffer, blobwriter) and the
+// reader over simulated disks, stores, streams and clocks, and holds what is read
+// at the end against what clients were told.
+//
+// [TestSimulation] draws whole worlds from seeds: ingesters that are killed, or
+// whose power is cut, at any operation of their disks; a store that loses
+// requests, answers late or not at all, and executes what everybody gave up long
+// ago; clients and a stream that send again elsewhere. [TestStates] forks the disk
+// at every operation of one workload and starts from each state that a crash may
+// leave. [TestMutants] takes the rules of the production code away, one after
+// another, and makes sure that the simulation notices.
+//
+// A seed fixes what is done and what goes wrong, and time is virtual, but which of
+// two goroutines that may both run goes first is up to the scheduler, and segment
+// and batch ids are random. So a seed that fails may pass when it is run again.
+//
+//	BLOBTAIL_SIM_SEEDS=20000 go test ./integration/sim -run TestSimulation
+//	BLOBTAIL_SIM_FIRST=712 BLOBTAIL_SIM_SEEDS=1 go test ./integration/sim -run TestSimulation -v
+package sim_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// setting is a number from the environment.
+func setting(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// byMode is how much is done by default: the race detector gets a taste.
+func byMode(full, race int) int {
+	if raceEnabled || testing.Short() {
+		return race
+	}
+	return full
+}
+
+// What was acknowledged is read once, whatever else at most once, and nothing is
+// stored twice that was taken once, whatever fails.
+func TestSimulation(t *testing.T) {
+	seeds := setting("BLOBTAIL_SIM_SEEDS", byMode(2000, 60))
+	first := setting("BLOBTAIL_SIM_FIRST", 0)
+	var next, done atomic.Int64
+	var mu sync.Mutex
+	var total totals
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range 2 {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				for !t.Failed() {
+					n := int(next.Add(1) - 1)
+					if n >= seeds {
+						return
+					}
+					var w *world
+					synctest.Test(t, func(t *testing.T) {
+						w = newWorld(uint64(first + n))
+						w.run()
+					})
+					for _, v := range w.violations {
+						t.Errorf("violation: seed %d: %s", first+n, v)
+					}
+					for _, v := range w.troubles {
+						t.Errorf("trouble: seed %d: %s", first+n, v)
+					}
+					if t.Failed() {
+						next.Store(int64(seeds)) // the others stop too
+						t.Logf("%+v", w.p)
+					}
+					done.Add(1)
+					mu.Lock()
+					total.add(&w.totals)
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	t.Logf("%d seeds from %d: %s", done.Load(), first, &total)
+}
+
+// totals are what happened in a world, or in many.
+type totals struct {
+	lives, kills, powerCuts, shutdowns, failedSyncs          int
+	requests, sent, repeats, messages, deliveries, acksLost  int
+	puts, lostRequests, lostAnswers, latePuts, landed, blobs int
+}
+
+func (t *totals) add(o *totals) {
+	t.lives += o.lives
+	t.kills += o.kills
+	t.powerCuts += o.powerCuts
+	t.shutdowns += o.shutdowns
+	t.failedSyncs += o.failedSyncs
+	t.requests += o.requests
+	t.sent += o.sent
+	t.repeats += o.repeats
+	t.messages += o.messages
+	t.deliveries += o.deliveries
+	t.acksLost += o.acksLost
+	t.puts += o.puts
+	t.lostRequests += o.lostRequests
+	t.lostAnswers += o.lostAnswers
+	t.latePuts += o.latePuts
+	t.landed += o.landed
+	t.blobs += o.blobs
+}
+
+func (t *totals) String() string {
+	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down), %d failed fsyncs; "+
+		"%d requests sent %d times, %d repeats recognised; %d messages delivered %d times, %d acks lost or late; "+
+		"%d creates, %d lost, %d answers lost, %d came late and %d of them took a name; %d blobs",
+		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs,
+		t.requests, t.sent, t.repeats, t.messages, t.deliveries, t.acksLost,
+		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs)
+}

@@ -1,0 +1,229 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"sync"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/internal/check"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+var errLost = errors.New("nothing came back")
+
+// simStore is the blob store of a world. It looks at every blob when it is made.
+type simStore struct {
+	*mem.Store
+	w    *world
+	late sync.WaitGroup // what still comes
+	dec  *blobfmt.Decoder
+
+	mu     sync.Mutex
+	ids    map[string]bool   // records that are stored
+	names  map[string]string // of batches
+	copies map[held][]string // blobs in which a run stands
+}
+
+// held is a run as the store sees it: what one request has for one service and
+// period.
+type held struct {
+	prefix string
+	origin record.Origin
+}
+
+func newSimStore(w *world) *simStore {
+	dec, err := blobfmt.NewDecoder()
+	if err != nil {
+		w.trouble("%v", err)
+	}
+	return &simStore{
+		Store: mem.New(mem.Options{}), w: w, dec: dec,
+		ids: map[string]bool{}, names: map[string]string{}, copies: map[held][]string{},
+	}
+}
+
+// later does something after a while, whatever becomes of who asked for it.
+func (s *simStore) later(d time.Duration, do func()) {
+	s.late.Go(func() {
+		time.Sleep(d)
+		do()
+	})
+}
+
+// create makes a blob and looks at it.
+func (s *simStore) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	err := s.Store.Create(ctx, key, body, attrs)
+	if err == nil {
+		s.inspect(key, body, attrs)
+	}
+	return err
+}
+
+// inspect holds a new blob against those that are there.
+func (s *simStore) inspect(key string, body []byte, attrs storage.Attrs) {
+	s.w.count(&s.w.totals.blobs)
+	meta, err := blobfmt.ParseMeta(attrs.Metadata)
+	if err != nil {
+		s.w.violation("%s: %v", key, err)
+		return
+	}
+	index, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
+	if err != nil {
+		s.w.violation("%s: %v", key, err)
+		return
+	}
+	origins, err := index.Origins()
+	if err != nil {
+		s.w.violation("%s: %v", key, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range index.Blocks {
+		lines, err := s.dec.Block(nil, body[b.Offset:b.Offset+b.Stored], b)
+		if err != nil {
+			s.w.violation("%s: %v", key, err)
+		}
+		for line := range bytes.Lines(lines) {
+			s.ids[check.ID(line)] = true
+		}
+	}
+	if other, ok := s.names[meta.Batch.String()]; ok {
+		s.w.violation("one batch under two names: %s and %s", other, key)
+	}
+	s.names[meta.Batch.String()] = key
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	for _, o := range origins.Dict {
+		h := held{path.Dir(key), o}
+		s.copies[h] = append(s.copies[h], path.Base(key))
+		// The place in a log is the origin of one run only.
+		allowed, known := s.w.taken[o]
+		if !known {
+			allowed = 1
+		}
+		if n := len(s.copies[h]); n > allowed {
+			s.w.violations = append(s.w.violations, fmt.Sprintf("a run that was taken %d times (%s, its request's own origin: %t) is stored %d times in %s: %v",
+				allowed, o, known, n, h.prefix, s.copies[h]))
+		}
+	}
+}
+
+// mustHold makes sure that records are stored already.
+func (s *simStore) mustHold(what string, ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if !s.ids[id] {
+			s.w.violation("%s, but not there: %s", what, id)
+		}
+	}
+}
+
+// storeOf is the store as one ingester meets it.
+type storeOf struct {
+	*simStore
+	ingester int
+}
+
+func (w *world) isQuiet() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.quiet
+}
+
+// stuck says whether the store refuses this key for now: one service, for the
+// first half hour.
+func (s *storeOf) stuck(key string) bool {
+	return s.w.p.Stuck && key[0] == 'a' && time.Since(s.w.start) < 20*time.Minute
+}
+
+// Create is what all depends on: it may be lost, or its answer, or it comes when
+// nobody waits for it any more.
+func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	w := s.w
+	w.count(&w.totals.puts)
+	if w.isQuiet() {
+		return s.create(ctx, key, body, attrs)
+	}
+	rng := w.fate("create", s.ingester, key)
+	if s.stuck(key) {
+		return fmt.Errorf("refused: %w", errLost)
+	}
+	if rng.IntN(100) >= w.p.Faults {
+		return s.create(ctx, key, body, attrs)
+	}
+	switch rng.IntN(5) {
+	case 0:
+		w.count(&w.totals.lostRequests)
+		return errLost
+	case 1: // also: 500, but done
+		w.count(&w.totals.lostAnswers)
+		_ = s.create(ctx, key, body, attrs)
+		return errLost
+	case 2:
+		if !wait(ctx, time.Duration(rng.IntN(90))*time.Second) {
+			return ctx.Err()
+		}
+		return s.create(ctx, key, body, attrs)
+	case 3: // the connection ends, the request goes on
+		w.count(&w.totals.latePuts)
+		s.createLater(time.Duration(rng.IntN(5000))*time.Millisecond, key, body, attrs)
+	default:
+		w.count(&w.totals.latePuts)
+		s.createLater(time.Duration(rng.IntN(900))*time.Second, key, body, attrs)
+	}
+	wait(ctx, time.Duration(rng.IntN(10))*time.Second)
+	return errLost
+}
+
+func (s *storeOf) createLater(d time.Duration, key string, body []byte, attrs storage.Attrs) {
+	body = bytes.Clone(body)
+	s.later(d, func() {
+		if s.create(context.Background(), key, body, attrs) == nil {
+			s.w.count(&s.w.totals.landed)
+		}
+	})
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *storeOf) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	if !s.w.isQuiet() && s.w.fate("stat", s.ingester, key).IntN(100) < s.w.p.Faults {
+		return storage.Blob{}, errLost
+	}
+	return s.Store.Stat(ctx, key)
+}
+
+func (s *storeOf) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	if s.w.isQuiet() || s.w.fate("list", s.ingester, prefix).IntN(100) >= s.w.p.Faults {
+		return s.Store.List(ctx, prefix, startAfter)
+	}
+	return func(yield func(storage.Blob, error) bool) {
+		n := s.w.fate("listed", s.ingester, prefix).IntN(3)
+		for b, err := range s.Store.List(ctx, prefix, startAfter) {
+			if n--; n < 0 {
+				break
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+		yield(storage.Blob{}, errLost)
+	}
+}

@@ -1,0 +1,166 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"blobtail/record"
+)
+
+// stream is a JetStream stream with one durable consumer: it gives a message to
+// whoever asks, and again when it was not acknowledged in time. An acknowledgement
+// of any delivery counts.
+type stream struct {
+	w *world
+
+	mu       sync.Mutex
+	messages []*message
+	unacked  int
+}
+
+type message struct {
+	*request
+	deliveries int
+	acked      bool
+	ready      time.Time // when it may be delivered again
+}
+
+func newStream(w *world, n int) *stream {
+	s := &stream{w: w, unacked: n}
+	for i := range n {
+		m := &message{request: w.compose(fmt.Sprintf("m%d", i), w.fate("message"))}
+		m.r.Origin = record.StreamOrigin(epoch, "logs", uint64(i))
+		// Published over the first minutes.
+		m.ready = time.Now().Add(time.Duration(w.rng.IntN(200)) * time.Second)
+		s.messages = append(s.messages, m)
+	}
+	w.totals.messages = n
+	return s
+}
+
+func reply(i, delivery int) string { return fmt.Sprintf("%d.%d", i, delivery) }
+
+// deliver gives out a message that is due.
+func (s *stream) deliver(rng *rand.Rand) (request, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []int
+	for i, m := range s.messages {
+		if !m.acked && !time.Now().Before(m.ready) {
+			due = append(due, i)
+		}
+	}
+	if len(due) == 0 {
+		return request{}, false
+	}
+	i := due[rng.IntN(min(len(due), 3))]
+	m := s.messages[i]
+	m.deliveries++
+	m.ready = time.Now().Add(s.w.p.AckWait)
+	s.w.count(&s.w.totals.deliveries)
+	r := *m.request
+	r.r.Reply = reply(i, m.deliveries)
+	return r, true
+}
+
+// of finds the message of a reply, and whether that is its last delivery.
+func (s *stream) of(to string) (m *message, last bool) {
+	var i, n int
+	if _, err := fmt.Sscanf(to, "%d.%d", &i, &n); err != nil || i < 0 || i >= len(s.messages) {
+		s.w.violation("the stream was told of %q, which is no reply of its messages", to)
+		return nil, false
+	}
+	return s.messages[i], n == s.messages[i].deliveries
+}
+
+func (s *stream) ids(to string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, _ := s.of(to); m != nil {
+		return m.ids
+	}
+	return nil
+}
+
+func (s *stream) ack(to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, _ := s.of(to)
+	if m == nil || m.acked {
+		return
+	}
+	m.acked = true
+	s.unacked--
+	s.w.ledger.Acked(m.ids...)
+}
+
+// extend gives the holder of the last delivery another while, or none.
+func (s *stream) extend(to string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, last := s.of(to); last {
+		m.ready = time.Now().Add(d)
+	}
+}
+
+func (s *stream) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unacked
+}
+
+// told is what an ingester tells the stream, through a network that loses some of
+// it, and brings some late.
+type told struct {
+	s        *stream
+	ingester int
+}
+
+func (t *told) Found(to string) { t.s.extend(to, t.s.w.p.AckWait) }
+
+func (t *told) Dropped(to string) { t.s.extend(to, time.Second) }
+
+func (t *told) Stored(to string) {
+	w := t.s.w
+	w.store.mustHold("a message told to be stored", t.s.ids(to))
+	rng := w.fate("ack", t.ingester)
+	if !w.isQuiet() && rng.IntN(100) < w.p.LostAcks {
+		w.count(&w.totals.acksLost)
+		if rng.IntN(2) == 0 {
+			w.store.later(time.Duration(rng.IntN(300))*time.Second, func() { t.s.ack(to) })
+		}
+		return
+	}
+	t.s.ack(to)
+}
+
+// puller hands messages over until the process is gone, or its log takes none.
+func (w *world) puller(p *process, rng *rand.Rand) {
+	for {
+		select {
+		case <-p.dead:
+			return
+		case <-p.ended:
+			return
+		case <-time.After(time.Duration(rng.IntN(2*w.p.Gap)) * time.Millisecond):
+		}
+		w.pull(p, rng)
+	}
+}
+
+func (w *world) pull(p *process, rng *rand.Rand) {
+	s, ok := w.stream.deliver(rng)
+	if !ok {
+		return
+	}
+	w.handOver(p, &s)
+	receipt, err := p.buf.Accept(context.Background(), &s.r)
+	w.settle(p, &s, receipt, err)
+	if errors.Is(err, record.ErrFull) {
+		w.stream.extend(s.r.Reply, time.Second)
+	}
+}

@@ -1,0 +1,325 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/internal/check"
+	"blobtail/internal/fsys/simdisk"
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// profile is what kind of world a seed draws: rare things must meet, so some
+// worlds are full of them.
+type profile struct {
+	Ingesters int
+	SameLane  bool
+	Services  int
+	Periods   int
+	Segment   int64
+	Soft      int64
+	Size      int64
+	Age       time.Duration
+	Lives     int // of each ingester
+	Ops       int // of its disk that a life has at most
+	Seconds   int // that a life has at most
+	Power     int // percent of deaths that are power cuts
+	BadSyncs  int // percent of lives in which an fsync fails
+	Faults    int // percent of calls to the store that fail
+	Gap       int // ms between the requests of one client at most
+	Messages  int
+	AckWait   time.Duration
+	LostAcks  int // percent
+	NoOrigin  int // percent of requests that get their place as origin
+	Stuck     bool
+}
+
+func drawProfile(rng *rand.Rand) profile {
+	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
+	return profile{
+		Ingesters: pick(1, 1, 2, 2, 3),
+		SameLane:  rng.IntN(2) == 0,
+		Services:  pick(1, 2, 3),
+		Periods:   pick(1, 1, 2, 3),
+		Segment:   int64(pick(1500, 2500, 4096, 6000)),
+		Soft:      int64(pick(6, 10, 16)) << 10,
+		Size:      int64(pick(800, 1500, 3000)),
+		Age:       time.Duration(pick(2, 5, 20)) * time.Second,
+		Lives:     pick(3, 5, 8),
+		Ops:       pick(60, 150, 400),
+		Seconds:   pick(20, 100, 600),
+		Power:     pick(20, 50, 90),
+		BadSyncs:  pick(0, 10, 60),
+		Faults:    pick(5, 15, 40),
+		Gap:       pick(300, 1500, 3000),
+		Messages:  pick(0, 5, 15, 30) * messagesLanded,
+		AckWait:   time.Duration(pick(15, 60, 300)) * time.Second,
+		LostAcks:  pick(0, 10, 40),
+		NoOrigin:  pick(20, 50),
+		Stuck:     rng.IntN(4) == 0,
+	}
+}
+
+// world is one run: a store, one to three ingesters with a disk each, a stream,
+// and what the clients know.
+type world struct {
+	seed   uint64
+	p      profile
+	store  *simStore
+	stream *stream
+	ledger check.Ledger
+	disks  []*simdisk.Disk
+	start  time.Time
+
+	mu         sync.Mutex
+	rng        *rand.Rand     // of who draws in no order of its own
+	asked      map[string]int // how often a fate was drawn for what
+	pending    []*request     // not acknowledged so far
+	taken      map[record.Origin]int
+	quiet      bool // no more faults
+	totals     totals
+	violations []string
+	troubles   []string
+}
+
+func newWorld(seed uint64) *world {
+	w := &world{
+		seed:  seed,
+		start: time.Now(),
+		rng:   rand.New(rand.NewPCG(seed, 7)),
+		asked: map[string]int{},
+		taken: map[record.Origin]int{},
+	}
+	w.p = drawProfile(w.rng)
+	for i := range w.p.Ingesters {
+		w.disks = append(w.disks, simdisk.New(seed+uint64(i)<<32))
+	}
+	w.store = newSimStore(w)
+	w.stream = newStream(w, w.p.Messages)
+	return w
+}
+
+// violation says that a promise was broken.
+func (w *world) violation(format string, a ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, fmt.Sprintf(format, a...))
+}
+
+// trouble says that the simulation did not go as it should.
+func (w *world) trouble(format string, a ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubles = append(w.troubles, fmt.Sprintf(format, a...))
+}
+
+func (w *world) count(n *int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*n++
+}
+
+// fate is a source of chance for one event of a kind. It depends on how many of
+// that kind there were, not on what else goes on, so that one seed is one story
+// as far as can be.
+func (w *world) fate(kind string, a ...any) *rand.Rand {
+	what := kind + fmt.Sprint(a...)
+	w.mu.Lock()
+	w.asked[what]++
+	n := w.asked[what]
+	w.mu.Unlock()
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(what)) // never fails
+	return rand.New(rand.NewPCG(w.seed^h.Sum64(), uint64(n)))
+}
+
+// run lets the ingesters live and die, then once more without faults, and holds
+// what is read against what was promised.
+func (w *world) run() {
+	var wg sync.WaitGroup
+	for i := range w.disks {
+		wg.Go(func() {
+			for n := range w.p.Lives {
+				rng := w.fate("life", i, "/", n)
+				w.life(i, rng)
+				if rng.IntN(3) == 0 {
+					time.Sleep(time.Duration(rng.IntN(120)) * time.Second)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	w.mu.Lock()
+	w.quiet = true
+	w.mu.Unlock()
+	w.finish()
+	w.verify()
+}
+
+// life is one process: it opens the log, takes requests and messages, and is
+// ended by its disk after a number of operations, or by time, or shuts down.
+func (w *world) life(i int, rng *rand.Rand) {
+	disk := w.disks[i]
+	m := w.mortal(disk, rng)
+	seconds := 1 + rng.IntN(w.p.Seconds)
+	p, err := w.open(i, m.dead, rng)
+	if err == nil {
+		var wg sync.WaitGroup
+		for c := range 2 {
+			r := rand.New(rand.NewPCG(rng.Uint64(), uint64(c)))
+			wg.Go(func() { w.client(p, r) })
+		}
+		r := rand.New(rand.NewPCG(rng.Uint64(), 9))
+		wg.Go(func() { w.puller(p, r) })
+		select {
+		case <-m.dead:
+		case <-p.ended: // an fsync failed: the process exits
+		case <-time.After(time.Duration(seconds) * time.Second):
+			if rng.IntN(4) == 0 {
+				p.shutdown()
+				w.count(&w.totals.shutdowns)
+			}
+		}
+		m.die()
+		p.kill()
+		wg.Wait()
+	} else if !errors.Is(err, simdisk.ErrKilled) && !errors.Is(err, syscall.EIO) {
+		w.trouble("open: %v", err)
+	}
+	w.count(&w.totals.lives)
+	if rng.IntN(100) < w.p.Power {
+		w.disks[i] = disk.PowerCut()
+		w.count(&w.totals.powerCuts)
+	} else {
+		w.disks[i] = disk.Kill()
+		w.count(&w.totals.kills)
+	}
+}
+
+// mortality ends a process through its disk.
+type mortality struct {
+	dead chan struct{}
+	die  func()
+}
+
+func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
+	m := mortality{dead: make(chan struct{})}
+	var gone atomic.Bool
+	m.die = sync.OnceFunc(func() {
+		gone.Store(true)
+		close(m.dead)
+	})
+	stop, syncs := disk.Ops()+10+rng.IntN(w.p.Ops), -1
+	if rng.IntN(100) < w.p.BadSyncs {
+		syncs = 1 + rng.IntN(w.p.Ops/4)
+	}
+	disk.SetFault(func(op simdisk.Op) error { // called one at a time
+		if op.N >= stop || gone.Load() {
+			m.die()
+			return simdisk.ErrKilled
+		}
+		if op.Kind == "sync" {
+			if syncs--; syncs == 0 {
+				w.count(&w.totals.failedSyncs)
+				return syscall.EIO
+			}
+		}
+		return nil
+	})
+	return m
+}
+
+// process is an ingester without its listeners.
+type process struct {
+	n     int
+	buf   *buffer.Buffer
+	log   *wal.Log
+	dead  <-chan struct{}
+	end   context.CancelFunc
+	ended chan struct{}
+}
+
+type sink struct{ *blobwriter.Writer }
+
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	err := s.Writer.Write(ctx, b)
+	var reuse *blobwriter.IDReuseError
+	if errors.As(err, &reuse) {
+		err = fmt.Errorf("%w: %w", buffer.ErrAside, err)
+	}
+	return err
+}
+
+func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, error) {
+	log, err := wal.Open("/var/wal", wal.Options{FS: w.disks[i], SegmentSize: w.p.Segment})
+	if err != nil {
+		return nil, err
+	}
+	lane := i
+	if w.p.SameLane {
+		lane = 0
+	}
+	writer, err := blobwriter.New(&storeOf{w.store, i}, blobwriter.Options{Lane: lane, Encoders: 1})
+	if err != nil {
+		return nil, err
+	}
+	p := &process{n: i, log: log, dead: dead, ended: make(chan struct{})}
+	p.buf = buffer.New(log, sink{writer}, buffer.Options{
+		Size: w.p.Size, Age: w.p.Age, Min: w.p.Size / 4, MaxAge: 3 * w.p.Age, Soft: w.p.Soft, Workers: 3,
+		Messages: &told{w.stream, i},
+	})
+	// What comes before the log is replayed is not known to be a repeat.
+	for range rng.IntN(3) {
+		if rng.IntN(3) > 0 {
+			s := w.next(rng)
+			w.accept(p, s, func(err error) { w.answered(s, false, true, errors.Join(err, errLost)) })
+		} else {
+			w.pull(p, rng)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.end = cancel
+	go func() {
+		defer close(p.ended)
+		_ = p.buf.Run(ctx) // its error is the fault that ended it
+	}()
+	return p, nil
+}
+
+// shutdown ends a process as a signal does.
+func (p *process) shutdown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, _ = p.buf.Flush(ctx) // what is left stays in the log
+	p.kill()
+}
+
+func (p *process) kill() {
+	p.end()
+	<-p.ended
+	_ = p.log.Close() // of a dead process's disk it says so
+}
+
+// gone reports whether the process can still be talked to.
+func (p *process) gone() bool {
+	select {
+	case <-p.dead:
+		return true
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+const messagesLanded = 0
