@@ -35,6 +35,10 @@ type writer struct {
 // After an error nothing was appended. A full disk (ENOSPC) leaves the log as it
 // was, and later calls may succeed; an error with [ErrFailed] is final.
 func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) {
+	return l.append(typ, payload, false)
+}
+
+func (l *Log) append(typ byte, payload [][]byte, reserved bool) (pos Pos, err error) {
 	var sum checksum
 	length := 0
 	for _, part := range payload {
@@ -52,6 +56,21 @@ func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) {
 	if l.w.closed {
 		return 0, fmt.Errorf("wal: append: %w", ErrClosed)
 	}
+	if reserved {
+		err = l.reserved(func() error {
+			pos, err = l.place(typ, length, sum, payload)
+			return err
+		})
+		return pos, err
+	}
+	if l.ballast.spent.Load() {
+		return 0, fmt.Errorf("wal: append: %w", errSpent)
+	}
+	return l.place(typ, length, sum, payload)
+}
+
+// place writes a record at the end, in the next segment where this one is full.
+func (l *Log) place(typ byte, length int, sum checksum, payload [][]byte) (Pos, error) {
 	whole := int64(recordHeader + length)
 	if l.w.off > headerSize && l.w.off+whole > l.segmentSize {
 		if err := l.roll(); err != nil {
@@ -136,7 +155,8 @@ func (l *Log) Roll() error {
 }
 
 // Check fails the log for good when its directory is no longer where it was:
-// what is appended then can be synced, but no start will ever find it.
+// what is appended then can be synced, but no start will ever find it. It also
+// sees to the ballast. It is to be called about once a second.
 func (l *Log) Check() error {
 	if err := l.Err(); err != nil {
 		return err
@@ -148,6 +168,7 @@ func (l *Log) Check() error {
 			return l.fail(fmt.Errorf("the directory was removed while the log was open: %w", err))
 		}
 	}
+	l.growBallast()
 	return nil
 }
 

@@ -41,12 +41,17 @@ type Options struct {
 	// SegmentSize is the size at which a segment is rolled; 0 means 64 MiB, and
 	// 2 GiB is the most. A segment takes at least one record whatever its length.
 	SegmentSize int64
+	// Reserve is how many bytes of ballast are kept on the disk for
+	// [Log.AppendReserved] and for the next Open, which both give it up when the
+	// disk is full; 0 means SegmentSize, and less means none. [Log.Check] makes it.
+	// It comes on top of what Size returns.
+	Reserve int64
 	// OpenFiles is how many segments are kept open for reading; 0 means 64.
 	OpenFiles int
 	// FS is where the log lives; nil means the host's file system.
 	FS fsys.FS
-	// Log is told of torn tails and of what went to quarantine; the zero value is
-	// silent.
+	// Log is told of torn tails, of a full disk and of what went to quarantine; the
+	// zero value is silent.
 	Log zerolog.Logger
 	// Now gives the time in a segment's header; nil means time.Now.
 	Now func() time.Time
@@ -84,8 +89,9 @@ type Stats struct {
 
 // Log is an open log. All methods may be called at once from any goroutine.
 //
-// Its locks are taken in this order: removing, appending, fsync, mu; commit.mu is never
-// held while another is taken. Nothing slow happens under mu.
+// Its locks are taken in this order: removing, appending, suspects.mu, ballast.mu,
+// fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
+// under mu. Around what may panic, a lock is released by a deferred call.
 type Log struct {
 	dir         string
 	fs          fsys.FS
@@ -107,7 +113,9 @@ type Log struct {
 	end    Pos        // of what was appended whole
 	active *file      // nil once closed
 
-	commit commit
+	commit   commit
+	ballast  ballast
+	suspects suspects
 
 	failed  chan struct{} // closed by the one who sets failure
 	failure atomic.Pointer[error]
@@ -155,7 +163,8 @@ func (l *Log) Active() uint32 {
 	return l.end.Segment()
 }
 
-// Size returns the bytes on disk of all segments; quarantine is not counted.
+// Size returns the bytes on disk of all segments; quarantine and ballast are not
+// counted.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,6 +270,8 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.w.closed = true
+	l.closeBallast()
+	l.closeSuspects()
 	err := l.syncAll()
 	l.mu.Lock()
 	active := l.active

@@ -50,6 +50,7 @@ func newLog(dir string, o Options) *Log {
 	if o.SegmentSize <= 0 {
 		o.SegmentSize = defaultSegmentSize
 	}
+	o.SegmentSize = min(o.SegmentSize, maxSegmentSize)
 	if o.OpenFiles <= 0 {
 		o.OpenFiles = defaultOpenFiles
 	}
@@ -58,8 +59,9 @@ func newLog(dir string, o Options) *Log {
 		fs:          o.FS,
 		log:         o.Log,
 		now:         o.Now,
-		segmentSize: min(o.SegmentSize, maxSegmentSize),
+		segmentSize: o.SegmentSize,
 		files:       &files{fs: o.FS, dir: dir, limit: o.OpenFiles, open: map[uint32]*file{}},
+		ballast:     newBallast(dir, o),
 		failed:      make(chan struct{}),
 	}
 	l.w.scratch = make([]byte, gather)
@@ -85,6 +87,7 @@ func (l *Log) open() error {
 			return err
 		}
 	}
+	l.openBallast()
 	if l.segs, err = l.readSegments(ns.segments); err != nil {
 		return err
 	}
@@ -92,7 +95,10 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	return l.start(ns.greatest, empty)
+	if err := l.start(ns.greatest, empty); err != nil {
+		return err
+	}
+	return l.openSuspects()
 }
 
 // start begins the new segment, and lets an empty one before it go, so that a
@@ -117,7 +123,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 		return errNumbers
 	}
 	l.w.next = greatest + 1
-	if err := l.begin(prev); err != nil {
+	if err := l.reserved(func() error { return l.begin(prev) }); err != nil {
 		return err
 	}
 	if !empty {
@@ -287,7 +293,11 @@ func (l *Log) replace(f fsys.File, number uint32, n int64) error {
 }
 
 // writeFile makes path a durable copy of n bytes of f; its name is not durable.
-func (l *Log) writeFile(path string, f fsys.File, off, n int64) (err error) {
+func (l *Log) writeFile(path string, f fsys.File, off, n int64) error {
+	return l.reserved(func() error { return l.copyTo(path, f, off, n) })
+}
+
+func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
 	out, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -311,22 +321,28 @@ func (l *Log) writeFile(path string, f fsys.File, off, n int64) (err error) {
 	return l.syncFile(out)
 }
 
-// quarantine gives a damaged segment a second name, which outlives the first. It
-// is for people to look at: that it fails is told, and stops nothing.
+// quarantine keeps a damaged segment. That it fails is told, and stops nothing.
 func (l *Log) quarantine(n uint32) {
-	dir := filepath.Join(l.dir, "quarantine")
-	to := filepath.Join(dir, fileName(n, segmentSuffix))
-	err := l.fs.Mkdir(dir, 0o700)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		err = l.fs.Link(l.files.path(n, segmentSuffix), to)
+	if err := l.keep(n); !errors.Is(err, fs.ErrExist) {
+		l.log.Error().Err(err).Uint32("segment", n).Str("quarantine", l.kept(n)).Msg("a segment of the log is damaged; it is kept in quarantine")
 	}
-	if errors.Is(err, fs.ErrExist) {
-		return
+}
+
+func (l *Log) kept(n uint32) string {
+	return filepath.Join(l.dir, "quarantine", fileName(n, segmentSuffix))
+}
+
+// keep gives a segment a second name, which outlives the first; fs.ErrExist when
+// it has one.
+func (l *Log) keep(n uint32) error {
+	to := l.kept(n)
+	if err := l.fs.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
-	if err == nil {
-		err = errors.Join(l.syncDir(dir), l.syncDir(l.dir))
+	if err := l.fs.Link(l.files.path(n, segmentSuffix), to); err != nil {
+		return err
 	}
-	l.log.Error().Err(err).Uint32("segment", n).Str("quarantine", to).Msg("a segment of the log is damaged; it is kept in quarantine")
+	return errors.Join(l.syncDir(filepath.Dir(to)), l.syncDir(l.dir))
 }
 
 func newID() (id segmentID) {

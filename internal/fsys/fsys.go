@@ -45,7 +45,13 @@ type File interface {
 	Close() error
 }
 
-// OS returns the file system of the host.
+// Measurer is an [FS] that knows how much room there is.
+type Measurer interface {
+	// Free returns how many bytes can still be written below a directory.
+	Free(dir string) (int64, error)
+}
+
+// OS returns the file system of the host. It is a [Measurer].
 func OS() FS { return osFS{} }
 
 type osFS struct{}
@@ -79,6 +85,15 @@ func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldna
 func (osFS) Remove(name string) error                   { return os.Remove(name) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+
+// Free leaves out what is reserved for root.
+func (osFS) Free(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}
 
 func (osFS) SyncDir(name string) error {
 	d, err := os.Open(name)

@@ -29,6 +29,7 @@ func newDir(perm fs.FileMode) *node {
 
 // change is a write at off, or a truncation to size.
 type change struct {
+	at   uint64 // when: counts the operations of the disk
 	off  int64
 	data []byte
 	size int64
@@ -63,7 +64,7 @@ func (c change) sectors() []change {
 	var out []change
 	for at := int64(0); at < int64(len(c.data)); {
 		end := min((c.off+at)/sector*sector+sector-c.off, int64(len(c.data)))
-		out = append(out, change{off: c.off + at, data: c.data[at:end]})
+		out = append(out, change{at: c.at, off: c.off + at, data: c.data[at:end]})
 		at = end
 	}
 	return out
@@ -76,12 +77,19 @@ func (n *node) write(c change) {
 
 // namesChange is what one operation does to the names of a directory; a nil node
 // is a removal.
-type namesChange map[string]*node
+type namesChange struct {
+	at  uint64
+	set map[string]*node
+}
+
+func (c namesChange) apply(names map[string]*node) {
+	for name, child := range c.set {
+		setName(names, name, child)
+	}
+}
 
 func (n *node) change(c namesChange) {
-	for name, child := range c {
-		setName(n.names, name, child)
-	}
+	c.apply(n.names)
 	n.nameChanges = append(n.nameChanges, c)
 }
 
@@ -97,73 +105,72 @@ func setName(names map[string]*node, name string, n *node) {
 // rest will never get there, since a failed page is marked clean.
 func (n *node) sync(rng *rand.Rand, err error) {
 	if err != nil {
-		n.stable, n.stableNames = n.platter(rng, choose(rng))
+		n.stable, n.stableNames = n.platter(choose(rng))
 	} else {
 		for _, c := range n.changes {
 			n.stable = c.apply(n.stable)
 		}
 		for _, c := range n.nameChanges {
-			for name, child := range c {
-				setName(n.stableNames, name, child)
-			}
+			c.apply(n.stableNames)
 		}
 	}
 	n.changes, n.nameChanges = nil, nil
 }
 
-// fate decides which changes reach the platter.
-type fate func(rng *rand.Rand, i, n int) bool
+// fate decides whether the i-th of n changes of a node, done at a time, reaches
+// the platter.
+type fate func(i, n int, at uint64) bool
 
-func all(*rand.Rand, int, int) bool { return true }
+func all(int, int, uint64) bool { return true }
+
+func none(int, int, uint64) bool { return false }
 
 func choose(rng *rand.Rand) fate {
 	switch rng.IntN(4) {
 	case 0:
 		return all
 	case 1:
-		return func(*rand.Rand, int, int) bool { return false }
+		return none
 	case 2:
 		part := rng.Float64()
-		return func(_ *rand.Rand, i, n int) bool { return float64(i) < part*float64(n) }
+		return func(i, n int, _ uint64) bool { return float64(i) < part*float64(n) }
 	}
 	part := rng.Float64()
-	return func(rng *rand.Rand, _, _ int) bool { return rng.Float64() < part }
+	return func(int, int, uint64) bool { return rng.Float64() < part }
 }
 
-func (n *node) platter(rng *rand.Rand, keep fate) ([]byte, map[string]*node) {
+func (n *node) platter(keep fate) ([]byte, map[string]*node) {
 	b := slices.Clone(n.stable)
 	var pieces []change
 	for _, c := range n.changes {
 		pieces = append(pieces, c.sectors()...)
 	}
 	for i, c := range pieces {
-		if keep(rng, i, len(pieces)) {
+		if keep(i, len(pieces), c.at) {
 			b = c.apply(b)
 		}
 	}
 	names := maps.Clone(n.stableNames)
 	for i, c := range n.nameChanges {
-		if keep(rng, i, len(n.nameChanges)) {
-			for name, child := range c {
-				setName(names, name, child)
-			}
+		if keep(i, len(n.nameChanges), c.at) {
+			c.apply(names)
 		}
 	}
 	return b, names
 }
 
-// survivor is the node after a power cut.
-func (n *node) survivor(rng *rand.Rand, seen map[*node]*node) *node {
+// survivor is the node after a power cut; fates yields the fate of each node.
+func (n *node) survivor(fates func() fate, seen map[*node]*node) *node {
 	if s := seen[n]; s != nil {
 		return s
 	}
 	s := &node{mode: n.mode}
 	seen[n] = s
-	s.stable, s.stableNames = n.platter(rng, choose(rng))
+	s.stable, s.stableNames = n.platter(fates())
 	if n.names != nil {
 		// In order, so that one seed is one story.
 		for _, name := range slices.Sorted(maps.Keys(s.stableNames)) {
-			s.stableNames[name] = s.stableNames[name].survivor(rng, seen)
+			s.stableNames[name] = s.stableNames[name].survivor(fates, seen)
 		}
 		s.names = maps.Clone(s.stableNames)
 	}

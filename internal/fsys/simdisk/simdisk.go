@@ -5,7 +5,9 @@
 // platter: bytes move there when a file is synced, names when their directory is.
 // [Disk.PowerCut] makes the disk as it may be found afterwards: what was synced,
 // and any part of what was not, torn at sectors and in any order. [Disk.Kill]
-// keeps everything, as a page cache does when only the process dies. A failed
+// keeps everything, as a page cache does when only the process dies. [Disk.Fork],
+// and [Op.Fork] in a fault hook, make such disks and let the process live on, so
+// that one run gives a crash at each of its operations. A failed
 // sync of a file leaves bytes that can be read but never reach the platter, however often
 // they are synced again, as on Linux.
 package simdisk
@@ -33,6 +35,8 @@ type Op struct {
 	Path string
 	Off  int64 // of a read or write
 	Len  int
+
+	disk *Disk
 }
 
 // Partial is what Fault returns for a write that fails after N bytes.
@@ -62,6 +66,7 @@ type tree struct {
 	mu   sync.Mutex
 	rng  *rand.Rand
 	root *node
+	now  uint64 // counts operations; changes are ordered by it
 }
 
 // New makes an empty disk. The seed decides what is kept of what failed to sync.
@@ -70,8 +75,8 @@ func New(seed uint64) *Disk {
 	return &Disk{tree: &tree{rng: rng, root: newDir(0o755)}}
 }
 
-// SetFault makes f decide which operations fail; nil lets all pass. f must not
-// use the disk.
+// SetFault makes f decide which operations fail; nil lets all pass. Calls of f
+// come one at a time. f must not use the disk; for a copy of it there is [Op.Fork].
 func (d *Disk) SetFault(f func(Op) error) {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -100,9 +105,13 @@ func (d *Disk) PowerCut() *Disk {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	d.dead = true
-	seen := map[*node]*node{}
-	t := &tree{rng: d.tree.rng, root: d.tree.root.survivor(d.tree.rng, seen)}
-	return &Disk{tree: t}
+	rng := d.tree.rng
+	return d.tree.found(rng, func() fate { return choose(rng) })
+}
+
+// names is a change that gives n a name, or takes the name away where n is nil.
+func (t *tree) names(base string, n *node) namesChange {
+	return namesChange{at: t.now, set: map[string]*node{base: n}}
 }
 
 // begin locks the tree and lets the fault have its say; the caller unlocks.
@@ -115,8 +124,9 @@ func (d *Disk) beginOp(op Op) error {
 	if d.dead {
 		return &fs.PathError{Op: op.Kind, Path: op.Path, Err: ErrKilled}
 	}
-	op.N = d.ops
+	op.N, op.disk = d.ops, d
 	d.ops++
+	d.tree.now++
 	if d.fault != nil {
 		if err := d.fault(op); err != nil {
 			return &fs.PathError{Op: op.Kind, Path: op.Path, Err: err}
@@ -168,10 +178,10 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (fsys.File, err
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	case n == nil:
 		n = &node{mode: perm}
-		dir.change(namesChange{base: n})
+		dir.change(d.tree.names(base, n))
 	}
 	if flag&os.O_TRUNC != 0 {
-		n.write(change{size: 0, cut: true})
+		n.write(change{at: d.tree.now, size: 0, cut: true})
 	}
 	return &file{disk: d, node: n, name: name, readOnly: flag&(os.O_RDWR|os.O_WRONLY) == 0}, nil
 }
@@ -182,7 +192,7 @@ func (d *Disk) Mkdir(name string, perm fs.FileMode) error {
 		if n != nil {
 			return fs.ErrExist
 		}
-		dir.change(namesChange{base: newDir(perm)})
+		dir.change(d.tree.names(base, newDir(perm)))
 		return nil
 	})
 }
@@ -196,7 +206,7 @@ func (d *Disk) Remove(name string) error {
 		case len(n.names) > 0:
 			return fmt.Errorf("directory not empty")
 		}
-		dir.change(namesChange{base: nil})
+		dir.change(d.tree.names(base, nil))
 		return nil
 	})
 }
@@ -211,7 +221,7 @@ func (d *Disk) Link(oldname, newname string) error {
 		case n != nil:
 			return fs.ErrExist
 		}
-		dir.change(namesChange{base: old})
+		dir.change(d.tree.names(base, old))
 		return nil
 	})
 }
@@ -226,11 +236,13 @@ func (d *Disk) Rename(oldname, newname string) error {
 		case olddir == dir && oldbase == base:
 			return nil
 		case olddir == dir:
-			dir.change(namesChange{base: old, oldbase: nil})
+			c := d.tree.names(base, old)
+			c.set[oldbase] = nil
+			dir.change(c)
 			return nil
 		}
-		dir.change(namesChange{base: old})
-		olddir.change(namesChange{oldbase: nil})
+		dir.change(d.tree.names(base, old))
+		olddir.change(d.tree.names(oldbase, nil))
 		return nil
 	})
 }
@@ -342,7 +354,7 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		}
 	}
 	if n > 0 {
-		f.node.write(change{off: off, data: slices.Clone(p[:n])})
+		f.node.write(change{at: f.disk.tree.now, off: off, data: slices.Clone(p[:n])})
 	}
 	return n, err
 }
@@ -360,7 +372,7 @@ func (f *file) Truncate(size int64) error {
 	err := f.disk.begin("truncate", f.name)
 	defer f.disk.end()
 	if err == nil {
-		f.node.write(change{size: size, cut: true})
+		f.node.write(change{at: f.disk.tree.now, size: size, cut: true})
 	}
 	return err
 }
