@@ -139,17 +139,22 @@ func TestOutageDir(t *testing.T) {
 func TestOutageAzure(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]mode{
-		"refused": {refuse: all},
-		"lost":    {refuse: func(r *http.Request) bool { return !puts(r) }, lose: puts},
+		"refused": all(refuse),
+		"lost": func(r *http.Request) fault {
+			if puts(r) {
+				return lose
+			}
+			return refuse
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			through, direct, px := proxied(t)
 			outage(t, through, direct, func() func() {
 				px.set(m)
-				return func() { px.set(mode{}) }
+				return func() { px.set(healthy) }
 			})
-			if px.failed.Load()+px.lost.Load() == 0 {
+			if px.done() == 0 {
 				t.Error("the proxy had nothing to do")
 			}
 		})
@@ -164,16 +169,18 @@ func TestLostAnswers(t *testing.T) {
 	ledger := &check.Ledger{}
 	p := start(t, through, t.TempDir(), config(t, small))
 	seen := sync.Map{}
-	px.set(mode{lose: func(r *http.Request) bool {
-		_, again := seen.LoadOrStore(r.URL.Path, true)
-		return puts(r) && !again
-	}})
+	px.set(func(r *http.Request) fault {
+		if _, again := seen.LoadOrStore(r.URL.Path, true); puts(r) && !again {
+			return lose
+		}
+		return none
+	})
 	sendFor(p, ledger, 1, 300*time.Millisecond)
 	p.mustFlush()
 	verifyLedger(t, direct, ledger)
 	blobs := countBlobs(t, direct)
-	if n := p.metric("blobtail_blob_written_total"); int(n) != blobs || int64(blobs) != px.lost.Load() {
-		t.Errorf("%v blobs written, %d there, %d answers lost", n, blobs, px.lost.Load())
+	if n := p.metric("blobtail_blob_written_total"); int(n) != blobs || int64(blobs) != px.count[lose].Load() {
+		t.Errorf("%v blobs written, %d there, %d answers lost", n, blobs, px.count[lose].Load())
 	}
 	if n := p.metric("blobtail_blob_foreign_total"); n != 0 {
 		t.Errorf("%v of our own blobs were taken for another's", n)
@@ -185,7 +192,7 @@ func TestLostAnswers(t *testing.T) {
 func TestStartWithoutStore(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
-	px.set(mode{hang: all})
+	px.set(all(hang))
 	ledger, wal := &check.Ledger{}, t.TempDir()
 	begun := time.Now()
 	p := start(t, through, wal, config(t, small))
@@ -199,7 +206,7 @@ func TestStartWithoutStore(t *testing.T) {
 	if !strings.Contains(p.stderr(), "stays in the log") {
 		t.Error("the ingester does not say that it leaves something in the log")
 	}
-	px.set(mode{})
+	px.set(healthy)
 	p = start(t, through, wal, config(t, small))
 	p.mustFlush()
 	if rep := verifyLedger(t, direct, ledger); rep.Unknown != 0 || rep.Found != rep.Acked {

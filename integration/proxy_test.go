@@ -1,33 +1,63 @@
 package integration_test
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"blobtail/internal/testenv"
 )
 
-// proxy stands before Azurite and makes it fail.
-type proxy struct {
-	server *httptest.Server
-	mode   atomic.Pointer[mode]
-	lost   atomic.Int64 // requests that were carried out and not answered
-	failed atomic.Int64 // requests that were not carried out
+// fault is what becomes of a request to the store.
+type fault int
 
-	closing chan struct{} // closed at the end, for what hangs
+const (
+	none      fault = iota
+	refuse          // answered 503, not carried out
+	forbid          // answered 403, not carried out
+	hang            // not carried out and not answered, for as long as the proxy says
+	cutBody         // the connection to the store is cut amid the request's body
+	lose            // carried out; the connection is cut instead of an answer
+	fail            // carried out; answered 500
+	cutAnswer       // carried out; the connection is cut amid the answer's body
+	drip            // carried out; the answer comes byte by byte
+	faults          // how many there are
+)
+
+func (f fault) String() string {
+	return [...]string{"none", "503", "403", "hang", "cut request", "lost answer", "500 after execution", "cut answer", "slow drip"}[f]
 }
 
-// mode says what becomes of a request.
-type mode struct {
-	refuse func(r *http.Request) bool // answered 503, not carried out
-	lose   func(r *http.Request) bool // carried out; the connection is cut instead of an answer
-	hang   func(r *http.Request) bool // never answered, not carried out
+// executed says whether the store did what was asked.
+func (f fault) executed() bool { return f == none || f >= lose }
+
+// mode decides what becomes of a request.
+type mode func(r *http.Request) fault
+
+// healthy lets everything through.
+func healthy(*http.Request) fault { return none }
+
+// all has one thing happen to every request.
+func all(f fault) mode { return func(*http.Request) fault { return f } }
+
+// proxy stands before Azurite and makes it fail.
+type proxy struct {
+	server  *httptest.Server
+	forward http.Handler
+	mode    atomic.Pointer[mode]
+	hangs   atomic.Int64         // how long hang does, in ns; 0: until the client gives up
+	count   [faults]atomic.Int64 // requests by what became of them
+	creates atomic.Int64         // conditional creates of blobs that were asked for
+	closing chan struct{}        // closed at the end, for what hangs
 }
 
 // proxied is a place behind a proxy, and the same place without it.
@@ -40,12 +70,13 @@ func proxied(t testing.TB) (through, direct place, p *proxy) {
 		t.Fatal(err)
 	}
 	p = &proxy{closing: make(chan struct{})}
-	p.set(mode{})
+	p.set(healthy)
 	// The Host stays as the client sent it; a shared key does not sign it.
-	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host
-	}}
-	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(w, r, forward) }))
+	p.forward = &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host },
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		close(p.closing)
 		p.server.CloseClientConnections()
@@ -56,41 +87,137 @@ func proxied(t testing.TB) (through, direct place, p *proxy) {
 	return through, direct, p
 }
 
-func (p *proxy) set(m mode) {
-	never := func(*http.Request) bool { return false }
-	for _, f := range []*func(*http.Request) bool{&m.refuse, &m.lose, &m.hang} {
-		if *f == nil {
-			*f = never
-		}
+func (p *proxy) set(m mode) { p.mode.Store(&m) }
+
+// done counts the requests to which something was done.
+func (p *proxy) done() (n int64) {
+	for f := none + 1; f < faults; f++ {
+		n += p.count[f].Load()
 	}
-	p.mode.Store(&m)
+	return n
 }
 
-func (p *proxy) serve(w http.ResponseWriter, r *http.Request, forward http.Handler) {
-	m := p.mode.Load()
-	switch {
-	case m.refuse(r):
-		p.failed.Add(1)
+// report says what became of the requests.
+func (p *proxy) report() string {
+	var parts []string
+	for f := range faults {
+		if n := p.count[f].Load(); n > 0 {
+			parts = append(parts, fmt.Sprintf("%v %d", f, n))
+		}
+	}
+	return "requests to the store: " + strings.Join(parts, ", ")
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f := (*p.mode.Load())(r)
+	p.count[f].Add(1)
+	if puts(r) {
+		p.creates.Add(1)
+	}
+	if f.executed() {
+		p.execute(f, w, r)
+		return
+	}
+	switch f {
+	case refuse:
 		w.Header().Set("x-ms-error-code", "ServerBusy")
 		http.Error(w, "busy", http.StatusServiceUnavailable)
-	case m.hang(r):
-		p.failed.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client goes
-		select {
-		case <-r.Context().Done():
-		case <-p.closing:
+	case forbid:
+		w.Header().Set("x-ms-error-code", "AuthorizationFailure")
+		http.Error(w, "forbidden", http.StatusForbidden)
+	case hang:
+		p.hang(r)
+		panic(http.ErrAbortHandler)
+	case cutBody:
+		if r.ContentLength > 1 { // else there is nothing to cut
+			r.Body = &cutting{r.Body, r.ContentLength / 2}
+			p.forward.ServeHTTP(httptest.NewRecorder(), r)
 		}
 		panic(http.ErrAbortHandler)
-	case m.lose(r):
-		forward.ServeHTTP(httptest.NewRecorder(), r)
-		p.lost.Add(1)
-		panic(http.ErrAbortHandler)
-	default:
-		forward.ServeHTTP(w, r)
 	}
 }
 
-func all(*http.Request) bool { return true }
+// execute has the store answer and spoils the answer.
+func (p *proxy) execute(f fault, w http.ResponseWriter, r *http.Request) {
+	if f == none {
+		p.forward.ServeHTTP(w, r)
+		return
+	}
+	rec := httptest.NewRecorder()
+	p.forward.ServeHTTP(rec, r)
+	body := rec.Body.Bytes()
+	switch f {
+	case lose:
+		panic(http.ErrAbortHandler)
+	case fail:
+		w.Header().Set("x-ms-error-code", "OperationTimedOut")
+		http.Error(w, "timed out", http.StatusInternalServerError)
+		return
+	}
+	for k, v := range rec.Header() {
+		w.Header()[k] = v
+	}
+	if r.Method != http.MethodHead {
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	}
+	w.WriteHeader(rec.Code)
+	out := http.NewResponseController(w)
+	if f == cutAnswer {
+		_, _ = w.Write(body[:len(body)/2])
+		_ = out.Flush()
+		panic(http.ErrAbortHandler)
+	}
+	for at, n := 0, 1+len(body)/8; at < len(body); at += n {
+		_, _ = w.Write(body[at:min(at+n, len(body))])
+		_ = out.Flush()
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (p *proxy) hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client goes
+	var over <-chan time.Time
+	if d := p.hangs.Load(); d > 0 {
+		over = time.After(time.Duration(d))
+	}
+	select {
+	case <-over:
+	case <-r.Context().Done():
+	case <-p.closing:
+	}
+}
+
+// cutting is a body that breaks off.
+type cutting struct {
+	io.ReadCloser
+	left int64
+}
+
+func (c *cutting) Read(b []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.ReadCloser.Read(b[:min(int64(len(b)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// bad has every fault happen to some in a thousand requests, from one seed.
+func bad(seed uint64, perMille map[fault]int) mode {
+	var mu sync.Mutex
+	rng := rand.New(rand.NewPCG(seed, 77))
+	return func(*http.Request) fault {
+		mu.Lock()
+		defer mu.Unlock()
+		n := rng.IntN(1000)
+		for f := none + 1; f < faults; f++ {
+			if n -= perMille[f]; n < 0 {
+				return f
+			}
+		}
+		return none
+	}
+}
 
 func puts(r *http.Request) bool {
 	return r.Method == http.MethodPut && !strings.Contains(r.URL.RawQuery, "restype")
