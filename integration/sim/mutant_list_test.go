@@ -1,0 +1,117 @@
+package sim_test
+
+// mutants are the rows of "What leaving a rule out costs" of the commit protocol,
+// as far as the production code has the rule.
+var mutants = []mutant{
+	{name: "acknowledged before the fsync", edits: []edit{{"buffer/buffer.go",
+		`		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
+		}
+		b.mu.Lock()
+`, `		if !stored {
+			return nil
+		}
+		b.mu.Lock()
+`}}},
+	{name: "created before the batch record is durable", edits: []edit{{"buffer/flow.go",
+		`	if err := b.log.Sync(batch.at.pos); err != nil {
+		return fmt.Errorf("sync the batch record: %w", err)
+	}
+`, ``}}},
+	{name: "a segment not synced when it is rolled", edits: []edit{{"wal/append.go",
+		`	if err := l.syncFile(l.w.file); err != nil {
+		return err
+	}
+	l.commit`, `	l.commit`}}},
+	// Batch records list their runs. The mutant takes the list for a range: all
+	// that is open up to its end.
+	{name: "runs taken by range", edits: []edit{{"buffer/replay.go",
+		`if want[f.pos] {`, `if f.pos <= named.last {`}}},
+	{name: "the directory not synced when a segment is made", edits: []edit{{"wal/append.go",
+		`	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+		err = l.syncFile(f)
+	}
+	if err == nil {
+		err = l.syncDir(l.dir)
+	}
+`, `	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+		err = l.syncFile(f)
+	}
+`}}},
+	{name: "nothing copied and synced on opening", edits: []edit{{"wal/open.go",
+		`	if err := l.replace(f, last.Number, cut); err != nil {
+		return false, err
+	}
+`, ``}}},
+	// Rare: it takes an fsync that fails, a death by it, an opening that believes
+	// the cache, and a power cut.
+	{name: "the last segment synced but not copied on opening", seeds: 20000, edits: []edit{{"wal/open.go",
+		`	if err := l.replace(f, last.Number, cut); err != nil {
+		return false, err
+	}
+`, `	w, err := l.fs.OpenFile(l.files.path(last.Number, segmentSuffix), os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(w.Truncate(cut), l.syncFile(w), l.syncDir(l.dir))
+	}
+	if err != nil {
+		return false, err
+	}
+`}}},
+	{name: "commits not synced before their segments go", edits: []edit{{"buffer/flow.go",
+		`		if end != 0 {
+			if err := b.log.Sync(end); err != nil {
+				return err
+			}
+		}
+`, `		_ = end
+`}}},
+	{name: "copies of a run kept in a batch", edits: []edit{{"buffer/load.go",
+		`				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
+				continue
+			}
+`, `				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
+			}
+`}}},
+	{name: "a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
+		`	held, err := w.store.Stat(ctx, key)
+`, `	if key != "" {
+		return foreign, nil
+	}
+	held, err := w.store.Stat(ctx, key)
+`}}},
+	{name: "a name that is taken counted as ours", edits: []edit{{"blobwriter/blobwriter.go",
+		`	held, err := w.store.Stat(ctx, key)
+`, `	if key != "" {
+		return mine, nil
+	}
+	held, err := w.store.Stat(ctx, key)
+`}}},
+	{name: "the next name after no answer", edits: []edit{{"blobwriter/blobwriter.go",
+		`		return unknown, fmt.Errorf("create %s: %w", key, err)
+`, `		return foreign, nil
+`}}},
+	// There are no claims: a name is left for its successor only. The mutant jumps.
+	{name: "a jump to a random name", edits: []edit{{"blobwriter/blobwriter.go",
+		`		name.Number++
+		if passed`, `		name.Number += 1 + rand.IntN(50)
+		if passed`}, {"blobwriter/blobwriter.go",
+		`	"runtime"
+`, `	"math/rand/v2"
+	"runtime"
+`}}},
+	{name: "several unlinks before the directory is synced", edits: []edit{{"wal/log.go",
+		`	l.sealed -= front.Size
+	l.mu.Unlock()
+	return l.syncDir(l.dir)
+`, `	l.sealed -= front.Size
+	l.mu.Unlock()
+	if front.Number%4 > 0 {
+		return nil
+	}
+	return l.syncDir(l.dir)
+`}}},
+	{name: "copies not dropped by the reader", edits: []edit{{"query/merge.go",
+		`	same := twin && id.known && m.lastID == id
+`, `	same := false
+`}}},
+}
