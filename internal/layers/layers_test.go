@@ -41,16 +41,20 @@ var allowed = map[string][]string{
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":     {"record", "wal"},
 	"blobwriter": {"record", "blobfmt", "storage"},
+	"heartbeat":  {"storage"},
+	"clockskew":  {"storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
-	"source/httpsource": {"record"},
+	"source/body":       {"record"},
+	"source/httpsource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage"},
 	"config":            {},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
-	"cmd/ingest":         {"config", "wal", "buffer", "blobwriter", "source/httpsource", "storage", "internal/openstore"},
-	"cmd/query":          {"config", "record", "blobfmt", "storage", "query", "internal/openstore"},
+	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "storage", "internal/openstore",
+		"heartbeat", "clockskew"},
+	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat"},
 }
 
 // forTests are packages that only tests and development programs import, and

@@ -9,12 +9,11 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"blobtail/record"
+	"blobtail/source/body"
 )
 
 // statusGone is what is noted of a client that did not wait for its answer.
@@ -51,12 +50,30 @@ func refuse(status int, format string, args ...any) *refusal {
 	return &refusal{status: status, reason: fmt.Sprintf(format, args...)}
 }
 
+// refusalOf returns the refusal that err is or, of a body that cannot be taken,
+// makes one; else nil.
+func refusalOf(err error) *refusal {
+	var f *refusal
+	var e *body.Error
+	switch {
+	case errors.As(err, &f):
+		return f
+	case !errors.As(err, &e):
+		return nil
+	case errors.Is(err, body.ErrTooLarge):
+		return &refusal{status: http.StatusRequestEntityTooLarge, reason: e.Reason}
+	case errors.Is(err, body.ErrUnsupported):
+		return &refusal{status: http.StatusUnsupportedMediaType, reason: e.Reason}
+	}
+	return &refusal{status: http.StatusBadRequest, reason: e.Reason}
+}
+
 // explain makes a refusal of what went wrong on the way to the log, unless it is
 // one.
 func (s *Source) explain(r *http.Request, err error) error {
-	var f *refusal
+	f := refusalOf(err)
 	switch {
-	case errors.As(err, &f): // first: net/http calls a body that breaks off a client that has gone
+	case f != nil: // first: net/http calls a body that breaks off a client that has gone
 		return f
 	case r.Context().Err() != nil:
 		return &refusal{status: statusGone, cause: err, hangUp: true,
@@ -71,7 +88,7 @@ func (s *Source) explain(r *http.Request, err error) error {
 		err = errors.New("it took too long")
 	}
 	if n, ok := s.failures.allow(time.Now()); ok {
-		s.log.Error().Err(err).Int("unlogged", n).Str("path", short(r.URL.Path)).Msg("request not taken")
+		s.log.Error().Err(err).Int("unlogged", n).Str("path", body.Short(r.URL.Path)).Msg("request not taken")
 	}
 	return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err,
 		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
@@ -80,14 +97,13 @@ func (s *Source) explain(r *http.Request, err error) error {
 // finish writes the answer, or the refusal that err is.
 func (s *Source) finish(w http.ResponseWriter, r *http.Request, begun time.Time, a answer, err error) {
 	status := http.StatusOK
-	var body any = &a
+	var reply any = &a
 	if a.Error != "" {
 		status = http.StatusBadRequest
 	}
-	var f *refusal
-	if errors.As(err, &f) {
+	if f := refusalOf(err); f != nil {
 		status = f.status
-		body = struct {
+		reply = struct {
 			Error string `json:"error"`
 		}{f.reason}
 		if f.retry {
@@ -99,7 +115,7 @@ func (s *Source) finish(w http.ResponseWriter, r *http.Request, begun time.Time,
 	} else if err == nil {
 		s.pressure.relieved()
 	}
-	writeJSON(w, status, body)
+	writeJSON(w, status, reply)
 	s.metrics.request(status, time.Since(begun))
 }
 
@@ -120,19 +136,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	// A client that has gone has gone.
 	_, _ = w.Write(buf.Bytes())
-}
-
-// short cuts what a client sent to what an answer, or a line of our log, can bear.
-func short(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return strings.ToValidUTF8(s, "?")
-	}
-	n := most
-	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "?") + "..."
 }
 
 // pressure makes Retry-After longer the longer nothing could be taken, and
@@ -177,10 +180,10 @@ func (s *sampler) allow(now time.Time) (missed int, ok bool) {
 	return missed, true
 }
 
-func (s *Source) logRejects(source string, rejected []reject) {
+func (s *Source) logRejects(source string, rejected []body.Rejected) {
 	if n, ok := s.rejects.allow(time.Now()); ok {
 		first := &rejected[0]
-		s.log.Warn().Str("source", source).Int("rejected", len(rejected)).Int("index", first.index).
-			Str("reason", short(first.reason)).Int("unlogged", n).Msg("records rejected")
+		s.log.Warn().Str("source", source).Int("rejected", len(rejected)).Int("index", first.Index).
+			Str("reason", body.Short(first.Reason)).Int("unlogged", n).Msg("records rejected")
 	}
 }

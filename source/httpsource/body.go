@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"blobtail/source/body"
 )
 
 // readWire reads the body as it comes. The buffer is the caller's, also that of
 // a body that was not read to its end.
-func (s *Source) readWire(r *http.Request, p *pace, enc encoding, h *hold) ([]byte, error) {
-	limit := enc.wireLimit()
+func (s *Source) readWire(r *http.Request, p *pace, enc body.Encoding, h *hold) ([]byte, error) {
+	limit := enc.WireLimit()
 	buf := s.buffers.get(least)
 	for {
 		if len(buf) == cap(buf) {
@@ -26,7 +28,7 @@ func (s *Source) readWire(r *http.Request, p *pace, enc encoding, h *hold) ([]by
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > limit:
-			return buf, tooLarge(enc, limit)
+			return buf, enc.TooLarge()
 		case err == io.EOF:
 			return buf, nil
 		case err != nil:
@@ -39,9 +41,9 @@ func (s *Source) readWire(r *http.Request, p *pace, enc encoding, h *hold) ([]by
 // more than the body can have. What is announced is not believed before much of
 // it has come; then large steps save the copying.
 func nextSize(n int, contentLength, limit int64) int {
-	most := limit + spare
+	most := limit + body.Spare
 	if contentLength >= 0 {
-		most = min(most, contentLength+spare)
+		most = min(most, contentLength+body.Spare)
 	}
 	want := 2 * n
 	switch {
@@ -50,7 +52,7 @@ func nextSize(n int, contentLength, limit int64) int {
 	case n < 512<<10:
 		want = 8 * n
 	}
-	return max(min(want, int(most)), n+spare)
+	return max(min(want, int(most)), n+body.Spare)
 }
 
 func readFailed(err error, n int) error {

@@ -9,10 +9,6 @@ import (
 )
 
 const (
-	maxWire    = 16 << 20 // of a compressed body
-	maxDecoded = 64 << 20
-	// maxRatio is how far a compressed body may expand beyond its first MiB.
-	maxRatio = 200
 	// minRate is how many bytes a second a body must bring on average.
 	minRate = 1 << 10
 	// maxAhead is how far in the future a record may lie.

@@ -16,8 +16,6 @@ const (
 	// maxBuilders is how many builders are used again. A request has one only
 	// while a core works on it, so that few are in use at a time.
 	maxBuilders = 16
-	// spare is room behind the last byte for Read to say that it was the last.
-	spare = 512
 )
 
 // buffers keeps memory for the bodies to come: powers of two from least to

@@ -2,10 +2,9 @@
 // [record.Request] values: POST or PUT /ingest/{service} and /ingest.
 //
 // A request runs through stages, one file each. body.go reads what came over the
-// wire, within limits and no slower than a minimum rate. encoding.go takes off
-// one layer of compression. split.go and array.go find the records in the
-// decoded bytes: strict lines, concatenated objects, an array, or text. build.go
-// makes canonical lines of them, cuts the body into parts, gives each part its
+// wire, within limits and no slower than a minimum rate. Package
+// blobtail/source/body takes off compression, finds the records and makes
+// canonical lines of them. build.go cuts the body into parts, gives each part its
 // identity and hands it to the [Accepter]. answer.go says how it went. limits.go
 // counts the bytes that all requests hold together, memory.go keeps some of their
 // memory for the next.
@@ -32,6 +31,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
+	"blobtail/source/body"
 )
 
 // An Accepter appends requests to the log. Accept may be called by any number of
@@ -94,8 +94,7 @@ type Source struct {
 	mux      *http.ServeMux
 	budget   *budget
 	metrics  *metrics
-	codecs   codecs
-	decoding chan struct{} // one place per body being decompressed
+	unpack   *body.Decompressor
 	buffers  buffers
 	builders builders
 	rejects  sampler // keeps bad input from flooding our own log
@@ -114,7 +113,7 @@ func New(o Options) *Source {
 		readGrace: o.ReadGrace,
 		log:       o.Log,
 		mux:       http.NewServeMux(),
-		decoding:  make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		unpack:    body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
 	}
 	if s.dedupe == "" {
 		s.dedupe = DedupeBody
@@ -178,12 +177,12 @@ func cleanPath(p string) string {
 func (s *Source) wrongMethod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "POST, PUT")
 	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusMethodNotAllowed,
-		"%s %s: records are sent with POST or PUT", r.Method, short(r.URL.Path)))
+		"%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path)))
 }
 
 func (s *Source) notFound(w http.ResponseWriter, r *http.Request) {
 	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusNotFound,
-		"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", short(r.URL.Path)))
+		"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", body.Short(r.URL.Path)))
 }
 
 // ingest is the handler of /ingest and /ingest/{service}.
@@ -194,7 +193,7 @@ func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
 		in.service = record.FoldService(name)
 	}
 	var err error
-	if in.decode, in.sniffed, err = decoderFor(r.Header.Get("Content-Type")); err != nil {
+	if in.decode, in.sniffed, err = body.DecoderFor(r.Header.Get("Content-Type")); err != nil {
 		s.finish(w, r, begun, answer{}, err)
 		return
 	}
@@ -205,9 +204,9 @@ func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
 // An intake is what a protocol's handler knows of a request before its body is
 // read.
 type intake struct {
-	service string  // folded; "" leaves it to each record
-	decode  decoder // finds the records
-	sniffed bool    // the Content-Type does not say what the body is
+	service string       // folded; "" leaves it to each record
+	decode  body.Decoder // finds the records
+	sniffed bool         // the Content-Type does not say what the body is
 }
 
 // take does what all protocols have in common: it reads the body, decodes it,
@@ -218,7 +217,7 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer
 		return answer{}, &refusal{status: http.StatusServiceUnavailable, retry: true,
 			reason: fmt.Sprintf("not ready: %v; send it again later", err)}
 	}
-	enc, err := encodingOf(r.Header)
+	enc, err := body.ParseEncoding(r.Header.Values("Content-Encoding"))
 	if err != nil {
 		return answer{}, err
 	}
@@ -244,10 +243,9 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer
 
 // appendAll goes from the body on the wire to parts appended to the log. All
 // memory that the request needs is taken and given back in here.
-func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, enc encoding, key string) (answer, []record.Receipt, error) {
-	limit := enc.wireLimit()
-	if r.ContentLength > limit {
-		return answer{}, nil, tooLarge(enc, limit)
+func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, enc body.Encoding, key string) (answer, []record.Receipt, error) {
+	if r.ContentLength > enc.WireLimit() {
+		return answer{}, nil, enc.TooLarge()
 	}
 	h, err := s.budget.enter(r.Context(), entrance, s.patience)
 	if err != nil {
@@ -262,48 +260,57 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, en
 	}
 	p.done()
 	s.metrics.wire.Add(float64(len(wire)))
-	body := wire
-	if enc != plain && len(wire) > 0 {
-		body, err = s.decompress(r.Context(), enc, wire, h)
-		defer func() { s.buffers.put(body) }()
+	decoded := wire
+	if enc != body.Plain && len(wire) > 0 {
+		decoded, err = s.decompress(r.Context(), enc, wire, h)
+		defer func() { s.buffers.put(decoded) }()
 		if err != nil {
 			return answer{}, nil, err
 		}
 	}
-	s.metrics.decoded.Add(float64(len(body)))
-	if enc == plain && in.sniffed {
-		if err := looksCompressed(body); err != nil {
+	s.metrics.decoded.Add(float64(len(decoded)))
+	if enc == body.Plain && in.sniffed {
+		if err := body.LooksCompressed(decoded); err != nil {
 			return answer{}, nil, err
 		}
 	}
 
 	b := s.builders.get()
 	defer s.builders.put(b)
-	if err := b.begin(r.Context(), s, h, body, s.identify(r, in, key)); err != nil {
+	id := s.identify(r, in, key, b.Gatherer)
+	if err := b.begin(r.Context(), s, h, decoded, id); err != nil {
 		return answer{}, nil, err
 	}
-	in.decode(body, b)
+	in.decode(decoded, b)
 	err = b.end()
 	return b.answer, b.receipts, err
 }
 
+// decompress decodes wire into buffers that h holds.
+func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte, h *hold) ([]byte, error) {
+	held := h.n // the wire's
+	return s.unpack.Decompress(ctx, enc, wire, func(buf []byte, n int) ([]byte, error) {
+		if err := h.atLeast(held + int64(sizeFor(n))); err != nil {
+			return nil, err
+		}
+		return s.buffers.grow(buf, n), nil
+	})
+}
+
 // identify gathers what names the records of a request and the request itself.
-func (s *Source) identify(r *http.Request, in intake, key string) identity {
+func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gatherer) identity {
 	now := s.now()
-	id := identity{
-		path:     r.URL.Path,
-		dedupe:   s.dedupe,
-		defaults: record.Defaults{Service: in.service, Time: now.UnixNano()},
-		latest:   now.Add(maxAhead).UnixNano(),
-		source:   "http " + r.Method + " " + short(r.URL.Path),
-	}
+	g.Defaults = record.Defaults{Service: in.service, Time: now.UnixNano()}
+	g.Latest = now.Add(maxAhead).UnixNano()
+	g.Source = "http " + r.Method + " " + body.Short(r.URL.Path)
+	id := identity{path: r.URL.Path, dedupe: s.dedupe}
 	if s.dedupe == DedupeOff {
 		return id
 	}
 	id.key = key
 	// A key from beyond what records may have would have them all rejected.
-	if ms, ok := record.KeyTime(key); ok && ms <= id.latest/int64(time.Millisecond) {
-		id.defaults.Time = ms * int64(time.Millisecond)
+	if ms, ok := record.KeyTime(key); ok && ms <= g.Latest/int64(time.Millisecond) {
+		g.Defaults.Time = ms * int64(time.Millisecond)
 	}
 	return id
 }
@@ -317,7 +324,7 @@ func ackOf(h http.Header) (stored bool, err error) {
 			stored = true
 		case v != "":
 			return false, refuse(http.StatusBadRequest,
-				"header Ack: %s is not known; send stored to be answered when the records are in a blob, or no such header to be answered when they are in the log", short(v))
+				"header Ack: %s is not known; send stored to be answered when the records are in a blob, or no such header to be answered when they are in the log", body.Short(v))
 		}
 	}
 	return stored, nil

@@ -1,4 +1,4 @@
-package httpsource
+package body
 
 import "bytes"
 
@@ -32,9 +32,9 @@ func looksLikeArray(b []byte) bool {
 // decodeArray takes the objects of the array that begins at off. From a syntax
 // error on, the rest of the body is one reject: where the next element begins is
 // anyone's guess.
-func decodeArray(body []byte, off int, to sink) {
+func decodeArray(body []byte, off int, to Sink) {
 	rest := func(from int, reason string) {
-		to.reject(bytes.TrimRight(body[from:], " \t\r\n"), rejection{reason, true}, len(body))
+		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{reason, true}, len(body))
 	}
 	off = skipSpace(body, off+1)
 	if off < len(body) && body[off] == ']' {
@@ -50,7 +50,7 @@ func decodeArray(body []byte, off int, to sink) {
 		}
 		n, why := element(body[off:], to)
 		if n == 0 {
-			rest(off, why.reason)
+			rest(off, why.Reason)
 			return
 		}
 		end := off + n
@@ -60,10 +60,10 @@ func decodeArray(body []byte, off int, to sink) {
 			return
 		}
 		ok := false
-		if why.reason == "" {
-			ok = to.object(body[off:end], end)
+		if why.Reason == "" {
+			ok = to.Object(body[off:end], end)
 		} else {
-			ok = to.reject(body[off:end], why, end)
+			ok = to.Reject(body[off:end], why, end)
 		}
 		if !ok {
 			return
@@ -80,20 +80,20 @@ func decodeArray(body []byte, off int, to sink) {
 
 // element returns the length of the array element that b begins with, and why it
 // is no record; 0 when it is not even a value.
-func element(b []byte, to sink) (int, rejection) {
-	why := rejection{reason: "the array element is not a JSON object"}
+func element(b []byte, to Sink) (int, Rejection) {
+	why := Rejection{Reason: "the array element is not a JSON object"}
 	if b[0] == '{' {
-		n, err := to.scan(b)
+		n, err := to.Scan(b)
 		if err == nil {
-			return n, rejection{}
+			return n, Rejection{}
 		}
-		if why, _ = rejectionOf(err); n > 0 || why.syntax {
+		if why, _ = rejectionOf(err); n > 0 || why.Syntax {
 			return n, why
 		}
 	}
 	n, ok := skipValue(b)
 	if !ok {
-		return 0, rejection{"the array is broken: no JSON value here", true}
+		return 0, Rejection{"the array is broken: no JSON value here", true}
 	}
 	return n, why
 }

@@ -1,4 +1,4 @@
-package httpsource
+package body
 
 import (
 	"bytes"
@@ -6,50 +6,50 @@ import (
 	"errors"
 	"fmt"
 	"mime"
-	"net/http"
 	"strings"
 
 	"blobtail/record"
 )
 
-// A sink takes the records of a body in the order they stand in it. The raw
+// A Sink takes the records of a body in the order they stand in it. The raw
 // slices must stay as they are until the decoder has returned. end is how far
 // into the body the record reaches. The methods return false when no more should
 // come; the decoder returns then.
-type sink interface {
-	// scan checks the JSON object that src begins with, as record.Parser.Scan.
-	scan(src []byte) (n int, err error)
-	// object takes the object scanned last.
-	object(raw []byte, end int) bool
-	// text takes a line as a message.
-	text(raw []byte, end int) bool
-	// reject takes what is no record.
-	reject(raw []byte, why rejection, end int) bool
+type Sink interface {
+	// Scan checks the JSON object that src begins with, as [record.Parser.Scan].
+	Scan(src []byte) (n int, err error)
+	// Object takes the object scanned last.
+	Object(raw []byte, end int) bool
+	// Text takes a line as a message.
+	Text(raw []byte, end int) bool
+	// Reject takes what is no record.
+	Reject(raw []byte, why Rejection, end int) bool
 }
 
-// A rejection says why something is no record. With syntax set it was not even
-// well formed; a body of nothing else is answered 400.
-type rejection struct {
-	reason string
-	syntax bool
+// A Rejection says why something is no record. With Syntax set it was not even
+// well formed: of a body of nothing else, nothing could be read.
+type Rejection struct {
+	Reason string
+	Syntax bool
 }
 
-// A decoder finds the records in a decoded body and hands each byte that is not
+// A Decoder finds the records in a decoded body and hands each byte that is not
 // white space to the sink, as part of a record or of a reject.
-type decoder func(body []byte, to sink)
+type Decoder func(body []byte, to Sink)
 
-// decoderFor chooses by Content-Type. curl, and many clients that set nothing,
+// DecoderFor chooses by Content-Type; sniffed reports that the type does not say
+// what the body is. curl, and many clients that set nothing,
 // send the types that are sniffed: anything may come under them. The body is never parsed as a form.
-func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
+func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
 	}
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return nil, false, refuse(http.StatusUnsupportedMediaType, "Content-Type %s cannot be read: %v", short(contentType), err)
+		return nil, false, fail(ErrUnsupported, "Content-Type %s cannot be read: %v", Short(contentType), err)
 	}
 	if c := params["charset"]; c != "" && !strings.EqualFold(c, "utf-8") && !strings.EqualFold(c, "utf8") && !strings.EqualFold(c, "us-ascii") {
-		return nil, false, refuse(http.StatusUnsupportedMediaType, "charset %s is not taken; send UTF-8", short(c))
+		return nil, false, fail(ErrUnsupported, "charset %s is not taken; send UTF-8", Short(c))
 	}
 	switch media {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json":
@@ -59,19 +59,19 @@ func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 	case "text/plain", "application/octet-stream", "application/x-www-form-urlencoded":
 		return decodeSniffed, true, nil
 	}
-	return nil, false, refuse(http.StatusUnsupportedMediaType, "Content-Type %s is not taken here; send application/x-ndjson, "+
-		"application/json (an array, or objects one after the other), or text/plain", short(media))
+	return nil, false, fail(ErrUnsupported, "Content-Type %s is not taken here; send application/x-ndjson, "+
+		"application/json (an array, or objects one after the other), or text/plain", Short(media))
 }
 
-// looksCompressed refuses a body that is compressed and does not say so, which
+// LooksCompressed is an [Error] for a body that is compressed and does not say so, which
 // would be stored as lines of noise. Neither beginning is valid UTF-8.
-func looksCompressed(body []byte) error {
+func LooksCompressed(body []byte) error {
 	for _, e := range []struct {
-		name  encoding
+		name  Encoding
 		magic string
-	}{{gzipped, "\x1f\x8b"}, {zstandard, "\x28\xb5\x2f\xfd"}} {
+	}{{Gzip, "\x1f\x8b"}, {Zstd, "\x28\xb5\x2f\xfd"}} {
 		if bytes.HasPrefix(body, []byte(e.magic)) {
-			return refuse(http.StatusUnsupportedMediaType,
+			return fail(ErrUnsupported,
 				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)
 		}
 	}
@@ -86,7 +86,7 @@ func bom(body []byte) int {
 	return 0
 }
 
-func decodeJSON(body []byte, to sink) {
+func decodeJSON(body []byte, to Sink) {
 	off := skipSpace(body, bom(body))
 	if off < len(body) && body[off] == '[' {
 		decodeArray(body, off, to)
@@ -97,7 +97,7 @@ func decodeJSON(body []byte, to sink) {
 
 // decodeSniffed tells JSON from text. Text lines often begin with a bracket, so
 // one alone decides nothing.
-func decodeSniffed(body []byte, to sink) {
+func decodeSniffed(body []byte, to Sink) {
 	off := skipSpace(body, bom(body))
 	switch {
 	case looksLikeObject(body[off:]):
@@ -118,9 +118,9 @@ func looksLikeObject(b []byte) bool {
 }
 
 // decodeLines takes exactly one object on each line that is not blank.
-func decodeLines(body []byte, to sink) { decodeLinesFrom(body, bom(body), to) }
+func decodeLines(body []byte, to Sink) { decodeLinesFrom(body, bom(body), to) }
 
-func decodeLinesFrom(body []byte, off int, to sink) {
+func decodeLinesFrom(body []byte, off int, to Sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
 		line := body[off:end]
@@ -134,33 +134,33 @@ func decodeLinesFrom(body []byte, off int, to sink) {
 	}
 }
 
-func oneObject(line []byte, end int, to sink) bool {
+func oneObject(line []byte, end int, to Sink) bool {
 	if line[0] != '{' {
-		return to.reject(line, noObject(line), end)
+		return to.Reject(line, noObject(line), end)
 	}
-	n, err := to.scan(line)
+	n, err := to.Scan(line)
 	if err != nil {
 		why, _ := rejectionOf(err)
-		return to.reject(line, why, end)
+		return to.Reject(line, why, end)
 	}
 	if skipSpace(line, n) < len(line) {
-		why := rejection{fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), true}
-		return to.reject(line, why, end)
+		why := Rejection{fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), true}
+		return to.Reject(line, why, end)
 	}
-	return to.object(line, end)
+	return to.Object(line, end)
 }
 
 // decodeObjects takes objects one after the other, on a line each or not, over
 // several lines or not. What is broken is rejected to the end of the line it
 // begins on, so that a truncated line does not swallow the ones behind it.
-func decodeObjects(body []byte, off int, to sink) {
+func decodeObjects(body []byte, off int, to Sink) {
 	wasted := 0
 	for off = skipSpace(body, off); off < len(body); off = skipSpace(body, off) {
 		n, why, looked := objectAt(body[off:], to)
 		end := off + n
 		if n > 0 && !atEnd(body, end) {
-			if why.reason == "" {
-				why = rejection{fmt.Sprintf("at byte %d: text after the object", n), true}
+			if why.Reason == "" {
+				why = Rejection{fmt.Sprintf("at byte %d: text after the object", n), true}
 			}
 			n = 0
 		}
@@ -176,10 +176,10 @@ func decodeObjects(body []byte, off int, to sink) {
 		}
 		raw := bytes.TrimRight(body[off:end], " \t\r")
 		ok := false
-		if why.reason == "" {
-			ok = to.object(raw, end)
+		if why.Reason == "" {
+			ok = to.Object(raw, end)
 		} else {
-			ok = to.reject(raw, why, end)
+			ok = to.Reject(raw, why, end)
 		}
 		if !ok {
 			return
@@ -190,15 +190,15 @@ func decodeObjects(body []byte, off int, to sink) {
 
 // objectAt returns the length of the object that b begins with, 0 when it has no
 // end, and why it is no record. looked is how far it had to look to say so.
-func objectAt(b []byte, to sink) (n int, why rejection, looked int) {
+func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
 	if b[0] != '{' {
 		return 0, noObject(b[:lineEnd(b, 0)]), 0
 	}
-	n, err := to.scan(b)
+	n, err := to.Scan(b)
 	if err == nil {
-		return n, rejection{}, n
+		return n, Rejection{}, n
 	}
-	if why, looked = rejectionOf(err); n > 0 || why.syntax {
+	if why, looked = rejectionOf(err); n > 0 || why.Syntax {
 		return n, why, max(n, looked)
 	}
 	// Too long: it may still have an end.
@@ -223,7 +223,7 @@ func atEnd(body []byte, off int) bool {
 }
 
 // decodeText takes every line that is not empty as a message.
-func decodeText(body []byte, off int, to sink) {
+func decodeText(body []byte, off int, to Sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
 		line := body[off:end]
@@ -234,9 +234,9 @@ func decodeText(body []byte, off int, to sink) {
 		ok := true
 		switch {
 		case len(line) > record.MaxRecord:
-			ok = to.reject(line, rejection{reason: fmt.Sprintf("the line has %d bytes, more than %d", len(line), record.MaxRecord)}, end)
+			ok = to.Reject(line, Rejection{Reason: fmt.Sprintf("the line has %d bytes, more than %d", len(line), record.MaxRecord)}, end)
 		case len(line) > 0:
-			ok = to.text(line, end)
+			ok = to.Text(line, end)
 		}
 		if !ok {
 			return
@@ -245,21 +245,21 @@ func decodeText(body []byte, off int, to sink) {
 }
 
 // rejectionOf says why Scan failed, and how far into the source.
-func rejectionOf(err error) (why rejection, offset int) {
+func rejectionOf(err error) (why Rejection, offset int) {
 	var e *record.RejectError
 	if errors.As(err, &e) {
-		return rejection{e.Error(), e.Syntax}, e.Offset
+		return Rejection{e.Error(), e.Syntax}, e.Offset
 	}
-	return rejection{err.Error(), true}, 0
+	return Rejection{err.Error(), true}, 0
 }
 
 // noObject says why something that does not begin as an object is no record.
 // This is rare, so that checking it once more does not matter.
-func noObject(raw []byte) rejection {
+func noObject(raw []byte) Rejection {
 	if json.Valid(raw) {
-		return rejection{reason: "not a JSON object"}
+		return Rejection{Reason: "not a JSON object"}
 	}
-	return rejection{"not a JSON object: begins with neither { nor white space", true}
+	return Rejection{"not a JSON object: begins with neither { nor white space", true}
 }
 
 func lineEnd(body []byte, off int) int {

@@ -1,0 +1,71 @@
+// Package body finds the records in a body: the bytes of an HTTP request or of a
+// message, with one layer of compression around them or none.
+//
+// A source reads the header with [ParseEncoding] and [DecoderFor], takes off the
+// compression with a [Decompressor], and gives the decoded bytes to the [Decoder],
+// which hands each record to a [Sink]. Most of a sink is a [Gatherer]: it makes
+// canonical lines of the records and a [record.Request] of the lines. split.go and
+// array.go find the records: strict lines, concatenated objects, an array, or text.
+//
+// What a body may not be is an [Error] with one of three kinds; what the sender is
+// told is the source's matter. The package knows no protocol and counts no memory:
+// a decompressor asks its caller for each larger buffer.
+package body
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// MaxWire is the length of the longest compressed body.
+	MaxWire = 16 << 20
+	// MaxDecoded is the length of the longest body, decompressed.
+	MaxDecoded = 64 << 20
+	// MaxRatio is how far a compressed body may expand beyond its first MiB.
+	MaxRatio = 200
+	// Spare is room behind the last byte for Read to say that it was the last.
+	Spare = 512
+)
+
+// The kinds of an [Error].
+var (
+	// ErrTooLarge says that a body is longer than is taken.
+	ErrTooLarge = errors.New("too large")
+	// ErrUnsupported says that a body is of a form that is not taken.
+	ErrUnsupported = errors.New("not supported")
+	// ErrMalformed says that a compressed body is damaged.
+	ErrMalformed = errors.New("malformed")
+)
+
+// An Error says why nothing can be taken of a body, and what to send instead.
+// errors.Is tells its kind.
+type Error struct {
+	Reason string
+	kind   error
+}
+
+// Error returns the reason alone.
+func (e *Error) Error() string { return e.Reason }
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.kind }
+
+func fail(kind error, format string, args ...any) error {
+	return &Error{kind: kind, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Short cuts what a client sent to what an answer, or a line of our log, can bear.
+func Short(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return strings.ToValidUTF8(s, "?")
+	}
+	n := most
+	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.ToValidUTF8(s[:n], "?") + "..."
+}

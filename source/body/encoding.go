@@ -1,0 +1,264 @@
+package body
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// An Encoding is the one layer of compression that a body may have.
+type Encoding string
+
+// The encodings that are taken.
+const (
+	Plain   Encoding = ""
+	Gzip    Encoding = "gzip"
+	Zstd    Encoding = "zstd"
+	Deflate Encoding = "deflate"
+	Snappy  Encoding = "snappy"
+)
+
+// ParseEncoding reads the values of a Content-Encoding header.
+func ParseEncoding(values []string) (Encoding, error) {
+	word := strings.ToLower(strings.TrimSpace(strings.Join(values, ",")))
+	switch word {
+	case "", "identity":
+		return Plain, nil
+	case "gzip", "x-gzip":
+		return Gzip, nil
+	case "zstd", "deflate", "snappy":
+		return Encoding(word), nil
+	}
+	return Plain, fail(ErrUnsupported,
+		"Content-Encoding %s is not taken; send one of gzip, zstd, deflate, snappy, identity, and one only", Short(word))
+}
+
+// WireLimit is the length of the longest body of this encoding, as it comes.
+func (e Encoding) WireLimit() int64 {
+	if e == Plain {
+		return MaxDecoded
+	}
+	return MaxWire
+}
+
+// TooLarge is the error for a body over the wire limit.
+func (e Encoding) TooLarge() error {
+	what := "body"
+	if e != Plain {
+		what = string(e) + " body"
+	}
+	limit := e.WireLimit()
+	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several requests", what, limit>>20)
+}
+
+// Grow returns a buffer with room for n bytes in all that begins with those of
+// buf, and takes buf back. Its error ends the decompression.
+type Grow func(buf []byte, n int) ([]byte, error)
+
+// A Decompressor takes off encodings. It works on bytes that are there already, so
+// that a window of 8 MiB is held only while a core works on it, not while a client
+// takes its time; its places bound how many there are. It may be used by any
+// number of goroutines.
+type Decompressor struct {
+	places chan struct{} // one for each body being decompressed
+
+	// Decompressors for the next body: each is tens of KiB or more.
+	gzip, zlib, flate, zstd, snappy sync.Pool
+}
+
+// NewDecompressor makes a Decompressor for so many bodies at once.
+func NewDecompressor(places int) *Decompressor {
+	return &Decompressor{places: make(chan struct{}, places)}
+}
+
+// Decompress decodes wire into buffers that grow gives, the first for a nil one.
+// The buffer is the caller's, also with an error, which is an [*Error], that of
+// grow or that of ctx.
+func (d *Decompressor) Decompress(ctx context.Context, enc Encoding, wire []byte, grow Grow) ([]byte, error) {
+	select {
+	case d.places <- struct{}{}:
+		defer func() { <-d.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	out := output{grow: grow, wire: len(wire)}
+	var err error
+	if enc == Snappy && !bytes.HasPrefix(wire, []byte(snappyStream)) {
+		err = out.snappyBlock(wire)
+	} else {
+		src := bytes.NewReader(wire)
+		err = d.stream(enc, src, &out)
+		if err == nil && src.Len() > 0 {
+			err = errors.New("more bytes after the end of the compressed data")
+		}
+		src.Reset(nil) // a decompressor that is kept must not keep the body
+	}
+	switch {
+	case err == nil:
+		return out.buf, nil
+	case out.err != nil:
+		return out.buf, out.err
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return out.buf, fail(ErrTooLarge, "the zstd body wants a window over %d MiB; compress it with a smaller one", maxWindow>>20)
+	}
+	return out.buf, fail(ErrMalformed, "the body is not valid %s (%v); nothing of it was taken", enc, err)
+}
+
+const (
+	maxWindow = 8 << 20
+	// snappyStream begins the framed format; shippers send either, the block
+	// format more often, under the same name.
+	snappyStream = "\xff\x06\x00\x00sNaPpY"
+)
+
+// stream decompresses everything but snappy blocks.
+func (d *Decompressor) stream(enc Encoding, src *bytes.Reader, out *output) error {
+	switch enc {
+	case Gzip:
+		z, ok := d.gzip.Get().(*gzip.Reader)
+		if !ok {
+			z = new(gzip.Reader)
+		}
+		defer d.gzip.Put(z)
+		if err := z.Reset(src); err != nil {
+			return err
+		}
+		return out.fill(z)
+	case Zstd:
+		z, ok := d.zstd.Get().(*zstd.Decoder)
+		if !ok {
+			var err error
+			z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded+Spare), zstd.WithDecodeBuffersBelow(0))
+			if err != nil {
+				return err
+			}
+		}
+		defer d.zstd.Put(z)
+		if err := z.Reset(src); err != nil {
+			return err
+		}
+		return out.fill(z)
+	case Snappy:
+		z, ok := d.snappy.Get().(*s2.Reader)
+		if !ok {
+			z = s2.NewReader(nil, s2.ReaderAllocBlock(64<<10))
+		}
+		defer d.snappy.Put(z)
+		z.Reset(src)
+		return out.fill(z)
+	default:
+		return d.deflate(src, out)
+	}
+}
+
+// deflate takes both things that go by that name: zlib, as the standard has it,
+// and the raw data that many clients send.
+func (d *Decompressor) deflate(src *bytes.Reader, out *output) error {
+	var head [2]byte
+	n, _ := src.ReadAt(head[:], 0)
+	if n == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
+		z, ok := d.zlib.Get().(io.ReadCloser)
+		if !ok {
+			var err error
+			if z, err = zlib.NewReader(src); err != nil {
+				return err
+			}
+		} else if err := z.(zlib.Resetter).Reset(src, nil); err != nil {
+			return err
+		}
+		defer d.zlib.Put(z)
+		return out.fill(z)
+	}
+	z, ok := d.flate.Get().(io.ReadCloser)
+	if !ok {
+		z = flate.NewReader(src)
+	} else if err := z.(flate.Resetter).Reset(src, nil); err != nil {
+		return err
+	}
+	defer d.flate.Put(z)
+	return out.fill(z)
+}
+
+// output is where decompressed bytes go, within the limits.
+type output struct {
+	buf  []byte
+	grow Grow
+	wire int   // bytes that they come from
+	err  error // why it ended, unless the bytes are to blame
+}
+
+// allowed says how many bytes may come out.
+func (o *output) allowed() int { return min(MaxDecoded, 1<<20+MaxRatio*o.wire) }
+
+func (o *output) tooLarge() error {
+	if o.allowed() == MaxDecoded {
+		o.err = fail(ErrTooLarge, "the decompressed body is over %d MiB; send it in several requests", MaxDecoded>>20)
+	} else {
+		o.err = fail(ErrTooLarge, "the body expands to more than %d times its size; send it less compressed", MaxRatio)
+	}
+	return o.err
+}
+
+// reserve makes room for n bytes in all.
+func (o *output) reserve(n int) error {
+	if n <= cap(o.buf) {
+		return nil
+	}
+	var more []byte
+	if more, o.err = o.grow(o.buf, n); o.err == nil {
+		o.buf = more
+	}
+	return o.err
+}
+
+func (o *output) fill(z io.Reader) error {
+	allowed := o.allowed()
+	room := min(max(64<<10, 4*o.wire), allowed+Spare)
+	if err := o.reserve(room); err != nil {
+		return err
+	}
+	for {
+		if len(o.buf) == room {
+			room = min(2*room, allowed+Spare)
+			if err := o.reserve(room); err != nil {
+				return err
+			}
+		}
+		n, err := z.Read(o.buf[len(o.buf):room])
+		o.buf = o.buf[:len(o.buf)+n]
+		switch {
+		case len(o.buf) > allowed:
+			return o.tooLarge()
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (o *output) snappyBlock(wire []byte) error {
+	n, err := s2.DecodedLen(wire)
+	if err != nil {
+		return err
+	}
+	if n > o.allowed() {
+		return o.tooLarge()
+	}
+	if err := o.reserve(n); err != nil {
+		return err
+	}
+	_, err = s2.Decode(o.buf[:n], wire)
+	o.buf = o.buf[:n]
+	return err
+}

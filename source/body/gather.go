@@ -1,0 +1,192 @@
+package body
+
+import (
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+
+	"blobtail/record"
+)
+
+// A Gatherer makes canonical lines of the records that it is given, one after the
+// other in Req. Nothing is allocated for a record: [Gatherer.Clear] makes its
+// memory ready for the next request. It belongs to one goroutine.
+type Gatherer struct {
+	// What is fixed before the first record comes.
+
+	Defaults record.Defaults
+	Latest   int64  // records may not be later
+	Source   string // for rejected lines; nothing that differs on a retry
+
+	// What was gathered.
+
+	Req         record.Request
+	Rejected    []Rejected // not in Req before AddRejected
+	Accepted    int        // lines in Req
+	Owned       int        // of them, those that bring their own time
+	Earliest    int64      // time of an accepted line
+	EarliestOwn int64      // time of one among the owned
+	Longest     int        // bytes of a record, as it came; Clear leaves it
+
+	parser   *record.Parser
+	hash     *xxh3.Hasher
+	services map[string]uint32
+	last     uint32 // service of the line before
+}
+
+// Rejected is what could not be taken. It waits for the end of its request, whose
+// earliest record gives it its time.
+type Rejected struct {
+	Raw    []byte
+	Reason string
+	Index  int // among the records of the body
+}
+
+// NewGatherer makes a Gatherer.
+func NewGatherer() *Gatherer {
+	return &Gatherer{parser: record.NewParser(), services: make(map[string]uint32), hash: xxh3.New()}
+}
+
+// Scan checks an object, as [Sink] says.
+func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
+
+// Object adds the object scanned last. A reason says why it must be rejected.
+func (g *Gatherer) Object(raw []byte) (why Rejection, ok bool) {
+	data, stamp := g.parser.AppendLine(g.Req.Data, g.Defaults)
+	return g.line(data, &stamp, raw)
+}
+
+// Text adds a line of text. A reason says why it must be rejected.
+func (g *Gatherer) Text(raw []byte) (why Rejection, ok bool) {
+	data, stamp := g.parser.AppendText(g.Req.Data, raw, g.Defaults)
+	return g.line(data, &stamp, raw)
+}
+
+// line takes the canonical line that data has more than g.Req.Data.
+func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
+	g.Longest = max(g.Longest, len(raw))
+	if stamp.Time > g.Latest {
+		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of this host's clock",
+			record.AppendTime(nil, stamp.Time))}, false
+	}
+	g.add(data, stamp.Time, stamp.Service)
+	if stamp.OwnTime {
+		if g.Owned == 0 || stamp.Time < g.EarliestOwn {
+			g.EarliestOwn = stamp.Time
+		}
+		g.Owned++
+	}
+	if g.Accepted == 0 || stamp.Time < g.Earliest {
+		g.Earliest = stamp.Time
+	}
+	g.Accepted++
+	return Rejection{}, true
+}
+
+func (g *Gatherer) add(data []byte, t int64, service string) {
+	off := len(g.Req.Data)
+	g.Req.Data = data
+	g.Req.Lines = append(g.Req.Lines, record.Line{
+		Time: t, Off: uint32(off), Len: uint32(len(data) - off), Service: g.service(service)})
+}
+
+// service returns the number of a service in this request.
+func (g *Gatherer) service(name string) uint32 {
+	if len(g.Req.Services) > 0 && g.Req.Services[g.last] == name {
+		return g.last
+	}
+	// Most bodies have a few services, whose names are the same strings each time:
+	// comparing those is quicker than hashing one.
+	if len(g.Req.Services) <= 16 {
+		for i, s := range g.Req.Services {
+			if s == name {
+				g.last = uint32(i)
+				return g.last
+			}
+		}
+	}
+	n, ok := g.services[name]
+	if !ok {
+		n = uint32(len(g.Req.Services))
+		g.Req.Services = append(g.Req.Services, name)
+		g.services[name] = n
+	}
+	g.last = n
+	return n
+}
+
+// Reject keeps what is no record for AddRejected.
+func (g *Gatherer) Reject(r Rejected) {
+	g.Longest = max(g.Longest, len(r.Raw))
+	g.Rejected = append(g.Rejected, r)
+}
+
+// AddRejected adds a line of the service _rejected for what was rejected, with the
+// time of the earliest accepted one so that a retry gives the same. more is asked
+// after each; an error of it ends the adding.
+func (g *Gatherer) AddRejected(more func() error) error {
+	t := g.Defaults.Time
+	if g.Accepted > 0 {
+		t = g.Earliest
+	}
+	for i := range g.Rejected {
+		r := &g.Rejected[i]
+		g.add(record.AppendRejected(g.Req.Data, record.Rejected{
+			Raw: r.Raw, Reason: r.Reason, Source: g.Source, Line: r.Index, Time: t, Service: g.Defaults.Service,
+		}), t, record.RejectedService)
+		if more != nil {
+			if err := more(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Sum is the [record.Request.Sum] of a body that came with a key: it tells apart
+// what came with the same key, by its path too, because the same body sent to
+// another service is not the same records.
+func (g *Gatherer) Sum(path string, body []byte) uint64 {
+	g.hash.Reset()
+	// A hash takes whatever it is given.
+	_, _ = g.hash.WriteString(path)
+	_, _ = g.hash.WriteString("\x00")
+	_, _ = g.hash.Write(body)
+	return max(g.hash.Sum64(), 1)
+}
+
+// Clear forgets what was gathered and keeps the memory.
+func (g *Gatherer) Clear() {
+	g.Req.Lines, g.Req.Data = g.Req.Lines[:0], g.Req.Data[:0]
+	clear(g.Req.Services)
+	g.Req.Services = g.Req.Services[:0]
+	clear(g.services)
+	clear(g.Rejected)
+	g.Rejected = g.Rejected[:0]
+	g.last, g.Accepted, g.Owned, g.Earliest, g.EarliestOwn = 0, 0, 0, 0, 0
+}
+
+// Forget makes the gatherer ready for another body and lets go of memory that few
+// need. long says that the body was.
+func (g *Gatherer) Forget(long bool) {
+	const keptLines, keptServices, keptData, usual = 32 << 10, 1 << 10, 2 << 20, 64 << 10
+	if long || g.Longest > usual {
+		// The parser holds on to what it scanned last, and to what that took.
+		_, _ = g.parser.Scan(nil)
+	}
+	g.Clear()
+	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected}
+	if cap(g.Req.Data) > keptData {
+		g.Req.Data = nil
+	}
+	if cap(g.Req.Lines) > keptLines {
+		g.Req.Lines = nil
+	}
+	if cap(g.Rejected) > keptServices {
+		g.Rejected = nil
+	}
+	if cap(g.Req.Services) > keptServices {
+		g.Req.Services = nil
+		g.services = make(map[string]uint32)
+	}
+}
