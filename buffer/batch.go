@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/wal"
 )
 
 // Batch is what a [Sink] stores: the lines of one service and period that one
@@ -19,10 +20,10 @@ type Batch struct {
 	records int
 	bytes   int64
 	pin     []byte
-	at      extent     // of the batch record's payload, which holds the list of runs
-	runs    perSegment // how many runs hold which segment
-	fate    *fate
-	since   time.Time // arrival of its oldest record, or the start that found it
+	place
+	messages []*message // one for each run that a message brought
+	fate     *fate
+	since    time.Time // arrival of its oldest record, or the start that found it
 
 	// The rest belongs to the queue; b.mu guards it.
 	taken     bool
@@ -30,6 +31,29 @@ type Batch struct {
 	attempts  int
 	notBefore time.Time
 	lastErr   string
+}
+
+// place is where the log has a batch: its runs where they came in, or a copy.
+type place struct {
+	record wal.Pos    // the batch or parked record
+	at     extent     // the bytes that parseBatch takes
+	base   wal.Pos    // what the positions in these count from; 0 but for a copy
+	runs   perSegment // how many runs hold which segment
+	held   int64      // bytes of the runs
+}
+
+// placeOfBatch is where a batch record just cut has its runs.
+func placeOfBatch(pos wal.Pos, payload int, runs *extents) place {
+	return place{record: pos, at: extent{pos, uint32(payload)}, runs: runs.perSegment(), held: runs.bytes()}
+}
+
+// placeOfCopy is the place of a parked record, whose runs begin at head and which
+// is one thing to the segment that it lies in.
+func placeOfCopy(pos wal.Pos, head, payload int) place {
+	return place{
+		record: pos, at: extent{pos + 4, uint32(head - 4)}, base: pos + wal.Pos(head),
+		runs: perSegment{{pos.Segment(), 1}}, held: int64(payload - head),
+	}
 }
 
 // ID is the random identity of the batch.
@@ -56,6 +80,22 @@ func (b *Batch) Walk(pin []byte) { b.pin = slices.Clone(pin) }
 // The error is a [*RotError] when the log no longer holds the batch as it was
 // cut, else what f or reading returned.
 func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin record.Origin, index uint32) error) error {
+	return b.loaded(ctx, func(l *loader, rec *batchRecord) error {
+		if err := l.load(b.b.log, rec); err != nil {
+			return err
+		}
+		for i := range l.entries {
+			e := &l.entries[i]
+			if err := f(l.raw[e.off:e.off+e.len], e.time, l.origins[e.rank], e.index); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// loaded calls f with a loader and with the batch's record as the log has it.
+func (b *Batch) loaded(ctx context.Context, f func(*loader, *batchRecord) error) error {
 	var l *loader
 	select {
 	case l = <-b.b.loaders:
@@ -63,22 +103,25 @@ func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin re
 		return ctx.Err()
 	}
 	defer func() { b.b.loaders <- l }()
+	rec, err := b.readRecord()
+	if err != nil {
+		return err
+	}
+	return f(l, &rec)
+}
+
+// readRecord reads the batch's record from the log.
+func (b *Batch) readRecord() (rec batchRecord, err error) {
 	payload := make([]byte, b.at.len)
 	if err := readLog(b.b.log, payload, b.at.pos, b.id); err != nil {
-		return err
+		return rec, err
 	}
-	rec, err := parseBatch(payload)
+	rec, err = parseBatch(payload)
 	if err != nil || rec.id != b.id {
-		return &RotError{b.id, fmt.Sprintf("its record reads as %x: %v", rec.id, err)}
+		return rec, &RotError{b.id, fmt.Sprintf("its record reads as %x: %v", rec.id, err)}
 	}
-	if err := l.load(b.b.log, &rec); err != nil {
-		return err
+	if b.base != 0 {
+		rec.runs = rec.runs.moved(b.base)
 	}
-	for i := range l.entries {
-		e := &l.entries[i]
-		if err := f(l.raw[e.off:e.off+e.len], e.time, l.origins[e.rank], e.index); err != nil {
-			return err
-		}
-	}
-	return nil
+	return rec, nil
 }

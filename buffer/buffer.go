@@ -67,19 +67,19 @@ type Messages interface {
 
 // Options tune a Buffer. The zero value works.
 type Options struct {
-	Period  time.Duration // slice of event time of a batch; 0: 1 h. Minutes that divide 60
-	Size    int64         // bytes of lines that cut a batch; 0: 32 MiB
-	Age     time.Duration // after which a batch of Min bytes is cut; 0: 60 s
-	Min     int64         // 0: 1 MiB
-	MaxAge  time.Duration // after which any batch is cut; 0: 5 min
-	Soft    int64         // log size from which the oldest batches are cut early; 0: 4 GiB
-	Max     int64         // log size from which ErrFull is returned; 0: none
-	Full    func() bool   // asked every second whether the disk is too full; nil: never
+	Period time.Duration // slice of event time of a batch; 0: 1 h. Minutes that divide 60
+	Size   int64         // bytes of lines that cut a batch; 0: 32 MiB
+	Age    time.Duration // after which a batch of Min bytes is cut; 0: 60 s
+	Min    int64         // 0: 1 MiB
+	MaxAge time.Duration // after which any batch is cut; 0: 5 min
+	Soft   int64         // log size from which the oldest batches are cut early; 0: 4 GiB
+	Max    int64         // log size from which ErrFull is returned; 0: none
+	Full   func() bool   // asked every second whether the disk is too full; nil: never
 	// Messages is told of messages; nil: there are none.
 	Messages Messages
-	Workers int           // batches given to the sink at once; 0: 8 and one a core
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer // nil: none
+	Workers  int // batches given to the sink at once; 0: 8 and one a core
+	Log      zerolog.Logger
+	Metrics  prometheus.Registerer // nil: none
 }
 
 func (o Options) withDefaults() Options {
@@ -99,6 +99,9 @@ func (o Options) withDefaults() Options {
 	setN(&o.Size, 32<<20)
 	setN(&o.Min, 1<<20)
 	setN(&o.Soft, 4<<30)
+	if o.Messages == nil {
+		o.Messages = noMessages{}
+	}
 	if o.Workers == 0 {
 		o.Workers = 8 + runtime.GOMAXPROCS(0)
 	}
@@ -120,27 +123,33 @@ type Buffer struct {
 	mu       sync.Mutex
 	wake     *sync.Cond // signalled when queue, replayed or closing change
 	open     map[key]*openBatch
-	queue    []*Batch // cut and not stored, oldest first
-	pending  map[uint32]int
+	queue    []*Batch       // cut and not stored, oldest first
+	pending  map[uint32]int // runs that are not stored, by segment
+	held     int64          // bytes of the log that these runs are
+	services services
 	origins  *originMemory
 	replayed bool
 	closing  bool
 	cutErr   string    // the last failure to cut, so that it is told once
 	demanded time.Time // when batches were last cut because someone waits for them
-	commit   wal.Pos   // the last commit record
+	needed   wal.Pos   // what must be durable before a segment goes: the last commit or copy
+
+	messages     map[record.Origin]*message // that are not stored
+	openMessages int                        // of them, those with runs that no batch record names
 
 	releasing sync.Mutex // held while segments are deleted
 }
 
 // openBatch gathers the runs of one service and period.
 type openBatch struct {
-	key     key
-	runs    extents
-	records int
-	bytes   int64
-	since   time.Time
-	fate    *fate // of the batch that is made of it
-	wanted  bool  // a request waits for that
+	key      key
+	runs     extents
+	messages []*message // one for each run that a message brought
+	records  int
+	bytes    int64
+	since    time.Time
+	fate     *fate // of the batch that is made of it
+	wanted   bool  // a request waits for that
 }
 
 // fate is how a batch ended: done is closed when it is stored, or set aside
@@ -169,13 +178,15 @@ func newOpenBatch(k key) *openBatch {
 // New returns a buffer over an open log. It starts nothing.
 func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	b := &Buffer{
-		o:       o.withDefaults(),
-		log:     log,
-		sink:    sink,
-		loaders: make(chan *loader, runtime.GOMAXPROCS(0)),
-		open:    map[key]*openBatch{},
-		pending: map[uint32]int{},
-		origins: newOriginMemory(),
+		o:        o.withDefaults(),
+		log:      log,
+		sink:     sink,
+		loaders:  make(chan *loader, runtime.GOMAXPROCS(0)),
+		open:     map[key]*openBatch{},
+		pending:  map[uint32]int{},
+		origins:  newOriginMemory(),
+		services: newServices(),
+		messages: map[record.Origin]*message{},
 	}
 	for range cap(b.loaders) {
 		b.loaders <- &loader{}
@@ -187,7 +198,8 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 }
 
 // Accept appends a request to the log and copies all that it needs. The request
-// is not safe before the receipt's Wait has returned nil. The error is
+// is not safe before the receipt's Wait has returned nil; of a message nobody
+// need wait, [Messages] is told. The error is
 // [record.ErrFull] when the log cannot grow, [record.ErrKeyReused] when the
 // request's key came with another body; any other means that the log failed.
 func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
@@ -195,7 +207,7 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		return record.Receipt{}, err
 	}
 	if len(r.Lines) == 0 {
-		return record.Receipt{Wait: func(context.Context, bool) error { return nil }}, nil
+		return b.acceptNothing(r), nil
 	}
 	if b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max) {
 		b.m.refused.Inc()
@@ -207,14 +219,8 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !r.Origin.IsZero() {
-		if first, ok := b.origins.get(r.Origin); ok {
-			if first.sum != r.Sum {
-				return record.Receipt{}, record.ErrKeyReused
-			}
-			b.m.duplicates.Inc()
-			return record.Receipt{Duplicate: true, Wait: b.waitRepeat(first.pos)}, nil
-		}
+	if receipt, known, err := b.known(r); known {
+		return receipt, err
 	}
 	pos, err := b.log.Append(typeRuns, payload)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -224,18 +230,48 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	if err != nil {
 		return record.Receipt{}, fmt.Errorf("append to the log: %w", err)
 	}
-	if !r.Origin.IsZero() {
+	var m *message
+	if r.Reply != "" {
+		m = b.newMessage(r, len(runs))
+	} else if !r.Origin.IsZero() {
 		b.origins.add(rememberedOrigin{r.Origin, pos, r.Sum})
 	}
-	batches := b.gather(pos, runs)
+	batches := b.gather(pos, runs, m)
 	b.m.records.Add(float64(len(r.Lines)))
 	b.m.bytes.Add(float64(len(r.Data)))
 	return record.Receipt{Wait: b.waitFor(pos, batches)}, nil
 }
 
+// acceptNothing takes a request without records, of which nothing is kept.
+func (b *Buffer) acceptNothing(r *record.Request) record.Receipt {
+	if r.Reply != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.o.Messages.Stored(r.Reply)
+	}
+	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
+}
+
+// known answers a request that came before. b.mu is held.
+func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
+	if r.Reply != "" {
+		known, err = b.repeated(r)
+		return record.Receipt{Duplicate: known, Wait: b.waitRepeat(0)}, known, err
+	}
+	first, ok := b.origins.get(r.Origin)
+	if !ok || r.Origin.IsZero() {
+		return receipt, false, nil
+	}
+	if first.sum != r.Sum {
+		return receipt, true, record.ErrKeyReused
+	}
+	b.m.duplicates.Inc()
+	return record.Receipt{Duplicate: true, Wait: b.waitRepeat(first.pos)}, true, nil
+}
+
 // gather adds freshly appended runs to their open batches, and cuts those that
 // have grown to size. b.mu is held.
-func (b *Buffer) gather(pos wal.Pos, runs []runInfo) []*openBatch {
+func (b *Buffer) gather(pos wal.Pos, runs []runInfo, m *message) []*openBatch {
 	b.pending[pos.Segment()] += len(runs)
 	batches := make([]*openBatch, len(runs))
 	for i := range runs {
@@ -248,11 +284,16 @@ func (b *Buffer) gather(pos wal.Pos, runs []runInfo) []*openBatch {
 		ob.runs.add(extent{pos + wal.Pos(r.off), uint32(r.len)})
 		ob.records += r.records
 		ob.bytes += r.bytes
+		b.held += int64(r.len)
+		if m != nil {
+			ob.messages = append(ob.messages, m)
+		}
 		batches[i] = ob
 		if ob.bytes >= b.o.Size {
 			b.cut(ob)
 		}
 	}
+	b.cutMessages()
 	return batches
 }
 
@@ -263,7 +304,7 @@ func (b *Buffer) cut(ob *openBatch) {
 	rand.Read(rec.id[:])
 	rec.pin = b.sink.Plan(ob.key.service, periodTime(ob.key.period))
 	payload := rec.append(nil)
-	pos, err := b.log.Append(typeBatch, payload)
+	pos, err := b.log.AppendReserved(typeBatch, payload)
 	if err != nil {
 		// A full disk must not stop what makes room on it: the batch stays open
 		// and is tried again with the next tick.
@@ -277,8 +318,9 @@ func (b *Buffer) cut(ob *openBatch) {
 	delete(b.open, ob.key)
 	b.queue = append(b.queue, &Batch{
 		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin,
-		at: extent{pos, uint32(len(payload))}, runs: ob.runs.perSegment(), fate: ob.fate, since: ob.since,
+		place: placeOfBatch(pos, len(payload), &ob.runs), messages: ob.messages, fate: ob.fate, since: ob.since,
 	})
+	b.named(ob.messages)
 	b.m.cut.Inc()
 	b.wake.Broadcast()
 }
@@ -308,8 +350,13 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 // all there are.
 func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
-		if err := b.log.Sync(pos); err != nil || !stored {
-			return err
+		if pos != 0 { // messages need not be durable
+			if err := b.log.Sync(pos); err != nil {
+				return err
+			}
+		}
+		if !stored {
+			return nil
 		}
 		for _, f := range b.fates() {
 			if err := f.wait(ctx); err != nil {

@@ -517,9 +517,14 @@ func TestLogRemoved(t *testing.T) {
 	_ = log.Close()
 }
 
-// A batch of which a run rotted is set aside, its segments stay, and others go
-// on. The next start cuts what is left of it anew.
+// A batch of which a run rotted is taken apart: that is told, the rest of it is
+// stored, now or by the next start, and others go on.
 func TestRot(t *testing.T) {
+	t.Run("now", func(t *testing.T) { rot(t, true) })
+	t.Run("by the next start", func(t *testing.T) { rot(t, false) })
+}
+
+func rot(t *testing.T, now bool) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
 	sink.setRefuse(func(string) error { return errors.New("not now") })
@@ -549,11 +554,22 @@ func TestRot(t *testing.T) {
 	if len(sink.lines("db")) != 1 || len(sink.lines("web")) != 0 {
 		t.Errorf("stored %+v", sink.all())
 	}
+	if kept, _ := filepath.Glob(filepath.Join(dir, "quarantine", "*.seg")); len(kept) != 1 {
+		t.Errorf("in quarantine: %q", kept)
+	}
+	if now {
+		p.flush()
+	}
 	p.stop()
 	p = start(t, dir, sink, buffer.Options{}, true)
 	p.flush()
 	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(2) {
-		t.Errorf("after a restart: stored %+v, want the line that is not damaged", got)
+		t.Errorf("stored %+v, want the line that is not damaged", got)
+	}
+	for deadline := time.Now().Add(5 * time.Second); p.log.Front() != p.log.Active(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("segment %d is still held", p.log.Front())
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *batchRecord) append(p []byte) []byte {
 func parseBatch(p []byte) (r batchRecord, err error) {
 	d := decoder{p, true}
 	if v := d.byte(); d.ok && v != cuttingRules {
-		return r, fmt.Errorf("a batch cut by rules %d is of a newer version", v)
+		return r, fmt.Errorf("a batch cut by rules %d: %w", v, errNewer)
 	}
 	copy(r.id[:], d.bytes(16))
 	r.key.service = string(d.bytes(d.uvarint()))

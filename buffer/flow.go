@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +28,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 	for range b.o.Workers {
 		wg.Go(func() { b.work(ctx) })
 	}
+	wg.Go(func() { b.park(ctx) })
 	wg.Go(func() {
 		<-ctx.Done()
 		b.mu.Lock()
@@ -39,6 +39,7 @@ func (b *Buffer) Run(ctx context.Context) error {
 	err := b.watch(ctx)
 	cancel(err)
 	wg.Wait()
+	b.dropOpen()
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
@@ -121,6 +122,9 @@ func (b *Buffer) work(ctx context.Context) {
 			return
 		}
 		err := b.store(ctx, batch)
+		if err != nil && b.rescue(batch, err) {
+			continue
+		}
 		b.settle(ctx, batch, err)
 	}
 }
@@ -135,7 +139,7 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 		}
 		now := time.Now()
 		for _, batch := range b.queue {
-			if !batch.taken && !batch.aside && !now.Before(batch.notBefore) {
+			if !batch.taken && !batch.aside && !now.Before(batch.notBefore) && b.services.take(batch.key.service, now) {
 				batch.taken = true
 				return batch
 			}
@@ -148,7 +152,8 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 // (segments are synced when they are rolled), has the sink write it, and notes
 // that in the log.
 func (b *Buffer) store(ctx context.Context, batch *Batch) error {
-	if err := b.log.Sync(batch.at.pos); err != nil {
+	defer b.suspected(batch.record)
+	if err := b.log.Sync(batch.record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 	start := time.Now()
@@ -158,12 +163,12 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 	b.m.store.Observe(time.Since(start).Seconds())
 	// Its runs may go only when this is durable; without it the batch is tried
 	// again, and found stored.
-	pos, err := b.log.Append(typeCommit, appendCommit(nil, batch.id, 0))
+	pos, err := b.log.AppendReserved(typeCommit, appendCommit(nil, batch.id, 0))
 	if err != nil {
 		return fmt.Errorf("note in the log that a batch is stored: %w", err)
 	}
 	b.mu.Lock()
-	b.commit = max(b.commit, pos)
+	b.needed = max(b.needed, pos)
 	b.mu.Unlock()
 	return nil
 }
@@ -173,24 +178,20 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	b.mu.Lock()
 	batch.taken = false
+	b.services.giveBack(batch.key.service)
 	if err != nil {
 		b.putBack(ctx, batch, err)
 		b.mu.Unlock()
 		return
 	}
-	for i, q := range b.queue {
-		if q == batch {
-			b.queue = append(b.queue[:i], b.queue[i+1:]...)
-			break
-		}
-	}
-	b.forget(batch.runs)
+	b.remove(batch)
+	b.forget(batch.place)
 	b.m.stored.Inc()
+	b.services.worked(batch.key.service)
+	b.storedMessages(batch.messages)
 	if batch.attempts > 0 {
 		// The store is back: the others need not wait for their turns.
-		for _, q := range b.queue {
-			q.notBefore = time.Time{}
-		}
+		b.hurry()
 		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
 	}
 	close(batch.fate.done)
@@ -201,34 +202,33 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	}
 }
 
-// putBack schedules another attempt: the same batch under the same name, for
-// ever, with a growing pause. b.mu is held.
-func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	b.m.failures.Inc()
-	batch.attempts++
-	if errors.Is(err, ErrAside) {
-		batch.aside, batch.fate.err = true, err
-		close(batch.fate.done)
-		b.m.aside.Inc()
-		b.o.Log.Error().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
-			Msg("a batch is set aside; its segments are kept")
-		return
-	}
-	pause := min(time.Minute, 200*time.Millisecond<<min(batch.attempts-1, 16))
-	batch.notBefore = time.Now().Add(time.Duration(float64(pause) * (0.5 + rand.Float64())))
-	if batch.lastErr != err.Error() {
-		batch.lastErr = err.Error()
-		b.o.Log.Warn().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
-			Dur("pause", pause).Msg("a batch is not stored yet; it stays in the log")
+// remove takes a batch out of the queue. b.mu is held.
+func (b *Buffer) remove(batch *Batch) {
+	if i := slices.Index(b.queue, batch); i >= 0 {
+		b.queue = slices.Delete(b.queue, i, i+1)
 	}
 }
 
+// hurry has all that is queued tried at once. b.mu is held.
+func (b *Buffer) hurry() {
+	for _, batch := range b.queue {
+		batch.notBefore = time.Time{}
+	}
+	b.services.hurry()
+}
+
+// keep says that the log holds runs that are not settled. b.mu is held.
+func (b *Buffer) keep(p place) {
+	for _, s := range p.runs {
+		b.pending[s.segment] += s.runs
+	}
+	b.held += p.held
+}
+
 // forget says that runs are settled. b.mu is held.
-func (b *Buffer) forget(runs perSegment) {
-	for _, s := range runs {
+func (b *Buffer) forget(p place) {
+	b.held -= p.held
+	for _, s := range p.runs {
 		if b.pending[s.segment] -= s.runs; b.pending[s.segment] == 0 {
 			delete(b.pending, s.segment)
 		}
@@ -250,7 +250,7 @@ func (b *Buffer) release() error {
 		front := b.log.Front()
 		active := front == b.log.Active()
 		free := b.replayed && b.pending[front] == 0
-		end := b.commit
+		end := b.needed
 		b.mu.Unlock()
 		if free && active && (b.log.Size() > idleRoll || b.full.Load()) {
 			if err := b.log.Roll(); err != nil {
@@ -310,9 +310,7 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	}
 	uncut := slices.Collect(maps.Values(b.open))
 	batches := append([]*Batch(nil), b.queue...)
-	for _, batch := range batches {
-		batch.notBefore = time.Time{}
-	}
+	b.hurry()
 	b.wake.Broadcast()
 	b.mu.Unlock()
 

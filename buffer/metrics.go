@@ -13,6 +13,8 @@ type metrics struct {
 	cut, stored         prometheus.Counter
 	failures, aside     prometheus.Counter
 	damaged, salvaged   prometheus.Counter
+	lost                prometheus.Counter
+	redelivered, parked prometheus.Counter
 	store               prometheus.Histogram
 }
 
@@ -30,16 +32,19 @@ func newMetrics(b *Buffer) *metrics {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f))
 	}
 	m := &metrics{
-		records:    counter("records_total", "Records appended to the log."),
-		bytes:      counter("bytes_total", "Bytes of canonical lines appended to the log."),
-		duplicates: counter("duplicates_total", "Requests recognised as repeats."),
-		refused:    counter("refused_total", "Requests refused because the log or its disk is full."),
-		cut:        counter("batches_cut_total", "Batches cut."),
-		stored:     counter("batches_stored_total", "Batches surely stored."),
-		failures:   counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
-		aside:      counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
-		damaged:    counter("log_damaged_total", "Damaged spans found in the log on start."),
-		salvaged:   counter("batches_salvaged_total", "Batches that lacked runs at a start; what was there of them was cut anew."),
+		records:     counter("records_total", "Records appended to the log."),
+		bytes:       counter("bytes_total", "Bytes of canonical lines appended to the log."),
+		duplicates:  counter("duplicates_total", "Requests recognised as repeats."),
+		refused:     counter("refused_total", "Requests refused because the log or its disk is full."),
+		cut:         counter("batches_cut_total", "Batches cut."),
+		stored:      counter("batches_stored_total", "Batches surely stored."),
+		failures:    counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
+		aside:       counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
+		damaged:     counter("log_damaged_total", "Damaged spans found in the log on start."),
+		salvaged:    counter("batches_salvaged_total", "Batches that lacked runs at a start; what was there of them was cut anew."),
+		lost:        counter("records_lost_total", "Records of batches that were damaged in the log before they were stored."),
+		redelivered: counter("redelivered_total", "Messages delivered again while their first copy was not stored yet."),
+		parked:      counter("batches_parked_total", "Batches copied to the log's end because they held it and could not be stored."),
 		store: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "blobtail_buffer_store_seconds", Help: "Time to encode and store a batch.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
@@ -57,23 +62,36 @@ func newMetrics(b *Buffer) *metrics {
 		defer b.mu.Unlock()
 		return float64(len(b.queue))
 	})
+	gauge("buffer_messages", "Messages accepted and not stored.", func() float64 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return float64(len(b.messages))
+	})
 	gauge("oldest_unflushed_seconds", "Age of the oldest record that is not in a blob; 0 when there is none.", func() float64 {
-		return b.oldest().Seconds()
+		since, ok := b.Oldest()
+		if !ok {
+			return 0
+		}
+		return time.Since(since).Seconds()
 	})
 	return m
 }
 
-// oldest is how long the oldest unstored record has been here (since the start,
-// where a start found it).
-func (b *Buffer) oldest() time.Duration {
+// Oldest is when the oldest record came that is in no blob yet (or the start that
+// found it in the log); ok is false when there is none.
+func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now, age := time.Now(), time.Duration(0)
+	older := func(t time.Time) {
+		if !ok || t.Before(since) {
+			since, ok = t, true
+		}
+	}
 	for _, ob := range b.open {
-		age = max(age, now.Sub(ob.since))
+		older(ob.since)
 	}
 	for _, batch := range b.queue {
-		age = max(age, now.Sub(batch.since))
+		older(batch.since)
 	}
-	return age
+	return since, ok
 }

@@ -68,10 +68,27 @@ func parseExtents(enc []byte, n uint64) (x extents, ok bool) {
 	return x, len(rest) == 0
 }
 
+// moved is the list with every position raised by base.
+func (x *extents) moved(base wal.Pos) extents {
+	var y extents
+	for e := range x.all() {
+		y.add(extent{e.pos + base, e.len})
+	}
+	return y
+}
+
 // first is the position of the first run; the list must not be empty.
 func (x *extents) first() wal.Pos {
 	d, _ := binary.Uvarint(x.enc)
 	return wal.Pos(d)
+}
+
+// bytes is the length of all runs together.
+func (x *extents) bytes() (n int64) {
+	for e := range x.all() {
+		n += int64(e.len)
+	}
+	return n
 }
 
 // join appends a list whose positions all lie behind those of x.

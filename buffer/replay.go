@@ -19,7 +19,9 @@ type replay struct {
 	batches map[[16]byte]*Batch
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
+	suspect map[*Batch]int        // batches that ended as many starts
 	pending map[uint32]int
+	held    int64
 	origins []rememberedOrigin
 	commits int
 	damaged int
@@ -30,11 +32,13 @@ type foundRun struct {
 	extent
 	records uint32
 	bytes   uint32
+	m       *message // that brought it, or nil
 }
 
 // replay reads the log as it was found on opening and takes up what is not
 // stored: batches that have a record go on under the same id and name, runs that
-// no record names become part of the open batches.
+// no record names become part of the open batches. Messages that no record names
+// are left out: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	start := time.Now()
 	p := &replay{
@@ -42,6 +46,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 		open:    map[key][]foundRun{},
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
+		suspect: map[*Batch]int{},
 		pending: map[uint32]int{},
 	}
 	for rec, err := range b.log.Replay(ctx) {
@@ -53,7 +58,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = p.record(rec)
+			err = p.guarded(rec)
 		}
 		if err != nil {
 			if ctx.Err() != nil {
@@ -70,12 +75,57 @@ func (b *Buffer) replay(ctx context.Context) error {
 	return b.release()
 }
 
+// maxStarts is how many starts one record may end before it is passed over.
+const maxStarts = 3
+
+// guarded takes a record. One that cannot be taken ends the process, so that
+// whatever runs it starts it again, perhaps with a version that can; but not for
+// ever: what else the log has is worth more.
+func (p *replay) guarded(rec wal.Record) error {
+	defer p.b.suspected(rec.Pos)
+	if rec.Suspected >= maxStarts && rec.Type != typeBatch && rec.Type != typeParked {
+		p.pass(rec)
+		return nil
+	}
+	err := p.record(rec)
+	if err == nil || errors.Is(err, errNewer) {
+		return err
+	}
+	if rec.Suspected >= maxStarts {
+		p.pass(rec)
+		return nil
+	}
+	err = fmt.Errorf("record of type %d at %d in segment %d: %w", rec.Type, rec.Pos.Offset(), rec.Pos.Segment(), err)
+	return errors.Join(err, p.b.log.Suspect(rec.Pos))
+}
+
+// suspected notes, when its caller panics, that the record at pos was the reason.
+// It is to be deferred.
+func (b *Buffer) suspected(pos wal.Pos) {
+	if cause := recover(); cause != nil {
+		b.o.Log.Error().Err(b.log.Suspect(pos)).Uint32("segment", pos.Segment()).Uint32("offset", pos.Offset()).
+			Msg("a record of the log ends the process")
+		panic(cause)
+	}
+}
+
+// pass leaves out a record that ended several starts; its segment is kept.
+func (p *replay) pass(rec wal.Record) {
+	p.damaged++
+	p.b.m.damaged.Inc()
+	p.b.log.Quarantine(rec.Pos.Segment())
+	p.b.o.Log.Error().Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
+		Int("starts", rec.Suspected).Msg("a record that ended several starts is left out; its segment is in quarantine")
+}
+
 func (p *replay) record(rec wal.Record) error {
 	switch rec.Type {
 	case typeRuns:
 		return p.runs(rec)
 	case typeBatch:
 		return p.batch(rec)
+	case typeParked:
+		return p.parked(rec)
 	case typeCommit:
 		id, _, err := parseCommit(rec.Payload)
 		if batch := p.batches[id]; batch != nil {
@@ -83,19 +133,28 @@ func (p *replay) record(rec wal.Record) error {
 		}
 		return err
 	}
-	return fmt.Errorf("record of type %d in segment %d: the log was written by a newer version; use that one", rec.Type, rec.Pos.Segment())
+	return fmt.Errorf("record of type %d in segment %d: %w", rec.Type, rec.Pos.Segment(), errNewer)
 }
 
 func (p *replay) runs(rec wal.Record) error {
-	head, err := parseRuns(rec.Payload, func(off int, r run, n int) {
+	var m *message
+	head, err := parseRuns(rec.Payload, func(h *runsHead, off int, r run, n int) {
+		if h.reply != "" {
+			if m == nil {
+				m = &message{reply: h.reply, origin: h.origin, sum: h.sum}
+			}
+			m.left++
+			m.open++
+		}
 		e := extent{rec.Pos + wal.Pos(off), uint32(n)}
-		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines))})
+		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m})
 		p.pending[rec.Pos.Segment()]++
+		p.held += int64(n)
 	})
 	if err != nil {
-		return fmt.Errorf("runs record at %d in segment %d: %w", rec.Pos.Offset(), rec.Pos.Segment(), err)
+		return err
 	}
-	if !head.origin.IsZero() {
+	if !head.origin.IsZero() && head.reply == "" {
 		p.origins = append(p.origins, rememberedOrigin{head.origin, rec.Pos, head.sum})
 		if len(p.origins) >= 2*remembered {
 			p.origins = slices.Clone(p.origins[len(p.origins)-remembered:])
@@ -110,20 +169,58 @@ func (p *replay) batch(rec wal.Record) error {
 	if err != nil {
 		return err
 	}
-	batch := &Batch{
-		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin),
-		at: extent{rec.Pos, uint32(len(rec.Payload))}, fate: newFate(), since: time.Now(),
-	}
 	found := p.takeNamed(r.key, &r.runs)
+	batch := p.add(rec, r, placeOfBatch(rec.Pos, len(rec.Payload), &r.runs))
+	batch.hold(found)
 	for _, f := range found {
-		batch.runs.add(f.pos.Segment())
+		if f.m != nil {
+			f.m.open--
+			batch.messages = append(batch.messages, f.m)
+		}
 	}
 	if len(found) < r.runs.n {
 		p.broken[batch] = found
 	}
+	return nil
+}
+
+// parked puts a copy in place of the batch that it was made of.
+func (p *replay) parked(rec wal.Record) error {
+	r, head, err := parseParked(rec.Payload)
+	if err != nil {
+		return err
+	}
+	old := p.batches[r.id]
+	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)))
+	if old != nil {
+		p.letGo(old)
+		batch.messages = old.messages
+	}
+	p.pending[rec.Pos.Segment()]++
+	p.held += batch.held
+	return nil
+}
+
+func (p *replay) add(rec wal.Record, r batchRecord, at place) *Batch {
+	batch := &Batch{
+		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin),
+		place: at, fate: newFate(), since: time.Now(),
+	}
 	p.batches[r.id] = batch
 	p.order = append(p.order, batch)
-	return nil
+	if rec.Suspected >= maxStarts {
+		p.suspect[batch] = rec.Suspected
+	}
+	return batch
+}
+
+// hold makes the batch hold the segments of the runs that were found of it.
+func (b *Batch) hold(found []foundRun) {
+	b.place.runs, b.held = nil, 0
+	for _, f := range found {
+		b.place.runs.add(f.pos.Segment())
+		b.held += int64(f.len)
+	}
 }
 
 // takeNamed takes the named runs from the open ones, and from broken batches,
@@ -155,10 +252,7 @@ func (p *replay) takeNamed(k key, named *extents) (found []foundRun) {
 	for batch, runs := range p.broken {
 		if batch.key == k {
 			p.broken[batch] = take(runs)
-			batch.runs = nil
-			for _, f := range p.broken[batch] {
-				batch.runs.add(f.pos.Segment())
-			}
+			batch.hold(p.broken[batch])
 		}
 	}
 	slices.SortFunc(found, byPosition)
@@ -177,6 +271,9 @@ func (p *replay) salvage() {
 			continue
 		}
 		delete(p.batches, batch.id)
+		for _, m := range batch.messages {
+			m.open++ // nothing names it any more
+		}
 		if len(found) == 0 {
 			continue
 		}
@@ -193,66 +290,32 @@ func (p *replay) salvage() {
 	}
 }
 
-// settled lets go of the runs of a committed batch.
+// settled lets go of the runs of a committed batch. The process that stored it
+// may have ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
-	for _, s := range batch.runs {
-		if p.pending[s.segment] -= s.runs; p.pending[s.segment] == 0 {
-			delete(p.pending, s.segment)
-		}
-	}
+	p.letGo(batch)
 	delete(p.batches, batch.id)
-	delete(p.broken, batch)
 	p.commits++
-}
-
-// adopt hands what the replay found to the Buffer, whose own runs, batches and
-// origins are all younger.
-func (b *Buffer) adopt(p *replay, start time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var queue []*Batch
-	for _, batch := range p.order {
-		if p.batches[batch.id] == batch {
-			queue = append(queue, batch)
+	for _, m := range batch.messages {
+		if m.left--; m.left == 0 && m.open == 0 {
+			p.b.mu.Lock()
+			p.b.o.Messages.Stored(m.reply)
+			p.b.mu.Unlock()
 		}
 	}
-	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
-		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
-	b.queue = append(queue, b.queue...)
-	for seg, n := range p.pending {
-		b.pending[seg] += n
-	}
-	for k, found := range p.open {
-		b.reopen(k, found)
-	}
-	young := b.origins
-	b.origins = newOriginMemory()
-	for _, o := range p.origins {
-		b.origins.add(o)
-	}
-	for i := range young.ring {
-		b.origins.add(young.ring[(young.next+i)%len(young.ring)])
-	}
-	b.replayed = true
-	b.wake.Broadcast()
 }
 
-// reopen puts runs of before the start in front of an open batch. b.mu is held.
-func (b *Buffer) reopen(k key, found []foundRun) {
-	ob := b.open[k]
-	if ob == nil {
-		ob = newOpenBatch(k)
-		b.open[k] = ob
+// letGo says that the runs of a batch hold the log no longer.
+func (p *replay) letGo(batch *Batch) {
+	for _, s := range batch.place.runs {
+		p.lower(s.segment, s.runs)
 	}
-	young := ob.runs
-	ob.runs = extents{}
-	for _, f := range found {
-		ob.runs.add(f.extent)
-		ob.records += int(f.records)
-		ob.bytes += int64(f.bytes)
-	}
-	ob.runs.join(&young)
-	if ob.bytes >= b.o.Size {
-		b.cut(ob)
+	p.held -= batch.held
+	delete(p.broken, batch)
+}
+
+func (p *replay) lower(segment uint32, runs int) {
+	if p.pending[segment] -= runs; p.pending[segment] == 0 {
+		delete(p.pending, segment)
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// The types of the log's records; docs/FORMAT.md, Log, has their bytes. 3 and 5
-// are reserved there.
+// The types of the log's records; docs/FORMAT.md, Log, has their bytes. 3 is
+// reserved there.
 const (
 	typeRuns   byte = 1
 	typeBatch  byte = 2
 	typeCommit byte = 4
+	typeParked byte = 5
 )
 
 // key names what becomes one blob: a service and a period of event time.
@@ -32,6 +33,7 @@ type key struct {
 const (
 	hasOrigin = 1 << 0
 	hasSum    = 1 << 1
+	hasReply  = 1 << 2 // it is a message
 )
 
 // runInfo is what the buffer keeps of a run that it has just encoded.
@@ -57,7 +59,7 @@ type runsEncoder struct {
 // counts within its service and hour, so it does not depend on the period. The
 // result is valid until the next call.
 func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, []runInfo) {
-	e.payload = appendRunsHead(e.payload[:0], r.Origin, r.Sum)
+	e.payload = appendRunsHead(e.payload[:0], runsHead{r.Origin, r.Sum, r.Reply})
 	e.runs = e.runs[:0]
 	minutes := int64(period / time.Minute)
 	e.sortByService(r)
@@ -147,12 +149,7 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uin
 	t0 := r.Lines[group[0]].Time
 	p := append(e.payload, make([]byte, runHead)...)
 	p = appendRunOrigin(p, r.Origin, off)
-	p = binary.AppendUvarint(p, uint64(len(k.service)))
-	p = append(p, k.service...)
-	p = binary.AppendVarint(p, k.period)
-	p = binary.AppendUvarint(p, uint64(first))
-	p = binary.AppendUvarint(p, uint64(len(group)))
-	p = binary.AppendVarint(p, t0)
+	p = appendRunKey(p, k, first, len(group), t0)
 	bytes, last := int64(0), t0
 	for _, g := range group {
 		l := &r.Lines[g]
@@ -165,9 +162,7 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uin
 		l := &r.Lines[g]
 		p = append(p, r.Data[l.Off:l.Off+l.Len]...)
 	}
-	binary.LittleEndian.PutUint32(p[off+4:], uint32(len(p)-off-runHead))
-	binary.LittleEndian.PutUint32(p[off:], crc32.Checksum(p[off+4:], castagnoli))
-	e.payload = p
+	e.payload = sealRun(p, off)
 	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes})
 }
 
@@ -175,20 +170,28 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uin
 // and the number of bytes that follow both.
 const runHead = 8
 
-func appendRunsHead(p []byte, origin record.Origin, sum uint64) []byte {
-	flags := byte(0)
-	if !origin.IsZero() {
-		flags |= hasOrigin
+// runsHead is the fixed part of a runs record.
+type runsHead struct {
+	origin record.Origin
+	sum    uint64
+	reply  string // of a message
+}
+
+func appendRunsHead(p []byte, h runsHead) []byte {
+	at := len(p)
+	p = append(p, 0)
+	if !h.origin.IsZero() {
+		p[at] |= hasOrigin
+		p = append(p, h.origin[:]...)
 	}
-	if sum != 0 {
-		flags |= hasSum
+	if h.sum != 0 {
+		p[at] |= hasSum
+		p = binary.LittleEndian.AppendUint64(p, h.sum)
 	}
-	p = append(p, flags)
-	if flags&hasOrigin != 0 {
-		p = append(p, origin[:]...)
-	}
-	if flags&hasSum != 0 {
-		p = binary.LittleEndian.AppendUint64(p, sum)
+	if h.reply != "" {
+		p[at] |= hasReply
+		p = binary.AppendUvarint(p, uint64(len(h.reply)))
+		p = append(p, h.reply...)
 	}
 	return p
 }
@@ -204,6 +207,23 @@ func appendRunOrigin(p []byte, origin record.Origin, off int) []byte {
 	return append(p, origin[:]...)
 }
 
+// appendRunKey is the rest of a run's header.
+func appendRunKey(p []byte, k key, first uint32, records int, t0 int64) []byte {
+	p = binary.AppendUvarint(p, uint64(len(k.service)))
+	p = append(p, k.service...)
+	p = binary.AppendVarint(p, k.period)
+	p = binary.AppendUvarint(p, uint64(first))
+	p = binary.AppendUvarint(p, uint64(records))
+	return binary.AppendVarint(p, t0)
+}
+
+// sealRun fills in the length and the checksum of the run that begins at off.
+func sealRun(p []byte, off int) []byte {
+	binary.LittleEndian.PutUint32(p[off+4:], uint32(len(p)-off-runHead))
+	binary.LittleEndian.PutUint32(p[off:], crc32.Checksum(p[off+4:], castagnoli))
+	return p
+}
+
 // run is a decoded run. lines holds its lines one after another; times and
 // ends are per line.
 type run struct {
@@ -217,7 +237,10 @@ type run struct {
 	lines   []byte
 }
 
-var errRun = errors.New("not a run")
+var (
+	errRun   = errors.New("not a run")
+	errNewer = errors.New("the log was written by a newer version; use that one")
+)
 
 // parseRun reads the run at the start of p and says how long it is. It checks
 // the CRC and that the table fits the lines.
@@ -272,19 +295,13 @@ func placeOf(pos wal.Pos, segment wal.Segment) record.Origin {
 	return record.LogOrigin(segment.Created.UnixMilli(), [5]byte(segment.Random[:5]), uint64(pos.Offset()))
 }
 
-// runsHead is the fixed part of a runs record.
-type runsHead struct {
-	origin record.Origin
-	sum    uint64
-}
-
 // parseRuns splits the payload of a runs record into its head and runs.
-func parseRuns(p []byte, each func(off int, r run, n int)) (runsHead, error) {
+func parseRuns(p []byte, each func(h *runsHead, off int, r run, n int)) (runsHead, error) {
 	var h runsHead
 	d := decoder{p, true}
 	flags := d.byte()
-	if flags&^(hasOrigin|hasSum) != 0 {
-		return h, fmt.Errorf("a runs record with flags %#x is of a newer version", flags)
+	if flags&^(hasOrigin|hasSum|hasReply) != 0 {
+		return h, fmt.Errorf("a runs record with flags %#x: %w", flags, errNewer)
 	}
 	if flags&hasOrigin != 0 {
 		copy(h.origin[:], d.bytes(16))
@@ -294,6 +311,9 @@ func parseRuns(p []byte, each func(off int, r run, n int)) (runsHead, error) {
 			h.sum = binary.LittleEndian.Uint64(b)
 		}
 	}
+	if flags&hasReply != 0 {
+		h.reply = string(d.bytes(d.uvarint()))
+	}
 	if !d.ok {
 		return h, fmt.Errorf("%w: short record", errRun)
 	}
@@ -302,7 +322,7 @@ func parseRuns(p []byte, each func(off int, r run, n int)) (runsHead, error) {
 		if err != nil {
 			return h, err
 		}
-		each(off, r, n)
+		each(&h, off, r, n)
 		off += n
 	}
 	return h, nil

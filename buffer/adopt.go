@@ -1,0 +1,105 @@
+package buffer
+
+import (
+	"fmt"
+	"time"
+)
+
+// adopt hands what the replay found to the Buffer, whose own runs, batches and
+// origins are all younger.
+func (b *Buffer) adopt(p *replay, start time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k, found := range p.open {
+		if found = p.leaveOutMessages(found); len(found) > 0 {
+			b.reopen(k, found)
+		}
+	}
+	var queue []*Batch
+	for _, batch := range p.order {
+		if p.batches[batch.id] == batch {
+			queue = append(queue, batch)
+			p.adoptMessages(batch)
+		}
+	}
+	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
+		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
+	b.queue = append(queue, b.queue...)
+	for seg, n := range p.pending {
+		b.pending[seg] += n
+	}
+	b.held += p.held
+	for batch, starts := range p.suspect {
+		if p.batches[batch.id] == batch {
+			b.setAside(batch, fmt.Errorf("%w: it ended %d starts", ErrAside, starts))
+		}
+	}
+	b.adoptOrigins(p)
+	b.replayed = true
+	b.wake.Broadcast()
+}
+
+// leaveOutMessages takes the runs that messages brought out of those that no
+// batch record names: no one was told that they are safe, and they come again.
+// b.mu is held.
+func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
+	left = found[:0]
+	for _, f := range found {
+		if f.m == nil {
+			left = append(left, f)
+			continue
+		}
+		p.lower(f.pos.Segment(), 1)
+		p.held -= int64(f.len)
+		if !f.m.gone {
+			f.m.gone = true
+			p.b.o.Messages.Dropped(f.m.reply)
+		}
+	}
+	return left
+}
+
+// adoptMessages keeps account of the messages of a batch that batch records name
+// whole, which this process will store. b.mu is held.
+func (p *replay) adoptMessages(batch *Batch) {
+	for _, m := range batch.messages {
+		if m.open > 0 || m.gone || p.b.messages[m.origin] == m {
+			continue
+		}
+		p.b.remember(m)
+		p.b.o.Messages.Found(m.reply)
+	}
+}
+
+// adoptOrigins puts the origins that the log remembers before those that came
+// since. b.mu is held.
+func (b *Buffer) adoptOrigins(p *replay) {
+	young := b.origins
+	b.origins = newOriginMemory()
+	for _, o := range p.origins {
+		b.origins.add(o)
+	}
+	for i := range young.ring {
+		b.origins.add(young.ring[(young.next+i)%len(young.ring)])
+	}
+}
+
+// reopen puts runs of before the start in front of an open batch. b.mu is held.
+func (b *Buffer) reopen(k key, found []foundRun) {
+	ob := b.open[k]
+	if ob == nil {
+		ob = newOpenBatch(k)
+		b.open[k] = ob
+	}
+	young := ob.runs
+	ob.runs = extents{}
+	for _, f := range found {
+		ob.runs.add(f.extent)
+		ob.records += int(f.records)
+		ob.bytes += int64(f.bytes)
+	}
+	ob.runs.join(&young)
+	if ob.bytes >= b.o.Size {
+		b.cut(ob)
+	}
+}

@@ -1,0 +1,223 @@
+package buffer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/buffer"
+)
+
+func noise(r *rand.Rand, n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte('a' + r.IntN(26))
+	}
+	return string(b)
+}
+
+// A service that the store refuses must not keep the log from being freed, over
+// and over, nor lose its place, its identities or its messages, whatever ends the
+// process meanwhile.
+func TestParking(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const soft = 256 << 10
+		srv, sink := &server{}, &memSink{}
+		bad := func(service string) error {
+			if service == "bad" {
+				return errors.New("403")
+			}
+			return nil
+		}
+		sink.setRefuse(bad)
+		o := buffer.Options{Messages: srv, Soft: soft, Age: 5 * time.Second, Min: 1, MaxAge: 5 * time.Second}
+		p := start(t, dir, sink, o, true)
+		p.accept(message(9, "m", line{"bad", at(1), "by message"}))
+		p.accept(request(8, line{"bad", at(1), "with a key"}))
+		p.accept(request(0, line{"bad", at(1), "without"}))
+		p.accept(request(7, line{"bad", at(1), "twice"}, line{"good", at(1), "a"}))
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range 400 {
+			p.accept(request(0, line{"good", at(i % 60), noise(r, 10_000)}))
+			time.Sleep(200 * time.Millisecond)
+			if size := p.log.Size(); size > 2*soft {
+				t.Fatalf("the log has %d bytes after %d requests", size, i)
+			}
+			if i%100 == 50 {
+				p.stop()
+				p = start(t, dir, sink, o, true)
+			}
+		}
+		sink.setRefuse(nil)
+		p.flush()
+		got := sink.lines("bad")
+		if len(got) != 4 {
+			t.Fatalf("stored of the bad service: %+v", got)
+		}
+		origins := map[string]bool{}
+		for _, l := range got {
+			origins[l.origin.String()] = true
+			if strings.Contains(l.text, "with a key") && l.origin[0] != 8 {
+				t.Errorf("another identity: %+v", l)
+			}
+		}
+		if len(origins) != 4 {
+			t.Errorf("identities %v", origins)
+		}
+		if n := len(sink.lines("good")); n != 401 {
+			t.Errorf("good: %d lines", n)
+		}
+		p.stop()
+	})
+}
+
+// The identity that a place gives must outlive the place.
+func TestParkingKeepsPlaces(t *testing.T) {
+	origins := func(park bool) string {
+		dir, sink := t.TempDir(), &memSink{}
+		var out string
+		synctest.Test(t, func(t *testing.T) {
+			sink.setRefuse(func(service string) error {
+				if service == "bad" {
+					return errors.New("403")
+				}
+				return nil
+			})
+			soft := int64(1 << 30)
+			if park {
+				soft = 64 << 10
+			}
+			p := start(t, dir, sink, buffer.Options{Soft: soft, Age: time.Second, Min: 1}, true)
+			p.accept(request(0, line{"bad", at(1), "one"}, line{"bad", at(2), "two"}))
+			r := p.accept(request(0, line{"bad", at(1), "three"}))
+			_ = r
+			segment, _ := p.log.Segment(p.log.Front())
+			for range 60 {
+				p.accept(request(0, line{"good", at(1), fmt.Sprintf("%010000d", 1)}))
+				time.Sleep(300 * time.Millisecond)
+			}
+			if parked := p.log.Front() != segment.Number; parked != park {
+				t.Errorf("parked: %v, want %v", parked, park)
+			}
+			sink.setRefuse(nil)
+			p.flush()
+			for _, l := range sink.lines("bad") {
+				// The segment differs from run to run, the place in it does not.
+				out += fmt.Sprintf("%x %d %s", l.origin[11:], l.index, l.text)
+				if string(l.origin[6:11]) != string(segment.Random[:5]) {
+					t.Errorf("not the place where it came in: %v", l.origin)
+				}
+			}
+			p.stop()
+		})
+		return out
+	}
+	if with, without := origins(true), origins(false); with != without || with == "" {
+		t.Errorf("parked\n%s\nnot parked\n%s", with, without)
+	}
+}
+
+// In an outage of the whole store nothing is gained by copying.
+func TestNoParkingInAnOutage(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		sink.setRefuse(func(string) error { return errors.New("down") })
+		p := start(t, dir, sink, buffer.Options{Soft: 128 << 10, Age: time.Second, Min: 1}, true)
+		r := rand.New(rand.NewPCG(1, 2))
+		sent := int64(0)
+		for i := range 100 {
+			p.accept(request(0, line{fmt.Sprint("s", i%3), at(i % 60), noise(r, 10_000)}))
+			sent += 10_000
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Minute)
+		if written := p.log.Stats().Bytes; written > sent*11/10 {
+			t.Errorf("%d bytes written for %d that came", written, sent)
+		}
+		sink.setRefuse(nil)
+		p.flush()
+		p.stop()
+	})
+}
+
+// Of a service in trouble one batch at a time is tried; when it works again, the
+// others follow at once.
+func TestTrouble(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		down, tries, under, most := true, 0, 0, 0
+		slow := &slowSink{memSink: sink, before: func(service string, begin bool) error {
+			if service != "bad" {
+				return nil
+			}
+			if !begin {
+				under--
+				return nil
+			}
+			tries++
+			under++
+			most = max(most, under)
+			if down {
+				return errors.New("hangs, then fails")
+			}
+			return nil
+		}, delay: 30 * time.Second}
+		p := start(t, dir, slow, buffer.Options{Age: time.Second, Min: 1}, true)
+		defer p.stop()
+		for i := range 120 { // 20 hours: as many batches
+			p.accept(request(0, line{"bad", at(i * 10), "x"}, line{"good", at(i * 10), "x"}))
+		}
+		time.Sleep(3 * time.Second)
+		if n := len(sink.lines("good")); n != 120 {
+			t.Errorf("%d of 120 of the good service after 3 s", n)
+		}
+		time.Sleep(time.Hour)
+		slow.mu.Lock()
+		if most > 4 || tries > 250 {
+			t.Errorf("%d tries in an hour, %d at once", tries, most)
+		}
+		down = false
+		slow.delay = 0
+		slow.mu.Unlock()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		if left, err := p.buf.Flush(ctx); err != nil || time.Since(began) > 90*time.Second {
+			t.Errorf("flush: %v, %+v after %v", err, left, time.Since(began))
+		}
+	})
+}
+
+// slowSink asks before each write whether it may be, and takes its time.
+type slowSink struct {
+	*memSink
+	before func(service string, begin bool) error
+	delay  time.Duration
+}
+
+func (s *slowSink) Write(ctx context.Context, b *buffer.Batch) error {
+	s.mu.Lock()
+	err, delay := s.before(b.Service(), true), s.delay
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.before(b.Service(), false)
+	}()
+	if err != nil {
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+		return err
+	}
+	return s.memSink.Write(ctx, b)
+}
