@@ -104,6 +104,7 @@ type Writer struct {
 	bodies   *semaphore.Weighted
 
 	mu   sync.Mutex
+	lane int
 	next map[place]int // number that the next batch plans with
 }
 
@@ -111,12 +112,13 @@ type Writer struct {
 type place struct {
 	service string
 	period  int64
+	lane    int
 }
 
 // New returns a Writer. It starts nothing and asks the store nothing.
 func New(store Store, o Options) (*Writer, error) {
-	if o.Lane < 0 || o.Lane > lastLane {
-		return nil, fmt.Errorf("lane %d: want 0 to %d", o.Lane, lastLane)
+	if err := checkLane(o.Lane); err != nil {
+		return nil, err
 	}
 	if o.Encoders == 0 {
 		o.Encoders = runtime.GOMAXPROCS(0)
@@ -135,6 +137,7 @@ func New(store Store, o Options) (*Writer, error) {
 		free:     make(chan []byte, o.Encoders),
 		uploads:  semaphore.NewWeighted(int64(o.Uploads)),
 		bodies:   semaphore.NewWeighted(o.Bodies),
+		lane:     o.Lane,
 		next:     map[place]int{},
 	}
 	for range o.Encoders {
@@ -145,6 +148,25 @@ func New(store Store, o Options) (*Writer, error) {
 		w.encoders <- e
 	}
 	return w, nil
+}
+
+func checkLane(lane int) error {
+	if lane < 0 || lane > lastLane {
+		return fmt.Errorf("lane %d: want 0 to %d", lane, lastLane)
+	}
+	return nil
+}
+
+// SetLane changes the lane for batches that are planned from now on. What is
+// planned already keeps its name, which is pinned.
+func (w *Writer) SetLane(lane int) error {
+	if err := checkLane(lane); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lane = lane
+	return nil
 }
 
 // maxPlaces bounds the memory of numbers. Forgetting costs a few conflicts.
@@ -158,8 +180,8 @@ func (w *Writer) Plan(service string, period time.Time) []byte {
 	if len(w.next) >= maxPlaces {
 		clear(w.next)
 	}
-	p := place{service, period.Unix()}
-	n := max(w.next[p], w.o.Lane*perLane+1)
+	p := place{service, period.Unix(), w.lane}
+	n := max(w.next[p], w.lane*perLane+1)
 	w.next[p] = n + 1
 	return appendPin(nil, n)
 }
@@ -350,6 +372,6 @@ func (w *Writer) walk(ctx context.Context, from blobfmt.Name, own blobfmt.BatchI
 func (w *Writer) used(b Batch, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p := place{b.Service(), b.Period().Unix()}
+	p := place{b.Service(), b.Period().Unix(), number / perLane}
 	w.next[p] = max(w.next[p], number+1)
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -40,6 +41,9 @@ type Ingest struct {
 	Period Duration `yaml:"period"` // slice of event time in a blob's name
 	Dedupe string   `yaml:"dedupe"` // body, key, off
 	Grace  Duration `yaml:"grace"`  // how long a stop may take
+	// Advertise is the URL at which other ingesters and readers reach this one; ""
+	// is none, or on a dir store the listener's.
+	Advertise string `yaml:"advertise"`
 }
 
 // Flush says when a batch is cut.
@@ -138,18 +142,19 @@ func (c Config) WALDir() string {
 
 // LaneNumber is the lane that the configuration and the host's name give: the
 // configured number, else the ordinal at the end of host (web-3 is 3, as in a
-// StatefulSet), else 0. Lane 99 belongs to the compactor.
-func (c Config) LaneNumber(host string) int {
+// StatefulSet). ok is false when neither does, and a free one is to be found. Lane
+// 99 belongs to the compactor.
+func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	if n, err := strconv.Atoi(c.Ingest.Lane); err == nil {
-		return n
+		return n, true
 	}
 	digits := host[strings.LastIndexByte(host, '-')+1:]
 	if len(digits) < len(host) && len(digits) > 0 && len(digits) <= 6 {
 		if n, err := strconv.Atoi(digits); err == nil && n >= 0 {
-			return n % 99
+			return n % 99, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 func isPort(s string) bool {
@@ -180,6 +185,11 @@ func (c Config) Validate() error {
 	case "body", "key", "off":
 	default:
 		bad("ingest.dedupe", strconv.Quote(c.Ingest.Dedupe), "want body, key or off")
+	}
+	if a := c.Ingest.Advertise; a != "" {
+		if u, err := url.Parse(a); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+			bad("ingest.advertise", strconv.Quote(a), "want a URL without a name or password, for example http://10.0.0.5:8514")
+		}
 	}
 	positive := func(key string, n int64, shown any) {
 		if n <= 0 {

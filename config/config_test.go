@@ -115,14 +115,16 @@ func TestLaneNumber(t *testing.T) {
 	for _, tc := range []struct {
 		lane, host string
 		want       int
+		settled    bool
 	}{
-		{"auto", "blobtail-3", 3}, {"auto", "web", 0}, {"auto", "7", 0}, {"auto", "a-99", 0},
-		{"auto", "a-100", 1}, {"auto", "ip-10-0-0-12", 12}, {"5", "blobtail-3", 5}, {"auto", "x-", 0},
+		{"auto", "blobtail-3", 3, true}, {"auto", "web", 0, false}, {"auto", "7", 0, false}, {"auto", "a-99", 0, true},
+		{"auto", "a-100", 1, true}, {"auto", "ip-10-0-0-12", 12, true}, {"5", "blobtail-3", 5, true}, {"auto", "x-", 0, false},
+		{"0", "web", 0, true},
 	} {
 		c := config.Default()
 		c.Ingest.Lane = tc.lane
-		if got := c.LaneNumber(tc.host); got != tc.want {
-			t.Errorf("lane %s on %s: %d, want %d", tc.lane, tc.host, got, tc.want)
+		if got, ok := c.LaneNumber(tc.host); got != tc.want || ok != tc.settled {
+			t.Errorf("lane %s on %s: %d, %v; want %d, %v", tc.lane, tc.host, got, ok, tc.want, tc.settled)
 		}
 	}
 }

@@ -18,13 +18,13 @@ import (
 
 // newAdmin returns the operators' server. What changes something or shows memory
 // is for this host only.
-func newAdmin(buf *buffer.Buffer, reg *prometheus.Registry) *http.Server {
+func newAdmin(buf *buffer.Buffer, ready func() error, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := buf.Ready(); err != nil {
-			http.Error(w, "the log takes no appends: "+err.Error(), http.StatusServiceUnavailable)
+		if err := ready(); err != nil {
+			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ready")

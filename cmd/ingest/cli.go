@@ -27,6 +27,7 @@ type cli struct {
 	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush." env:"BLOBTAIL_ADMIN" default:"${admin}"`
 	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
 	Lane        string          `help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE" default:"${lane}"`
+	Advertise   string          `help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" default:"${advertise}" placeholder:"URL"`
 	Period      config.Duration `help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD" default:"${period}"`
 	Dedupe      string          `help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE" default:"${dedupe}"`
 	Grace       config.Duration `help:"How long a stop may take." env:"BLOBTAIL_GRACE" default:"${grace}"`
@@ -44,7 +45,7 @@ func vars(c config.Config) kong.Vars {
 	return kong.Vars{
 		"version": "ingest " + version(),
 		"store":   c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
-		"lane": c.Ingest.Lane, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
+		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
 		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
 		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
 	}
@@ -55,6 +56,7 @@ func (f *cli) over(c config.Config) config.Config {
 	c.Store = f.Store
 	c.Ingest.Listen, c.Ingest.Admin, c.Ingest.WAL = f.Listen, f.Admin, f.WAL
 	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
+	c.Ingest.Advertise = f.Advertise
 	c.Flush.Size, c.Flush.Age, c.Flush.Min, c.Flush.MaxAge = f.FlushSize, f.FlushAge, f.FlushMin, f.FlushMaxAge
 	return c
 }

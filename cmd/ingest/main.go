@@ -59,48 +59,54 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer journal.Close()
 
-	host, _ := os.Hostname()
-	lane := c.LaneNumber(host)
-	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: lane, Metrics: reg})
+	writer, err := blobwriter.New(blobs, blobwriter.Options{Metrics: reg})
 	if err != nil {
 		return err
 	}
 	buf := buffer.New(journal, sink{writer}, bufferOptions(c, part(log, "buffer"), reg))
+	listener, err := net.Listen("tcp", c.Ingest.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for records: %w", err)
+	}
+	defer listener.Close()
+	company, err := newCompany(c, blobs, buf, writer.SetLane, "http://"+listener.Addr().String(), log, reg)
+	if err != nil {
+		return err
+	}
+	ready := company.ready(buf)
 	source := httpsource.New(httpsource.Options{
 		Accept:      buf,
-		Ready:       buf.Ready,
+		Ready:       ready,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
 		Log:         part(log, "http"),
 		Metrics:     reg,
 	})
 
-	listener, err := net.Listen("tcp", c.Ingest.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for records: %w", err)
-	}
-	defer listener.Close()
 	adminListener, err := net.Listen("tcp", c.Ingest.Admin)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer adminListener.Close()
 	ingest := httpsource.NewServer(source, part(log, "http"))
-	admin := newAdmin(buf, reg)
+	admin := newAdmin(buf, ready, reg)
 
 	// The parts outlive ctx: stop ends them in order.
 	parts, endParts := context.WithCancel(context.WithoutCancel(ctx))
 	defer endParts()
 	group, failed := errgroup.WithContext(parts)
 	group.Go(func() error { return buf.Run(parts) })
+	company.run(parts)
+	defer company.end()
+	company.wait(ctx)
 	group.Go(func() error { return serve(ingest, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
 	log.Info().Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
-		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", lane).Str("version", version()).Msg("ready")
+		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", company.announcer.Lane()).Str("version", version()).Msg("ready")
 
 	select {
 	case <-ctx.Done():
-		stop(log, buf, ingest, time.Duration(c.Ingest.Grace))
+		company.stop(stop(log, buf, ingest, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
 		// The log's disk failed: what is not durable was not acknowledged. End at
 		// once, and let the next start read what is on the disk.
@@ -135,8 +141,9 @@ func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registere
 }
 
 // stop takes no more requests, answers those under way, and flushes. Half of the
-// grace is for the requests, so that slow clients do not cost the flush.
-func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, grace time.Duration) {
+// grace is for the requests, so that slow clients do not cost the flush. It tells
+// whether all is in blobs.
+func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, grace time.Duration) bool {
 	log.Info().Dur("grace", grace).Msg("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
@@ -149,9 +156,10 @@ func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, grace tim
 	if err != nil {
 		log.Warn().Err(err).Int("batches", left.Batches).Int("records", left.Records).
 			Msg("not all is in blobs; the rest stays in the log for the next start")
-		return
+		return false
 	}
 	log.Info().Msg("all is in blobs")
+	return true
 }
 
 func serve(s *http.Server, l net.Listener) error {

@@ -12,6 +12,7 @@ import (
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"
+	"blobtail/storage/dir/tables"
 )
 
 // Default is the store of a command that is not told of any.
@@ -67,6 +68,32 @@ func Open(ctx context.Context, spec string, create bool) (storage.BlobStore, fun
 		return nil, nil, err
 	}
 	return s, none, nil
+}
+
+// Tables opens the tables that belong to a blob store which [Open] gave for the
+// same spec. It asks the store nothing and makes nothing: a table is made by the
+// first that writes to it. The function returned gives up what they hold; it
+// comes before that of the blob store.
+func Tables(spec string, blobs storage.BlobStore) (storage.TableStore, func() error, error) {
+	if t, ok := blobs.(storage.TableStore); ok {
+		return t, func() error { return nil }, nil
+	}
+	t, err := tables.Open(strings.TrimPrefix(spec, "dir:"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return t, t.Close, nil
+}
+
+// Name tells stores apart that have their tables in common, as the containers of
+// an account do: it is that of the container, and of a directory, which has its
+// own, "".
+func Name(spec string) string {
+	rest, ok := strings.CutPrefix(spec, "azure:")
+	if !ok {
+		return ""
+	}
+	return rest[strings.LastIndexByte(rest, '/')+1:]
 }
 
 // makeTimeout bounds what making a container may cost a start. A service that is

@@ -1,0 +1,172 @@
+// Package clockskew compares the clock of this host with the store's, which is
+// the one that ingesters and readers share.
+//
+// Make a [Checker] for a store that tells its time and run it; ask [Checker.Err]
+// whether the host's clock can be believed, and [Checker.Now] for the time by the
+// store's. An ingester with a wrong clock loses nothing, since identity and order
+// do not use it, but it dates records without a time, refuses good ones as being
+// too far ahead, and its files say that they are from another day: better it takes
+// none until someone has mended the clock.
+//
+// The package sets no clock, and it does not wait for a store: one that does not
+// answer changes nothing. It is apart from heartbeat because readiness hangs on
+// it, and nothing may hang on heartbeats.
+package clockskew
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/storage"
+)
+
+// Options tune a Checker. The zero value works.
+type Options struct {
+	Limit   time.Duration    // skew beyond which the clock is not believed; 0: 5 min
+	Every   time.Duration    // 0: 1 min
+	Timeout time.Duration    // of one question; 0: 5 s
+	Now     func() time.Time // the host's clock; nil: time.Now
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer // nil: none
+}
+
+// Checker knows how far the host's clock is from the store's. Its methods may be
+// called by any number of goroutines.
+type Checker struct {
+	o     Options
+	clock storage.Clock
+	first chan struct{}
+
+	mu     sync.Mutex
+	skew   time.Duration // host less store; 0 until the store has answered
+	failed bool          // the last question was not answered
+}
+
+// New returns a checker. It starts nothing and asks the store nothing. A nil
+// clock, that of a store on this host, is never wrong.
+func New(clock storage.Clock, o Options) *Checker {
+	if o.Limit == 0 {
+		o.Limit = 5 * time.Minute
+	}
+	if o.Every == 0 {
+		o.Every = time.Minute
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	c := &Checker{o: o, clock: clock, first: make(chan struct{})}
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "blobtail_clock_skew_seconds", Help: "How far this host's clock is ahead of the store's; 0 while that is not known.",
+		}, func() float64 { return c.Skew().Seconds() }))
+	}
+	return c
+}
+
+// First is closed when Run has asked for the first time, whatever came of it.
+func (c *Checker) First() <-chan struct{} { return c.first }
+
+// Run asks until ctx ends. It is called once.
+func (c *Checker) Run(ctx context.Context) {
+	if c.clock == nil {
+		close(c.first)
+		return
+	}
+	tick := time.NewTicker(c.o.Every)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		c.ask(ctx)
+		if n == 0 {
+			close(c.first)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ask compares the clocks once. The store told its time somewhere between the
+// question and the answer: half way is wrong by half of that at most.
+func (c *Checker) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	before, begun := c.o.Now(), time.Now()
+	there, err := c.clock.Now(ctx)
+	took := time.Since(begun)
+	if err != nil {
+		c.unanswered(ctx, err)
+		return
+	}
+	skew := before.Add(took / 2).Sub(there).Round(time.Millisecond)
+	c.mu.Lock()
+	was := c.err()
+	c.skew, c.failed = skew, false
+	is := c.err()
+	c.mu.Unlock()
+	switch {
+	case is != nil && was == nil:
+		c.o.Log.Error().Err(is).Msg("not ready")
+	case is == nil && was != nil:
+		c.o.Log.Info().Dur("skew", skew).Msg("the clock is right again")
+	}
+}
+
+func (c *Checker) unanswered(ctx context.Context, err error) {
+	c.mu.Lock()
+	first := !c.failed
+	c.failed = true
+	c.mu.Unlock()
+	if first && ctx.Err() != context.Canceled {
+		c.o.Log.Warn().Err(err).Msg("the store does not tell the time; what was known of the clock stands")
+	}
+}
+
+// Skew is how far the host's clock is ahead of the store's, as last seen.
+func (c *Checker) Skew() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.skew
+}
+
+// Err says why the host's clock cannot be believed; nil when it can, and as long
+// as nothing is known.
+func (c *Checker) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err()
+}
+
+func (c *Checker) err() error {
+	if c.skew.Abs() <= c.o.Limit {
+		return nil
+	}
+	return &Error{c.skew, c.o.Limit}
+}
+
+// Now is the time by the store's clock, as far as it is known.
+func (c *Checker) Now() time.Time { return c.o.Now().Add(-c.Skew()) }
+
+// Error says that the clocks are too far apart.
+type Error struct {
+	Skew  time.Duration // host less store
+	Limit time.Duration
+}
+
+func (e *Error) Error() string {
+	where := "ahead of"
+	if e.Skew < 0 {
+		where = "behind"
+	}
+	return fmt.Sprintf("the clock of this host is %v %s the store's, and %v is allowed: set it (NTP)",
+		e.Skew.Abs().Round(time.Second), where, e.Limit)
+}

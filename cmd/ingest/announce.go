@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/buffer"
+	"blobtail/clockskew"
+	"blobtail/config"
+	"blobtail/heartbeat"
+	"blobtail/internal/openstore"
+	"blobtail/storage"
+)
+
+// company is how this ingester stands to the others on the store: which lane it
+// has, what they may know of it, and whether its clock agrees with theirs. None of
+// it holds up a record.
+type company struct {
+	announcer *heartbeat.Announcer
+	clock     *clockskew.Checker
+	auto      bool         // a lane has to be found
+	shared    bool         // the store has a clock of its own
+	close     func() error // of the tables
+	log       zerolog.Logger
+
+	running sync.WaitGroup
+	quit    context.CancelFunc
+}
+
+// companyWait bounds what finding a lane and comparing clocks may cost a start.
+const companyWait = time.Second
+
+// newCompany makes what run starts. The log's directory is ours by now, so what
+// is kept in it is too. setLane is called with each lane that is found.
+func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+	log = part(log, "company")
+	clock, shared := blobs.(storage.Clock)
+	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), shared: shared, log: log}
+	tables, closeTables, err := openstore.Tables(c.Store, blobs)
+	if err != nil {
+		return nil, fmt.Errorf("open the tables of the store: %w", err)
+	}
+	p.close = closeTables
+	me, err := heartbeat.LoadIdentity(c.WALDir())
+	if err != nil {
+		log.Warn().Err(err).Msg("this ingester is announced under a new id")
+	}
+	host, _ := os.Hostname()
+	lane, settled := c.LaneNumber(host)
+	p.auto = !settled
+	if c.Ingest.Advertise != "" || openstore.Remote(c.Store) {
+		address = c.Ingest.Advertise // where we listen means nothing to other hosts
+	}
+	p.announcer = heartbeat.New(tables, heartbeat.Options{
+		Identity: me,
+		Keep:     func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
+		Lane:     lane, Auto: p.auto,
+		Moved: func(lane int) {
+			if err := setLane(lane); err != nil {
+				log.Error().Err(err).Msg("the lane cannot be taken")
+			}
+		},
+		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
+		Oldest: buf.Oldest, Now: p.clock.Now, Log: log, Metrics: reg,
+	})
+	// Until the others are known: the lane of the last time.
+	return p, setLane(p.announcer.Lane())
+}
+
+// run announces and compares until ctx or stop ends it.
+func (p *company) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	p.quit = cancel
+	p.running.Go(func() { p.clock.Run(ctx) })
+	p.running.Go(func() { p.announcer.Run(ctx) })
+}
+
+// wait returns when the lane and the clock are as good as known, or it has taken
+// too long: both go on in the background.
+func (p *company) wait(ctx context.Context) {
+	timer := time.NewTimer(companyWait)
+	defer timer.Stop()
+	known := func(first <-chan struct{}) {
+		select {
+		case <-first:
+		case <-timer.C:
+			timer.Reset(0)
+		case <-ctx.Done():
+		}
+	}
+	if p.auto {
+		known(p.announcer.First())
+	}
+	if p.shared {
+		known(p.clock.First())
+	}
+}
+
+// ready says why nothing can be taken now.
+func (p *company) ready(buf *buffer.Buffer) func() error {
+	return func() error {
+		if err := buf.Ready(); err != nil {
+			return fmt.Errorf("the log takes no appends: %w", err)
+		}
+		return p.clock.Err()
+	}
+}
+
+// stop tells the others that this ingester ends, and whether all is in blobs.
+func (p *company) stop(empty bool) {
+	p.quit()
+	ctx, cancel := context.WithTimeout(context.Background(), companyWait)
+	defer cancel()
+	if err := p.announcer.Stop(ctx, empty); err != nil {
+		p.log.Warn().Err(err).Msg("the others are not told that this ingester ends")
+	}
+}
+
+// end gives up what it holds, once ctx of run has ended.
+func (p *company) end() {
+	p.quit()
+	p.running.Wait()
+	if err := p.close(); err != nil {
+		p.log.Warn().Err(err).Msg("the tables do not close")
+	}
+}

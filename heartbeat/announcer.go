@@ -1,0 +1,240 @@
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/storage"
+)
+
+// Options say who is announced. The zero value works.
+type Options struct {
+	// Identity is what [LoadIdentity] returned; a zero ID draws one. Its lane is
+	// where a search for one begins.
+	Identity Identity
+	// Keep is called by Run when the identity has changed, to save it; nil: it is
+	// not kept.
+	Keep func(Identity) error
+	// Lane is the lane that is announced; with Auto one is found instead.
+	Lane int
+	Auto bool
+	// Moved is called by Run with the lane that was found, and with the next when
+	// another ingester turns out to have it too; nil: nobody minds.
+	Moved func(lane int)
+
+	Store   string // the container, where several share one table
+	Address string
+	Host    string
+	Version string
+	// Oldest gives the arrival of the oldest record that is in no blob, by this
+	// host's clock; nil: there is none.
+	Oldest func() (time.Time, bool)
+	// Now is the store's clock as far as it is known; nil: time.Now.
+	Now func() time.Time
+	// Every is the pause between two writes; 0: 10 s.
+	Every   time.Duration
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer // nil: none
+}
+
+// patience bounds one write with what is read for it.
+const patience = 5 * time.Second
+
+// rounds bounds how often a lane is looked for in one beat. The next one goes on.
+const rounds = 5
+
+// Announcer keeps one ingester's row up to date.
+type Announcer struct {
+	o       Options
+	tables  storage.TableStore
+	process string
+	started time.Time
+	first   chan struct{} // closed after the first attempt
+	ended   chan struct{} // closed when Run has returned
+	beats   *prometheus.CounterVec
+
+	mu sync.Mutex
+	me Identity // the lane is that in force
+
+	// What follows belongs to Run.
+	found  bool // a lane that nobody had was looked for with the others in sight
+	shared int  // how often running our row was another's
+	wrote  bool // our row has been written
+	failed string
+	rival  string // the last that was told of
+}
+
+// New returns an announcer. It starts nothing and asks the store nothing.
+func New(tables storage.TableStore, o Options) *Announcer {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Every == 0 {
+		o.Every = 10 * time.Second
+	}
+	if o.Oldest == nil {
+		o.Oldest = func() (time.Time, bool) { return time.Time{}, false }
+	}
+	if o.Keep == nil {
+		o.Keep = func(Identity) error { return nil }
+	}
+	if o.Moved == nil {
+		o.Moved = func(int) {}
+	}
+	if o.Identity.ID == "" {
+		o.Identity = Identity{ID: newID(), Lane: -1}
+	}
+	a := &Announcer{
+		o: o, tables: tables, process: newID(),
+		first: make(chan struct{}), ended: make(chan struct{}),
+		me: Identity{ID: o.Identity.ID, Lane: o.Lane},
+		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "blobtail_heartbeat_total", Help: "Announcements of this ingester, by result.",
+		}, []string{"result"}),
+	}
+	if o.Auto {
+		a.me.Lane = min(max(o.Identity.Lane, 0), Lanes-1)
+	}
+	a.beats.WithLabelValues("written")
+	a.beats.WithLabelValues("failed")
+	if o.Metrics != nil {
+		o.Metrics.MustRegister(a.beats, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "blobtail_lane", Help: "Lane of this ingester: the leading part of its blobs' numbers.",
+		}, func() float64 { return float64(a.Lane()) }))
+	}
+	return a
+}
+
+// Lane is the lane in force.
+func (a *Announcer) Lane() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.me.Lane
+}
+
+// First is closed when Run has tried for the first time, whatever came of it:
+// from then on the lane is as good as can be had now.
+func (a *Announcer) First() <-chan struct{} { return a.first }
+
+// Run announces the ingester until ctx ends. It is called once.
+func (a *Announcer) Run(ctx context.Context) {
+	defer close(a.ended)
+	a.started = a.o.Now()
+	tick := time.NewTicker(a.o.Every)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if err := a.beat(ctx); ctx.Err() == nil {
+			a.report(err)
+		}
+		if n == 0 {
+			close(a.first)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Stop writes the last row once Run has returned, which its caller sees to:
+// stopped, if all is in blobs.
+func (a *Announcer) Stop(ctx context.Context, empty bool) error {
+	select {
+	case <-a.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("announce the end: %w", ctx.Err())
+	}
+	_, unflushed := a.o.Oldest()
+	return a.write(ctx, empty && !unflushed)
+}
+
+// beat looks who is there and writes the row. While the lane is new it looks
+// again afterwards: of two that write first and look then, at least one sees the
+// other.
+func (a *Announcer) beat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var unlisted error
+	for round := 0; ; round++ {
+		others, err := List(ctx, a.tables, a.o.Store)
+		var unread *RowError // of a newer version, whose lane is not known
+		if err != nil && !errors.As(err, &unread) {
+			unlisted = err
+		}
+		// Without the others in sight no lane is better than the one in force.
+		changed := unlisted == nil && a.resolve(others)
+		if round > 0 && !changed || round == rounds {
+			return unlisted
+		}
+		settled := a.wrote
+		if err := a.write(ctx, false); err != nil {
+			return errors.Join(err, unlisted)
+		}
+		a.wrote = true
+		if settled && !changed || unlisted != nil {
+			return unlisted
+		}
+	}
+}
+
+func (a *Announcer) write(ctx context.Context, stopped bool) error {
+	a.mu.Lock()
+	me := a.me
+	a.mu.Unlock()
+	now := a.o.Now()
+	i := Ingester{
+		ID: me.ID, Process: a.process, Store: a.o.Store, Lane: me.Lane,
+		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
+		Started: a.started, At: now, Stopped: stopped,
+	}
+	if t, ok := a.o.Oldest(); ok {
+		// As an age, so that it is by the store's clock like all else here.
+		i.Oldest = now.Add(-max(0, time.Since(t)))
+	}
+	err := a.tables.Upsert(ctx, Table, Partition, []storage.Row{i.row()})
+	if err != nil {
+		return fmt.Errorf("announce this ingester: %w", err)
+	}
+	return nil
+}
+
+// text is what of a string any table store takes.
+func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1024)], "?") }
+
+// report counts, and speaks once for each change of error and once when it is
+// over.
+func (a *Announcer) report(err error) {
+	if err == nil {
+		a.beats.WithLabelValues("written").Inc()
+		if a.failed != "" {
+			a.o.Log.Info().Msg("the table of ingesters works again")
+		}
+		a.failed = ""
+		return
+	}
+	a.beats.WithLabelValues("failed").Inc()
+	if k := kind(err); a.failed != k {
+		a.failed = k
+		a.o.Log.Warn().Err(err).Msg("the table of ingesters fails; records are taken and stored as before")
+	}
+}
+
+// kind is the part of an error's text that does not differ from one time to the
+// next: without ids of requests and numbers of ports.
+func kind(err error) string {
+	s, _, _ := strings.Cut(err.Error(), " (request ")
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '#'
+		}
+		return r
+	}, s)
+}

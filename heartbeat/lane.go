@@ -1,0 +1,103 @@
+package heartbeat
+
+import (
+	"cmp"
+	"time"
+)
+
+// resolve compares what is announced with the rows of all, and gives way where
+// two have the same. It returns whether our row has to change.
+//
+// Who started later moves on, because who was first may not look again for a
+// while; at one and the same time it is the greater id. Nothing here has to be
+// right for blobs to be: two on one lane meet at names and one steps aside.
+func (a *Announcer) resolve(rows []Ingester) (changed bool) {
+	now := a.o.Now()
+	before := a.me
+	after := before
+	var others []Ingester
+	shared := false
+	for _, r := range rows {
+		switch {
+		case r.ID != before.ID:
+			others = append(others, r)
+		case a.wrote && r.Process != a.process:
+			shared = true
+		}
+	}
+	if a.sharedID(shared) {
+		after.ID = newID()
+	}
+	after.Lane = a.pick(now, others)
+	a.mu.Lock()
+	a.me = after
+	a.mu.Unlock()
+	first := !a.found
+	a.found = true
+	if after.Lane != before.Lane || first && a.o.Auto {
+		a.o.Moved(after.Lane)
+		a.o.Log.Info().Int("lane", after.Lane).Msg("lane taken")
+	}
+	if after != before || first && after != a.o.Identity {
+		if err := a.o.Keep(after); err != nil {
+			a.o.Log.Warn().Err(err).Msg("the next start may take another lane")
+		}
+	}
+	return after != before
+}
+
+// sharedID tells that another process writes our row: the directory of the log
+// was copied. A write of an earlier life may come late, so it is believed when it
+// is seen twice running.
+func (a *Announcer) sharedID(now bool) bool {
+	if !now {
+		a.shared = 0
+		return false
+	}
+	if a.shared++; a.shared < 2 {
+		return false
+	}
+	a.shared = 0
+	a.o.Log.Warn().Str("id", a.me.ID).Msg("another ingester goes by this one's id; it takes a new one: was the log directory copied?")
+	return true
+}
+
+// pick is the lane to have beside the others. The lane in force is kept unless a
+// live one has it that was first.
+func (a *Announcer) pick(now time.Time, others []Ingester) int {
+	var taken [Lanes]bool
+	lane := a.me.Lane
+	rival := ""
+	for _, o := range others {
+		if !o.Live(now) || o.Lane < 0 || o.Lane >= Lanes {
+			continue
+		}
+		taken[o.Lane] = true
+		if o.Lane == lane && (!a.found || a.after(o)) {
+			rival = o.ID
+		}
+	}
+	if rival == "" {
+		a.rival = ""
+		return lane
+	}
+	if !a.o.Auto {
+		if a.rival != rival {
+			a.rival = rival
+			a.o.Log.Warn().Int("lane", lane).Str("other", rival).Msg("another ingester has this lane too; it costs requests, no data: see ingest.lane")
+		}
+		return lane
+	}
+	for n := range taken {
+		if !taken[n] {
+			return n
+		}
+	}
+	return lane // all have one: conflicts it is
+}
+
+// after tells whether this ingester started later than other.
+func (a *Announcer) after(other Ingester) bool {
+	c := cmp.Or(a.started.Compare(other.Started), cmp.Compare(a.me.ID, other.ID))
+	return c > 0
+}
