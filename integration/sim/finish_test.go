@@ -3,12 +3,9 @@ package sim_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	logs "blobtail/query"
 )
 
 // finish starts every ingester once more, without faults, and waits until all that
@@ -67,21 +64,8 @@ func (w *world) lastFlush(p *process) {
 
 // verify reads everything back and holds it against the ledger.
 func (w *world) verify() {
-	reader := logs.New(w.store, logs.Options{})
-	plan, err := reader.Plan(context.Background(), logs.Query{Services: []string{"*"}, Range: logs.Always()})
 	var out bytes.Buffer
-	if err == nil {
-		var sum logs.Summary
-		sum, err = plan.Read(context.Background(), func(lines []byte) error {
-			out.Write(lines)
-			return nil
-		})
-		if err == nil && !sum.Complete() {
-			err = errors.Join(sum.Problems...)
-		}
-	}
-	var none *logs.NoServiceError
-	if err != nil && !errors.As(err, &none) {
+	if err := readAll(w.store, &out); err != nil {
 		w.violation("read: %v", err)
 		return
 	}

@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"path"
 	"sync"
 	"time"
 
-	"blobtail/blobfmt"
-	"blobtail/internal/check"
-	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )
@@ -24,30 +20,13 @@ type simStore struct {
 	*mem.Store
 	w    *world
 	late sync.WaitGroup // what still comes
-	dec  *blobfmt.Decoder
 
-	mu     sync.Mutex
-	ids    map[string]bool   // records that are stored
-	names  map[string]string // of batches
-	copies map[held][]string // blobs in which a run stands
-}
-
-// held is a run as the store sees it: what one request has for one service and
-// period.
-type held struct {
-	prefix string
-	origin record.Origin
+	mu   sync.Mutex
+	look *inspector
 }
 
 func newSimStore(w *world) *simStore {
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		w.trouble("%v", err)
-	}
-	return &simStore{
-		Store: mem.New(mem.Options{}), w: w, dec: dec,
-		ids: map[string]bool{}, names: map[string]string{}, copies: map[held][]string{},
-	}
+	return &simStore{Store: mem.New(mem.Options{}), w: w, look: newInspector(w.taken)}
 }
 
 // later does something after a while, whatever becomes of who asked for it.
@@ -69,51 +48,13 @@ func (s *simStore) create(ctx context.Context, key string, body []byte, attrs st
 
 // inspect holds a new blob against those that are there.
 func (s *simStore) inspect(key string, body []byte, attrs storage.Attrs) {
-	s.w.count(&s.w.totals.blobs)
-	meta, err := blobfmt.ParseMeta(attrs.Metadata)
-	if err != nil {
-		s.w.violation("%s: %v", key, err)
-		return
-	}
-	index, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
-	if err != nil {
-		s.w.violation("%s: %v", key, err)
-		return
-	}
-	origins, err := index.Origins()
-	if err != nil {
-		s.w.violation("%s: %v", key, err)
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, b := range index.Blocks {
-		lines, err := s.dec.Block(nil, body[b.Offset:b.Offset+b.Stored], b)
-		if err != nil {
-			s.w.violation("%s: %v", key, err)
-		}
-		for line := range bytes.Lines(lines) {
-			s.ids[check.ID(line)] = true
-		}
-	}
-	if other, ok := s.names[meta.Batch.String()]; ok {
-		s.w.violation("one batch under two names: %s and %s", other, key)
-	}
-	s.names[meta.Batch.String()] = key
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
-	for _, o := range origins.Dict {
-		h := held{path.Dir(key), o}
-		s.copies[h] = append(s.copies[h], path.Base(key))
-		// The place in a log is the origin of one run only.
-		allowed, known := s.w.taken[o]
-		if !known {
-			allowed = 1
-		}
-		if n := len(s.copies[h]); n > allowed {
-			s.w.violations = append(s.w.violations, fmt.Sprintf("a run that was taken %d times (%s, its request's own origin: %t) is stored %d times in %s: %v",
-				allowed, o, known, n, h.prefix, s.copies[h]))
-		}
+	s.w.totals.blobs++
+	for _, err := range s.look.blob(key, body, attrs) {
+		s.w.violations = append(s.w.violations, err.Error())
 	}
 }
 
@@ -122,7 +63,7 @@ func (s *simStore) mustHold(what string, ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		if !s.ids[id] {
+		if !s.look.ids[id] {
 			s.w.violation("%s, but not there: %s", what, id)
 		}
 	}

@@ -1,0 +1,290 @@
+package sim_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/internal/check"
+	"blobtail/internal/fsys/simdisk"
+	logs "blobtail/query"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/dir"
+	"blobtail/wal"
+)
+
+// A machine may crash at any operation of its disk, which holds the log and a dir
+// store. From every state that it may leave, the next start loses nothing that was
+// acknowledged by then and stores nothing twice.
+func TestStates(t *testing.T) {
+	want := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 4000)))
+	var seed, states, moments atomic.Int64
+	t.Run("seeds", func(t *testing.T) {
+		for worker := range 2 {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				for states.Load() < want && !t.Failed() {
+					h := newHistory(uint64(seed.Add(1) - 1))
+					synctest.Test(t, func(*testing.T) { h.happen() })
+					moments.Add(int64(len(h.moments)))
+					states.Add(int64(len(h.moments)) * int64(simdisk.Crashes))
+					for _, m := range h.moments {
+						synctest.Test(t, func(t *testing.T) { h.crash(t, m) })
+						m.disk = nil // there are many
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d states: %d ways to crash at each of %d operations of %d runs", states.Load(), simdisk.Crashes, moments.Load(), seed.Load())
+}
+
+// history is a run of an ingester on one disk, and what was promised when.
+type history struct {
+	seed     uint64
+	rng      *rand.Rand
+	disk     *simdisk.Disk
+	requests []*request
+	messages int // the first of the requests
+
+	mu      sync.Mutex
+	sent    []int // in order
+	acked   []int
+	moments []*moment
+}
+
+// moment is the disk before one operation, as a process sees it.
+type moment struct {
+	op          simdisk.Op
+	disk        *simdisk.Disk
+	sent, acked int
+}
+
+func newHistory(seed uint64) *history {
+	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), disk: simdisk.New(seed)}
+	w := &world{p: profile{Services: 2, Periods: 2}}
+	h.messages = 6 * messagesLanded
+	for i := range h.messages + 14 {
+		s := w.compose(fmt.Sprintf("s%d", i), h.rng)
+		switch {
+		case i < h.messages:
+			s.r.Origin = record.StreamOrigin(epoch, "logs", uint64(i))
+		case h.rng.IntN(3) > 0:
+			s.r.Origin = record.BodyOrigin("", "/ingest", 0, s.r.Data, epoch.UnixNano())
+		}
+		h.requests = append(h.requests, s)
+	}
+	return h
+}
+
+// happen runs two lives of an ingester and keeps the disk before each operation
+// that changes it.
+func (h *history) happen() {
+	half := len(h.requests) / 2
+	order := h.rng.Perm(len(h.requests))
+	for _, part := range [][]int{order[:half], order[half:]} {
+		h.disk.SetFault(h.keep)
+		p, _, err := openOn(h.disk, h)
+		if err != nil {
+			panic(err) // nothing fails here
+		}
+		var wg sync.WaitGroup
+		for c := range 2 {
+			rng := rand.New(rand.NewPCG(h.rng.Uint64(), uint64(c)))
+			wg.Go(func() {
+				for j := c; j < len(part); j += 2 {
+					time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
+					h.send(p, part[j], rng.IntN(6) == 0)
+				}
+			})
+		}
+		wg.Wait()
+		if h.rng.IntN(2) == 0 {
+			time.Sleep(10 * time.Second) // all of it is stored
+		}
+		next := h.disk.Kill() // it goes on where this one was
+		p.kill()
+		h.disk = next
+	}
+}
+
+// keep is a fault hook without faults. It is called one at a time.
+func (h *history) keep(op simdisk.Op) error {
+	switch op.Kind {
+	case "read", "stat", "readdir":
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moments = append(h.moments, &moment{op, op.Fork(simdisk.Killed, 0), len(h.sent), len(h.acked)})
+	return nil
+}
+
+// send hands a request over, and notes when it was acknowledged.
+func (h *history) send(p *process, i int, stored bool) {
+	r := h.requests[i].r
+	if i < h.messages {
+		r.Reply = reply(i, 0)
+	}
+	h.mu.Lock()
+	h.sent = append(h.sent, i)
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	receipt, err := p.buf.Accept(ctx, &r)
+	if err == nil && r.Reply == "" && receipt.Wait(ctx, stored) == nil {
+		h.note(i)
+	}
+}
+
+func (h *history) note(i int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acked = append(h.acked, i)
+}
+
+func (h *history) Found(string) {}
+
+func (h *history) Dropped(string) {}
+
+func (h *history) Stored(to string) {
+	var i int
+	if _, err := fmt.Sscanf(to, "%d.", &i); err == nil {
+		h.note(i)
+	}
+}
+
+// openOn starts an ingester whose log and store are on one disk.
+func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, *dir.Store, error) {
+	store, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := wal.Open("/var/wal", wal.Options{FS: disk, SegmentSize: 1500, Reserve: -1})
+	if err != nil {
+		return nil, nil, err
+	}
+	writer, err := blobwriter.New(store, blobwriter.Options{Encoders: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &process{log: log, ended: make(chan struct{})}
+	p.buf = buffer.New(log, sink{writer}, buffer.Options{
+		Size: 900, Age: time.Second, Min: 200, MaxAge: 2 * time.Second, Soft: 4 << 10, Workers: 2, Messages: told,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	p.end = cancel
+	go func() {
+		defer close(p.ended)
+		_ = p.buf.Run(ctx) // its error is found by who waits for something
+	}()
+	return p, store, nil
+}
+
+// crash starts from each state that a crash at this moment may leave.
+func (h *history) crash(t *testing.T, m *moment) {
+	for c := range simdisk.Crashes {
+		if err := h.start(m.disk.Fork(c, h.seed<<20+uint64(m.op.N)), m); err != nil {
+			t.Errorf("violation: seed %d, crash %q before operation %d (%s %s): %v", h.seed, c, m.op.N, m.op.Kind, m.op.Path, err)
+		}
+	}
+}
+
+// start is the next start, on the disk as a crash left it: clients and stream send
+// again what was not acknowledged, and everything must come out once.
+func (h *history) start(disk *simdisk.Disk, m *moment) error {
+	after := &history{requests: h.requests, messages: h.messages, sent: h.sent[:m.sent:m.sent], acked: h.acked[:m.acked:m.acked]}
+	p, store, err := openOn(disk, after)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	acked := map[int]bool{}
+	for _, i := range after.acked {
+		acked[i] = true
+	}
+	for i := range h.requests {
+		known := i < h.messages || m.op.N%2 == 0 && !h.requests[i].r.Origin.IsZero()
+		if known && !acked[i] {
+			after.send(p, i, false)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	if left, ferr := p.buf.Flush(ctx); ferr != nil {
+		err = fmt.Errorf("flush: %w, left %+v", ferr, left)
+	}
+	p.kill()
+	return errors.Join(err, after.verify(store))
+}
+
+// verify holds what stands in the store against what was promised.
+func (h *history) verify(store *dir.Store) error {
+	var ledger check.Ledger
+	taken := map[record.Origin]int{}
+	for _, i := range h.sent {
+		for j, l := range h.requests[i].r.Lines {
+			ledger.Sent(h.requests[i].ids[j], h.requests[i].r.Services[l.Service], l.Time)
+		}
+		taken[h.requests[i].r.Origin]++
+	}
+	messages := 0
+	for _, i := range h.acked {
+		ledger.Acked(h.requests[i].ids...)
+		if i < h.messages {
+			messages++
+		}
+	}
+	var errs []error
+	if messages < h.messages {
+		errs = append(errs, fmt.Errorf("only %d of %d messages are acknowledged", messages, h.messages))
+	}
+	var out bytes.Buffer
+	errs = append(errs, readAll(store, &out))
+	_, err := ledger.Verify(&out)
+	look := newInspector(taken)
+	for b, err := range store.List(context.Background(), "", "") {
+		if err != nil {
+			return err
+		}
+		r, err := store.Get(context.Background(), b.Key, 0, -1)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(r)
+		errs = append(errs, err, r.Close())
+		errs = append(errs, look.blob(b.Key, body, b.Attrs)...)
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// readAll prints all that a store holds.
+func readAll(store storage.BlobStore, out *bytes.Buffer) error {
+	reader := logs.New(store, logs.Options{})
+	plan, err := reader.Plan(context.Background(), logs.Query{Services: []string{"*"}, Range: logs.Always()})
+	var none *logs.NoServiceError
+	if errors.As(err, &none) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("plan a read: %w", err)
+	}
+	sum, err := plan.Read(context.Background(), func(lines []byte) error {
+		out.Write(lines)
+		return nil
+	})
+	if err == nil && !sum.Complete() {
+		err = errors.Join(sum.Problems...)
+	}
+	return err
+}
