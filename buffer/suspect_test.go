@@ -1,0 +1,125 @@
+package buffer_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/buffer"
+	"blobtail/wal"
+)
+
+// A record that cannot be is a reason to end, because another version may know
+// better, but not for ever: after three starts the rest of the log is used.
+func TestRecordThatEndsStarts(t *testing.T) {
+	for name, garbage := range map[string]struct {
+		typ     byte
+		payload string
+	}{
+		"runs": {1, "\x00no run at all"}, "batch": {2, "\x01short"}, "commit": {4, "x"}, "parked": {5, "\xff\xff\xff\xff"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, sink := t.TempDir(), &memSink{}
+			p := start(t, dir, sink, buffer.Options{}, false)
+			p.accept(request(0, line{"web", at(1), "before"}))
+			if _, err := p.log.Append(garbage.typ, []byte(garbage.payload)); err != nil {
+				t.Fatal(err)
+			}
+			p.accept(request(0, line{"web", at(2), "after"}))
+			p.stop()
+			for i := range 3 {
+				if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), "replay the log: record of type") {
+					t.Fatalf("start %d: %v", i+1, err)
+				}
+			}
+			p = start(t, dir, sink, buffer.Options{}, true)
+			p.flush()
+			if n := len(sink.lines("web")); n != 2 {
+				t.Errorf("%d lines, want both", n)
+			}
+			if kept, _ := filepath.Glob(filepath.Join(dir, "quarantine", "*.seg")); len(kept) != 1 {
+				t.Errorf("in quarantine: %q", kept)
+			}
+		})
+	}
+}
+
+// What a newer version wrote is never passed over.
+func TestNewerRecord(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	p := start(t, dir, sink, buffer.Options{}, false)
+	if _, err := p.log.Append(77, []byte("from the future")); err != nil {
+		t.Fatal(err)
+	}
+	p.accept(request(0, line{"web", at(2), "after"}))
+	p.stop()
+	for range 5 {
+		if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), "newer version") {
+			t.Fatal(err)
+		}
+	}
+}
+
+func failingStart(t *testing.T, dir string, sink buffer.Sink) error {
+	t.Helper()
+	log, err := wal.Open(dir, wal.Options{SegmentSize: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return buffer.New(log, sink, buffer.Options{}).Run(ctx)
+}
+
+// panickySink panics over one service.
+type panickySink struct{ *memSink }
+
+func (s panickySink) Write(ctx context.Context, b *buffer.Batch) error {
+	if b.Service() == "bad" {
+		panic("a bug")
+	}
+	return s.memSink.Write(ctx, b)
+}
+
+// A batch at which the process panics is set aside after three starts; what else
+// the log holds is stored.
+func TestBatchThatEndsStarts(t *testing.T) {
+	const env = "BLOBTAIL_TEST_PANIC_DIR"
+	if dir := os.Getenv(env); dir != "" { // the process that panics
+		p := start(t, dir, panickySink{&memSink{}}, buffer.Options{}, true)
+		p.flush()
+		return
+	}
+	dir := t.TempDir()
+	p := start(t, dir, &memSink{}, buffer.Options{}, false)
+	p.accept(request(0, line{"bad", at(1), "x"}, line{"good", at(1), "x"}))
+	p.stop()
+	for i := range 3 {
+		child := exec.Command(os.Args[0], "-test.run", "^TestBatchThatEndsStarts$")
+		child.Env = append(os.Environ(), env+"="+dir)
+		out, err := child.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "panic: a bug") {
+			t.Fatalf("start %d: %v\n%s", i+1, err, out)
+		}
+	}
+	sink := &memSink{}
+	p = start(t, dir, panickySink{sink}, buffer.Options{}, true)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for !p.buf.Replayed() && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	p.accept(request(0, line{"good", at(2), "y"}))
+	left, err := p.buf.Flush(ctx)
+	if err == nil || left.Aside != 1 {
+		t.Errorf("flush: %v, %+v; want one batch aside", err, left)
+	}
+	if got := sink.lines("good"); len(got) == 0 || got[len(got)-1].time != at(2) {
+		t.Errorf("stored: %+v", sink.all())
+	}
+}
