@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"blobtail/internal/fsys"
@@ -67,6 +68,7 @@ type tree struct {
 	rng  *rand.Rand
 	root *node
 	now  uint64 // counts operations; changes are ordered by it
+	room int64  // bytes that fit; 0: any number
 }
 
 // New makes an empty disk. The seed decides what is kept of what failed to sync.
@@ -352,6 +354,10 @@ func (f *file) WriteAt(p []byte, off int64) (int, error) {
 		if perr, ok := err.(*fs.PathError).Err.(*Partial); ok {
 			n = min(perr.N, len(p))
 		}
+	}
+	if lacks := f.disk.tree.lacks(f.node, off+int64(n)); lacks > 0 && n > 0 {
+		n = max(n-int(lacks), 0)
+		err = &fs.PathError{Op: "write", Path: f.name, Err: syscall.ENOSPC}
 	}
 	if n > 0 {
 		f.node.write(change{at: f.disk.tree.now, off: off, data: slices.Clone(p[:n])})

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 	"testing"
 
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
 )
 
-var _ fsys.FS = (*simdisk.Disk)(nil)
+var (
+	_ fsys.FS       = (*simdisk.Disk)(nil)
+	_ fsys.Measurer = (*simdisk.Disk)(nil)
+)
 
 func write(t *testing.T, d *simdisk.Disk, name, text string, sync bool) {
 	t.Helper()
@@ -160,5 +164,35 @@ func TestNames(t *testing.T) {
 	}
 	if got, _ := read(t, d, "/dir/b"); !bytes.Equal([]byte(got), []byte("a\x00\x00")) {
 		t.Errorf("after growing: %q", got)
+	}
+}
+
+// A disk with bounds takes what fits, also after a crash, and tells what is free.
+func TestRoom(t *testing.T) {
+	d := simdisk.New(1)
+	if _, err := d.Free("/"); err == nil {
+		t.Error("a disk without bounds tells what is free")
+	}
+	d.SetRoom(10)
+	write(t, d, "/a", "1234567", false)
+	for range 2 {
+		f, err := d.OpenFile("/b", os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := f.WriteAt([]byte("12345"), 0); n != 3 || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%d bytes are written: %v", n, err)
+		}
+		if free, err := d.Free("/"); free != 0 || err != nil {
+			t.Errorf("%d are free: %v", free, err)
+		}
+		if err := d.Remove("/b"); err != nil {
+			t.Fatal(err)
+		}
+		d = d.Fork(simdisk.All, 1)
+	}
+	write(t, d, "/a", "7654321", false) // in place
+	if free, err := d.Free("/"); free != 3 || err != nil {
+		t.Errorf("%d are free: %v", free, err)
 	}
 }
