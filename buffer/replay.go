@@ -303,6 +303,7 @@ func (p *replay) settled(batch *Batch) {
 			p.b.mu.Unlock()
 		}
 	}
+	batch.messages = nil // p.order keeps the batch, and a log holds many
 }
 
 // letGo says that the runs of a batch hold the log no longer.
