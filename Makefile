@@ -10,6 +10,10 @@ SHELL := /bin/bash
 # How long a package's tests may take, and each fuzz target.
 TEST_TIMEOUT ?= 5m
 FUZZTIME     ?= 30s
+# What counts cases is run once more in full, without the race detector, which
+# makes it several times slower: crash states, simulated worlds, flipped bits.
+COUNTED      := ./integration/sim ./query ./wal
+LONG_TIMEOUT ?= 15m
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.
 BENCH_TOOLS  ?= ../shared/bench
@@ -33,6 +37,7 @@ demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 test: node_modules/.package-lock.json build lint ## everything, with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) ./... </dev/null
+	go test -count=1 -timeout $(LONG_TIMEOUT) $(COUNTED) </dev/null
 	@echo "make test: all passed"
 
 # npm's own note of what it installed: newer than the lockfile, or installed again.
