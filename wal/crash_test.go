@@ -24,6 +24,10 @@ type history struct {
 	removed uint32            // segments up to this one must not be there
 	asked   uint32            // segments up to this one need not be there
 	closed  bool              // in this life
+
+	// What TestEveryCrash knows besides.
+	flight  *entry           // is being appended: it may be there or not
+	suspect map[wal.Pos]bool // those that were noted
 }
 
 // live runs one process until it is killed, and cuts the power sometimes.
@@ -78,7 +82,11 @@ func (h *history) act(l *wal.Log) error {
 	switch k := h.rng.IntN(20); {
 	case k < 12:
 		e := entry{typ: byte(1 + h.rng.IntN(9)), payload: random(h.rng, h.rng.IntN(700))}
-		pos, err := l.Append(e.typ, e.payload)
+		do := l.Append
+		if h.rng.IntN(4) == 0 {
+			do = l.AppendReserved
+		}
+		pos, err := do(e.typ, e.payload)
 		if err != nil {
 			return nil
 		}
@@ -105,6 +113,8 @@ func (h *history) act(l *wal.Log) error {
 		if l.RemoveFront() == nil {
 			h.removed = max(h.removed, front)
 		}
+	case h.rng.IntN(3) == 0:
+		_ = l.Check()
 	case h.rng.IntN(30) == 0:
 		h.closed = true
 		if l.Close() == nil {
@@ -159,11 +169,18 @@ func (h *history) examine(l *wal.Log) error {
 			return err
 		}
 		e, ok := h.known[r.Pos]
+		if f := h.flight; !ok && f != nil && r.Pos > h.newest {
+			e, ok = *f, true
+			h.known[r.Pos] = e
+		}
 		if !ok || !bytes.Equal(e.payload, r.Payload) || e.typ != r.Type {
 			return fmt.Errorf("record at %x was never appended", r.Pos)
 		}
 		if r.Pos <= last {
 			return fmt.Errorf("record at %x comes after %x", r.Pos, last)
+		}
+		if h.suspect[r.Pos] && r.Suspected != 1 {
+			return fmt.Errorf("record at %x: suspected %d times", r.Pos, r.Suspected)
 		}
 		last = r.Pos
 		found[r.Pos] = true

@@ -246,18 +246,26 @@ func checkAfterCut(t *testing.T, seed int, d *simdisk.Disk, answered map[string]
 		if b.Key == "web/2/gone" {
 			continue
 		}
-		r, err := s.Get(t.Context(), b.Key, 0, -1)
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		body, err := io.ReadAll(r)
-		if err != nil || !bytes.Equal(body, bodyOf(b.Key)) || b.Metadata["batch"] != "x" {
-			t.Errorf("seed %d: %s has %d bytes, %v, attributes %v", seed, b.Key, len(body), err, b.Attrs)
+		if err := readWhole(s, b); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
 	if len(answered) > 0 {
 		t.Errorf("seed %d: %v were answered for and are gone", seed, answered)
 	}
+}
+
+// readWhole makes sure that a blob has its body and its attributes.
+func readWhole(s *dir.Store, b storage.Blob) error {
+	r, err := s.Get(context.Background(), b.Key, 0, -1)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r)
+	if err != nil || !bytes.Equal(body, bodyOf(b.Key)) || b.Metadata["batch"] != "x" {
+		return fmt.Errorf("%s has %d bytes, %w, attributes %v", b.Key, len(body), err, b.Attrs)
+	}
+	return nil
 }
 
 func bodyOf(key string) []byte { return bytes.Repeat([]byte(key), 300) }
