@@ -47,8 +47,13 @@ type Options struct {
 // patience bounds one write with what is read for it.
 const patience = 5 * time.Second
 
-// rounds bounds how often a lane is looked for in one beat. The next one goes on.
-const rounds = 5
+const (
+	// rounds bounds how often a lane is looked for in one beat. The next goes on.
+	rounds = 12
+	// maxWaits times wait is how long another may take to leave a lane.
+	maxWaits = 3
+	wait     = 50 * time.Millisecond
+)
 
 // Announcer keeps one ingester's row up to date.
 type Announcer struct {
@@ -65,10 +70,12 @@ type Announcer struct {
 
 	// What follows belongs to Run.
 	found  bool // a lane that nobody had was looked for with the others in sight
-	shared int  // how often running our row was another's
 	wrote  bool // our row has been written
-	failed string
-	rival  string // the last that was told of
+	shared int  // how often running our row was another's
+	kept   Identity
+	told   int    // the lane that the log tells of; -1: none
+	failed string // the failure that the log tells of
+	rival  string // likewise
 }
 
 // New returns an announcer. It starts nothing and asks the store nothing.
@@ -94,7 +101,7 @@ func New(tables storage.TableStore, o Options) *Announcer {
 	a := &Announcer{
 		o: o, tables: tables, process: newID(),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		me: Identity{ID: o.Identity.ID, Lane: o.Lane},
+		me: Identity{ID: o.Identity.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
 		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "blobtail_heartbeat_total", Help: "Announcements of this ingester, by result.",
 		}, []string{"result"}),
@@ -127,12 +134,14 @@ func (a *Announcer) First() <-chan struct{} { return a.first }
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
 	a.started = a.o.Now()
+	a.settle() // before there is a row of a new id, which would be left behind
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		if err := a.beat(ctx); ctx.Err() == nil {
 			a.report(err)
 		}
+		a.settle()
 		if n == 0 {
 			close(a.first)
 		}
@@ -158,30 +167,48 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 
 // beat looks who is there and writes the row. While the lane is new it looks
 // again afterwards: of two that write first and look then, at least one sees the
-// other.
+// other. The other may have looked before, and not look again until its next beat:
+// so who need not move waits a little, and moves if that does not.
 func (a *Announcer) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var unlisted error
-	for round := 0; ; round++ {
+	settled := a.wrote
+	for round, waits := 0, 0; round <= rounds; round++ {
 		others, err := List(ctx, a.tables, a.o.Store)
 		var unread *RowError // of a newer version, whose lane is not known
 		if err != nil && !errors.As(err, &unread) {
 			unlisted = err
 		}
+		var changed, contested bool
 		// Without the others in sight no lane is better than the one in force.
-		changed := unlisted == nil && a.resolve(others)
-		if round > 0 && !changed || round == rounds {
-			return unlisted
+		if unlisted == nil {
+			changed, contested = a.resolve(others, waits >= maxWaits)
 		}
-		settled := a.wrote
+		if round > 0 && !changed {
+			if !contested {
+				break
+			}
+			waits++
+			pause(ctx, wait)
+			continue
+		}
 		if err := a.write(ctx, false); err != nil {
 			return errors.Join(err, unlisted)
 		}
 		a.wrote = true
+		waits = 0
 		if settled && !changed || unlisted != nil {
-			return unlisted
+			break
 		}
+	}
+	return unlisted
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -148,14 +148,17 @@ func decode(row storage.Row) (Ingester, error) {
 	i.Stopped, _ = row.Props["stopped"].(bool)
 	lane, _ := row.Props["lane"].(int64)
 	i.Lane = int(lane)
-	for name, t := range map[string]*time.Time{"oldest": &i.Oldest, "started": &i.Started, "at": &i.At} {
-		text, _ := row.Props[name].(string)
-		if text == "" && name == "oldest" {
+	for _, p := range []struct {
+		name string
+		t    *time.Time
+	}{{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}} {
+		text, _ := row.Props[p.name].(string)
+		if text == "" && p.t == &i.Oldest {
 			continue
 		}
 		var err error
-		if *t, err = time.Parse(timeLayout, text); err != nil {
-			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
+		if *p.t, err = time.Parse(timeLayout, text); err != nil {
+			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
 		}
 	}
 	return i, nil

@@ -6,12 +6,13 @@ import (
 )
 
 // resolve compares what is announced with the rows of all, and gives way where
-// two have the same. It returns whether our row has to change.
+// two have the same. It returns whether our row has to change, and whether another
+// has our lane that ought to move on; with yield we do.
 //
 // Who started later moves on, because who was first may not look again for a
 // while; at one and the same time it is the greater id. Nothing here has to be
 // right for blobs to be: two on one lane meet at names and one steps aside.
-func (a *Announcer) resolve(rows []Ingester) (changed bool) {
+func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested bool) {
 	now := a.o.Now()
 	before := a.me
 	after := before
@@ -28,22 +29,30 @@ func (a *Announcer) resolve(rows []Ingester) (changed bool) {
 	if a.sharedID(shared) {
 		after.ID = newID()
 	}
-	after.Lane = a.pick(now, others)
+	after.Lane, contested = a.pick(now, others, yield)
 	a.mu.Lock()
 	a.me = after
 	a.mu.Unlock()
-	first := !a.found
-	a.found = true
-	if after.Lane != before.Lane || first && a.o.Auto {
+	if after.Lane != before.Lane || !a.found && a.o.Auto {
 		a.o.Moved(after.Lane)
-		a.o.Log.Info().Int("lane", after.Lane).Msg("lane taken")
 	}
-	if after != before || first && after != a.o.Identity {
-		if err := a.o.Keep(after); err != nil {
-			a.o.Log.Warn().Err(err).Msg("the next start may take another lane")
-		}
+	a.found = true
+	return after != before, contested
+}
+
+// settle tells and keeps what a beat has come to.
+func (a *Announcer) settle() {
+	if a.o.Auto && a.found && a.told != a.me.Lane {
+		a.told = a.me.Lane
+		a.o.Log.Info().Int("lane", a.told).Msg("lane taken")
 	}
-	return after != before
+	if a.kept == a.me {
+		return
+	}
+	a.kept = a.me
+	if err := a.o.Keep(a.me); err != nil {
+		a.o.Log.Warn().Err(err).Msg("the next start will not know its row and its lane")
+	}
 }
 
 // sharedID tells that another process writes our row: the directory of the log
@@ -64,36 +73,40 @@ func (a *Announcer) sharedID(now bool) bool {
 
 // pick is the lane to have beside the others. The lane in force is kept unless a
 // live one has it that was first.
-func (a *Announcer) pick(now time.Time, others []Ingester) int {
+func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int, contested bool) {
 	var taken [Lanes]bool
-	lane := a.me.Lane
+	lane = a.me.Lane
 	rival := ""
 	for _, o := range others {
 		if !o.Live(now) || o.Lane < 0 || o.Lane >= Lanes {
 			continue
 		}
 		taken[o.Lane] = true
-		if o.Lane == lane && (!a.found || a.after(o)) {
+		switch {
+		case o.Lane != lane:
+		case !a.found || yield || a.after(o):
 			rival = o.ID
+		default:
+			contested = true
 		}
 	}
-	if rival == "" {
+	switch {
+	case rival == "":
 		a.rival = ""
-		return lane
-	}
-	if !a.o.Auto {
+		return lane, contested && a.o.Auto
+	case !a.o.Auto:
 		if a.rival != rival {
 			a.rival = rival
 			a.o.Log.Warn().Int("lane", lane).Str("other", rival).Msg("another ingester has this lane too; it costs requests, no data: see ingest.lane")
 		}
-		return lane
+		return lane, false
 	}
 	for n := range taken {
 		if !taken[n] {
-			return n
+			return n, false
 		}
 	}
-	return lane // all have one: conflicts it is
+	return lane, false // all have one: conflicts it is
 }
 
 // after tells whether this ingester started later than other.

@@ -27,11 +27,12 @@ type cli struct {
 	Quiet    bool   `short:"q" help:"No notes on stderr, only errors."`
 	Version  bool   `help:"Print the version."`
 
-	Read   readCmd    `cmd:"" help:"Print records in order of time (the default)."`
-	Ls     lsCmd      `cmd:"" help:"List services; the days of one; the blobs of a day."`
-	Cat    catCmd     `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
-	Verify verifyCmd  `cmd:"" help:"Check every blob: checksums, order, metadata, name."`
-	Vers   versionCmd `cmd:"" name:"version" help:"Print the version."`
+	Read      readCmd      `cmd:"" help:"Print records in order of time (the default)."`
+	Ls        lsCmd        `cmd:"" help:"List services; the days of one; the blobs of a day."`
+	Ingesters ingestersCmd `cmd:"" help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
+	Cat       catCmd       `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
+	Verify    verifyCmd    `cmd:"" help:"Check every blob: checksums, order, metadata, name."`
+	Vers      versionCmd   `cmd:"" name:"version" help:"Print the version."`
 }
 
 type versionCmd struct{}
@@ -134,6 +135,8 @@ func (a *app) parse() (verb, error) {
 		return &a.cli.Read, nil
 	case "ls":
 		return &a.cli.Ls, nil
+	case "ingesters":
+		return &a.cli.Ingesters, nil
 	case "cat":
 		return &a.cli.Cat, nil
 	case "verify":

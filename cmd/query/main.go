@@ -5,7 +5,7 @@
 // cli.go      the flags and verbs
 // args.go     the argument list as people write it, put as the parser wants it
 // timeparse.go   times as people write them
-// read.go, ls.go, cat.go, verify.go   the verbs
+// read.go, ls.go, ingesters.go, cat.go, verify.go   the verbs
 // print.go, pretty.go   the forms of output
 // errors.go   exit codes, and mistakes answered with their fix
 //

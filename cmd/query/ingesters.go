@@ -1,0 +1,167 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/internal/openstore"
+	"blobtail/storage"
+)
+
+type ingestersCmd struct {
+	Output string `short:"o" help:"pretty or json." placeholder:"FORM"`
+}
+
+func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
+	form := c.Output
+	if form == "" {
+		form = "json"
+		if a.env.outTTY {
+			form = "pretty"
+		}
+	}
+	if form != "pretty" && form != "json" {
+		return 0, usagef("-o %s: want pretty or json", form)
+	}
+	found, now, err := c.list(ctx, a)
+	var bad *heartbeat.RowError
+	if errors.Is(err, storage.ErrUnauthorized) && openstore.Remote(a.store) {
+		// Another role than that for blobs, which exitCode would name.
+		a.complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
+		return exitRefused, nil
+	}
+	if err != nil && !errors.As(err, &bad) {
+		return 0, err
+	}
+	if form == "json" {
+		werr := c.printJSON(a, found, now)
+		if werr != nil {
+			return 0, werr
+		}
+	} else if werr := c.printTable(a, found, now); werr != nil {
+		return 0, werr
+	}
+	c.warn(a, found, now)
+	switch {
+	case err != nil:
+		a.complain("%v", err)
+		return exitIncomplete, nil
+	case len(found) == 0:
+		a.note("no ingester has announced itself in %s", a.store)
+		return exitNothing, nil
+	}
+	return exitFound, nil
+}
+
+// list gives the rows of interest and the time that they are to be judged by.
+func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
+	now := a.now
+	blobs, closeStore, err := openstore.Open(ctx, a.store, false)
+	if err != nil {
+		return nil, now, err
+	}
+	defer closeStore()
+	tables, closeTables, err := openstore.Tables(a.store, blobs)
+	if err != nil {
+		return nil, now, err
+	}
+	defer closeTables()
+	all, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
+	if clock, ok := blobs.(storage.Clock); ok && len(all) > 0 {
+		t, cerr := clock.Now(ctx)
+		if cerr != nil {
+			return nil, now, cerr
+		}
+		now = t
+	}
+	var found []heartbeat.Ingester
+	for _, i := range all {
+		if !i.Forgotten(now) {
+			found = append(found, i)
+		}
+	}
+	rank := map[string]int{"live": 0, "silent": 1, "stopped": 2}
+	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
+		return cmp.Or(rank[c.state(x, now)]-rank[c.state(y, now)], x.Lane-y.Lane)
+	})
+	return found, now, err
+}
+
+// state is what one wants to know first.
+func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
+	switch {
+	case i.Stopped:
+		return "stopped"
+	case i.Live(now):
+		return "live"
+	}
+	return "silent"
+}
+
+// warn points out what may be missing from reads.
+func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
+	for _, i := range found {
+		if c.state(i, now) == "silent" && !i.Oldest.IsZero() {
+			a.note("ingester %s on %s has been silent for %s; what it took since %s may not be in blobs: start it again on its log",
+				i.ID, i.Host, age(now.Sub(i.At)), a.showTime(i.Oldest.UnixNano()))
+		}
+	}
+}
+
+func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Time) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	for _, i := range found {
+		line := struct {
+			ID        string  `json:"id"`
+			State     string  `json:"state"`
+			Lane      int     `json:"lane"`
+			Host      string  `json:"host"`
+			Address   string  `json:"address"`
+			Version   string  `json:"version"`
+			Started   string  `json:"started"`
+			At        string  `json:"at"`
+			Oldest    string  `json:"oldest_unflushed,omitempty"`
+			Unflushed float64 `json:"unflushed_seconds"`
+		}{ID: i.ID, State: c.state(i, now), Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
+			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano())}
+		if !i.Oldest.IsZero() {
+			line.Oldest = rfc3339(i.Oldest.UnixNano())
+			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
+		}
+		if err := enc.Encode(line); err != nil {
+			return err
+		}
+	}
+	return a.out.flush()
+}
+
+func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) error {
+	if len(found) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ingester\tstate\tlane\toldest unflushed\tseen\thost\taddress\tversion")
+	for _, i := range found {
+		oldest := "-"
+		if !i.Oldest.IsZero() {
+			oldest = age(now.Sub(i.Oldest)) + " ago"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), i.Lane, oldest, age(now.Sub(i.At)),
+			sanitizeString(cmp.Or(i.Host, "-")), sanitizeString(cmp.Or(i.Address, "-")), sanitizeString(cmp.Or(i.Version, "-")))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return a.out.flush()
+}
+
+// age writes how long ago something was, to the second.
+func age(d time.Duration) string { return max(0, d).Round(time.Second).String() }
