@@ -104,10 +104,11 @@ func (s *states) look(d *simdisk.Disk) error {
 			return fmt.Errorf("%s is lost", key)
 		}
 	}
-	// What ErrExist was said of stays.
 	_, again, err := list(d.Fork(simdisk.None, 1))
-	if err == nil && len(again) != len(found) {
-		err = fmt.Errorf("%d of %d are there after one more power cut", len(again), len(found))
+	for key := range found {
+		if _, ok := again[key]; !ok && err == nil {
+			err = fmt.Errorf("%s is lost, though a Create of it got ErrExist", key)
+		}
 	}
 	return err
 }
