@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
+	"source/natssource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage"},
 	"config":            {},
 

@@ -1,0 +1,171 @@
+package natssource
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A place is what a reply subject says about a delivery.
+type place struct {
+	seq       uint64 // in the stream
+	delivery  uint64 // of the consumer; grows as long as it is the same consumer
+	delivered uint64 // how many times
+	sent      int64  // when the stream took the message, Unix nanoseconds
+}
+
+// placeOf reads a reply subject:
+//
+//	$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<delivery>.<sent>.<pending>
+//
+// Newer servers put domain and account before the stream, and may put more behind.
+func placeOf(reply string) (p place, ok bool) {
+	var tokens [13]string
+	n := 0
+	for rest, more := reply, true; more; n++ {
+		if n == len(tokens) {
+			return place{}, false
+		}
+		tokens[n], rest, more = strings.Cut(rest, ".")
+	}
+	at := 4
+	switch {
+	case tokens[0] != "$JS" || tokens[1] != "ACK" || n < 9 || n == 10:
+		return place{}, false
+	case n > 9:
+		at = 6
+	}
+	var err [4]error
+	p.delivered, err[0] = strconv.ParseUint(tokens[at], 10, 64)
+	p.seq, err[1] = strconv.ParseUint(tokens[at+1], 10, 64)
+	p.delivery, err[2] = strconv.ParseUint(tokens[at+2], 10, 64)
+	p.sent, err[3] = strconv.ParseInt(tokens[at+3], 10, 64)
+	return p, err == [4]error{}
+}
+
+// A ledger knows which messages of the stream were delivered to us and are not
+// settled, each by its latest reply subject. All are of one incarnation of the
+// stream: one made anew counts from 1 again, and a late acknowledgement for the old
+// one would take a message of the new one that nobody has stored.
+type ledger struct {
+	mu       sync.Mutex
+	messages map[uint64]*delivery // by stream sequence
+	created  time.Time            // of the stream; zero before it was seen
+}
+
+type delivery struct {
+	reply  string
+	sent   int64
+	alive  time.Time // when the server last heard of it
+	stored bool      // acknowledged by an earlier reply
+}
+
+func newLedger() *ledger { return &ledger{messages: make(map[uint64]*delivery)} }
+
+// delivered notes a message that was delivered, now by this reply.
+func (l *ledger) delivered(p place, reply string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d := l.messages[p.seq]; d != nil && d.sent == p.sent {
+		d.reply, d.alive = reply, now
+		return
+	}
+	l.messages[p.seq] = &delivery{reply: reply, sent: p.sent, alive: now}
+}
+
+// found notes a message from the log of an earlier process. When the server last
+// heard of it is not known, so it is due at once.
+func (l *ledger) found(reply string) {
+	p, ok := placeOf(reply)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.messages[p.seq] == nil && p.sent >= l.created.UnixNano() {
+		l.messages[p.seq] = &delivery{reply: reply, sent: p.sent}
+	}
+}
+
+// stored calls acknowledge, within the lock, if that is right for reply. An earlier
+// reply of a message does as well as its latest: the server takes both.
+func (l *ledger) stored(reply string, acknowledge func(reply string)) {
+	p, ok := placeOf(reply)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.messages[p.seq]
+	if d == nil || d.sent != p.sent {
+		return
+	}
+	if d.reply == reply {
+		delete(l.messages, p.seq)
+	} else {
+		d.stored = true
+	}
+	acknowledge(reply)
+}
+
+// dropped calls refuse, within the lock, if the message has to be delivered again.
+func (l *ledger) dropped(reply string, refuse func(reply string)) {
+	p, ok := placeOf(reply)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := l.messages[p.seq]
+	if d == nil || d.reply != reply {
+		return
+	}
+	delete(l.messages, p.seq)
+	if !d.stored {
+		refuse(reply)
+	}
+}
+
+// current begins with an incarnation of the stream, and forgets what is of another.
+// It reports whether there was another before.
+func (l *ledger) current(created time.Time) (another bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.created.Equal(created) {
+		return false
+	}
+	another = !l.created.IsZero()
+	l.created = created
+	for seq, d := range l.messages {
+		// What was found before the first look may be of either.
+		if another || d.sent < created.UnixNano() {
+			delete(l.messages, seq)
+		}
+	}
+	return another
+}
+
+// quiet returns up to most replies of messages of which the server has not heard
+// since a time, and takes it that it now does.
+func (l *ledger) quiet(since, now time.Time, most int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var replies []string
+	for _, d := range l.messages {
+		if len(replies) == most {
+			break
+		}
+		if d.alive.Before(since) {
+			d.alive = now
+			replies = append(replies, d.reply)
+		}
+	}
+	return replies
+}
+
+func (l *ledger) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.messages)
+}

@@ -1,0 +1,155 @@
+package natssource
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"blobtail/record"
+	"blobtail/source/body"
+)
+
+const (
+	// maxAhead is how far a record may lie in the future of its message.
+	maxAhead = 24 * time.Hour
+	// maxLines bounds the lines of a message, whose records may be two bytes each.
+	maxLines = 128 << 20
+	// keptBuffer is the largest buffer that is used again.
+	keptBuffer = 2 << 20
+)
+
+// A reader makes requests of messages, one at a time.
+type reader struct {
+	*body.Gatherer
+	unpack *body.Decompressor
+	buffer []byte
+	index  int
+	tooFew bool // room for the lines
+}
+
+func newReader() *reader {
+	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1)}
+}
+
+// request makes the request of a message; it is good until the next call. It has no
+// lines when the message holds nothing but white space. unreadable says why the
+// message is kept as it came.
+//
+// All of it is a function of the message alone, so that a second delivery gives the
+// same: the clock of this host has no part in it.
+func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
+	r.Forget(len(m.Data) > keptBuffer)
+	r.index, r.tooFew = 0, false
+	r.Defaults = record.Defaults{Service: serviceOf(m), Time: p.sent}
+	r.Latest = p.sent + maxAhead.Nanoseconds()
+	r.Source = "nats " + body.Short(m.Subject)
+	key := m.Header.Get(nats.MsgIdHdr)
+	if ms, ok := record.KeyTime(key); ok && ms <= r.Latest/int64(time.Millisecond) {
+		r.Defaults.Time = ms * int64(time.Millisecond)
+	}
+	identified := m.Data
+	if decoded, err := r.read(m); err == nil {
+		identified = decoded
+	} else {
+		unreadable = err
+		r.Clear()
+		r.Gatherer.Reject(body.Rejected{Raw: m.Data, Reason: err.Error()})
+	}
+	// Only the count of lines can go wrong from here on, and it has been checked.
+	_ = r.AddRejected(nil)
+	r.Req.Reply = m.Reply
+	r.Req.Origin, r.Req.Sum = stream, 0
+	if key != "" {
+		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.Owned > 0)
+		r.Req.Sum = r.Sum(m.Subject, identified)
+	}
+	return &r.Req, unreadable
+}
+
+// read finds the records. An error says that the message cannot be read.
+func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
+	decode, sniffed, err := body.DecoderFor(m.Header.Get("Content-Type"))
+	if err != nil {
+		return nil, err
+	}
+	enc, err := body.ParseEncoding(m.Header.Values("Content-Encoding"))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(m.Data)) > enc.WireLimit() {
+		return nil, enc.TooLarge()
+	}
+	decoded = m.Data
+	if enc != body.Plain && len(m.Data) > 0 {
+		decoded, err = r.unpack.Decompress(context.Background(), enc, m.Data, r.grow)
+		if r.buffer = decoded[:0]; cap(r.buffer) > keptBuffer {
+			r.buffer = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if sniffed {
+		if err := body.LooksCompressed(decoded); err != nil {
+			return nil, err
+		}
+	}
+	decode(decoded, r)
+	if r.tooFew {
+		return nil, errTooManyRecords
+	}
+	return decoded, nil
+}
+
+var errTooManyRecords = errors.New("the message holds too many records; send it in several")
+
+// grow gives the buffer of the message before, or a larger one.
+func (r *reader) grow(buf []byte, n int) ([]byte, error) {
+	if buf == nil && cap(r.buffer) >= n {
+		return r.buffer[:0], nil
+	}
+	return append(make([]byte, 0, n), buf...), nil
+}
+
+// Object takes the object scanned last.
+func (r *reader) Object(raw []byte, end int) bool {
+	if why, ok := r.Gatherer.Object(raw); !ok {
+		return r.Reject(raw, why, end)
+	}
+	return r.counted()
+}
+
+// Text takes a line of text.
+func (r *reader) Text(raw []byte, end int) bool {
+	if why, ok := r.Gatherer.Text(raw); !ok {
+		return r.Reject(raw, why, end)
+	}
+	return r.counted()
+}
+
+// Reject takes what is no record.
+func (r *reader) Reject(raw []byte, why body.Rejection, _ int) bool {
+	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.index})
+	return r.counted()
+}
+
+// counted sees that the lines do not become too many. What is rejected becomes a
+// line of some hundred bytes beside its own.
+func (r *reader) counted() bool {
+	r.index++
+	r.tooFew = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
+	return !r.tooFew
+}
+
+// serviceOf is the service of a message: the header, for names with dots in them,
+// else the token behind logs. What comes after that is the publisher's.
+func serviceOf(m *nats.Msg) string {
+	if name := m.Header.Get("Blobtail-Service"); name != "" {
+		return record.FoldService(name)
+	}
+	_, rest, _ := strings.Cut(m.Subject, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	return record.FoldService(name)
+}

@@ -1,0 +1,264 @@
+package natssource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+)
+
+const (
+	// pullBytes and pullMessages bound what a pull brings, and so what the server
+	// has to send us at once.
+	pullBytes    = 8 << 20
+	pullMessages = 4096
+	pullExpires  = 30 * time.Second
+	pullBeat     = 5 * time.Second // how often the server says that a pull is still known
+)
+
+// A puller takes messages from the stream. It belongs to Run.
+type puller struct {
+	s       *Source
+	accept  Accepter
+	reader  *reader
+	inbox   string // what messages go to, up to the number of the pull
+	pulls   uint64
+	request string         // subject of pulls
+	arrived chan *nats.Msg // never full: there is one pull at a time
+	waiting []*nats.Msg    // arrived and not taken
+	created time.Time      // of the stream that the pull asks
+	last    uint64         // delivery number of the consumer
+	log     zerolog.Logger // says the same once a second
+}
+
+// Run pulls messages and hands them to accept until ctx ends; what was pulled and
+// not accepted goes back. The error is that of accept.
+func (s *Source) Run(ctx context.Context, accept Accepter) error {
+	p := &puller{
+		s: s, accept: accept, reader: newReader(),
+		inbox:   s.conn.NewInbox() + ".",
+		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, s.o.Consumer),
+		arrived: make(chan *nats.Msg, 2*pullMessages),
+		log:     s.o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
+	}
+	sub, err := s.conn.ChanSubscribe(p.inbox+"*", p.arrived)
+	if err != nil {
+		return fmt.Errorf("subscribe to messages: %w", err)
+	}
+	defer p.giveBack(sub)
+	whole := true
+	for {
+		created, shut, err := s.gate.pass(ctx)
+		if err != nil {
+			return nil
+		}
+		p.created = created
+		if whole, err = p.pull(ctx, shut, whole); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// pull asks for messages and takes what comes. With bounded unset it asks for a
+// single message of any size; again says how to ask next.
+func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (again bool, err error) {
+	p.pulls++
+	inbox := p.inbox + strconv.FormatUint(p.pulls, 10)
+	left, bytes := 1, 0
+	ask := map[string]any{"batch": 1, "expires": pullExpires, "idle_heartbeat": pullBeat}
+	if bounded {
+		left, bytes = pullMessages, pullBytes
+		ask["batch"], ask["max_bytes"] = left, bytes
+	}
+	text, err := json.Marshal(ask)
+	if err != nil {
+		return bounded, err
+	}
+	if p.s.conn.PublishRequest(p.request, inbox, text) != nil {
+		p.s.doubt() // the connection was just lost
+		return bounded, nil
+	}
+	for first := true; left > 0 && (!bounded || bytes > 0); {
+		m, err := p.next(ctx, shut)
+		if err != nil || m == nil {
+			return true, err
+		}
+		if pl, ok := placeOf(m.Reply); ok {
+			if pl.delivery <= p.last {
+				// Another consumer counts now, so it may be another stream: look first.
+				p.last = 0
+				p.putBack(m)
+				p.s.doubt()
+				return true, nil
+			}
+			p.last = pl.delivery
+			first = false
+			left--
+			bytes -= m.Size()
+			if err := p.take(ctx, m, pl); err != nil {
+				p.putBack(m)
+				return true, err
+			}
+			continue
+		}
+		if m.Subject != inbox || m.Header.Get("Status") == "100" {
+			continue // of an earlier pull, or a sign of life
+		}
+		tooLarge := strings.Contains(m.Header.Get("Description"), "Exceeds MaxBytes")
+		p.ended(ctx, m)
+		return !(tooLarge && first), nil
+	}
+	return true, nil
+}
+
+// next waits for a message, or what the server says about the pull. It returns nil
+// when there is no sense in waiting on.
+func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error) {
+	if len(p.waiting) > 0 {
+		m := p.waiting[0]
+		p.waiting[0] = nil
+		p.waiting = p.waiting[1:]
+		return m, nil
+	}
+	select {
+	case m := <-p.arrived:
+		return m, ctx.Err()
+	default:
+	}
+	silence := time.NewTimer(2*pullBeat + time.Second)
+	defer silence.Stop()
+	select {
+	case m := <-p.arrived:
+		return m, nil
+	case <-silence.C:
+		return nil, nil
+	case <-shut:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *puller) putBack(m *nats.Msg) { p.waiting = append([]*nats.Msg{m}, p.waiting...) }
+
+// ended looks at why the server ended a pull.
+func (p *puller) ended(ctx context.Context, m *nats.Msg) {
+	status, text := m.Header.Get("Status"), m.Header.Get("Description")
+	switch {
+	case status == "503", strings.Contains(text, "Consumer Deleted"), strings.Contains(text, "Consumer is push"):
+		p.s.doubt()
+	case status == "404", status == "408", strings.Contains(text, "Exceeds MaxBytes"), strings.Contains(text, "Batch Completed"):
+	default:
+		p.log.Warn().Str("status", status).Str("text", text).Msg("the server ended a pull")
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// take makes a request of a message and hands it over, however long that takes.
+func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
+	mt := p.s.metrics
+	if pl.delivered > 1 {
+		mt.redelivered.Inc()
+	}
+	mt.bytes.Add(float64(len(m.Data)))
+	p.s.ledger.delivered(pl, m.Reply, time.Now())
+	req, unreadable := p.reader.request(m, pl, record.StreamOrigin(p.created, p.s.o.Stream, pl.seq))
+	if len(req.Lines) == 0 {
+		mt.empty.Inc()
+		p.s.Stored(m.Reply)
+		return nil
+	}
+	if err := p.hand(ctx, req, pl); err != nil {
+		return err
+	}
+	rejected := len(p.reader.Rejected)
+	mt.accepted.Add(float64(p.reader.Accepted))
+	mt.rejected.Add(float64(rejected))
+	if unreadable != nil {
+		mt.poison.Inc()
+	} else {
+		mt.taken.Inc()
+	}
+	if rejected > 0 {
+		p.log.Warn().Str("source", p.reader.Source).Int("rejected", rejected).
+			Str("reason", p.reader.Rejected[0].Reason).Msg("records rejected")
+	}
+	return nil
+}
+
+// hand hands a request over. While the log is full nothing more is pulled, and the
+// server is told that what was pulled is still wanted.
+func (p *puller) hand(ctx context.Context, req *record.Request, pl place) error {
+	const first, longest = 20 * time.Millisecond, time.Second
+	for wait := first; ; wait = min(2*wait, longest) {
+		_, err := p.accept.Accept(ctx, req)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
+			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
+			req.Origin, req.Sum = record.StreamOrigin(p.created, p.s.o.Stream, pl.seq), 0
+			continue
+		case !errors.Is(err, record.ErrFull):
+			return fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
+		}
+		p.s.metrics.full.Inc()
+		p.log.Warn().Msg("the log is full; messages wait in the stream")
+		p.gather()
+		pause(ctx, wait)
+	}
+}
+
+// gather notes what has arrived, so that the server hears that it is wanted.
+func (p *puller) gather() {
+	for {
+		select {
+		case m := <-p.arrived:
+			if pl, ok := placeOf(m.Reply); ok {
+				p.s.ledger.delivered(pl, m.Reply, time.Now())
+			}
+			p.waiting = append(p.waiting, m)
+		default:
+			return
+		}
+	}
+}
+
+// giveBack lets the server deliver what was pulled and not accepted to another.
+func (p *puller) giveBack(sub *nats.Subscription) {
+	const patience = 2 * time.Second
+	// What the server sends before it hears of this still arrives.
+	if sub.Drain() == nil {
+		_ = p.s.conn.FlushTimeout(patience)
+	}
+	p.gather()
+	for _, m := range p.waiting {
+		p.s.ledger.dropped(m.Reply, func(reply string) {
+			_ = p.s.conn.Publish(reply, []byte("-NAK"))
+			p.s.metrics.naks.Inc()
+		})
+	}
+	_ = p.s.conn.FlushTimeout(patience)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,144 @@
+package natssource
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+)
+
+// A RefusedError says why a stream or consumer is not taken from, and how to mend
+// it.
+type RefusedError struct{ reason, fix string }
+
+// Error is the reason and the command that mends it.
+func (e *RefusedError) Error() string { return e.reason + "; " + e.fix }
+
+// add is the command that makes a stream as it should be.
+func add(stream string, clustered bool) string {
+	replicas := 1
+	if clustered {
+		replicas = 3
+	}
+	return fmt.Sprintf("nats stream add %s --subjects 'logs.>' --storage file --replicas %d --retention work "+
+		"--discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas)
+}
+
+func missing(stream string, clustered bool) *RefusedError {
+	return &RefusedError{
+		reason: fmt.Sprintf("there is no stream %s", stream),
+		fix:    "make it: " + add(stream, clustered),
+	}
+}
+
+// unfit says why a stream can never be taken from.
+func unfit(info *jetstream.StreamInfo) error {
+	c := &info.Config
+	if c.Mirror != nil {
+		return &RefusedError{
+			reason: fmt.Sprintf("stream %s is a mirror, whose messages cannot be acknowledged for good", c.Name),
+			fix:    "take from the stream that it mirrors, " + c.Mirror.Name,
+		}
+	}
+	for _, s := range c.Subjects {
+		if s == ">" || strings.HasPrefix(s, "logs.") || strings.HasPrefix(s, "*.") || s == "logs" {
+			return nil
+		}
+	}
+	if len(c.Subjects) == 0 && len(c.Sources) > 0 {
+		return nil // messages come under the subjects of the sources
+	}
+	return &RefusedError{
+		reason: fmt.Sprintf("stream %s has the subjects %s, and none is below logs.", c.Name, strings.Join(c.Subjects, ", ")),
+		fix:    fmt.Sprintf("add them: nats stream edit %s --subjects '%s' --force", c.Name, strings.Join(append(c.Subjects, subjects), ",")),
+	}
+}
+
+// loses says how a stream may discard messages that are not stored yet; nil when it
+// does not.
+func loses(info *jetstream.StreamInfo, clustered bool) *RefusedError {
+	c := &info.Config
+	if c.Storage == jetstream.MemoryStorage {
+		return &RefusedError{
+			reason: fmt.Sprintf("stream %s is kept in memory: what is not stored yet is lost when the server ends", c.Name),
+			fix: fmt.Sprintf("make it anew: nats stream rm %s && %s (or take it as it is: --allow-lossy-stream)",
+				c.Name, add(c.Name, clustered)),
+		}
+	}
+	var why, flags []string
+	old := c.Discard == jetstream.DiscardOld
+	limited := false
+	for _, l := range []struct {
+		name  string
+		value int64
+	}{{"max_msgs", c.MaxMsgs}, {"max_bytes", c.MaxBytes}} {
+		if old && l.value > 0 {
+			limited = true
+			why = append(why, fmt.Sprintf("discard old with %s %d", l.name, l.value))
+		}
+	}
+	if limited {
+		flags = append(flags, "--discard new")
+	}
+	if c.MaxMsgsPerSubject > 0 && (old || !c.DiscardNewPerSubject) {
+		why = append(why, fmt.Sprintf("max_msgs_per_subject %d", c.MaxMsgsPerSubject))
+		flags = append(flags, "--max-msgs-per-subject=-1")
+	}
+	if c.MaxAge > 0 {
+		why = append(why, fmt.Sprintf("max_age %v", c.MaxAge))
+		flags = append(flags, "--max-age 0s")
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	return &RefusedError{
+		reason: fmt.Sprintf("stream %s discards messages that are not stored yet (%s)", c.Name, strings.Join(why, ", ")),
+		fix: fmt.Sprintf("mend it: nats stream edit %s %s --force (or take it as it is: --allow-lossy-stream)",
+			c.Name, strings.Join(flags, " ")),
+	}
+}
+
+// unfitConsumer says why a consumer cannot be used: what the server does not let
+// us change.
+func unfitConsumer(stream, name string, c jetstream.ConsumerConfig) error {
+	why := ""
+	switch {
+	case c.DeliverSubject != "":
+		why = "pushes messages"
+	case c.AckPolicy != jetstream.AckExplicitPolicy:
+		why = fmt.Sprintf("has the acknowledgement policy %s, not explicit", c.AckPolicy)
+	case c.Durable == "":
+		why = "is not durable"
+	default:
+		return nil
+	}
+	return &RefusedError{
+		reason: fmt.Sprintf("consumer %s of stream %s %s", name, stream, why),
+		fix:    fmt.Sprintf("remove it, and it is made as it should be: nats consumer rm %s %s --force", stream, name),
+	}
+}
+
+// A lookLog tells of what looks found: at once when it is new, each minute while it
+// lasts, and when it is over.
+type lookLog struct {
+	mu   sync.Mutex
+	text string
+	told time.Time
+}
+
+func (l *lookLog) tell(log zerolog.Logger, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil && l.text != "":
+		log.Info().Msg("the stream is in order")
+		l.text = ""
+	case err != nil && (err.Error() != l.text || now.Sub(l.told) >= time.Minute):
+		l.text, l.told = err.Error(), now
+		log.Error().Err(err).Msg("the stream is not in order")
+	}
+}

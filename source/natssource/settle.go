@@ -1,0 +1,235 @@
+package natssource
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// window is how many acknowledgements may be on the way at once.
+	window = 4096
+	// answerWait is how long one is waited for before it is sent again.
+	answerWait = 5 * time.Second
+	// maxTries is how often one is sent; then the server delivers the message again.
+	maxTries = 6
+	// redeliverAfter is how long a message rests that was dropped. It may be one
+	// whose publisher sent it twice, whose other copy has to be stored first.
+	redeliverAfter = 5 * time.Second
+)
+
+// A settler tells the server what became of messages. An acknowledgement is a
+// request that the server confirms; many are on the way at once, with one
+// subscription for all answers. Those that get no answer are sent again.
+type settler struct {
+	conn    *nats.Conn
+	metrics *metrics
+	inbox   string // what answers go to, up to their number
+	wake    chan struct{}
+	empty   chan struct{} // wakes drain
+
+	mu       sync.Mutex
+	held     bool // nothing may be sent: it is not known which stream is there
+	queue    []settlement
+	onTheWay map[uint64]settlement
+	next     uint64
+}
+
+type settlement struct {
+	reply string
+	nak   bool
+	tries int
+	sent  time.Time
+}
+
+func newSettler(m *metrics) *settler {
+	return &settler{metrics: m, held: true,
+		wake: make(chan struct{}, 1), empty: make(chan struct{}, 1), onTheWay: make(map[uint64]settlement)}
+}
+
+// attach subscribes to the answers, before run.
+func (s *settler) attach(conn *nats.Conn) error {
+	s.conn, s.inbox = conn, conn.NewInbox()+"."
+	sub, err := conn.Subscribe(s.inbox+"*", s.answered)
+	if err != nil {
+		return err
+	}
+	return sub.SetPendingLimits(-1, -1)
+}
+
+// signal wakes whoever waits for c.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (s *settler) acknowledge(reply string) { s.add(settlement{reply: reply}) }
+
+func (s *settler) refuse(reply string) { s.add(settlement{reply: reply, nak: true}) }
+
+func (s *settler) add(x settlement) {
+	s.mu.Lock()
+	s.queue = append(s.queue, x)
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// hold stops sending. What is on the way is sent again later.
+func (s *settler) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
+	for id, x := range s.onTheWay {
+		s.queue = append(s.queue, x)
+		delete(s.onTheWay, id)
+	}
+}
+
+// forget gives up what waits: it is of another stream.
+func (s *settler) forget() {
+	s.mu.Lock()
+	s.queue = nil
+	clear(s.onTheWay)
+	s.mu.Unlock()
+	signal(s.empty)
+}
+
+// resume sends again.
+func (s *settler) resume() {
+	s.mu.Lock()
+	s.held = false
+	s.mu.Unlock()
+	signal(s.wake)
+}
+
+// run sends until ctx ends.
+func (s *settler) run(ctx context.Context) {
+	ticks := time.NewTicker(answerWait / 10)
+	defer ticks.Stop()
+	for {
+		for s.send() {
+		}
+		select {
+		case <-s.wake:
+		case now := <-ticks.C:
+			s.sendAgain(now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends some of what waits, and reports whether there may be more.
+func (s *settler) send() bool {
+	const most = 256
+	var ids [most]uint64
+	var batch [most]settlement
+	n := 0
+	s.mu.Lock()
+	now := time.Now()
+	for !s.held && n < most && n < len(s.queue) && len(s.onTheWay) < window {
+		x := s.queue[n]
+		x.sent = now
+		x.tries++
+		s.next++
+		if !x.nak {
+			s.onTheWay[s.next] = x
+		}
+		ids[n], batch[n] = s.next, x
+		n++
+	}
+	if s.queue = s.queue[n:]; len(s.queue) == 0 {
+		s.queue = nil // what was sent is not kept behind it
+	}
+	s.mu.Unlock()
+	for i, x := range batch[:n] {
+		// An error is that of a connection just lost: nothing was sent, and no
+		// answer comes.
+		if x.nak {
+			_ = s.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, redeliverAfter.Nanoseconds()))
+			s.metrics.naks.Inc()
+			continue
+		}
+		_ = s.conn.PublishRequest(x.reply, s.inbox+strconv.FormatUint(ids[i], 10), []byte("+ACK"))
+	}
+	s.signalEmpty()
+	return n > 0
+}
+
+// answered takes the server's confirmation.
+func (s *settler) answered(m *nats.Msg) {
+	id, err := strconv.ParseUint(m.Subject[len(s.inbox):], 10, 64)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.onTheWay[id]
+	if !ok {
+		return
+	}
+	if len(m.Data) == 0 && m.Header.Get("Status") != "" {
+		// Nobody is there to take it: the consumer is just changing its place, or
+		// was deleted. It is sent again a little later.
+		x.sent = x.sent.Add(time.Second - answerWait)
+		s.onTheWay[id] = x
+		return
+	}
+	delete(s.onTheWay, id)
+	s.metrics.acks.Inc()
+	switch n := len(s.onTheWay); {
+	case n == window/2:
+		signal(s.wake)
+	case n == 0 && len(s.queue) == 0:
+		signal(s.empty)
+	}
+}
+
+// sendAgain queues what has had no answer for long.
+func (s *settler) sendAgain(now time.Time) {
+	s.mu.Lock()
+	for id, x := range s.onTheWay {
+		if now.Sub(x.sent) < answerWait {
+			continue
+		}
+		delete(s.onTheWay, id)
+		if x.tries < maxTries {
+			s.queue = append(s.queue, x)
+		} else {
+			s.metrics.lost.Inc()
+		}
+	}
+	s.mu.Unlock()
+	s.signalEmpty()
+}
+
+func (s *settler) signalEmpty() {
+	if s.waiting() == 0 {
+		signal(s.empty)
+	}
+}
+
+func (s *settler) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) + len(s.onTheWay)
+}
+
+// drain waits until everything was sent and confirmed, or ctx ends.
+func (s *settler) drain(ctx context.Context) {
+	for s.waiting() > 0 {
+		select {
+		case <-s.empty:
+		case <-ctx.Done():
+			return
+		}
+	}
+	// NAKs are not confirmed; they have at least left.
+	_ = s.conn.FlushWithContext(ctx)
+}

@@ -1,0 +1,203 @@
+package natssource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+)
+
+// An Accepter appends requests to the log. For a request with a Reply it returns
+// at once, and decides by [record.ErrFull] and [record.ErrKeyReused]; any other
+// error means that the log has failed. It copies what it keeps.
+type Accepter interface {
+	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
+}
+
+// Options are what a [Source] needs. URL, Stream and Consumer must be set.
+type Options struct {
+	// URL is that of a server, or of several with commas between them.
+	URL string
+	// Stream is the name of the stream, which must exist.
+	Stream string
+	// Consumer is the name of the durable consumer that all ingesters share. It
+	// is made when it is missing.
+	Consumer string
+	// AckWait is after how long a message that nobody speaks for is delivered
+	// again. 0: 10 min.
+	AckWait time.Duration
+	// AllowLossy takes a stream that may discard messages which are not stored.
+	AllowLossy bool
+	// Credentials is the path of a .creds file; "" for none.
+	Credentials string
+	// CA is the path of the certificates that the server's is checked against; ""
+	// for the system's. Cert and Key are the paths of our own; "" for none.
+	CA, Cert, Key string
+	// Log is the ingester's own log. The zero value writes nothing.
+	Log zerolog.Logger
+	// Metrics is where the counters are registered. Nil: nowhere.
+	Metrics prometheus.Registerer
+}
+
+const (
+	defaultAckWait = 10 * time.Minute
+	// maxAckPending is how many messages may be delivered and not acknowledged.
+	maxAckPending = 200_000
+	// firstLook is how long Open waits for a server.
+	firstLook = 2 * time.Second
+)
+
+// Source is the JetStream source.
+type Source struct {
+	o       Options
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	ledger  *ledger
+	settler *settler
+	metrics *metrics
+	gate    gate
+	check   chan struct{} // asks for a look at the stream
+	looked  lookLog
+	closing context.Context // ended by Close
+	end     context.CancelFunc
+	parts   sync.WaitGroup
+}
+
+// Open connects and looks at the stream. A stream that is missing or loses
+// messages, and a consumer that cannot be used, are errors that say how to mend it.
+// A server that cannot be reached is none: it is tried for ever.
+func Open(ctx context.Context, o Options) (*Source, error) {
+	if o.AckWait == 0 {
+		o.AckWait = defaultAckWait
+	}
+	s := &Source{o: o, check: make(chan struct{}, 1), ledger: newLedger()}
+	s.gate.init()
+	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.metrics = newMetrics(o.Metrics, s.ledger)
+	s.settler = newSettler(s.metrics)
+	conn, err := s.connect()
+	if err != nil {
+		s.end()
+		return nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	s.conn = conn
+	err = s.start(ctx)
+	if err != nil {
+		s.end()
+		s.parts.Wait()
+		conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// start begins what runs until Close, unless the first look says not to.
+func (s *Source) start(ctx context.Context) error {
+	var err error
+	if s.js, err = jetstream.New(s.conn); err != nil {
+		return fmt.Errorf("use JetStream: %w", err)
+	}
+	if err = s.settler.attach(s.conn); err != nil {
+		return fmt.Errorf("subscribe to acknowledgements: %w", err)
+	}
+	first, cancel := context.WithTimeout(ctx, firstLook)
+	defer cancel()
+	err = s.awaitConnection(first)
+	if err == nil {
+		err = s.look(first)
+	}
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return err
+	}
+	if err != nil {
+		s.o.Log.Warn().Err(err).Msg("no stream yet; trying until there is one")
+	}
+	s.parts.Go(func() { s.settler.run(s.closing) })
+	s.parts.Go(func() { s.keepLooking(s.closing) })
+	s.parts.Go(func() { s.keepAlive(s.closing) })
+	return nil
+}
+
+func (s *Source) connect() (*nats.Conn, error) {
+	problems := s.o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: 10 * time.Second})
+	options := []nats.Option{
+		nats.Name("blobtail ingest"),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // credentials may be mended while HTTP goes on
+		nats.ReconnectBufSize(-1),   // who publishes must know that nothing was sent
+		nats.ConnectHandler(func(*nats.Conn) { s.lookSoon() }),
+		nats.ReconnectHandler(func(c *nats.Conn) {
+			s.o.Log.Info().Str("server", c.ConnectedUrlRedacted()).Msg("connected to NATS again")
+			s.lookSoon()
+		}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				s.o.Log.Warn().Err(err).Msg("lost the connection to NATS")
+			}
+			s.doubt()
+		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			problems.Warn().Err(err).Msg("cannot connect to NATS")
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			problems.Warn().Err(err).Msg("NATS reports an error")
+		}),
+	}
+	if s.o.Credentials != "" {
+		options = append(options, nats.UserCredentials(s.o.Credentials))
+	}
+	if s.o.CA != "" {
+		options = append(options, nats.RootCAs(s.o.CA))
+	}
+	if s.o.Cert != "" {
+		options = append(options, nats.ClientCert(s.o.Cert, s.o.Key))
+	}
+	return nats.Connect(s.o.URL, options...)
+}
+
+// awaitConnection waits until there is a connection.
+func (s *Source) awaitConnection(ctx context.Context) error {
+	status := s.conn.StatusChanged(nats.CONNECTED)
+	defer s.conn.RemoveStatusListener(status)
+	if s.conn.IsConnected() {
+		return nil
+	}
+	select {
+	case <-status:
+		return nil
+	case <-ctx.Done():
+		if err := s.conn.LastError(); err != nil {
+			return fmt.Errorf("no connection to NATS: %w", err)
+		}
+		return errors.New("no connection to NATS")
+	}
+}
+
+// Close sends the acknowledgements that wait, until ctx ends, and closes the
+// connection. Run must have returned, and nothing more may be told.
+func (s *Source) Close(ctx context.Context) {
+	s.settler.drain(ctx)
+	s.end()
+	s.parts.Wait()
+	s.conn.Close()
+}
+
+// Found is told of a message that a start found in the log and will store.
+func (s *Source) Found(reply string) { s.ledger.found(reply) }
+
+// Stored is told of a message all of whose records are in blobs.
+func (s *Source) Stored(reply string) { s.ledger.stored(reply, s.settler.acknowledge) }
+
+// Dropped is told of a message that will not be stored: the server should deliver
+// it again, unless it has done so.
+func (s *Source) Dropped(reply string) { s.ledger.dropped(reply, s.settler.refuse) }

@@ -1,0 +1,214 @@
+package natssource_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/testenv"
+	"blobtail/record"
+	"blobtail/source/natssource"
+)
+
+// A memory is an Accepter that keeps what it is given, and tells of it as the
+// buffer does.
+type memory struct {
+	mu       sync.Mutex
+	changed  chan struct{} // closed and made anew when something came
+	requests []record.Request
+	known    map[record.Origin]uint64
+	refuse   func(n int) error // the n-th call's error
+	calls    int
+	stored   func(reply string) // called for what is accepted; nil keeps it open
+}
+
+func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.refuse != nil {
+		if err := m.refuse(m.calls); err != nil {
+			return record.Receipt{}, err
+		}
+	}
+	if sum, ok := m.known[r.Origin]; ok && sum != r.Sum {
+		return record.Receipt{}, record.ErrKeyReused
+	}
+	if m.known == nil {
+		m.known = map[record.Origin]uint64{}
+	}
+	m.known[r.Origin] = r.Sum
+	c := *r
+	c.Services = append([]string(nil), r.Services...)
+	c.Lines = append([]record.Line(nil), r.Lines...)
+	c.Data = bytes.Clone(r.Data)
+	m.requests = append(m.requests, c)
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
+	if m.stored != nil {
+		m.stored(r.Reply)
+	}
+	return record.Receipt{}, nil
+}
+
+// await returns the requests when there are n or more.
+func (m *memory) await(t testing.TB, n int) []record.Request {
+	t.Helper()
+	timeout := time.After(30 * time.Second)
+	for {
+		m.mu.Lock()
+		if len(m.requests) >= n {
+			defer m.mu.Unlock()
+			return append([]record.Request(nil), m.requests...)
+		}
+		if m.changed == nil {
+			m.changed = make(chan struct{})
+		}
+		changed, have := m.changed, len(m.requests)
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("%d of %d requests came", have, n)
+		}
+	}
+}
+
+// env is a server with a stream, and a source that takes from it.
+type env struct {
+	t      testing.TB
+	nats   *testenv.NATS
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	source *natssource.Source
+	log    *syncBuffer
+	reg    *prometheus.Registry
+	stop   func()
+}
+
+// syncBuffer is a log that can be read while it is written.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// newEnv starts a server with the stream LOGS.
+func newEnv(t testing.TB, change ...func(*jetstream.StreamConfig)) *env {
+	t.Helper()
+	e := &env{t: t, nats: testenv.StartNATS(t), log: &syncBuffer{}}
+	e.conn, e.js = e.nats.Connect()
+	c := testenv.Stream("LOGS")
+	for _, f := range change {
+		f(&c)
+	}
+	if _, err := e.js.CreateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// open opens a source.
+func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, error) {
+	e.reg = prometheus.NewRegistry()
+	o := natssource.Options{URL: e.nats.URL, Stream: "LOGS", Consumer: "blobtail", Log: zerolog.New(e.log), Metrics: e.reg}
+	for _, f := range change {
+		f(&o)
+	}
+	return natssource.Open(e.t.Context(), o)
+}
+
+// run opens a source and takes from it until the test or e.stop ends it.
+func (e *env) run(m *memory, change ...func(*natssource.Options)) {
+	e.t.Helper()
+	s, err := e.open(change...)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.source = s
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, m) }()
+	e.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			e.t.Errorf("run: %v", err)
+		}
+		limit, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		s.Close(limit)
+	})
+	e.t.Cleanup(e.stop)
+}
+
+// publish sends a message; header are its names and values.
+func (e *env) publish(subject, data string, header ...string) uint64 {
+	e.t.Helper()
+	m := nats.NewMsg(subject)
+	m.Data = []byte(data)
+	for i := 0; i < len(header); i += 2 {
+		m.Header.Add(header[i], header[i+1])
+	}
+	ack, err := e.js.PublishMsg(e.t.Context(), m)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+// eventually waits for something that the server does.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// left waits until the stream holds n messages.
+func (e *env) left(n uint64) {
+	e.t.Helper()
+	eventually(e.t, fmt.Sprintf("%d messages in the stream", n), func() bool {
+		s, err := e.js.Stream(e.t.Context(), "LOGS")
+		return err == nil && s.CachedInfo().State.Msgs == n
+	})
+}
+
+// A message is taken, acknowledged when it is stored and not before.
+func TestMessage(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	r := m.await(t, 1)[0]
+	if got := string(r.Data); !strings.Contains(got, `"service":"web","msg":"a"`) {
+		t.Error(got)
+	}
+	e.left(1)
+	e.source.Stored(r.Reply)
+	e.left(0)
+}

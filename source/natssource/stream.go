@@ -1,0 +1,266 @@
+package natssource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// lookEvery is how often the stream is looked at when nothing seems wrong.
+	lookEvery = 10 * time.Second
+	// lookAgain is how often while something is.
+	lookAgain = time.Second
+	// lookLimit is how long a look may take.
+	lookLimit = 5 * time.Second
+	// subjects are what is taken of a stream.
+	subjects = "logs.>"
+)
+
+// A gate is open while the stream and the consumer are known to be right.
+type gate struct {
+	mu      sync.Mutex
+	created time.Time     // of the stream
+	opened  chan struct{} // closed while open
+	shut    chan struct{} // closed while not
+}
+
+func (g *gate) init() {
+	g.opened, g.shut = make(chan struct{}), make(chan struct{})
+	close(g.shut)
+}
+
+// open opens the gate to a stream created then. Where it was open to another,
+// who went through notices that it is shut.
+func (g *gate) open(created time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if isClosed(g.opened) && g.created.Equal(created) {
+		return
+	}
+	if !isClosed(g.shut) {
+		close(g.shut)
+	}
+	g.created, g.shut = created, make(chan struct{})
+	if !isClosed(g.opened) {
+		close(g.opened)
+	}
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if isClosed(g.opened) {
+		g.opened = make(chan struct{})
+		close(g.shut)
+	}
+}
+
+// pass waits until the gate is open. shut is closed when it no longer is.
+func (g *gate) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
+	for {
+		g.mu.Lock()
+		created, shut = g.created, g.shut
+		opened := g.opened
+		g.mu.Unlock()
+		if isClosed(opened) {
+			return created, shut, ctx.Err()
+		}
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return created, shut, ctx.Err()
+		}
+	}
+}
+
+func (g *gate) isOpen() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return isClosed(g.opened)
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// lookSoon asks for a look at the stream.
+func (s *Source) lookSoon() { signal(s.check) }
+
+// doubt stops everything that rests on knowing which stream is there, until
+// somebody has looked.
+func (s *Source) doubt() {
+	s.pause()
+	s.lookSoon()
+}
+
+func (s *Source) pause() {
+	s.gate.close()
+	s.settler.hold()
+}
+
+// keepLooking looks at the stream when asked, and every now and then.
+func (s *Source) keepLooking(ctx context.Context) {
+	timer := time.NewTimer(lookAgain)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.check:
+		case <-timer.C:
+		}
+		if s.conn.IsConnected() {
+			limited, cancel := context.WithTimeout(ctx, lookLimit)
+			err := s.look(limited)
+			cancel()
+			if ctx.Err() == nil {
+				s.looked.tell(s.o.Log, err)
+			}
+		}
+		every := lookEvery
+		if !s.gate.isOpen() {
+			every = lookAgain
+		}
+		timer.Reset(every)
+	}
+}
+
+// look finds the stream and the consumer, and opens the gate when all is well. A
+// stream that was well once, and is open, stays so whatever is done to its
+// settings: not to take from it would only lose more.
+func (s *Source) look(ctx context.Context) error {
+	stream, err := s.js.Stream(ctx, s.o.Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s.pause()
+		return missing(s.o.Stream, s.clustered())
+	}
+	if err != nil {
+		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
+	}
+	info := stream.CachedInfo()
+	another := s.ledger.current(info.Created)
+	if another {
+		s.pause()
+		s.settler.forget()
+		s.o.Log.Warn().Str("stream", s.o.Stream).Time("created", info.Created).
+			Msg("the stream was made anew; what was delivered of the old one is not acknowledged any more")
+	}
+	if err := unfit(info); err != nil {
+		return err
+	}
+	lossy := loses(info, s.clustered())
+	if lossy != nil && !s.o.AllowLossy && !s.gate.isOpen() {
+		return lossy
+	}
+	consumer, err := s.ensureConsumer(ctx, info)
+	if err != nil {
+		return err
+	}
+	s.metrics.lag(consumer.NumPending, consumer.NumAckPending)
+	s.settler.resume()
+	s.gate.open(info.Created)
+	if s.o.AllowLossy {
+		return nil
+	}
+	return errOrNil(lossy)
+}
+
+// errOrNil keeps a nil *RefusedError from becoming an error.
+func errOrNil(e *RefusedError) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+func (s *Source) clustered() bool { return s.conn.ConnectedClusterName() != "" }
+
+// ensureConsumer makes the consumer, or mends its settings where the server lets
+// us. All ingesters do the same.
+func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInfo) (*jetstream.ConsumerInfo, error) {
+	consumer, err := s.js.Consumer(ctx, s.o.Stream, s.o.Consumer)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		consumer, err = s.js.CreateConsumer(ctx, s.o.Stream, s.wanted(jetstream.ConsumerConfig{
+			Durable:       s.o.Consumer,
+			Description:   "blobtail: shared by all ingesters",
+			DeliverPolicy: jetstream.DeliverAllPolicy,
+			AckPolicy:     jetstream.AckExplicitPolicy,
+			FilterSubject: filter(stream.Config.Subjects),
+		}))
+	case err == nil:
+		have := consumer.CachedInfo().Config
+		if err := unfitConsumer(s.o.Stream, s.o.Consumer, have); err != nil {
+			return nil, err
+		}
+		if want := s.wanted(have); !sameConsumer(have, want) {
+			s.o.Log.Warn().Str("consumer", s.o.Consumer).Msg("the consumer has other settings than it needs; they are changed")
+			consumer, err = s.js.UpdateConsumer(ctx, s.o.Stream, want)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("consumer %s of stream %s: %w", s.o.Consumer, s.o.Stream, err)
+	}
+	return consumer.CachedInfo(), nil
+}
+
+// wanted is c with the settings that nothing may be lost or held up by.
+func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
+	c.AckWait = s.o.AckWait
+	c.BackOff = nil
+	c.MaxDeliver = -1
+	c.MaxAckPending = max(c.MaxAckPending, maxAckPending)
+	c.MaxRequestBatch, c.MaxRequestExpires, c.MaxRequestMaxBytes = 0, 0, 0
+	c.InactiveThreshold = 0
+	c.HeadersOnly = false
+	return c
+}
+
+func sameConsumer(a, b jetstream.ConsumerConfig) bool {
+	return a.AckWait == b.AckWait && len(a.BackOff) == len(b.BackOff) && a.MaxDeliver == b.MaxDeliver &&
+		a.MaxAckPending == b.MaxAckPending && a.MaxRequestBatch == b.MaxRequestBatch &&
+		a.MaxRequestExpires == b.MaxRequestExpires && a.MaxRequestMaxBytes == b.MaxRequestMaxBytes &&
+		a.InactiveThreshold == b.InactiveThreshold && a.HeadersOnly == b.HeadersOnly
+}
+
+// filter is what the consumer takes of a stream with these subjects, "" for all.
+func filter(of []string) string {
+	for _, s := range of {
+		if !strings.HasPrefix(s, "logs.") {
+			return subjects
+		}
+	}
+	return ""
+}
+
+// keepAlive tells the server that we still mean to store what it delivered long
+// ago. Most messages are stored long before.
+func (s *Source) keepAlive(ctx context.Context) {
+	const share = maxAckPending / 10 // at a time, so that it takes a quarter of AckWait for all
+	ticks := time.NewTicker(max(s.o.AckWait/40, time.Millisecond))
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticks.C:
+			if !s.gate.isOpen() {
+				continue
+			}
+			for _, reply := range s.ledger.quiet(now.Add(-s.o.AckWait/2), now, share) {
+				_ = s.conn.Publish(reply, []byte("+WPI")) // the next is due soon enough
+			}
+		}
+	}
+}
