@@ -23,6 +23,9 @@ func (w *world) compose(name string, rng *rand.Rand) *request {
 	s := &request{r: record.Request{Services: []string{"a", "b", "c"}[:w.p.Services]}}
 	for j := range 1 + rng.IntN(6) {
 		service := rng.IntN(w.p.Services)
+		if service == 0 && w.p.Rare > 0 && rng.IntN(w.p.Rare) > 0 {
+			service = 1
+		}
 		// Few different times, so that records of several blobs have the same.
 		at := epoch.UnixNano() + int64(rng.IntN(w.p.Periods*60))*int64(time.Minute)
 		id := fmt.Sprintf("%s-%d", name, j)

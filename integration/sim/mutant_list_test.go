@@ -14,7 +14,7 @@ var mutants = []mutant{
 		b.mu.Lock()
 `}}},
 	{name: "created before the batch record is durable", edits: []edit{{"buffer/flow.go",
-		`	if err := b.log.Sync(batch.at.pos); err != nil {
+		`	if err := b.log.Sync(batch.record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 `, ``}}},
@@ -113,5 +113,42 @@ var mutants = []mutant{
 	{name: "copies not dropped by the reader", edits: []edit{{"query/merge.go",
 		`	same := twin && id.known && m.lastID == id
 `, `	same := false
+`}}},
+	{name: "a message acknowledged before it is stored", edits: []edit{{"buffer/messages.go",
+		`	b.remember(m)
+	b.openMessages++
+`, `	b.remember(m)
+	b.openMessages++
+	b.o.Messages.Stored(m.reply)
+`}}},
+	{name: "a message that is in the log already acknowledged as a repeat", edits: []edit{{"buffer/messages.go",
+		`		m.reply = r.Reply
+	}
+`, `		m.reply = r.Reply
+	}
+	b.o.Messages.Stored(m.reply)
+`}}},
+	// What a start leaves out of a message counts for nothing, also not against it.
+	{name: "a message acknowledged when its known batches are stored", edits: []edit{{"buffer/adopt.go",
+		`		if !f.m.gone {
+			f.m.gone = true
+			p.b.o.Messages.Dropped(f.m.reply)
+		}
+`, `		f.m.left--
+		f.m.open--
+`}}},
+	{name: "parked copies not synced before what they replace goes", edits: []edit{{"buffer/park.go",
+		`	b.needed = max(b.needed, pos)
+`, ``}}},
+	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
+		`pin: batch.pin}`, `pin: b.sink.Plan(batch.Service(), batch.Period())}`}}},
+	{name: "batches parked once only", test: "TestParking", edits: []edit{{"buffer/park.go",
+		`	for _, batch := range found {
+		batch.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.base != 0 })
+	for _, batch := range found {
+		batch.taken = true`}, {"buffer/park.go",
+		`	"fmt"
+`, `	"fmt"
+	"slices"
 `}}},
 }

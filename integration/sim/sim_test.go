@@ -91,6 +91,7 @@ func TestSimulation(t *testing.T) {
 type totals struct {
 	lives, kills, powerCuts, shutdowns, failedSyncs          int
 	requests, sent, repeats, messages, deliveries, acksLost  int
+	parked, storedStuck, ackedEarly                          int
 	puts, lostRequests, lostAnswers, latePuts, landed, blobs int
 }
 
@@ -112,13 +113,16 @@ func (t *totals) add(o *totals) {
 	t.latePuts += o.latePuts
 	t.landed += o.landed
 	t.blobs += o.blobs
+	t.parked += o.parked
+	t.storedStuck += o.storedStuck
+	t.ackedEarly += o.ackedEarly
 }
 
 func (t *totals) String() string {
 	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down), %d failed fsyncs; "+
 		"%d requests sent %d times, %d repeats recognised; %d messages delivered %d times, %d acks lost or late; "+
-		"%d creates, %d lost, %d answers lost, %d came late and %d of them took a name; %d blobs",
+		"%d creates, %d lost, %d answers lost, %d came late and %d of them took a name; %d blobs; %d batches parked (%d stored in stuck worlds) %d acked early",
 		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs,
 		t.requests, t.sent, t.repeats, t.messages, t.deliveries, t.acksLost,
-		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs)
+		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.storedStuck, t.ackedEarly)
 }

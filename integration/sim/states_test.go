@@ -74,7 +74,7 @@ type moment struct {
 func newHistory(seed uint64) *history {
 	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), disk: simdisk.New(seed)}
 	w := &world{p: profile{Services: 2, Periods: 2}}
-	h.messages = 6 * messagesLanded
+	h.messages = 6
 	for i := range h.messages + 14 {
 		s := w.compose(fmt.Sprintf("s%d", i), h.rng)
 		switch {

@@ -82,9 +82,9 @@ func (w *world) isQuiet() bool {
 }
 
 // stuck says whether the store refuses this key for now: one service, for the
-// first half hour.
+// first while.
 func (s *storeOf) stuck(key string) bool {
-	return s.w.p.Stuck && key[0] == 'a' && time.Since(s.w.start) < 20*time.Minute
+	return s.w.p.Stuck && key[0] == 'a' && time.Since(s.w.start) < s.w.stuckFor
 }
 
 // Create is what all depends on: it may be lost, or its answer, or it comes when

@@ -34,8 +34,8 @@ func newStream(w *world, n int) *stream {
 	for i := range n {
 		m := &message{request: w.compose(fmt.Sprintf("m%d", i), w.fate("message"))}
 		m.r.Origin = record.StreamOrigin(epoch, "logs", uint64(i))
-		// Published over the first minutes.
-		m.ready = time.Now().Add(time.Duration(w.rng.IntN(200)) * time.Second)
+		// Published over the first minute.
+		m.ready = time.Now().Add(time.Duration(w.rng.IntN(60)) * time.Second)
 		s.messages = append(s.messages, m)
 	}
 	w.totals.messages = n
@@ -94,6 +94,9 @@ func (s *stream) ack(to string) {
 		return
 	}
 	m.acked = true
+	if !s.w.isQuiet() {
+		s.w.count(&s.w.totals.ackedEarly)
+	}
 	s.unacked--
 	s.w.ledger.Acked(m.ids...)
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/internal/check"
@@ -42,6 +44,7 @@ type profile struct {
 	LostAcks  int // percent
 	NoOrigin  int // percent of requests that get their place as origin
 	Stuck     bool
+	Rare      int // how much rarer the first service is than others; 0: it is not
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -62,7 +65,7 @@ func drawProfile(rng *rand.Rand) profile {
 		BadSyncs:  pick(0, 10, 60),
 		Faults:    pick(5, 15, 40),
 		Gap:       pick(300, 1500, 3000),
-		Messages:  pick(0, 5, 15, 30) * messagesLanded,
+		Messages:  pick(0, 5, 15, 30),
 		AckWait:   time.Duration(pick(15, 60, 300)) * time.Second,
 		LostAcks:  pick(0, 10, 40),
 		NoOrigin:  pick(20, 50),
@@ -79,7 +82,9 @@ type world struct {
 	stream *stream
 	ledger check.Ledger
 	disks  []*simdisk.Disk
-	start  time.Time
+
+	start    time.Time
+	stuckFor time.Duration
 
 	mu         sync.Mutex
 	rng        *rand.Rand     // of who draws in no order of its own
@@ -95,7 +100,7 @@ type world struct {
 func newWorld(seed uint64) *world {
 	w := &world{
 		seed:  seed,
-		start: time.Now(),
+		start: time.Now(), stuckFor: 20 * time.Minute,
 		rng:   rand.New(rand.NewPCG(seed, 7)),
 		asked: map[string]int{},
 		taken: map[record.Origin]int{},
@@ -193,6 +198,11 @@ func (w *world) life(i int, rng *rand.Rand) {
 		m.die()
 		p.kill()
 		wg.Wait()
+		parked, stored := p.counter("batches_parked_total"), p.counter("batches_stored_total")
+		w.mu.Lock()
+		w.totals.parked += parked
+		w.totals.storedStuck += stored
+		w.mu.Unlock()
 	} else if !errors.Is(err, simdisk.ErrKilled) && !errors.Is(err, syscall.EIO) {
 		w.trouble("open: %v", err)
 	}
@@ -241,10 +251,10 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 
 // process is an ingester without its listeners.
 type process struct {
-	n     int
 	buf   *buffer.Buffer
 	log   *wal.Log
 	dead  <-chan struct{}
+	reg   *prometheus.Registry // nil: not counted
 	end   context.CancelFunc
 	ended chan struct{}
 }
@@ -273,11 +283,16 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	if err != nil {
 		return nil, err
 	}
-	p := &process{n: i, log: log, dead: dead, ended: make(chan struct{})}
-	p.buf = buffer.New(log, sink{writer}, buffer.Options{
+	p := &process{log: log, dead: dead, ended: make(chan struct{})}
+	o := buffer.Options{
 		Size: w.p.Size, Age: w.p.Age, Min: w.p.Size / 4, MaxAge: 3 * w.p.Age, Soft: w.p.Soft, Workers: 3,
 		Messages: &told{w.stream, i},
-	})
+	}
+	if w.p.Stuck {
+		p.reg = prometheus.NewRegistry()
+		o.Metrics = p.reg
+	}
+	p.buf = buffer.New(log, sink{writer}, o)
 	// What comes before the log is replayed is not known to be a repeat.
 	for range rng.IntN(3) {
 		if rng.IntN(3) > 0 {
@@ -310,16 +325,16 @@ func (p *process) kill() {
 	_ = p.log.Close() // of a dead process's disk it says so
 }
 
-// gone reports whether the process can still be talked to.
-func (p *process) gone() bool {
-	select {
-	case <-p.dead:
-		return true
-	case <-p.ended:
-		return true
-	default:
-		return false
+// counter is one of the buffer's.
+func (p *process) counter(name string) int {
+	if p.reg == nil {
+		return 0
 	}
+	families, _ := p.reg.Gather() // of counters nothing can fail
+	for _, f := range families {
+		if f.GetName() == "blobtail_buffer_"+name {
+			return int(f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	return 0
 }
-
-const messagesLanded = 0
