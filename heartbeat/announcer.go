@@ -194,7 +194,7 @@ func (a *Announcer) beat(ctx context.Context) error {
 			continue
 		}
 		if err := a.write(ctx, false); err != nil {
-			return errors.Join(err, unlisted)
+			return err // and most likely what reading fails for too
 		}
 		a.wrote = true
 		waits = 0

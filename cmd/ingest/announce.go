@@ -113,6 +113,14 @@ func (p *company) ready(buf *buffer.Buffer) func() error {
 	}
 }
 
+// state begins the line of our own log that tells how the start went.
+func (p *company) state(log zerolog.Logger, notReady error) (*zerolog.Event, string) {
+	if notReady != nil {
+		return log.Warn().Err(notReady), "listening, not ready"
+	}
+	return log.Info(), "ready"
+}
+
 // stop tells the others that this ingester ends, and whether all is in blobs.
 func (p *company) stop(empty bool) {
 	p.quit()

@@ -101,8 +101,9 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	company.wait(ctx)
 	group.Go(func() error { return serve(ingest, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
-	log.Info().Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
-		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", company.announcer.Lane()).Str("version", version()).Msg("ready")
+	event, state := company.state(log, ready())
+	event.Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
+		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", company.announcer.Lane()).Str("version", version()).Msg(state)
 
 	select {
 	case <-ctx.Done():

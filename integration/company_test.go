@@ -1,0 +1,219 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/internal/testenv"
+)
+
+// announced is a line of logquery ingesters.
+type announced struct {
+	ID, State, Host, Address, Version string
+	Lane                              int
+	Unflushed                         float64 `json:"unflushed_seconds"`
+}
+
+func ingesters(t testing.TB, at place) (all []announced) {
+	t.Helper()
+	for line := range bytes.Lines(query(t, at, "ingesters")) {
+		var a announced
+		if err := json.Unmarshal(line, &a); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// Ingesters that start at the same time without being told a lane get lanes of
+// their own, before they are ready; one that comes back has its own again; and
+// everybody can see them.
+func TestAutoLanes(t *testing.T) {
+	t.Parallel()
+	if host, _ := os.Hostname(); regexp.MustCompile(`-[0-9]{1,6}$`).MatchString(host) {
+		t.Skip("the name of this host has an ordinal, which is the lane of all")
+	}
+	stores(t, func(t *testing.T, at place) {
+		var ps [3]*ingester
+		var wals [3]string
+		for i := range ps {
+			wals[i] = t.TempDir()
+			ps[i] = launch(t, at, wals[i], "--lane", "auto", "--advertise", fmt.Sprintf("http://10.0.0.%d:8514", i))
+		}
+		var lanes []int
+		for _, p := range ps {
+			if err := p.waitReady(30 * time.Second); err != nil {
+				t.Fatal(err)
+			}
+			lanes = append(lanes, int(p.metric("blobtail_lane")))
+			p.mustPost("/ingest/web", []byte(`{"ts":"2026-11-20T15:00:00Z","msg":"x"}`+"\n"))
+			p.mustFlush()
+		}
+		back := lanes[1]
+		if slices.Sort(lanes); !slices.Equal(lanes, []int{0, 1, 2}) {
+			t.Fatalf("lanes %v", lanes)
+		}
+		names := string(query(t, at, "ls", "web", "2026-11-20"))
+		for _, n := range []string{"000001", "010001", "020001"} {
+			if !strings.Contains(names, "/1500/"+n+".log") {
+				t.Errorf("no blob %s among\n%s", n, names)
+			}
+		}
+		ps[1].kill()
+		ps[1] = start(t, at, wals[1], "--lane", "auto")
+		if got := int(ps[1].metric("blobtail_lane")); got != back {
+			t.Errorf("lane %d after a restart, and %d before", got, back)
+		}
+		if code, _ := ps[2].stop(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		var states []string
+		for i, a := range ingesters(t, at) {
+			states = append(states, fmt.Sprint(a.State, " ", i < 2 || a.Address == "http://10.0.0.2:8514"))
+		}
+		if !slices.Equal(states, []string{"live true", "live true", "stopped true"}) {
+			t.Errorf("%q", states)
+		}
+	})
+}
+
+// On a dir store the listener's address is announced, and what is not in blobs is
+// there to see.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	p := start(t, at, t.TempDir(), "--lane", "7")
+	p.mustPost("/ingest/web", []byte(two))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		all := ingesters(t, at)
+		if len(all) != 1 || all[0].State != "live" || all[0].Lane != 7 || all[0].Address != p.listen {
+			t.Fatalf("%+v", all)
+		}
+		if all[0].Unflushed > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the record that is in no blob is never announced")
+		}
+	}
+}
+
+// Tables that are out of order hold nothing up: start, ingest and stop are as ever.
+func TestNoTables(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, ".tables"), []byte("no directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	notThere, _ := azureStore(t)
+	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
+	for _, at := range []place{at, notThere} {
+		p := start(t, at, t.TempDir(), "--lane", "auto")
+		if took := time.Since(p.started); took > 3*time.Second {
+			t.Errorf("ready after %v", took)
+		}
+		p.mustPost("/ingest/web", []byte(two))
+		p.mustFlush()
+		if code, took := p.stop(); code != 0 || took > 10*time.Second {
+			t.Errorf("exit code %d after %v", code, took)
+		}
+		if n := count(t, at, "web"); n != 2 {
+			t.Errorf("%d records, want 2", n)
+		}
+		if !strings.Contains(p.stderr(), `"part":"company","error":"announce this ingester: `) {
+			t.Error("not told of")
+		}
+	}
+}
+
+// An ingester whose clock is far from the store's takes nothing, says why, and
+// takes records again by itself when it is mended.
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	at, _ := azureStore(t)
+	a := shared.Azurite(t)
+	u, err := url.Parse(a.BlobURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shift atomic.Int64
+	shift.Store(int64(time.Hour))
+	proxy := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host },
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().Add(time.Duration(shift.Load())).UTC().Format(http.TimeFormat))
+			return nil
+		},
+	})
+	t.Cleanup(func() {
+		proxy.CloseClientConnections()
+		proxy.Close()
+	})
+	at.env[0] = strings.Replace(at.env[0], a.BlobURL, proxy.URL+"/"+testenv.Account, 1)
+
+	p := launch(t, at, t.TempDir())
+	p.waitLog(t, `"message":"listening, not ready"`)
+	m := regexp.MustCompile(`"listen":"([^"]+)","admin":"([^"]+)"`).FindStringSubmatch(p.stderr())
+	p.listen, p.admin = "http://"+m[1], "http://"+m[2]
+	text := "the clock of this host is 1h0m"
+	if code, answer, header, err := p.post("/ingest/web", []byte(two)); code != 503 || !strings.Contains(answer.Error, "not ready: the clock of this host is ") || header.Get("Retry-After") == "" {
+		t.Errorf("POST: %d %+v, %v; want 503 and %q", code, answer, err, text)
+	}
+	if code, body := p.readyz(t); code != 503 || !strings.Contains(body, "behind the store's, and 5m0s is allowed") {
+		t.Errorf("readyz: %d %s", code, body)
+	}
+	if s := p.metric("blobtail_clock_skew_seconds"); s > -3590 || s < -3610 {
+		t.Errorf("skew %v", s)
+	}
+	shift.Store(0)
+	p.waitLog(t, `"message":"the clock is right again"`)
+	if code, body := p.readyz(t); code != 200 {
+		t.Errorf("readyz: %d %s", code, body)
+	}
+	p.mustPost("/ingest/web", []byte(two))
+	p.mustFlush()
+	if n := count(t, at, "web"); n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
+}
+
+func (p *ingester) readyz(t testing.TB) (code int, body string) {
+	t.Helper()
+	resp, err := http.Get(p.admin + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, b.String()
+}
+
+// waitLog waits until the ingester's log has a text.
+func (p *ingester) waitLog(t testing.TB, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.stderr(), text); time.Sleep(20 * time.Millisecond) {
+		if p.gone() || time.Now().After(deadline) {
+			t.Fatalf("its log never says %s", text)
+		}
+	}
+}
