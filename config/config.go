@@ -30,6 +30,7 @@ type Config struct {
 	Flush  Flush  `yaml:"flush"`
 	Limits Limits `yaml:"limits"`
 	Log    Log    `yaml:"log"`
+	NATS   NATS   `yaml:"nats"`
 }
 
 // Ingest says where the ingester listens and how it names what it writes.
@@ -88,6 +89,7 @@ func Default() Config {
 		},
 		Limits: Limits{InFlight: 256 << 20},
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
+		NATS:   defaultNATS(),
 	}
 }
 
@@ -123,8 +125,10 @@ func (c *Config) decode(text []byte) error {
 }
 
 // YAML is the configuration as a file that Load would read back. It holds no
-// secrets: credentials come from the environment alone.
+// secrets: those of a store come from the environment alone, and what a URL has in
+// front of the host is left out.
 func (c Config) YAML() ([]byte, error) {
+	c.NATS = c.NATS.redacted()
 	return yaml.Marshal(c)
 }
 
@@ -218,5 +222,6 @@ func (c Config) Validate() error {
 	if c.Log.DiskFull < 1 || c.Log.DiskFull > 100 {
 		bad("log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
 	}
+	c.NATS.validate(bad)
 	return errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -36,6 +37,12 @@ type cli struct {
 	FlushMin    config.Size     `help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN" default:"${flushmin}"`
 	FlushMaxAge config.Duration `help:"Age at which a blob is made whatever there is." env:"BLOBTAIL_FLUSH_MAX_AGE" default:"${flushmaxage}"`
 
+	NATS     string          `name:"nats" help:"URL of a NATS server to take a JetStream stream from." env:"BLOBTAIL_NATS" default:"${nats}" placeholder:"URL"`
+	Stream   string          `help:"Name of the stream." env:"BLOBTAIL_STREAM" default:"${stream}"`
+	Consumer string          `help:"Durable consumer of the stream that all ingesters share." env:"BLOBTAIL_CONSUMER" default:"${consumer}"`
+	Lossy    bool            `name:"allow-lossy-stream" help:"Take a stream that may discard messages which are not stored." env:"BLOBTAIL_ALLOW_LOSSY_STREAM" default:"${lossy}"`
+	AckWait  config.Duration `help:"When the stream delivers a message again that was not acknowledged." env:"BLOBTAIL_ACK_WAIT" default:"${ackwait}"`
+
 	Run         struct{} `cmd:"" default:"1" help:"Take records (the default)."`
 	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
@@ -48,6 +55,8 @@ func vars(c config.Config) kong.Vars {
 		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
 		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
 		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
+		"nats": c.NATS.URL, "stream": c.NATS.Stream, "consumer": c.NATS.Consumer,
+		"lossy": strconv.FormatBool(c.NATS.AllowLossy), "ackwait": c.NATS.AckWait.String(),
 	}
 }
 
@@ -58,6 +67,7 @@ func (f *cli) over(c config.Config) config.Config {
 	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
 	c.Ingest.Advertise = f.Advertise
 	c.Flush.Size, c.Flush.Age, c.Flush.Min, c.Flush.MaxAge = f.FlushSize, f.FlushAge, f.FlushMin, f.FlushMaxAge
+	c.NATS.URL, c.NATS.Stream, c.NATS.Consumer, c.NATS.AllowLossy, c.NATS.AckWait = f.NATS, f.Stream, f.Consumer, f.Lossy, f.AckWait
 	return c
 }
 
@@ -111,7 +121,7 @@ func parse(args []string, stdout io.Writer) (c config.Config, verb string, err e
 	var f cli
 	done := false
 	parser, err := kong.New(&f, vars(c), kong.Name("ingest"), kong.Writers(stdout, stdout),
-		kong.Description("Takes log records over HTTP and writes them as numbered, compressed blobs."),
+		kong.Description("Takes log records over HTTP and from JetStream and writes them as numbered, compressed blobs."),
 		kong.Exit(func(int) { done = true }))
 	if err != nil {
 		return c, "", err

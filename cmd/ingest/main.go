@@ -1,15 +1,16 @@
-// Command ingest takes log records over HTTP and writes them as numbered blobs.
+// Command ingest takes log records over HTTP and from JetStream and writes them as
+// numbered blobs.
 //
-//	shippers --HTTP--> source/httpsource --> buffer --> blobwriter --> blob store
-//	                    listen                 |  ^
+//	shippers --HTTP--> source/httpsource -+-> buffer --> blobwriter --> blob store
+//	JetStream  <-----> source/natssource -+    |  ^
 //	                                           v  | replay on start
 //	                                          wal (local disk)
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /debug/pprof
 //
 // It starts in the order of the flow backwards, so that nothing is taken that
-// has no place to go, and stops in the order of the flow: the source takes no
-// more, the buffer flushes within the grace period, and what is left stays in
-// the log for the next start.
+// has no place to go, and stops in the order of the flow: the sources take no
+// more, the buffer flushes within the grace period, what was stored is
+// acknowledged, and what is left stays in the log for the next start.
 package main
 
 import (
@@ -44,9 +45,7 @@ func main() {
 // run wires the parts, serves until ctx ends, and stops them.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	limitMemory(c)
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-
+	reg := newRegistry()
 	blobs, closeStore, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -63,7 +62,12 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	buf := buffer.New(journal, sink{writer}, bufferOptions(c, part(log, "buffer"), reg))
+	stream, err := openStream(ctx, c.NATS, part(log, "nats"), reg)
+	if err != nil {
+		return err
+	}
+	defer stream.close()
+	buf := buffer.New(journal, sink{writer}, stream.tell(bufferOptions(c, part(log, "buffer"), reg)))
 	listener, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
@@ -99,6 +103,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	company.run(parts)
 	defer company.end()
 	company.wait(ctx)
+	group.Go(func() error { return stream.run(parts, buf) })
 	group.Go(func() error { return serve(ingest, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
 	event, state := company.state(log, ready())
@@ -107,7 +112,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 
 	select {
 	case <-ctx.Done():
-		company.stop(stop(log, buf, ingest, time.Duration(c.Ingest.Grace)))
+		company.stop(stop(log, buf, ingest, stream, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
 		// The log's disk failed: what is not durable was not acknowledged. End at
 		// once, and let the next start read what is on the disk.
@@ -116,6 +121,12 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	ingest.Close()
 	admin.Close()
 	return group.Wait()
+}
+
+func newRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
 }
 
 // limitMemory lets garbage lie as long as there is little: what requests may hold,
@@ -141,13 +152,14 @@ func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registere
 	}
 }
 
-// stop takes no more requests, answers those under way, and flushes. Half of the
+// stop takes no more messages and requests, answers those under way, and flushes. Half of the
 // grace is for the requests, so that slow clients do not cost the flush. It tells
 // whether all is in blobs.
-func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, grace time.Duration) bool {
+func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, stream *stream, grace time.Duration) bool {
 	log.Info().Dur("grace", grace).Msg("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	stream.stop()
 	answering, done := context.WithTimeout(ctx, grace/2)
 	defer done()
 	if err := ingest.Shutdown(answering); err != nil {

@@ -241,7 +241,7 @@ func (p *puller) gather() {
 func (p *puller) giveBack(sub *nats.Subscription) {
 	const patience = 2 * time.Second
 	// What the server sends before it hears of this still arrives.
-	if sub.Drain() == nil {
+	if sub.Drain() == nil && p.s.conn.IsConnected() {
 		_ = p.s.conn.FlushTimeout(patience)
 	}
 	p.gather()
@@ -251,7 +251,9 @@ func (p *puller) giveBack(sub *nats.Subscription) {
 			p.s.metrics.naks.Inc()
 		})
 	}
-	_ = p.s.conn.FlushTimeout(patience)
+	if len(p.waiting) > 0 && p.s.conn.IsConnected() {
+		_ = p.s.conn.FlushTimeout(patience)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {
