@@ -22,7 +22,8 @@ type client struct {
 	http   *http.Client
 	target func() *ingester // whom the next request goes to; nil for a while
 	rand   *rand.Rand
-	hours  int // of event time that the records spread over
+	hours  int           // of event time that the records spread over
+	pause  time.Duration // after each request
 	sent   int
 }
 
@@ -97,6 +98,7 @@ func (c *client) run(stop <-chan struct{}) {
 		} else {
 			r = c.next()
 		}
+		time.Sleep(c.pause)
 		code, a, _, err := post(c.http, p.listen+r.path, r.data, r.headers...)
 		switch {
 		case err == nil && code == http.StatusOK && a.Accepted == len(r.ids):

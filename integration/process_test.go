@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -267,24 +266,36 @@ func (p *ingester) mustFlush() {
 // metric reads a plain counter or gauge.
 func (p *ingester) metric(name string) float64 {
 	p.t.Helper()
-	resp, err := http.Get(p.admin + "/metrics")
+	all, err := p.metrics()
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	v, ok := all[name]
+	if !ok {
+		p.t.Fatalf("no metric %s", name)
+	}
+	return v
+}
+
+// metrics are all plain counters and gauges.
+func (p *ingester) metrics() (map[string]float64, error) {
+	resp, err := http.Get(p.admin + "/metrics")
+	if err != nil {
+		return nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		p.t.Fatal(err)
+		return nil, err
 	}
-	m := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
-	if m == nil {
-		p.t.Fatalf("no metric %s", name)
+	all := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			all[name] = v
+		}
 	}
-	v, err := strconv.ParseFloat(string(m[1]), 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return v
+	return all, nil
 }
 
 // logquery runs a query and returns what it wrote and its exit code.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,7 +57,7 @@ type proxy struct {
 	mode    atomic.Pointer[mode]
 	hangs   atomic.Int64         // how long hang does, in ns; 0: until the client gives up
 	count   [faults]atomic.Int64 // requests by what became of them
-	creates atomic.Int64         // conditional creates of blobs that were asked for
+	creates [100]atomic.Int64    // creates of blobs that were asked for, by lane
 	closing chan struct{}        // closed at the end, for what hangs
 }
 
@@ -112,7 +113,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := (*p.mode.Load())(r)
 	p.count[f].Add(1)
 	if puts(r) {
-		p.creates.Add(1)
+		p.creates[laneOf(r.URL.Path)].Add(1)
 	}
 	if f.executed() {
 		p.execute(f, w, r)
@@ -221,4 +222,13 @@ func bad(seed uint64, perMille map[fault]int) mode {
 
 func puts(r *http.Request) bool {
 	return r.Method == http.MethodPut && !strings.Contains(r.URL.RawQuery, "restype")
+}
+
+// laneOf is the lane of a blob's name, which ends in six digits and .log.
+func laneOf(path string) int {
+	digits, ok := strings.CutSuffix(path, ".log")
+	if n, err := strconv.Atoi(digits[max(0, len(digits)-6):]); ok && err == nil && n >= 0 {
+		return n / 10_000
+	}
+	return 0
 }

@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+	"blobtail/record"
+)
+
+// producer sends records of a fixed size at a fixed rate, each body once.
+type producer struct {
+	p       *ingester
+	ledger  *check.Ledger
+	name    string
+	sent    int   // records
+	bytes   int64 // of bodies that were acknowledged
+	refused int   // bodies answered 429
+	after   string
+}
+
+// body makes the next body, of 40 records of about 8 KiB.
+func (s *producer) body() (data []byte, ids []string) {
+	base := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC).UnixNano()
+	pad := bytes.Repeat([]byte("0123456789abcdef"), 500)
+	for range 40 {
+		s.sent++
+		id := fmt.Sprintf("%s-%d", s.name, s.sent)
+		at := base + int64(s.sent)*1e6 + 1
+		data = record.AppendTime(append(data, `{"time":"`...), at)
+		data = fmt.Appendf(data, `","msg":"%s is one","pad":"%s"}`+"\n", id, pad)
+		ids = append(ids, id)
+		s.ledger.Sent(id, s.name, at)
+	}
+	return data, ids
+}
+
+// one sends a body and returns the status.
+func (s *producer) one() int {
+	s.p.t.Helper()
+	data, ids := s.body()
+	code, a, header, err := s.p.post("/ingest/"+s.name, data)
+	switch {
+	case err == nil && code == http.StatusOK && a.Accepted == len(ids):
+		s.ledger.Acked(ids...)
+		s.bytes += int64(len(data))
+	case err == nil && code == http.StatusTooManyRequests:
+		s.ledger.Rejected(ids...)
+		s.refused++
+		s.after = header.Get("Retry-After")
+	default:
+		s.p.t.Errorf("POST: %d %+v, %v", code, a, err)
+	}
+	return code
+}
+
+// run sends at a rate in bytes a second until stop is closed.
+func (s *producer) run(rate int64, stop <-chan struct{}) {
+	begun, from := time.Now(), s.bytes
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		s.one()
+		due := begun.Add(time.Duration(float64(s.bytes-from) / float64(rate) * 1e9))
+		time.Sleep(time.Until(due))
+	}
+}
+
+// A store that is away for long costs disk, no memory and no record; when it is
+// back what has gathered is stored at twice the rate at which it came, or faster,
+// while more comes.
+func TestLongOutage(t *testing.T) {
+	const rate = 12 << 20
+	through, direct, px := proxied(t)
+	conf := config(t, "flush: {size: 8MiB, age: 1s, max-age: 2s}\nlog: {segment: 16MiB, soft: 64MiB}\n")
+	p := start(t, through, t.TempDir(), conf)
+	s := &producer{p: p, ledger: &check.Ledger{}, name: "web"}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(rate, stop)
+	}()
+	time.Sleep(4 * time.Second) // all is well
+	g := watch(p)
+	px.set(all(refuse))
+	begun := time.Now()
+	time.Sleep(lasting(t, 18*time.Second))
+	g.end()
+	size := p.metric("blobtail_log_bytes")
+	px.set(healthy)
+	away, mended := time.Since(begun), time.Now()
+	oldest := 0.0
+	for {
+		if oldest = p.metric("blobtail_oldest_unflushed_seconds"); oldest < 3 || time.Since(mended) > away {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	took := time.Since(mended)
+	close(stop)
+	<-done
+	p.mustFlush()
+	t.Logf("away for %v; the log grew to %.0f MB; caught up in %v, which is %.1f times as fast as it came",
+		away, size/1e6, took, 1+away.Seconds()/took.Seconds())
+	g.check(t)
+	if s.refused > 0 {
+		t.Errorf("%d requests were refused without need", s.refused)
+	}
+	if want := 0.8 * rate * away.Seconds(); size < want {
+		t.Errorf("the log has %.0f MB, want %.0f for this to mean anything", size/1e6, want/1e6)
+	}
+	if took > away {
+		t.Errorf("not caught up after %v, as long as the store was away", took)
+	}
+	verifyLedger(t, direct, s.ledger)
+}
+
+// A log that has grown to its limit takes no more, says when to come again, and
+// takes more by itself once it can.
+func TestWatermark(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, t.TempDir(), config(t, "flush: {size: 256KiB, age: 300ms, max-age: 1s}\nlog: {segment: 1MiB, soft: 4MiB, max: 16MiB}\n"))
+	s := &producer{p: p, ledger: &check.Ledger{}, name: "web"}
+	for round := range 2 {
+		mend := breakDir(t, root, "web")
+		for s.one() == http.StatusOK {
+		}
+		if n, err := strconv.Atoi(s.after); err != nil || n < 1 {
+			t.Errorf("Retry-After: %q", s.after)
+		}
+		if size := p.metric("blobtail_log_bytes"); size < 15<<20 || size > 20<<20 {
+			t.Errorf("refused with %v bytes in the log, whose limit is 16 MiB", size)
+		}
+		mend()
+		begun := time.Now()
+		for ; s.one() != http.StatusOK; time.Sleep(50 * time.Millisecond) {
+			if time.Since(begun) > 30*time.Second {
+				t.Fatalf("round %d: still refused %v after the store is back", round, time.Since(begun))
+			}
+		}
+		t.Logf("round %d: takes records again %v after the store is back", round, time.Since(begun).Round(time.Millisecond))
+	}
+	p.mustFlush()
+	if rep := verifyLedger(t, at, s.ledger); rep.Unknown > 0 || rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+}

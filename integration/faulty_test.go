@@ -1,0 +1,130 @@
+package integration_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// A store that fails in every way that is known, now and then, and clients that
+// send again elsewhere what was not answered: three ingesters, two of them on one
+// lane by mistake, must lose nothing, show nothing twice, and stay as small as
+// they were.
+func TestFaultyStore(t *testing.T) {
+	t.Parallel()
+	seed := newSeed(t)
+	through, direct, px := proxied(t)
+	if _, long := torture(t); !long {
+		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, a minute
+	}
+	px.set(bad(seed, map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}))
+
+	conf := config(t, "flush: {size: 256KiB, age: 500ms, min: 16KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 16MiB}\n")
+	var ps []*ingester
+	for _, lane := range []string{"5", "5", "6"} {
+		ps = append(ps, start(t, through, t.TempDir(), conf, "--lane", lane))
+	}
+	ledger := &check.Ledger{}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, c := range newClients(4, ledger, nil, seed) {
+		c.roam(ps)
+		c.pause = 20 * time.Millisecond
+		wg.Go(func() { c.run(stop) })
+	}
+	var grown []*growth
+	for _, p := range ps {
+		g := watch(p)
+		grown = append(grown, g)
+	}
+	time.Sleep(lasting(t, 15*time.Second))
+	for _, g := range grown {
+		g.end()
+	}
+	close(stop)
+	wg.Wait()
+	px.set(healthy)
+	for _, p := range ps {
+		p.mustFlush()
+	}
+
+	rep := verifyLedger(t, direct, ledger)
+	written, foreign := 0.0, 0.0
+	for i, p := range ps {
+		written += p.metric("blobtail_blob_written_total")
+		foreign += p.metric("blobtail_blob_foreign_total")
+		grown[i].check(t)
+	}
+	if blobs := countBlobs(t, direct); blobs != int(written) {
+		t.Errorf("%v blobs written, %d are there", written, blobs)
+	}
+	alone := ps[2].metric("blobtail_blob_written_total")
+	each := float64(px.creates[6].Load()) / alone
+	t.Logf("%v blobs; %.2f creates for each of the %v of the lane that one has alone; %v names were taken by another", written, each, alone, foreign)
+	if each > 1.3 { // what fails is asked for again; nothing else should be
+		t.Errorf("%.2f creates for each blob", each)
+	}
+	t.Log(px.report())
+	if rep.Acked < 500 || px.done() < 20 {
+		t.Error("too little happened for this to mean anything")
+	}
+}
+
+// growth watches how large a process is.
+type growth struct {
+	p          *ingester
+	stop, gone chan struct{}
+	rss, gos   []float64
+}
+
+// watch starts watching. What a process needs in its first moments does not count.
+func watch(p *ingester) *growth {
+	g := &growth{p: p, stop: make(chan struct{}), gone: make(chan struct{})}
+	go func() {
+		defer close(g.gone)
+		for {
+			select {
+			case <-g.stop:
+				return
+			case <-time.After(500 * time.Millisecond):
+				if m, err := p.metrics(); err == nil {
+					g.rss = append(g.rss, m["process_resident_memory_bytes"])
+					g.gos = append(g.gos, m["go_goroutines"])
+				}
+			}
+		}
+	}()
+	return g
+}
+
+func (g *growth) end() {
+	close(g.stop)
+	<-g.gone
+}
+
+// check compares the second quarter of what was seen with the last: what grows
+// without bounds is larger there. The slack is what a collector may leave.
+func (g *growth) check(t *testing.T) {
+	t.Helper()
+	n := len(g.rss)
+	if n < 8 {
+		t.Errorf("only %d looks at the process", n)
+		return
+	}
+	const slack = 64 << 20
+	before, after := median(g.rss[n/4:n/2]), median(g.rss[n*3/4:])
+	gosBefore, gosAfter := median(g.gos[n/4:n/2]), median(g.gos[n*3/4:])
+	t.Logf("memory %.0f MiB and then %.0f MiB, at most %.0f; goroutines %.0f and then %.0f, at most %.0f",
+		before/(1<<20), after/(1<<20), slices.Max(g.rss)/(1<<20), gosBefore, gosAfter, slices.Max(g.gos))
+	if after > before*1.1+slack || gosAfter > gosBefore+50 {
+		t.Error("the process grows")
+	}
+}
+
+func median(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return v[len(v)/2]
+}
