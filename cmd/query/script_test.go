@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"logquery": main,
 		"mkstore":  mkstore,
+		"announce": announce,
 	})
 }
 

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/storage"
+	"blobtail/storage/dir"
+	"blobtail/storage/dir/tables"
+)
+
+// announce DIR ID LANE AGO [unflushed|stopped|newer] makes the row of an ingester
+// that was last heard of so long ago.
+func announce() {
+	if err := announceIn(os.Args[1], os.Args[2], os.Args[3], os.Args[4], strings.Join(os.Args[5:], " ")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func announceIn(root, id, lane, ago, what string) error {
+	if _, err := dir.Open(root, dir.Options{Create: true}); err != nil {
+		return err
+	}
+	s, err := tables.Open(root)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if what == "newer" {
+		return s.Upsert(context.Background(), heartbeat.Table, heartbeat.Partition,
+			[]storage.Row{{Key: id, Props: map[string]any{"format": int64(2)}}})
+	}
+	d, err := time.ParseDuration(ago)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(lane)
+	if err != nil {
+		return err
+	}
+	a := heartbeat.New(s, heartbeat.Options{
+		Identity: heartbeat.Identity{ID: id, Lane: n}, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://10.0.0.1:8514",
+		Now:    func() time.Time { return time.Now().Add(-d) },
+		Oldest: func() (time.Time, bool) { return time.Now().Add(-90 * time.Second), what == "unflushed" },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	go a.Run(ctx)
+	<-a.First()
+	cancel()
+	if what == "stopped" {
+		return a.Stop(context.Background(), true)
+	}
+	return nil
+}
+
+// On a terminal it is a table, with nothing in it that a terminal would obey.
+func TestIngestersTable(t *testing.T) {
+	root := t.TempDir()
+	// run's clock is fixed; the row is of that time.
+	ago := time.Since(time.Date(2026, 11, 20, 15, 59, 55, 0, time.UTC)).String()
+	if err := announceIn(root, "0badcafe", "12", ago, "unflushed"); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := terminal(t, root, "ingesters")
+	if code != exitFound || !strings.Contains(out, "oldest unflushed") || strings.Contains(out, "\x1b") || errs != "" {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if got := strings.Fields(lines[len(lines)-1]); len(lines) != 2 ||
+		strings.Join(got, " ") != `0badcafe live 12 1m35s ago 5s ago host\x1b[2J http://10.0.0.1:8514 v1` {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,148 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/source/httpsource"
+	"blobtail/storage/mem"
+	"blobtail/wal"
+)
+
+// writerSink joins the real parts, as cmd/ingest does.
+type writerSink struct{ *blobwriter.Writer }
+
+func (s writerSink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
+
+// byClock runs the parts of an ingester with a clock that shows now, sends it
+// records that carry their times, and gives the blobs: their bodies, and their
+// metadata without the batch ids, which are random.
+func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[string][]byte) {
+	bodies = map[string][]byte{}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now)) // no clock of the process is left out
+		journal, err := wal.Open(dir, wal.Options{SegmentSize: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer journal.Close()
+		store := mem.New(mem.Options{})
+		writer, err := blobwriter.New(store, blobwriter.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		buf := buffer.New(journal, writerSink{writer}, buffer.Options{})
+		source := httpsource.New(httpsource.Options{Accept: buf, Dedupe: dedupe})
+		ctx, end := context.WithCancel(t.Context())
+		ran := make(chan error)
+		go func() { ran <- buf.Run(ctx) }()
+		for i := range 40 {
+			var body strings.Builder
+			for j := range 5 { // many of one time, so that identities decide the order
+				fmt.Fprintf(&body, `{"ts":"2026-11-20T1%d:00:0%dZ","msg":"request %d record %d"}`+"\n", i%3, j/3, i, j)
+			}
+			req := httptest.NewRequest("POST", fmt.Sprintf("/ingest/s%d", i%2), strings.NewReader(body.String()))
+			if i%4 == 0 {
+				req.Header.Set("Idempotency-Key", fmt.Sprintf("019aa0b0-0000-7000-8000-%012d", i))
+			}
+			w := httptest.NewRecorder()
+			source.ServeHTTP(w, req)
+			if w.Code != 200 || !strings.Contains(w.Body.String(), `"accepted":5`) {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+		}
+		if left, err := buf.Flush(ctx); err != nil {
+			t.Fatal(left, err)
+		}
+		for b, err := range store.List(ctx, "", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := store.Get(ctx, b.Key, 0, -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(b.Metadata, "batch")
+			bodies[b.Key] = body
+			bodies[b.Key+" metadata"] = fmt.Append(nil, b.Metadata)
+		}
+		end()
+		if err := <-ran; err != nil {
+			t.Error(err)
+		}
+	})
+	return bodies
+}
+
+// Names, identities and order of records that carry their times do not depend on
+// the ingester's clock: one that is an hour slow or a year fast writes the same
+// blobs to the last byte. Without a key or dedupe, identities are places in the
+// log, with the time at which a segment was made in them and random bits; the
+// blobs then have the same names and lines.
+func TestWrongClock(t *testing.T) {
+	t.Parallel()
+	right := time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+	for _, dedupe := range []httpsource.Dedupe{httpsource.DedupeBody, httpsource.DedupeOff} {
+		want := byClock(t, right, dedupe)
+		if len(want) != 2*2*3 {
+			t.Fatalf("blobs %v", slices.Collect(maps.Keys(want)))
+		}
+		if dedupe == httpsource.DedupeOff {
+			onlyLines(t, want)
+		}
+		for _, shift := range []time.Duration{-time.Hour, -10 * time.Hour, 5 * time.Minute, 365 * 24 * time.Hour} {
+			got := byClock(t, right.Add(shift), dedupe)
+			if dedupe == httpsource.DedupeOff {
+				onlyLines(t, got)
+			}
+			for key := range maps.Keys(want) {
+				if !bytes.Equal(got[key], want[key]) {
+					t.Errorf("dedupe %s, clock off by %v: %s differs", dedupe, shift, key)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("dedupe %s, clock off by %v: blobs %v", dedupe, shift, slices.Collect(maps.Keys(got)))
+			}
+		}
+	}
+}
+
+// onlyLines leaves of each blob its lines, in order of their text.
+func onlyLines(t *testing.T, bodies map[string][]byte) {
+	d, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for key, body := range bodies {
+		if !strings.HasSuffix(key, ".log") {
+			bodies[key] = nil // the CRC is of the lines in their order
+			continue
+		}
+		text, err := d.DecodeAll(body, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := slices.Collect(bytes.Lines(text))
+		slices.SortFunc(lines, bytes.Compare)
+		bodies[key] = bytes.Join(lines, nil)
+	}
+}
