@@ -23,7 +23,8 @@ type client struct {
 	target func() *ingester // whom the next request goes to; nil for a while
 	rand   *rand.Rand
 	hours  int           // of event time that the records spread over
-	pause  time.Duration // after each request
+	pause  time.Duration // before each request
+	single bool          // only bodies of one service
 	sent   int
 }
 
@@ -49,7 +50,7 @@ func newClients(n int, ledger *check.Ledger, target *atomic.Pointer[ingester], s
 func (c *client) next() request {
 	services := [...]string{"web", "api", "db"}
 	n := 1 + c.rand.IntN(40)
-	one := c.rand.IntN(2) == 0
+	one := c.rand.IntN(2) == 0 || c.single
 	service := services[c.rand.IntN(3)]
 	r := request{path: "/ingest"}
 	if one {

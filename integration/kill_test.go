@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -43,10 +44,11 @@ flush: {size: 64KiB, age: 300ms, min: 4KiB, max-age: 1s}
 log: {segment: 1MiB, soft: 4MiB}
 `
 
-func kills(t testing.TB) int {
+// kills is how often an ingester is killed.
+func kills(t testing.TB, daily int) int {
 	text := os.Getenv("BLOBTAIL_KILLS")
 	if text == "" {
-		return 50
+		return daily
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -56,36 +58,60 @@ func kills(t testing.TB) int {
 }
 
 // An ingester that is killed at any moment, starts on the same log and is killed
-// again must lose nothing it has acknowledged and show nothing twice.
+// again must lose nothing it has acknowledged and show nothing twice: of what came
+// over HTTP, and of what a stream has acknowledged, which it takes meanwhile.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	stores(t, killLoop)
+	at, _ := dirStore(t)
+	killLoop(t, at, kills(t, 300), shortStream(t))
 }
 
-func killLoop(t *testing.T, at place) {
-	n := kills(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("%d kills, seed %d", n, seed)
-	wal, conf := t.TempDir(), config(t, small)
+func TestKillsAzure(t *testing.T) {
+	t.Parallel()
+	at, _ := azureStore(t)
+	killLoop(t, at, kills(t, 50), nil)
+}
+
+func killLoop(t *testing.T, at place, n int, from *stream) {
+	seed := newSeed(t)
+	wal, text := t.TempDir(), small
 	ledger := &check.Ledger{}
 	var target atomic.Pointer[ingester]
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	for _, c := range newClients(6, ledger, &target, seed) {
+	for _, c := range newClients(4, ledger, &target, seed) {
 		wg.Go(func() { c.run(stop) })
 	}
+	if from != nil {
+		text += from.config()
+		for i, c := range newClients(2, ledger, &target, seed+1) {
+			c.name, c.single = fmt.Sprintf("m%d", i), true
+			wg.Go(func() { from.publish(c, stop) })
+		}
+	}
+	conf := config(t, text)
 	r := rand.New(rand.NewPCG(seed, 99))
-	for range n {
+	begun := time.Now()
+	for i := range n {
 		p := launch(t, at, wal, conf, "--grace", "2s")
 		killOnce(t, r, p, &target)
 		target.Store(nil)
+		p.forget()
+		if from != nil && i == n/2 {
+			from.nats.Stop() // what is not acknowledged yet may be published or not
+			from.nats.Start()
+		}
 	}
+	t.Logf("%d kills in %v", n, time.Since(begun).Round(time.Second))
 	// What is left unanswered may be sent once more.
 	p := start(t, at, wal, conf)
 	target.Store(p)
 	time.Sleep(200 * time.Millisecond)
 	close(stop)
 	wg.Wait()
+	if from != nil {
+		empty(t, from.js, p)
+	}
 	p.mustFlush()
 	rep := verifyLedger(t, at, ledger)
 	if rep.Acked < 10*n || rep.Unknown == 0 {
