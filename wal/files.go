@@ -137,22 +137,22 @@ func (c *files) close() {
 }
 
 // makeDir makes dir and what lacks above it, each name durable before the next
-// is made, and makes dir's own name durable even when it was there: whoever made
-// it may have been killed before that.
+// is made. The name of one that is there is made durable too: whoever made it may
+// have been killed before that.
 func makeDir(fsy fsys.FS, dir string) error {
 	parent := filepath.Dir(dir)
-	if parent == dir {
-		return nil
+	if _, err := fsy.Stat(dir); err == nil || parent == dir {
+		err = fsy.SyncDir(parent)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil // it was made by somebody else, who may look into parent
+		}
+		return err
 	}
-	if _, err := fsy.Stat(dir); err != nil {
-		if _, perr := fsy.Stat(parent); perr != nil {
-			if err := makeDir(fsy, parent); err != nil {
-				return err
-			}
-		}
-		if err := fsy.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
+	if err := makeDir(fsy, parent); err != nil {
+		return err
+	}
+	if err := fsy.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
 	}
 	return fsy.SyncDir(parent)
 }

@@ -93,19 +93,22 @@ func Open(root string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// makeRoot makes a directory with all above it, durably.
+// makeRoot makes a directory with all above it, each name durable before the next
+// is made. The name of one that is there is made durable too: whoever made it may
+// have been killed before that.
 func (s *Store) makeRoot(dir string) error {
 	parent := filepath.Dir(dir)
-	err := s.fs.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrNotExist) && parent != dir {
-		if err = s.makeRoot(parent); err == nil {
-			err = s.fs.Mkdir(dir, 0o700)
+	if _, err := s.fs.Stat(dir); err == nil || parent == dir {
+		err = s.fs.SyncDir(parent)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil // it was made by somebody else, who may look into parent
 		}
+		return err
 	}
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	if err := s.makeRoot(parent); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := s.fs.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return s.fs.SyncDir(parent)
