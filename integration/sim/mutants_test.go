@@ -94,7 +94,7 @@ func (m *mutant) build(t *testing.T, root string) string {
 	return binary
 }
 
-var violated = regexp.MustCompile(`violation: (seed \d+: .*)`)
+var violated = regexp.MustCompile(`violation: (seed \d+[:,] .*)`)
 
 // run looks for the promise that the mutant breaks.
 func (m *mutant) run(t *testing.T, binary string) {
@@ -110,7 +110,7 @@ func (m *mutant) run(t *testing.T, binary string) {
 	start := time.Now()
 	run := exec.CommandContext(ctx, binary, "-test.run", "^"+test+"$")
 	run.Dir = t.TempDir()
-	run.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprint("BLOBTAIL_SIM_SEEDS=", seeds), "BLOBTAIL_SIM_FIRST=0")
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprint("BLOBTAIL_SIM_SEEDS=", seeds), "BLOBTAIL_SIM_FIRST=0", "BLOBTAIL_CRASH_STATES=75000")
 	out, err := run.CombinedOutput()
 	var failed *exec.ExitError
 	switch found := violated.FindSubmatch(out); {

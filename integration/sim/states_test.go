@@ -95,7 +95,7 @@ func (h *history) happen() {
 	order := h.rng.Perm(len(h.requests))
 	for _, part := range [][]int{order[:half], order[half:]} {
 		h.disk.SetFault(h.keep)
-		p, _, err := openOn(h.disk, h)
+		p, err := openOn(h.disk, h)
 		if err != nil {
 			panic(err) // nothing fails here
 		}
@@ -166,18 +166,18 @@ func (h *history) Stored(to string) {
 }
 
 // openOn starts an ingester whose log and store are on one disk.
-func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, *dir.Store, error) {
+func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, error) {
 	store, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	log, err := wal.Open("/var/wal", wal.Options{FS: disk, SegmentSize: 1500, Reserve: -1})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	writer, err := blobwriter.New(store, blobwriter.Options{Encoders: 1})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p := &process{log: log, ended: make(chan struct{})}
 	p.buf = buffer.New(log, sink{writer}, buffer.Options{
@@ -189,7 +189,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, *dir.Store, err
 		defer close(p.ended)
 		_ = p.buf.Run(ctx) // its error is found by who waits for something
 	}()
-	return p, store, nil
+	return p, nil
 }
 
 // crash starts from each state that a crash at this moment may leave.
@@ -205,7 +205,7 @@ func (h *history) crash(t *testing.T, m *moment) {
 // again what was not acknowledged, and everything must come out once.
 func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	after := &history{requests: h.requests, messages: h.messages, sent: h.sent[:m.sent:m.sent], acked: h.acked[:m.acked:m.acked]}
-	p, store, err := openOn(disk, after)
+	p, err := openOn(disk, after)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -224,7 +224,13 @@ func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	if left, ferr := p.buf.Flush(ctx); ferr != nil {
 		err = fmt.Errorf("flush: %w, left %+v", ferr, left)
 	}
+	// What is stored is there for good, and needs no log any more.
+	found := disk.Fork(simdisk.None, 0)
 	p.kill()
+	store, oerr := dir.Open("/var/store", dir.Options{FS: found})
+	if oerr != nil {
+		return errors.Join(err, oerr)
+	}
 	return errors.Join(err, after.verify(store))
 }
 
