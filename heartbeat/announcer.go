@@ -36,6 +36,9 @@ type Options struct {
 	// Oldest gives the arrival of the oldest record that is in no blob, by this
 	// host's clock; nil: there is none.
 	Oldest func() (time.Time, bool)
+	// Replayed tells whether Oldest knows of what the start found in the log. Until
+	// that is stored, what the last row of the id said stands; nil: from the start.
+	Replayed func() bool
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now func() time.Time
 	// Every is the pause between two writes; 0: 10 s.
@@ -68,10 +71,12 @@ type Announcer struct {
 	mu sync.Mutex
 	me Identity // the lane is that in force
 
-	// What follows belongs to Run.
-	found  bool // a lane that nobody had was looked for with the others in sight
-	wrote  bool // our row has been written
-	shared int  // how often running our row was another's
+	// What follows belongs to Run, and then to Stop.
+	left   time.Time // what the row said was unflushed before this start, until it is stored
+	known  time.Time // from when on Oldest knows all
+	found  bool      // a lane that nobody had was looked for with the others in sight
+	wrote  bool      // our row has been written
+	shared int       // how often running our row was another's
 	kept   Identity
 	told   int    // the lane that the log tells of; -1: none
 	failed string // the failure that the log tells of
@@ -88,6 +93,9 @@ func New(tables storage.TableStore, o Options) *Announcer {
 	}
 	if o.Oldest == nil {
 		o.Oldest = func() (time.Time, bool) { return time.Time{}, false }
+	}
+	if o.Replayed == nil {
+		o.Replayed = func() bool { return true }
 	}
 	if o.Keep == nil {
 		o.Keep = func(Identity) error { return nil }
@@ -161,8 +169,7 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	case <-ctx.Done():
 		return fmt.Errorf("announce the end: %w", ctx.Err())
 	}
-	_, unflushed := a.o.Oldest()
-	return a.write(ctx, empty && !unflushed)
+	return a.write(ctx, empty)
 }
 
 // beat looks who is there and writes the row. While the lane is new it looks
@@ -220,17 +227,34 @@ func (a *Announcer) write(ctx context.Context, stopped bool) error {
 	i := Ingester{
 		ID: me.ID, Process: a.process, Store: a.o.Store, Lane: me.Lane,
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
-		Started: a.started, At: now, Stopped: stopped,
+		Oldest: a.oldest(now), Started: a.started, At: now,
 	}
-	if t, ok := a.o.Oldest(); ok {
-		// As an age, so that it is by the store's clock like all else here.
-		i.Oldest = now.Add(-max(0, time.Since(t)))
-	}
+	i.Stopped = stopped && i.Oldest.IsZero()
 	err := a.tables.Upsert(ctx, Table, Partition, []storage.Row{i.row()})
 	if err != nil {
 		return fmt.Errorf("announce this ingester: %w", err)
 	}
 	return nil
+}
+
+// oldest is the arrival of the oldest record in no blob, by the store's clock. A
+// restart takes that of what it finds in the log for the time of the restart: a
+// reader that relied on it would not miss what came before.
+func (a *Announcer) oldest(now time.Time) time.Time {
+	if replayed := a.o.Replayed(); replayed && a.known.IsZero() {
+		a.known = time.Now()
+	}
+	since, ok := a.o.Oldest()
+	if !a.known.IsZero() && (!ok || since.After(a.known)) {
+		a.left = time.Time{}
+	}
+	switch {
+	case !a.left.IsZero():
+		return a.left
+	case ok:
+		return now.Add(-max(0, time.Since(since)))
+	}
+	return time.Time{}
 }
 
 // text is what of a string any table store takes.

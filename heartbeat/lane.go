@@ -22,7 +22,9 @@ func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested boo
 		switch {
 		case r.ID != before.ID:
 			others = append(others, r)
-		case a.wrote && r.Process != a.process:
+		case !a.wrote:
+			a.left = r.Oldest
+		case r.Process != a.process:
 			shared = true
 		}
 	}

@@ -313,3 +313,60 @@ func TestNoLaneLeft(t *testing.T) {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+
+// What a start finds in the log is as old as it was: until it is stored, the row
+// says what it said before, whatever the buffer knows by then.
+func TestOldestOverRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New(mem.Options{})
+		came := time.Now()
+		time.Sleep(time.Minute)
+		a := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+			o.Oldest = func() (time.Time, bool) { return came, true }
+		})
+		<-a.First()
+		a.kill()
+		time.Sleep(time.Hour)
+
+		var mu sync.Mutex
+		var since time.Time
+		replayed := false
+		set := func(at time.Time, all bool) {
+			mu.Lock()
+			since, replayed = at, all
+			mu.Unlock()
+			time.Sleep(11 * time.Second)
+		}
+		b := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+			o.Oldest = func() (time.Time, bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				return since, !since.IsZero()
+			}
+			o.Replayed = func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return replayed
+			}
+		})
+		<-b.First()
+		found := time.Now()
+		for i, c := range []struct {
+			since    time.Time
+			replayed bool
+			old      bool // the row says what it said before the start
+		}{
+			{time.Time{}, false, true}, // nothing is read yet
+			{found, false, true},       // some is
+			{found, true, true},        // all is, and not stored
+			{found.Add(time.Minute), true, false},
+			{time.Time{}, true, false},
+		} {
+			set(c.since, c.replayed)
+			got := one(t, s, "").Oldest
+			if got.Equal(came) != c.old || got.IsZero() != (c.since.IsZero() && !c.old) {
+				t.Errorf("step %d: oldest %v, came %v", i, got, came)
+			}
+		}
+	})
+}

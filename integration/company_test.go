@@ -126,7 +126,7 @@ func TestNoTables(t *testing.T) {
 	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
 	for _, at := range []place{at, notThere} {
 		p := start(t, at, t.TempDir(), "--lane", "auto")
-		if took := time.Since(p.started); took > 3*time.Second {
+		if took := time.Since(p.started); took > 2*time.Second {
 			t.Errorf("ready after %v", took)
 		}
 		p.mustPost("/ingest/web", []byte(two))

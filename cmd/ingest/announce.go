@@ -34,8 +34,13 @@ type company struct {
 	quit    context.CancelFunc
 }
 
-// companyWait bounds what finding a lane and comparing clocks may cost a start.
-const companyWait = time.Second
+const (
+	// companyWait is the age of the process from which it takes records without a
+	// lane of its own: a store that hangs must not keep it longer.
+	companyWait = 1500 * time.Millisecond
+	// lastWords bounds the announcement that it ends.
+	lastWords = 500 * time.Millisecond
+)
 
 // newCompany makes what run starts. The log's directory is ours by now, so what
 // is kept in it is too. setLane is called with each lane that is found.
@@ -68,7 +73,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 			}
 		},
 		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
-		Oldest: buf.Oldest, Now: p.clock.Now, Log: log, Metrics: reg,
+		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log, Metrics: reg,
 	})
 	// Until the others are known: the lane of the last time.
 	return p, setLane(p.announcer.Lane())
@@ -82,16 +87,14 @@ func (p *company) run(ctx context.Context) {
 	p.running.Go(func() { p.announcer.Run(ctx) })
 }
 
-// wait returns when the lane and the clock are as good as known, or it has taken
-// too long: both go on in the background.
-func (p *company) wait(ctx context.Context) {
-	timer := time.NewTimer(companyWait)
-	defer timer.Stop()
+// wait returns when the lane and the clock are as good as known, or at until: both
+// go on in the background.
+func (p *company) wait(ctx context.Context, until time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
 	known := func(first <-chan struct{}) {
 		select {
 		case <-first:
-		case <-timer.C:
-			timer.Reset(0)
 		case <-ctx.Done():
 		}
 	}
@@ -124,7 +127,7 @@ func (p *company) state(log zerolog.Logger, notReady error) (*zerolog.Event, str
 // stop tells the others that this ingester ends, and whether all is in blobs.
 func (p *company) stop(empty bool) {
 	p.quit()
-	ctx, cancel := context.WithTimeout(context.Background(), companyWait)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 	defer cancel()
 	if err := p.announcer.Stop(ctx, empty); err != nil {
 		p.log.Warn().Err(err).Msg("the others are not told that this ingester ends")

@@ -44,6 +44,7 @@ func main() {
 
 // run wires the parts, serves until ctx ends, and stops them.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
+	begun := time.Now()
 	limitMemory(c)
 	reg := newRegistry()
 	blobs, closeStore, err := openstore.Open(ctx, c.Store, true)
@@ -102,7 +103,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	group.Go(func() error { return buf.Run(parts) })
 	company.run(parts)
 	defer company.end()
-	company.wait(ctx)
+	company.wait(ctx, begun.Add(companyWait))
 	group.Go(func() error { return stream.run(parts, buf) })
 	group.Go(func() error { return serve(ingest, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
