@@ -130,7 +130,15 @@ func (d *Disk) beginOp(op Op) error {
 	d.ops++
 	d.tree.now++
 	if d.fault != nil {
-		if err := d.fault(op); err != nil {
+		returned := false
+		defer func() {
+			if !returned { // it failed the test, or panicked: nobody unlocks then
+				d.tree.mu.Unlock()
+			}
+		}()
+		err := d.fault(op)
+		returned = true
+		if err != nil {
 			return &fs.PathError{Op: op.Kind, Path: op.Path, Err: err}
 		}
 	}
