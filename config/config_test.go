@@ -77,6 +77,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"admin", "ingest: {admin: localhost}", "ingest.admin"},
 		{"period", "ingest: {period: 7m}", "ingest.period"},
 		{"lane", "ingest: {lane: '99'}", "ingest.lane"},
+		{"advertised without a scheme", "ingest: {advertise: '10.0.0.5:8514'}", "ingest.advertise"},
+		{"advertised with a password", "ingest: {advertise: 'http://a:b@10.0.0.5'}", "ingest.advertise"},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
 		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
 	} {

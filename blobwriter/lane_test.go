@@ -1,0 +1,53 @@
+package blobwriter_test
+
+import (
+	"slices"
+	"testing"
+
+	"blobtail/blobwriter"
+	"blobtail/storage/mem"
+)
+
+// A lane may change at any time: what is planned keeps its number, what comes is of
+// the new lane, and a lane that is had again goes on where it was.
+func TestSetLane(t *testing.T) {
+	s := mem.New(mem.Options{})
+	w := newWriter(t, s, 0)
+	first := plan(w, 1, "a")
+	if err := w.SetLane(5); err != nil {
+		t.Fatal(err)
+	}
+	second := plan(w, 2, "b")
+	for _, b := range []*batch{first, second} {
+		if err := w.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	third := plan(w, 3, "c")
+	if err := w.SetLane(0); err != nil {
+		t.Fatal(err)
+	}
+	fourth := plan(w, 4, "d")
+	for _, b := range []*batch{third, fourth} {
+		if err := w.Write(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := held(t, s)
+	for number, id := range map[int]byte{1: 1, 2: 4, 50001: 2, 50002: 3} {
+		if got[number] != id {
+			t.Errorf("number %d has batch %d, want %d: %v", number, got[number], id, got)
+		}
+	}
+	for _, lane := range []int{-1, 99} {
+		if err := w.SetLane(lane); err == nil {
+			t.Errorf("lane %d is taken", lane)
+		}
+	}
+	if p := plan(w, 5, "e").pin; slices.Equal(p, third.pin) {
+		t.Errorf("pin %x is given twice", p)
+	}
+	if _, err := blobwriter.New(s, blobwriter.Options{Lane: 99}); err == nil {
+		t.Error("lane 99 is taken")
+	}
+}
