@@ -13,11 +13,33 @@
 //	00000006.torn             what was cut off the end of segment 6 (1 MiB at most)
 //	quarantine/00000003.seg   segment 3 as it was when damage was first met in it
 //	00000006.tmp              a copy in the making; removed on Open
+//	ballast                   takes up room on the disk; given up when that is full
+//	suspects                  records that ended a process; suspects.tmp in the making
 //	lock                      held while the log is open; the holder's process id
 //
 // Numbers only grow, so a position is never used twice. Files in quarantine are
 // for the operator to look at and delete; they are other names of the segments'
 // files and take no space until the segments themselves are removed.
+//
+// # Full disk
+//
+// On a full disk Append fails with ENOSPC. But segments can go only when it is
+// noted that their records were handled, and that takes room: so some is kept by
+// a file, the ballast, which [Log.Check] makes. [Log.AppendReserved] removes it
+// when the disk is full, and so does Open, which needs room for a copy of the last
+// segment. Until the disk has room again the rest of what the ballast left is for
+// AppendReserved alone. The ballast holds random bytes, so that no file system
+// makes holes of them, and nothing of it is ever read.
+//
+// # Suspects
+//
+// Who handles records and panics over one calls [Log.Suspect] before the process
+// ends; the next process finds in [Record.Suspected] how often that happened,
+// and can pass the record over before all starts end there ([Log.Quarantine]
+// keeps its segment). The file has 16 bytes of header (magic "blobsus\n", version
+// 1 in 4 bytes, number of entries in 4), 16 bytes for each entry (position, how
+// many processes, 8 bytes each) and a checksum of it all. It is replaced by
+// renaming. One that does not check is as good as none.
 //
 // # Segment
 //

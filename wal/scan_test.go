@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"blobtail/internal/fsys/simdisk"
@@ -66,6 +67,7 @@ func TestEveryBit(t *testing.T) {
 		stride = 41
 	}
 	var workers sync.WaitGroup
+	var cases atomic.Int64
 	const parts = 4
 	for part := range parts {
 		workers.Go(func() {
@@ -80,10 +82,12 @@ func TestEveryBit(t *testing.T) {
 					return
 				}
 				segment[bit/8] ^= 1 << (bit % 8)
+				cases.Add(1)
 			}
 		})
 	}
 	workers.Wait()
+	t.Logf("%d of %d bits of a segment with %d records were flipped", cases.Load(), len(original)*8, len(entries))
 }
 
 // owner is the record that a byte belongs to; -1 for header and padding.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,7 +54,7 @@ func (l *Log) Suspect(p Pos) error {
 	if s.closed {
 		return fmt.Errorf("wal: suspect: %w", ErrClosed)
 	}
-	count := s.before[p] + 1
+	count := min(s.before[p]+1, math.MaxInt32)
 	if s.now[p] == count {
 		return nil
 	}
@@ -171,7 +172,7 @@ func encodeSuspects(all map[Pos]int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(checksum(0).add(b)))
 }
 
-var errSuspects = errors.New("it does not match its checksum")
+var errSuspects = errors.New("it is damaged")
 
 func decodeSuspects(b []byte) (map[Pos]int, error) {
 	body := len(b) - 4
@@ -187,7 +188,11 @@ func decodeSuspects(b []byte) (map[Pos]int, error) {
 	}
 	all := map[Pos]int{}
 	for e := range slices.Chunk(entries, suspectEntry) {
-		all[Pos(binary.LittleEndian.Uint64(e))] = int(binary.LittleEndian.Uint64(e[8:]))
+		count := binary.LittleEndian.Uint64(e[8:])
+		if count == 0 || count > math.MaxInt32 {
+			return nil, errSuspects
+		}
+		all[Pos(binary.LittleEndian.Uint64(e))] = int(count)
 	}
 	return all, nil
 }

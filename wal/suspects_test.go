@@ -7,10 +7,12 @@ import (
 	"errors"
 	"hash/crc32"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -243,5 +245,100 @@ func TestQuarantine(t *testing.T) {
 	}
 	if err := l.Quarantine(rand.Uint32N(1000) + 1000); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a segment that never was: %v", err)
+	}
+}
+
+// Notes made of anything are read without panic, and can be written over.
+func FuzzSuspects(f *testing.F) {
+	f.Add([]byte("blobsus\n\x01\x00\x00\x00\x00\x00\x00\x00"), true)
+	f.Add([]byte("blobsus\n\x01\x00\x00\x00\x01\x00\x00\x00\x90\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00"), true)
+	f.Add([]byte("blobsus\n\x02\x00\x00\x00\x00\x00\x00\x00"), true)
+	f.Add([]byte{}, false)
+	disk := simdisk.New(1)
+	l := open(f, "/wal", wal.Options{FS: disk})
+	pos := fill(f, l, newRand(1), 1, 10)[0].pos
+	f.Fuzz(func(t *testing.T, b []byte, sum bool) {
+		if sum {
+			b = binary.LittleEndian.AppendUint32(bytes.Clone(b), crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+		}
+		d := disk.Fork(simdisk.All, 0)
+		file, err := d.OpenFile("/wal/suspects", os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt(b, 0); err != nil {
+			t.Fatal(err)
+		}
+		l := open(t, "/wal", wal.Options{FS: d})
+		before := suspected(t, l)[pos]
+		if err := l.Suspect(pos); err != nil && before < math.MaxInt32 {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		if got := suspected(t, open(t, "/wal", wal.Options{FS: d}))[pos]; got != before+1 && before < math.MaxInt32 {
+			t.Fatalf("suspected %d times, before %d", got, before)
+		}
+	})
+}
+
+// A disk that fails while notes are written: the one before stays, and a failed
+// fsync ends the log as it does elsewhere.
+func TestSuspectFails(t *testing.T) {
+	for kind, want := range map[string]error{"open": syscall.EIO, "write": syscall.EIO, "rename": syscall.EIO, "sync": wal.ErrFailed, "syncdir": wal.ErrFailed} {
+		disk := simdisk.New(1)
+		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
+		all := fill(t, l, newRand(1), 4, 300)
+		if err := l.Suspect(all[0].pos); err != nil {
+			t.Fatal(err)
+		}
+		disk.SetFault(func(op simdisk.Op) error {
+			if op.Kind == kind {
+				return syscall.EIO
+			}
+			return nil
+		})
+		if err := l.Suspect(all[1].pos); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", kind, err, want)
+		}
+		disk.SetFault(nil)
+		if err := l.Suspect(all[2].pos); (err == nil) != (want == syscall.EIO) {
+			t.Errorf("%s, later: %v", kind, err)
+		}
+		l = open(t, "/wal", wal.Options{FS: disk.Kill()})
+		if got := suspected(t, l); got[all[0].pos] != 1 {
+			t.Errorf("%s: suspects %v", kind, got)
+		}
+	}
+}
+
+// Notes that cannot be read, or of which some are to be forgotten and that cannot
+// be written, keep no log from opening, unless it has failed.
+func TestOpenWithBadSuspects(t *testing.T) {
+	for kind, opens := range map[string]bool{"read": true, "write": true, "sync": false} {
+		disk := simdisk.New(1)
+		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
+		all := fill(t, l, newRand(1), 10, 300)
+		for _, e := range []entry{all[0], all[9]} {
+			if err := l.Suspect(e.pos); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.RemoveFront(); err != nil {
+			t.Fatal(err)
+		}
+		disk = disk.Kill()
+		disk.SetFault(func(op simdisk.Op) error {
+			if op.Kind == kind && strings.HasPrefix(op.Path, "/wal/suspects") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		l, err := wal.Open("/wal", wal.Options{FS: disk})
+		if (err == nil) != opens {
+			t.Fatalf("%s: open: %v", kind, err)
+		}
+		if err == nil && len(suspected(t, l)) > 1 {
+			t.Errorf("%s: suspects %v", kind, suspected(t, l))
+		}
 	}
 }
