@@ -18,7 +18,7 @@ import (
 
 // newAdmin returns the operators' server. What changes something or shows memory
 // is for this host only.
-func newAdmin(buf *buffer.Buffer, ready func() error, reg *prometheus.Registry) *http.Server {
+func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
@@ -29,7 +29,8 @@ func newAdmin(buf *buffer.Buffer, ready func() error, reg *prometheus.Registry) 
 		}
 		fmt.Fprintln(w, "ready")
 	})
-	mux.Handle("POST /flush", loopback(flush(buf)))
+	mux.Handle("POST /flush", loopback(patient(flush(buf))))
+	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
 	mux.Handle("/debug/pprof/", loopback(http.HandlerFunc(pprof.Index)))
 	mux.Handle("/debug/pprof/cmdline", loopback(http.HandlerFunc(pprof.Cmdline)))
 	mux.Handle("/debug/pprof/profile", loopback(http.HandlerFunc(pprof.Profile)))
@@ -39,20 +40,10 @@ func newAdmin(buf *buffer.Buffer, ready func() error, reg *prometheus.Registry) 
 }
 
 // flush answers when every record acknowledged before is in a blob, or 504 with
-// what is left when ?timeout= is over first.
+// what is left when its time is over first.
 func flush(buf *buffer.Buffer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		if s := r.FormValue("timeout"); s != "" {
-			d, err := config.ParseDuration(s)
-			if err != nil {
-				http.Error(w, "timeout: "+err.Error(), http.StatusBadRequest)
-				return
-			}
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, d)
-			defer cancel()
-		}
 		start := time.Now()
 		left, err := buf.Flush(ctx)
 		answer := struct {
@@ -74,6 +65,23 @@ func flush(buf *buffer.Buffer) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// patient gives a request as long as its ?timeout= says, or for ever.
+func patient(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s := r.FormValue("timeout"); s != "" {
+			d, err := config.ParseDuration(s)
+			if err != nil {
+				http.Error(w, "timeout: "+err.Error(), http.StatusBadRequest)
+				return
+			}
+			ctx, cancel := context.WithTimeout(r.Context(), d)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
+		h.ServeHTTP(w, r)
 	})
 }
 

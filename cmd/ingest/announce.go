@@ -38,6 +38,8 @@ const (
 	// companyWait is the age of the process from which it takes records without a
 	// lane of its own: a store that hangs must not keep it longer.
 	companyWait = 1500 * time.Millisecond
+	// clockWait is how long the search for a lane waits for the store's time.
+	clockWait = 500 * time.Millisecond
 	// lastWords bounds the announcement that it ends.
 	lastWords = 500 * time.Millisecond
 )
@@ -84,7 +86,16 @@ func (p *company) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.quit = cancel
 	p.running.Go(func() { p.clock.Run(ctx) })
-	p.running.Go(func() { p.announcer.Run(ctx) })
+	p.running.Go(func() {
+		// By a wrong clock all others would look dead.
+		known, cancel := context.WithTimeout(ctx, clockWait)
+		defer cancel()
+		select {
+		case <-p.clock.First():
+		case <-known.Done():
+		}
+		p.announcer.Run(ctx)
+	})
 }
 
 // wait returns when the lane and the clock are as good as known, or at until: both
@@ -107,13 +118,11 @@ func (p *company) wait(ctx context.Context, until time.Time) {
 }
 
 // ready says why nothing can be taken now.
-func (p *company) ready(buf *buffer.Buffer) func() error {
-	return func() error {
-		if err := buf.Ready(); err != nil {
-			return fmt.Errorf("the log takes no appends: %w", err)
-		}
-		return p.clock.Err()
+func (p *company) ready(buf *buffer.Buffer) error {
+	if err := buf.Ready(); err != nil {
+		return fmt.Errorf("the log takes no appends: %w", err)
 	}
+	return p.clock.Err()
 }
 
 // state begins the line of our own log that tells how the start went.

@@ -43,7 +43,10 @@ type cli struct {
 	Lossy    bool            `name:"allow-lossy-stream" help:"Take a stream that may discard messages which are not stored." env:"BLOBTAIL_ALLOW_LOSSY_STREAM" default:"${lossy}"`
 	AckWait  config.Duration `help:"When the stream delivers a message again that was not acknowledged." env:"BLOBTAIL_ACK_WAIT" default:"${ackwait}"`
 
-	Run         struct{} `cmd:"" default:"1" help:"Take records (the default)."`
+	Run   struct{} `cmd:"" default:"1" help:"Take records (the default)."`
+	Drain struct {
+		Timeout config.Duration `help:"How long to wait; none: until all is in blobs." placeholder:"DURATION"`
+	} `cmd:"" help:"Have the ingester at --admin take no more, and wait until its log is empty."`
 	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
 }
@@ -79,7 +82,7 @@ const (
 // command runs the program and returns its exit code. It writes errors once.
 func command(args []string, stdout, stderr io.Writer) int {
 	unsetEmpty()
-	c, verb, err := parse(args, stdout)
+	c, f, verb, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, errDone):
 		return exitOK
@@ -97,6 +100,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 			return exitFailed
 		}
 		stdout.Write(text)
+	case "drain":
+		return askDrain(c, f.Drain.Timeout, stdout, stderr)
 	default:
 		log := zerolog.New(stderr).With().Timestamp().Logger()
 		ctx, cancel := untilSignal()
@@ -112,29 +117,28 @@ func command(args []string, stdout, stderr io.Writer) int {
 // errDone is how --help and --version end parsing.
 var errDone = errors.New("done")
 
-// parse returns the configuration in force and the verb.
-func parse(args []string, stdout io.Writer) (c config.Config, verb string, err error) {
+// parse returns the configuration in force, the command line and its verb.
+func parse(args []string, stdout io.Writer) (c config.Config, f cli, verb string, err error) {
 	c, err = config.Load(configPath(args))
 	if err != nil {
-		return c, "", err
+		return c, f, "", err
 	}
-	var f cli
 	done := false
 	parser, err := kong.New(&f, vars(c), kong.Name("ingest"), kong.Writers(stdout, stdout),
 		kong.Description("Takes log records over HTTP and from JetStream and writes them as numbered, compressed blobs."),
 		kong.Exit(func(int) { done = true }))
 	if err != nil {
-		return c, "", err
+		return c, f, "", err
 	}
 	k, err := parser.Parse(args)
 	if done { // kong goes on after it has printed the help
-		return c, "", errDone
+		return c, f, "", errDone
 	}
 	if err != nil {
-		return c, "", err
+		return c, f, "", err
 	}
 	c = f.over(c)
-	return c, k.Command(), errors.Join(c.Validate(), openstore.Check(c.Store))
+	return c, f, k.Command(), errors.Join(c.Validate(), openstore.Check(c.Store))
 }
 
 // unsetEmpty makes a variable that is set to nothing, as in compose files with

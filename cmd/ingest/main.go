@@ -5,7 +5,7 @@
 //	JetStream  <-----> source/natssource -+    |  ^
 //	                                           v  | replay on start
 //	                                          wal (local disk)
-//	operators --HTTP--> admin: /metrics /healthz /readyz /flush /debug/pprof
+//	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
 // It starts in the order of the flow backwards, so that nothing is taken that
 // has no place to go, and stops in the order of the flow: the sources take no
@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -45,7 +44,7 @@ func main() {
 // run wires the parts, serves until ctx ends, and stops them.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
-	limitMemory(c)
+	limitMemory(c, log)
 	reg := newRegistry()
 	blobs, closeStore, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
@@ -78,7 +77,8 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	ready := company.ready(buf)
+	in := &intake{stream: stream, log: part(log, "intake")}
+	ready := func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
 		Accept:      buf,
 		Ready:       ready,
@@ -93,8 +93,8 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer adminListener.Close()
-	ingest := httpsource.NewServer(source, part(log, "http"))
-	admin := newAdmin(buf, ready, reg)
+	in.http = httpsource.NewServer(source, part(log, "http"))
+	admin := newAdmin(buf, in, ready, reg)
 
 	// The parts outlive ctx: stop ends them in order.
 	parts, endParts := context.WithCancel(context.WithoutCancel(ctx))
@@ -105,7 +105,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	defer company.end()
 	company.wait(ctx, begun.Add(companyWait))
 	group.Go(func() error { return stream.run(parts, buf) })
-	group.Go(func() error { return serve(ingest, listener) })
+	group.Go(func() error { return serve(in.http, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
 	event, state := company.state(log, ready())
 	event.Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
@@ -113,13 +113,13 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 
 	select {
 	case <-ctx.Done():
-		company.stop(stop(log, buf, ingest, stream, time.Duration(c.Ingest.Grace)))
+		company.stop(stop(log, buf, in, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
 		// The log's disk failed: what is not durable was not acknowledged. End at
 		// once, and let the next start read what is on the disk.
 	}
 	endParts()
-	ingest.Close()
+	in.http.Close()
 	admin.Close()
 	return group.Wait()
 }
@@ -128,14 +128,6 @@ func newRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
-}
-
-// limitMemory lets garbage lie as long as there is little: what requests may hold,
-// twice for the collector, and the rest, batches being encoded and their blobs.
-func limitMemory(c config.Config) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(2*int64(c.Limits.InFlight) + 512<<20)
-	}
 }
 
 func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registerer) buffer.Options {
@@ -151,29 +143,6 @@ func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registere
 		Log:     log,
 		Metrics: reg,
 	}
-}
-
-// stop takes no more messages and requests, answers those under way, and flushes. Half of the
-// grace is for the requests, so that slow clients do not cost the flush. It tells
-// whether all is in blobs.
-func stop(log zerolog.Logger, buf *buffer.Buffer, ingest *http.Server, stream *stream, grace time.Duration) bool {
-	log.Info().Dur("grace", grace).Msg("stopping")
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	stream.stop()
-	answering, done := context.WithTimeout(ctx, grace/2)
-	defer done()
-	if err := ingest.Shutdown(answering); err != nil {
-		log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
-	}
-	left, err := buf.Flush(ctx)
-	if err != nil {
-		log.Warn().Err(err).Int("batches", left.Batches).Int("records", left.Records).
-			Msg("not all is in blobs; the rest stays in the log for the next start")
-		return false
-	}
-	log.Info().Msg("all is in blobs")
-	return true
 }
 
 func serve(s *http.Server, l net.Listener) error {

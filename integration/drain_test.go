@@ -1,0 +1,66 @@
+package integration_test
+
+import (
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// A drained ingester takes no more and has nothing left, whatever clients do
+// meanwhile; the one that comes after it on its disk finds nothing to do.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	ledger, wal := &check.Ledger{}, t.TempDir()
+	p := start(t, at, wal, config(t, small))
+	var target atomic.Pointer[ingester]
+	target.Store(p)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	c := newClients(1, ledger, &target, 1)[0]
+	go func() {
+		defer close(done)
+		c.run(stop)
+	}()
+	time.Sleep(200 * time.Millisecond)
+	out, err := drainCommand(p, "--timeout", "30s")
+	if err != nil || !strings.Contains(out, "the log is empty") {
+		t.Fatalf("drain: %v: %s", err, out)
+	}
+	if resp, err := http.Get(p.admin + "/readyz"); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("readyz of a drained ingester: %v, %v", resp, err)
+	} else if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), "drained") {
+		t.Errorf("readyz says %q", text)
+	}
+	if _, _, _, err := p.post("/ingest/web", []byte("more")); err == nil {
+		t.Error("a drained ingester takes more")
+	}
+	close(stop)
+	<-done
+	if age := p.metric("blobtail_oldest_unflushed_seconds"); age != 0 {
+		t.Errorf("something is left since %v s", age)
+	}
+	if out, err := drainCommand(p); err != nil {
+		t.Errorf("a second time: %v: %s", err, out)
+	}
+	verifyLedger(t, at, ledger)
+	if code, took := p.stop(); code != 0 || took > 5*time.Second {
+		t.Errorf("SIGTERM: exit code %d after %v", code, took)
+	}
+	if out, err := drainCommand(p); err == nil || !strings.Contains(out, "no ingester answers") {
+		t.Errorf("nobody there: %v: %s", err, out)
+	}
+}
+
+func drainCommand(p *ingester, flags ...string) (string, error) {
+	cmd := exec.Command(p.cmd.Path, append([]string{"drain", "--admin", strings.TrimPrefix(p.admin, "http://")}, flags...)...)
+	cmd.Env = cleanEnv()
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
