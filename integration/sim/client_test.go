@@ -72,63 +72,66 @@ func (w *world) client(p *process, rng *rand.Rand) {
 			return
 		case <-time.After(time.Duration(rng.IntN(w.p.Gap)) * time.Millisecond):
 		}
-		s := w.next(rng)
-		stored, lost := rng.IntN(8) == 0, rng.IntN(12) == 0
-		w.accept(p, s, func(err error) { w.answered(s, stored, lost, err) }, stored)
+		w.send(p, attempt{request: w.next(rng), waits: true, stored: rng.IntN(8) == 0, lost: rng.IntN(12) == 0})
 	}
 }
 
-// accept hands a request over and tells what its sender waits for. Without that,
-// nobody waits, as when a connection breaks.
-func (w *world) accept(p *process, s *request, answer func(error), stored ...bool) {
+// attempt is one try to send a request.
+type attempt struct {
+	*request
+	waits  bool // for an answer; without, the connection breaks before that
+	stored bool // waits until it is stored
+	lost   bool // the answer is lost
+}
+
+// send makes one try, and notes what the client was told.
+func (w *world) send(p *process, a attempt) {
 	w.count(&w.totals.sent)
-	w.handOver(p, s)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	receipt, err := p.buf.Accept(ctx, &s.r)
-	w.settle(p, s, receipt, err)
-	if err == nil && len(stored) > 0 {
-		err = receipt.Wait(ctx, stored[0])
+	receipt, err := w.accept(ctx, p, a.request)
+	switch {
+	case err == nil && a.waits:
+		err = receipt.Wait(ctx, a.stored)
+	case err == nil:
+		err = errLost
 	}
-	answer(err)
-}
-
-// handOver counts a copy of a request before it may be in the log: no more copies
-// of it may be stored than that.
-func (w *world) handOver(p *process, s *request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !s.r.Origin.IsZero() {
-		w.taken[s.r.Origin]++
-	}
-}
-
-// settle takes that back when the request was not taken as a new one.
-func (w *world) settle(p *process, s *request, receipt record.Receipt, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if receipt.Duplicate || errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrKeyReused) {
-		w.totals.repeats++
-		w.taken[s.r.Origin]--
-	}
-	if errors.Is(err, record.ErrKeyReused) {
-		w.troubles = append(w.troubles, fmt.Sprintf("%s: %v", s.ids[0], err))
-	}
-}
-
-// answered notes what a client was told.
-func (w *world) answered(s *request, stored, lost bool, err error) {
 	if err == nil {
-		if stored {
-			w.store.mustHold("acknowledged as stored", s.ids)
+		if a.stored {
+			w.store.mustHold("acknowledged as stored", a.ids)
 		}
-		w.ledger.Acked(s.ids...)
+		w.ledger.Acked(a.ids...)
 	}
 	// A request without an origin is not sent again: nobody would know it for a
 	// copy, and it says most about what is stored twice.
-	if (err != nil || lost) && !s.r.Origin.IsZero() {
+	if (err != nil || a.lost) && !a.r.Origin.IsZero() {
 		w.mu.Lock()
-		w.pending = append(w.pending, s)
+		w.pending = append(w.pending, a.request)
 		w.mu.Unlock()
 	}
+}
+
+// accept hands a request over, and counts it before it may be in the log: no more
+// copies of it may be stored than were taken.
+func (w *world) accept(ctx context.Context, p *process, s *request) (record.Receipt, error) {
+	w.mu.Lock()
+	if !s.r.Origin.IsZero() {
+		w.taken[s.r.Origin]++
+	}
+	w.mu.Unlock()
+	receipt, err := p.buf.Accept(ctx, &s.r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if receipt.Duplicate || errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrKeyReused) {
+		w.taken[s.r.Origin]--
+	}
+	switch {
+	case receipt.Duplicate:
+		w.totals.repeats++
+	case errors.Is(err, record.ErrFull):
+		w.totals.refused++
+	case errors.Is(err, record.ErrKeyReused):
+		w.violations = append(w.violations, fmt.Sprintf("%s: %v", s.ids[0], err))
+	}
+	return receipt, err
 }

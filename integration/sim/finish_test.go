@@ -22,10 +22,11 @@ func (w *world) finish() {
 		procs = append(procs, p)
 	}
 	rng := w.fate("finish")
-	for _, s := range w.pending {
+	pending := w.pending
+	w.pending = nil
+	for _, s := range pending {
 		if rng.IntN(3) > 0 { // the others have given up
-			p := procs[rng.IntN(len(procs))]
-			w.accept(p, s, func(err error) { w.answered(s, false, false, err) }, false)
+			w.send(procs[rng.IntN(len(procs))], attempt{request: s, waits: true})
 		}
 	}
 	w.drain(procs, rng)

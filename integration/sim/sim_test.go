@@ -21,6 +21,7 @@ package sim_test
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -89,40 +90,27 @@ func TestSimulation(t *testing.T) {
 
 // totals are what happened in a world, or in many.
 type totals struct {
-	lives, kills, powerCuts, shutdowns, failedSyncs          int
-	requests, sent, repeats, messages, deliveries, acksLost  int
-	parked, storedStuck, ackedEarly                          int
-	puts, lostRequests, lostAnswers, latePuts, landed, blobs int
+	lives, kills, powerCuts, shutdowns, failedSyncs, fullDisk int
+	requests, sent, repeats, refused                          int
+	messages, deliveries, acks, acksLost                      int
+	puts, lostRequests, lostAnswers, latePuts, landed         int
+	blobs, parked                                             int
 }
 
 func (t *totals) add(o *totals) {
-	t.lives += o.lives
-	t.kills += o.kills
-	t.powerCuts += o.powerCuts
-	t.shutdowns += o.shutdowns
-	t.failedSyncs += o.failedSyncs
-	t.requests += o.requests
-	t.sent += o.sent
-	t.repeats += o.repeats
-	t.messages += o.messages
-	t.deliveries += o.deliveries
-	t.acksLost += o.acksLost
-	t.puts += o.puts
-	t.lostRequests += o.lostRequests
-	t.lostAnswers += o.lostAnswers
-	t.latePuts += o.latePuts
-	t.landed += o.landed
-	t.blobs += o.blobs
-	t.parked += o.parked
-	t.storedStuck += o.storedStuck
-	t.ackedEarly += o.ackedEarly
+	sum, more := reflect.ValueOf(t).Elem(), reflect.ValueOf(o).Elem()
+	for i := range sum.NumField() {
+		n := (*int)(sum.Field(i).Addr().UnsafePointer())
+		*n += int(more.Field(i).Int())
+	}
 }
 
 func (t *totals) String() string {
-	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down), %d failed fsyncs; "+
-		"%d requests sent %d times, %d repeats recognised; %d messages delivered %d times, %d acks lost or late; "+
-		"%d creates, %d lost, %d answers lost, %d came late and %d of them took a name; %d blobs; %d batches parked (%d stored in stuck worlds) %d acked early",
-		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs,
-		t.requests, t.sent, t.repeats, t.messages, t.deliveries, t.acksLost,
-		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.storedStuck, t.ackedEarly)
+	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down before), %d failed fsyncs, %d writes to a full disk; "+
+		"%d requests sent %d times, %d refused, %d repeats recognised; "+
+		"%d messages delivered %d times, %d acknowledged before the end, %d acks lost or late; "+
+		"%d creates: %d lost, %d answers lost, %d late, of which %d took a name; %d blobs; %d batches parked in worlds with a refused service",
+		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs, t.fullDisk,
+		t.requests, t.sent, t.refused, t.repeats, t.messages, t.deliveries, t.acks, t.acksLost,
+		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked)
 }

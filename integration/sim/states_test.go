@@ -73,9 +73,9 @@ type moment struct {
 
 func newHistory(seed uint64) *history {
 	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), disk: simdisk.New(seed)}
-	w := &world{p: profile{Services: 2, Periods: 2}}
-	h.messages = 6
-	for i := range h.messages + 14 {
+	w := &world{p: profile{Services: 2, Periods: 1}}
+	h.messages = 5
+	for i := range h.messages + 11 {
 		s := w.compose(fmt.Sprintf("s%d", i), h.rng)
 		switch {
 		case i < h.messages:
@@ -181,7 +181,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, error) {
 	}
 	p := &process{log: log, ended: make(chan struct{})}
 	p.buf = buffer.New(log, sink{writer}, buffer.Options{
-		Size: 900, Age: time.Second, Min: 200, MaxAge: 2 * time.Second, Soft: 4 << 10, Workers: 2, Messages: told,
+		Size: 1500, Age: time.Second, Min: 200, MaxAge: 2 * time.Second, Soft: 4 << 10, Workers: 2, Messages: told,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel

@@ -95,7 +95,7 @@ func (s *stream) ack(to string) {
 	}
 	m.acked = true
 	if !s.w.isQuiet() {
-		s.w.count(&s.w.totals.ackedEarly)
+		s.w.count(&s.w.totals.acks)
 	}
 	s.unacked--
 	s.w.ledger.Acked(m.ids...)
@@ -160,10 +160,7 @@ func (w *world) pull(p *process, rng *rand.Rand) {
 	if !ok {
 		return
 	}
-	w.handOver(p, &s)
-	receipt, err := p.buf.Accept(context.Background(), &s.r)
-	w.settle(p, &s, receipt, err)
-	if errors.Is(err, record.ErrFull) {
+	if _, err := w.accept(context.Background(), p, &s); errors.Is(err, record.ErrFull) {
 		w.stream.extend(s.r.Reply, time.Second)
 	}
 }

@@ -29,6 +29,7 @@ type profile struct {
 	Services  int
 	Periods   int
 	Segment   int64
+	Ballast   int64
 	Soft      int64
 	Size      int64
 	Age       time.Duration
@@ -37,6 +38,7 @@ type profile struct {
 	Seconds   int // that a life has at most
 	Power     int // percent of deaths that are power cuts
 	BadSyncs  int // percent of lives in which an fsync fails
+	FullDisk  int // per mille of writes that meet a full disk
 	Faults    int // percent of calls to the store that fail
 	Gap       int // ms between the requests of one client at most
 	Messages  int
@@ -55,6 +57,7 @@ func drawProfile(rng *rand.Rand) profile {
 		Services:  pick(1, 2, 3),
 		Periods:   pick(1, 1, 2, 3),
 		Segment:   int64(pick(1500, 2500, 4096, 6000)),
+		Ballast:   int64(pick(-1, -1, 1000, 5000)),
 		Soft:      int64(pick(6, 10, 16)) << 10,
 		Size:      int64(pick(800, 1500, 3000)),
 		Age:       time.Duration(pick(2, 5, 20)) * time.Second,
@@ -63,6 +66,7 @@ func drawProfile(rng *rand.Rand) profile {
 		Seconds:   pick(20, 100, 600),
 		Power:     pick(20, 50, 90),
 		BadSyncs:  pick(0, 10, 60),
+		FullDisk:  pick(0, 0, 0, 10, 50),
 		Faults:    pick(5, 15, 40),
 		Gap:       pick(300, 1500, 3000),
 		Messages:  pick(0, 5, 15, 30),
@@ -198,12 +202,8 @@ func (w *world) life(i int, rng *rand.Rand) {
 		m.die()
 		p.kill()
 		wg.Wait()
-		parked, stored := p.counter("batches_parked_total"), p.counter("batches_stored_total")
-		w.mu.Lock()
-		w.totals.parked += parked
-		w.totals.storedStuck += stored
-		w.mu.Unlock()
-	} else if !errors.Is(err, simdisk.ErrKilled) && !errors.Is(err, syscall.EIO) {
+		w.countParked(p)
+	} else if !errors.Is(err, simdisk.ErrKilled) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) {
 		w.trouble("open: %v", err)
 	}
 	w.count(&w.totals.lives)
@@ -229,6 +229,7 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 		gone.Store(true)
 		close(m.dead)
 	})
+	full := rand.New(rand.NewPCG(rng.Uint64(), 3))
 	stop, syncs := disk.Ops()+10+rng.IntN(w.p.Ops), -1
 	if rng.IntN(100) < w.p.BadSyncs {
 		syncs = 1 + rng.IntN(w.p.Ops/4)
@@ -238,11 +239,15 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 			m.die()
 			return simdisk.ErrKilled
 		}
-		if op.Kind == "sync" {
+		switch {
+		case op.Kind == "sync":
 			if syncs--; syncs == 0 {
 				w.count(&w.totals.failedSyncs)
 				return syscall.EIO
 			}
+		case op.Kind == "write" && full.IntN(1000) < w.p.FullDisk:
+			w.count(&w.totals.fullDisk)
+			return &simdisk.Partial{N: full.IntN(op.Len + 1), Err: syscall.ENOSPC}
 		}
 		return nil
 	})
@@ -271,7 +276,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 }
 
 func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, error) {
-	log, err := wal.Open("/var/wal", wal.Options{FS: w.disks[i], SegmentSize: w.p.Segment})
+	log, err := wal.Open("/var/wal", wal.Options{FS: w.disks[i], SegmentSize: w.p.Segment, Reserve: w.p.Ballast})
 	if err != nil {
 		return nil, err
 	}
@@ -296,8 +301,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	// What comes before the log is replayed is not known to be a repeat.
 	for range rng.IntN(3) {
 		if rng.IntN(3) > 0 {
-			s := w.next(rng)
-			w.accept(p, s, func(err error) { w.answered(s, false, true, errors.Join(err, errLost)) })
+			w.send(p, attempt{request: w.next(rng)})
 		} else {
 			w.pull(p, rng)
 		}
@@ -325,16 +329,17 @@ func (p *process) kill() {
 	_ = p.log.Close() // of a dead process's disk it says so
 }
 
-// counter is one of the buffer's.
-func (p *process) counter(name string) int {
+// countParked adds what a process counted.
+func (w *world) countParked(p *process) {
 	if p.reg == nil {
-		return 0
+		return
 	}
 	families, _ := p.reg.Gather() // of counters nothing can fail
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, f := range families {
-		if f.GetName() == "blobtail_buffer_"+name {
-			return int(f.GetMetric()[0].GetCounter().GetValue())
+		if f.GetName() == "blobtail_buffer_batches_parked_total" {
+			w.totals.parked += int(f.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
-	return 0
 }
