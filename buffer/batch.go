@@ -31,6 +31,8 @@ type Batch struct {
 	attempts  int
 	notBefore time.Time
 	lastErr   string
+	begun     time.Time               // of the attempt under way
+	breakOff  context.CancelCauseFunc // ends it
 }
 
 // place is where the log has a batch: its runs where they came in, or a copy.

@@ -157,7 +157,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 	start := time.Now()
-	if err := b.sink.Write(ctx, batch); err != nil {
+	if err := b.write(ctx, batch, start); err != nil {
 		return err
 	}
 	b.m.store.Observe(time.Since(start).Seconds())
@@ -171,6 +171,20 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 	b.needed = max(b.needed, pos)
 	b.mu.Unlock()
 	return nil
+}
+
+// write is one attempt, which may be broken off.
+func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error {
+	ctx, breakOff := context.WithCancelCause(ctx)
+	defer breakOff(nil)
+	b.mu.Lock()
+	batch.begun, batch.breakOff = begun, breakOff
+	b.mu.Unlock()
+	err := b.sink.Write(ctx, batch)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errHolds) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // settle takes a stored batch out of the queue and lets go of the log behind

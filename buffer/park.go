@@ -31,6 +31,12 @@ func (b *Buffer) park(ctx context.Context) {
 	}
 }
 
+// holdsTooLong is how long one attempt to store a batch may hold the front of a
+// log over its soft limit. A store that hangs would hold it for minutes.
+const holdsTooLong = 10 * time.Second
+
+var errHolds = errors.New("broken off, because it holds up the log")
+
 // holders takes the batches that hold the front of the log, if all of them are
 // in trouble and copying pays: while more than half of the log is runs that are
 // not stored, as in an outage of the whole store, it would only wear the disk.
@@ -51,6 +57,9 @@ func (b *Buffer) holders() []*Batch {
 	for _, batch := range b.queue {
 		if len(batch.runs) == 0 || batch.runs[0].segment != front || batch.aside {
 			continue
+		}
+		if batch.taken && batch.breakOff != nil && time.Since(batch.begun) > holdsTooLong {
+			batch.breakOff(errHolds)
 		}
 		if batch.taken || (batch.attempts == 0 && b.services.trouble[batch.key.service] == nil) {
 			return nil // it is on its way

@@ -77,6 +77,43 @@ func TestParking(t *testing.T) {
 	})
 }
 
+// Nor must a service whose uploads hang: an attempt is broken off when it holds
+// the front.
+func TestParkingOfWhatHangs(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const soft = 256 << 10
+		sink := &memSink{}
+		hangs := true
+		slow := &slowSink{memSink: sink, delay: 5 * time.Minute, before: func(service string, begin bool) error {
+			if hangs && service == "bad" {
+				return errors.New("timed out")
+			}
+			return nil
+		}}
+		p := start(t, dir, slow, buffer.Options{Soft: soft, Age: 5 * time.Second, Min: 1, MaxAge: 5 * time.Second}, true)
+		defer p.stop()
+		for i := range 5 {
+			p.accept(request(0, line{"bad", at(10 * i), "x"}))
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range 1000 {
+			p.accept(request(0, line{"good", at(i % 60), noise(r, 10_000)}))
+			time.Sleep(200 * time.Millisecond)
+			if size := p.log.Size(); size > 6*soft {
+				t.Fatalf("the log has %d bytes after %d requests", size, i)
+			}
+		}
+		slow.mu.Lock()
+		hangs = false
+		slow.mu.Unlock()
+		p.flush()
+		if bad, good := len(sink.lines("bad")), len(sink.lines("good")); bad != 5 || good != 1000 {
+			t.Errorf("%d and %d lines", bad, good)
+		}
+	})
+}
+
 // The identity that a place gives must outlive the place.
 func TestParkingKeepsPlaces(t *testing.T) {
 	origins := func(park bool) string {
