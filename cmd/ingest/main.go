@@ -5,6 +5,7 @@
 //	JetStream  <-----> source/natssource -+    |  ^
 //	                                           v  | replay on start
 //	                                          wal (local disk)
+//	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
 // It starts in the order of the flow backwards, so that nothing is taken that
