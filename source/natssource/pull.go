@@ -200,7 +200,8 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 // hand hands a request over. While the log is full nothing more is pulled, and the
 // server is told that what was pulled is still wanted.
 func (p *puller) hand(ctx context.Context, req *record.Request, pl place) error {
-	const first, longest = 20 * time.Millisecond, time.Second
+	const first = 20 * time.Millisecond
+	longest := min(time.Second, p.s.o.AckWait/10)
 	for wait := first; ; wait = min(2*wait, longest) {
 		_, err := p.accept.Accept(ctx, req)
 		switch {

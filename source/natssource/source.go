@@ -133,6 +133,7 @@ func (s *Source) connect() (*nats.Conn, error) {
 		nats.Name("blobtail ingest"),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
+		nats.ReconnectWait(time.Second),
 		nats.IgnoreAuthErrorAbort(), // credentials may be mended while HTTP goes on
 		nats.ReconnectBufSize(-1),   // who publishes must know that nothing was sent
 		nats.ConnectHandler(func(*nats.Conn) { s.lookSoon() }),

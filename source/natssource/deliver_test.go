@@ -1,0 +1,322 @@
+package natssource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"blobtail/record"
+	"blobtail/source/natssource"
+)
+
+func ackWait(d time.Duration) func(*natssource.Options) {
+	return func(o *natssource.Options) { o.AckWait = d }
+}
+
+// value reads a metric without labels, or with one value for its label.
+func (e *env) value(name, label string) float64 {
+	e.t.Helper()
+	families, err := e.reg.Gather()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name || label != "" && (len(m.GetLabel()) == 0 || m.GetLabel()[0].GetValue() != label) {
+				continue
+			}
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	e.t.Fatalf("no metric %s %s", name, label)
+	return 0
+}
+
+func (e *env) consumer() *jetstream.ConsumerInfo {
+	e.t.Helper()
+	c, err := e.js.Consumer(e.t.Context(), "LOGS", "blobtail")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return c.CachedInfo()
+}
+
+// What another process was delivered and never spoke for comes again, with the
+// same identity and time.
+func TestRedelivery(t *testing.T) {
+	e := newEnv(t)
+	gone := &memory{}
+	e.run(gone, ackWait(time.Second))
+	e.publish("logs.web", `{"msg":"a"}`)
+	first := gone.await(t, 1)[0]
+	e.stop() // as if killed: the message was accepted, so it is not given back
+
+	m := &memory{}
+	e.run(m, ackWait(time.Second))
+	again := m.await(t, 1)[0]
+	if again.Reply == first.Reply || again.Origin != first.Origin || string(again.Data) != string(first.Data) {
+		t.Errorf("%+v\nwas %+v", again, first)
+	}
+	if n := e.value("blobtail_nats_redelivered_total", ""); n != 1 {
+		t.Errorf("%v redelivered", n)
+	}
+	e.source.Stored(again.Reply)
+	e.left(0)
+}
+
+// A message that takes long is not delivered again while its ingester lives.
+func TestInProgress(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m, ackWait(time.Second))
+	e.publish("logs.web", `{"msg":"a"}`)
+	r := m.await(t, 1)[0]
+	time.Sleep(3 * time.Second) // three times what it may take without a word
+	if n := e.consumer().NumRedelivered; n != 0 || len(m.await(t, 1)) != 1 {
+		t.Errorf("%d redelivered", n)
+	}
+	e.source.Stored(r.Reply)
+	e.left(0)
+}
+
+// What a start found in the log is spoken for, and acknowledged by its old reply.
+func TestFound(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m, ackWait(2*time.Second))
+	e.publish("logs.web", `{"msg":"a"}`)
+	r := m.await(t, 1)[0]
+	e.stop()
+
+	m = &memory{}
+	s, err := e.open(ackWait(2 * time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Found(r.Reply)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, m) }()
+	time.Sleep(4 * time.Second)
+	if m.calls != 0 {
+		t.Error("delivered again though it was found")
+	}
+	s.Stored(r.Reply)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.Close(t.Context())
+	e.left(0)
+}
+
+// A dropped message comes again, unless a later delivery of it is there already.
+func TestDropped(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	first := m.await(t, 1)[0]
+	e.source.Dropped(first.Reply)
+	second := m.await(t, 2)[1]
+	if second.Origin != first.Origin {
+		t.Errorf("origin %v, was %v", second.Origin, first.Origin)
+	}
+	e.source.Dropped(first.Reply) // the second is there
+	if n := e.value("blobtail_nats_settled_total", "nak"); n != 1 {
+		t.Errorf("%v NAKs", n)
+	}
+	// The first copy is stored after all: that is enough.
+	e.source.Stored(first.Reply)
+	e.left(0)
+	e.source.Dropped(second.Reply)
+	e.publish("logs.web", `{"msg":"b"}`)
+	if r := m.await(t, 3)[2]; !strings.Contains(string(r.Data), `"b"`) {
+		t.Errorf("%s came again", r.Data)
+	}
+}
+
+// At the end, what was pulled and not accepted goes to another at once.
+func TestNakOnShutdown(t *testing.T) {
+	e := newEnv(t)
+	for range 100 {
+		e.publish("logs.web", `{"msg":"a"}`)
+	}
+	full := &memory{refuse: func(n int) error {
+		if n > 10 {
+			return record.ErrFull
+		}
+		return nil
+	}}
+	e.run(full)
+	full.await(t, 10)
+	eventually(t, "the log is full", func() bool { return e.value("blobtail_nats_full_total", "") > 0 })
+	e.stop()
+
+	begun := time.Now()
+	m := &memory{}
+	e.run(m)
+	m.await(t, 90)
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("given back after %v", took)
+	}
+}
+
+// A full log stops the pulls; nothing is lost or delivered twice however long.
+func TestFull(t *testing.T) {
+	e := newEnv(t)
+	var full atomic.Bool
+	full.Store(true)
+	m := &memory{refuse: func(int) error {
+		if full.Load() {
+			return fmt.Errorf("%w: %w", record.ErrFull, syscall.ENOSPC)
+		}
+		return nil
+	}}
+	e.run(m, ackWait(time.Second))
+	const n = 100
+	big := strings.Repeat("x", 500<<10) // far more than a pull brings
+	for i := range n {
+		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d %s"}`, i, big))
+	}
+	time.Sleep(3 * time.Second)
+	if c := e.consumer(); c.NumAckPending > 20 {
+		t.Errorf("%d messages pulled while the log is full", c.NumAckPending)
+	}
+	full.Store(false)
+	for i, r := range m.await(t, n) {
+		if got := linesOf(t, &r)[0].Msg; !strings.HasPrefix(got, fmt.Sprint(i, " ")) {
+			t.Fatalf("message %d is %.20s", i, got)
+		}
+		e.source.Stored(r.Reply)
+	}
+	e.left(0)
+	if n := e.value("blobtail_nats_redelivered_total", ""); n != 0 {
+		t.Errorf("%v redelivered", n)
+	}
+}
+
+// The end of the log ends the source.
+func TestLogFailed(t *testing.T) {
+	e := newEnv(t)
+	e.publish("logs.web", `{"msg":"a"}`)
+	s, err := e.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("fsync failed")
+	if err := s.Run(t.Context(), &memory{refuse: func(int) error { return broken }}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	s.Close(t.Context())
+}
+
+// Large messages do not overrun the connection: the server closes one to which it
+// has to send more than 64 MiB at once.
+func TestLargeMessages(t *testing.T) {
+	e := newEnv(t)
+	const n = 200
+	payload := make([]byte, 900<<10)
+	for i := range payload {
+		payload[i] = byte('a' + rand.IntN(26))
+	}
+	for i := range n {
+		copy(payload, fmt.Sprintf("%04d ", i))
+		if _, err := e.js.Publish(t.Context(), "logs.web", payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &memory{refuse: func(int) error { time.Sleep(2 * time.Millisecond); return nil }}
+	e.run(m)
+	for i, r := range m.await(t, n) {
+		if got := string(r.Data[r.Lines[0].Off:][:200]); !strings.Contains(got, fmt.Sprintf(`"%04d `, i)) {
+			t.Fatalf("message %d is %s", i, got)
+		}
+		e.source.Stored(r.Reply)
+	}
+	e.left(0)
+	if n := e.value("blobtail_nats_redelivered_total", ""); n != 0 || strings.Contains(e.log.String(), "lost the connection") {
+		t.Errorf("%v redelivered; %s", n, e.log)
+	}
+}
+
+// The settlements of many small messages do not wait for each other.
+func TestThroughput(t *testing.T) {
+	n := 100_000
+	if raceDetector {
+		n /= 10
+	}
+	e := newEnv(t)
+	js, err := jetstream.New(e.conn, jetstream.WithPublishAsyncMaxPending(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if _, err := js.PublishAsync("logs.web", fmt.Appendf(nil, `{"ts":"2026-11-20T10:00:00Z","level":"info","msg":"request %d","status":200}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+	var count atomic.Int64
+	m := &memory{}
+	m.stored = func(reply string) {
+		count.Add(1)
+		m.requests = nil
+		e.source.Stored(reply)
+	}
+	begun, used := time.Now(), cpu()
+	s, err := e.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.source = s
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, m) }()
+	eventually(t, "all taken", func() bool { return count.Load() >= int64(n) })
+	taken := time.Since(begun)
+	e.left(0)
+	t.Logf("%d messages taken in %v, acknowledged in %v, CPU %v with the server", n, taken, time.Since(begun), cpu()-used)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.Close(t.Context())
+	if got := e.value("blobtail_nats_settled_total", "ack"); got != float64(n) || count.Load() != int64(n) {
+		t.Errorf("%d taken, %v acknowledged, of %d", count.Load(), got, n)
+	}
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// The metrics say how far behind the stream is.
+func TestLag(t *testing.T) {
+	e := newEnv(t)
+	for range 3 {
+		e.publish("logs.web", `{"msg":"a"}`)
+	}
+	s, err := e.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(t.Context())
+	if n := e.value("blobtail_nats_lag_messages", ""); n != 3 {
+		t.Errorf("lag %v", n)
+	}
+	if problems, err := testutil.GatherAndLint(e.reg); err != nil || len(problems) > 0 {
+		t.Error(err, problems)
+	}
+}

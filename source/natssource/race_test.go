@@ -1,0 +1,5 @@
+//go:build race
+
+package natssource_test
+
+const raceDetector = true

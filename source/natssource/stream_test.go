@@ -1,0 +1,382 @@
+package natssource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"blobtail/internal/testenv"
+	"blobtail/record"
+	"blobtail/source/natssource"
+)
+
+// A stream that discards what is not stored is refused, with the command that
+// mends it, unless that is allowed.
+func TestLossyStreams(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*jetstream.StreamConfig)
+		want   string // in the error; "" takes it
+	}{
+		"as it should be": {func(*jetstream.StreamConfig) {}, ""},
+		"limits, discard new": {func(c *jetstream.StreamConfig) {
+			c.Retention, c.MaxBytes, c.MaxMsgs = jetstream.LimitsPolicy, 1<<20, 100
+		}, ""},
+		"discard old without limits": {func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld }, ""},
+		"max_bytes": {func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
+			"discard old with max_bytes 1048576); mend it: nats stream edit LOGS --discard new --force"},
+		"max_msgs": {func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 7 },
+			"discard old with max_msgs 7); mend it: nats stream edit LOGS --discard new --force"},
+		"max_msgs_per_subject": {func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 7 },
+			"nats stream edit LOGS --max-msgs-per-subject=-1 --force"},
+		"max_msgs_per_subject, discard new": {func(c *jetstream.StreamConfig) {
+			c.MaxMsgsPerSubject, c.MaxMsgs, c.DiscardNewPerSubject = 7, 100, true
+		}, ""},
+		"max_age": {func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+			"max_age 1h0m0s); mend it: nats stream edit LOGS --max-age 0s --force"},
+		"all": {func(c *jetstream.StreamConfig) {
+			c.Discard, c.MaxMsgs, c.MaxAge, c.MaxMsgsPerSubject = jetstream.DiscardOld, 9, time.Hour, 7
+		}, "--discard new --max-msgs-per-subject=-1 --max-age 0s --force (or take it as it is: --allow-lossy-stream)"},
+		"memory": {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+			"nats stream rm LOGS && nats stream add LOGS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEnv(t, tt.change)
+			s, err := e.open()
+			if tt.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Close(t.Context())
+				return
+			}
+			var refused *natssource.RefusedError
+			if !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("%v, want %s", err, tt.want)
+			}
+			if s, err = e.open(func(o *natssource.Options) { o.AllowLossy = true }); err != nil {
+				t.Fatal(err)
+			}
+			s.Close(t.Context())
+		})
+	}
+}
+
+// What cannot be taken from is an error that says what to do, whatever is allowed.
+func TestUnfit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make func(*testing.T, jetstream.JetStream)
+		want string
+	}{
+		"missing": {func(*testing.T, jetstream.JetStream) {}, "there is no stream LOGS; make it: nats stream add LOGS --subjects 'logs.>'"},
+		"other subjects": {func(t *testing.T, js jetstream.JetStream) {
+			c := testenv.Stream("LOGS")
+			c.Subjects = []string{"metrics.*"}
+			create(t, js, c)
+		}, "--subjects 'metrics.*,logs.>'"},
+		"mirror": {func(t *testing.T, js jetstream.JetStream) {
+			c := testenv.Stream("OTHER")
+			create(t, js, c)
+			c = testenv.Stream("LOGS")
+			c.Subjects, c.Retention, c.Mirror = nil, jetstream.LimitsPolicy, &jetstream.StreamSource{Name: "OTHER"}
+			create(t, js, c)
+		}, "take from the stream that it mirrors, OTHER"},
+		"consumer that acknowledges all": {func(t *testing.T, js jetstream.JetStream) {
+			c := testenv.Stream("LOGS")
+			c.Retention = jetstream.LimitsPolicy
+			create(t, js, c)
+			_, err := js.CreateConsumer(t.Context(), "LOGS", jetstream.ConsumerConfig{Durable: "blobtail", AckPolicy: jetstream.AckAllPolicy})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "nats consumer rm LOGS blobtail --force"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &env{t: t, nats: testenv.StartNATS(t), log: &syncBuffer{}}
+			_, e.js = e.nats.Connect()
+			tt.make(t, e.js)
+			_, err := e.open(func(o *natssource.Options) { o.AllowLossy = true })
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func create(t testing.TB, js jetstream.JetStream, c jetstream.StreamConfig) {
+	t.Helper()
+	if _, err := js.CreateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The consumer is made as it should be, and one that is there is changed where the
+// server allows it.
+func TestConsumer(t *testing.T) {
+	e := newEnv(t, func(c *jetstream.StreamConfig) { c.Subjects = []string{"logs.*", "other"} })
+	_, err := e.js.CreateConsumer(t.Context(), "LOGS", jetstream.ConsumerConfig{Durable: "blobtail",
+		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: 3, AckWait: time.Second, MaxAckPending: 10,
+		FilterSubject: "logs.*", Description: "mine", InactiveThreshold: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // changed, and then made
+		s, err := e.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close(t.Context())
+		c := e.consumer().Config
+		if c.AckPolicy != jetstream.AckExplicitPolicy || c.MaxDeliver != -1 || c.AckWait != 10*time.Minute ||
+			c.MaxAckPending != 200_000 || c.InactiveThreshold != 0 || !strings.HasPrefix(c.FilterSubject, "logs.") {
+			t.Errorf("%+v", c)
+		}
+		if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A stream that becomes lossy while it is taken from is still taken from, and the
+// operator hears of it.
+func TestLossyLater(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	c := testenv.Stream("LOGS")
+	c.MaxAge = time.Hour
+	if _, err := e.js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail") // makes it look
+	eventually(t, "an error in the log", func() bool { return strings.Contains(e.log.String(), "max_age") })
+}
+
+// A server that ends and comes back keeps everything going: what was delivered is
+// acknowledged by its old reply, and new messages come.
+func TestServerRestart(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	first := m.await(t, 1)[0]
+	e.nats.Stop()
+	e.source.Stored(first.Reply)
+	e.nats.Start()
+	eventually(t, "a message is published", func() bool {
+		_, err := e.js.Publish(t.Context(), "logs.web", []byte(`{"msg":"b"}`))
+		return err == nil
+	})
+	second := m.await(t, 2)[1]
+	if !strings.Contains(string(second.Data), `"b"`) {
+		t.Errorf("%s", second.Data)
+	}
+	e.source.Stored(second.Reply)
+	e.left(0)
+}
+
+// A server that is not there at the start is found later.
+func TestServerLate(t *testing.T) {
+	e := newEnv(t)
+	e.publish("logs.web", `{"msg":"a"}`)
+	e.nats.Stop()
+	m := &memory{}
+	e.run(m)
+	if !strings.Contains(e.log.String(), "no stream yet") {
+		t.Error(e.log)
+	}
+	e.nats.Start()
+	e.source.Stored(m.await(t, 1)[0].Reply)
+	e.left(0)
+}
+
+// A stream made anew counts from 1 again: its messages have other identities, and
+// acknowledgements for the old ones take nothing from it.
+func TestStreamMadeAnew(t *testing.T) {
+	for _, how := range []string{"while it runs", "between runs", "while there is no connection"} {
+		t.Run(how, func(t *testing.T) {
+			e := newEnv(t)
+			p := newProxy(t, e.nats.URL)
+			through := func(o *natssource.Options) { o.URL = p.url }
+			m := &memory{}
+			e.run(m, through)
+			publish := func(word string) {
+				for i := range 3 {
+					e.publish("logs.web", fmt.Sprintf(`{"msg":"%s %d"}`, word, i))
+				}
+			}
+			publish("old")
+			old := m.await(t, 3)
+			switch how {
+			case "between runs":
+				e.stop()
+			case "while there is no connection":
+				p.setDown(true)
+			}
+			if err := e.js.DeleteStream(t.Context(), "LOGS"); err != nil {
+				t.Fatal(err)
+			}
+			create(t, e.js, testenv.Stream("LOGS"))
+			publish("new")
+			switch how {
+			case "between runs":
+				s, err := e.open(through)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range old {
+					s.Found(r.Reply)
+					s.Stored(r.Reply)
+				}
+				s.Close(t.Context())
+				e.run(m, through)
+			case "while there is no connection":
+				for _, r := range old {
+					e.source.Stored(r.Reply)
+				}
+				p.setDown(false)
+			}
+			all := m.await(t, 6)
+			seen := map[record.Origin]bool{}
+			for _, r := range all {
+				if seen[r.Origin] {
+					t.Errorf("%v twice", r.Origin)
+				}
+				seen[r.Origin] = true
+			}
+			for _, r := range old {
+				e.source.Stored(r.Reply)
+			}
+			e.publish("logs.web", `{"msg":"more"}`)
+			last := m.await(t, 7)
+			e.left(4) // the old replies settled nothing
+			for _, r := range last[3:] {
+				e.source.Stored(r.Reply)
+			}
+			e.left(0)
+		})
+	}
+}
+
+// A consumer that was deleted is made again, and what it had delivered comes again.
+func TestConsumerDeleted(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	first := m.await(t, 1)[0]
+	if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail"); err != nil {
+		t.Fatal(err)
+	}
+	again := m.await(t, 2)[1]
+	if again.Origin != first.Origin {
+		t.Errorf("origin %v, was %v", again.Origin, first.Origin)
+	}
+	e.source.Stored(again.Reply)
+	e.left(0)
+}
+
+// A proxy that can cut all connections through it.
+type proxy struct {
+	url  string
+	mu   sync.Mutex
+	open []net.Conn
+	down bool
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	p := &proxy{url: "nats://" + l.Addr().String()}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", strings.TrimPrefix(to, "nats://"))
+			if err != nil {
+				in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.open = append(p.open, in, out)
+			if p.down {
+				p.cutLocked()
+			}
+			p.mu.Unlock()
+			go func() { io.Copy(in, out); in.Close() }()
+			go func() { io.Copy(out, in); out.Close() }()
+		}
+	}()
+	return p
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutLocked()
+}
+
+func (p *proxy) cutLocked() {
+	for _, c := range p.open {
+		c.Close()
+	}
+	p.open = nil
+}
+
+// setDown lets nothing through, or all again.
+func (p *proxy) setDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+	p.cutLocked()
+}
+
+// Acknowledgements that are lost with their connection are sent again, messages on
+// the way are delivered again.
+func TestLostAcknowledgements(t *testing.T) {
+	e := newEnv(t)
+	const n = 1500
+	for i := range n {
+		if _, err := e.js.PublishAsync("logs.web", fmt.Appendf(nil, `{"msg":"%d"}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-e.js.PublishAsyncComplete()
+	p := newProxy(t, e.nats.URL)
+	m := &memory{}
+	m.stored = func(reply string) {
+		if len(m.requests)%500 == 99 {
+			p.cut()
+		}
+		e.source.Stored(reply)
+	}
+	s, err := e.open(ackWait(2*time.Second), func(o *natssource.Options) { o.URL = p.url })
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.source = s
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, m) }()
+	e.left(0)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.Close(t.Context())
+	if len(m.known) != n {
+		t.Errorf("%d different messages taken, of %d", len(m.known), n)
+	}
+}
