@@ -105,7 +105,7 @@ var mutants = []mutant{
 	return l.syncDir(l.dir)
 `, `	l.sealed -= front.Size
 	l.mu.Unlock()
-	if front.Number%4 > 0 {
+	if front.Number%16 > 0 {
 		return nil
 	}
 	return l.syncDir(l.dir)

@@ -28,7 +28,7 @@ import (
 // store. From every state that it may leave, the next start loses nothing that was
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
-	want := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 4000)))
+	want := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 2000)))
 	var seed, states, moments atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range 2 {

@@ -81,10 +81,12 @@ func (w *world) isQuiet() bool {
 	return w.quiet
 }
 
-// stuck says whether the store refuses this key for now: one service, for the
-// first while.
-func (s *storeOf) stuck(key string) bool {
-	return s.w.p.Stuck && key[0] == 'a' && time.Since(s.w.start) < s.w.stuckFor
+// refused says whether the store refuses this key for now: one service for the
+// first while, or all there is in an outage.
+func (s *storeOf) refused(key string) bool {
+	since := time.Since(s.w.start)
+	return s.w.p.Stuck && key[0] == 'a' && since < s.w.stuckFor ||
+		s.w.p.Outages && since%(2*time.Minute) < time.Minute
 }
 
 // Create is what all depends on: it may be lost, or its answer, or it comes when
@@ -96,7 +98,7 @@ func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs sto
 		return s.create(ctx, key, body, attrs)
 	}
 	rng := w.fate("create", s.ingester, key)
-	if s.stuck(key) {
+	if s.refused(key) {
 		return fmt.Errorf("refused: %w", errLost)
 	}
 	if rng.IntN(100) >= w.p.Faults {

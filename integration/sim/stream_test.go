@@ -151,7 +151,9 @@ func (w *world) puller(p *process, rng *rand.Rand) {
 			return
 		case <-time.After(time.Duration(rng.IntN(2*w.p.Gap)) * time.Millisecond):
 		}
-		w.pull(p, rng)
+		for range 1 + rng.IntN(3) {
+			w.pull(p, rng)
+		}
 	}
 }
 

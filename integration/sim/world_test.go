@@ -33,20 +33,22 @@ type profile struct {
 	Soft      int64
 	Size      int64
 	Age       time.Duration
-	Lives     int // of each ingester
-	Ops       int // of its disk that a life has at most
-	Seconds   int // that a life has at most
-	Power     int // percent of deaths that are power cuts
-	BadSyncs  int // percent of lives in which an fsync fails
-	FullDisk  int // per mille of writes that meet a full disk
-	Faults    int // percent of calls to the store that fail
-	Gap       int // ms between the requests of one client at most
+	Lives     int    // of each ingester
+	Ops       int    // of its disk that a life has at most
+	Seconds   int    // that a life has at most
+	DieAt     string // kind of operation that lives end soon after
+	Power     int    // percent of deaths that are power cuts
+	BadSyncs  int    // percent of lives in which an fsync fails
+	FullDisk  int    // per mille of writes that meet a full disk
+	Faults    int    // percent of calls to the store that fail
+	Gap       int    // ms between the requests of one client at most
 	Messages  int
 	AckWait   time.Duration
-	LostAcks  int // percent
-	NoOrigin  int // percent of requests that get their place as origin
-	Stuck     bool
-	Rare      int // how much rarer the first service is than others; 0: it is not
+	LostAcks  int  // percent
+	NoOrigin  int  // percent of requests that get their place as origin
+	Stuck     bool // the store refuses one service for long
+	Outages   bool // it is down for half of each two minutes
+	Rare      int  // how much rarer the first service is than others; 0: it is not
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -64,6 +66,7 @@ func drawProfile(rng *rand.Rand) profile {
 		Lives:     pick(3, 5, 8),
 		Ops:       pick(60, 150, 400),
 		Seconds:   pick(20, 100, 600),
+		DieAt:     []string{"", "", "", "remove", "remove", "syncdir", "rename", "sync"}[rng.IntN(8)],
 		Power:     pick(20, 50, 90),
 		BadSyncs:  pick(0, 10, 60),
 		FullDisk:  pick(0, 0, 0, 10, 50),
@@ -74,6 +77,7 @@ func drawProfile(rng *rand.Rand) profile {
 		LostAcks:  pick(0, 10, 40),
 		NoOrigin:  pick(20, 50),
 		Stuck:     rng.IntN(4) == 0,
+		Outages:   rng.IntN(4) == 0,
 	}
 }
 
@@ -229,7 +233,7 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 		gone.Store(true)
 		close(m.dead)
 	})
-	full := rand.New(rand.NewPCG(rng.Uint64(), 3))
+	faults := rand.New(rand.NewPCG(rng.Uint64(), 3))
 	stop, syncs := disk.Ops()+10+rng.IntN(w.p.Ops), -1
 	if rng.IntN(100) < w.p.BadSyncs {
 		syncs = 1 + rng.IntN(w.p.Ops/4)
@@ -239,15 +243,18 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 			m.die()
 			return simdisk.ErrKilled
 		}
+		if op.Kind == w.p.DieAt && faults.IntN(10) == 0 {
+			stop = min(stop, op.N+1+faults.IntN(4))
+		}
 		switch {
 		case op.Kind == "sync":
 			if syncs--; syncs == 0 {
 				w.count(&w.totals.failedSyncs)
 				return syscall.EIO
 			}
-		case op.Kind == "write" && full.IntN(1000) < w.p.FullDisk:
+		case op.Kind == "write" && faults.IntN(1000) < w.p.FullDisk:
 			w.count(&w.totals.fullDisk)
-			return &simdisk.Partial{N: full.IntN(op.Len + 1), Err: syscall.ENOSPC}
+			return &simdisk.Partial{N: faults.IntN(op.Len + 1), Err: syscall.ENOSPC}
 		}
 		return nil
 	})
