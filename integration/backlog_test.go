@@ -58,7 +58,8 @@ func (s *producer) one() int {
 	return code
 }
 
-// run sends at a rate in bytes a second until stop is closed.
+// run sends at a rate in bytes a second until stop is closed, or something is
+// answered that should not be.
 func (s *producer) run(rate int64, stop <-chan struct{}) {
 	begun, from := time.Now(), s.bytes
 	for {
@@ -67,7 +68,9 @@ func (s *producer) run(rate int64, stop <-chan struct{}) {
 			return
 		default:
 		}
-		s.one()
+		if code := s.one(); code != http.StatusOK && code != http.StatusTooManyRequests {
+			return
+		}
 		due := begun.Add(time.Duration(float64(s.bytes-from) / float64(rate) * 1e9))
 		time.Sleep(time.Until(due))
 	}

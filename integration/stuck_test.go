@@ -1,0 +1,100 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// A service that the store refuses, and one whose uploads hang, hold up no other:
+// others are stored as soon as ever, and the log is let go of. When the store has
+// come round, theirs is stored too.
+func TestOneServiceFails(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	p := start(t, through, t.TempDir(), config(t, "flush: {size: 1MiB, age: 300ms, max-age: 1s}\nlog: {segment: 1MiB, soft: 6MiB, max: 256MiB}\n"))
+	ledger := &check.Ledger{}
+	var ps []*producer
+	for _, name := range []string{"web", "refused", "hung"} {
+		ps = append(ps, &producer{p: p, ledger: ledger, name: name})
+	}
+	good, usual := ps[0], latency(t, ps[0], 8)
+
+	px.set(func(r *http.Request) fault {
+		switch {
+		case strings.Contains(r.URL.Path, "/refused/"):
+			return forbid
+		case strings.Contains(r.URL.Path, "/hung/"):
+			return hang
+		}
+		return none
+	})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	end := sync.OnceFunc(func() { close(stop); wg.Wait() })
+	defer end()
+	for i, s := range ps {
+		// Less of those that fail, or they would be most of the log.
+		wg.Go(func() { s.run(int64([]int{2 << 20, 100 << 10, 100 << 10}[i]), stop) })
+	}
+	begun := time.Now()
+	probe := &producer{p: p, ledger: ledger, name: "probe"}
+	var while time.Duration
+	// An attempt that hangs is broken off after 10 s when it holds up the log.
+	letGo := func() bool {
+		return p.metric("blobtail_buffer_batches_parked_total") > 1 && p.metric("blobtail_log_bytes") < 24<<20
+	}
+	for took := time.Duration(0); took < lasting(t, 15*time.Second) || !letGo() && took < time.Minute; took = time.Since(begun) {
+		while = max(while, latency(t, probe, 3))
+	}
+	held := !letGo()
+	end()
+	sent, size := good.bytes, p.metric("blobtail_log_bytes")
+	t.Logf("a request waits %v for its blob, %v with the store refusing others; %.0f MB were sent, the log has %.1f MB; %v batches parked",
+		usual, while, float64(sent)/1e6, size/1e6, p.metric("blobtail_buffer_batches_parked_total"))
+	if while > usual+3*time.Second {
+		t.Error("others are held up")
+	}
+	if held {
+		t.Error("the log is not let go of")
+	}
+	for _, s := range ps {
+		if s.refused > 0 {
+			t.Errorf("%d requests of %s were refused", s.refused, s.name)
+		}
+	}
+	for _, service := range []string{"web", "probe"} {
+		if n := count(t, direct, service); n == 0 {
+			t.Errorf("nothing of %s is stored", service)
+		}
+	}
+	px.server.CloseClientConnections() // what hangs would else do so for a minute
+	px.set(healthy)
+	if code, f, err := p.flush("?timeout=90s"); err != nil || code != http.StatusOK {
+		t.Errorf("flush: %d %+v %v", code, f, err)
+	}
+	if rep := verifyLedger(t, direct, ledger); rep.Unknown > 0 || rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+}
+
+// latency is the median time that a request waits for its blob.
+func latency(t *testing.T, s *producer, n int) time.Duration {
+	t.Helper()
+	var took []time.Duration
+	for range n {
+		data, ids := s.body()
+		begun := time.Now()
+		s.p.mustPost("/ingest/"+s.name, data, "Ack", "stored", "Idempotency-Key", fmt.Sprintf("%s-%d", s.name, s.sent))
+		took = append(took, time.Since(begun))
+		s.ledger.Acked(ids...)
+	}
+	slices.Sort(took)
+	return took[n/2]
+}
