@@ -138,7 +138,8 @@ func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) err
 }
 
 // Roll ends the active segment before it is full, so that it can be removed once
-// nothing in it is needed. It does nothing while the segment has no records.
+// nothing in it is needed. It does nothing while the segment has no records. On a
+// full disk it gives the ballast up, as AppendReserved does.
 func (l *Log) Roll() error {
 	l.appending.Lock()
 	defer l.appending.Unlock()
@@ -151,7 +152,7 @@ func (l *Log) Roll() error {
 	if l.w.off <= headerSize {
 		return nil
 	}
-	return l.roll()
+	return l.reserved(l.roll)
 }
 
 // Check fails the log for good when its directory is no longer where it was:

@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -140,7 +141,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 		hit = false
 		writes := 0
 		disk.SetFault(func(op simdisk.Op) error {
-			if op.Kind == "remove" && op.Path == "/wal/ballast" {
+			if op.Kind == "truncate" && op.Path == "/wal/ballast" {
 				writes = -1 << 20
 			}
 			if op.Kind == "write" || op.Kind == "mkdir" {
@@ -199,7 +200,7 @@ func TestBallastWithoutMeasure(t *testing.T) {
 		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 5000})
 		for range 300 {
 			checked(t, l)
-			if info, err := disk.Stat("/wal/ballast"); err != nil || info.Size() != 0 {
+			if info, err := disk.Stat("/wal/ballast"); !errors.Is(err, fs.ErrNotExist) {
 				t.Fatalf("left over: %v, %v", info, err)
 			}
 			time.Sleep(time.Second)
@@ -216,18 +217,18 @@ func TestBallastWithoutMeasure(t *testing.T) {
 	})
 }
 
-// Ballast that cannot be removed is no help, and does no harm; a log that fails
+// Ballast that cannot be given up is no help, and does no harm; a log that fails
 // while it goes has failed.
 func TestBallastStays(t *testing.T) {
-	for kind, want := range map[string]error{"remove": syscall.ENOSPC, "syncdir": wal.ErrFailed} {
+	for kind, want := range map[string]error{"truncate": syscall.ENOSPC, "sync": wal.ErrFailed} {
 		disk := simdisk.New(1)
 		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 5000})
 		checked(t, l)
 		disk.SetFault(func(op simdisk.Op) error {
-			switch op.Kind {
-			case kind:
+			switch {
+			case op.Kind == kind && op.Path == "/wal/ballast":
 				return syscall.EIO
-			case "write":
+			case op.Kind == "write":
 				return syscall.ENOSPC
 			}
 			return nil
@@ -239,9 +240,49 @@ func TestBallastStays(t *testing.T) {
 		if _, err = l.AppendReserved(1, []byte("x")); !errors.Is(err, want) {
 			t.Errorf("%s: %v", kind, err)
 		}
-		if kind == "remove" {
+		if kind == "truncate" {
 			disk.SetFault(nil)
 			fill(t, l, newRand(1), 3, 100)
+		}
+	}
+}
+
+// A process that ends while the ballast is gone leaves word: the next one takes
+// nothing else either until there is room, and rolls when that needs the reserve.
+func TestBallastIsSpentForTheNext(t *testing.T) {
+	disk := simdisk.New(1)
+	disk.SetRoom(20_000)
+	o := wal.Options{FS: disk, SegmentSize: 4000}
+	l := open(t, "/wal", o)
+	checked(t, l)
+	want := fill(t, l, newRand(1), 4, 300)
+	free, err := disk.Free("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.SetRoom(20_000 - free)
+	if err := l.Roll(); err != nil {
+		t.Fatalf("roll: %v", err)
+	}
+	for _, crash := range []simdisk.Crash{simdisk.Killed, simdisk.None} {
+		o.FS = disk.Fork(crash, 1)
+		l = open(t, "/wal", o)
+		if _, err := l.Append(1, []byte("x")); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%v: append: %v", crash, err)
+		}
+		if _, err := l.AppendReserved(1, []byte("x")); err != nil {
+			t.Errorf("%v: %v", crash, err)
+		}
+		_ = l.Close()
+		o.FS.(*simdisk.Disk).SetRoom(40_000)
+		l = open(t, "/wal", o) // makes it at once
+		if _, err := l.Append(1, []byte("y")); err != nil {
+			t.Errorf("%v: with room: %v", crash, err)
+		}
+		got, bad := replay(t, l)
+		check(t, got[:len(got)-1], want)
+		if len(bad) > 0 {
+			t.Error(bad[0])
 		}
 	}
 }

@@ -235,7 +235,7 @@ func TestCrashes(t *testing.T) {
 						t.Fatalf("seed %d, life %d: %v", seed, life, err)
 					}
 				}
-				l, err := wal.Open("/var/wal", wal.Options{FS: h.disk})
+				l, err := wal.Open("/var/wal", wal.Options{FS: h.disk, SegmentSize: 2000})
 				if err == nil {
 					err = h.examine(l)
 				}

@@ -25,11 +25,12 @@
 //
 // On a full disk Append fails with ENOSPC. But segments can go only when it is
 // noted that their records were handled, and that takes room: so some is kept by
-// a file, the ballast, which [Log.Check] makes. [Log.AppendReserved] removes it
+// a file, the ballast, which [Log.Check] makes. [Log.AppendReserved] empties it
 // when the disk is full, and so does Open, which needs room for a copy of the last
 // segment. Until the disk has room again the rest of what the ballast left is for
-// AppendReserved alone. The ballast holds random bytes, so that no file system
-// makes holes of them, and nothing of it is ever read.
+// AppendReserved alone; the file stays, with 8 bytes that are its former length,
+// to tell the next process so. The ballast holds random bytes, so that no file system makes holes of them, and
+// nothing of it is ever read.
 //
 // # Suspects
 //

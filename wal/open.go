@@ -98,6 +98,9 @@ func (l *Log) open() error {
 	if err := l.start(ns.greatest, empty); err != nil {
 		return err
 	}
+	if l.ballast.spent.Load() {
+		l.growBallast()
+	}
 	return l.openSuspects()
 }
 

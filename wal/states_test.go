@@ -3,7 +3,6 @@ package wal_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -153,11 +152,12 @@ func (s *states) life() {
 		t.Fatalf("full: %v", err)
 	}
 	s.append(l, true, 2)
-	if _, err := h.disk.Stat("/var/wal/ballast"); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("the ballast is there: %v", err)
+	if info, err := h.disk.Stat("/var/wal/ballast"); err != nil || info.Size() != 8 {
+		t.Fatalf("the ballast is there: %v, %v", info, err)
 	}
-	h.disk.SetRoom(0)
+	h.disk.SetRoom(1 << 30)
 	checked(t, l)
+	h.disk.SetRoom(0)
 	s.append(l, false, 1)
 }
 

@@ -78,7 +78,8 @@ func (l *Log) Suspect(p Pos) error {
 // is not to be handled any more: as another name in the directory "quarantine",
 // which outlives the segment. A segment that is there already is left alone.
 func (l *Log) Quarantine(n uint32) error {
-	if err := l.keep(n); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := l.reserved(func() error { return l.keep(n) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("wal: keep segment %d in quarantine: %w", n, err)
 	}
 	return nil
