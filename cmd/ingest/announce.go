@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -125,12 +126,14 @@ func (p *company) ready(buf *buffer.Buffer) error {
 	return p.clock.Err()
 }
 
-// state begins the line of our own log that tells how the start went.
-func (p *company) state(log zerolog.Logger, notReady error) (*zerolog.Event, string) {
+// started tells in our own log how the start went.
+func (p *company) started(log zerolog.Logger, notReady error, c config.Config, ingest, admin net.Listener) {
+	event, state := log.Info(), "ready"
 	if notReady != nil {
-		return log.Warn().Err(notReady), "listening, not ready"
+		event, state = log.Warn().Err(notReady), "listening, not ready"
 	}
-	return log.Info(), "ready"
+	event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
+		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", version()).Msg(state)
 }
 
 // stop tells the others that this ingester ends, and whether all is in blobs.

@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
+	"blobtail/config"
+	"blobtail/source/httpsource"
 )
 
 // An intake is where records come in. Once closed it stays so.
@@ -18,6 +21,23 @@ type intake struct {
 	stream *stream
 	closed atomic.Bool
 	log    zerolog.Logger
+}
+
+// newIntake makes the HTTP source beside the stream. ready says why nothing can be
+// taken.
+func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
+	in = &intake{stream: stream, log: part(log, "intake")}
+	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
+	source := httpsource.New(httpsource.Options{
+		Accept:      buf,
+		Ready:       ready,
+		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
+		MaxInFlight: int64(c.Limits.InFlight),
+		Log:         part(log, "http"),
+		Metrics:     reg,
+	})
+	in.http = httpsource.NewServer(source, part(log, "http"))
+	return in, ready
 }
 
 var errDrained = errors.New("this ingester takes no more: it was drained")

@@ -34,7 +34,6 @@ import (
 	"blobtail/buffer"
 	"blobtail/config"
 	"blobtail/internal/openstore"
-	"blobtail/source/httpsource"
 	"blobtail/wal"
 )
 
@@ -78,26 +77,15 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	in := &intake{stream: stream, log: part(log, "intake")}
-	ready := func() error { return errors.Join(in.err(), company.ready(buf)) }
-	source := httpsource.New(httpsource.Options{
-		Accept:      buf,
-		Ready:       ready,
-		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
-		MaxInFlight: int64(c.Limits.InFlight),
-		Log:         part(log, "http"),
-		Metrics:     reg,
-	})
-
+	in, ready := newIntake(c, buf, company, stream, log, reg)
 	adminListener, err := net.Listen("tcp", c.Ingest.Admin)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer adminListener.Close()
-	in.http = httpsource.NewServer(source, part(log, "http"))
 	admin := newAdmin(buf, in, ready, reg)
 
-	// The parts outlive ctx: stop ends them in order.
+	// The parts outlive ctx: they end in the order of the flow.
 	parts, endParts := context.WithCancel(context.WithoutCancel(ctx))
 	defer endParts()
 	group, failed := errgroup.WithContext(parts)
@@ -108,9 +96,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	group.Go(func() error { return stream.run(parts, buf) })
 	group.Go(func() error { return serve(in.http, listener) })
 	group.Go(func() error { return serve(admin, adminListener) })
-	event, state := company.state(log, ready())
-	event.Str("listen", listener.Addr().String()).Str("admin", adminListener.Addr().String()).
-		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", company.announcer.Lane()).Str("version", version()).Msg(state)
+	company.started(log, ready(), c, listener, adminListener)
 
 	select {
 	case <-ctx.Done():
