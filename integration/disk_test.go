@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// smallDisk mounts a disk of its own for a test.
+func smallDisk(t testing.TB, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a disk of %s cannot be mounted here, which takes root: %v", size, err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill writes a file until the disk has no byte left.
+func fill(t testing.TB, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for n := 1 << 20; n > 0; {
+		if _, err = f.Write(make([]byte, n)); errors.Is(err, syscall.ENOSPC) {
+			n /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Others fill the disk of the log to its last byte, again and again: requests are
+// refused, nothing acknowledged is lost, flushing goes on, and with the room comes
+// the work back, without a restart. A start on the full disk works too.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, "24m")
+	at, _ := dirStore(t)
+	wal, other := filepath.Join(disk, "wal"), filepath.Join(disk, "other")
+	conf := config(t, "flush: {size: 1MiB, age: 1s, min: 64KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 4MiB}\n")
+	ledger := &check.Ledger{}
+	p := start(t, at, wal, conf)
+	refused := 0
+	for round := range 4 {
+		stop, before := make(chan struct{}), p.metric("blobtail_buffer_refused_total")
+		s := &producer{p: p, ledger: ledger, name: "web" + string(rune('0'+round))}
+		var sending sync.WaitGroup
+		sending.Go(func() { s.run(4<<20, stop) })
+		time.Sleep(time.Second)
+		fill(t, other)
+		until(t, "a request is refused", func() bool { return p.metric("blobtail_buffer_refused_total") > before })
+		close(stop)
+		sending.Wait()
+		refused += s.refused // not each time: flushing may make room before the answer
+		if round%2 == 1 {    // killed, and started where there is no room
+			p.kill()
+			fill(t, other+"2")
+			p = start(t, at, wal, conf)
+			// The ballast may leave room for a first request; refused or taken, the
+			// ledger holds it to its answer.
+			(&producer{p: p, ledger: ledger, name: "first" + string(rune('0'+round))}).one()
+		}
+		begun := time.Now()
+		p.mustFlush()
+		t.Logf("round %d: %d bodies refused; flushed in %v on a full disk", round, s.refused, time.Since(begun).Round(time.Millisecond))
+		if err := errors.Join(os.Remove(other), os.RemoveAll(other+"2")); err != nil {
+			t.Fatal(err)
+		}
+		again := &producer{p: p, ledger: ledger, name: "again" + string(rune('0'+round))}
+		until(t, "requests are taken again", func() bool { return again.one() == http.StatusOK })
+	}
+	if refused == 0 {
+		t.Error("no request was refused")
+	}
+	p.mustFlush()
+	if rep := verifyLedger(t, at, ledger); rep.Unknown > 0 || rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+	if code, took := p.stop(); code != 0 {
+		t.Errorf("SIGTERM: exit code %d after %v", code, took)
+	}
+}
+
+// until waits for something to become true.
+func until(t testing.TB, what string, happened func() bool) {
+	t.Helper()
+	for begun := time.Now(); !happened(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Fatalf("30 s, and not yet: %s", what)
+		}
+	}
+}

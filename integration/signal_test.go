@@ -1,0 +1,89 @@
+package integration_test
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+)
+
+// The second SIGTERM ends an ingester at once, whatever the first one waits for;
+// the log has what was acknowledged.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	px.set(all(hang))
+	wal, ledger := t.TempDir(), &check.Ledger{}
+	p := start(t, through, wal, config(t, small), "--grace", "30s")
+	sendFor(p, ledger, 1, 300*time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	time.Sleep(300 * time.Millisecond)
+	if p.gone() {
+		t.Error("it does not wait for the store at all")
+	}
+	if code, took := p.stop(); code == 0 || took > time.Second {
+		t.Errorf("the second SIGTERM: exit code %d after %v", code, took)
+	}
+	px.set(healthy)
+	p = start(t, through, wal, config(t, small))
+	p.mustFlush()
+	if rep := verifyLedger(t, direct, ledger); rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+}
+
+// A log directory that was copied with its machine holds batches that both
+// machines store: their ids are the same, so they are there once. What the copies
+// take by themselves is kept apart.
+func TestClonedLog(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		wal, clone := t.TempDir(), t.TempDir()
+		ledger := &check.Ledger{}
+		p := start(t, at, wal, config(t, small))
+		sendFor(p, ledger, 1, 200*time.Millisecond)
+		p.kill()
+		copyDir(t, wal, clone)
+
+		var ps []*ingester
+		for _, dir := range []string{wal, clone} {
+			ps = append(ps, start(t, at, dir, config(t, small)))
+		}
+		var both sync.WaitGroup
+		for i, p := range ps {
+			both.Go(func() {
+				sendFor(p, ledger, uint64(2+i), 300*time.Millisecond)
+				if code, f, err := p.flush("?timeout=60s"); err != nil || code != 200 {
+					t.Errorf("flush: %d %+v %v", code, f, err)
+				}
+			})
+		}
+		both.Wait()
+		verifyLedger(t, at, ledger)
+	})
+}
+
+// copyDir copies the files of a directory.
+func copyDir(t testing.TB, from, to string) {
+	t.Helper()
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, e.Name()), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
