@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blobtail/internal/testenv"
 )
 
 const root = ".."
@@ -283,12 +285,25 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// stream starts a NATS server with the stream that an ingester takes, and returns
+// its URL.
+func stream(t *testing.T) string {
+	t.Helper()
+	server := testenv.StartNATS(t)
+	_, js := server.Connect()
+	if _, err := js.CreateStream(t.Context(), testenv.Stream("LOGS")); err != nil {
+		t.Fatal(err)
+	}
+	return server.URL
+}
+
 // metrics asks an ingester that has taken a request for the names of its own.
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(build(t), "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd := exec.CommandContext(ctx, filepath.Join(build(t), "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--nats", stream(t))
 	cmd.Env = environment()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
