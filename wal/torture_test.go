@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,63 +26,27 @@ type spell struct {
 	others func(full bool) // takes all that is free, or gives it back
 	stat   func() int64    // the length of the ballast
 
-	l    *wal.Log
-	want []entry
+	l     *wal.Log
+	rng   *rand.Rand
+	want  []entry
+	spent int // how often the ballast went
 }
 
 // run fills the disk so many times. most is the length of the longest record.
 func (s *spell) run(times int, reserve int64, most int) {
 	t := s.t
-	s.l = open(t, s.dir, s.o)
-	rng := newRand(7)
-	spent := 0
-	add := func(reserved bool) error {
-		e := entry{typ: 1, payload: random(rng, rng.IntN(most))}
-		do := s.l.Append
-		if reserved {
-			do = s.l.AppendReserved
-		}
-		var err error
-		if e.pos, err = do(e.typ, e.payload); err != nil {
-			return err
-		}
-		s.want = append(s.want, e)
-		return s.l.Sync(e.pos)
-	}
+	s.l, s.rng = open(t, s.dir, s.o), newRand(7)
 	for i := range times {
 		checked(t, s.l)
 		if got := s.stat(); got != reserve {
 			t.Fatalf("time %d: %d bytes of ballast", i, got)
 		}
 		for range 5 {
-			if err := add(false); err != nil {
+			if err := s.add(s.l.Append, most); err != nil {
 				t.Fatalf("time %d, with room: %v", i, err)
 			}
 		}
-		s.others(true)
-		n := 0
-		for ; add(false) == nil; n++ {
-			if n > 100_000 {
-				t.Fatalf("time %d: the disk is not full", i)
-			}
-		}
-		if i%3 == 0 { // a start on a full disk
-			if err := s.l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			s.l = open(t, s.dir, s.o)
-		}
-		for range int(reserve) / most / 2 {
-			if err := add(true); err != nil {
-				t.Fatalf("time %d, reserved: %v", i, err)
-			}
-		}
-		if s.stat() <= 8 {
-			spent++
-			if err := add(false); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, wal.ErrFailed) {
-				t.Fatalf("time %d: what is reserved is given to anybody: %v", i, err)
-			}
-		}
+		s.full(i, int(reserve), most)
 		s.others(false)
 		if err := s.l.Roll(); err != nil {
 			t.Fatal(err)
@@ -103,10 +68,48 @@ func (s *spell) run(times int, reserve int64, most int) {
 	if len(bad) > 0 {
 		t.Error(bad[0])
 	}
-	if spent < times/2 {
-		t.Errorf("the ballast went %d times only", spent)
+	if s.spent < times/2 {
+		t.Errorf("the ballast went %d times only", s.spent)
 	}
-	t.Logf("%d times full, the ballast went %d times; %d records at the end", times, spent, len(got))
+	t.Logf("%d times full, the ballast went %d times; %d records at the end", times, s.spent, len(got))
+}
+
+// full fills the disk for the i-th time, and appends what may use the reserve.
+func (s *spell) full(i, reserve, most int) {
+	t := s.t
+	s.others(true)
+	for n := 0; s.add(s.l.Append, most) == nil; n++ {
+		if n > 100_000 {
+			t.Fatalf("time %d: the disk is not full", i)
+		}
+	}
+	if i%3 == 0 { // a start on a full disk
+		if err := s.l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s.l = open(t, s.dir, s.o)
+	}
+	for range reserve / most / 2 {
+		if err := s.add(s.l.AppendReserved, most); err != nil {
+			t.Fatalf("time %d, reserved: %v", i, err)
+		}
+	}
+	if s.stat() > 8 {
+		return
+	}
+	s.spent++
+	if err := s.add(s.l.Append, most); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, wal.ErrFailed) {
+		t.Fatalf("time %d: what is reserved is given to anybody: %v", i, err)
+	}
+}
+
+func (s *spell) add(do func(byte, ...[]byte) (wal.Pos, error), most int) (err error) {
+	e := entry{typ: 1, payload: random(s.rng, s.rng.IntN(most))}
+	if e.pos, err = do(e.typ, e.payload); err != nil {
+		return err
+	}
+	s.want = append(s.want, e)
+	return s.l.Sync(e.pos)
 }
 
 // The same on a real file system of 16 MiB.
