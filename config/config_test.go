@@ -80,6 +80,11 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"advertised without a scheme", "ingest: {advertise: '10.0.0.5:8514'}", "ingest.advertise"},
 		{"advertised with a password", "ingest: {advertise: 'http://a:b@10.0.0.5'}", "ingest.advertise"},
 		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
+		{"nats url", "nats: {url: 'http://x'}", "nats.url"},
+		{"nats stream", "nats: {url: x, stream: a.b}", "nats.stream"},
+		{"nats consumer", "nats: {url: x, consumer: ''}", "nats.consumer"},
+		{"nats ack-wait", "nats: {url: x, ack-wait: 10ms}", "nats.ack-wait"},
+		{"nats cert", "nats: {url: x, cert: a.pem}", "nats.cert"},
 		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

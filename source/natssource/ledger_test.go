@@ -1,0 +1,91 @@
+package natssource
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPlaceOf(t *testing.T) {
+	want := place{seq: 7, delivery: 9, delivered: 2, sent: 1794323045900000000}
+	for _, tt := range []struct {
+		reply string
+		ok    bool
+	}{
+		{"$JS.ACK.LOGS.blobtail.2.7.9.1794323045900000000.3", true},
+		{"$JS.ACK._.hash.LOGS.blobtail.2.7.9.1794323045900000000.3", true},
+		{"$JS.ACK.hub.hash.LOGS.blobtail.2.7.9.1794323045900000000.3.random", true},
+		{"", false},
+		{"_INBOX.x", false},
+		{"$JS.ACK.LOGS.blobtail.2.7.9.1794323045900000000", false},
+		{"$JS.ACK.hash.LOGS.blobtail.2.7.9.1794323045900000000.3", false},
+		{"$JS.ACK.LOGS.blobtail.2.x.9.1794323045900000000.3", false},
+		{"$JS.ACK.LOGS.blobtail.2.-7.9.1794323045900000000.3", false},
+		{"$JS.ACK.a.b.c.d.e.f.g.h.i.j.k.l.m.n", false},
+	} {
+		p, ok := placeOf(tt.reply)
+		if ok != tt.ok || ok && p != want {
+			t.Errorf("%s: %+v %v", tt.reply, p, ok)
+		}
+	}
+}
+
+func FuzzPlaceOf(f *testing.F) {
+	f.Add("$JS.ACK.LOGS.blobtail.2.7.9.1794323045900000000.3")
+	f.Add("$JS.ACK.hub.hash.LOGS.blobtail.2.7.9.1794323045900000000.3.random")
+	f.Fuzz(func(t *testing.T, reply string) {
+		p, ok := placeOf(reply)
+		if ok && p.seq == 0 && p.delivery == 0 && p.sent == 0 && len(reply) < len("$JS.ACK......0.0.0.0.") {
+			t.Errorf("%q", reply)
+		}
+	})
+}
+
+// What is found before the first look is judged by when the stream took it.
+func TestLedgerOfAnotherStream(t *testing.T) {
+	created := time.Unix(1000, 0)
+	reply := func(seq int, at time.Time) string {
+		return fmt.Sprintf("$JS.ACK.LOGS.blobtail.1.%d.%d.%d.0", seq, seq, at.UnixNano())
+	}
+	l := newLedger()
+	old, ours := reply(1, created.Add(-time.Second)), reply(2, created.Add(time.Second))
+	l.found(old)
+	l.found(ours)
+	if l.current(created) {
+		t.Error("the first stream is no other")
+	}
+	l.found(reply(3, created.Add(-time.Minute)))
+	var acknowledged []string
+	for _, r := range []string{old, ours, reply(3, created.Add(-time.Minute))} {
+		l.stored(r, func(reply string) { acknowledged = append(acknowledged, reply) })
+	}
+	if !slices.Equal(acknowledged, []string{ours}) {
+		t.Errorf("acknowledged %v", acknowledged)
+	}
+	l.delivered(place{seq: 5, sent: created.Add(time.Minute).UnixNano()}, reply(5, created.Add(time.Minute)), time.Now())
+	if !l.current(created.Add(time.Hour)) || l.len() != 0 {
+		t.Errorf("%d messages of a stream that is gone", l.len())
+	}
+}
+
+// The server hears of each message in turn, no more at a time than it can bear.
+func TestQuiet(t *testing.T) {
+	l := newLedger()
+	begun := time.Unix(1000, 0)
+	for i := range 10 {
+		l.delivered(place{seq: uint64(i), sent: 1}, fmt.Sprint(i), begun)
+	}
+	half := begun.Add(time.Minute)
+	if got := l.quiet(begun, half, 4); len(got) != 0 {
+		t.Errorf("%v are not quiet", got)
+	}
+	var all []string
+	for range 3 {
+		all = append(all, l.quiet(half, half, 4)...)
+	}
+	slices.Sort(all)
+	if len(slices.Compact(all)) != 10 || len(l.quiet(half, half, 4)) != 0 {
+		t.Errorf("%v", all)
+	}
+}
