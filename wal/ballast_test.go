@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -284,5 +285,59 @@ func TestBallastIsSpentForTheNext(t *testing.T) {
 		if len(bad) > 0 {
 			t.Error(bad[0])
 		}
+	}
+}
+
+// Whoever appends, looks after the ballast, notes suspects and lets segments go
+// at once, on a disk that is full now and then, loses nothing.
+func TestBallastInUse(t *testing.T) {
+	disk := simdisk.New(1)
+	l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 4000})
+	checked(t, l)
+	var workers sync.WaitGroup
+	var last [3]wal.Pos
+	for w := range last {
+		rng := newRand(uint64(w))
+		workers.Go(func() {
+			for i := range 300 {
+				do := l.AppendReserved
+				if w == 0 {
+					do = l.Append
+				}
+				pos, err := do(byte(w+1), random(rng, rng.IntN(200)))
+				if err == nil {
+					last[w] = pos
+				}
+				if err == nil && i%10 == 0 {
+					err = errors.Join(l.Sync(pos), l.Suspect(pos))
+				}
+				if err != nil && !errors.Is(err, syscall.ENOSPC) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	workers.Go(func() {
+		for i := range 60 {
+			disk.SetRoom(int64(6000 + 20_000*(i%2)))
+			if err := errors.Join(l.Check(), l.Check()); err != nil {
+				t.Error(err)
+			}
+			for l.Active()-l.Front() > 1 {
+				if err := l.RemoveFront(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		disk.SetRoom(0)
+	})
+	workers.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, bad := replay(t, open(t, "/wal", wal.Options{FS: disk.PowerCut(), SegmentSize: 4000}))
+	if len(bad) > 0 || len(got) == 0 || got[len(got)-1].pos != max(last[0], last[1], last[2]) {
+		t.Errorf("%d records, damage %v", len(got), bad)
 	}
 }
