@@ -9,10 +9,10 @@ import (
 	"blobtail/internal/check"
 )
 
-// A store that fails in every way that is known, now and then, and clients that
-// send again elsewhere what was not answered: three ingesters, two of them on one
-// lane by mistake, must lose nothing, show nothing twice, and stay as small as
-// they were.
+// A store that fails in every way that is known, now and then, clients that send
+// again elsewhere what was not answered, and a stream that delivers again: three
+// ingesters, two of them on one lane by mistake, must lose nothing, show nothing
+// twice, and stay as small as they were.
 func TestFaultyStore(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
@@ -22,7 +22,8 @@ func TestFaultyStore(t *testing.T) {
 	}
 	px.set(bad(seed, map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}))
 
-	conf := config(t, "flush: {size: 256KiB, age: 500ms, min: 16KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 16MiB}\n")
+	from := shortStream(t)
+	conf := config(t, "flush: {size: 256KiB, age: 500ms, min: 16KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 16MiB}\n"+from.config())
 	var ps []*ingester
 	for _, lane := range []string{"5", "5", "6"} {
 		ps = append(ps, start(t, through, t.TempDir(), conf, "--lane", lane))
@@ -35,6 +36,9 @@ func TestFaultyStore(t *testing.T) {
 		c.pause = 20 * time.Millisecond
 		wg.Go(func() { c.run(stop) })
 	}
+	m := newClients(1, ledger, nil, seed+1)[0]
+	m.name, m.single = "m0", true
+	wg.Go(func() { from.publish(m, stop) })
 	var grown []*growth
 	for _, p := range ps {
 		g := watch(p)
@@ -47,9 +51,7 @@ func TestFaultyStore(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	px.set(healthy)
-	for _, p := range ps {
-		p.mustFlush()
-	}
+	empty(t, from.js, ps...)
 
 	rep := verifyLedger(t, direct, ledger)
 	written, foreign := 0.0, 0.0
