@@ -15,7 +15,8 @@ type Gatherer struct {
 	// What is fixed before the first record comes.
 
 	Defaults record.Defaults
-	Latest   int64  // records may not be later
+	Latest   int64  // records may not be later: 24 h ahead of Clock
+	Clock    string // whose that is, for the reason of a rejection
 	Source   string // for rejected lines; nothing that differs on a retry
 
 	// What was gathered.
@@ -66,8 +67,8 @@ func (g *Gatherer) Text(raw []byte) (why Rejection, ok bool) {
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
 	g.Longest = max(g.Longest, len(raw))
 	if stamp.Time > g.Latest {
-		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of this host's clock",
-			record.AppendTime(nil, stamp.Time))}, false
+		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
+			record.AppendTime(nil, stamp.Time), g.Clock)}, false
 	}
 	g.add(data, stamp.Time, stamp.Service)
 	if stamp.OwnTime {

@@ -301,7 +301,7 @@ func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte,
 func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gatherer) identity {
 	now := s.now()
 	g.Defaults = record.Defaults{Service: in.service, Time: now.UnixNano()}
-	g.Latest = now.Add(maxAhead).UnixNano()
+	g.Latest, g.Clock = now.Add(maxAhead).UnixNano(), "this host's clock"
 	g.Source = "http " + r.Method + " " + body.Short(r.URL.Path)
 	id := identity{path: r.URL.Path, dedupe: s.dedupe}
 	if s.dedupe == DedupeOff {

@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"blobtail/internal/testenv"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )
@@ -53,6 +55,7 @@ func (e *env) consumer() *jetstream.ConsumerInfo {
 // What another process was delivered and never spoke for comes again, with the
 // same identity and time.
 func TestRedelivery(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	gone := &memory{}
 	e.run(gone, ackWait(time.Second))
@@ -75,6 +78,7 @@ func TestRedelivery(t *testing.T) {
 
 // A message that takes long is not delivered again while its ingester lives.
 func TestInProgress(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m, ackWait(time.Second))
@@ -90,6 +94,7 @@ func TestInProgress(t *testing.T) {
 
 // What a start found in the log is spoken for, and acknowledged by its old reply.
 func TestFound(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m, ackWait(2*time.Second))
@@ -119,8 +124,28 @@ func TestFound(t *testing.T) {
 	e.left(0)
 }
 
+// What a start found in the log and will not store goes to whoever asks, at once.
+func TestDroppedAtTheStart(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	r := m.await(t, 1)[0]
+	e.stop()
+
+	m = &memory{}
+	begun := time.Now()
+	e.run(m)
+	e.source.Dropped(r.Reply)
+	if m.await(t, 1); time.Since(begun) > 4*time.Second {
+		t.Errorf("delivered again after %v", time.Since(begun))
+	}
+}
+
 // A dropped message comes again, unless a later delivery of it is there already.
 func TestDropped(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
@@ -147,6 +172,7 @@ func TestDropped(t *testing.T) {
 
 // At the end, what was pulled and not accepted goes to another at once.
 func TestNakOnShutdown(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	for range 100 {
 		e.publish("logs.web", `{"msg":"a"}`)
@@ -173,6 +199,7 @@ func TestNakOnShutdown(t *testing.T) {
 
 // A full log stops the pulls; nothing is lost or delivered twice however long.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	var full atomic.Bool
 	full.Store(true)
@@ -182,13 +209,13 @@ func TestFull(t *testing.T) {
 		}
 		return nil
 	}}
-	e.run(m, ackWait(time.Second))
+	e.run(m, ackWait(3*time.Second))
 	const n = 100
 	big := strings.Repeat("x", 500<<10) // far more than a pull brings
 	for i := range n {
 		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d %s"}`, i, big))
 	}
-	time.Sleep(3 * time.Second)
+	time.Sleep(5 * time.Second)
 	if c := e.consumer(); c.NumAckPending > 20 {
 		t.Errorf("%d messages pulled while the log is full", c.NumAckPending)
 	}
@@ -223,6 +250,7 @@ func TestLogFailed(t *testing.T) {
 // Large messages do not overrun the connection: the server closes one to which it
 // has to send more than 64 MiB at once.
 func TestLargeMessages(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	const n = 200
 	payload := make([]byte, 900<<10)
@@ -247,6 +275,27 @@ func TestLargeMessages(t *testing.T) {
 	if n := e.value("blobtail_nats_redelivered_total", ""); n != 0 || strings.Contains(e.log.String(), "lost the connection") {
 		t.Errorf("%v redelivered; %s", n, e.log)
 	}
+}
+
+// A message larger than a pull is taken by itself.
+func TestMessageLargerThanAPull(t *testing.T) {
+	t.Parallel()
+	e := &env{t: t, log: &syncBuffer{}}
+	e.nats = testenv.StartNATS(t, func(o *server.Options) { o.MaxPayload = 20 << 20 })
+	e.conn, e.js = e.nats.Connect()
+	create(t, e.js, testenv.Stream("LOGS"))
+	for i, size := range []int{10, 9 << 20, 10, 7 << 20, 8 << 20, 12 << 20, 12 << 20, 10} {
+		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d"}`, i)+strings.Repeat("\n", size))
+	}
+	m := &memory{}
+	e.run(m)
+	for i, r := range m.await(t, 8) {
+		if got := linesOf(t, &r)[0].Msg; got != fmt.Sprint(i) {
+			t.Errorf("message %d is %s", i, got)
+		}
+		e.source.Stored(r.Reply)
+	}
+	e.left(0)
 }
 
 // The settlements of many small messages do not wait for each other.

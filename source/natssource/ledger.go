@@ -59,19 +59,24 @@ type delivery struct {
 	sent   int64
 	alive  time.Time // when the server last heard of it
 	stored bool      // acknowledged by an earlier reply
+	reused bool      // another message had this sequence, and is not settled
 }
 
 func newLedger() *ledger { return &ledger{messages: make(map[uint64]*delivery)} }
 
-// delivered notes a message that was delivered, now by this reply.
-func (l *ledger) delivered(p place, reply string, now time.Time) {
+// delivered notes a message that was delivered, now by this reply. It reports that
+// its sequence is also that of another message, which is not settled: a server whose
+// files were damaged forgets messages and uses their numbers again.
+func (l *ledger) delivered(p place, reply string, now time.Time) (reused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d := l.messages[p.seq]; d != nil && d.sent == p.sent {
+	d := l.messages[p.seq]
+	if d != nil && d.sent == p.sent {
 		d.reply, d.alive = reply, now
-		return
+		return d.reused
 	}
-	l.messages[p.seq] = &delivery{reply: reply, sent: p.sent, alive: now}
+	l.messages[p.seq] = &delivery{reply: reply, sent: p.sent, alive: now, reused: d != nil}
+	return d != nil
 }
 
 // found notes a message from the log of an earlier process. When the server last
@@ -110,7 +115,8 @@ func (l *ledger) stored(reply string, acknowledge func(reply string)) {
 }
 
 // dropped calls refuse, within the lock, if the message has to be delivered again.
-func (l *ledger) dropped(reply string, refuse func(reply string)) {
+// One that is not known here was delivered to an earlier process.
+func (l *ledger) dropped(reply string, refuse func(reply string, known bool)) {
 	p, ok := placeOf(reply)
 	if !ok {
 		return
@@ -118,12 +124,14 @@ func (l *ledger) dropped(reply string, refuse func(reply string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.messages[p.seq]
-	if d == nil || d.reply != reply {
-		return
-	}
-	delete(l.messages, p.seq)
-	if !d.stored {
-		refuse(reply)
+	switch {
+	case d == nil && p.sent >= l.created.UnixNano():
+		refuse(reply, false)
+	case d != nil && d.reply == reply:
+		delete(l.messages, p.seq)
+		if !d.stored {
+			refuse(reply, true)
+		}
 	}
 }
 

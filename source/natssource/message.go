@@ -44,7 +44,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Forget(len(m.Data) > keptBuffer)
 	r.index, r.tooFew = 0, false
 	r.Defaults = record.Defaults{Service: serviceOf(m), Time: p.sent}
-	r.Latest = p.sent + maxAhead.Nanoseconds()
+	r.Latest, r.Clock = p.sent+maxAhead.Nanoseconds(), "its message"
 	r.Source = "nats " + body.Short(m.Subject)
 	key := m.Header.Get(nats.MsgIdHdr)
 	if ms, ok := record.KeyTime(key); ok && ms <= r.Latest/int64(time.Millisecond) {

@@ -53,6 +53,7 @@ func zip(t testing.TB, s string) string {
 
 // What a message may hold, and what becomes of it.
 func TestBodies(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
@@ -140,6 +141,7 @@ func TestLargePoison(t *testing.T) {
 
 // Identities and times are functions of the message and its stream alone.
 func TestIdentity(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
@@ -200,6 +202,7 @@ func TestIdentity(t *testing.T) {
 
 // The same key for another message makes two messages of them.
 func TestKeyReuse(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)

@@ -53,6 +53,7 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to messages: %w", err)
 	}
+	s.pulling.Store(true)
 	defer p.giveBack(sub)
 	whole := true
 	for {
@@ -172,14 +173,17 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		mt.redelivered.Inc()
 	}
 	mt.bytes.Add(float64(len(m.Data)))
-	p.s.ledger.delivered(pl, m.Reply, time.Now())
-	req, unreadable := p.reader.request(m, pl, record.StreamOrigin(p.created, p.s.o.Stream, pl.seq))
+	stream := record.StreamOrigin(p.created, p.s.o.Stream, pl.seq)
+	if p.s.ledger.delivered(pl, m.Reply, time.Now()) {
+		stream = record.Origin{} // its place in the log, then
+	}
+	req, unreadable := p.reader.request(m, pl, stream)
 	if len(req.Lines) == 0 {
 		mt.empty.Inc()
 		p.s.Stored(m.Reply)
 		return nil
 	}
-	if err := p.hand(ctx, req, pl); err != nil {
+	if err := p.hand(ctx, req, stream); err != nil {
 		return err
 	}
 	rejected := len(p.reader.Rejected)
@@ -199,7 +203,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 
 // hand hands a request over. While the log is full nothing more is pulled, and the
 // server is told that what was pulled is still wanted.
-func (p *puller) hand(ctx context.Context, req *record.Request, pl place) error {
+func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) error {
 	const first = 20 * time.Millisecond
 	longest := min(time.Second, p.s.o.AckWait/10)
 	for wait := first; ; wait = min(2*wait, longest) {
@@ -211,7 +215,7 @@ func (p *puller) hand(ctx context.Context, req *record.Request, pl place) error 
 			return ctx.Err()
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
-			req.Origin, req.Sum = record.StreamOrigin(p.created, p.s.o.Stream, pl.seq), 0
+			req.Origin, req.Sum = stream, 0
 			continue
 		case !errors.Is(err, record.ErrFull):
 			return fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
@@ -241,13 +245,14 @@ func (p *puller) gather() {
 // giveBack lets the server deliver what was pulled and not accepted to another.
 func (p *puller) giveBack(sub *nats.Subscription) {
 	const patience = 2 * time.Second
+	p.s.pulling.Store(false)
 	// What the server sends before it hears of this still arrives.
 	if sub.Drain() == nil && p.s.conn.IsConnected() {
 		_ = p.s.conn.FlushTimeout(patience)
 	}
 	p.gather()
 	for _, m := range p.waiting {
-		p.s.ledger.dropped(m.Reply, func(reply string) {
+		p.s.ledger.dropped(m.Reply, func(reply string, _ bool) {
 			_ = p.s.conn.Publish(reply, []byte("-NAK"))
 			p.s.metrics.naks.Inc()
 		})

@@ -17,9 +17,9 @@ const (
 	answerWait = 5 * time.Second
 	// maxTries is how often one is sent; then the server delivers the message again.
 	maxTries = 6
-	// redeliverAfter is how long a message rests that was dropped. It may be one
-	// whose publisher sent it twice, whose other copy has to be stored first.
-	redeliverAfter = 5 * time.Second
+	// dropRest is how long a message rests that was dropped while messages are taken:
+	// its publisher sent it twice, and the other copy has to be stored first.
+	dropRest = 5 * time.Second
 )
 
 // A settler tells the server what became of messages. An acknowledgement is a
@@ -42,6 +42,7 @@ type settler struct {
 type settlement struct {
 	reply string
 	nak   bool
+	rest  time.Duration // before it is delivered again
 	tries int
 	sent  time.Time
 }
@@ -71,7 +72,9 @@ func signal(c chan struct{}) {
 
 func (s *settler) acknowledge(reply string) { s.add(settlement{reply: reply}) }
 
-func (s *settler) refuse(reply string) { s.add(settlement{reply: reply, nak: true}) }
+func (s *settler) refuse(reply string, rest time.Duration) {
+	s.add(settlement{reply: reply, nak: true, rest: rest})
+}
 
 func (s *settler) add(x settlement) {
 	s.mu.Lock()
@@ -152,7 +155,7 @@ func (s *settler) send() bool {
 		// An error is that of a connection just lost: nothing was sent, and no
 		// answer comes.
 		if x.nak {
-			_ = s.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, redeliverAfter.Nanoseconds()))
+			_ = s.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, x.rest.Nanoseconds()))
 			s.metrics.naks.Inc()
 			continue
 		}

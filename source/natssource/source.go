@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,8 +52,10 @@ const (
 	defaultAckWait = 10 * time.Minute
 	// maxAckPending is how many messages may be delivered and not acknowledged.
 	maxAckPending = 200_000
-	// firstLook is how long Open waits for a server.
-	firstLook = 2 * time.Second
+	// firstConnection is how long Open waits for a server, at most if it does not
+	// refuse; firstLook how long for what that says of the stream.
+	firstConnection = time.Second
+	firstLook       = 2 * time.Second
 )
 
 // Source is the JetStream source.
@@ -66,6 +69,7 @@ type Source struct {
 	gate    gate
 	check   chan struct{} // asks for a look at the stream
 	looked  lookLog
+	pulling atomic.Bool
 	closing context.Context // ended by Close
 	end     context.CancelFunc
 	parts   sync.WaitGroup
@@ -80,6 +84,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	}
 	s := &Source{o: o, check: make(chan struct{}, 1), ledger: newLedger()}
 	s.gate.init()
+	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.metrics = newMetrics(o.Metrics, s.ledger)
 	s.settler = newSettler(s.metrics)
@@ -89,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
 	s.conn = conn
-	err = s.start(ctx)
+	err = s.start(ctx, firstConnection-time.Since(begun))
 	if err != nil {
 		s.end()
 		s.parts.Wait()
@@ -100,7 +105,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 }
 
 // start begins what runs until Close, unless the first look says not to.
-func (s *Source) start(ctx context.Context) error {
+func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	var err error
 	if s.js, err = jetstream.New(s.conn); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
@@ -108,10 +113,9 @@ func (s *Source) start(ctx context.Context) error {
 	if err = s.settler.attach(s.conn); err != nil {
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
-	first, cancel := context.WithTimeout(ctx, firstLook)
-	defer cancel()
-	err = s.awaitConnection(first)
-	if err == nil {
+	if err = s.awaitConnection(ctx, wait); err == nil {
+		first, cancel := context.WithTimeout(ctx, firstLook)
+		defer cancel()
 		err = s.look(first)
 	}
 	var refused *RefusedError
@@ -166,8 +170,10 @@ func (s *Source) connect() (*nats.Conn, error) {
 	return nats.Connect(s.o.URL, options...)
 }
 
-// awaitConnection waits until there is a connection.
-func (s *Source) awaitConnection(ctx context.Context) error {
+// awaitConnection waits until there is a connection, but not for long.
+func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
 	status := s.conn.StatusChanged(nats.CONNECTED)
 	defer s.conn.RemoveStatusListener(status)
 	if s.conn.IsConnected() {
@@ -201,4 +207,12 @@ func (s *Source) Stored(reply string) { s.ledger.stored(reply, s.settler.acknowl
 
 // Dropped is told of a message that will not be stored: the server should deliver
 // it again, unless it has done so.
-func (s *Source) Dropped(reply string) { s.ledger.dropped(reply, s.settler.refuse) }
+func (s *Source) Dropped(reply string) {
+	s.ledger.dropped(reply, func(reply string, known bool) {
+		rest := time.Duration(0) // of the end, or the beginning: another may have it at once
+		if known && s.pulling.Load() {
+			rest = dropRest
+		}
+		s.settler.refuse(reply, rest)
+	})
+}

@@ -163,6 +163,9 @@ func (s *Source) look(ctx context.Context) error {
 	if lossy != nil && !s.o.AllowLossy && !s.gate.isOpen() {
 		return lossy
 	}
+	if lossy != nil && !s.gate.isOpen() {
+		s.o.Log.Warn().Err(lossy).Msg("taking from a stream that loses messages, as is allowed")
+	}
 	consumer, err := s.ensureConsumer(ctx, info)
 	if err != nil {
 		return err

@@ -162,6 +162,7 @@ func TestLossyLater(t *testing.T) {
 // A server that ends and comes back keeps everything going: what was delivered is
 // acknowledged by its old reply, and new messages come.
 func TestServerRestart(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
@@ -184,6 +185,7 @@ func TestServerRestart(t *testing.T) {
 
 // A server that is not there at the start is found later.
 func TestServerLate(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	e.publish("logs.web", `{"msg":"a"}`)
 	e.nats.Stop()
@@ -200,8 +202,10 @@ func TestServerLate(t *testing.T) {
 // A stream made anew counts from 1 again: its messages have other identities, and
 // acknowledgements for the old ones take nothing from it.
 func TestStreamMadeAnew(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"while it runs", "between runs", "while there is no connection"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			e := newEnv(t)
 			p := newProxy(t, e.nats.URL)
 			through := func(o *natssource.Options) { o.URL = p.url }
@@ -267,6 +271,7 @@ func TestStreamMadeAnew(t *testing.T) {
 
 // A consumer that was deleted is made again, and what it had delivered comes again.
 func TestConsumerDeleted(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
@@ -346,6 +351,7 @@ func (p *proxy) setDown(down bool) {
 // Acknowledgements that are lost with their connection are sent again, messages on
 // the way are delivered again.
 func TestLostAcknowledgements(t *testing.T) {
+	t.Parallel()
 	e := newEnv(t)
 	const n = 1500
 	for i := range n {
