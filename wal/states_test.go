@@ -178,7 +178,7 @@ func TestEveryCrash(t *testing.T) {
 	}
 	switch {
 	case torture():
-		s.every = 1
+		s.every = 9
 	case testing.Short() || raceEnabled:
 		s.every = 97
 	}
