@@ -10,6 +10,9 @@ SHELL := /bin/bash
 # How long a package's tests may take, and each fuzz target.
 TEST_TIMEOUT ?= 5m
 FUZZTIME     ?= 30s
+# About how long `make torture` takes, and which of its parts (all if none).
+TORTURE_MINUTES ?= 70
+PARTS           ?=
 # What counts cases is run once more in full, without the race detector, which
 # makes it several times slower: crash states, simulated worlds, flipped bits.
 COUNTED      := ./integration/sim ./query ./wal
@@ -25,7 +28,7 @@ RACE     := $(if $(CC_FOUND),-race)
 # The same for every binary: static, and the same bytes wherever it is built.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath
 
-.PHONY: build demo test lint bench fuzz clean
+.PHONY: build demo test torture lint bench fuzz clean
 
 build: ## bin/ingest and bin/logquery
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -39,6 +42,9 @@ test: node_modules/.package-lock.json build lint ## everything, with the race de
 	go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) ./... </dev/null
 	go test -count=1 -timeout $(LONG_TIMEOUT) $(COUNTED) </dev/null
 	@echo "make test: all passed"
+
+torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
+	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
 
 # npm's own note of what it installed: newer than the lockfile, or installed again.
 node_modules/.package-lock.json: package-lock.json package.json

@@ -80,7 +80,9 @@ func (s *producer) run(rate int64, stop <-chan struct{}) {
 // back what has gathered is stored at twice the rate at which it came, or faster,
 // while more comes.
 func TestLongOutage(t *testing.T) {
-	const rate = 12 << 20
+	// Long outages are slower ones: what comes is read back in the end.
+	lasts := lasting(t, 18*time.Second)
+	rate := min(12<<20, int64(3<<30/lasts.Seconds()))
 	through, direct, px := proxied(t)
 	conf := config(t, "flush: {size: 8MiB, age: 1s, max-age: 2s}\nlog: {segment: 16MiB, soft: 64MiB}\n")
 	p := start(t, through, t.TempDir(), conf)
@@ -94,7 +96,7 @@ func TestLongOutage(t *testing.T) {
 	g := watch(p)
 	px.set(all(refuse))
 	begun := time.Now()
-	time.Sleep(lasting(t, 18*time.Second))
+	time.Sleep(lasts)
 	g.end()
 	size := p.metric("blobtail_log_bytes")
 	px.set(healthy)
@@ -116,7 +118,7 @@ func TestLongOutage(t *testing.T) {
 	if s.refused > 0 {
 		t.Errorf("%d requests were refused without need", s.refused)
 	}
-	if want := 0.8 * rate * away.Seconds(); size < want {
+	if want := 0.8 * float64(rate) * away.Seconds(); size < want {
 		t.Errorf("the log has %.0f MB, want %.0f for this to mean anything", size/1e6, want/1e6)
 	}
 	if took > away {

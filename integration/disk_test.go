@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,10 +57,13 @@ func TestFullDisk(t *testing.T) {
 	conf := config(t, "flush: {size: 1MiB, age: 1s, min: 64KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 4MiB}\n")
 	ledger := &check.Ledger{}
 	p := start(t, at, wal, conf)
-	refused := 0
-	for round := range 4 {
+	refused, rounds := 0, 4
+	if _, long := torture(t); long {
+		rounds = 40
+	}
+	for round := range rounds {
 		stop, before := make(chan struct{}), p.metric("blobtail_buffer_refused_total")
-		s := &producer{p: p, ledger: ledger, name: "web" + string(rune('0'+round))}
+		s := &producer{p: p, ledger: ledger, name: fmt.Sprintf("web%d", round)}
 		var sending sync.WaitGroup
 		sending.Go(func() { s.run(4<<20, stop) })
 		time.Sleep(time.Second)
@@ -74,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 			p = start(t, at, wal, conf)
 			// The ballast may leave room for a first request; refused or taken, the
 			// ledger holds it to its answer.
-			(&producer{p: p, ledger: ledger, name: "first" + string(rune('0'+round))}).one()
+			(&producer{p: p, ledger: ledger, name: fmt.Sprintf("first%d", round)}).one()
 		}
 		begun := time.Now()
 		p.mustFlush()
@@ -82,7 +86,7 @@ func TestFullDisk(t *testing.T) {
 		if err := errors.Join(os.Remove(other), os.RemoveAll(other+"2")); err != nil {
 			t.Fatal(err)
 		}
-		again := &producer{p: p, ledger: ledger, name: "again" + string(rune('0'+round))}
+		again := &producer{p: p, ledger: ledger, name: fmt.Sprintf("again%d", round)}
 		until(t, "requests are taken again", func() bool { return again.one() == http.StatusOK })
 	}
 	if refused == 0 {

@@ -17,7 +17,10 @@ func TestFaultyStore(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
 	through, direct, px := proxied(t)
-	if _, long := torture(t); !long {
+	pause := 20 * time.Millisecond
+	if _, long := torture(t); long {
+		pause *= 4 // what was sent is held in memory
+	} else {
 		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, a minute
 	}
 	px.set(bad(seed, map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}))
@@ -33,7 +36,7 @@ func TestFaultyStore(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, c := range newClients(4, ledger, nil, seed) {
 		c.roam(ps)
-		c.pause = 20 * time.Millisecond
+		c.pause = pause
 		wg.Go(func() { c.run(stop) })
 	}
 	m := newClients(1, ledger, nil, seed+1)[0]

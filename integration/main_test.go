@@ -6,11 +6,13 @@
 package integration_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"blobtail/internal/testenv"
@@ -36,6 +38,11 @@ func (s *suite) run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(s.bin)
+	// Most tests wait for their processes most of the time.
+	if err := flag.Set("test.parallel", strconv.Itoa(2+runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return s.Env.Run(m)
 }
 

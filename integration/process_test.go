@@ -317,13 +317,25 @@ func (p *ingester) metrics() (map[string]float64, error) {
 // logquery runs a query and returns what it wrote and its exit code.
 func logquery(t testing.TB, at place, args ...string) (stdout []byte, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	var out bytes.Buffer
+	stderr, code = logqueryTo(t, &out, at, args...)
+	return out.Bytes(), stderr, code
+}
+
+// logqueryTo runs a query that writes to out.
+func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr string, code int) {
+	t.Helper()
+	limit := 2 * time.Minute
+	if each, long := torture(t); long {
+		limit += each
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
 	cmd.Env = append(cleanEnv(), at.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = out, &errs
 	if err := shared.start(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +344,7 @@ func logquery(t testing.TB, at place, args ...string) (stdout []byte, stderr str
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return out.Bytes(), errs.String(), cmd.ProcessState.ExitCode()
+	return errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // query is a logquery that must find something.

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The tests that find rare faults, for an hour and more rather than moments, and
+# their figures at the end. `make torture` calls it.
+#
+#   integration/torture.sh [PART...]     all parts, or those named
+#
+# TORTURE_MINUTES is the time for all of it, about: what can take any time takes
+# its share. TORTURE_KILLS, TORTURE_STATES and TORTURE_CORRUPTIONS are counts.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+minutes=${TORTURE_MINUTES:-70}
+kills=${TORTURE_KILLS:-10000}
+states=${TORTURE_STATES:-300000}
+corruptions=${TORTURE_CORRUPTIONS:-100000}
+share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 7 }')
+logs=$(mktemp -d)
+failed=()
+
+# run NAME COMMAND...: one test run, of which the log is kept.
+run() {
+	local name=$1 begun=$SECONDS
+	shift
+	echo "== $name"
+	if "$@" >>"$logs/$name" 2>&1 </dev/null; then
+		echo "   passed in $((SECONDS - begun)) s"
+	else
+		echo "   FAILED after $((SECONDS - begun)) s; $logs/$name"
+		failed+=("$name")
+	fi
+}
+
+tests() { # PACKAGE PATTERN [NAME=VALUE...]
+	local package=$1 pattern=$2
+	shift 2
+	env "$@" go test -count=1 -v -timeout 24h -run "$pattern" "$package"
+}
+
+kills() { run kills tests ./integration '^TestKills$' BLOBTAIL_KILLS="$kills"; }
+azure() { run azure tests ./integration '^TestKillsAzure$' BLOBTAIL_KILLS=300; }
+faults() { run faults tests ./integration '^TestFaultyStore$' BLOBTAIL_TORTURE="$share"; }
+outage() { run outage tests ./integration '^TestLongOutage$' BLOBTAIL_TORTURE="$share"; }
+stuck() { run stuck tests ./integration '^TestOneServiceFails$' BLOBTAIL_TORTURE="$share"; }
+disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
+states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
+mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
+log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
+blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
+
+# simulation runs seeds that no day's tests run, until its share is over.
+simulation() {
+	local begun=$SECONDS first=1000000
+	while ((SECONDS - begun < $(awk -v s="$share" 'BEGIN { printf "%d", s * 60 }'))); do
+		run simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST="$first" BLOBTAIL_SIM_SEEDS=5000
+		((${#failed[@]} == 0)) || return
+		((first += 5000))
+	done
+}
+
+parts=(kills azure faults outage stuck disk simulation states mutants log blobs)
+for part in "${@:-${parts[@]}}"; do
+	if [[ " ${parts[*]} " != *" $part "* ]]; then
+		echo "torture: no part $part; there are: ${parts[*]}" >&2
+		exit 2
+	fi
+done
+begun=$SECONDS
+for part in "${@:-${parts[@]}}"; do "$part"; done
+
+echo
+echo "== figures, after $(((SECONDS - begun) / 60)) minutes"
+for file in "$logs"/*; do
+	echo "-- ${file##*/}"
+	# What tests have to say of themselves, which begins with a file and a line.
+	sed -nE 's/^ +[a-z_]+_test\.go:[0-9]+: //p' "$file" | grep -vE '^(log of ingester|seed [0-9]+$)' | sort | uniq -c | sed -E 's/^ +1 /   /' | head -n 60
+done
+if [[ -f $logs/kills ]]; then
+	sed -nE 's/^ +[a-z_]+_test\.go:[0-9]+: ([0-9]+) sent, ([0-9]+) acknowledged.* ([0-9]+) found.*/\1 \2 \3/p' "$logs/kills" |
+		awk '{ s += $1; a += $2; f += $3 } END { printf "kills in all: %d records sent, %d acknowledged, %d read\n", s, a, f }'
+fi
+if ((${#failed[@]} > 0)); then
+	echo "torture: FAILED: ${failed[*]}; logs in $logs" >&2
+	exit 1
+fi
+rm -rf "$logs"
+echo "torture: all passed: nothing acknowledged was lost, nothing was shown twice"
