@@ -36,8 +36,12 @@ func FuzzPlaceOf(f *testing.F) {
 	f.Add("$JS.ACK.hub.hash.LOGS.blobtail.2.7.9.1794323045900000000.3.random")
 	f.Fuzz(func(t *testing.T, reply string) {
 		p, ok := placeOf(reply)
-		if ok && p.seq == 0 && p.delivery == 0 && p.sent == 0 && len(reply) < len("$JS.ACK......0.0.0.0.") {
-			t.Errorf("%q", reply)
+		if !ok {
+			return
+		}
+		again, ok := placeOf(fmt.Sprintf("$JS.ACK.s.c.%d.%d.%d.%d.0", p.delivered, p.seq, p.delivery, p.sent))
+		if !ok || again != p {
+			t.Errorf("%q: %+v, then %+v", reply, p, again)
 		}
 	})
 }
