@@ -167,11 +167,4 @@ var mutants = []mutant{
 			return fmt.Errorf("stored, but perhaps not durable: %w", serr)
 		}
 `, ``}}},
-	{name: "a name that another may not have synced counted as durable", test: "TestStates", edits: []edit{{"storage/dir/create.go",
-		`	dir := filepath.Dir(path)
-	if serr`, `	if err != nil {
-		return storage.ErrExist
-	}
-	dir := filepath.Dir(path)
-	if serr`}}},
 }

@@ -99,25 +99,36 @@ func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs sto
 	}
 	rng := w.fate("create", s.ingester, key)
 	if s.refused(key) {
+		if w.p.Hangs {
+			wait(ctx, time.Hour)
+		}
 		return fmt.Errorf("refused: %w", errLost)
 	}
 	if rng.IntN(100) >= w.p.Faults {
 		return s.create(ctx, key, body, attrs)
 	}
-	switch rng.IntN(5) {
-	case 0:
+	switch rng.IntN(7) {
+	case 0: // no answer for long, and done in the end, or not
+		w.count(&w.totals.latePuts)
+		d := time.Duration(rng.IntN(1200)) * time.Second
+		if rng.IntN(2) == 0 {
+			s.createLater(d, key, body, attrs)
+		}
+		wait(ctx, d)
+		return errLost
+	case 1:
 		w.count(&w.totals.lostRequests)
 		return errLost
-	case 1: // also: 500, but done
+	case 2: // also: 500, but done
 		w.count(&w.totals.lostAnswers)
 		_ = s.create(ctx, key, body, attrs)
 		return errLost
-	case 2:
+	case 3:
 		if !wait(ctx, time.Duration(rng.IntN(90))*time.Second) {
 			return ctx.Err()
 		}
 		return s.create(ctx, key, body, attrs)
-	case 3: // the connection ends, the request goes on
+	case 4: // the connection ends, the request goes on
 		w.count(&w.totals.latePuts)
 		s.createLater(time.Duration(rng.IntN(5000))*time.Millisecond, key, body, attrs)
 	default:

@@ -47,6 +47,7 @@ type profile struct {
 	LostAcks  int  // percent
 	NoOrigin  int  // percent of requests that get their place as origin
 	Stuck     bool // the store refuses one service for long
+	Hangs     bool // what is refused gets no answer at all
 	Outages   bool // it is down for half of each two minutes
 	Rare      int  // how much rarer the first service is than others; 0: it is not
 }
@@ -68,8 +69,8 @@ func drawProfile(rng *rand.Rand) profile {
 		Seconds:   pick(20, 100, 600),
 		DieAt:     []string{"", "", "", "remove", "remove", "syncdir", "rename", "sync"}[rng.IntN(8)],
 		Power:     pick(20, 50, 90),
-		BadSyncs:  pick(0, 10, 60),
-		FullDisk:  pick(0, 0, 0, 10, 50),
+		BadSyncs:  pick(0, 20, 80),
+		FullDisk:  pick(0, 0, 0, 0, 10, 30),
 		Faults:    pick(5, 15, 40),
 		Gap:       pick(300, 1500, 3000),
 		Messages:  pick(0, 5, 15, 30),
@@ -77,6 +78,7 @@ func drawProfile(rng *rand.Rand) profile {
 		LostAcks:  pick(0, 10, 40),
 		NoOrigin:  pick(20, 50),
 		Stuck:     rng.IntN(4) == 0,
+		Hangs:     rng.IntN(3) == 0,
 		Outages:   rng.IntN(4) == 0,
 	}
 }
@@ -211,7 +213,8 @@ func (w *world) life(i int, rng *rand.Rand) {
 		w.trouble("open: %v", err)
 	}
 	w.count(&w.totals.lives)
-	if rng.IntN(100) < w.p.Power {
+	// A process whose fsync failed exits; that the power goes too is another thing.
+	if rng.IntN(100) < w.p.Power && (!m.failed() || rng.IntN(4) == 0) {
 		w.disks[i] = disk.PowerCut()
 		w.count(&w.totals.powerCuts)
 	} else {
@@ -222,13 +225,15 @@ func (w *world) life(i int, rng *rand.Rand) {
 
 // mortality ends a process through its disk.
 type mortality struct {
-	dead chan struct{}
-	die  func()
+	dead   chan struct{}
+	die    func()
+	failed func() bool // an fsync did
 }
 
 func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 	m := mortality{dead: make(chan struct{})}
-	var gone atomic.Bool
+	var gone, failed atomic.Bool
+	m.failed = failed.Load
 	m.die = sync.OnceFunc(func() {
 		gone.Store(true)
 		close(m.dead)
@@ -250,6 +255,7 @@ func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
 		case op.Kind == "sync":
 			if syncs--; syncs == 0 {
 				w.count(&w.totals.failedSyncs)
+				failed.Store(true)
 				return syscall.EIO
 			}
 		case op.Kind == "write" && faults.IntN(1000) < w.p.FullDisk:
