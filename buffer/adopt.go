@@ -12,7 +12,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	defer b.mu.Unlock()
 	for k, found := range p.open {
 		if found = p.leaveOutMessages(found); len(found) > 0 {
-			b.reopen(k, found)
+			b.reopen(k, found, time.Now())
 		}
 	}
 	var queue []*Batch
@@ -84,22 +84,38 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	}
 }
 
-// reopen puts runs of before the start in front of an open batch. b.mu is held.
-func (b *Buffer) reopen(k key, found []foundRun) {
-	ob := b.open[k]
-	if ob == nil {
-		ob = newOpenBatch(k)
-		b.open[k] = ob
-	}
-	young := ob.runs
-	ob.runs = extents{}
+// reopen makes runs that no batch holds part of the open batch, or of several
+// where they are too many for one. since is when the oldest came. b.mu is held.
+func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
+	young := b.open[k] // may be waited for, so it stays the open one
+	delete(b.open, k)
+	var old *openBatch
 	for _, f := range found {
-		ob.runs.add(f.extent)
-		ob.records += int(f.records)
-		ob.bytes += int64(f.bytes)
+		if old = b.open[k]; old == nil {
+			old = newOpenBatch(k)
+			old.since = since
+			b.open[k] = old
+		}
+		old.runs.add(f.extent)
+		old.records += int(f.records)
+		old.bytes += int64(f.bytes)
+		if old.bytes >= b.o.Size {
+			b.cut(old)
+		}
 	}
-	ob.runs.join(&young)
-	if ob.bytes >= b.o.Size {
-		b.cut(ob)
+	if young == nil {
+		return
+	}
+	if old = b.open[k]; old != nil {
+		young.runs = merged(&old.runs, &young.runs)
+		young.records += old.records
+		young.bytes += old.bytes
+		if old.since.Before(young.since) {
+			young.since = old.since
+		}
+	}
+	b.open[k] = young
+	if young.bytes >= b.o.Size {
+		b.cut(young)
 	}
 }

@@ -31,6 +31,7 @@ type Batch struct {
 	attempts  int
 	notBefore time.Time
 	lastErr   string
+	parkAfter time.Time               // no copy before, because the last try failed
 	begun     time.Time               // of the attempt under way
 	breakOff  context.CancelCauseFunc // ends it
 }
@@ -56,6 +57,12 @@ func placeOfCopy(pos wal.Pos, head, payload int) place {
 		record: pos, at: extent{pos + 4, uint32(head - 4)}, base: pos + wal.Pos(head),
 		runs: perSegment{{pos.Segment(), 1}}, held: int64(payload - head),
 	}
+}
+
+// mayHold reports whether a run of the request at pos may be in the batch. Of a
+// copy nobody remembers where its runs came in.
+func (p *place) mayHold(pos wal.Pos) bool {
+	return p.base != 0 || slices.ContainsFunc(p.runs, func(s segCount) bool { return s.segment == pos.Segment() })
 }
 
 // ID is the random identity of the batch.

@@ -148,8 +148,9 @@ type openBatch struct {
 	records  int
 	bytes    int64
 	since    time.Time
-	fate     *fate // of the batch that is made of it
-	wanted   bool  // a request waits for that
+	fate     *fate  // of the batch that is made of it
+	wanted   bool   // a request waits for that
+	pin      []byte // what the sink planned, once it was asked
 }
 
 // fate is how a batch ended: done is closed when it is stored, or set aside
@@ -302,7 +303,10 @@ func (b *Buffer) gather(pos wal.Pos, runs []runInfo, m *message) []*openBatch {
 func (b *Buffer) cut(ob *openBatch) {
 	rec := batchRecord{key: ob.key, records: ob.records, bytes: ob.bytes, runs: ob.runs}
 	rand.Read(rec.id[:])
-	rec.pin = b.sink.Plan(ob.key.service, periodTime(ob.key.period))
+	if ob.pin == nil { // a name that is planned anew with each try is used up
+		ob.pin = b.sink.Plan(ob.key.service, periodTime(ob.key.period))
+	}
+	rec.pin = ob.pin
 	payload := rec.append(nil)
 	pos, err := b.log.AppendReserved(typeBatch, payload)
 	if err != nil {
@@ -358,7 +362,7 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 		if !stored {
 			return nil
 		}
-		for _, f := range b.fates() {
+		for _, f := range b.fates(pos) {
 			if err := f.wait(ctx); err != nil {
 				return err
 			}
@@ -367,9 +371,9 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 	}
 }
 
-// fates are those of all batches that are not stored yet. The open ones are cut
-// with the next tick that cuts for who waits.
-func (b *Buffer) fates() []*fate {
+// fates are those of all batches that are not stored yet and may hold the request
+// at pos. The open ones are cut with the next tick that cuts for who waits.
+func (b *Buffer) fates(pos wal.Pos) []*fate {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []*fate
@@ -378,7 +382,9 @@ func (b *Buffer) fates() []*fate {
 		all = append(all, ob.fate)
 	}
 	for _, batch := range b.queue {
-		all = append(all, batch.fate)
+		if !batch.aside || batch.mayHold(pos) {
+			all = append(all, batch.fate)
+		}
 	}
 	return all
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"blobtail/buffer"
+	"blobtail/internal/fsys"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -143,7 +143,17 @@ type process struct {
 // start opens dir. With run false nothing is replayed, cut or stored.
 func start(t *testing.T, dir string, sink buffer.Sink, o buffer.Options, run bool) *process {
 	t.Helper()
-	log, err := wal.Open(dir, wal.Options{SegmentSize: 64 << 10})
+	return startOn(t, nil, dir, sink, o, run)
+}
+
+// startOn is start on another disk, without ballast; nil is the host's.
+func startOn(t *testing.T, disk fsys.FS, dir string, sink buffer.Sink, o buffer.Options, run bool) *process {
+	t.Helper()
+	wo := wal.Options{SegmentSize: 64 << 10, FS: disk}
+	if disk != nil {
+		wo.Reserve = -1
+	}
+	log, err := wal.Open(dir, wo)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,73 +294,6 @@ func copyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// A repeat is recognised while it is remembered, also across a restart, and a
-// key that comes with another body is refused.
-func TestRepeats(t *testing.T) {
-	dir, sink := t.TempDir(), &memSink{}
-	p := start(t, dir, sink, buffer.Options{}, true)
-	r := request(7, line{"web", at(1), "once"})
-	r.Sum = 99
-	if p.accept(r).Duplicate {
-		t.Error("the first is called a duplicate")
-	}
-	again := p.accept(r)
-	if !again.Duplicate {
-		t.Error("the repeat is not recognised")
-	}
-	if err := again.Wait(context.Background(), true); err != nil || len(sink.all()) != 1 {
-		t.Errorf("a repeat that waits for its blob: %v, %d batches", err, len(sink.all()))
-	}
-	r.Sum = 98
-	if _, err := p.buf.Accept(context.Background(), r); !errors.Is(err, record.ErrKeyReused) {
-		t.Errorf("the key with another body: %v", err)
-	}
-	p.stop()
-
-	p = start(t, dir, sink, buffer.Options{}, true)
-	p.flush() // waits for the replay
-	r.Sum = 99
-	if !p.accept(r).Duplicate {
-		t.Error("after a restart the repeat is not recognised")
-	}
-	p.flush()
-	if n := len(sink.lines("web")); n != 1 {
-		t.Errorf("%d lines stored, want 1", n)
-	}
-}
-
-// A copy that is not recognised in time (it came while the log was still being
-// replayed) is dropped where both stand in one batch; what only shares the
-// origin is kept.
-func TestCopiesInOneBatch(t *testing.T) {
-	dir, sink := t.TempDir(), &memSink{}
-	p := start(t, dir, sink, buffer.Options{}, false)
-	p.accept(request(7, line{"web", at(1), "a"}, line{"web", at(2), "b"}))
-	p.stop()
-	p = start(t, dir, sink, buffer.Options{}, false)
-	p.accept(request(7, line{"web", at(1), "a"}, line{"web", at(2), "b"}))
-	p.stop()
-	p = start(t, dir, sink, buffer.Options{}, false)
-	p.accept(request(7, line{"web", at(1), "other"}, line{"web", at(2), "b"}))
-	p.stop()
-	p = start(t, dir, sink, buffer.Options{}, true)
-	p.flush()
-	seen := map[string]bool{}
-	for _, b := range sink.all() {
-		checkOrder(t, b)
-		for _, l := range b.lines {
-			id := fmt.Sprint(l.origin, l.index)
-			if seen[id] {
-				t.Errorf("identity %s stands twice", id)
-			}
-			seen[id] = true
-		}
-	}
-	if n := len(sink.lines("web")); n != 4 {
-		t.Errorf("%d lines, want the 2 of the copies once and the 2 of the other", n)
-	}
-}
-
 // Ages are counted by the clock: a batch with enough in it is cut at Age, a
 // small one at MaxAge, and one that someone waits for within a second.
 func TestAges(t *testing.T) {
@@ -473,27 +416,6 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// Repeats that wait for their blobs do not make a blob each.
-func TestRepeatsThatWait(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		sink := &memSink{}
-		p := start(t, dir, sink, buffer.Options{}, true)
-		defer p.stop()
-		p.accept(request(7, line{"web", at(1), "once"}))
-		began := time.Now()
-		for i := range 40 {
-			p.accept(request(0, line{"web", at(1), fmt.Sprint(i)}))
-			if err := p.accept(request(7, line{"web", at(1), "once"})).Wait(t.Context(), true); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n, s := len(sink.all()), time.Since(began).Seconds(); float64(n) > s+2 {
-			t.Errorf("%d batches in %.1f s", n, s)
-		}
-	})
-}
-
 // A log whose directory was removed fails, before anything more is acknowledged
 // that no start will find.
 func TestLogRemoved(t *testing.T) {
@@ -515,181 +437,4 @@ func TestLogRemoved(t *testing.T) {
 		t.Error("records are still taken")
 	}
 	_ = log.Close()
-}
-
-// A batch of which a run rotted is taken apart: that is told, the rest of it is
-// stored, now or by the next start, and others go on.
-func TestRot(t *testing.T) {
-	t.Run("now", func(t *testing.T) { rot(t, true) })
-	t.Run("by the next start", func(t *testing.T) { rot(t, false) })
-}
-
-func rot(t *testing.T, now bool) {
-	dir, sink := t.TempDir(), &memSink{}
-	p := start(t, dir, sink, buffer.Options{}, true)
-	sink.setRefuse(func(string) error { return errors.New("not now") })
-	p.accept(request(0, line{"web", at(1), "something to damage"}))
-	p.accept(request(0, line{"web", at(2), "fine too"}))
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	p.buf.Flush(ctx)
-	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i := bytes.Index(b, []byte("something")); i >= 0 {
-			damage(t, f, int64(i))
-		}
-	}
-	sink.setRefuse(nil)
-	p.accept(request(0, line{"db", at(1), "fine"}))
-	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	left, err := p.buf.Flush(ctx)
-	if err == nil || left.Aside != 1 {
-		t.Errorf("flush: %v, %+v; want one batch set aside", err, left)
-	}
-	if len(sink.lines("db")) != 1 || len(sink.lines("web")) != 0 {
-		t.Errorf("stored %+v", sink.all())
-	}
-	if kept, _ := filepath.Glob(filepath.Join(dir, "quarantine", "*.seg")); len(kept) != 1 {
-		t.Errorf("in quarantine: %q", kept)
-	}
-	if now {
-		p.flush()
-	}
-	p.stop()
-	p = start(t, dir, sink, buffer.Options{}, true)
-	p.flush()
-	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(2) {
-		t.Errorf("stored %+v, want the line that is not damaged", got)
-	}
-	for deadline := time.Now().Add(5 * time.Second); p.log.Front() != p.log.Active(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("segment %d is still held", p.log.Front())
-		}
-	}
-}
-
-func damage(t *testing.T, file string, off int64) {
-	t.Helper()
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt([]byte{'S'}, off); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Whatever the requests, the restarts and the failures: all that was accepted is
-// stored, in order, each identity once.
-func TestRandomLives(t *testing.T) {
-	for seed := range uint64(30) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { randomLives(t, seed) })
-		})
-	}
-}
-
-func randomLives(t *testing.T, seed uint64) {
-	r := rand.New(rand.NewPCG(seed, 1))
-	dir, sink := t.TempDir(), &memSink{}
-	var mu sync.Mutex
-	sink.refuse = func(string) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.IntN(3) == 0 {
-			return errors.New("refused by the dice")
-		}
-		return nil
-	}
-	want := map[string]int{}
-	n := 0
-	for range 6 {
-		mu.Lock()
-		run := r.IntN(4) > 0
-		mu.Unlock()
-		p := start(t, dir, sink, buffer.Options{Size: 2000, Period: 15 * time.Minute}, run)
-		for range 40 {
-			mu.Lock()
-			var lines []line
-			for range 1 + r.IntN(8) {
-				n++
-				l := line{[]string{"a", "b", "c"}[r.IntN(3)], at(r.IntN(200)) + int64(r.IntN(3)), fmt.Sprintf("n%d", n)}
-				lines = append(lines, l)
-				want[l.service]++
-			}
-			flush := r.IntN(20) == 0 && run
-			mu.Unlock()
-			p.accept(request(0, lines...))
-			if flush {
-				p.flush()
-			}
-		}
-		p.stop()
-	}
-	mu.Lock()
-	sink.setRefuse(nil)
-	mu.Unlock()
-	p := start(t, dir, sink, buffer.Options{}, true)
-	p.flush()
-	p.stop()
-	seen := map[string]bool{}
-	got := map[string]int{}
-	for _, b := range sink.all() {
-		checkOrder(t, b)
-		for _, l := range b.lines {
-			if seen[l.text] { // a batch stored again after a lost commit has the same id
-				continue
-			}
-			seen[l.text] = true
-			got[b.service]++
-		}
-	}
-	for s, n := range want {
-		if got[s] != n {
-			t.Errorf("%s: %d of %d lines", s, got[s], n)
-		}
-	}
-}
-
-// A segment that was cut short under a running process is rot too: it is not
-// tried for ever, and the next start goes on with what is left.
-func TestCutShort(t *testing.T) {
-	dir, sink := t.TempDir(), &memSink{}
-	sink.setRefuse(func(string) error { return errors.New("not now") })
-	p := start(t, dir, sink, buffer.Options{}, true)
-	p.accept(request(0, line{"web", at(1), "kept"}))
-	p.accept(request(0, line{"web", at(2), "lost"}))
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	p.buf.Flush(ctx)
-	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i := bytes.Index(b, []byte("lost")); i >= 0 {
-			if err := os.Truncate(f, int64(i)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	sink.setRefuse(nil)
-	ctx, cancel = context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if left, err := p.buf.Flush(ctx); err == nil || left.Aside != 1 {
-		t.Errorf("flush: %v, %+v; want one batch set aside", err, left)
-	}
-	p.stop()
-	p = start(t, dir, sink, buffer.Options{}, true)
-	p.flush()
-	if got := sink.lines("web"); len(got) != 1 || got[0].time != at(1) {
-		t.Errorf("after a restart: stored %+v", got)
-	}
 }

@@ -86,9 +86,7 @@ func (b *Buffer) look() error {
 		b.o.Log.Warn().Bool("full", full).Msg("the disk of the log: requests are refused while it is full, flushing goes on")
 	}
 	if full {
-		if err := b.release(); err != nil {
-			b.o.Log.Error().Err(err).Msg("cannot let go of the log")
-		}
+		b.letGo()
 	}
 	return nil
 }
@@ -122,10 +120,29 @@ func (b *Buffer) work(ctx context.Context) {
 			return
 		}
 		err := b.store(ctx, batch)
-		if err != nil && b.rescue(batch, err) {
-			continue
+		if errors.Is(err, ErrAside) {
+			if err = b.rescue(batch, err); err == nil {
+				b.rescued(batch)
+				continue
+			}
 		}
 		b.settle(ctx, batch, err)
+	}
+}
+
+// rescued is settle for a batch that is no more.
+func (b *Buffer) rescued(batch *Batch) {
+	b.mu.Lock()
+	b.services.giveBack(batch.key.service)
+	b.wake.Broadcast()
+	b.mu.Unlock()
+	b.letGo()
+}
+
+// letGo releases what it can of the log.
+func (b *Buffer) letGo() {
+	if err := b.release(); err != nil {
+		b.o.Log.Error().Err(err).Msg("cannot let go of the log")
 	}
 }
 
@@ -211,9 +228,7 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	close(batch.fate.done)
 	b.wake.Broadcast()
 	b.mu.Unlock()
-	if err := b.release(); err != nil {
-		b.o.Log.Error().Err(err).Msg("cannot let go of the log")
-	}
+	b.letGo()
 }
 
 // remove takes a batch out of the queue. b.mu is held.

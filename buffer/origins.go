@@ -1,6 +1,9 @@
 package buffer
 
 import (
+	"cmp"
+	"slices"
+
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -45,8 +48,27 @@ func (m *originMemory) add(r rememberedOrigin) {
 		m.ring = append(m.ring, r)
 		return
 	}
-	delete(m.at, m.ring[m.next].origin)
+	if old := m.ring[m.next].origin; m.at[old] == int32(m.next) {
+		delete(m.at, old)
+	}
 	m.at[r.origin] = int32(m.next)
 	m.ring[m.next] = r
 	m.next = (m.next + 1) % remembered
+}
+
+// forget makes unknown the requests in whose records these positions lie: what
+// was lost must be taken when it is sent again. Where a position is that of a
+// request without an origin, the one before is forgotten, which does no harm.
+func (m *originMemory) forget(lost []wal.Pos) {
+	if len(lost) == 0 {
+		return
+	}
+	known := slices.Clone(m.ring)
+	slices.SortFunc(known, func(a, b rememberedOrigin) int { return cmp.Compare(a.pos, b.pos) })
+	for _, pos := range lost {
+		i, _ := slices.BinarySearchFunc(known, pos+1, func(o rememberedOrigin, p wal.Pos) int { return cmp.Compare(o.pos, p) })
+		if i > 0 && known[i-1].pos.Segment() == pos.Segment() {
+			delete(m.at, known[i-1].origin)
+		}
+	}
 }

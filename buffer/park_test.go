@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/fsys/simdisk"
+	"blobtail/record"
 )
 
 func noise(r *rand.Rand, n int) string {
@@ -85,7 +87,7 @@ func TestParkingOfWhatHangs(t *testing.T) {
 		const soft = 256 << 10
 		sink := &memSink{}
 		hangs := true
-		slow := &slowSink{memSink: sink, delay: 5 * time.Minute, before: func(service string, begin bool) error {
+		slow := &slowSink{memSink: sink, delay: 4 * time.Minute, before: func(service string, begin bool) error {
 			if hangs && service == "bad" {
 				return errors.New("timed out")
 			}
@@ -257,4 +259,114 @@ func (s *slowSink) Write(ctx context.Context, b *buffer.Batch) error {
 		return err
 	}
 	return s.memSink.Write(ctx, b)
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
+
+// A disk may be full long before the log is over its soft limit. Then too, one
+// service that is refused must not keep the others out.
+func TestParkingOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		sink.setRefuse(func(service string) error {
+			if service == "bad" {
+				return errors.New("403")
+			}
+			return nil
+		})
+		var p *process
+		full := func() bool { return p.log.Size() > 400<<10 }
+		o := buffer.Options{Full: full, Age: time.Second, Min: 1, MaxAge: time.Second}
+		p = start(t, dir, sink, o, false)
+		p.stop()
+		p = start(t, dir, sink, o, true)
+		defer p.stop()
+		r, refused := newRand(1), 0
+		for i := range 300 {
+			service := "good"
+			if i%7 == 0 && i < 70 {
+				service = "bad"
+			}
+			if _, err := p.buf.Accept(t.Context(), request(0, line{service, at(i % 60), noise(r, 10_000)})); errors.Is(err, record.ErrFull) {
+				refused++
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			p.audit()
+		}
+		if refused > 20 {
+			t.Errorf("%d of 300 refused", refused)
+		}
+	})
+}
+
+// A log that does not take a copy is not read over and over for it.
+func TestCopiesThatDoNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, sink := simdisk.New(1), &memSink{}
+		sink.setRefuse(func(service string) error {
+			if service == "bad" {
+				return errors.New("403")
+			}
+			return nil
+		})
+		p := startOn(t, disk, "/wal", sink, buffer.Options{Soft: 100 << 10, MaxAge: time.Hour}, true)
+		defer p.stop()
+		p.accept(request(0, line{"bad", at(1), noise(newRand(1), 9000)}))
+		for range 16 {
+			p.accept(request(0, line{"good", at(1), noise(newRand(1), 10_000)}))
+		}
+		fill(t, disk, 3000)
+		p.flushFor(time.Second)
+		reads := 0
+		disk.SetFault(func(op simdisk.Op) error {
+			if op.Kind == "read" {
+				reads++
+			}
+			return nil
+		})
+		time.Sleep(10 * time.Minute)
+		disk.SetFault(nil)
+		if reads > 100 || p.log.Front() == p.log.Active() {
+			t.Errorf("%d reads in ten minutes", reads)
+		}
+		disk.SetRoom(0)
+		time.Sleep(time.Minute)
+		if p.buf.Parked() != 1 {
+			t.Error("not parked when there is room again")
+		}
+		p.audit()
+	})
+}
+
+// fill leaves so much room on a disk.
+func fill(t *testing.T, disk *simdisk.Disk, room int64) {
+	t.Helper()
+	const large = 1 << 40
+	disk.SetRoom(large)
+	free, err := disk.Free("/wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.SetRoom(large - free + room)
+}
+
+// Batches that cannot be cut, because the disk is full, use up no names.
+func TestFullDiskCostsNoNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, sink := simdisk.New(1), &memSink{}
+		p := startOn(t, disk, "/wal", sink, buffer.Options{Age: time.Second, Min: 1}, true)
+		defer p.stop()
+		p.accept(request(0, line{"web", at(1), "x"}))
+		fill(t, disk, 10)
+		time.Sleep(10 * time.Minute)
+		disk.SetRoom(0)
+		p.flush()
+		p.audit()
+		if sink.plans != 1 || len(sink.lines("web")) != 1 {
+			t.Errorf("%d names for %+v", sink.plans, sink.all())
+		}
+	})
 }

@@ -1,8 +1,10 @@
 package buffer
 
 import (
+	"cmp"
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"blobtail/wal"
 )
@@ -91,11 +93,15 @@ func (x *extents) bytes() (n int64) {
 	return n
 }
 
-// join appends a list whose positions all lie behind those of x.
-func (x *extents) join(y *extents) {
-	for e := range y.all() {
-		x.add(e)
+// merged is one list of two.
+func merged(x, y *extents) (z extents) {
+	all := slices.AppendSeq(make([]extent, 0, x.n+y.n), x.all())
+	all = slices.AppendSeq(all, y.all())
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.pos, b.pos) })
+	for _, e := range all {
+		z.add(e)
 	}
+	return z
 }
 
 // segCount says how many runs of something lie in one segment.

@@ -1,0 +1,108 @@
+package buffer
+
+import (
+	"fmt"
+	"maps"
+
+	"blobtail/record"
+)
+
+// Audit counts anew, from the open batches and the queue, what the buffer keeps
+// account of: what is not stored by segment, its bytes, and the messages. It may
+// be called at any moment after the replay.
+func (b *Buffer) Audit() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.replayed {
+		return nil
+	}
+	pending, held := map[uint32]int{}, int64(0)
+	open, left := map[*message]int{}, map[*message]int{}
+	for k, ob := range b.open {
+		if ob.key != k || ob.runs.n == 0 {
+			return fmt.Errorf("open batch of %v with %d runs under %v", ob.key, ob.runs.n, k)
+		}
+		if ob.bytes >= b.o.Size {
+			return fmt.Errorf("an open batch of %d bytes", ob.bytes)
+		}
+		last := extent{}
+		for e := range ob.runs.all() {
+			if e.pos <= last.pos {
+				return fmt.Errorf("run at %d behind that at %d", e.pos, last.pos)
+			}
+			last = e
+			pending[e.pos.Segment()]++
+			held += int64(e.len)
+		}
+		for _, m := range ob.messages {
+			open[m]++
+			left[m]++
+		}
+	}
+	for _, batch := range b.queue {
+		for _, s := range batch.runs {
+			pending[s.segment] += s.runs
+		}
+		held += batch.held
+		for _, m := range batch.messages {
+			left[m]++
+		}
+		if done := isDone(batch.fate); done != batch.aside {
+			return fmt.Errorf("batch %x: aside %v, done %v", batch.id, batch.aside, done)
+		}
+		if _, there := b.log.Segment(batch.record.Segment()); !there {
+			return fmt.Errorf("the record of batch %x is gone", batch.id)
+		}
+	}
+	for segment := range pending {
+		if _, there := b.log.Segment(segment); !there {
+			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
+		}
+	}
+	if held != b.held || !maps.Equal(pending, b.pending) {
+		return fmt.Errorf("counted %d bytes in %v, kept %d in %v", held, pending, b.held, b.pending)
+	}
+	return b.auditMessages(open, left)
+}
+
+func (b *Buffer) auditMessages(open, left map[*message]int) error {
+	known := map[record.Origin]bool{}
+	for m, n := range left {
+		if n != m.left && !m.gone || open[m] != m.open && !m.gone {
+			return fmt.Errorf("message %q: counted %d left, %d open, kept %+v", m.reply, n, open[m], *m)
+		}
+		if !m.gone && !m.origin.IsZero() {
+			known[m.origin] = true
+		}
+	}
+	if len(open) != b.openMessages {
+		return fmt.Errorf("counted %d open messages, kept %d", len(open), b.openMessages)
+	}
+	for origin, m := range b.messages {
+		if !known[origin] || m.gone || m.left == 0 || left[m] == 0 {
+			return fmt.Errorf("message %q is remembered and not here", m.reply)
+		}
+	}
+	return nil
+}
+
+func isDone(f *fate) bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Parked is how many batches are copies.
+func (b *Buffer) Parked() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, batch := range b.queue {
+		if batch.base != 0 {
+			n++
+		}
+	}
+	return n
+}
