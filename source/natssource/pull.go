@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
+	"blobtail/source/body"
 )
 
 const (
@@ -32,7 +33,7 @@ type puller struct {
 	inbox   string // what messages go to, up to the number of the pull
 	pulls   uint64
 	request string         // subject of pulls
-	arrived chan *nats.Msg // never full: there is one pull at a time
+	arrived chan *nats.Msg // never full: there is one pull at a time, or few
 	waiting []*nats.Msg    // arrived and not taken
 	created time.Time      // of the stream that the pull asks
 	last    uint64         // delivery number of the consumer
@@ -46,7 +47,7 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 		s: s, accept: accept, reader: newReader(),
 		inbox:   s.conn.NewInbox() + ".",
 		request: fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", s.o.Stream, s.o.Consumer),
-		arrived: make(chan *nats.Msg, 2*pullMessages),
+		arrived: make(chan *nats.Msg, 4*pullMessages),
 		log:     s.o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 	}
 	sub, err := s.conn.ChanSubscribe(p.inbox+"*", p.arrived)
@@ -196,7 +197,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	}
 	if rejected > 0 {
 		p.log.Warn().Str("source", p.reader.Source).Int("rejected", rejected).
-			Str("reason", p.reader.Rejected[0].Reason).Msg("records rejected")
+			Str("reason", body.Short(p.reader.Rejected[0].Reason)).Msg("records rejected")
 	}
 	return nil
 }

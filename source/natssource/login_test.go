@@ -1,0 +1,103 @@
+package natssource_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"blobtail/internal/testenv"
+	"blobtail/source/natssource"
+)
+
+// permissions are those that deploy/nats/README.md says an ingester needs.
+func permissions(t *testing.T) *server.Permissions {
+	t.Helper()
+	page, err := os.ReadFile("../../deploy/nats/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(may string) []string {
+		_, text, ok := strings.Cut(string(page), "| "+may+" |")
+		text, _, _ = strings.Cut(text, "\n")
+		var subjects []string
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(text, -1) {
+			subjects = append(subjects, m[1])
+		}
+		if !ok || len(subjects) == 0 {
+			t.Fatalf("the page does not say what to %s", may)
+		}
+		return subjects
+	}
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: row("publish")},
+		Subscribe: &server.SubjectPermission{Allow: row("subscribe")},
+	}
+}
+
+// newLoginEnv starts a server with a user for the tests and one for ingesters.
+func newLoginEnv(t *testing.T) *env {
+	e := &env{t: t, log: &syncBuffer{}}
+	e.nats = testenv.StartNATS(t, func(o *server.Options) {
+		o.Users = []*server.User{
+			{Username: "admin", Password: "s3cret"},
+			{Username: "ingest", Password: "s3cret", Permissions: permissions(t)},
+		}
+	})
+	url := e.nats.URL
+	e.nats.URL = strings.Replace(url, "://", "://admin:s3cret@", 1)
+	e.conn, e.js = e.nats.Connect()
+	create(t, e.js, testenv.Stream("LOGS"))
+	e.nats.URL = strings.Replace(url, "://", "://ingest:s3cret@", 1)
+	return e
+}
+
+// A user with the permissions that the page lists can do all there is to do.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	e := newLoginEnv(t)
+	m := &memory{}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`)
+	first := m.await(t, 1)[0]
+	e.source.Dropped(first.Reply)
+	e.source.Stored(m.await(t, 2)[1].Reply)
+	e.left(0)
+	if s := e.log.String(); strings.Contains(s, "iolation") || strings.Contains(s, "s3cret") {
+		t.Error(s)
+	}
+}
+
+// A password that is wrong keeps nobody from starting, and is not shown.
+func TestWrongPassword(t *testing.T) {
+	t.Parallel()
+	e := newLoginEnv(t)
+	e.nats.URL = strings.Replace(e.nats.URL, "s3cret", "wr0ng", 1)
+	s, err := e.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close(t.Context())
+	if text := e.log.String(); !strings.Contains(text, "Authorization Violation") || strings.Contains(text, "wr0ng") {
+		t.Error(text)
+	}
+}
+
+// Files that are not there end the start.
+func TestNoCredentials(t *testing.T) {
+	e := newEnv(t)
+	for name, change := range map[string]func(*natssource.Options){
+		"creds": func(o *natssource.Options) { o.Credentials = "/nowhere/a.creds" },
+		"ca":    func(o *natssource.Options) { o.CA = "/nowhere/ca.pem" },
+		"cert":  func(o *natssource.Options) { o.Cert, o.Key = "/nowhere/cert.pem", "/nowhere/key.pem" },
+	} {
+		if s, err := e.open(change); err == nil || !strings.Contains(err.Error(), "/nowhere") {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				s.Close(t.Context())
+			}
+		}
+	}
+}
