@@ -64,7 +64,7 @@ func (w *world) refuse(d time.Duration, lives, held int) {
 		}
 		close(dead)
 		wg.Wait()
-		w.countParked(p)
+		w.totals.parked += p.parked()
 		w.disks[0].SetFault(func(simdisk.Op) error { return simdisk.ErrKilled })
 		p.kill()
 		w.disks[0] = w.disks[0].PowerCut()

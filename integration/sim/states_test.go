@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/internal/check"
@@ -29,7 +31,7 @@ import (
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
 	want, step := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 1200))), byMode(1, 8)
-	var seed, states, moments atomic.Int64
+	var seed, states, moments, parked atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range 2 {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
@@ -37,6 +39,7 @@ func TestStates(t *testing.T) {
 				for states.Load() < want && !t.Failed() {
 					h := newHistory(uint64(seed.Add(1) - 1))
 					synctest.Test(t, func(*testing.T) { h.happen() })
+					parked.Add(int64(h.parked))
 					for i := int(h.seed) % step; i < len(h.moments); i += step {
 						moments.Add(1)
 						states.Add(int64(simdisk.Crashes))
@@ -47,7 +50,8 @@ func TestStates(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d states: %d ways to crash at each of %d operations of %d runs", states.Load(), simdisk.Crashes, moments.Load(), seed.Load())
+	t.Logf("%d states: %d ways to crash at each of %d operations of %d runs, in which %d batches were parked",
+		states.Load(), simdisk.Crashes, moments.Load(), seed.Load(), parked.Load())
 }
 
 // history is a run of an ingester on one disk, and what was promised when.
@@ -56,7 +60,9 @@ type history struct {
 	rng      *rand.Rand
 	disk     *simdisk.Disk
 	requests []*request
-	messages int // the first of the requests
+	messages int  // the first of the requests
+	refuses  bool // the store refuses service a until the crash
+	parked   int
 
 	mu      sync.Mutex
 	sent    []int // in order
@@ -74,6 +80,9 @@ type moment struct {
 func newHistory(seed uint64) *history {
 	h := &history{seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), disk: simdisk.New(seed)}
 	w := &world{p: profile{Services: 2, Periods: 1}}
+	if h.refuses = seed%2 == 1; h.refuses {
+		w.p.Rare = 3
+	}
 	h.messages = 5
 	for i := range h.messages + 11 {
 		s := w.compose(fmt.Sprintf("s%d", i), h.rng)
@@ -95,7 +104,7 @@ func (h *history) happen() {
 	order := h.rng.Perm(len(h.requests))
 	for _, part := range [][]int{order[:half], order[half:]} {
 		h.disk.SetFault(h.keep)
-		p, err := openOn(h.disk, h)
+		p, err := openOn(h.disk, h, h.refuses)
 		if err != nil {
 			panic(err) // nothing fails here
 		}
@@ -113,6 +122,7 @@ func (h *history) happen() {
 		if h.rng.IntN(2) == 0 {
 			time.Sleep(10 * time.Second) // all of it is stored
 		}
+		h.parked += p.parked()
 		next := h.disk.Kill() // it goes on where this one was
 		p.kill()
 		h.disk = next
@@ -166,8 +176,8 @@ func (h *history) Stored(to string) {
 }
 
 // openOn starts an ingester whose log and store are on one disk.
-func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, error) {
-	store, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
+func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, error) {
+	blobs, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
 	if err != nil {
 		return nil, err
 	}
@@ -175,14 +185,20 @@ func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := &process{log: log, ended: make(chan struct{})}
+	o := buffer.Options{
+		Size: 1500, Age: time.Second, Min: 200, MaxAge: 2 * time.Second, Soft: 4 << 10, Workers: 2, Messages: told,
+	}
+	var store blobwriter.Store = blobs
+	if refuses {
+		store, p.reg = refusing{blobs}, prometheus.NewRegistry()
+		o.Soft, o.Metrics = 2000, p.reg
+	}
 	writer, err := blobwriter.New(store, blobwriter.Options{Encoders: 1})
 	if err != nil {
 		return nil, err
 	}
-	p := &process{log: log, ended: make(chan struct{})}
-	p.buf = buffer.New(log, sink{writer}, buffer.Options{
-		Size: 1500, Age: time.Second, Min: 200, MaxAge: 2 * time.Second, Soft: 4 << 10, Workers: 2, Messages: told,
-	})
+	p.buf = buffer.New(log, sink{writer}, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel
 	go func() {
@@ -190,6 +206,16 @@ func openOn(disk *simdisk.Disk, told buffer.Messages) (*process, error) {
 		_ = p.buf.Run(ctx) // its error is found by who waits for something
 	}()
 	return p, nil
+}
+
+// refusing is a store that does not take what service a has.
+type refusing struct{ *dir.Store }
+
+func (r refusing) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	if key[0] == 'a' {
+		return errLost
+	}
+	return r.Store.Create(ctx, key, body, attrs)
 }
 
 // crash starts from each state that a crash at this moment may leave.
@@ -209,7 +235,7 @@ func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	for _, i := range after.acked {
 		acked[i] = true
 	}
-	p, err := openOn(disk, after)
+	p, err := openOn(disk, after, false)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

@@ -116,6 +116,9 @@ func newWorld(seed uint64) *world {
 		taken: map[record.Origin]int{},
 	}
 	w.p = drawProfile(w.rng)
+	if w.p.Stuck { // parking pays where most of the log is others'
+		w.p.Services, w.p.Rare = max(w.p.Services, 2), 4
+	}
 	for i := range w.p.Ingesters {
 		w.disks = append(w.disks, simdisk.New(seed+uint64(i)<<32))
 	}
@@ -208,7 +211,9 @@ func (w *world) life(i int, rng *rand.Rand) {
 		m.die()
 		p.kill()
 		wg.Wait()
-		w.countParked(p)
+		w.mu.Lock()
+		w.totals.parked += p.parked()
+		w.mu.Unlock()
 	} else if !errors.Is(err, simdisk.ErrKilled) && !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) {
 		w.trouble("open: %v", err)
 	}
@@ -342,17 +347,16 @@ func (p *process) kill() {
 	_ = p.log.Close() // of a dead process's disk it says so
 }
 
-// countParked adds what a process counted.
-func (w *world) countParked(p *process) {
+// parked is how many batches a process parked.
+func (p *process) parked() int {
 	if p.reg == nil {
-		return
+		return 0
 	}
 	families, _ := p.reg.Gather() // of counters nothing can fail
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for _, f := range families {
 		if f.GetName() == "blobtail_buffer_batches_parked_total" {
-			w.totals.parked += int(f.GetMetric()[0].GetCounter().GetValue())
+			return int(f.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
+	return 0
 }
