@@ -365,6 +365,11 @@ func TestLag(t *testing.T) {
 	if n := e.value("blobtail_nats_lag_messages", ""); n != 3 {
 		t.Errorf("lag %v", n)
 	}
+	if n := e.value("blobtail_nats_ready", ""); n != 1 {
+		t.Errorf("ready %v", n)
+	}
+	e.nats.Stop()
+	eventually(t, "not ready", func() bool { return e.value("blobtail_nats_ready", "") == 0 })
 	if problems, err := testutil.GatherAndLint(e.reg); err != nil || len(problems) > 0 {
 		t.Error(err, problems)
 	}

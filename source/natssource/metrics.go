@@ -14,7 +14,7 @@ type metrics struct {
 }
 
 // newMetrics registers the counters with r, or nowhere when it is nil.
-func newMetrics(r prometheus.Registerer, l *ledger) *metrics {
+func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
 	f := promauto.With(r)
 	messages := f.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_nats_messages_total",
 		Help: "Messages that were taken, by result: accepted, unreadable (kept whole in _rejected), empty."}, []string{"result"})
@@ -22,6 +22,13 @@ func newMetrics(r prometheus.Registerer, l *ledger) *metrics {
 		Help: "Records of messages, by result; rejected ones go to the service _rejected."}, []string{"result"})
 	settled := f.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_nats_settled_total",
 		Help: "Deliveries settled, by how: ack, confirmed by the server; nak; lost, an acknowledgement without an answer."}, []string{"how"})
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_nats_ready",
+		Help: "1 while messages are taken: there is a connection, the stream is there and loses nothing."}, func() float64 {
+		if g.isOpen() {
+			return 1
+		}
+		return 0
+	})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_nats_held_messages",
 		Help: "Messages that this ingester was delivered and that are not stored."}, func() float64 { return float64(l.len()) })
 	return &metrics{

@@ -89,6 +89,7 @@ func (s *settler) hold() {
 	defer s.mu.Unlock()
 	s.held = true
 	for id, x := range s.onTheWay {
+		x.tries = 0
 		s.queue = append(s.queue, x)
 		delete(s.onTheWay, id)
 	}

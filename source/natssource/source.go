@@ -86,7 +86,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	s.gate.init()
 	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.metrics = newMetrics(o.Metrics, s.ledger)
+	s.metrics = newMetrics(o.Metrics, s.ledger, &s.gate)
 	s.settler = newSettler(s.metrics)
 	conn, err := s.connect()
 	if err != nil {
