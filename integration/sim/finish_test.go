@@ -60,6 +60,9 @@ func (w *world) lastFlush(p *process) {
 	if front, active := p.log.Front(), p.log.Active(); front != active {
 		w.violation("all is stored, but the log keeps segments %d to %d", front, active)
 	}
+	if n := p.metric("blobtail_buffer_messages"); n > 0 {
+		w.violation("all is stored, but %d messages are kept account of", n)
+	}
 	p.kill()
 }
 

@@ -152,6 +152,21 @@ var mutants = []mutant{
 	"slices"
 `}}},
 
+	// Not in the table: rules that came with the code.
+	{name: "batches that lack runs left as they are", edits: []edit{{"buffer/replay.go",
+		`	p.salvage()
+`, ``}}},
+	{name: "segments let go before the replay is over", edits: []edit{{"buffer/flow.go",
+		`free := b.replayed && b.pending`, `free := b.pending`}}},
+	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
+		`err != nil || m.Batch == own {`, `err != nil || len(m.Batch) == 0 {`}}},
+	{name: "a failed look at a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
+		`		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+	}
+	got`, `		return foreign, nil
+	}
+	got`}}},
+
 	// Not in the table: what the dir store does so that MINE is true after a crash.
 	{name: "a file linked into place before it is synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
 		`		err = f.Sync()

@@ -311,7 +311,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		Size: w.p.Size, Age: w.p.Age, Min: w.p.Size / 4, MaxAge: 3 * w.p.Age, Soft: w.p.Soft, Workers: 3,
 		Messages: &told{w.stream, i},
 	}
-	if w.p.Stuck {
+	if w.p.Stuck || w.isQuiet() {
 		p.reg = prometheus.NewRegistry()
 		o.Metrics = p.reg
 	}
@@ -347,16 +347,19 @@ func (p *process) kill() {
 	_ = p.log.Close() // of a dead process's disk it says so
 }
 
-// parked is how many batches a process parked.
-func (p *process) parked() int {
+// metric is one of the buffer's, 0 where they are not counted.
+func (p *process) metric(name string) int {
 	if p.reg == nil {
 		return 0
 	}
-	families, _ := p.reg.Gather() // of counters nothing can fail
+	families, _ := p.reg.Gather() // of counters and gauges nothing can fail
 	for _, f := range families {
-		if f.GetName() == "blobtail_buffer_batches_parked_total" {
-			return int(f.GetMetric()[0].GetCounter().GetValue())
+		if m := f.GetMetric()[0]; f.GetName() == name {
+			return int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 		}
 	}
 	return 0
 }
+
+// parked is how many batches a process parked.
+func (p *process) parked() int { return p.metric("blobtail_buffer_batches_parked_total") }
