@@ -51,9 +51,9 @@ blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|Test
 simulation() {
 	local begun=$SECONDS first=1000000
 	while ((SECONDS - begun < $(awk -v s="$share" 'BEGIN { printf "%d", s * 60 }'))); do
-		run simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST="$first" BLOBTAIL_SIM_SEEDS=5000
+		run simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST="$first" BLOBTAIL_SIM_SEEDS=2500
 		((${#failed[@]} == 0)) || return
-		((first += 5000))
+		((first += 2500))
 	done
 }
 
