@@ -1,13 +1,9 @@
 package natssource_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -286,103 +282,4 @@ func TestConsumerDeleted(t *testing.T) {
 	}
 	e.source.Stored(again.Reply)
 	e.left(0)
-}
-
-// A proxy that can cut all connections through it.
-type proxy struct {
-	url  string
-	mu   sync.Mutex
-	open []net.Conn
-	down bool
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	p := &proxy{url: "nats://" + l.Addr().String()}
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", strings.TrimPrefix(to, "nats://"))
-			if err != nil {
-				in.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.open = append(p.open, in, out)
-			if p.down {
-				p.cutLocked()
-			}
-			p.mu.Unlock()
-			go func() { io.Copy(in, out); in.Close() }()
-			go func() { io.Copy(out, in); out.Close() }()
-		}
-	}()
-	return p
-}
-
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cutLocked()
-}
-
-func (p *proxy) cutLocked() {
-	for _, c := range p.open {
-		c.Close()
-	}
-	p.open = nil
-}
-
-// setDown lets nothing through, or all again.
-func (p *proxy) setDown(down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = down
-	p.cutLocked()
-}
-
-// Acknowledgements that are lost with their connection are sent again, messages on
-// the way are delivered again.
-func TestLostAcknowledgements(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	const n = 1500
-	for i := range n {
-		if _, err := e.js.PublishAsync("logs.web", fmt.Appendf(nil, `{"msg":"%d"}`, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-e.js.PublishAsyncComplete()
-	p := newProxy(t, e.nats.URL)
-	m := &memory{}
-	m.stored = func(reply string) {
-		if len(m.requests)%500 == 99 {
-			p.cut()
-		}
-		e.source.Stored(reply)
-	}
-	s, err := e.open(ackWait(2*time.Second), func(o *natssource.Options) { o.URL = p.url })
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.source = s
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, m) }()
-	e.left(0)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	s.Close(t.Context())
-	if len(m.known) != n {
-		t.Errorf("%d different messages taken, of %d", len(m.known), n)
-	}
 }

@@ -1,0 +1,183 @@
+package natssource_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/source/natssource"
+)
+
+// A proxy that can cut all connections through it.
+type proxy struct {
+	url     string
+	mu      sync.Mutex
+	open    []net.Conn
+	down    bool
+	swallow int // acknowledgements
+}
+
+func newProxy(t *testing.T, to string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	p := &proxy{url: "nats://" + l.Addr().String()}
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", strings.TrimPrefix(to, "nats://"))
+			if err != nil {
+				in.Close()
+				continue
+			}
+			p.mu.Lock()
+			p.open = append(p.open, in, out)
+			if p.down {
+				p.cutLocked()
+			}
+			p.mu.Unlock()
+			go func() { io.Copy(in, out); in.Close() }()
+			go func() { p.send(out, in); out.Close() }()
+		}
+	}()
+	return p
+}
+
+// send passes on what the client sends, but for acknowledgements to be swallowed.
+func (p *proxy) send(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(p.filter(buf[:n])); err != nil {
+			return
+		}
+	}
+}
+
+// filter cuts an acknowledgement out of what is sent.
+func (p *proxy) filter(sent []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const last = "+ACK\r\n"
+	from := bytes.Index(sent, []byte("PUB $JS.ACK"))
+	if p.swallow == 0 || from < 0 {
+		return sent
+	}
+	to := bytes.Index(sent[from:], []byte(last))
+	if to < 0 {
+		return sent
+	}
+	p.swallow--
+	return append(bytes.Clone(sent[:from]), sent[from+to+len(last):]...)
+}
+
+func (p *proxy) setSwallow(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.swallow = n
+}
+
+func (p *proxy) swallowed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.swallow == 0
+}
+
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutLocked()
+}
+
+func (p *proxy) cutLocked() {
+	for _, c := range p.open {
+		c.Close()
+	}
+	p.open = nil
+}
+
+// setDown lets nothing through, or all again.
+func (p *proxy) setDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+	p.cutLocked()
+}
+
+// Acknowledgements that are lost with their connection are sent again, messages on
+// the way are delivered again.
+func TestLostAcknowledgements(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const n = 1500
+	for i := range n {
+		if _, err := e.js.PublishAsync("logs.web", fmt.Appendf(nil, `{"msg":"%d"}`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-e.js.PublishAsyncComplete()
+	p := newProxy(t, e.nats.URL)
+	m := &memory{}
+	m.stored = func(reply string) {
+		if len(m.requests)%500 == 99 {
+			p.cut()
+		}
+		e.source.Stored(reply)
+	}
+	s, err := e.open(ackWait(2*time.Second), func(o *natssource.Options) { o.URL = p.url })
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.source = s
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx, m) }()
+	e.left(0)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.Close(t.Context())
+	if len(m.known) != n {
+		t.Errorf("%d different messages taken, of %d", len(m.known), n)
+	}
+}
+
+// An acknowledgement that nobody confirms is sent again, long before the server
+// would deliver the message again.
+func TestUnansweredAcknowledgement(t *testing.T) {
+	for name, after := range map[string]func(*proxy){
+		"on the same connection": func(*proxy) {},
+		"on another connection":  (*proxy).cut,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			p := newProxy(t, e.nats.URL)
+			m := &memory{}
+			e.run(m, func(o *natssource.Options) { o.URL = p.url })
+			e.publish("logs.web", `{"msg":"a"}`)
+			r := m.await(t, 1)[0]
+			p.setSwallow(1)
+			e.source.Stored(r.Reply)
+			eventually(t, "swallowed", p.swallowed)
+			after(p)
+			e.left(0)
+			eventually(t, "confirmed", func() bool { return e.value("blobtail_nats_settled_total", "ack") == 1 })
+		})
+	}
+}
