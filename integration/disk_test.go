@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 	p := start(t, at, wal, conf)
 	refused, rounds := 0, 4
 	if _, long := torture(t); long {
-		rounds = 40
+		rounds = 20
 	}
 	for round := range rounds {
 		stop, before := make(chan struct{}), p.metric("blobtail_buffer_refused_total")

@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"testing"
@@ -8,6 +9,11 @@ import (
 
 	"blobtail/internal/check"
 )
+
+// usual is how many in a thousand requests meet each fault.
+func usual() map[fault]int {
+	return map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}
+}
 
 // A store that fails in every way that is known, now and then, clients that send
 // again elsewhere what was not answered, and a stream that delivers again: three
@@ -23,7 +29,7 @@ func TestFaultyStore(t *testing.T) {
 	} else {
 		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, a minute
 	}
-	px.set(bad(seed, map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}))
+	px.set(bad(seed, usual()))
 
 	from := shortStream(t)
 	conf := config(t, "flush: {size: 256KiB, age: 500ms, min: 16KiB, max-age: 2s}\nlog: {segment: 1MiB, soft: 16MiB}\n"+from.config())
@@ -57,6 +63,8 @@ func TestFaultyStore(t *testing.T) {
 	empty(t, from.js, ps...)
 
 	rep := verifyLedger(t, direct, ledger)
+	px.set(bad(seed, map[fault]int{refuse: 10, lose: 10, cutAnswer: 100, drip: 20}))
+	readBadly(t, through, direct)
 	written, foreign := 0.0, 0.0
 	for i, p := range ps {
 		written += p.metric("blobtail_blob_written_total")
@@ -76,6 +84,25 @@ func TestFaultyStore(t *testing.T) {
 	if rep.Acked < 500 || px.done() < 20 {
 		t.Error("too little happened for this to mean anything")
 	}
+}
+
+// readBadly reads an hour from a store that fails: all of it, or with a word about
+// what is missing.
+func readBadly(t *testing.T, through, direct place) {
+	t.Helper()
+	part := []string{"web", "--from", "2026-11-10T12:00:00Z", "--to", "2026-11-10T13:00:00Z", "-o", "json"}
+	want := query(t, direct, part...)
+	whole := 0
+	for range 3 {
+		out, errs, code := logquery(t, through, part...)
+		switch {
+		case code == 0 && bytes.Equal(out, want):
+			whole++
+		case code != 3 && code != 5:
+			t.Errorf("a read of a store that fails exits %d with %d of %d bytes: %s", code, len(out), len(want), errs)
+		}
+	}
+	t.Logf("%d of 3 reads of a store that fails were whole, the others said that they were not", whole)
 }
 
 // growth watches how large a process is.
