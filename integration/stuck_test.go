@@ -39,9 +39,11 @@ func TestOneServiceFails(t *testing.T) {
 	var wg sync.WaitGroup
 	end := sync.OnceFunc(func() { close(stop); wg.Wait() })
 	defer end()
+	// Less of those that fail, or they would be most of the log.
+	lasts := lasting(t, 15*time.Second)
+	few := min(100<<10, int64(4<<20/lasts.Seconds()))
 	for i, s := range ps {
-		// Less of those that fail, or they would be most of the log.
-		wg.Go(func() { s.run(int64([]int{2 << 20, 100 << 10, 100 << 10}[i]), stop) })
+		wg.Go(func() { s.run([]int64{2 << 20, few, few}[i], stop) })
 	}
 	begun := time.Now()
 	probe := &producer{p: p, ledger: ledger, name: "probe"}
@@ -50,7 +52,7 @@ func TestOneServiceFails(t *testing.T) {
 	letGo := func() bool {
 		return p.metric("blobtail_buffer_batches_parked_total") > 1 && p.metric("blobtail_log_bytes") < 24<<20
 	}
-	for took := time.Duration(0); took < lasting(t, 15*time.Second) || !letGo() && took < time.Minute; took = time.Since(begun) {
+	for took := time.Duration(0); took < lasts || !letGo() && took < lasts+time.Minute; took = time.Since(begun) {
 		while = max(while, latency(t, probe, 3))
 	}
 	held := !letGo()

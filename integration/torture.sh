@@ -13,7 +13,7 @@ minutes=${TORTURE_MINUTES:-70}
 kills=${TORTURE_KILLS:-10000}
 states=${TORTURE_STATES:-300000}
 corruptions=${TORTURE_CORRUPTIONS:-100000}
-share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 7 }')
+share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 9 }')
 logs=$(mktemp -d)
 failed=()
 
