@@ -81,10 +81,10 @@ func TestInProgress(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
-	e.run(m, ackWait(time.Second))
+	e.run(m, ackWait(2*time.Second))
 	e.publish("logs.web", `{"msg":"a"}`)
 	r := m.await(t, 1)[0]
-	time.Sleep(3 * time.Second) // three times what it may take without a word
+	time.Sleep(5 * time.Second) // more than twice what it may take without a word
 	if n := e.consumer().NumRedelivered; n != 0 || len(m.await(t, 1)) != 1 {
 		t.Errorf("%d redelivered", n)
 	}
@@ -209,26 +209,32 @@ func TestFull(t *testing.T) {
 		}
 		return nil
 	}}
-	e.run(m, ackWait(3*time.Second))
+	e.run(m, ackWait(4*time.Second))
 	const n = 100
 	big := strings.Repeat("x", 500<<10) // far more than a pull brings
 	for i := range n {
 		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d %s"}`, i, big))
 	}
-	time.Sleep(5 * time.Second)
-	if c := e.consumer(); c.NumAckPending > 20 {
+	time.Sleep(6 * time.Second)
+	c := e.consumer()
+	if c.NumAckPending > 20 {
 		t.Errorf("%d messages pulled while the log is full", c.NumAckPending)
 	}
-	full.Store(false)
-	for i, r := range m.await(t, n) {
-		if got := linesOf(t, &r)[0].Msg; !strings.HasPrefix(got, fmt.Sprint(i, " ")) {
-			t.Fatalf("message %d is %.20s", i, got)
-		}
-		e.source.Stored(r.Reply)
+	if c.NumRedelivered > 0 && !raceDetector { // which makes seconds of the moments that it takes
+		t.Errorf("%d redelivered while the log is full", c.NumRedelivered)
 	}
+	m.mu.Lock()
+	m.stored = func(reply string) { e.source.Stored(reply) }
+	m.mu.Unlock()
+	full.Store(false)
 	e.left(0)
-	if n := e.value("blobtail_nats_redelivered_total", ""); n != 0 {
-		t.Errorf("%v redelivered", n)
+	seen := map[string]bool{}
+	for _, r := range m.await(t, n) {
+		number, _, _ := strings.Cut(linesOf(t, &r)[0].Msg, " ")
+		seen[number] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d different messages taken, of %d", len(seen), n)
 	}
 }
 

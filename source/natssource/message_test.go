@@ -51,13 +51,14 @@ func zip(t testing.TB, s string) string {
 	return b.String()
 }
 
+const ct, ce = "Content-Type", "Content-Encoding"
+
 // What a message may hold, and what becomes of it.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	m := &memory{}
 	e.run(m)
-	const ct, ce = "Content-Type", "Content-Encoding"
 	for i, tt := range []struct {
 		name, subject, data string
 		header              []string

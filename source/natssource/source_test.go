@@ -65,7 +65,7 @@ func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, e
 // await returns the requests when there are n or more.
 func (m *memory) await(t testing.TB, n int) []record.Request {
 	t.Helper()
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		m.mu.Lock()
 		if len(m.requests) >= n {
@@ -181,7 +181,7 @@ func (e *env) publish(subject, data string, header ...string) uint64 {
 // eventually waits for something that the server does.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); {
+	for end := time.Now().Add(time.Minute); !done(); {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}

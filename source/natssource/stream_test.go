@@ -243,26 +243,33 @@ func TestStreamMadeAnew(t *testing.T) {
 				}
 				p.setDown(false)
 			}
-			all := m.await(t, 6)
-			seen := map[record.Origin]bool{}
-			for _, r := range all {
-				if seen[r.Origin] {
-					t.Errorf("%v twice", r.Origin)
-				}
-				seen[r.Origin] = true
-			}
-			for _, r := range old {
-				e.source.Stored(r.Reply)
-			}
-			e.publish("logs.web", `{"msg":"more"}`)
-			last := m.await(t, 7)
-			e.left(4) // the old replies settled nothing
-			for _, r := range last[3:] {
-				e.source.Stored(r.Reply)
-			}
-			e.left(0)
+			e.tellApart(m, old)
 		})
 	}
+}
+
+// tellApart ensures that three old messages and three new ones are different, and
+// that what is said of the old ones settles no new one.
+func (e *env) tellApart(m *memory, old []record.Request) {
+	e.t.Helper()
+	all := m.await(e.t, 6)
+	seen := map[record.Origin]bool{}
+	for _, r := range all {
+		if seen[r.Origin] {
+			e.t.Errorf("%v twice", r.Origin)
+		}
+		seen[r.Origin] = true
+	}
+	for _, r := range old {
+		e.source.Stored(r.Reply)
+	}
+	e.publish("logs.web", `{"msg":"more"}`)
+	last := m.await(e.t, 7)
+	e.left(4) // the old replies settled nothing
+	for _, r := range last[3:] {
+		e.source.Stored(r.Reply)
+	}
+	e.left(0)
 }
 
 // A consumer that was deleted is made again, and what it had delivered comes again.
