@@ -30,6 +30,7 @@ import (
 // store. From every state that it may leave, the next start loses nothing that was
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
+	first := setting("BLOBTAIL_SIM_FIRST", 0)
 	want, step := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 1200))), byMode(1, 8)
 	var seed, states, moments, parked atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestStates(t *testing.T) {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
 				t.Parallel()
 				for states.Load() < want && !t.Failed() {
-					h := newHistory(uint64(seed.Add(1) - 1))
+					h := newHistory(uint64(first) + uint64(seed.Add(1)-1))
 					synctest.Test(t, func(*testing.T) { h.happen() })
 					parked.Add(int64(h.parked))
 					for i := int(h.seed) % step; i < len(h.moments); i += step {
