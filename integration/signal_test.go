@@ -41,30 +41,32 @@ func TestSecondSignal(t *testing.T) {
 // take by themselves is kept apart.
 func TestClonedLog(t *testing.T) {
 	t.Parallel()
-	stores(t, func(t *testing.T, at place) {
-		wal, clone := t.TempDir(), t.TempDir()
-		ledger := &check.Ledger{}
-		p := start(t, at, wal, config(t, small))
-		sendFor(p, ledger, 1, 200*time.Millisecond)
-		p.kill()
-		copyDir(t, wal, clone)
+	at, direct, px := proxied(t)
+	px.set(all(refuse)) // so that batches are cut and not stored
+	wal, clone := t.TempDir(), t.TempDir()
+	ledger := &check.Ledger{}
+	p := start(t, at, wal, config(t, small))
+	sendFor(p, ledger, 1, 500*time.Millisecond)
+	until(t, "batches are cut", func() bool { return p.metric("blobtail_buffer_open_batches") == 0 })
+	p.kill()
+	copyDir(t, wal, clone)
+	px.set(healthy)
 
-		var ps []*ingester
-		for _, dir := range []string{wal, clone} {
-			ps = append(ps, start(t, at, dir, config(t, small)))
-		}
-		var both sync.WaitGroup
-		for i, p := range ps {
-			both.Go(func() {
-				sendFor(p, ledger, uint64(2+i), 300*time.Millisecond)
-				if code, f, err := p.flush("?timeout=60s"); err != nil || code != 200 {
-					t.Errorf("flush: %d %+v %v", code, f, err)
-				}
-			})
-		}
-		both.Wait()
-		verifyLedger(t, at, ledger)
-	})
+	var ps []*ingester
+	for _, dir := range []string{wal, clone} {
+		ps = append(ps, start(t, at, dir, config(t, small)))
+	}
+	var both sync.WaitGroup
+	for i, p := range ps {
+		both.Go(func() {
+			sendFor(p, ledger, uint64(2+i), 300*time.Millisecond)
+			if code, f, err := p.flush("?timeout=60s"); err != nil || code != 200 {
+				t.Errorf("flush: %d %+v %v", code, f, err)
+			}
+		})
+	}
+	both.Wait()
+	verifyLedger(t, direct, ledger)
 }
 
 // copyDir copies the files of a directory.
