@@ -2,6 +2,7 @@ package natssource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,7 +45,7 @@ func unfit(info *jetstream.StreamInfo) error {
 		}
 	}
 	for _, s := range c.Subjects {
-		if s == ">" || strings.HasPrefix(s, "logs.") || strings.HasPrefix(s, "*.") || s == "logs" {
+		if belowLogs(s) != "" {
 			return nil
 		}
 	}
@@ -101,23 +102,70 @@ func loses(info *jetstream.StreamInfo, clustered bool) *RefusedError {
 	}
 }
 
-// unfitConsumer says why a consumer cannot be used: what the server does not let
-// us change.
-func unfitConsumer(stream, name string, c jetstream.ConsumerConfig) error {
+// unfitConsumer says why a consumer of a stream with these subjects cannot be used:
+// what the server does not let us change, or does not make good when it is changed.
+func unfitConsumer(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) error {
 	why := ""
+	left := untaken(stream.Config.Subjects, append(c.FilterSubjects, c.FilterSubject))
 	switch {
-	case c.DeliverSubject != "":
-		why = "pushes messages"
 	case c.AckPolicy != jetstream.AckExplicitPolicy:
 		why = fmt.Sprintf("has the acknowledgement policy %s, not explicit", c.AckPolicy)
 	case c.Durable == "":
 		why = "is not durable"
+	case left != "":
+		// With a wider filter it would still not go back to what it has passed over.
+		why = fmt.Sprintf("has a filter that leaves out %s", left)
 	default:
 		return nil
 	}
+	return refuseConsumer(stream.Config.Name, c.Name, why)
+}
+
+func refuseConsumer(stream, name, why string) *RefusedError {
 	return &RefusedError{
 		reason: fmt.Sprintf("consumer %s of stream %s %s", name, stream, why),
 		fix:    fmt.Sprintf("remove it, and it is made as it should be: nats consumer rm %s %s --force", stream, name),
+	}
+}
+
+// belowLogs is the part of a stream's subject that is below logs., or "".
+func belowLogs(subject string) string {
+	first, rest, more := strings.Cut(subject, ".")
+	switch {
+	case subject == ">":
+		return subjects
+	case more && (first == "logs" || first == "*"):
+		return "logs." + rest
+	}
+	return ""
+}
+
+// untaken is a subject below logs. that no filter covers, or "". No filter covers all.
+func untaken(of, filters []string) string {
+	filters = slices.DeleteFunc(filters, func(f string) bool { return f == "" })
+	for _, subject := range of {
+		subject = belowLogs(subject)
+		if subject != "" && len(filters) > 0 && !slices.ContainsFunc(filters, func(f string) bool { return covers(f, subject) }) {
+			return subject
+		}
+	}
+	return ""
+}
+
+// covers reports whether all that a subject matches is matched by a filter.
+func covers(filter, subject string) bool {
+	for {
+		f, filterRest, filterMore := strings.Cut(filter, ".")
+		s, subjectRest, subjectMore := strings.Cut(subject, ".")
+		switch {
+		case f == ">":
+			return true
+		case s == ">", f != "*" && f != s, filterMore != subjectMore:
+			return false
+		case !filterMore:
+			return true
+		}
+		filter, subject = filterRest, subjectRest
 	}
 }
 

@@ -202,9 +202,11 @@ func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInf
 			AckPolicy:     jetstream.AckExplicitPolicy,
 			FilterSubject: filter(stream.Config.Subjects),
 		}))
+	case errors.Is(err, jetstream.ErrNotPullConsumer):
+		return nil, refuseConsumer(s.o.Stream, s.o.Consumer, "pushes messages")
 	case err == nil:
 		have := consumer.CachedInfo().Config
-		if err := unfitConsumer(s.o.Stream, s.o.Consumer, have); err != nil {
+		if err := unfitConsumer(stream, have); err != nil {
 			return nil, err
 		}
 		if want := s.wanted(have); !sameConsumer(have, want) {

@@ -93,6 +93,21 @@ func TestUnfit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "nats consumer rm LOGS blobtail --force"},
+		"subject logs": {func(t *testing.T, js jetstream.JetStream) {
+			c := testenv.Stream("LOGS")
+			c.Subjects = []string{"logs"}
+			create(t, js, c)
+		}, "--subjects 'logs,logs.>'"},
+		"consumer that pushes": {func(t *testing.T, js jetstream.JetStream) {
+			create(t, js, testenv.Stream("LOGS"))
+			_, err := js.CreatePushConsumer(t.Context(), "LOGS", jetstream.ConsumerConfig{Durable: "blobtail",
+				AckPolicy: jetstream.AckExplicitPolicy, DeliverSubject: "elsewhere"})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "pushes messages; remove it, and it is made as it should be: nats consumer rm LOGS blobtail --force"},
+		"consumer of one service":    {filtered("logs.web"), "has a filter that leaves out logs.>; remove it"},
+		"consumer of short subjects": {filtered("logs.*", "logs.*.*"), "has a filter that leaves out logs.>; remove it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &env{t: t, nats: testenv.StartNATS(t), log: &syncBuffer{}}
@@ -103,6 +118,21 @@ func TestUnfit(t *testing.T) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// filtered makes a consumer that takes a part of a stream that has other messages,
+// too.
+func filtered(subjects ...string) func(*testing.T, jetstream.JetStream) {
+	return func(t *testing.T, js jetstream.JetStream) {
+		c := testenv.Stream("LOGS")
+		c.Subjects = []string{"other.*", "logs.>"}
+		create(t, js, c)
+		_, err := js.CreateConsumer(t.Context(), "LOGS", jetstream.ConsumerConfig{Durable: "blobtail",
+			AckPolicy: jetstream.AckExplicitPolicy, FilterSubjects: subjects})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
