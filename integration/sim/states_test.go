@@ -42,7 +42,7 @@ func TestStates(t *testing.T) {
 					synctest.Test(t, func(*testing.T) { h.happen() })
 					parked.Add(int64(h.parked))
 					for i := int(h.seed) % step; i < len(h.moments); i += step {
-						moments.Add(1)
+						collect(moments.Add(1))
 						states.Add(int64(simdisk.Crashes))
 						synctest.Test(t, func(t *testing.T) { h.crash(t, h.moments[i]) })
 						h.moments[i] = nil // there are many
