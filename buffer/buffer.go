@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -220,6 +221,7 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer endIfPanicking()
 	if receipt, known, err := b.known(r); known {
 		return receipt, err
 	}
@@ -241,6 +243,16 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	b.m.records.Add(float64(len(r.Lines)))
 	b.m.bytes.Add(float64(len(r.Data)))
 	return record.Receipt{Wait: b.waitFor(pos, batches)}, nil
+}
+
+// endIfPanicking ends the process when its caller panics with the buffer locked:
+// net/http would take that for the matter of one request, but neither the log nor
+// the batches are to be trusted then. A start makes them anew from what is durable.
+func endIfPanicking() {
+	if cause := recover(); cause != nil {
+		go panic(fmt.Sprintf("%v, in\n%s", cause, debug.Stack()))
+		select {}
+	}
 }
 
 // acceptNothing takes a request without records, of which nothing is kept.

@@ -120,8 +120,14 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	return b.release()
 }
 
-// replaceBy appends the copy and makes it the batch.
+// replaceBy appends the copy and makes it the batch. What it is a copy of must be
+// durable first: of a batch that was never tried the record may not be yet, and a
+// copy that a power cut leaves without it would not take its runs along, which
+// the next start would cut anew.
 func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
+	if err := b.log.Sync(batch.record); err != nil {
+		return fmt.Errorf("sync the batch record: %w", err)
+	}
 	pos, err := b.log.Append(typeParked, payload)
 	if err != nil {
 		return fmt.Errorf("park a batch: %w", err)

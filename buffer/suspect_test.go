@@ -123,3 +123,29 @@ func TestBatchThatEndsStarts(t *testing.T) {
 		t.Errorf("stored: %+v", sink.all())
 	}
 }
+
+// A panic with the buffer locked must not be survived, as net/http would have it.
+func TestPanicInAccept(t *testing.T) {
+	const env = "BLOBTAIL_TEST_PANIC_ACCEPT"
+	if dir := os.Getenv(env); dir != "" { // the process that panics
+		p := start(t, dir, &memSink{}, buffer.Options{Messages: panickyServer{}}, true)
+		func() {
+			defer func() { _ = recover() }()
+			p.accept(message(1, "m1", line{"web", at(1), "x"}))
+			p.accept(message(1, "m2", line{"web", at(1), "x"}))
+		}()
+		time.Sleep(10 * time.Second)
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run", "^TestPanicInAccept$")
+	child.Env = append(os.Environ(), env+"="+t.TempDir())
+	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(string(out), "panic: a bug, in") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+type panickyServer struct{}
+
+func (panickyServer) Dropped(string) { panic("a bug") }
+func (panickyServer) Found(string)   {}
+func (panickyServer) Stored(string)  {}

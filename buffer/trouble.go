@@ -70,7 +70,7 @@ func (s *services) hurry() {
 
 // pause is how long to wait after so many failures in a row.
 func pause(failures int) time.Duration {
-	d := min(30*time.Second, 200*time.Millisecond<<min(failures-1, 16))
+	d := min(10*time.Second, 200*time.Millisecond<<min(failures-1, 16))
 	return time.Duration(float64(d) * (0.5 + rand.Float64()))
 }
 
