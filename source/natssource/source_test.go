@@ -160,7 +160,12 @@ func (e *env) run(m *memory, change ...func(*natssource.Options)) {
 		defer done()
 		s.Close(limit)
 	})
-	e.t.Cleanup(e.stop)
+	e.t.Cleanup(func() {
+		e.stop()
+		if e.t.Failed() {
+			e.t.Logf("the source said:\n%s", e.log.String())
+		}
+	})
 }
 
 // publish sends a message; header are its names and values.
