@@ -82,8 +82,11 @@ func (b *Buffer) look() error {
 		return nil
 	}
 	full := b.o.Full()
-	if was := b.full.Swap(full); was != full {
-		b.o.Log.Warn().Bool("full", full).Msg("the disk of the log: requests are refused while it is full, flushing goes on")
+	switch was := b.full.Swap(full); {
+	case full && !was:
+		b.o.Log.Warn().Bool("full", full).Msg("the log, or its disk, is full: requests are refused, flushing goes on")
+	case was && !full:
+		b.o.Log.Info().Bool("full", full).Msg("the log has room again: requests are taken")
 	}
 	if full {
 		b.letGo()

@@ -58,6 +58,17 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// Who asks the listener for records is told which one to ask.
+func TestDrainWrongListener(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	p := start(t, at, t.TempDir())
+	out, err := drainCommand(p, "--admin", strings.TrimPrefix(p.listen, "http://"))
+	if err == nil || !strings.Contains(out, "does not know /drain; --admin is the admin listener") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func drainCommand(p *ingester, flags ...string) (string, error) {
 	cmd := exec.Command(p.cmd.Path, append([]string{"drain", "--admin", strings.TrimPrefix(p.admin, "http://")}, flags...)...)
 	cmd.Env = cleanEnv()

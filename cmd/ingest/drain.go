@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -45,8 +46,15 @@ func askDrain(c config.Config, timeout config.Duration, stdout, stderr io.Writer
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		fmt.Fprintf(stderr, "ingest: not drained (%s, %v): %s", resp.Status, err, answer)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "ingest: not drained: read the answer of %s: %v\n", where.Host, err)
+		return exitFailed
+	case resp.StatusCode == http.StatusNotFound:
+		fmt.Fprintf(stderr, "ingest: not drained: %s does not know /drain; --admin is the admin listener, not the one for records\n", where.Host)
+		return exitFailed
+	case resp.StatusCode != http.StatusOK:
+		fmt.Fprintf(stderr, "ingest: not drained (%s): %s\n", resp.Status, bytes.TrimSpace(answer))
 		return exitFailed
 	}
 	fmt.Fprintf(stdout, "the log is empty: all is in blobs after %s; the ingester at %s takes no more and can be stopped\n",

@@ -70,7 +70,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A password that is wrong keeps nobody from starting, and is not shown.
+// A password that is wrong keeps nobody from starting, and is not shown;
+// the server and its reason are.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	e := newLoginEnv(t)
@@ -80,7 +81,14 @@ func TestWrongPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close(t.Context())
-	if text := e.log.String(); !strings.Contains(text, "Authorization Violation") || strings.Contains(text, "wr0ng") {
+	_, host, _ := strings.Cut(e.nats.URL, "@")
+	text := e.log.String()
+	for _, want := range []string{`"servers":"` + host + `"`, "no connection to NATS: nats: Authorization Violation"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+	if strings.Contains(text, "wr0ng") {
 		t.Error(text)
 	}
 }

@@ -15,6 +15,11 @@ const (
 	window = 4096
 	// answerWait is how long one is waited for before it is sent again.
 	answerWait = 5 * time.Second
+	// sureFor is how long after a look acknowledgements are sent without another. A
+	// process that was stopped, or does not pull because its log is full, hears of a
+	// stream made anew only by looking, and its old replies would take messages of
+	// the new one which somebody else has not stored.
+	sureFor = time.Second
 	// maxTries is how often one is sent; then the server delivers the message again.
 	maxTries = 6
 	// dropRest is how long a message rests that was dropped while messages are taken:
@@ -31,9 +36,11 @@ type settler struct {
 	inbox   string // what answers go to, up to their number
 	wake    chan struct{}
 	empty   chan struct{} // wakes drain
+	look    func()        // asks for a look, which ends in resume when all is well
 
 	mu       sync.Mutex
-	held     bool // nothing may be sent: it is not known which stream is there
+	held     bool      // nothing may be sent: it is not known which stream is there
+	sure     time.Time // when it was known
 	queue    []settlement
 	onTheWay map[uint64]settlement
 	next     uint64
@@ -47,8 +54,8 @@ type settlement struct {
 	sent  time.Time
 }
 
-func newSettler(m *metrics) *settler {
-	return &settler{metrics: m, held: true,
+func newSettler(m *metrics, look func()) *settler {
+	return &settler{metrics: m, held: true, look: look,
 		wake: make(chan struct{}, 1), empty: make(chan struct{}, 1), onTheWay: make(map[uint64]settlement)}
 }
 
@@ -107,7 +114,7 @@ func (s *settler) forget() {
 // resume sends again.
 func (s *settler) resume() {
 	s.mu.Lock()
-	s.held = false
+	s.held, s.sure = false, time.Now()
 	s.mu.Unlock()
 	signal(s.wake)
 }
@@ -137,7 +144,11 @@ func (s *settler) send() bool {
 	n := 0
 	s.mu.Lock()
 	now := time.Now()
-	for !s.held && n < most && n < len(s.queue) && len(s.onTheWay) < window {
+	old := now.Sub(s.sure) > sureFor
+	if old && !s.held && len(s.queue) > 0 {
+		s.look()
+	}
+	for !s.held && !old && n < most && n < len(s.queue) && len(s.onTheWay) < window {
 		x := s.queue[n]
 		x.sent = now
 		x.tries++

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,7 +72,8 @@ type Source struct {
 	check   chan struct{} // asks for a look at the stream
 	looked  lookLog
 	pulling atomic.Bool
-	closing context.Context // ended by Close
+	refused atomic.Pointer[error] // why the last attempt to connect failed
+	closing context.Context       // ended by Close
 	end     context.CancelFunc
 	parts   sync.WaitGroup
 }
@@ -87,7 +90,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.metrics = newMetrics(o.Metrics, s.ledger, &s.gate)
-	s.settler = newSettler(s.metrics)
+	s.settler = newSettler(s.metrics, s.lookSoon)
 	conn, err := s.connect()
 	if err != nil {
 		s.end()
@@ -151,8 +154,9 @@ func (s *Source) connect() (*nats.Conn, error) {
 			}
 			s.doubt()
 		}),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			problems.Warn().Err(err).Msg("cannot connect to NATS")
+		nats.ReconnectErrHandler(func(c *nats.Conn, err error) {
+			s.refused.Store(&err)
+			problems.Warn().Err(err).Str("servers", hosts(c.Servers())).Msg("cannot connect to NATS")
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			problems.Warn().Err(err).Msg("NATS reports an error")
@@ -170,6 +174,17 @@ func (s *Source) connect() (*nats.Conn, error) {
 	return nats.Connect(s.o.URL, options...)
 }
 
+// hosts are servers without the users and passwords that their URLs may have.
+func hosts(servers []string) string {
+	known := make([]string, 0, len(servers))
+	for _, server := range servers {
+		if u, err := url.Parse(server); err == nil {
+			known = append(known, u.Host)
+		}
+	}
+	return strings.Join(known, ",")
+}
+
 // awaitConnection waits until there is a connection, but not for long.
 func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
@@ -183,6 +198,9 @@ func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error 
 	case <-status:
 		return nil
 	case <-ctx.Done():
+		if err := s.refused.Load(); err != nil {
+			return fmt.Errorf("no connection to NATS: %w", *err)
+		}
 		if err := s.conn.LastError(); err != nil {
 			return fmt.Errorf("no connection to NATS: %w", err)
 		}
