@@ -66,10 +66,14 @@ func newLedger() *ledger { return &ledger{messages: make(map[uint64]*delivery)} 
 
 // delivered notes a message that was delivered, now by this reply. It reports that
 // its sequence is also that of another message, which is not settled: a server whose
-// files were damaged forgets messages and uses their numbers again.
-func (l *ledger) delivered(p place, reply string, now time.Time) (reused bool) {
+// files were damaged forgets messages and uses their numbers again. One of another
+// incarnation of the stream than the current is not noted, so never acknowledged.
+func (l *ledger) delivered(created time.Time, p place, reply string, now time.Time) (reused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !created.Equal(l.created) {
+		return false
+	}
 	d := l.messages[p.seq]
 	if d != nil && d.sent == p.sent {
 		d.reply, d.alive = reply, now

@@ -67,9 +67,12 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	if !slices.Equal(acknowledged, []string{ours}) {
 		t.Errorf("acknowledged %v", acknowledged)
 	}
-	l.delivered(place{seq: 5, sent: created.Add(time.Minute).UnixNano()}, reply(5, created.Add(time.Minute)), time.Now())
+	l.delivered(created, place{seq: 5, sent: created.Add(time.Minute).UnixNano()}, reply(5, created.Add(time.Minute)), time.Now())
 	if !l.current(created.Add(time.Hour)) || l.len() != 0 {
 		t.Errorf("%d messages of a stream that is gone", l.len())
+	}
+	if l.delivered(created, place{seq: 6}, reply(6, created), time.Now()); l.len() != 0 {
+		t.Error("a message of a stream that is gone is noted")
 	}
 }
 
@@ -78,7 +81,7 @@ func TestQuiet(t *testing.T) {
 	l := newLedger()
 	begun := time.Unix(1000, 0)
 	for i := range 10 {
-		l.delivered(place{seq: uint64(i), sent: 1}, fmt.Sprint(i), begun)
+		l.delivered(time.Time{}, place{seq: uint64(i), sent: 1}, fmt.Sprint(i), begun)
 	}
 	half := begun.Add(time.Minute)
 	if got := l.quiet(begun, half, 4); len(got) != 0 {

@@ -8,9 +8,12 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"blobtail/internal/testenv"
+	"blobtail/record"
 	"blobtail/source/natssource"
 )
 
@@ -180,4 +183,57 @@ func TestUnansweredAcknowledgement(t *testing.T) {
 			eventually(t, "confirmed", func() bool { return e.value("blobtail_nats_settled_total", "ack") == 1 })
 		})
 	}
+}
+
+// What was delivered and waits, because the log is full, while the stream is made anew
+// is kept under an identity of its own, and acknowledges nothing of the new stream.
+func TestStreamMadeAnewWhileFull(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var full atomic.Bool
+	full.Store(true)
+	m := &memory{refuse: func(int) error {
+		if full.Load() {
+			return record.ErrFull
+		}
+		return nil
+	}}
+	publish := func(word string) {
+		for i := range 3 {
+			e.publish("logs.web", fmt.Sprintf(`{"msg":"%s %d"}`, word, i))
+		}
+	}
+	publish("old")
+	e.run(m)
+	eventually(t, "all wait", func() bool { return e.consumer().NumAckPending == 3 })
+	eventually(t, "the log is full", func() bool { return strings.Contains(e.log.String(), "the log is full") })
+	if err := e.js.DeleteStream(t.Context(), "LOGS"); err != nil {
+		t.Fatal(err)
+	}
+	create(t, e.js, testenv.Stream("LOGS"))
+	publish("new")
+	eventually(t, "somebody looks", func() bool { return strings.Contains(e.log.String(), "made anew") })
+	full.Store(false)
+	all := m.await(t, 6)
+	seen := map[record.Origin]bool{}
+	for _, r := range all {
+		if seen[r.Origin] {
+			t.Errorf("%v twice", r.Origin)
+		}
+		seen[r.Origin] = true
+	}
+	settle := func(word string) {
+		for _, r := range all {
+			if strings.Contains(string(r.Data), word) {
+				e.source.Stored(r.Reply)
+			}
+		}
+	}
+	settle("old")
+	e.publish("logs.web", `{"msg":"more"}`)
+	last := m.await(t, 7)[6]
+	e.left(4)
+	settle("new")
+	e.source.Stored(last.Reply)
+	e.left(0)
 }

@@ -37,6 +37,7 @@ type puller struct {
 	waiting []*nats.Msg    // arrived and not taken
 	created time.Time      // of the stream that the pull asks
 	last    uint64         // delivery number of the consumer
+	anew    bool           // what waits was delivered by a consumer that began anew
 	log     zerolog.Logger // says the same once a second
 }
 
@@ -62,7 +63,12 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 		if err != nil {
 			return nil
 		}
-		p.created = created
+		if err = p.leave(ctx, created); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
 		if whole, err = p.pull(ctx, shut, whole); err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -70,6 +76,35 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 			return err
 		}
 	}
+}
+
+// leave goes over to the stream created then. What has arrived of the one before it,
+// while the log was full, is stored under its old identity; nobody else has it.
+func (p *puller) leave(ctx context.Context, created time.Time) error {
+	anew := p.anew
+	p.anew = false
+	if p.created.Equal(created) {
+		return nil
+	}
+	p.gather()
+	for !anew && len(p.waiting) > 0 {
+		m := p.waiting[0]
+		pl, ok := placeOf(m.Reply)
+		if ok && pl.delivery <= p.last {
+			break // of the consumer of the new one
+		}
+		p.waiting = p.waiting[1:]
+		if !ok {
+			continue
+		}
+		p.last = pl.delivery
+		if err := p.take(ctx, m, pl); err != nil {
+			p.putBack(m)
+			return err
+		}
+	}
+	p.created, p.last = created, 0
+	return nil
 }
 
 // pull asks for messages and takes what comes. With bounded unset it asks for a
@@ -99,7 +134,7 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 		if pl, ok := placeOf(m.Reply); ok {
 			if pl.delivery <= p.last {
 				// Another consumer counts now, so it may be another stream: look first.
-				p.last = 0
+				p.last, p.anew = 0, true
 				p.putBack(m)
 				p.s.doubt()
 				return true, nil
@@ -175,7 +210,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	}
 	mt.bytes.Add(float64(len(m.Data)))
 	stream := record.StreamOrigin(p.created, p.s.o.Stream, pl.seq)
-	if p.s.ledger.delivered(pl, m.Reply, time.Now()) {
+	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
 		stream = record.Origin{} // its place in the log, then
 	}
 	req, unreadable := p.reader.request(m, pl, stream)
@@ -234,7 +269,7 @@ func (p *puller) gather() {
 		select {
 		case m := <-p.arrived:
 			if pl, ok := placeOf(m.Reply); ok {
-				p.s.ledger.delivered(pl, m.Reply, time.Now())
+				p.s.ledger.delivered(p.created, pl, m.Reply, time.Now())
 			}
 			p.waiting = append(p.waiting, m)
 		default:
