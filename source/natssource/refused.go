@@ -60,15 +60,8 @@ func unfit(info *jetstream.StreamInfo) error {
 
 // loses says how a stream may discard messages that are not stored yet; nil when it
 // does not.
-func loses(info *jetstream.StreamInfo, clustered bool) *RefusedError {
+func loses(info *jetstream.StreamInfo) *RefusedError {
 	c := &info.Config
-	if c.Storage == jetstream.MemoryStorage {
-		return &RefusedError{
-			reason: fmt.Sprintf("stream %s is kept in memory: what is not stored yet is lost when the server ends", c.Name),
-			fix: fmt.Sprintf("make it anew: nats stream rm %s && %s (or take it as it is: --allow-lossy-stream)",
-				c.Name, add(c.Name, clustered)),
-		}
-	}
 	var why, flags []string
 	old := c.Discard == jetstream.DiscardOld
 	limited := false

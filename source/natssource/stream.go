@@ -159,12 +159,15 @@ func (s *Source) look(ctx context.Context) error {
 	if err := unfit(info); err != nil {
 		return err
 	}
-	lossy := loses(info, s.clustered())
+	lossy := loses(info)
 	if lossy != nil && !s.o.AllowLossy && !s.gate.isOpen() {
 		return lossy
 	}
 	if lossy != nil && !s.gate.isOpen() {
 		s.o.Log.Warn().Err(lossy).Msg("taking from a stream that loses messages, as is allowed")
+	}
+	if info.Config.Storage == jetstream.MemoryStorage && !s.gate.isOpen() {
+		s.o.Log.Warn().Str("stream", s.o.Stream).Msg("the stream is kept in memory: what is not stored yet is lost when its servers end")
 	}
 	consumer, err := s.ensureConsumer(ctx, info)
 	if err != nil {
