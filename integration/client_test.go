@@ -77,9 +77,8 @@ func (c *client) next() request {
 	return r
 }
 
-// run sends until stop is closed. What is not answered is sent
-// again with probability 1/2, to whoever takes records then, until it is answered
-// or given up.
+// run sends until stop is closed. What is not answered is sent again with
+// probability 1/2, to whoever takes records then, until it is answered or given up.
 func (c *client) run(stop <-chan struct{}) {
 	var again []request
 	for {

@@ -21,6 +21,7 @@ func TestSecondSignal(t *testing.T) {
 	p := start(t, through, wal, config(t, small), "--grace", "30s")
 	sendFor(p, ledger, 1, 300*time.Millisecond)
 	p.signal(syscall.SIGTERM)
+	p.signal(syscall.SIGTERM) // as timeout(1) sends it, to the process and to its group
 	time.Sleep(300 * time.Millisecond)
 	if p.gone() {
 		t.Error("it does not wait for the store at all")

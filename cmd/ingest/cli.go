@@ -25,7 +25,7 @@ type cli struct {
 
 	Store       string          `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE" default:"${store}"`
 	Listen      string          `help:"Address that shippers send to." env:"BLOBTAIL_LISTEN" default:"${listen}"`
-	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush." env:"BLOBTAIL_ADMIN" default:"${admin}"`
+	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN" default:"${admin}"`
 	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
 	Lane        string          `help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE" default:"${lane}"`
 	Advertise   string          `help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" default:"${advertise}" placeholder:"URL"`

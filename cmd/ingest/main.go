@@ -171,7 +171,8 @@ func part(log zerolog.Logger, name string) zerolog.Logger {
 }
 
 // untilSignal returns a context that ends at the first SIGTERM or SIGINT. The
-// second ends the process at once; the log has what was acknowledged.
+// second ends the process at once; the log has what was acknowledged. timeout(1)
+// and shells send one to the process and one to its group: that is one signal.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -179,7 +180,9 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	go func() {
 		<-signals
 		cancel()
-		<-signals
+		for first := time.Now(); time.Since(first) < 100*time.Millisecond; {
+			<-signals
+		}
 		os.Exit(130)
 	}()
 	return ctx, cancel

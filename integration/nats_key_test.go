@@ -1,0 +1,63 @@
+package integration_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"blobtail/internal/testenv"
+)
+
+// A Nats-Msg-Id that is used for two messages, which the server lets through once
+// its window is over, costs neither of them, though their records have one time,
+// wherever the second one meets the first: in the same batch, in the log, in a blob.
+func TestMessageIDUsedTwice(t *testing.T) {
+	t.Parallel()
+	for _, between := range []string{"nothing", "flush", "kill", "stop"} {
+		t.Run(between, func(t *testing.T) {
+			t.Parallel()
+			at, _ := dirStore(t)
+			server := testenv.StartNATS(t)
+			_, js := server.Connect()
+			c := testenv.Stream("LOGS")
+			c.Duplicates = 100 * time.Millisecond
+			if _, err := js.CreateStream(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			wal, flags := t.TempDir(), []string{config(t, small), "--nats", server.URL, "--ack-wait", "2s"}
+			p := start(t, at, wal, flags...)
+			publish := func(text string) {
+				t.Helper()
+				m := nats.NewMsg("logs.web")
+				m.Data = []byte(`{"time":"2026-11-20T10:00:00Z","msg":"` + text + `"}`)
+				m.Header.Set(nats.MsgIdHdr, "1")
+				if ack, err := js.PublishMsg(t.Context(), m); err != nil || ack.Duplicate {
+					t.Fatal(ack, err)
+				}
+			}
+			publish("f1")
+			time.Sleep(300 * time.Millisecond) // the server's window is over
+			switch between {
+			case "flush":
+				p.mustFlush()
+			case "kill":
+				p.kill()
+				p = start(t, at, wal, flags...)
+			case "stop":
+				p.stop()
+				p = start(t, at, wal, flags...)
+			}
+			publish("f2")
+			empty(t, js, p)
+			out := query(t, at, "web", "-o", "json")
+			if bytes.Count(out, []byte(`"msg":"f1"`)) != 1 || bytes.Count(out, []byte(`"msg":"f2"`)) != 1 {
+				t.Errorf("stored:\n%s", out)
+			}
+			if n := count(t, at, "web"); n != 2 {
+				t.Errorf("--count says %d", n)
+			}
+		})
+	}
+}
