@@ -36,7 +36,7 @@ type Config struct {
 // Ingest says where the ingester listens and how it names what it writes.
 type Ingest struct {
 	Listen string   `yaml:"listen"` // host:port of the ingest listener
-	Admin  string   `yaml:"admin"`  // host:port of /metrics, /healthz, /readyz, /flush
+	Admin  string   `yaml:"admin"`  // host:port of /metrics, /healthz, /readyz, /flush, /drain
 	WAL    string   `yaml:"wal"`    // directory of the log; "" is chosen by WALDir
 	Lane   string   `yaml:"lane"`   // "auto" or 0 to 98
 	Period Duration `yaml:"period"` // slice of event time in a blob's name
