@@ -137,8 +137,8 @@ func (l *Log) readGiven() int64 {
 // growBallast makes the ballast by steps, when there is room. It must never take
 // the room that it is there to keep: so it leaves at least as much as it has, and
 // where nobody knows how much there is, it goes back after a step that failed, and
-// waits before it tries again, as it does after it was given up. What is written is not synced: ballast that a power cut takes is made
-// again.
+// waits before it tries again, as it does after it was given up. What is written
+// is not synced: ballast that a power cut takes is made again.
 func (l *Log) growBallast() {
 	b := &l.ballast
 	if b.want == 0 {

@@ -29,8 +29,8 @@
 // when the disk is full, and so does Open, which needs room for a copy of the last
 // segment. Until the disk has room again the rest of what the ballast left is for
 // AppendReserved alone; the file stays, with 8 bytes that are its former length,
-// to tell the next process so. The ballast holds random bytes, so that no file system makes holes of them, and
-// nothing of it is ever read.
+// to tell the next process so. The ballast holds random bytes, so that no file
+// system makes holes of them, and nothing of it is ever read.
 //
 // # Suspects
 //

@@ -22,8 +22,7 @@ type NATS struct {
 }
 
 // StartNATS starts a server on a free port of loopback that keeps its streams in a
-// directory of the test, and ends with it. The options may
-// be changed before.
+// directory of the test, and ends with it. The options may be changed before.
 func StartNATS(t testing.TB, change ...func(*server.Options)) *NATS {
 	t.Helper()
 	n := &NATS{t: t, options: server.Options{

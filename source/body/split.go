@@ -38,8 +38,8 @@ type Rejection struct {
 type Decoder func(body []byte, to Sink)
 
 // DecoderFor chooses by Content-Type; sniffed reports that the type does not say
-// what the body is. curl, and many clients that set nothing,
-// send the types that are sniffed: anything may come under them. The body is never parsed as a form.
+// what the body is. curl, and many clients that set nothing, send the types that
+// are sniffed: anything may come under them. The body is never parsed as a form.
 func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
@@ -63,8 +63,8 @@ func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 		"application/json (an array, or objects one after the other), or text/plain", Short(media))
 }
 
-// LooksCompressed is an [Error] for a body that is compressed and does not say so, which
-// would be stored as lines of noise. Neither beginning is valid UTF-8.
+// LooksCompressed is an [Error] for a body that is compressed and does not say so,
+// which would be stored as lines of noise. Neither beginning is valid UTF-8.
 func LooksCompressed(body []byte) error {
 	for _, e := range []struct {
 		name  Encoding

@@ -166,7 +166,7 @@ func (b *builder) flush(end int) bool {
 	return true
 }
 
-// origin gives the part its identity: see the page on the commit protocol.
+// origin gives the part its identity, by which copies of it are known.
 func (b *builder) origin(part []byte) {
 	b.Req.Origin, b.Req.Sum = record.Origin{}, 0
 	timed := b.Owned == b.Accepted && b.Accepted > 0

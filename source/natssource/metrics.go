@@ -6,11 +6,11 @@ import (
 )
 
 type metrics struct {
-	taken, poison, empty, full         prometheus.Counter
-	accepted, rejected                 prometheus.Counter
-	bytes, redelivered                 prometheus.Counter
-	acks, naks, lost                   prometheus.Counter
-	streamPending, streamUnacknowleged prometheus.Gauge
+	taken, poison, empty, full          prometheus.Counter
+	accepted, rejected                  prometheus.Counter
+	bytes, redelivered                  prometheus.Counter
+	acks, naks, lost                    prometheus.Counter
+	streamPending, streamUnacknowledged prometheus.Gauge
 }
 
 // newMetrics registers the counters with r, or nowhere when it is nil.
@@ -48,12 +48,12 @@ func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
 			Help: "Messages that were delivered not for the first time."}),
 		streamPending: f.NewGauge(prometheus.GaugeOpts{Name: "blobtail_nats_lag_messages",
 			Help: "Messages of the stream that no ingester was delivered."}),
-		streamUnacknowleged: f.NewGauge(prometheus.GaugeOpts{Name: "blobtail_nats_pending_messages",
+		streamUnacknowledged: f.NewGauge(prometheus.GaugeOpts{Name: "blobtail_nats_pending_messages",
 			Help: "Messages of the stream that ingesters were delivered and have not acknowledged."}),
 	}
 }
 
 func (m *metrics) lag(pending uint64, unacknowledged int) {
 	m.streamPending.Set(float64(pending))
-	m.streamUnacknowleged.Set(float64(unacknowledged))
+	m.streamUnacknowledged.Set(float64(unacknowledged))
 }
