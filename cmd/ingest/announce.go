@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -50,7 +51,7 @@ const (
 func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, shared := blobs.(storage.Clock)
-	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), shared: shared, log: log}
+	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), shared: shared, log: log, quit: func() {}}
 	tables, closeTables, err := openstore.Tables(c.Store, blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
@@ -79,7 +80,10 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log, Metrics: reg,
 	})
 	// Until the others are known: the lane of the last time.
-	return p, setLane(p.announcer.Lane())
+	if err := setLane(p.announcer.Lane()); err != nil {
+		return nil, errors.Join(err, closeTables())
+	}
+	return p, nil
 }
 
 // run announces and compares until ctx or stop ends it.
@@ -146,7 +150,7 @@ func (p *company) stop(empty bool) {
 	}
 }
 
-// end gives up what it holds, once ctx of run has ended.
+// end gives up what it holds, whether it ran or not.
 func (p *company) end() {
 	p.quit()
 	p.running.Wait()

@@ -54,7 +54,7 @@ func (i *intake) err() error {
 // ends.
 func (i *intake) close(ctx context.Context) {
 	i.closed.Store(true)
-	i.stream.stop()
+	i.stream.stop(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {
 		i.log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
 	}

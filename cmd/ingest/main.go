@@ -41,7 +41,7 @@ func main() {
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run wires the parts, serves until ctx ends, and stops them.
+// run wires the parts, and has them work until ctx ends.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
@@ -68,46 +68,63 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer stream.close()
 	buf := buffer.New(journal, sink{writer}, stream.tell(bufferOptions(c, part(log, "buffer"), reg)))
-	listener, err := net.Listen("tcp", c.Ingest.Listen)
+	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
-	defer listener.Close()
-	company, err := newCompany(c, blobs, buf, writer.SetLane, "http://"+listener.Addr().String(), log, reg)
+	defer records.Close()
+	company, err := newCompany(c, blobs, buf, writer.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}
+	defer company.end()
 	in, ready := newIntake(c, buf, company, stream, log, reg)
-	adminListener, err := net.Listen("tcp", c.Ingest.Admin)
+	operators, err := net.Listen("tcp", c.Ingest.Admin)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
-	defer adminListener.Close()
-	admin := newAdmin(buf, in, ready, reg)
+	defer operators.Close()
+	p := &parts{buf, stream, company, in, ready, newAdmin(buf, in, ready, reg), records, operators}
+	return p.run(ctx, c, log, begun.Add(companyWait))
+}
 
-	// The parts outlive ctx: they end in the order of the flow.
-	parts, endParts := context.WithCancel(context.WithoutCancel(ctx))
-	defer endParts()
-	group, failed := errgroup.WithContext(parts)
-	group.Go(func() error { return buf.Run(parts) })
-	company.run(parts)
-	defer company.end()
-	company.wait(ctx, begun.Add(companyWait))
-	group.Go(func() error { return stream.run(parts, buf) })
-	group.Go(func() error { return serve(in.http, listener) })
-	group.Go(func() error { return serve(admin, adminListener) })
-	company.started(log, ready(), c, listener, adminListener)
+// parts are what works while an ingester runs.
+type parts struct {
+	buf       *buffer.Buffer
+	stream    *stream
+	company   *company
+	in        *intake
+	ready     func() error
+	admin     *http.Server
+	records   net.Listener
+	operators net.Listener
+}
+
+// run lets the parts work until ctx ends, or one of them fails. They outlive ctx,
+// because they end in the order of the flow. until is when records are taken even
+// if little is known of the other ingesters.
+func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, until time.Time) error {
+	working, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	group, failed := errgroup.WithContext(working)
+	group.Go(func() error { return p.buf.Run(working) })
+	p.company.run(working)
+	p.company.wait(ctx, until)
+	group.Go(func() error { return p.stream.run(working, p.buf) })
+	group.Go(func() error { return serve(p.in.http, p.records) })
+	group.Go(func() error { return serve(p.admin, p.operators) })
+	p.company.started(log, p.ready(), c, p.records, p.operators)
 
 	select {
 	case <-ctx.Done():
-		company.stop(stop(log, buf, in, time.Duration(c.Ingest.Grace)))
+		p.company.stop(stop(log, p.buf, p.in, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
 		// The log's disk failed: what is not durable was not acknowledged. End at
 		// once, and let the next start read what is on the disk.
 	}
-	endParts()
-	in.http.Close()
-	admin.Close()
+	end()
+	p.in.http.Close()
+	p.admin.Close()
 	return group.Wait()
 }
 

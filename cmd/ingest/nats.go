@@ -69,11 +69,15 @@ func (s *stream) run(ctx context.Context, buf *buffer.Buffer) error {
 	return s.source.Run(s.pulling, buf)
 }
 
-// stop ends run, and waits until it has returned.
-func (s *stream) stop() {
-	if s != nil {
-		s.end()
-		<-s.ended
+// stop ends run, and waits until it has returned, or ctx ends.
+func (s *stream) stop(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	s.end()
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
 	}
 }
 
