@@ -3,6 +3,7 @@ package integration_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/source/httpsource"
+	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/wal"
 )
@@ -28,10 +30,8 @@ type writerSink struct{ *blobwriter.Writer }
 func (s writerSink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
 
 // byClock runs the parts of an ingester with a clock that shows now, sends it
-// records that carry their times, and gives the blobs: their bodies, and their
-// metadata without the batch ids, which are random.
+// records that carry their times, and gives the blobs.
 func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[string][]byte) {
-	bodies = map[string][]byte{}
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now)) // no clock of the process is left out
@@ -68,27 +68,36 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 		if left, err := buf.Flush(ctx); err != nil {
 			t.Fatal(left, err)
 		}
-		for b, err := range store.List(ctx, "", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := store.Get(ctx, b.Key, 0, -1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			delete(b.Metadata, "batch")
-			bodies[b.Key] = body
-			bodies[b.Key+" metadata"] = fmt.Append(nil, b.Metadata)
-		}
+		bodies = blobsOf(t, store)
 		end()
 		if err := <-ran; err != nil {
 			t.Error(err)
 		}
 	})
+	return bodies
+}
+
+// blobsOf gives the blobs of a store: their bodies, and their metadata without the
+// batch ids, which are random.
+func blobsOf(t *testing.T, store storage.BlobStore) map[string][]byte {
+	t.Helper()
+	bodies := map[string][]byte{}
+	for b, err := range store.List(t.Context(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := store.Get(t.Context(), b.Key, 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		delete(b.Metadata, "batch")
+		bodies[b.Key] = body
+		bodies[b.Key+" metadata"] = fmt.Append(nil, b.Metadata)
+	}
 	return bodies
 }
 

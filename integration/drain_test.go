@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"io"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -28,15 +27,13 @@ func TestDrain(t *testing.T) {
 		defer close(done)
 		c.run(stop)
 	}()
-	time.Sleep(200 * time.Millisecond)
+	until(t, "records are taken", func() bool { return p.metric("blobtail_buffer_records_total") > 100 })
 	out, err := drainCommand(p, "--timeout", "30s")
 	if err != nil || !strings.Contains(out, "the log is empty") {
 		t.Fatalf("drain: %v: %s", err, out)
 	}
-	if resp, err := http.Get(p.admin + "/readyz"); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("readyz of a drained ingester: %v, %v", resp, err)
-	} else if text, _ := io.ReadAll(resp.Body); !strings.Contains(string(text), "drained") {
-		t.Errorf("readyz says %q", text)
+	if code, text := p.readyz(t); code != http.StatusServiceUnavailable || !strings.Contains(text, "drained") {
+		t.Errorf("readyz of a drained ingester: %d %s", code, text)
 	}
 	if _, _, _, err := p.post("/ingest/web", []byte("more")); err == nil {
 		t.Error("a drained ingester takes more")

@@ -50,8 +50,7 @@ func TestFaultyStore(t *testing.T) {
 	wg.Go(func() { from.publish(m, stop) })
 	var grown []*growth
 	for _, p := range ps {
-		g := watch(p)
-		grown = append(grown, g)
+		grown = append(grown, watch(p))
 	}
 	time.Sleep(lasting(t, 15*time.Second))
 	for _, g := range grown {

@@ -146,9 +146,7 @@ func TestStopNATS(t *testing.T) {
 		}
 	}
 	p := start(t, at, t.TempDir(), "--nats", server.URL)
-	for p.metric(`blobtail_nats_records_total{result="accepted"}`) < 100 {
-		time.Sleep(5 * time.Millisecond)
-	}
+	until(t, "all messages are taken", func() bool { return p.metric(`blobtail_nats_records_total{result="accepted"}`) == 100 })
 	if code, _ := p.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
