@@ -21,13 +21,8 @@ func TestCorruption(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
 	p := start(t, at, t.TempDir())
-	base := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC).UnixNano()
-	var body []byte
-	for i := range 9000 { // some 3 MB, which is three blocks
-		body = record.AppendTime(append(body, `{"time":"`...), base+int64(i)*3e8+1)
-		body = fmt.Appendf(body, `","msg":"record %d","pad":"%0250d"}`+"\n", i, i*i*7919)
-	}
-	p.mustPost("/ingest/web", body)
+	const records = 9000
+	p.mustPost("/ingest/web", threeBlocks(records))
 	p.mustPost("/ingest/api", []byte(two))
 	if code, _ := p.stop(); code != 0 {
 		t.Fatalf("SIGTERM: exit code %d", code)
@@ -59,10 +54,10 @@ func TestCorruption(t *testing.T) {
 		{"bit of the footer", attrs - 8 - 20, 0, 0, 0},
 		{"bit of the attributes", attrs + 20, 0, 0, 3},
 		{"bit of the file's end", len(sound) - 2, 0, 0, 3},
-		{"cut in a block", 0, int(second.Offset + second.Stored/2), 9000 - x.Blocks[0].Records, 3},
+		{"cut in a block", 0, int(second.Offset + second.Stored/2), records - x.Blocks[0].Records, 3},
 		{"cut in the index", 0, end + 4, 0, 3},
 		{"cut in the attributes", 0, len(sound) - 5, 0, 3},
-		{"nothing left", 0, -1, 9000, 3},
+		{"nothing left", 0, -1, records, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bad := bytes.Clone(sound)
@@ -79,6 +74,16 @@ func TestCorruption(t *testing.T) {
 	if out := query(t, at, "web", "-o", "json"); !bytes.Equal(out, all) {
 		t.Error("the sound blob does not come back")
 	}
+}
+
+// threeBlocks makes a body of n records, of which 9,000 fill three blocks.
+func threeBlocks(n int) (body []byte) {
+	base := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC).UnixNano()
+	for i := range n {
+		body = record.AppendTime(append(body, `{"time":"`...), base+int64(i)*3e8+1)
+		body = fmt.Appendf(body, `","msg":"record %d","pad":"%0250d"}`+"\n", i, i*i*7919)
+	}
+	return body
 }
 
 // checkDamaged reads a service of which one blob is damaged.

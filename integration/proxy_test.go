@@ -50,6 +50,18 @@ func healthy(*http.Request) fault { return none }
 // all has one thing happen to every request.
 func all(f fault) mode { return func(*http.Request) fault { return f } }
 
+// some has a fault happen to requests by a part of their path.
+func some(by map[string]fault) mode {
+	return func(r *http.Request) fault {
+		for part, f := range by {
+			if strings.Contains(r.URL.Path, part) {
+				return f
+			}
+		}
+		return none
+	}
+}
+
 // proxy stands before Azurite and makes it fail.
 type proxy struct {
 	server  *httptest.Server
