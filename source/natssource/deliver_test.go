@@ -57,10 +57,7 @@ func (e *env) consumer() *jetstream.ConsumerInfo {
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	gone := &memory{}
-	e.run(gone, ackWait(time.Second))
-	e.publish("logs.web", `{"msg":"a"}`)
-	first := gone.await(t, 1)[0]
+	_, first := e.taken(ackWait(time.Second))
 	e.stop() // as if killed: the message was accepted, so it is not given back
 
 	m := &memory{}
@@ -80,10 +77,7 @@ func TestRedelivery(t *testing.T) {
 func TestInProgress(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m, ackWait(2*time.Second))
-	e.publish("logs.web", `{"msg":"a"}`)
-	r := m.await(t, 1)[0]
+	m, r := e.taken(ackWait(2*time.Second))
 	time.Sleep(5 * time.Second) // more than twice what it may take without a word
 	if n := e.consumer().NumRedelivered; n != 0 || len(m.await(t, 1)) != 1 {
 		t.Errorf("%d redelivered", n)
@@ -96,13 +90,10 @@ func TestInProgress(t *testing.T) {
 func TestFound(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m, ackWait(2*time.Second))
-	e.publish("logs.web", `{"msg":"a"}`)
-	r := m.await(t, 1)[0]
+	_, r := e.taken(ackWait(2*time.Second))
 	e.stop()
 
-	m = &memory{}
+	m := &memory{}
 	s, err := e.open(ackWait(2 * time.Second))
 	if err != nil {
 		t.Fatal(err)
@@ -112,13 +103,13 @@ func TestFound(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- s.Run(ctx, m) }()
 	time.Sleep(4 * time.Second)
-	if m.calls != 0 {
-		t.Error("delivered again though it was found")
-	}
 	s.Stored(r.Reply)
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if m.calls != 0 {
+		t.Error("delivered again though it was found")
 	}
 	s.Close(t.Context())
 	e.left(0)
@@ -128,13 +119,10 @@ func TestFound(t *testing.T) {
 func TestDroppedAtTheStart(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m)
-	e.publish("logs.web", `{"msg":"a"}`)
-	r := m.await(t, 1)[0]
+	_, r := e.taken()
 	e.stop()
 
-	m = &memory{}
+	m := &memory{}
 	begun := time.Now()
 	e.run(m)
 	e.source.Dropped(r.Reply)
@@ -147,10 +135,7 @@ func TestDroppedAtTheStart(t *testing.T) {
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m)
-	e.publish("logs.web", `{"msg":"a"}`)
-	first := m.await(t, 1)[0]
+	m, first := e.taken()
 	e.source.Dropped(first.Reply)
 	second := m.await(t, 2)[1]
 	if second.Origin != first.Origin {
@@ -203,12 +188,7 @@ func TestFull(t *testing.T) {
 	e := newEnv(t)
 	var full atomic.Bool
 	full.Store(true)
-	m := &memory{refuse: func(int) error {
-		if full.Load() {
-			return fmt.Errorf("%w: %w", record.ErrFull, syscall.ENOSPC)
-		}
-		return nil
-	}}
+	m := &memory{refuse: while(&full)}
 	e.run(m, ackWait(4*time.Second))
 	const n = 100
 	big := strings.Repeat("x", 500<<10) // far more than a pull brings

@@ -58,10 +58,7 @@ func newLoginEnv(t *testing.T) *env {
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	e := newLoginEnv(t)
-	m := &memory{}
-	e.run(m)
-	e.publish("logs.web", `{"msg":"a"}`)
-	first := m.await(t, 1)[0]
+	m, first := e.taken()
 	e.source.Dropped(first.Reply)
 	e.source.Stored(m.await(t, 2)[1].Reply)
 	e.left(0)

@@ -192,12 +192,7 @@ func TestStreamMadeAnewWhileFull(t *testing.T) {
 	e := newEnv(t)
 	var full atomic.Bool
 	full.Store(true)
-	m := &memory{refuse: func(int) error {
-		if full.Load() {
-			return record.ErrFull
-		}
-		return nil
-	}}
+	m := &memory{refuse: while(&full)}
 	publish := func(word string) {
 		for i := range 3 {
 			e.publish("logs.web", fmt.Sprintf(`{"msg":"%s %d"}`, word, i))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,13 +205,29 @@ func (e *env) left(n uint64) {
 	})
 }
 
+// taken runs a source and publishes a message, which it returns as it was taken.
+func (e *env) taken(change ...func(*natssource.Options)) (*memory, record.Request) {
+	e.t.Helper()
+	m := &memory{}
+	e.run(m, change...)
+	e.publish("logs.web", `{"msg":"a"}`)
+	return m, m.await(e.t, 1)[0]
+}
+
+// while refuses messages as a full log does.
+func while(full *atomic.Bool) func(int) error {
+	return func(int) error {
+		if full.Load() {
+			return fmt.Errorf("%w: %w", record.ErrFull, syscall.ENOSPC)
+		}
+		return nil
+	}
+}
+
 // A message is taken, acknowledged when it is stored and not before.
 func TestMessage(t *testing.T) {
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m)
-	e.publish("logs.web", `{"msg":"a"}`)
-	r := m.await(t, 1)[0]
+	_, r := e.taken()
 	if got := string(r.Data); !strings.Contains(got, `"service":"web","msg":"a"`) {
 		t.Error(got)
 	}

@@ -191,10 +191,7 @@ func TestLossyLater(t *testing.T) {
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m)
-	e.publish("logs.web", `{"msg":"a"}`)
-	first := m.await(t, 1)[0]
+	m, first := e.taken()
 	e.nats.Stop()
 	e.source.Stored(first.Reply)
 	e.nats.Start()
@@ -309,10 +306,7 @@ func (e *env) tellApart(m *memory, old []record.Request) {
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m := &memory{}
-	e.run(m, ackWait(2*time.Second))
-	e.publish("logs.web", `{"msg":"a"}`)
-	first := m.await(t, 1)[0]
+	m, first := e.taken(ackWait(2*time.Second))
 	if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail"); err != nil {
 		t.Fatal(err)
 	}
