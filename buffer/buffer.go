@@ -187,7 +187,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		open:     map[key]*openBatch{},
 		pending:  map[uint32]int{},
 		origins:  newOriginMemory(),
-		services: newServices(),
+		services: newServices(o.withDefaults().Workers),
 		messages: map[record.Origin]*message{},
 	}
 	for range cap(b.loaders) {

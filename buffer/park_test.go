@@ -220,7 +220,7 @@ func TestTrouble(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		slow.mu.Lock()
-		if most > 4 || tries > 250 {
+		if most > 4 || tries > 600 {
 			t.Errorf("%d tries in an hour, %d at once", tries, most)
 		}
 		down = false

@@ -8,35 +8,58 @@ import (
 )
 
 // perService is how many batches of one service are given to the sink at once,
-// so that a service whose uploads hang leaves room for the others.
+// and at most half of what is given at all, so that a service whose uploads hang
+// leaves room for the others.
 const perService = 4
 
-// services keeps apart those that can be stored and those that cannot. Of a
-// service in trouble one batch at a time is tried, so that a long outage costs
-// little and a service that the store refuses holds up no other.
+// A service is in trouble after inTrouble failures in a row: fewer are the daily
+// weather of a network. From then on one batch at a time is tried, or one more
+// each probeWait while those before hang.
+const (
+	inTrouble = 3
+	probeWait = 5 * time.Second
+)
+
+// services keeps apart those that can be stored and those that cannot, so that a
+// long outage costs little and a service that the store refuses, or whose uploads
+// hang, holds up no other.
 type services struct {
+	most    int            // of one, at once
 	taken   map[string]int // batches that the sink has
 	trouble map[string]*trouble
 }
 
 // trouble is a service whose last attempts failed.
 type trouble struct {
-	failures  int // in a row, of those tried one at a time
+	failures  int // in a row
+	probed    time.Time
 	notBefore time.Time
 }
 
-func newServices() services {
-	return services{taken: map[string]int{}, trouble: map[string]*trouble{}}
+func newServices(workers int) services {
+	return services{most: max(1, min(perService, workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{}}
 }
 
 // take reports whether a batch of a service may be tried now, and notes it.
 func (s *services) take(service string, now time.Time) bool {
 	n := s.taken[service]
-	if t := s.trouble[service]; t != nil && (n > 0 || now.Before(t.notBefore)) || n >= perService {
+	if n >= s.most {
 		return false
+	}
+	if s.inTrouble(service) {
+		t := s.trouble[service]
+		if now.Before(t.notBefore) || (n > 0 && now.Sub(t.probed) < probeWait) {
+			return false
+		}
+		t.probed = now
 	}
 	s.taken[service] = n + 1
 	return true
+}
+
+func (s *services) inTrouble(service string) bool {
+	t := s.trouble[service]
+	return t != nil && t.failures >= inTrouble
 }
 
 func (s *services) giveBack(service string) {
@@ -45,17 +68,14 @@ func (s *services) giveBack(service string) {
 	}
 }
 
-// failed notes a failed attempt, after giveBack. Those that were under way
-// together count as one.
 func (s *services) failed(service string, now time.Time) {
 	t := s.trouble[service]
 	if t == nil {
 		t = &trouble{}
 		s.trouble[service] = t
 	}
-	if s.taken[service] == 0 {
-		t.failures++
-		t.notBefore = now.Add(pause(t.failures))
+	if t.failures++; t.failures >= inTrouble {
+		t.notBefore = now.Add(pause(t.failures - inTrouble + 1))
 	}
 }
 

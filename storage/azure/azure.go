@@ -35,7 +35,7 @@ import (
 type Options struct {
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
-	// TryTimeout bounds one try of a request; 0 is 60 s. An upload gets more,
+	// TryTimeout bounds one try of a request; 0 is 30 s. An upload gets more,
 	// as its size asks for.
 	TryTimeout time.Duration
 	// MaxRetries is how often a request is tried again; 0 is 3, negative is
@@ -147,7 +147,7 @@ func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL str
 func retryOptions(o Options) policy.RetryOptions {
 	if o.TryTimeout == 0 {
 		// Without one a request that hangs holds a batch for ever.
-		o.TryTimeout = time.Minute
+		o.TryTimeout = 30 * time.Second
 	}
 	return policy.RetryOptions{
 		TryTimeout: o.TryTimeout,
