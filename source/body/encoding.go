@@ -57,7 +57,7 @@ func (e Encoding) TooLarge() error {
 		what = string(e) + " body"
 	}
 	limit := e.WireLimit()
-	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several requests", what, limit>>20)
+	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several", what, limit>>20)
 }
 
 // Grow returns a buffer with room for n bytes in all that begins with those of
@@ -202,7 +202,7 @@ func (o *output) allowed() int { return min(MaxDecoded, 1<<20+MaxRatio*o.wire) }
 
 func (o *output) tooLarge() error {
 	if o.allowed() == MaxDecoded {
-		o.err = fail(ErrTooLarge, "the decompressed body is over %d MiB; send it in several requests", MaxDecoded>>20)
+		o.err = fail(ErrTooLarge, "the decompressed body is over %d MiB; send it in several", MaxDecoded>>20)
 	} else {
 		o.err = fail(ErrTooLarge, "the body expands to more than %d times its size; send it less compressed", MaxRatio)
 	}

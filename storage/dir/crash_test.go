@@ -268,7 +268,7 @@ func readWhole(s *dir.Store, b storage.Blob) error {
 	}
 	body, err := io.ReadAll(r)
 	if err != nil || !bytes.Equal(body, bodyOf(b.Key)) || b.Metadata["batch"] != "x" {
-		return fmt.Errorf("%s has %d bytes, %w, attributes %v", b.Key, len(body), err, b.Attrs)
+		return fmt.Errorf("%s has %d bytes, %v, attributes %v", b.Key, len(body), err, b.Attrs)
 	}
 	return nil
 }
