@@ -77,7 +77,7 @@ func TestRedelivery(t *testing.T) {
 func TestInProgress(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m, r := e.taken(ackWait(2*time.Second))
+	m, r := e.taken(ackWait(2 * time.Second))
 	time.Sleep(5 * time.Second) // more than twice what it may take without a word
 	if n := e.consumer().NumRedelivered; n != 0 || len(m.await(t, 1)) != 1 {
 		t.Errorf("%d redelivered", n)
@@ -90,7 +90,7 @@ func TestInProgress(t *testing.T) {
 func TestFound(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	_, r := e.taken(ackWait(2*time.Second))
+	_, r := e.taken(ackWait(2 * time.Second))
 	e.stop()
 
 	m := &memory{}
@@ -309,23 +309,12 @@ func TestThroughput(t *testing.T) {
 		e.source.Stored(reply)
 	}
 	begun, used := time.Now(), cpu()
-	s, err := e.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.source = s
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, m) }()
+	e.run(m)
 	eventually(t, "all taken", func() bool { return count.Load() >= int64(n) })
 	taken := time.Since(begun)
 	e.left(0)
 	t.Logf("%d messages taken in %v, acknowledged in %v, CPU %v with the server", n, taken, time.Since(begun), cpu()-used)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	s.Close(t.Context())
+	e.stop()
 	if got := e.value("blobtail_nats_settled_total", "ack"); got != float64(n) || count.Load() != int64(n) {
 		t.Errorf("%d taken, %v acknowledged, of %d", count.Load(), got, n)
 	}

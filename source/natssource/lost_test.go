@@ -2,7 +2,6 @@ package natssource_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -141,20 +140,9 @@ func TestLostAcknowledgements(t *testing.T) {
 		}
 		e.source.Stored(reply)
 	}
-	s, err := e.open(ackWait(2*time.Second), func(o *natssource.Options) { o.URL = p.url })
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.source = s
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- s.Run(ctx, m) }()
+	e.run(m, ackWait(2*time.Second), func(o *natssource.Options) { o.URL = p.url })
 	e.left(0)
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	s.Close(t.Context())
+	e.stop()
 	if len(m.known) != n {
 		t.Errorf("%d different messages taken, of %d", len(m.known), n)
 	}

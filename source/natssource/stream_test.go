@@ -306,7 +306,7 @@ func (e *env) tellApart(m *memory, old []record.Request) {
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	m, first := e.taken(ackWait(2*time.Second))
+	m, first := e.taken(ackWait(2 * time.Second))
 	if err := e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail"); err != nil {
 		t.Fatal(err)
 	}
