@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,9 +52,11 @@ func announceIn(root, id, lane, ago, what string) error {
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-90 * time.Second), what == "unflushed" },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	go a.Run(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { a.Run(ctx) })
 	<-a.First()
 	cancel()
+	running.Wait()
 	if what == "stopped" {
 		return a.Stop(context.Background(), true)
 	}
