@@ -149,7 +149,7 @@ func (b *Buffer) letGo() {
 	}
 }
 
-// take waits for the oldest batch that is due. It returns nil when ctx has ended.
+// take waits for a batch that is due. It returns nil when ctx has ended.
 func (b *Buffer) take(ctx context.Context) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,15 +157,33 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 		if ctx.Err() != nil || b.closing {
 			return nil
 		}
-		now := time.Now()
-		for _, batch := range b.queue {
-			if !batch.taken && !batch.aside && !now.Before(batch.notBefore) && b.services.take(batch.key.service, now) {
-				batch.taken = true
-				return batch
-			}
+		if batch := b.due(time.Now()); batch != nil {
+			batch.taken = true
+			return batch
 		}
 		b.wake.Wait()
 	}
+}
+
+// due is the oldest batch that may be tried, or the youngest of a service in
+// trouble: its oldest ones hold the front of the log, and what is being tried
+// cannot be parked. b.mu is held.
+func (b *Buffer) due(now time.Time) *Batch {
+	may := func(batch *Batch, inTrouble bool) bool {
+		return !batch.taken && !batch.aside && !now.Before(batch.notBefore) &&
+			b.services.inTrouble(batch.key.service) == inTrouble && b.services.take(batch.key.service, now)
+	}
+	for _, batch := range b.queue {
+		if may(batch, false) {
+			return batch
+		}
+	}
+	for _, batch := range slices.Backward(b.queue) {
+		if may(batch, true) {
+			return batch
+		}
+	}
+	return nil
 }
 
 // store makes the batch's record durable, which makes its runs durable too

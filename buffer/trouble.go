@@ -68,13 +68,18 @@ func (s *services) giveBack(service string) {
 	}
 }
 
-func (s *services) failed(service string, now time.Time) {
+// failed notes a failed attempt; one that hung counts for several.
+func (s *services) failed(service string, hung bool, now time.Time) {
 	t := s.trouble[service]
 	if t == nil {
 		t = &trouble{}
 		s.trouble[service] = t
 	}
-	if t.failures++; t.failures >= inTrouble {
+	t.failures++
+	if hung {
+		t.failures = max(t.failures, inTrouble)
+	}
+	if t.failures >= inTrouble {
 		t.notBefore = now.Add(pause(t.failures - inTrouble + 1))
 	}
 }
@@ -107,7 +112,7 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 		return
 	}
 	now := time.Now()
-	b.services.failed(batch.key.service, now)
+	b.services.failed(batch.key.service, errors.Is(err, errHolds), now)
 	wait := pause(batch.attempts)
 	batch.notBefore = now.Add(wait)
 	if batch.lastErr != err.Error() {
