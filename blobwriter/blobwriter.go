@@ -244,6 +244,8 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 			return fmt.Errorf("no numbers are left for %s in %s", name.Service, name.Period.Format(time.RFC3339))
 		}
 		b.Walk(appendPin(nil, name.Number))
+		// Who falls behind another on one lane must not plan where that one was.
+		w.used(b, name.Number)
 	}
 }
 
