@@ -72,6 +72,7 @@ type IDReuseError struct {
 	Got  blobfmt.Meta
 }
 
+// Error names the blob and both contents, and asks the likely question.
 func (e *IDReuseError) Error() string {
 	return fmt.Sprintf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: was the log directory copied?",
 		e.Key, e.ID, e.Got.Records, e.Got.CRC, e.Want.Records, e.Want.CRC)

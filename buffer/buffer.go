@@ -187,9 +187,9 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		open:     map[key]*openBatch{},
 		pending:  map[uint32]int{},
 		origins:  newOriginMemory(),
-		services: newServices(o.withDefaults().Workers),
 		messages: map[record.Origin]*message{},
 	}
+	b.services = newServices(b.o.Workers)
 	for range cap(b.loaders) {
 		b.loaders <- &loader{}
 	}

@@ -23,6 +23,7 @@ type RotError struct {
 	Reason string
 }
 
+// Error names the batch and says what is wrong with it.
 func (e *RotError) Error() string {
 	return fmt.Sprintf("batch %x cannot be rebuilt from the log: %s", e.Batch, e.Reason)
 }

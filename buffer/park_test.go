@@ -186,7 +186,7 @@ func TestNoParkingInAnOutage(t *testing.T) {
 	})
 }
 
-// Of a service in trouble one batch at a time is tried; when it works again, the
+// Of a service in trouble one batch at a time is tried, few while they hang; when it works again, the
 // others follow at once.
 func TestTrouble(t *testing.T) {
 	dir := t.TempDir()

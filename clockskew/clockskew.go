@@ -164,6 +164,7 @@ type Error struct {
 	Limit time.Duration
 }
 
+// Error says by how much, which way, and what to do.
 func (e *Error) Error() string {
 	where := "ahead of"
 	if e.Skew < 0 {

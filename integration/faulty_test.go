@@ -28,7 +28,7 @@ func TestFaultyStore(t *testing.T) {
 	if _, long := torture(t); long {
 		pause *= 4 // what was sent is held in memory
 	} else {
-		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, a minute
+		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, half a minute
 	}
 	px.set(bad(seed, usual()))
 

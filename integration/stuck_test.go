@@ -65,7 +65,7 @@ func TestOneServiceFails(t *testing.T) {
 			t.Errorf("nothing of %s is stored", service)
 		}
 	}
-	px.server.CloseClientConnections() // what hangs would else do so for a minute
+	px.server.CloseClientConnections() // what hangs would else do so for half a minute
 	px.set(healthy)
 	if code, f, err := p.flush("?timeout=90s"); err != nil || code != http.StatusOK {
 		t.Errorf("flush: %d %+v %v", code, f, err)
