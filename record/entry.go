@@ -1,0 +1,52 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+)
+
+// ID tells a record from all others: where it came from, and its number there.
+// It counts within the service and the hour of the record's time.
+type ID struct {
+	Origin Origin
+	Index  uint32
+}
+
+// Entry is a record outside of a blob: on its way from the log, or from the table
+// of the newest.
+type Entry struct {
+	Time int64 // effective time, Unix nanoseconds
+	ID   ID
+	Line []byte // canonical, with its newline
+	// Cut says that Line is only the beginning of the record, made whole again as
+	// JSON: who has the whole line shows that instead.
+	Cut bool
+}
+
+// Compare orders entries as records stand everywhere: by time, origin and index.
+func (e *Entry) Compare(other *Entry) int {
+	return cmp.Or(cmp.Compare(e.Time, other.Time),
+		bytes.Compare(e.ID.Origin[:], other.ID.Origin[:]), cmp.Compare(e.ID.Index, other.ID.Index))
+}
+
+// Run is the lines of a request for one service and one period, in the order of
+// time. It is a view of the request, and as short-lived.
+type Run struct {
+	Service string
+	Origin  Origin // that of the request, or of its place in the log
+	First   uint32 // index of the first line; the others count on from it
+	Request *Request
+	Order   []uint32 // which of the request's lines, one after the other
+}
+
+// Len is the number of lines.
+func (r *Run) Len() int { return len(r.Order) }
+
+// Entry is line i. Its bytes are the request's.
+func (r *Run) Entry(i int) Entry {
+	l := &r.Request.Lines[r.Order[i]]
+	return Entry{
+		Time: l.Time, ID: ID{r.Origin, r.First + uint32(i)},
+		Line: r.Request.Data[l.Off : l.Off+l.Len],
+	}
+}
