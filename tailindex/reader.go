@@ -1,0 +1,107 @@
+package tailindex
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"blobtail/storage"
+)
+
+// ReaderOptions say where the rows are. The zero value works; what it has in
+// common with [Options] has to be as the ingesters have it.
+type ReaderOptions struct {
+	Prefix string
+	Shards int
+	Store  string
+	// Now is the store's clock as far as it is known; nil: time.Now.
+	Now func() time.Time
+}
+
+// Reader reads what writers wrote. All its methods may be called at once.
+type Reader struct {
+	o      ReaderOptions
+	tables storage.TableStore
+}
+
+// NewReader returns a reader. It asks the store nothing.
+func NewReader(tables storage.TableStore, o ReaderOptions) *Reader {
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Shards == 0 {
+		o.Shards = DefaultShards
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Reader{o: o, tables: tables}
+}
+
+const day = 24 * time.Hour
+
+// Newest returns rows of the service that hold the newest n of the records that
+// arrived in the last 24 hours, or count them among the omitted; n is at most
+// [MaxLines]. The newest row comes first. With errs it is about records of level
+// error and critical alone.
+//
+// Rows that cannot be read are left out, and the error joins a [*RowError] for
+// each table and shard that has some; after any other error nothing is returned.
+// That there are no tables is no error.
+func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) ([]Row, error) {
+	now := r.o.Now()
+	scans, err := r.scans(service, errs, Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day)))
+	if err != nil || n < 1 {
+		return nil, err
+	}
+	if err := run(ctx, scans, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) }); err != nil {
+		return nil, err
+	}
+	rows, err := gather(scans)
+	slices.SortFunc(rows, byNewest)
+	return rows, err
+}
+
+// maxDays is how many tables are looked at for what was written since a time.
+const maxDays = 4
+
+// Written returns the rows of the service that were written after since, in order
+// of arrival; errors are as with [Reader.Newest]. A row whose newest record is
+// older than since by more than [Late] is not found, and of times more than three
+// days ago there are no rows.
+func (r *Reader) Written(ctx context.Context, service string, errs bool, since time.Time) ([]Row, error) {
+	var tables []string
+	now := r.o.Now()
+	// A table of tomorrow has rows of ingesters whose clocks are ahead.
+	for t, n := now.Add(Ahead).Truncate(day), 0; n < maxDays && t.Add(day).After(since); t, n = t.Add(-day), n+1 {
+		tables = append(tables, Table(r.o.Prefix, t))
+	}
+	scans, err := r.scans(service, errs, tables...)
+	if err != nil {
+		return nil, err
+	}
+	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
+		if err := s.list(ctx, s.since(nanos(since.Add(-Late)))); err != nil {
+			return err
+		}
+		return s.fetch(ctx, func(h *head) bool { return h.arrived.After(since) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := gather(scans)
+	slices.SortFunc(rows, byArrival)
+	return rows, err
+}
+
+// nanos is t in the range of records' times.
+func nanos(t time.Time) int64 {
+	const first, last = -292 * 365 * 24 * 3600, 292 * 365 * 24 * 3600
+	switch s := t.Unix(); {
+	case s < first:
+		return first * 1e9
+	case s > last:
+		return last * 1e9
+	}
+	return t.UnixNano()
+}

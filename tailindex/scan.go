@@ -1,0 +1,223 @@
+package tailindex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// maxScans is how many partitions are read at a time.
+const maxScans = 16
+
+// scan is the reading of one kind of rows of one partition of one table.
+type scan struct {
+	r                         *Reader
+	service, table, partition string
+	kind                      byte
+	heads                     []head
+	rows                      []Row
+	bad                       *RowError
+	decode                    decoder
+}
+
+// head is what a key says, and when the row was made.
+type head struct {
+	key     string
+	parsed  parsedKey
+	arrived time.Time
+	skip    bool // of another store, or unreadable
+}
+
+// scans are the readings of all shards of some tables.
+func (r *Reader) scans(service string, errs bool, tables ...string) ([]*scan, error) {
+	if !record.ValidStored(service) {
+		return nil, fmt.Errorf("read the newest records: %.80q is no name of a service", service)
+	}
+	var scans []*scan
+	for _, table := range tables {
+		for shard := range r.o.Shards {
+			scans = append(scans, &scan{r: r, service: service, table: table, partition: Partition(service, shard), kind: kind(errs)})
+		}
+	}
+	return scans, nil
+}
+
+// run has them all read, at the same time. A table that is not there has no rows.
+func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	slots := make(chan struct{}, maxScans)
+	var running sync.WaitGroup
+	for _, s := range scans {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			defer s.decode.close()
+			if err := read(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
+				cancel(fmt.Errorf("read the newest records: %w", err))
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// gather is what the scans have found, and what was wrong with it.
+func gather(scans []*scan) ([]Row, error) {
+	var rows []Row
+	var bad []error
+	for _, s := range scans {
+		rows = append(rows, s.rows...)
+		if s.bad != nil {
+			bad = append(bad, s.bad)
+		}
+	}
+	return rows, errors.Join(bad...)
+}
+
+// byNewest puts the row with the newest record first, byArrival that which came first.
+func byNewest(a, b Row) int {
+	return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
+}
+
+func byArrival(a, b Row) int {
+	return cmp.Or(a.Arrived.Compare(b.Arrived), strings.Compare(a.Process, b.Process), cmp.Compare(a.Number, b.Number))
+}
+
+// after is the least key that is greater than key: a space is the least character
+// that keys may have.
+func after(key string) string { return key + " " }
+
+// since is the end of the range of rows whose newest record is of ns or newer.
+func (s *scan) since(ns int64) string { return fmt.Sprintf("%c-%019d", s.kind, inverse(ns)+1) }
+
+// ends are those of the whole range.
+func (s *scan) ends() (from, to string) { return string(s.kind) + "-", string(s.kind) + "." }
+
+func (s *scan) wrong(key, reason string) {
+	if s.bad == nil {
+		s.bad = &RowError{Table: s.table, Partition: s.partition, Key: key, Reason: reason}
+		return
+	}
+	s.bad.More++
+}
+
+// take reads a row, if it is of this store.
+func (s *scan) take(row storage.Row) (ours bool) {
+	if store, _ := row.Props["store"].(string); store != s.r.o.Store {
+		return false
+	}
+	r, reason := s.decode.row(s.service, s.kind, row)
+	if reason != "" {
+		s.wrong(row.Key, reason)
+		return true
+	}
+	s.rows = append(s.rows, r)
+	return true
+}
+
+// maxTies bounds how many rows are looked through for records of one and the same
+// tenth of a microsecond.
+const maxTies = 1000
+
+// newest reads rows until those that hold the newest n records are among them:
+// n rows are enough, and one more to see that no other is as new as the last of
+// them. For if a record is among the newest n, so is the newest record of its row;
+// rows have one each, and stand in the order of it, so that row is one of the
+// first n. Only the keys are not as exact as times, and times may be equal: rows
+// that begin within one tick may stand in any order, and are read all.
+func (s *scan) newest(ctx context.Context, n int) error {
+	from, to := s.ends()
+	ours := 0
+	for {
+		limit := max(n+1-ours, 1)
+		read, last := 0, ""
+		for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, from, to, limit, rowProps()...) {
+			if err != nil {
+				return err
+			}
+			read++
+			last = row.Key
+			if s.take(row) {
+				ours++
+			}
+		}
+		if read < limit || ours > n+maxTies || s.enough(n) {
+			return nil
+		}
+		from = after(last)
+	}
+}
+
+// enough tells whether the newest n are among what was read, whatever follows.
+func (s *scan) enough(n int) bool {
+	if len(s.rows) == 0 {
+		return s.bad != nil && s.bad.More >= n
+	}
+	last := inverse(s.rows[len(s.rows)-1].Last)
+	rows, records := 0, 0 // that are newer than the last tick that was met
+	for i := range s.rows {
+		if r := &s.rows[i]; inverse(r.Last) < last {
+			rows++
+			for j := len(r.Entries) - 1; j >= 0 && inverse(r.Entries[j].Time) < last; j-- {
+				records++
+			}
+		}
+	}
+	return rows >= n || records >= n
+}
+
+// list reads heads of rows from the newest on, to the end of the range: keys and
+// arrivals, without the lines.
+func (s *scan) list(ctx context.Context, to string) error {
+	from, _ := s.ends()
+	s.heads = s.heads[:0]
+	for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, from, to, 0, "store", "arrived") {
+		if err != nil {
+			return err
+		}
+		h := head{key: row.Key}
+		var ok, timed bool
+		h.parsed, ok = parseKey(row.Key)
+		h.arrived, timed = timeOf(row, "arrived")
+		store, _ := row.Props["store"].(string)
+		h.skip = store != s.r.o.Store || !ok || !timed
+		if store == s.r.o.Store && h.skip {
+			s.wrong(row.Key, "its key or its arrival is not a row's")
+		}
+		s.heads = append(s.heads, h)
+	}
+	return nil
+}
+
+// fetch reads those of the listed rows that are wanted, neighbours together.
+func (s *scan) fetch(ctx context.Context, want func(*head) bool) error {
+	for i := 0; i < len(s.heads); i++ {
+		first := i
+		for i < len(s.heads) && !s.heads[i].skip && want(&s.heads[i]) {
+			i++
+		}
+		if i == first {
+			continue
+		}
+		wanted := s.heads[first:i]
+		for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, wanted[0].key, after(wanted[len(wanted)-1].key), 0, rowProps()...) {
+			if err != nil {
+				return err
+			}
+			// Rows that came in between are listed next time.
+			if slices.ContainsFunc(wanted, func(h head) bool { return h.key == row.Key }) {
+				s.take(row)
+			}
+		}
+	}
+	return nil
+}

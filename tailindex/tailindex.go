@@ -1,0 +1,164 @@
+// Package tailindex keeps the newest end of each service's log in a table, where
+// a reader finds it with one short query: the log-tail pattern, with rows that
+// hold many records.
+//
+//	buffer --Accepted--> Writer --once a second and service--> table tail<yyyymmdd>
+//	                                                              |
+//	                          Newest, Written, Watch  <-- Reader <-+
+//
+// An ingester makes a [Writer], has it told of each run of lines that is
+// accepted, and runs it. Who reads makes a [Reader]: [Reader.Newest] gives the
+// rows that hold the newest records of a service, [Reader.Written] those that
+// were written since a time, and [Reader.Watch] follows.
+//
+// A row says what arrived at one ingester for one service between two writes: the
+// newest [MaxLines] of its lines, and how many more there were. So nothing is
+// hidden: what is not in the row is counted in it, and is in the log of that
+// ingester and in blobs. The form of a row is in docs/FORMAT.md.
+//
+// The table only makes the newest end quick. It may be away, late or lost, and
+// all it costs is freshness; so nothing here ever holds up who accepts records.
+package tailindex
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/record"
+)
+
+// Format is the version of a row.
+const Format = 1
+
+const (
+	// MaxLines is the most lines that a row has.
+	MaxLines = 100
+	// MaxLine is the length of the longest line in a row; a longer one is cut.
+	MaxLine = 16 << 10
+	// Behind and Ahead bound the times of records that a row tells of: from the
+	// arrival, back and forth. Others are found in blobs.
+	Behind = 24 * time.Hour
+	Ahead  = 10 * time.Minute
+	// Late is how much older than its arrival the newest record of a row may be
+	// for [Reader.Written] and [Watch] to find the row: rows are in the order of
+	// their records' times, so there has to be an end to the search.
+	Late = 10 * time.Minute
+)
+
+// The defaults of [Options] and [ReaderOptions], which have to agree.
+const (
+	DefaultPrefix = "tail"
+	DefaultShards = 4
+	MaxShards     = 16
+)
+
+// Row is what one write of one ingester says of a service.
+type Row struct {
+	Key     string
+	Process string // of the ingester; 8 hex digits, new with each start
+	// Number counts the rows of this process, service and kind from 1, without
+	// gaps: what is missing between two was written and is not there, or not yet.
+	Number  uint64
+	Errors  bool      // the row tells of records of level error and critical only
+	Arrived time.Time // when it was made, by the store's clock as far as the ingester knew it
+	// First and Last are the times of the oldest and newest record that it tells of.
+	First, Last int64
+	Count       int            // how many records it tells of
+	Omitted     int            // how many of them are not in Entries: the oldest ones, mostly
+	Entries     []record.Entry // in order of time, origin and index
+}
+
+// RowError says that rows of a table cannot be read: a newer version wrote them,
+// or they are damaged, or they are none of ours.
+type RowError struct {
+	Table, Partition, Key string
+	Reason                string
+	More                  int // how many other rows of the same answer have something wrong too
+}
+
+func (e *RowError) Error() string {
+	s := fmt.Sprintf("row %s of partition %s of table %s: %s", e.Key, e.Partition, e.Table, e.Reason)
+	if e.More > 0 {
+		s += fmt.Sprintf(" (and %d more rows have something wrong)", e.More)
+	}
+	return s
+}
+
+// Kinds of rows, the first byte of their keys.
+const (
+	kindAll    = 'a'
+	kindErrors = 'e'
+)
+
+func kind(errors bool) byte {
+	if errors {
+		return kindErrors
+	}
+	return kindAll
+}
+
+// The greatest time that .NET knows, and the Unix epoch, in ticks of 100 ns since
+// the year 1: inverted ticks are what Azure's design guide sorts the newest first by.
+const (
+	maxTicks  = 3155378975999999999
+	unixTicks = 621355968000000000
+)
+
+// inverse is the inverted ticks of a time: the newer, the smaller.
+func inverse(ns int64) int64 {
+	ticks := ns / 100
+	if ns%100 < 0 {
+		ticks--
+	}
+	return maxTicks - unixTicks - ticks
+}
+
+// rowKey is the key of a row whose newest record is of that time.
+func rowKey(kind byte, newest int64, process string, number uint64) string {
+	return fmt.Sprintf("%c-%019d-%s-%d", kind, inverse(newest), process, number)
+}
+
+// parsedKey is what a key says.
+type parsedKey struct {
+	kind    byte
+	inverse int64
+	process string
+	number  uint64
+}
+
+// parseKey is the strict inverse of rowKey.
+func parseKey(key string) (parsedKey, bool) {
+	var k parsedKey
+	// k-TTTTTTTTTTTTTTTTTTT-pppppppp-n
+	if len(key) < 32 || key[1] != '-' || key[21] != '-' || key[30] != '-' || key[0] != kindAll && key[0] != kindErrors {
+		return k, false
+	}
+	k.kind = key[0]
+	inv, err := strconv.ParseUint(key[2:21], 10, 63)
+	if err != nil || key[2] == '+' {
+		return k, false
+	}
+	k.inverse, k.process = int64(inv), key[22:30]
+	if !validProcess(k.process) || key[31] == '0' || key[31] == '+' {
+		return k, false
+	}
+	k.number, err = strconv.ParseUint(key[31:], 10, 63)
+	return k, err == nil
+}
+
+// validProcess tells whether s is 8 hex digits.
+func validProcess(s string) bool {
+	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// Partition is the partition of a service's rows in a shard. Services have no
+// tilde in their names.
+func Partition(service string, shard int) string { return service + "~" + strconv.Itoa(shard) }
+
+// Table is the name of the table of what arrived on the UTC day of t.
+func Table(prefix string, t time.Time) string { return prefix + t.UTC().Format("20060102") }
+
+// timeLayout has the same width for every time, like those of ingesters' rows.
+const timeLayout = "2006-01-02T15:04:05.000000000Z"
