@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"blobwriter": {"record", "blobfmt", "storage"},
 	"heartbeat":  {"storage"},
 	"clockskew":  {"storage"},
+	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.

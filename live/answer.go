@@ -1,0 +1,295 @@
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/record"
+)
+
+const (
+	// maxLine is the length of the longest line. An escaped text of the longest
+	// record is six times as long.
+	maxLine    = 8*record.MaxRecord + 64
+	readBuffer = 64 << 10
+	maxMissing = maxPositions
+)
+
+// What the lines behind the records begin with.
+const (
+	wordMissing = "missing"
+	wordDamaged = "damaged"
+	wordError   = "error"
+	wordEnd     = "end"
+)
+
+// Answer is what an ingester sends. It is for one goroutine.
+type Answer struct {
+	client    *Client
+	query     Query
+	ingester  string
+	positions Positions
+	behind    []string
+
+	ctx     context.Context // of the caller
+	request context.Context // of the request, which ends with its cause
+	cancel  context.CancelCauseFunc
+	body    io.ReadCloser
+	in      *bufio.Reader
+	long    []byte // a line that is longer than in's buffer
+
+	last    record.Entry // without its line
+	records uint64
+	missing []Missing
+	err     error // that Next gives from now on
+}
+
+func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
+	a := &Answer{client: c, query: q, ctx: ctx, request: request, cancel: cancel}
+	a.body = &watched{resp.Body, c.wait.idle, cancel}
+	a.in = bufio.NewReaderSize(a.body, readBuffer)
+	return a
+}
+
+// watched is a body that is given up when nothing comes. Time counts only while
+// something is waited for: the reader may take all that it needs.
+type watched struct {
+	io.ReadCloser
+	idle   time.Duration
+	cancel context.CancelCauseFunc
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	late := time.AfterFunc(w.idle, func() { w.cancel(errIdle) })
+	defer late.Stop()
+	return w.ReadCloser.Read(p)
+}
+
+// Ingester is the id of who answers.
+func (a *Answer) Ingester() string { return a.ingester }
+
+// Positions are what the next poll of a follower asks with. Once Next has ended
+// they have for what was missing, or cut off, what this question asked with, so
+// that it is asked for again; but not for damage, which stays.
+func (a *Answer) Positions() Positions {
+	p := maps.Clone(a.positions)
+	var cut *CutError
+	if errors.As(a.err, &cut) || a.err != nil && a.ctx.Err() != nil {
+		p = maps.Clone(a.query.After)
+		if p == nil {
+			p = Positions{}
+		}
+	}
+	for _, m := range a.missing {
+		if m.Damaged {
+			continue
+		}
+		delete(p, m.ID)
+		if was, ok := a.query.After[m.ID]; ok {
+			p[m.ID] = was
+		}
+	}
+	return p
+}
+
+// Behind are the ids of ingesters that do not remember all of what came behind the
+// positions of the question.
+func (a *Answer) Behind() []string { return slices.Clone(a.behind) }
+
+// Close gives up what is left of the answer.
+func (a *Answer) Close() error {
+	a.cancel(nil)
+	if a.err == nil {
+		a.err = errClosed
+	}
+	return a.body.Close()
+}
+
+var errClosed = errors.New("the answer is closed")
+
+// Next returns the next record. Its line is good until the next call. After the
+// last it returns io.EOF, or [*IncompleteError] when some are missing; [*CutError]
+// says that the answer broke off. The same error is returned from then on.
+func (a *Answer) Next() (record.Entry, error) {
+	if a.err != nil {
+		return record.Entry{}, a.err
+	}
+	for {
+		line, err := a.line()
+		if err != nil {
+			return record.Entry{}, a.fail(err)
+		}
+		if len(line) > 32 && line[32] == ' ' {
+			e, err := a.record(line)
+			if err != nil {
+				return record.Entry{}, a.fail(err)
+			}
+			return e, nil
+		}
+		if err := a.tail(line[:len(line)-1]); err != nil {
+			return record.Entry{}, a.fail(err)
+		}
+		if a.err != nil {
+			return record.Entry{}, a.err
+		}
+	}
+}
+
+// fail ends the answer.
+func (a *Answer) fail(err error) error {
+	if a.ctx.Err() != nil {
+		err = a.ctx.Err()
+	}
+	a.err = &CutError{a.client.base.String(), err}
+	a.cancel(nil)
+	return a.err
+}
+
+// line reads a line with its newline; it is good until the next call.
+func (a *Answer) line() ([]byte, error) {
+	a.long = a.long[:0]
+	for {
+		part, err := a.in.ReadSlice('\n')
+		if err == nil && len(a.long) == 0 {
+			return part, nil
+		}
+		if len(a.long)+len(part) > maxLine {
+			return nil, fmt.Errorf("a line of more than %d bytes", maxLine)
+		}
+		a.long = append(a.long, part...)
+		switch {
+		case err == nil:
+			return a.long, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("it ends after %d records: %w", a.records, io.ErrUnexpectedEOF)
+		default:
+			return nil, a.why(err)
+		}
+	}
+}
+
+// why is err, or the reason for which we ended the request.
+func (a *Answer) why(err error) error {
+	if errors.Is(context.Cause(a.request), errIdle) {
+		return fmt.Errorf("%w for %s", errIdle, a.client.wait.idle)
+	}
+	return err
+}
+
+// record reads the line of a record and checks all that can be.
+func (a *Answer) record(line []byte) (record.Entry, error) {
+	var e record.Entry
+	bad := func(what string) (record.Entry, error) {
+		return record.Entry{}, fmt.Errorf("after %d records: %s: %.80q", a.records, what, line)
+	}
+	if len(a.missing) > 0 {
+		return bad("a record behind the end")
+	}
+	if _, err := hex.Decode(e.ID.Origin[:], line[:32]); err != nil || bytes.ContainsAny(line[:32], "ABCDEF") {
+		return bad("no origin")
+	}
+	number, rest, ok := bytes.Cut(line[33:], []byte{' '})
+	index, valid := parseNumber(number, 32)
+	if !ok || !valid {
+		return bad("no index")
+	}
+	e.ID.Index, e.Line = uint32(index), rest
+	var isTime bool
+	if e.Time, isTime = record.LineTime(rest); !isTime {
+		return bad("no canonical line")
+	}
+	service, ok := lineService(rest)
+	switch {
+	case !ok || !bytes.HasSuffix(rest, []byte("}\n")):
+		return bad("no canonical line")
+	case !record.ValidStored(string(service)) || !a.query.Match(string(service)):
+		return bad("a service that was not asked for")
+	case e.Time < a.query.From || e.Time >= a.query.To:
+		return bad("a time that was not asked for")
+	case a.records > 0 && e.Compare(&a.last) < 0:
+		return bad("it is out of order")
+	}
+	a.last = record.Entry{Time: e.Time, ID: e.ID}
+	a.records++
+	return e, nil
+}
+
+// lineService is the service of a canonical line, which stands right before msg.
+func lineService(line []byte) ([]byte, bool) {
+	msg, ok := record.LineMsg(line)
+	if !ok {
+		return nil, false
+	}
+	head := line[:msg-len(`","msg":"`)]
+	return head[bytes.LastIndexByte(head, '"')+1:], true
+}
+
+// parseNumber reads decimal digits as we write them.
+func parseNumber(b []byte, bits int) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 || b[0] == '+' || b[0] == '0' && len(b) > 1 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b), 10, bits)
+	return n, err == nil
+}
+
+// tail reads a line behind the records; it sets a.err at the end.
+func (a *Answer) tail(line []byte) error {
+	word, rest, _ := strings.Cut(string(line), " ")
+	switch word {
+	case wordMissing, wordDamaged:
+		id, rest, _ := strings.Cut(rest, " ")
+		host, reason, _ := strings.Cut(rest, " ")
+		if !isID(id) && id != "-" || host == "" || len(a.missing) == maxMissing {
+			break
+		}
+		if host == "-" {
+			host = ""
+		}
+		a.missing = append(a.missing, Missing{id, plain(host), plain(reason), word == wordDamaged})
+		return nil
+	case wordError:
+		a.end(&IncompleteError{Missing: slices.Clone(a.missing), Damage: cmp.Or(plain(rest), "no reason is given")})
+		return nil
+	case wordEnd:
+		fields := bytes.Split([]byte(rest), []byte{' '})
+		var n [3]uint64
+		good := len(fields) == len(n)
+		for i := 0; good && i < len(n); i++ {
+			n[i], good = parseNumber(fields[i], 63)
+		}
+		if !good || n[2] > n[1] || n[1]-n[2] != uint64(len(a.missing)) {
+			break
+		}
+		if n[0] != a.records {
+			return fmt.Errorf("%d records came, and it sent %d", a.records, n[0])
+		}
+		if n[2] < n[1] {
+			a.end(&IncompleteError{Asked: int(n[1]), Answered: int(n[2]), Missing: slices.Clone(a.missing)})
+		} else {
+			a.end(io.EOF)
+		}
+		return nil
+	}
+	return fmt.Errorf("after %d records a line that is none: %.80q", a.records, line)
+}
+
+// end reads what is behind the last line, which is nothing, so that the connection
+// can be used again.
+func (a *Answer) end(err error) {
+	a.err = err
+	_, _ = a.in.Peek(1)
+}

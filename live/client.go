@@ -1,0 +1,209 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	dialWait = 2 * time.Second
+	// headerWait is how long an ingester waits for the header of another. Who asked
+	// it waits a little longer, so that one that hangs does not cost the rest.
+	headerWait       = 10 * time.Second
+	readerHeaderWait = 15 * time.Second
+	// hastyWait is for an ingester that is silent: most likely nobody is there.
+	hastyWait = time.Second
+	// idleWait is how long another may send nothing while it is waited for. A reader
+	// waits longer, as for the header.
+	idleWait       = 30 * time.Second
+	readerIdleWait = 45 * time.Second
+)
+
+// ClientOptions tune a client. The zero value works.
+type ClientOptions struct {
+	// HTTP sends the questions; nil: a client with connections of its own. It must
+	// not follow redirects.
+	HTTP *http.Client
+}
+
+// Client asks one ingester for the live records of all. It is safe for concurrent
+// use.
+type Client struct {
+	base  *url.URL
+	http  *http.Client
+	alone bool // asks for the one ingester's own records
+	wait  struct{ header, idle time.Duration }
+}
+
+// NewClient returns a client of the ingester at base, an http or https URL.
+func NewClient(base string, o ClientOptions) (*Client, error) {
+	u, err := parseBase(base)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{base: u, http: o.HTTP}
+	if c.http == nil {
+		c.http = newHTTP()
+	}
+	c.wait.header, c.wait.idle = readerHeaderWait, readerIdleWait
+	return c, nil
+}
+
+// Close gives up connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// parseBase reads the URL of an ingester. The errors do not repeat it where it may
+// hold a secret.
+func parseBase(base string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL of an ingester cannot be read: want one like http://10.0.0.4:8514")
+	case u.User != nil:
+		return nil, errors.New("the URL of an ingester has a user or a password in it; leave out what is before the @")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%.80q is no URL of an ingester: want one like http://10.0.0.4:8514", base)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%.80q names no host: want a URL like http://10.0.0.4:8514", base)
+	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
+		return nil, fmt.Errorf("%.80q has more than a host and a path: want a URL like http://10.0.0.4:8514", base)
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
+	return u, nil
+}
+
+// newHTTP makes a client as both ends use it. The times for headers and bodies are
+// kept by ask and Answer.
+func newHTTP() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: dialWait, KeepAlive: 15 * time.Second}).DialContext,
+			TLSHandshakeTimeout:    dialWait,
+			MaxIdleConnsPerHost:    4,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10,
+			DisableCompression:     true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// errNoHeader and errIdle are causes for which we end a request ourselves.
+var (
+	errNoHeader = errors.New("no answer in time")
+	errIdle     = errors.New("it sends nothing any more")
+)
+
+// Ask puts a question. It returns when the header of the answer is there: every
+// snapshot is taken by then, and blobs may be listed. The answer must be closed; it
+// ends when ctx does. The errors are [*UnreachableError] and [*RefusedError], and
+// plain ones for a question that cannot be.
+func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	where := *c.base
+	where.Path, where.RawPath = c.base.Path+"/live/"+q.Service, c.base.EscapedPath()+"/live/"+url.PathEscape(q.Service)
+	where.RawQuery = q.values(c.alone).Encode()
+	caller := ctx
+	ctx, cancel := context.WithCancelCause(ctx)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
+	if err != nil {
+		cancel(nil)
+		return nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	late := time.AfterFunc(c.wait.header, func() { cancel(errNoHeader) })
+	resp, err := c.http.Do(req)
+	late.Stop()
+	if err != nil {
+		cause := context.Cause(ctx)
+		cancel(nil)
+		switch {
+		case caller.Err() != nil:
+			return nil, fmt.Errorf("ask %s: %w", c.base, caller.Err())
+		case errors.Is(cause, errNoHeader):
+			err = errNoHeader
+		}
+		return nil, &UnreachableError{c.base.String(), unwrapURL(err)}
+	}
+	a := newAnswer(caller, ctx, c, q, resp, cancel)
+	if err := a.header(resp); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// unwrapURL leaves out the URL with all its parameters, which the error would
+// begin with.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// header checks the beginning of an answer.
+func (a *Answer) header(resp *http.Response) error {
+	where := a.client.base.String()
+	foreign := func(form string, args ...any) error {
+		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: fmt.Sprintf(form, args...), Foreign: true}
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	id := resp.Header.Get(headerIngester)
+	switch {
+	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
+		return foreign("it does not know /live/ (%d); is it an ingester's listener for records, of this version?", resp.StatusCode)
+	case resp.StatusCode >= 300 && resp.StatusCode < 400:
+		return foreign("it sends elsewhere (%d), which is not followed", resp.StatusCode)
+	case kind != "text/plain":
+		return foreign("it answers %d with %.40q", resp.StatusCode, kind)
+	case resp.StatusCode != http.StatusOK:
+		text, _ := io.ReadAll(io.LimitReader(a.body, 300))
+		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: plain(string(text))}
+	case !isID(id):
+		return foreign("its answer does not say which ingester it is of")
+	}
+	a.ingester = id
+	var err error
+	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
+		return foreign("its positions cannot be read: %v", err)
+	}
+	if text := resp.Header.Get(headerBehind); text != "" {
+		a.behind = strings.Split(text, ",")
+	}
+	for _, id := range a.behind {
+		if !isID(id) {
+			return foreign("%.40q in it is no ingester", id)
+		}
+	}
+	return nil
+}
+
+// plain makes one short line of any text, of characters that do nothing to a
+// terminal.
+func plain(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > maxReason {
+		s = strings.ToValidUTF8(s[:maxReason], "") + "..."
+	}
+	return s
+}
+
+const maxReason = 400

@@ -1,0 +1,86 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+)
+
+// UnreachableError says that no ingester answered at all: there is no connection,
+// or no header came in time.
+type UnreachableError struct {
+	URL string
+	Err error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no ingester can be reached at %s: %v", e.URL, e.Err)
+}
+
+// Unwrap returns what was in the way.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// RefusedError says that something answered, and not with records: no ingester, one
+// of another version, or one that does not take the question now.
+type RefusedError struct {
+	URL    string
+	Status int    // of HTTP
+	Reason string // what it says, or what is wrong with its answer
+	// Foreign says that it was no ingester's answer to such a question.
+	Foreign bool
+}
+
+func (e *RefusedError) Error() string {
+	if e.Foreign {
+		return fmt.Sprintf("no ingester's live records at %s: %s", e.URL, e.Reason)
+	}
+	return fmt.Sprintf("the ingester at %s does not answer (%d): %s", e.URL, e.Status, e.Reason)
+}
+
+// Missing is an ingester whose records are not in an answer, or not all of them.
+type Missing struct {
+	ID     string // "-" when the table of ingesters could not be read, so that nobody knows
+	Host   string
+	Reason string
+	// Damaged says that the ingester's log is damaged: asking again gives no more.
+	Damaged bool
+}
+
+// IncompleteError says that an answer came to its end and lacks something.
+type IncompleteError struct {
+	Asked, Answered int // other ingesters
+	Missing         []Missing
+	// Damage is what is wrong with the log of the ingester that was asked; the
+	// numbers are then not known.
+	Damage string
+}
+
+func (e *IncompleteError) Error() string {
+	var parts []string
+	if e.Damage != "" {
+		parts = append(parts, "the log of the ingester that was asked is damaged: "+e.Damage)
+	} else {
+		parts = append(parts, fmt.Sprintf("%d of %d other ingesters answered", e.Answered, e.Asked))
+	}
+	for _, m := range e.Missing {
+		where := m.ID
+		if m.Host != "" {
+			where += " on " + m.Host
+		}
+		parts = append(parts, fmt.Sprintf("ingester %s: %s", where, m.Reason))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// CutError says that an answer ended before its end, or went on with what cannot
+// be. What came before is good.
+type CutError struct {
+	URL string
+	Err error
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("the answer of %s was cut short: %v", e.URL, e.Err)
+}
+
+// Unwrap returns what cut it.
+func (e *CutError) Unwrap() error { return e.Err }

@@ -1,0 +1,190 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fan is a question on its way to all: the own snapshot, and what the others
+// answered. It belongs to one goroutine once ask has returned.
+type fan struct {
+	query   Query
+	self    string
+	held    Held
+	asked   int
+	answers []*stream
+	missing []Missing
+	damage  error // of the own log
+}
+
+// stream is the answer of another ingester.
+type stream struct {
+	peer   Peer
+	answer *Answer
+}
+
+// ask takes all snapshots at the same time. It fails only if the own log does.
+func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
+	f := &fan{query: q, self: h.o.Self()}
+	var own error
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, headerWait)
+		defer cancel()
+		f.held, own = h.o.Journal.Open(ctx, q.logQuery(f.self))
+		if own != nil && ctx.Err() != nil {
+			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
+		}
+	})
+	if !alone {
+		h.askPeers(ctx, f)
+	}
+	asking.Wait()
+	if own != nil {
+		f.close()
+		return nil, own
+	}
+	return f, nil
+}
+
+// askPeers asks all others and keeps who answers, and who should have.
+func (h *Handler) askPeers(ctx context.Context, f *fan) {
+	peers, err := h.o.Peers(ctx, !f.query.Follow)
+	if err != nil {
+		f.asked++
+		f.missing = append(f.missing, Missing{ID: "-", Reason: "the table of ingesters cannot be read: " + err.Error()})
+	}
+	peers = slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool { return p.ID == f.self || !isID(p.ID) })
+	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
+	var asking sync.WaitGroup
+	for i, p := range peers {
+		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, p, f.query) })
+	}
+	asking.Wait()
+	for i, p := range peers {
+		if errs[i] == nil {
+			f.asked++
+			f.answers = append(f.answers, &stream{p, answers[i]})
+			continue
+		}
+		if p.Silent && (p.Oldest.IsZero() || !f.query.Follow && f.query.To <= p.Oldest.UnixNano()) {
+			continue
+		}
+		f.asked++
+		f.miss(p, errs[i])
+	}
+}
+
+// askPeer asks one other for its own records.
+func (h *Handler) askPeer(ctx context.Context, p Peer, q Query) (*Answer, error) {
+	if p.Address == "" {
+		return nil, errors.New("it announces no address; set --advertise")
+	}
+	base, err := parseBase(p.Address)
+	if err != nil {
+		return nil, fmt.Errorf("its address cannot be used: %w", err)
+	}
+	c := &Client{base: base, http: h.http, alone: true}
+	c.wait.header, c.wait.idle = headerWait, idleWait
+	if p.Silent {
+		c.wait.header = hastyWait
+	}
+	if at, ok := q.After[p.ID]; ok && !q.Now {
+		q.After = Positions{p.ID: at}
+	} else {
+		q.After = nil
+	}
+	a, err := c.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if a.ingester != p.ID {
+		a.Close()
+		return nil, fmt.Errorf("ingester %s answers at its address %s", a.ingester, base)
+	}
+	return a, nil
+}
+
+// miss notes that p is missing, and why.
+func (f *fan) miss(p Peer, err error) {
+	reason := err.Error()
+	if p.Silent {
+		reason = fmt.Sprintf("it has been silent for over a minute, and what it took since %s may be in no blob: start it again on its log, or `ingest forget %s` if that is lost (%s)",
+			p.Oldest.UTC().Format(time.RFC3339), p.ID, reason)
+	}
+	var lacks *IncompleteError
+	f.missing = append(f.missing, Missing{p.ID, p.Host, reason, errors.As(err, &lacks) && lacks.Damage != ""})
+}
+
+// lose notes that the answer of s broke off.
+func (f *fan) lose(s *stream, err error) {
+	s.answer.Close()
+	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
+	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
+}
+
+// positions are those of all snapshots. What a follower had of an ingester that
+// does not answer stays.
+func (f *fan) positions() Positions {
+	p := maps.Clone(f.query.After)
+	if p == nil {
+		p = Positions{}
+	}
+	for _, s := range f.answers {
+		p[s.peer.ID] = s.answer.positions[s.peer.ID]
+	}
+	p[f.self] = f.held.Position()
+	return p
+}
+
+func (f *fan) behind() []string {
+	var ids []string
+	for _, s := range f.answers {
+		if len(s.answer.behind) > 0 {
+			ids = append(ids, s.peer.ID)
+		}
+	}
+	if f.held.Behind() {
+		ids = append(ids, f.self)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// finish writes what is behind the records.
+func (f *fan) finish(out *bufio.Writer, m *merge) {
+	slices.SortFunc(f.missing, func(x, y Missing) int { return strings.Compare(x.ID, y.ID) })
+	for _, x := range f.missing {
+		host := strings.ReplaceAll(plain(x.Host), " ", "_")
+		if host == "" {
+			host = "-"
+		}
+		word := wordMissing
+		if x.Damaged {
+			word = wordDamaged
+		}
+		fmt.Fprintf(out, "%s %s %s %s\n", word, x.ID, host, plain(x.Reason))
+	}
+	if f.damage != nil {
+		fmt.Fprintf(out, "%s %s\n", wordError, plain(f.damage.Error()))
+		return
+	}
+	fmt.Fprintf(out, "%s %d %d %d\n", wordEnd, m.sent, f.asked, f.asked-len(f.missing))
+}
+
+// close lets go of the log and of what the others still send.
+func (f *fan) close() {
+	if f.held != nil {
+		f.held.Close()
+	}
+	for _, s := range f.answers {
+		s.answer.Close()
+	}
+}

@@ -1,0 +1,292 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+)
+
+// LogQuery is what a log is asked.
+type LogQuery struct {
+	Match    func(service string) bool
+	From, To int64 // Unix nanoseconds, half open; math.MinInt64 and math.MaxInt64 are open
+	Newest   int   // the newest so many only; 0: all
+	// Follow asks for what was appended behind After, 0 for all that is remembered,
+	// in place of what is in no blob.
+	Follow bool
+	After  uint64
+	Now    bool // the position only
+}
+
+// Log is the log of this ingester.
+type Log interface {
+	// Open takes a snapshot: all that was acknowledged before is in it, or in a blob.
+	// All that is in it is on the disk. It may wait for a start to read what it finds,
+	// until ctx ends. It may be called concurrently.
+	Open(ctx context.Context, q LogQuery) (Held, error)
+}
+
+// Held is a snapshot. It keeps a part of the log from being given up, so it is
+// closed whatever happens.
+type Held interface {
+	Position() uint64 // a later Follow behind it misses nothing
+	Behind() bool     // Follow only: some of what came behind After is not known any more
+	// Each calls emit for each record, in order. When some cannot be read it goes on
+	// with the rest and then returns an error. It ends with the error of emit.
+	Each(ctx context.Context, emit func(*record.Entry) error) error
+	Close()
+}
+
+// Peer is another ingester that has to be asked: one that is alive, or one that
+// is silent and may hold what is in no blob.
+type Peer struct {
+	ID      string
+	Address string // URL; "" when it announces none
+	Host    string
+	Oldest  time.Time // arrival of the oldest record that was in no blob; zero: there was none
+	// Silent: it has announced nothing for a minute. It is asked in case only its
+	// announcements fail, and given a second. If it does not answer it counts as
+	// missing, but not if Oldest is zero, or later than all that is asked for.
+	Silent bool
+}
+
+// Options say what a handler works with.
+type Options struct {
+	Self    func() string // id of this ingester
+	Journal Log
+	// Peers returns the others that have to be asked. Without fresh it may be as of
+	// two seconds ago. nil: there are none.
+	Peers func(ctx context.Context, fresh bool) ([]Peer, error)
+	HTTP  *http.Client // asks the others; it must not follow redirects; nil: one with connections of its own
+	// MaxAnswers is how many readers are answered at once; 0: 64. Of other ingesters
+	// four times as many are, so that readers cannot keep them away.
+	MaxAnswers int
+	Log        zerolog.Logger
+	Metrics    prometheus.Registerer // nil: none
+}
+
+const (
+	defaultAnswers = 64
+	// stallWait is how long a reader may take nothing: its answer keeps a part of the
+	// log from being given up.
+	stallWait = time.Minute
+	// ingesterStallWait is the same for an ingester that merges. It takes from each of
+	// the others in turn, and at the pace of its reader, whom it watches itself.
+	ingesterStallWait = 10 * time.Minute
+	writeBuffer       = 64 << 10
+)
+
+// Handler answers GET /live/{service}. Mount it at [Pattern].
+type Handler struct {
+	o       Options
+	http    *http.Client
+	metrics *metrics
+	readers chan struct{} // a token for each answer under way
+	others  chan struct{}
+
+	mu      sync.Mutex
+	stopped bool
+	stop    map[*http.Request]context.CancelCauseFunc
+}
+
+// NewHandler returns a handler. It starts nothing.
+func NewHandler(o Options) *Handler {
+	if o.MaxAnswers == 0 {
+		o.MaxAnswers = defaultAnswers
+	}
+	if o.Peers == nil {
+		o.Peers = func(context.Context, bool) ([]Peer, error) { return nil, nil }
+	}
+	h := &Handler{
+		o: o, http: o.HTTP, metrics: newMetrics(o.Metrics),
+		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
+		stop: map[*http.Request]context.CancelCauseFunc{},
+	}
+	if h.http == nil {
+		h.http = newHTTP()
+	}
+	return h
+}
+
+var (
+	errStopping = errors.New("this ingester stops")
+	errReader   = errors.New("the reader takes nothing")
+)
+
+// Stop ends the answers under way, which are then cut short, and lets no more
+// begin: for [http.Server.RegisterOnShutdown], because a slow reader would hold up
+// the end.
+func (h *Handler) Stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = true
+	for _, cancel := range h.stop {
+		cancel(errStopping)
+	}
+	h.http.CloseIdleConnections()
+}
+
+// begin makes a context that Stop ends.
+func (h *Handler) begin(r *http.Request) (ctx context.Context, done func(), ok bool) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped {
+		cancel(errStopping)
+		return ctx, nil, false
+	}
+	h.stop[r] = cancel
+	return ctx, func() {
+		h.mu.Lock()
+		delete(h.stop, r)
+		h.mu.Unlock()
+		cancel(nil)
+	}, true
+}
+
+// ServeHTTP answers one question.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begun := time.Now()
+	status := h.serve(w, r)
+	h.metrics.requests.WithLabelValues(strconv.Itoa(status)).Inc()
+	if status == http.StatusOK {
+		h.metrics.seconds.Observe(time.Since(begun).Seconds())
+	}
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
+	refuse := func(status int, text string) int {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
+		w.WriteHeader(status)
+		fmt.Fprintln(w, text)
+		return status
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		return refuse(http.StatusMethodNotAllowed, "live records are asked for with GET")
+	}
+	q, alone, err := parseQuery(r.PathValue("service"), r.URL.RawQuery)
+	if err != nil {
+		return refuse(http.StatusBadRequest, err.Error())
+	}
+	places := h.readers
+	if alone {
+		places = h.others
+	}
+	select {
+	case places <- struct{}{}:
+		defer func() { <-places }()
+	default:
+		return refuse(http.StatusServiceUnavailable, fmt.Sprintf("%d answers are under way already; ask again in a second", cap(places)))
+	}
+	ctx, done, ok := h.begin(r)
+	if !ok {
+		return refuse(http.StatusServiceUnavailable, errStopping.Error()+"; ask another one")
+	}
+	defer done()
+	f, err := h.ask(ctx, q, alone)
+	if err != nil {
+		if ctx.Err() != nil && context.Cause(ctx) != errStopping {
+			return statusGone
+		}
+		h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log")
+		return refuse(http.StatusServiceUnavailable, err.Error())
+	}
+	defer f.close()
+	h.answer(ctx, w, f, alone)
+	return http.StatusOK
+}
+
+// statusGone is counted for a reader that did not wait.
+const statusGone = 499
+
+// answer sends the header and all that comes.
+func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alone bool) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	header.Set(headerIngester, f.self)
+	header.Set(headerPositions, f.positions().String())
+	if behind := f.behind(); len(behind) > 0 {
+		header.Set(headerBehind, strings.Join(behind, ","))
+	}
+	stall := stallWait
+	if alone {
+		stall = ingesterStallWait
+	}
+	p := &paced{w, http.NewResponseController(w), stall}
+	if p.flush() != nil {
+		return
+	}
+	out := bufio.NewWriterSize(p, writeBuffer)
+	m := &merge{query: f.query, out: out}
+	err := m.run(ctx, f)
+	h.metrics.records.Add(float64(m.sent))
+	h.metrics.failed.Add(float64(len(f.missing)))
+	if err != nil {
+		h.o.Log.Debug().Err(err).Msg("an answer with live records was cut short")
+		return // without an end line, so that nobody takes it for whole
+	}
+	f.finish(out, m)
+	if f.damage != nil {
+		h.o.Log.Warn().Err(f.damage).Msg("some records of the log cannot be read")
+	}
+	if out.Flush() == nil && p.flush() == nil {
+		p.done()
+	}
+}
+
+// paced gives each write its time.
+type paced struct {
+	io.Writer
+	rc    *http.ResponseController
+	stall time.Duration
+}
+
+func (p *paced) Write(b []byte) (int, error) {
+	// A writer that knows no deadlines is no connection, and does not stall.
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.stall))
+	n, err := p.Writer.Write(b)
+	if err != nil {
+		return n, errReader
+	}
+	return n, nil
+}
+
+func (p *paced) flush() error {
+	_ = p.rc.SetWriteDeadline(time.Now().Add(p.stall))
+	if err := p.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return errReader
+	}
+	return nil
+}
+
+// done leaves the connection as it was, for the request after this one.
+func (p *paced) done() { _ = p.rc.SetWriteDeadline(time.Time{}) }
+
+// logQuery is what the own log is asked.
+func (q *Query) logQuery(self string) LogQuery {
+	l := LogQuery{Match: q.Match, From: q.From, To: q.To, Newest: q.Newest, Follow: q.Follow, After: q.After[self], Now: q.Now}
+	if q.Now {
+		l.From, l.To, l.After = math.MaxInt64, math.MaxInt64, 0
+	}
+	return l
+}

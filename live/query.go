@@ -1,0 +1,220 @@
+package live
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Pattern is where a [Handler] is mounted in a mux.
+const Pattern = "GET /live/{service}"
+
+// MaxNewest is the largest [Query.Newest].
+const MaxNewest = 100_000
+
+const (
+	maxService   = 256  // bytes of a name or glob in a question
+	maxPositions = 1024 // ingesters in one question
+)
+
+// The headers of an answer.
+const (
+	headerIngester  = "Blobtail-Ingester"
+	headerPositions = "Blobtail-Positions"
+	headerBehind    = "Blobtail-Behind"
+)
+
+// Query is a question. From and To have no useful zero: a range without ends is
+// [math.MinInt64] to [math.MaxInt64].
+type Query struct {
+	Service  string // a name, or a glob as of path.Match; `*` matches no name that begins with `_`
+	From, To int64  // effective time in Unix nanoseconds, half open
+	// Newest asks for the newest so many only; 0: for all. The answer seldom has some
+	// older ones besides, where keeping them apart would take too much memory.
+	Newest int
+	// Follow asks not for what is in no blob but for what was appended behind After,
+	// of an ingester that is not in After for all that it remembers.
+	Follow bool
+	After  Positions
+	// Now, with Follow, asks for positions only: what comes later is behind them.
+	Now bool
+}
+
+// Positions say where snapshots of logs ended, by the ids of the ingesters: what is
+// behind them was not in the answer. A position is for no other log.
+type Positions map[string]uint64
+
+// String is the form that ParsePositions reads, `0badcafe.1a2b,...`, in the order
+// of ids.
+func (p Positions) String() string {
+	var b strings.Builder
+	for i, id := range slices.Sorted(maps.Keys(p)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s.%x", id, p[id])
+	}
+	return b.String()
+}
+
+// ParsePositions reads what Positions.String wrote, and nothing else.
+func ParsePositions(s string) (Positions, error) {
+	p := Positions{}
+	if s == "" {
+		return p, nil
+	}
+	last := ""
+	for part := range strings.SplitSeq(s, ",") {
+		id, hex, ok := strings.Cut(part, ".")
+		if !ok || !isID(id) {
+			return nil, fmt.Errorf("%.40q is no position: want an ingester's 8 hex digits, a dot, and a hex number", part)
+		}
+		n, err := strconv.ParseUint(hex, 16, 64)
+		if err != nil || strconv.FormatUint(n, 16) != hex {
+			return nil, fmt.Errorf("%.40q is no position: want a hex number behind the dot", part)
+		}
+		if id <= last {
+			return nil, fmt.Errorf("%.40q is not in order of ids, each once", part)
+		}
+		if last = id; len(p) == maxPositions {
+			return nil, fmt.Errorf("more than %d positions", maxPositions)
+		}
+		p[id] = n
+	}
+	return p, nil
+}
+
+// isID tells whether s is as the id of an ingester is.
+func isID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == 8
+}
+
+// check says what in a question cannot be.
+func (q *Query) check() error {
+	switch {
+	case q.Service == "" || len(q.Service) > maxService:
+		return fmt.Errorf("service: %.40q: want a name or glob of at most %d bytes", q.Service, maxService)
+	case strings.ContainsAny(q.Service, "/\x00\r\n") || q.Service == "." || q.Service == "..":
+		return fmt.Errorf("service: %.40q: no service can be called so; want a name like web, or a glob like 'web-*'", q.Service)
+	case q.Newest < 0 || q.Newest > MaxNewest:
+		return fmt.Errorf("newest: %d: want 1 to %d, or leave it out for all", q.Newest, MaxNewest)
+	case q.Newest > 0 && q.Follow:
+		return fmt.Errorf("newest: %d: a follower gets all; leave out newest or follow", q.Newest)
+	case !q.Follow && (q.Now || len(q.After) > 0):
+		return fmt.Errorf("after: only a follower has positions; add follow=1")
+	case len(q.After) > maxPositions:
+		return fmt.Errorf("after: more than %d positions", maxPositions)
+	}
+	if _, err := path.Match(q.Service, ""); err != nil {
+		return fmt.Errorf("service: %.40q: it is no glob: a bracket or a backslash lacks its other half", q.Service)
+	}
+	return nil
+}
+
+// Match tells whether the question is about a service.
+func (q *Query) Match(service string) bool {
+	if service == q.Service {
+		return true
+	}
+	ok, err := path.Match(q.Service, service)
+	return ok && err == nil && (service[0] != '_' || q.Service[0] == '_')
+}
+
+// values is the question as parameters of a URL. alone asks the one ingester only.
+func (q *Query) values(alone bool) url.Values {
+	v := url.Values{}
+	if q.From != math.MinInt64 {
+		v.Set("from", strconv.FormatInt(q.From, 10))
+	}
+	if q.To != math.MaxInt64 {
+		v.Set("to", strconv.FormatInt(q.To, 10))
+	}
+	if q.Newest > 0 {
+		v.Set("newest", strconv.Itoa(q.Newest))
+	}
+	if q.Follow {
+		v.Set("follow", "1")
+	}
+	if q.Now {
+		v.Set("after", "now")
+	} else if len(q.After) > 0 {
+		v.Set("after", q.After.String())
+	}
+	if alone {
+		v.Set("peers", "no")
+	}
+	return v
+}
+
+// parseQuery reads what values wrote, or what someone typed.
+func parseQuery(service, raw string) (q Query, alone bool, err error) {
+	q = Query{Service: service, From: math.MinInt64, To: math.MaxInt64}
+	v, err := url.ParseQuery(raw)
+	if err != nil {
+		return q, false, fmt.Errorf("the parameters cannot be read: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		text := v[name][0]
+		if len(v[name]) > 1 {
+			return q, false, fmt.Errorf("%s: it is there twice", name)
+		}
+		switch name {
+		case "from":
+			err = parseTime(text, &q.From)
+		case "to":
+			err = parseTime(text, &q.To)
+		case "newest":
+			q.Newest, err = strconv.Atoi(text)
+			if err != nil || q.Newest < 1 {
+				err = fmt.Errorf("%.40q: want a number from 1 to %d", text, MaxNewest)
+			}
+		case "follow":
+			q.Follow, err = text == "1", oneOf(text, "1")
+		case "peers":
+			alone, err = text == "no", oneOf(text, "no")
+		case "after":
+			if q.Now = text == "now"; !q.Now {
+				q.After, err = ParsePositions(text)
+			}
+		default:
+			err = fmt.Errorf("there is no such parameter; there are from, to, newest, follow, after and peers")
+		}
+		if err != nil {
+			return q, false, fmt.Errorf("%.40s: %w", name, err)
+		}
+	}
+	return q, alone, q.check()
+}
+
+func oneOf(text, want string) error {
+	if text != want {
+		return fmt.Errorf("%.40q: want %s, or leave it out", text, want)
+	}
+	return nil
+}
+
+// parseTime reads Unix nanoseconds or RFC 3339.
+func parseTime(text string, ns *int64) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		*ns = n
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Year() < 1678 || t.Year() > 2261 {
+		return fmt.Errorf("%.40q: want Unix nanoseconds, or RFC 3339 like 2026-11-20T15:04:05Z", text)
+	}
+	*ns = t.UnixNano()
+	return nil
+}
