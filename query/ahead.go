@@ -38,6 +38,7 @@ type run struct {
 	// no known identity. Of equal times the bytes then decide first, such that
 	// what may be a copy comes next to its like.
 	blind bool
+	cut   bool // among the loose records are some that are only a beginning
 }
 
 // Limits of what is fetched ahead.
@@ -107,7 +108,12 @@ func (r *run) open(s *source, o *opening) {
 	case err != nil:
 		o.err = err
 	default:
-		o.blocks = r.choose(index)
+		var skipped int64
+		o.blocks, skipped = r.choose(index)
+		if s.stream != nil {
+			return
+		}
+		r.count.blocksSkipped.Add(skipped)
 		if len(o.blocks) > 0 && !r.lazy {
 			o.group = newGroup(index, o.blocks, 0, r.groupMax)
 		}
@@ -184,6 +190,10 @@ func (r *run) giveBack(f *future) {
 
 // schedule asks for the next block.
 func (c *cursor) schedule() {
+	if c.src.stream != nil {
+		c.scheduleLoose()
+		return
+	}
 	if c.group == nil || c.next >= c.group.end {
 		c.nextGroup()
 	}
@@ -199,6 +209,18 @@ func (c *cursor) schedule() {
 			return
 		}
 		r.decode(f, b, g.data[b.Offset-g.off:][:b.Stored])
+	})
+}
+
+func (c *cursor) scheduleLoose() {
+	r, s, n := c.run, c.src.stream, c.blocks[c.next]
+	b := &s.index.Blocks[n]
+	f := &future{done: make(chan struct{}), block: n, first: b.First, last: b.Last}
+	c.next++
+	c.ahead = append(c.ahead, f)
+	r.work.Go(func() {
+		defer close(f.done)
+		r.loosen(f, s, n)
 	})
 }
 
@@ -259,10 +281,15 @@ func (r *run) decode(f *future, b *blobfmt.Block, stored []byte) {
 		return
 	}
 	r.count.higher.Add(higher)
-	if len(f.kept.raw) < len(raw)/4 {
-		// A few lines would hold a whole block.
+	r.shrink(f)
+}
+
+// shrink sees to it that a few lines do not hold a whole block.
+func (r *run) shrink(f *future) {
+	if len(f.kept.raw) < len(f.buf)/4 {
+		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
-		r.recycle(raw)
+		r.recycle(buf)
 	}
 }
 

@@ -15,6 +15,10 @@ type kept struct {
 	// Line i of raw is record ords[i] of the block, or base+i when ords is nil.
 	base uint32
 	ords []uint32
+	// Of loose records: the identities in the block, and the numbers of those that
+	// are only a beginning.
+	ids  []record.ID
+	cuts []uint32
 }
 
 func (k *kept) ord(line uint32) uint32 {

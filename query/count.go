@@ -37,7 +37,7 @@ type counting struct {
 }
 
 func (c *counting) run(ctx context.Context) error {
-	if c.plan.match.hasText() {
+	if c.plan.match.hasText() || len(c.plan.loose) > 0 {
 		c.merge = c.plan.blobs
 	} else {
 		ctx, stop := context.WithCancel(ctx)
@@ -61,12 +61,12 @@ func (c *counting) run(ctx context.Context) error {
 			return c.err
 		}
 	}
-	if len(c.merge) == 0 {
+	if len(c.merge)+len(c.plan.loose) == 0 {
 		return nil
 	}
 	whole := *c.plan
 	whole.query.Limit, whole.query.First = 0, 0
-	return whole.pass(ctx, c.merge, false, c.sum, func([]byte) error { return nil })
+	return whole.pass(ctx, c.merge, c.plan.loose, false, c.sum, func([]byte) error { return nil })
 }
 
 // overlapping parts the blobs into groups such that a record and its copy are

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"blobtail/blobfmt"
 	"blobtail/record"
@@ -249,6 +250,12 @@ func (c *cursor) identity() identity {
 		c.line -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
 	}
 	c.at = at
+	if ids := c.cur.ids; ids != nil {
+		ord := c.cur.ord(c.line)
+		_, cut := slices.BinarySearch(c.cur.cuts, ord)
+		c.ident = identity{known: true, cut: cut, origin: ids[ord].Origin, index: ids[ord].Index}
+		return c.ident
+	}
 	var err error
 	if c.ident, err = c.src.identify(c.block, c.cur.ord(c.line)); err != nil {
 		c.run.unidentified(c.src, err)
@@ -258,9 +265,7 @@ func (c *cursor) identity() identity {
 
 // choose picks the blocks of the index that may hold something wanted, in the
 // order of reading.
-func (r *run) choose(index *blobfmt.Index) []int {
-	var blocks []int
-	skipped := int64(0)
+func (r *run) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
 	for i := range index.Blocks {
 		b := &index.Blocks[i]
 		if !r.rng.touches(b.First, b.Last) {
@@ -274,11 +279,10 @@ func (r *run) choose(index *blobfmt.Index) []int {
 		}
 		blocks = append(blocks, i)
 	}
-	r.count.blocksSkipped.Add(skipped)
 	if r.desc {
 		for i, j := 0, len(blocks)-1; i < j; i, j = i+1, j-1 {
 			blocks[i], blocks[j] = blocks[j], blocks[i]
 		}
 	}
-	return blocks
+	return blocks, skipped
 }

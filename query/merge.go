@@ -71,11 +71,7 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	id := c.identity()
 	key := c.key
 	line, err := c.takeOne()
-	twin := m.tie && m.lastSrc != c.src && bytes.Equal(m.last, line)
-	if twin && !(id.known && m.lastID.known) {
-		m.run.unidentified(c.src, errors.New("a record may be shown twice: where it came from is not known"))
-	}
-	same := twin && id.known && m.lastID == id
+	same := m.again(c.src, id, line)
 	if same {
 		m.run.sum.Copies++
 	} else {
@@ -94,6 +90,32 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 		return nil, nil
 	}
 	return line, nil
+}
+
+// again says whether a line is a copy of the one given out last, or the beginning
+// of it.
+func (m *merge) again(src *source, id identity, line []byte) bool {
+	if !m.tie || m.lastSrc == src {
+		return false
+	}
+	if id.cut {
+		return id.same(m.lastID) && src.service == m.lastSrc.service
+	}
+	if !bytes.Equal(m.last, line) {
+		return false
+	}
+	if !(id.known && m.lastID.known) {
+		m.run.unidentified(blobOf(src, m.lastSrc), errors.New("a record may be shown twice: where it came from is not known"))
+	}
+	return id.same(m.lastID)
+}
+
+// blobOf gives the one of two sources whose identities are not known.
+func blobOf(a, b *source) *source {
+	if a.stream != nil {
+		return b
+	}
+	return a
 }
 
 // advance takes the top cursor one step towards being ready.
@@ -186,13 +208,36 @@ func (m *merge) less(a, b *cursor) bool {
 	if !a.ready {
 		return false
 	}
+	if first, ok := m.run.cutLast(a, b); ok {
+		return first
+	}
 	var order int
 	if m.run.blind {
 		order = cmp.Or(bytes.Compare(a.current(), b.current()), compareIdentities(a, b))
 	} else {
 		order = cmp.Or(compareIdentities(a, b), bytes.Compare(a.current(), b.current()))
 	}
+	if aLoose := a.src.stream != nil; order == 0 && aLoose != (b.src.stream != nil) {
+		return !aLoose // so that what is given out as loose is in no blob
+	}
 	return (cmp.Or(order, cmp.Compare(a.src.key, b.src.key)) < 0) != m.run.desc
+}
+
+// cutLast puts the beginning of a record behind the whole of it, and a shorter one
+// behind a longer one, whatever the direction.
+func (r *run) cutLast(a, b *cursor) (first, ok bool) {
+	if !r.cut {
+		return false, false
+	}
+	ia, ib := a.identity(), b.identity()
+	switch {
+	case !ia.cut && !ib.cut, !ia.same(ib), a.src.service != b.src.service:
+		return false, false
+	case ia.cut != ib.cut:
+		return ib.cut, true
+	}
+	la, lb := len(a.current()), len(b.current())
+	return la > lb, la != lb
 }
 
 func compareIdentities(a, b *cursor) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -28,8 +29,11 @@ type Plan struct {
 	query    Query
 	match    *matcher
 	services []string
+	loosed   map[string]bool // the services of all that is loose
 	blobs    []blob
+	loose    []*stream
 	listed   Summary // what planning cost and found
+	noStore  bool
 }
 
 // blob is one blob of a plan.
@@ -53,9 +57,13 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 		return nil, &BadQueryError{err}
 	}
 	p := &Plan{reader: r, query: q, match: match}
-	if p.services, err = r.resolve(ctx, q.Services); err != nil {
+	if p.loosed, err = q.looseNames(); err != nil {
 		return nil, err
 	}
+	if p.services, err = p.resolve(ctx, q.Services); err != nil {
+		return nil, err
+	}
+	p.loose = q.looseOf(p.services)
 	if err := p.list(ctx); err != nil {
 		return nil, err
 	}
@@ -79,7 +87,8 @@ func (p *Plan) Bytes() int64 {
 }
 
 // resolve turns names and globs into names of services, sorted, each once.
-func (r *Reader) resolve(ctx context.Context, names []string) ([]string, error) {
+func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
+	r := p.reader
 	var all, out []string
 	for _, name := range names {
 		if !strings.ContainsAny(name, globChars) {
@@ -94,9 +103,10 @@ func (r *Reader) resolve(ctx context.Context, names []string) ([]string, error) 
 		}
 		if all == nil {
 			var err error
-			if all, err = r.names(ctx); err != nil {
+			if all, err = r.names(ctx); err != nil && !p.absent(err) {
 				return nil, err
 			}
+			all = slices.AppendSeq(all, maps.Keys(p.loosed))
 		}
 		found := false
 		for _, s := range all {
@@ -110,6 +120,20 @@ func (r *Reader) resolve(ctx context.Context, names []string) ([]string, error) 
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// absent says whether an error means that there is no store at all, which does no
+// harm where there are loose records: the first of their ingester, perhaps. It
+// warns, for a disk may be missing.
+func (p *Plan) absent(err error) bool {
+	if !errors.Is(err, storage.ErrNotExist) || len(p.loosed) == 0 {
+		return false
+	}
+	if !p.noStore {
+		p.noStore = true
+		p.listed.Warnings = append(p.listed.Warnings, fmt.Errorf("no blobs were read, for there is no store: %w", err))
+	}
+	return true
 }
 
 // names lists all services of the store, system ones included.
@@ -178,10 +202,10 @@ func (p *Plan) list(ctx context.Context) error {
 	work.Wait()
 	for i := range results {
 		l := &results[i]
-		if l.err != nil {
+		if l.err != nil && !p.absent(l.err) {
 			return fmt.Errorf("list %s/: %w", p.services[i], l.err)
 		}
-		if !l.any {
+		if !l.any && !p.loosed[p.services[i]] {
 			// Nothing in the range, or nothing at all?
 			if err := p.reader.noService(ctx, p.services[i]); err != nil {
 				return err
@@ -343,7 +367,7 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 }
 
 func (r *Reader) source(b *blob, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare}
+	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare, service: b.name.Service}
 }
 
 // summary starts one with what planning found.

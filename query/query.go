@@ -68,6 +68,9 @@ type Query struct {
 	Limit    int  // only the newest so many; 0 for all
 	First    int  // only the oldest so many; 0 for all. Not together with Limit
 	Reverse  bool // newest first
+	// Loose are records beside those of the blobs, sealed. Those of services that
+	// are not asked for are left out.
+	Loose []*Loose
 }
 
 // Options tune a [Reader]. The zero value is what a command wants.
@@ -100,6 +103,7 @@ type Summary struct {
 	BlocksRead, BlocksSkipped int64 // skipped: in an opened blob, but ruled out by its index
 	Requests, Fetched         int64 // GETs after the listing, and their bytes
 	Copies                    int64 // records not given out because they had been already
+	Loose                     int64 // of those given out, or counted, the ones that no blob read holds
 	Replaced                  int64 // blobs ignored because a compacted blob replaces them
 	Foreign                   int64 // objects under a service that are no blobs of ours
 	// Higher counts records that matched in all but their level, which is above

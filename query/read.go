@@ -24,11 +24,11 @@ func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary
 		return emit(chunk)
 	}
 	if desc == p.query.Reverse {
-		err := p.pass(ctx, p.blobs, desc, &sum, out)
+		err := p.pass(ctx, p.blobs, p.loose, desc, &sum, out)
 		return sum, err
 	}
 	var held [][]byte
-	err := p.pass(ctx, p.blobs, desc, &sum, func(chunk []byte) error {
+	err := p.pass(ctx, p.blobs, p.loose, desc, &sum, func(chunk []byte) error {
 		held = append(held, bytes.Clone(chunk))
 		return nil
 	})
@@ -55,19 +55,22 @@ func emitBackwards(chunk []byte, emit func([]byte) error) error {
 	return nil
 }
 
-// pass merges the blobs in one direction and gives out chunks of lines, which
+// pass merges blobs and loose records in one direction and gives out chunks of lines, which
 // stand in ascending order, until the query's limit is reached.
-func (p *Plan) pass(ctx context.Context, blobs []blob, desc bool, sum *Summary, out func([]byte) error) error {
+func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc bool, sum *Summary, out func([]byte) error) error {
 	limit := int64(max(p.query.Limit, p.query.First))
 	r := p.newRun(ctx, desc, limit > 0, sum)
 	defer r.finish()
-	m := &merge{run: r}
 	for i := range blobs {
-		b := &blobs[i]
-		c := &cursor{run: r, src: p.reader.source(b, r.count)}
-		c.key = r.bound(b.meta.First, b.meta.Last)
-		r.order = append(r.order, c)
+		r.join(p.reader.source(&blobs[i], r.count))
 	}
+	for _, s := range loose {
+		if r.rng.touches(s.first(), s.last()) {
+			r.cut = r.cut || s.hasCuts()
+			r.join(s.source(r.count))
+		}
+	}
+	m := &merge{run: r}
 	slices.SortStableFunc(r.order, func(a, b *cursor) int {
 		switch {
 		case a.key == b.key:
@@ -91,6 +94,9 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, desc bool, sum *Summary, 
 			sum.More = true
 		}
 		sum.Records += n
+		if m.used.src.stream != nil {
+			sum.Loose += n
+		}
 		if len(chunk) > 0 {
 			if err := out(chunk); err != nil {
 				return err
@@ -101,6 +107,13 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, desc bool, sum *Summary, 
 			return nil
 		}
 	}
+}
+
+// join adds a cursor for a source.
+func (r *run) join(s *source) {
+	c := &cursor{run: r, src: s}
+	c.key = r.bound(s.meta.First, s.meta.Last)
+	r.order = append(r.order, c)
 }
 
 // cut gives the first n lines of a chunk, the last n when desc.

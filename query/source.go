@@ -27,6 +27,9 @@ type source struct {
 	meta  blobfmt.Meta
 	bare  bool // of meta only the bounds of the times are known
 
+	service string
+	stream  *stream // no blob, but loose records: they tell their identities themselves
+
 	open  sync.Once
 	index *blobfmt.Index
 	err   error
@@ -47,6 +50,9 @@ type source struct {
 // readIndex reads the index once; later calls give the same answer. whole asks
 // for a small blob to be fetched with it, for a caller that wants its lines too.
 func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
+	if s.stream != nil {
+		return s.index, nil
+	}
 	s.open.Do(func() {
 		s.count.opened.Add(1)
 		s.index, s.err = blobfmt.ReadIndex(s.key, s.size, func(off, n int64) ([]byte, error) {
@@ -149,8 +155,15 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 // identity is what tells a copy from a record that only looks the same.
 type identity struct {
 	known  bool
+	cut    bool // of what is only the beginning of a record
 	origin record.Origin
 	index  uint32
+}
+
+// same says whether both are known and those of one record, or of records of two
+// services.
+func (i identity) same(o identity) bool {
+	return i.known && o.known && i.origin == o.origin && i.index == o.index
 }
 
 // identify gives the identity of record number ord of a block. Where the blob

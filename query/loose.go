@@ -1,0 +1,190 @@
+package query
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"blobtail/record"
+)
+
+// looseMemory is how much of a [Loose] is held in memory, with what is kept
+// beside each line.
+const looseMemory = 64 << 20
+
+// Loose are records that stand in no blob, or are not known to: from ingesters,
+// from the tail. A read merges them with blobs; of copies, which have the same
+// time, identity and bytes, one is shown, and of a record that some have only the
+// beginning of, the whole line wherever there is one.
+//
+// Add records, Seal it, name it in [Query.Loose], and Close it after the last read.
+// Up to 64 MiB are held in memory and may come in any order; what is more goes to
+// a temporary file without a name, and must come in the order of its service's
+// records. Add and Seal are for one goroutine; a sealed one may be read by many.
+type Loose struct {
+	name    string
+	streams map[string]*stream
+	last    *stream // that of the record added last
+	size    int64   // in memory
+	file    *os.File
+	end     int64 // of what is in the file
+	sealed  bool
+	err     error // no more can be added
+}
+
+// NewLoose returns an empty one. Problems call it by name.
+func NewLoose(name string) *Loose {
+	return &Loose{name: name, streams: make(map[string]*stream)}
+}
+
+// Add takes a copy of e. A line that is no canonical line of a service that blobs
+// may have, or not of the time that e says, is refused without harm to the rest;
+// after another error nothing can be added any more.
+func (l *Loose) Add(e *record.Entry) error {
+	if l.sealed {
+		return fmt.Errorf("%s: sealed already", l.name)
+	}
+	if l.err != nil {
+		return l.err
+	}
+	service, err := entryService(e)
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
+	s := l.last
+	if s == nil || s.service != string(service) {
+		if s = l.streams[string(service)]; s == nil {
+			s = &stream{loose: l, service: string(service)}
+			l.streams[s.service] = s
+		}
+		l.last = s
+	}
+	if err := s.add(looseLine{e.Time, e.ID, e.Line, e.Cut}); err != nil {
+		return l.fail(err)
+	}
+	if l.size > looseMemory {
+		return l.fail(l.spill())
+	}
+	return nil
+}
+
+func (l *Loose) fail(err error) error {
+	if err != nil {
+		l.err = fmt.Errorf("%s: %w", l.name, err)
+	}
+	return l.err
+}
+
+// entryService checks an entry, which may have come from anywhere, and gives its
+// service.
+func entryService(e *record.Entry) ([]byte, error) {
+	t, ok := record.LineTime(e.Line)
+	off, msg := record.LineMsg(e.Line)
+	if !ok || !msg || t != e.Time {
+		return nil, errors.New("an entry is no canonical line of its time")
+	}
+	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
+		return nil, errors.New("an entry is not one line")
+	}
+	head := e.Line[:off-len(`","msg":"`)]
+	service := head[bytes.LastIndexByte(head, '"')+1:]
+	if !isService(string(service)) {
+		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
+	}
+	return service, nil
+}
+
+// spill moves what is in memory to the file.
+func (l *Loose) spill() error {
+	if l.file == nil {
+		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
+		if err != nil {
+			return fmt.Errorf("put records aside: %w", err)
+		}
+		l.file = f
+		// Gone with the process, however that ends.
+		if err := os.Remove(f.Name()); err != nil {
+			return fmt.Errorf("put records aside: %w", err)
+		}
+	}
+	for _, s := range l.streams {
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	if l.size > looseMemory {
+		return errors.New("too many records of one time and identity")
+	}
+	return nil
+}
+
+// Seal ends the adding. Only then may it be read.
+func (l *Loose) Seal() error {
+	if l.err != nil || l.sealed {
+		return l.err
+	}
+	for _, s := range l.streams {
+		if err := s.seal(); err != nil {
+			return l.fail(err)
+		}
+	}
+	l.sealed = true
+	return nil
+}
+
+// Close lets go of everything. No read may be under way, and none may follow.
+func (l *Loose) Close() error {
+	l.streams, l.last, l.sealed, l.err = nil, nil, false, fmt.Errorf("%s: closed", l.name)
+	if l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file = nil
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
+	return nil
+}
+
+// Len is the number of records; copies among them are counted only until it is
+// sealed.
+func (l *Loose) Len() int {
+	n := 0
+	for _, s := range l.streams {
+		n += s.records
+	}
+	return n
+}
+
+// Services are the services of the records, in order.
+func (l *Loose) Services() []string { return slices.Sorted(maps.Keys(l.streams)) }
+
+// looseNames are the services of all that is loose.
+func (q *Query) looseNames() (map[string]bool, error) {
+	names := make(map[string]bool)
+	for _, l := range q.Loose {
+		if !l.sealed {
+			return nil, &BadQueryError{fmt.Errorf("%s: not sealed", l.name)}
+		}
+		for name := range l.streams {
+			names[name] = true
+		}
+	}
+	return names, nil
+}
+
+// looseOf gives the loose records of some services, which are sorted.
+func (q *Query) looseOf(services []string) []*stream {
+	var out []*stream
+	for _, l := range q.Loose {
+		for _, name := range services {
+			if s := l.streams[name]; s != nil && s.records > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+package query_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/mem"
+)
+
+func entry(r rec) *record.Entry {
+	return &record.Entry{Time: r.time, ID: record.ID{Origin: r.origin, Index: r.index}, Line: []byte(r.line)}
+}
+
+// loose seals some records, in the order given.
+func loose(t interface {
+	Helper()
+	Fatal(...any)
+}, entries ...*record.Entry) *query.Loose {
+	t.Helper()
+	l := query.NewLoose("the log")
+	for _, e := range entries {
+		if err := l.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func entries(recs []rec) []*record.Entry {
+	var out []*record.Entry
+	for _, r := range recs {
+		out = append(out, entry(r))
+	}
+	return out
+}
+
+// What is only loose is read as what is stored, in its place among it, and what
+// is both is read once.
+func TestLoose(t *testing.T) {
+	b := newBuilder(t, 500)
+	recs := some("web", 100, 1)
+	b.add(time.Hour, recs[:60])
+	l := loose(t, entries(recs[40:])...)
+	defer l.Close()
+	again := loose(t, entries(recs[50:])...)
+	r := query.New(b.store, query.Options{})
+	for _, reverse := range []bool{false, true} {
+		got, sum := read(t, r, query.Query{Services: []string{"w*"}, Range: query.Always(), Reverse: reverse, Loose: []*query.Loose{l, again}})
+		want := lines(recs)
+		if reverse {
+			slices.Reverse(want)
+		}
+		if !slices.Equal(got, want) || sum.Loose != 40 || sum.Copies != 20+50 || !sum.Complete() {
+			t.Errorf("%d lines, %+v", len(got), sum)
+		}
+	}
+}
+
+// Services of which nothing is stored are services; those that are not asked for
+// are left out.
+func TestLooseServices(t *testing.T) {
+	api, web := some("api", 10, 1), some("web", 20, 2)
+	l := loose(t, append(entries(api), entries(web)...)...)
+	r := query.New(mem.New(mem.Options{}), query.Options{})
+	for pattern, want := range map[string]int{"web": 20, "*": 30, "a*": 10} {
+		got, _ := read(t, r, query.Query{Services: []string{pattern}, Range: query.Always(), Loose: []*query.Loose{l}})
+		if len(got) != want {
+			t.Errorf("%s: %d lines", pattern, len(got))
+		}
+	}
+	for _, pattern := range []string{"db", "d*"} {
+		_, err := r.Plan(t.Context(), query.Query{Services: []string{pattern}, Range: query.Always(), Loose: []*query.Loose{l}})
+		if none := (*query.NoServiceError)(nil); !errors.As(err, &none) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	if got := l.Services(); !slices.Equal(got, []string{"api", "web"}) || l.Len() != 30 {
+		t.Errorf("%v, %d", got, l.Len())
+	}
+}
+
+// A record of which only the beginning is known is shown until the whole line is.
+func TestLooseCut(t *testing.T) {
+	recs := some("web", 30, 1)
+	var cuts []*record.Entry
+	for _, r := range recs {
+		e := entry(r)
+		e.Line, e.Cut = []byte(strings.Replace(r.line, `"msg":"`, `"msg":"…`, 1)), true
+		cuts = append(cuts, e)
+	}
+	want := lines(recs)
+	want[25] = string(cuts[25].Line)
+	b := newBuilder(t, 500)
+	b.add(time.Hour, recs[:10])
+	r := query.New(b.store, query.Options{})
+	whole := entries(append(slices.Clone(recs[10:25]), recs[26:]...))
+	for name, loose := range map[string][]*query.Loose{
+		"in one":   {loose(t, append(slices.Clone(cuts), whole...)...)},
+		"in two":   {loose(t, cuts...), loose(t, whole...)},
+		"reversed": {loose(t, whole...), loose(t, cuts...), loose(t, cuts...)},
+	} {
+		for _, reverse := range []bool{false, true} {
+			q := query.Query{Services: []string{"web"}, Range: query.Always(), Reverse: reverse, Loose: loose}
+			got, sum := read(t, r, q)
+			if reverse {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, want) || sum.Loose != 20 {
+				t.Errorf("%s, reverse %v: %+v\n%s", name, reverse, sum, strings.Join(got, ""))
+			}
+		}
+	}
+}
+
+// More than memory is for goes to a file that has no name.
+func TestLooseSpill(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	text := strings.Repeat("many words ", 400)
+	make := func(i int) *record.Entry {
+		at := noon + int64(i/3)*1e6
+		return entry(rec{time: at, origin: origin(1), index: uint32(i),
+			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
+	}
+	l := query.NewLoose("the log")
+	const n = 35_000 // of 4.5 kB each
+	for i := range n {
+		e := make(i)
+		for range 1 + i%2 { // some twice
+			if err := l.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := l.Add(make(0)); err == nil {
+		t.Error("out of order beyond what memory is for")
+	}
+	l.Close()
+
+	l = query.NewLoose("the log")
+	defer l.Close()
+	for i := range n {
+		if err := l.Add(make(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := os.ReadDir(dir); len(names) > 0 || err != nil {
+		t.Errorf("left in the directory: %v, %v", names, err)
+	}
+	r := query.New(mem.New(mem.Options{}), query.Options{})
+	for _, q := range []query.Query{{}, {Reverse: true}, {Filter: query.Filter{Texts: []string{"words"}}}} {
+		q.Services, q.Range, q.Loose = []string{"*"}, query.Always(), []*query.Loose{l}
+		plan, err := r.Plan(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, step := 0, 1
+		if q.Reverse {
+			at, step = n-1, -1
+		}
+		sum, err := plan.Read(context.Background(), func(lines []byte) error {
+			for l := range bytes.Lines(lines) {
+				if !bytes.Equal(l, make(at).Line) {
+					t.Fatalf("%.100s, want %d", l, at)
+				}
+				at += step
+			}
+			return nil
+		})
+		if err != nil || sum.Records != n || sum.Loose != n {
+			t.Errorf("%+v, %v", sum, err)
+		}
+	}
+}
+
+// What comes from elsewhere is checked.
+func TestLooseRefuses(t *testing.T) {
+	good := entry(some("web", 1, 1)[0])
+	l := query.NewLoose("the log")
+	for name, change := range map[string]func(e *record.Entry){
+		"empty":       func(e *record.Entry) { e.Line = nil },
+		"no newline":  func(e *record.Entry) { e.Line = e.Line[:len(e.Line)-1] },
+		"two lines":   func(e *record.Entry) { e.Line = append(e.Line, e.Line...) },
+		"other time":  func(e *record.Entry) { e.Time++ },
+		"no service":  func(e *record.Entry) { e.Line = bytes.Replace(e.Line, []byte(`"web"`), []byte(`"../x"`), 1) },
+		"not ours":    func(e *record.Entry) { e.Line = []byte("{\"a\":1}\n") },
+		"system name": func(e *record.Entry) { e.Line = bytes.Replace(e.Line, []byte(`"web"`), []byte(`"_other"`), 1) },
+	} {
+		e := *good
+		e.Line = bytes.Clone(good.Line)
+		change(&e)
+		if err := l.Add(&e); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	if _, err := query.New(mem.New(mem.Options{}), query.Options{}).Plan(t.Context(), query.Query{Services: []string{"*"}, Loose: []*query.Loose{l}}); err == nil {
+		t.Error("not sealed, and read")
+	}
+	if err := errors.Join(l.Add(good), l.Seal(), l.Seal()); err != nil || l.Len() != 1 {
+		t.Errorf("%d, %v", l.Len(), err)
+	}
+	if err := l.Add(good); err == nil {
+		t.Error("added to what is sealed")
+	}
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
