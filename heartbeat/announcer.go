@@ -134,6 +134,13 @@ func (a *Announcer) Lane() int {
 	return a.me.Lane
 }
 
+// ID is the id in force. It changes when another turns out to go by it.
+func (a *Announcer) ID() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.me.ID
+}
+
 // First is closed when Run has tried for the first time, whatever came of it:
 // from then on the lane is as good as can be had now.
 func (a *Announcer) First() <-chan struct{} { return a.first }

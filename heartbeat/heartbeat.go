@@ -58,7 +58,8 @@ type Ingester struct {
 	Oldest  time.Time // arrival of the oldest record that is in no blob; zero when there is none
 	Started time.Time
 	At      time.Time // when the row was written
-	Stopped bool      // it has ended with all in blobs
+	Stopped bool      // it has ended with all in blobs, or was given up
+	GivenUp time.Time // when [Forget] was called on it: what it had since Oldest is lost
 }
 
 // Live tells whether the ingester is running, as far as one can know at now. A
@@ -124,11 +125,15 @@ func formatTime(t time.Time) string {
 }
 
 func (i Ingester) row() storage.Row {
-	return storage.Row{Key: i.ID, Props: map[string]any{
+	props := map[string]any{
 		"format": int64(Format), "process": i.Process, "store": i.Store, "lane": int64(i.Lane),
 		"address": i.Address, "host": i.Host, "version": i.Version, "oldest": formatTime(i.Oldest),
 		"started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.Stopped,
-	}}
+	}
+	if !i.GivenUp.IsZero() {
+		props["forgotten"] = formatTime(i.GivenUp)
+	}
+	return storage.Row{Key: i.ID, Props: props}
 }
 
 func decode(row storage.Row) (Ingester, error) {
@@ -151,9 +156,9 @@ func decode(row storage.Row) (Ingester, error) {
 	for _, p := range []struct {
 		name string
 		t    *time.Time
-	}{{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}} {
+	}{{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp}} {
 		text, _ := row.Props[p.name].(string)
-		if text == "" && p.t == &i.Oldest {
+		if text == "" && (p.t == &i.Oldest || p.t == &i.GivenUp) {
 			continue
 		}
 		var err error
