@@ -21,7 +21,7 @@ type fan struct {
 	asked   int
 	answers []*stream
 	missing []Missing
-	damage  error // of the own log
+	damage  *DamageError // of the own log
 }
 
 // stream is the answer of another ingester.

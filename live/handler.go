@@ -44,11 +44,20 @@ type Log interface {
 type Held interface {
 	Position() uint64 // a later Follow behind it misses nothing
 	Behind() bool     // Follow only: some of what came behind After is not known any more
-	// Each calls emit for each record, in order. When some cannot be read it goes on
-	// with the rest and then returns an error. It ends with the error of emit.
+	// Each calls emit for each record, in order. When some cannot be read, now or
+	// ever, it goes on with the rest and then returns a [*DamageError]. Any other error
+	// ends it at once.
 	Each(ctx context.Context, emit func(*record.Entry) error) error
 	Close()
 }
+
+// DamageError says that all was given out but for what a log has lost.
+type DamageError struct{ Err error }
+
+func (e *DamageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is lost.
+func (e *DamageError) Unwrap() error { return e.Err }
 
 // Peer is another ingester that has to be asked: one that is alive, or one that
 // is silent and may hold what is in no blob.
@@ -242,12 +251,16 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	h.metrics.records.Add(float64(m.sent))
 	h.metrics.failed.Add(float64(len(f.missing)))
 	if err != nil {
-		h.o.Log.Debug().Err(err).Msg("an answer with live records was cut short")
+		if ctx.Err() == nil && err != errReader {
+			h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log to the end")
+		}
+		out.Flush()
+		p.flush()
 		return // without an end line, so that nobody takes it for whole
 	}
 	f.finish(out, m)
 	if f.damage != nil {
-		h.o.Log.Warn().Err(f.damage).Msg("some records of the log cannot be read")
+		h.o.Log.Warn().Err(f.damage.Err).Msg("some records of the log cannot be read")
 	}
 	if out.Flush() == nil && p.flush() == nil {
 		p.done()

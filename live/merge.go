@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -70,8 +71,8 @@ func (m *merge) run(ctx context.Context, f *fan) error {
 		return reader
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil:
-		f.damage = err
+	case err != nil && !errors.As(err, &f.damage):
+		return err
 	}
 	if err := m.before(ctx, f, nil); err != nil {
 		return err

@@ -47,6 +47,9 @@ type cli struct {
 	Drain struct {
 		Timeout config.Duration `help:"How long to wait; none: until all is in blobs." placeholder:"DURATION"`
 	} `cmd:"" help:"Have the ingester at --admin take no more, and wait until its log is empty."`
+	Forget struct {
+		ID string `arg:"" help:"As logquery ingesters shows it." placeholder:"ID"`
+	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
 	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
 }
@@ -102,6 +105,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 		stdout.Write(text)
 	case "drain":
 		return askDrain(c, f.Drain.Timeout, stdout, stderr)
+	case "forget <id>":
+		return forget(c, f.Forget.ID, stdout, stderr)
 	default:
 		log := zerolog.New(stderr).With().Timestamp().Logger()
 		ctx, cancel := untilSignal()
