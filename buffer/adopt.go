@@ -35,6 +35,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 		}
 	}
 	b.adoptOrigins(p)
+	b.adoptRecent(p)
 	b.replayed = true
 	b.wake.Broadcast()
 }
@@ -49,6 +50,7 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 			left = append(left, f)
 			continue
 		}
+		p.leftOut[f.pos] = true
 		p.lower(f.pos.Segment(), 1)
 		p.held -= int64(f.len)
 		if !f.m.gone {
@@ -84,6 +86,20 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	}
 }
 
+// adoptRecent puts the runs that the log has before those that came since, but for
+// those that are left out: they come again. b.mu is held.
+func (b *Buffer) adoptRecent(p *replay) {
+	young := b.recent
+	b.recent = p.recent
+	for i := range young.len() {
+		at, service := young.at(i)
+		b.recent.add(at, service)
+	}
+	b.recent.last = max(b.recent.last, young.last)
+	b.recent.synced = young.synced
+	b.recent.drop(p.leftOut)
+}
+
 // reopen makes runs that no batch holds part of the open batch, or of several
 // where they are too many for one. since is when the oldest came. b.mu is held.
 func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
@@ -94,6 +110,7 @@ func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
 		if old = b.open[k]; old == nil {
 			old = newOpenBatch(k)
 			old.since = since
+			old.span = periodSpan(k)
 			b.open[k] = old
 		}
 		old.runs.add(f.extent)
@@ -110,6 +127,7 @@ func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
 		young.runs = merged(&old.runs, &young.runs)
 		young.records += old.records
 		young.bytes += old.bytes
+		young.span.add(old.span)
 		if old.since.Before(young.since) {
 			young.since = old.since
 		}

@@ -78,9 +78,11 @@ type Options struct {
 	Full   func() bool   // asked every second whether the disk is too full; nil: never
 	// Messages is told of messages; nil: there are none.
 	Messages Messages
-	Workers  int // batches given to the sink at once; 0: 8 and one a core
-	Log      zerolog.Logger
-	Metrics  prometheus.Registerer // nil: none
+	// Tail is told of all that is accepted; nil: nobody is.
+	Tail    Tail
+	Workers int // batches given to the sink at once; 0: 8 and one a core
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer // nil: none
 }
 
 func (o Options) withDefaults() Options {
@@ -126,7 +128,9 @@ type Buffer struct {
 	open     map[key]*openBatch
 	queue    []*Batch       // cut and not stored, oldest first
 	pending  map[uint32]int // runs that are not stored, by segment
-	held     int64          // bytes of the log that these runs are
+	pinned   map[uint32]int // snapshots that need a segment, and all behind it
+	held     int64          // bytes of the log that the runs not stored are
+	recent   *recent
 	services services
 	origins  *originMemory
 	replayed bool
@@ -145,6 +149,7 @@ type Buffer struct {
 type openBatch struct {
 	key      key
 	runs     extents
+	span     span       // of the times of its lines
 	messages []*message // one for each run that a message brought
 	records  int
 	bytes    int64
@@ -174,7 +179,7 @@ func (f *fate) wait(ctx context.Context) error {
 func newFate() *fate { return &fate{done: make(chan struct{})} }
 
 func newOpenBatch(k key) *openBatch {
-	return &openBatch{key: k, since: time.Now(), fate: newFate()}
+	return &openBatch{key: k, span: noSpan(), since: time.Now(), fate: newFate()}
 }
 
 // New returns a buffer over an open log. It starts nothing.
@@ -186,6 +191,8 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		loaders:  make(chan *loader, runtime.GOMAXPROCS(0)),
 		open:     map[key]*openBatch{},
 		pending:  map[uint32]int{},
+		pinned:   map[uint32]int{},
+		recent:   newRecent(unknownBefore(log)),
 		origins:  newOriginMemory(),
 		messages: map[record.Origin]*message{},
 	}
@@ -211,38 +218,65 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	if len(r.Lines) == 0 {
 		return b.acceptNothing(r), nil
 	}
-	if b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max) {
-		b.m.refused.Inc()
-		return record.Receipt{}, record.ErrFull
+	if b.isFull() {
+		return b.acceptKnown(r)
 	}
 	e := b.encoders.Get().(*runsEncoder)
 	defer b.encoders.Put(e)
-	payload, runs := e.encode(r, b.o.Period)
+	e.encode(r, b.o.Period)
+	receipt, pos, origin, err := b.append(r, e)
+	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
+		b.tell(r, e, pos, origin)
+	}
+	return receipt, err
+}
 
+func (b *Buffer) isFull() bool {
+	return b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max)
+}
+
+// acceptKnown answers a request while the log is full: a repeat takes no room.
+func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if receipt, known, err := b.known(r); known {
+		return receipt, err
+	}
+	b.m.refused.Inc()
+	return record.Receipt{}, record.ErrFull
+}
+
+// append is Accept of an encoded request. It also returns where that is in the
+// log, and the origin of its records, unless it came before.
+func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
 	if receipt, known, err := b.known(r); known {
-		return receipt, err
+		return receipt, 0, origin, err
 	}
-	pos, err := b.log.Append(typeRuns, payload)
+	pos, err = b.log.Append(typeRuns, e.payload)
 	if errors.Is(err, syscall.ENOSPC) {
 		b.m.refused.Inc()
-		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrFull, err)
+		return record.Receipt{}, 0, origin, fmt.Errorf("%w: %w", record.ErrFull, err)
 	}
 	if err != nil {
-		return record.Receipt{}, fmt.Errorf("append to the log: %w", err)
+		return record.Receipt{}, 0, origin, fmt.Errorf("append to the log: %w", err)
+	}
+	if b.o.Tail != nil {
+		origin = b.originAt(r, pos)
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.newMessage(r, len(runs))
+		m = b.newMessage(r, len(e.runs))
 	} else if !r.Origin.IsZero() {
 		b.origins.add(rememberedOrigin{r.Origin, pos, r.Sum})
 	}
-	batches := b.gather(pos, runs, m)
+	b.recent.appended(pos, len(e.payload))
+	batches := b.gather(pos, e.runs, m)
 	b.m.records.Add(float64(len(r.Lines)))
 	b.m.bytes.Add(float64(len(r.Data)))
-	return record.Receipt{Wait: b.waitFor(pos, batches)}, nil
+	return record.Receipt{Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
 // endIfPanicking ends the process when its caller panics with the buffer locked:
@@ -294,7 +328,10 @@ func (b *Buffer) gather(pos wal.Pos, runs []runInfo, m *message) []*openBatch {
 			ob = newOpenBatch(r.key)
 			b.open[r.key] = ob
 		}
-		ob.runs.add(extent{pos + wal.Pos(r.off), uint32(r.len)})
+		at := extent{pos + wal.Pos(r.off), uint32(r.len)}
+		ob.runs.add(at)
+		b.recent.add(at, r.key.service)
+		ob.span.add(r.span)
 		ob.records += r.records
 		ob.bytes += r.bytes
 		b.held += int64(r.len)
@@ -333,7 +370,7 @@ func (b *Buffer) cut(ob *openBatch) {
 	b.cutErr = ""
 	delete(b.open, ob.key)
 	b.queue = append(b.queue, &Batch{
-		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin,
+		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin, span: ob.span,
 		place: placeOfBatch(pos, len(payload), &ob.runs), messages: ob.messages, fate: ob.fate, since: ob.since,
 	})
 	b.named(ob.messages)

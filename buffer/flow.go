@@ -299,7 +299,7 @@ func (b *Buffer) release() error {
 		b.mu.Lock()
 		front := b.log.Front()
 		active := front == b.log.Active()
-		free := b.replayed && b.pending[front] == 0
+		free := b.replayed && b.unused(front)
 		end := b.needed
 		b.mu.Unlock()
 		if free && active && (b.log.Size() > idleRoll || b.full.Load()) {
@@ -329,7 +329,13 @@ func (b *Buffer) release() error {
 func (b *Buffer) settledIn(segment uint32) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pending[segment] == 0
+	return b.unused(segment)
+}
+
+// unused reports whether no run of a segment is still to be stored, and no
+// snapshot reads from it. b.mu is held.
+func (b *Buffer) unused(segment uint32) bool {
+	return b.pending[segment] == 0 && b.pinned[segment] == 0
 }
 
 // Left says what a Flush that ran out of time leaves in the log.

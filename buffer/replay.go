@@ -23,6 +23,9 @@ type replay struct {
 	pending map[uint32]int
 	held    int64
 	origins []rememberedOrigin
+	recent  *recent
+	leftOut map[wal.Pos]bool // runs of messages that come again
+	rotten  bool             // there was damage since the last record
 	commits int
 	damaged int
 }
@@ -48,16 +51,20 @@ func (b *Buffer) replay(ctx context.Context) error {
 		broken:  map[*Batch][]foundRun{},
 		suspect: map[*Batch]int{},
 		pending: map[uint32]int{},
+		recent:  newRecent(unknownBefore(b.log)),
+		leftOut: map[wal.Pos]bool{},
 	}
 	for rec, err := range b.log.Replay(ctx) {
 		var damage *wal.CorruptError
 		if errors.As(err, &damage) {
 			p.damaged++
+			p.rotten = true
 			b.m.damaged.Inc()
 			b.o.Log.Error().Err(err).Msg("part of the log is damaged; the rest is used, the segment is in quarantine")
 			continue
 		}
 		if err == nil {
+			p.missing(rec.Pos)
 			err = p.guarded(rec)
 		}
 		if err != nil {
@@ -70,9 +77,19 @@ func (b *Buffer) replay(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	p.missing(wal.Pos(b.log.Active()) << 32)
 	p.salvage()
 	b.adopt(p, start)
 	return b.release()
+}
+
+// missing notes that what stood before pos may be damaged: what came after an
+// earlier position is not all there then.
+func (p *replay) missing(pos wal.Pos) {
+	if p.rotten {
+		p.recent.forgotten = max(p.recent.forgotten, pos-1)
+	}
+	p.rotten = false
 }
 
 // maxStarts is how many starts one record may end before it is passed over.
@@ -112,6 +129,7 @@ func (b *Buffer) suspected(pos wal.Pos) {
 // pass leaves out a record that ended several starts; its segment is kept.
 func (p *replay) pass(rec wal.Record) {
 	p.damaged++
+	p.rotten = true
 	p.b.m.damaged.Inc()
 	p.b.log.Quarantine(rec.Pos.Segment())
 	p.b.o.Log.Error().Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
@@ -147,6 +165,7 @@ func (p *replay) runs(rec wal.Record) error {
 			m.open++
 		}
 		e := extent{rec.Pos + wal.Pos(off), uint32(n)}
+		p.recent.add(e, r.key.service)
 		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m})
 		p.pending[rec.Pos.Segment()]++
 		p.held += int64(n)
@@ -203,7 +222,7 @@ func (p *replay) parked(rec wal.Record) error {
 
 func (p *replay) add(rec wal.Record, r batchRecord, at place) *Batch {
 	batch := &Batch{
-		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin),
+		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin), span: periodSpan(r.key),
 		place: at, fate: newFate(), since: time.Now(),
 	}
 	p.batches[r.id] = batch

@@ -120,7 +120,7 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 		return nil, fmt.Errorf("park what is left of a batch: %w", err)
 	}
 	return &Batch{
-		b: b, id: rec.id, key: rec.key, records: rec.records, bytes: rec.bytes, pin: rec.pin,
+		b: b, id: rec.id, key: rec.key, records: rec.records, bytes: rec.bytes, pin: rec.pin, span: periodSpan(rec.key),
 		place: placeOfCopy(pos, head, len(payload)), fate: newFate(), since: batch.since,
 	}, nil
 }

@@ -43,15 +43,19 @@ type runInfo struct {
 	len     int
 	records int
 	bytes   int64 // of its lines
+	first   uint32
+	span    span
 }
 
 // runsEncoder turns a request into the payload of one runs record. It is
-// reused; one goroutine at a time.
+// reused; one goroutine at a time. The lines of the runs, one run after the
+// other, stand in order.
 type runsEncoder struct {
 	payload []byte
 	runs    []runInfo
 	order   []uint32
 	starts  []uint32
+	told    record.Run // what Tail sees
 }
 
 // encode groups the lines of r by service and period, sorts each group by time
@@ -163,7 +167,7 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uin
 		p = append(p, r.Data[l.Off:l.Off+l.Len]...)
 	}
 	e.payload = sealRun(p, off)
-	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes})
+	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes, first, span{t0, last}})
 }
 
 // runHead is the length of a run's fixed part: CRC-32C of all that follows it,
@@ -234,6 +238,7 @@ type run struct {
 	records int
 	table   []byte
 	time0   int64
+	last    int64 // time of the last line
 	lines   []byte
 }
 
@@ -271,8 +276,9 @@ func parseRun(p []byte) (r run, n int, err error) {
 	}
 	r.records = int(count)
 	table, total := d.rest, uint64(0)
+	r.last = r.time0
 	for range count {
-		d.uvarint()
+		r.last += int64(d.uvarint())
 		total += d.uvarint()
 	}
 	if !d.ok || total != uint64(len(d.rest)) {

@@ -1,0 +1,51 @@
+package buffer
+
+import (
+	"fmt"
+
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// Tail is told of all that is accepted, at once.
+type Tail interface {
+	// Accepted is called for each run of a request when it is in the log, by the
+	// goroutine that called Accept and before that returns; not for repeats. The run
+	// is not durable yet: [Buffer.Durable] of mark waits for that. The run and its
+	// request are used again afterwards, so nothing of them may be kept.
+	Accepted(mark uint64, run *record.Run)
+}
+
+// Durable returns nil when what [Tail] was told of with this mark is durable.
+func (b *Buffer) Durable(mark uint64) error {
+	if err := b.log.Sync(wal.Pos(mark)); err != nil {
+		return fmt.Errorf("sync the log up to a mark: %w", err)
+	}
+	return nil
+}
+
+// originAt is the origin that the records of a request have whose record is at
+// pos: loader gives the same to its runs. It is asked for with b.mu held, because
+// the segment cannot be gone as long as none of the runs is in a batch.
+func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
+	if !r.Origin.IsZero() {
+		return r.Origin
+	}
+	segment, _ := b.log.Segment(pos.Segment())
+	return placeOf(pos, segment)
+}
+
+// tell shows Tail the runs of a request that e has just encoded.
+func (b *Buffer) tell(r *record.Request, e *runsEncoder, pos wal.Pos, origin record.Origin) {
+	order := e.order
+	for i := range e.runs {
+		run := &e.runs[i]
+		e.told = record.Run{
+			Service: run.key.service, Origin: origin, First: run.first,
+			Request: r, Order: order[:run.records:run.records],
+		}
+		order = order[run.records:]
+		b.o.Tail.Accepted(uint64(pos), &e.told)
+	}
+	e.told = record.Run{} // the request is not ours to hold
+}
