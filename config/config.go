@@ -25,7 +25,10 @@ import (
 // Config is the whole file.
 type Config struct {
 	// Store says where blobs and tables are: dir:PATH or azure:[ACCOUNT/]CONTAINER.
-	Store  string `yaml:"store"`
+	Store string `yaml:"store"`
+	// Live is the URL of an ingester, of which logquery asks what is in no blob yet;
+	// "" is none, or on a dir store whoever announces itself there.
+	Live   string `yaml:"live"`
 	Ingest Ingest `yaml:"ingest"`
 	Flush  Flush  `yaml:"flush"`
 	Limits Limits `yaml:"limits"`
@@ -190,9 +193,9 @@ func (c Config) Validate() error {
 	default:
 		bad("ingest.dedupe", strconv.Quote(c.Ingest.Dedupe), "want body, key or off")
 	}
-	if a := c.Ingest.Advertise; a != "" {
-		if u, err := url.Parse(a); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			bad("ingest.advertise", strconv.Quote(a), "want a URL without a name or password, for example http://10.0.0.5:8514")
+	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
+		if u, err := url.Parse(a.value); a.value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
+			bad(a.key, strconv.Quote(a.value), "want a URL without a name or password, for example http://10.0.0.5:8514")
 		}
 	}
 	positive := func(key string, n int64, shown any) {
