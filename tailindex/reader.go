@@ -57,7 +57,7 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 	if err := run(ctx, scans, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) }); err != nil {
 		return nil, err
 	}
-	rows, err := gather(scans)
+	rows, err := found(scans)
 	slices.SortFunc(rows, byNewest)
 	return rows, err
 }
@@ -65,18 +65,15 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 // maxDays is how many tables are looked at for what was written since a time.
 const maxDays = 4
 
+// clocksApart is how far the clocks of ingesters may be ahead of the reader's.
+const clocksApart = time.Minute
+
 // Written returns the rows of the service that were written after since, in order
 // of arrival; errors are as with [Reader.Newest]. A row whose newest record is
 // older than since by more than [Late] is not found, and of times more than three
 // days ago there are no rows.
 func (r *Reader) Written(ctx context.Context, service string, errs bool, since time.Time) ([]Row, error) {
-	var tables []string
-	now := r.o.Now()
-	// A table of tomorrow has rows of ingesters whose clocks are ahead.
-	for t, n := now.Add(Ahead).Truncate(day), 0; n < maxDays && t.Add(day).After(since); t, n = t.Add(-day), n+1 {
-		tables = append(tables, Table(r.o.Prefix, t))
-	}
-	scans, err := r.scans(service, errs, tables...)
+	scans, err := r.scans(service, errs, r.days(since)...)
 	if err != nil {
 		return nil, err
 	}
@@ -84,14 +81,25 @@ func (r *Reader) Written(ctx context.Context, service string, errs bool, since t
 		if err := s.list(ctx, s.since(nanos(since.Add(-Late)))); err != nil {
 			return err
 		}
-		return s.fetch(ctx, func(h *head) bool { return h.arrived.After(since) })
+		return s.fetch(ctx, func(h *head) bool { return h.reason != "" || h.arrived.After(since) })
 	})
 	if err != nil {
 		return nil, err
 	}
-	rows, err := gather(scans)
+	rows, err := found(scans)
 	slices.SortFunc(rows, byArrival)
 	return rows, err
+}
+
+// days are the tables of what arrived from a time to now.
+func (r *Reader) days(since time.Time) (tables []string) {
+	// The table of tomorrow may have rows of ingesters whose clocks are ahead.
+	t := r.o.Now().Add(clocksApart).UTC().Truncate(day)
+	for n := 0; n < maxDays && (n == 0 || t.Add(day).After(since)); n++ {
+		tables = append(tables, Table(r.o.Prefix, t))
+		t = t.Add(-day)
+	}
+	return tables
 }
 
 // nanos is t in the range of records' times.

@@ -37,8 +37,9 @@ type content struct {
 	entries     []record.Entry // in order
 }
 
-// row makes the row; what does not fit into it is omitted, the oldest first.
-func (c *content) row(z *zstd.Encoder) storage.Row {
+// row makes the row and says how many lines it has: what does not fit is omitted,
+// the oldest first.
+func (c *content) row(p *packer) (storage.Row, int, error) {
 	props := map[string]any{
 		"format": int64(Format), "store": c.store, "process": c.process, "number": int64(c.number),
 		"arrived": c.arrived.UTC().Format(timeLayout),
@@ -50,6 +51,10 @@ func (c *content) row(z *zstd.Encoder) storage.Row {
 	if units(lines) <= maxText && utf8.Valid(lines) {
 		props["lines"] = string(lines)
 	} else {
+		z, err := p.encoder()
+		if err != nil {
+			return storage.Row{}, 0, err
+		}
 		var packed []byte
 		kept, packed = pack(z, kept, lines)
 		for i := 0; len(packed) > 0; i++ {
@@ -60,7 +65,7 @@ func (c *content) row(z *zstd.Encoder) storage.Row {
 	}
 	props["omitted"] = int64(c.count - len(kept))
 	props["ids"] = appendIDs(nil, kept)
-	return storage.Row{Key: rowKey(c.kind, c.last, c.process, c.number), Props: props}
+	return storage.Row{Key: rowKey(c.kind, c.last, c.process, c.number), Props: props}, len(kept), nil
 }
 
 // pack compresses the lines, without as many of the oldest as it takes to fit.

@@ -33,7 +33,8 @@ type head struct {
 	key     string
 	parsed  parsedKey
 	arrived time.Time
-	skip    bool // of another store, or unreadable
+	foreign bool   // of another store
+	reason  string // why it is not a row's head
 }
 
 // scans are the readings of all shards of some tables.
@@ -70,8 +71,8 @@ func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) e
 	return context.Cause(ctx)
 }
 
-// gather is what the scans have found, and what was wrong with it.
-func gather(scans []*scan) ([]Row, error) {
+// found is what the scans have found, and what was wrong with it.
+func found(scans []*scan) ([]Row, error) {
 	var rows []Row
 	var bad []error
 	for _, s := range scans {
@@ -189,9 +190,8 @@ func (s *scan) list(ctx context.Context, to string) error {
 		h.parsed, ok = parseKey(row.Key)
 		h.arrived, timed = timeOf(row, "arrived")
 		store, _ := row.Props["store"].(string)
-		h.skip = store != s.r.o.Store || !ok || !timed
-		if store == s.r.o.Store && h.skip {
-			s.wrong(row.Key, "its key or its arrival is not a row's")
+		if h.foreign = store != s.r.o.Store; !ok || !timed {
+			h.reason = "its key or its arrival is not a row's"
 		}
 		s.heads = append(s.heads, h)
 	}
@@ -200,9 +200,18 @@ func (s *scan) list(ctx context.Context, to string) error {
 
 // fetch reads those of the listed rows that are wanted, neighbours together.
 func (s *scan) fetch(ctx context.Context, want func(*head) bool) error {
+	wanting := func(h *head) bool {
+		if h.foreign || !want(h) {
+			return false
+		}
+		if h.reason != "" {
+			s.wrong(h.key, h.reason)
+		}
+		return h.reason == ""
+	}
 	for i := 0; i < len(s.heads); i++ {
 		first := i
-		for i < len(s.heads) && !s.heads[i].skip && want(&s.heads[i]) {
+		for i < len(s.heads) && wanting(&s.heads[i]) {
 			i++
 		}
 		if i == first {

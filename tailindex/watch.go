@@ -2,6 +2,9 @@ package tailindex
 
 import (
 	"context"
+	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,18 +17,211 @@ type Missed struct {
 	From, To time.Time
 }
 
+const (
+	// shallow is how old the newest record of a row may be for every poll to find
+	// the row; those that are up to Late are found every deepEvery. Where rows turn
+	// out to be older all polls look as far back as is needed.
+	shallow   = time.Minute
+	deepEvery = 10 * time.Second
+	// deepGap is the pause between deep polls while numbers are missing.
+	deepGap = 2 * time.Second
+	// missing is for how long a number is looked for.
+	missing = 10 * time.Second
+	// pastMidnight is for how long the table of yesterday is looked at: rows are
+	// written again and again while the store is away.
+	pastMidnight = 15 * time.Minute
+)
+
 // Watch follows a service. It is of one goroutine.
 type Watch struct {
-	r *Reader
+	r       *Reader
+	service string
+	errs    bool
+	after   time.Time
+
+	polled time.Time     // the last poll that saw everything; zero: none yet
+	low    int64         // the oldest time that such a poll has looked at
+	depth  time.Duration // of the others
+	// seen has the keys that are known, of those that a poll may list.
+	seen      map[string]bool
+	processes map[string]*numbers
+}
+
+// numbers is what is known of the rows of one process.
+type numbers struct {
+	next    uint64    // the number after the greatest
+	arrived time.Time // of the greatest
+	gaps    []gap     // in order
+}
+
+// gap is numbers from <= n < to that have not been seen.
+type gap struct {
+	from, to      uint64
+	before, after time.Time // arrivals around it
+	noticed       time.Time
 }
 
 // Watch returns a watch of the rows of the service that arrive after a time.
-func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch { return &Watch{r: r} }
+func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch {
+	return &Watch{r: r, service: service, errs: errs, after: after, depth: shallow,
+		seen: map[string]bool{}, processes: map[string]*numbers{}}
+}
 
-// Poll returns the rows that were not returned before, in order of arrival as far
-// as it is known, and what is missing. Errors are as with [Reader.Newest]; rows
-// that could not be read are not reported again, and after any other error
-// nothing is lost: the next poll returns what this one would have.
+// Poll returns the rows that were not returned before, in order of arrival, and
+// what is missing. Errors are as with [Reader.Newest]; rows that could not be read
+// are not reported again, and after any other error nothing is lost: the next
+// poll returns what this one would have.
 func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err error) {
-	return nil, nil, nil
+	now := w.r.o.Now()
+	low, deep := w.reach(now)
+	scans, err := w.r.scans(w.service, w.errs, w.tables(now, deep)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
+		if err := s.list(ctx, s.since(low)); err != nil {
+			return err
+		}
+		return s.fetch(ctx, func(h *head) bool {
+			return !w.seen[h.key] && (h.reason != "" || h.arrived.After(w.after))
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	w.learn(scans, now, deep)
+	if deep {
+		w.polled, w.low = now, low
+	}
+	rows, err = found(scans)
+	slices.SortFunc(rows, byArrival)
+	return rows, w.missed(now), err
+}
+
+// reach is how far back this poll looks, and whether that is as far as any does.
+func (w *Watch) reach(now time.Time) (low int64, deep bool) {
+	if w.polled.IsZero() {
+		return nanos(w.after.Add(-Late)), true
+	}
+	pause := deepEvery
+	for _, p := range w.processes {
+		if len(p.gaps) > 0 {
+			pause = deepGap
+		}
+	}
+	if now.Sub(w.polled).Abs() < pause {
+		return max(w.low, nanos(now.Add(-w.depth))), false
+	}
+	return max(w.low, nanos(now.Add(-Late))), true
+}
+
+// tables are those that may have new rows.
+func (w *Watch) tables(now time.Time, deep bool) []string {
+	since := now.Add(-2 * shallow)
+	switch {
+	case w.polled.IsZero():
+		since = w.after
+	case deep:
+		since = now.Add(-pastMidnight)
+	}
+	return w.r.days(since)
+}
+
+// learn remembers what was listed.
+func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
+	var heads []*head
+	for _, s := range scans {
+		for i := range s.heads {
+			heads = append(heads, &s.heads[i])
+		}
+	}
+	seen := w.seen
+	if deep {
+		// What this did not list no other will: the ends only move on.
+		seen = make(map[string]bool, len(heads))
+	}
+	var lag time.Duration
+	var fresh []*head
+	for _, h := range heads {
+		if !h.foreign && h.reason == "" {
+			if !w.seen[h.key] {
+				fresh = append(fresh, h)
+			}
+			if now.Sub(h.arrived) < shallow {
+				lag = max(lag, h.lag())
+			}
+		}
+		seen[h.key] = true
+	}
+	if deep {
+		w.depth = min(Late, lag+shallow)
+	}
+	w.seen = seen
+	slices.SortFunc(fresh, func(a, b *head) int {
+		if c := strings.Compare(a.parsed.process, b.parsed.process); c != 0 {
+			return c
+		}
+		return int(min(1, max(-1, int64(a.parsed.number)-int64(b.parsed.number))))
+	})
+	for _, h := range fresh {
+		w.count(h, now)
+	}
+}
+
+// lag is how much older the newest record of the row is than its arrival.
+func (h *head) lag() time.Duration {
+	ticks := maxTicks - unixTicks - h.parsed.inverse
+	return h.arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100))
+}
+
+// count notes the number of a row, which may close a gap or show one.
+func (w *Watch) count(h *head, now time.Time) {
+	n := h.parsed.number
+	p := w.processes[h.parsed.process]
+	switch {
+	case p == nil:
+		// What was before is not known.
+		w.processes[h.parsed.process] = &numbers{next: n + 1, arrived: h.arrived}
+	case n < p.next:
+		p.fill(n)
+	default:
+		if n > p.next && h.arrived.After(w.after) {
+			p.gaps = append(p.gaps, gap{p.next, n, p.arrived, h.arrived, now})
+		}
+		p.next, p.arrived = n+1, h.arrived
+	}
+}
+
+// fill takes n out of the gap that it is in.
+func (p *numbers) fill(n uint64) {
+	for i, g := range p.gaps {
+		if n < g.from || n >= g.to {
+			continue
+		}
+		var rest []gap
+		if g.from < n {
+			rest = append(rest, gap{g.from, n, g.before, g.after, g.noticed})
+		}
+		if n+1 < g.to {
+			rest = append(rest, gap{n + 1, g.to, g.before, g.after, g.noticed})
+		}
+		p.gaps = slices.Replace(p.gaps, i, i+1, rest...)
+		return
+	}
+}
+
+// missed gives up the gaps that are old, and forgets processes that are gone.
+func (w *Watch) missed(now time.Time) []Missed {
+	var all []Missed
+	for name, p := range w.processes {
+		p.gaps = slices.DeleteFunc(p.gaps, func(g gap) bool {
+			if now.Sub(g.noticed) < missing {
+				return false
+			}
+			all = append(all, Missed{name, int(min(g.to-g.from, math.MaxInt32)), g.before, g.after})
+			return true
+		})
+	}
+	slices.SortFunc(all, func(a, b Missed) int { return a.From.Compare(b.From) })
+	return all
 }

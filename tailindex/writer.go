@@ -1,7 +1,13 @@
 package tailindex
 
 import (
-	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"hash/maphash"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,25 +34,221 @@ type Options struct {
 	Metrics prometheus.Registerer // nil: none
 }
 
+// stripes is how many locks the services are spread over.
+const stripes = 16
+
 // Writer writes the newest records of each service into the tables. All its
 // methods may be called at once.
+//
+// A service is in one place at a time: idle, in one of the two queues, or with a
+// worker. So its rows are written one after the other, and their numbers have no
+// gaps.
 type Writer struct {
 	o      Options
 	tables storage.TableStore
+	m      *metrics
+
+	seed    maphash.Seed
+	stripes [stripes]stripe
+	fresh   *queue
+	again   *queue // services whose last write failed
+
+	bytes    atomic.Int64 // that the services hold
+	held     atomic.Int64 // of those, in rows that have to be written as they are
+	shedding atomic.Bool
+	reporter reporter
 }
+
+type stripe struct {
+	mu       sync.Mutex
+	services map[string]*service
+}
+
+// service is what is known of a service. Its stripe's lock guards it, but for what
+// belongs to the worker.
+type service struct {
+	name   string
+	phase  time.Duration // when within a second it is written
+	stripe *stripe
+	busy   bool      // in a queue or with a worker
+	batch  *batch    // what came since the last write; nil: nothing
+	spare  *batch    // memory for the next
+	since  time.Time // arrival, by this host's clock, of the oldest that waits; zero: none
+	wrote  time.Time // when the last batch was taken
+	due    time.Time // of the queue that it is in
+
+	// Of the worker that has it.
+	numbers [2]uint64 // of the last row of all and of errors
+	job     *job      // rows that have to be written as they are
+	fails   int
+}
+
+// batch is what came for a service between two writes.
+type batch struct {
+	all, errors kept
+	mark        uint64
+	since       time.Time
+}
+
+func (b *batch) size() int { return b.all.size() + b.errors.size() }
 
 // NewWriter returns a writer. It starts nothing and asks the store nothing.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
-	return &Writer{o: o, tables: tables}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Shards == 0 {
+		o.Shards = DefaultShards
+	}
+	if o.Process == "" {
+		var b [4]byte
+		rand.Read(b[:])
+		o.Process = hex.EncodeToString(b[:])
+	}
+	if o.Lane == nil {
+		o.Lane = func() int { return 0 }
+	}
+	if o.Durable == nil {
+		o.Durable = func(uint64) error { return nil }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Memory == 0 {
+		o.Memory = 64 << 20
+	}
+	w := &Writer{o: o, tables: tables, seed: maphash.MakeSeed(), fresh: newQueue(), again: newQueue()}
+	w.reporter = reporter{log: o.Log, told: map[string]bool{}}
+	for i := range w.stripes {
+		w.stripes[i].services = map[string]*service{}
+	}
+	w.m = newMetrics(o.Metrics, w)
+	return w
 }
+
+// Process is what tells this writer's rows from others'.
+func (w *Writer) Process() string { return w.o.Process }
 
 // Accepted tells of a run of lines. It copies what it keeps, and waits for
 // nothing. mark is what Durable is asked for before a line of it is shown.
-func (w *Writer) Accepted(mark uint64, run *record.Run) {}
+func (w *Writer) Accepted(mark uint64, run *record.Run) {
+	now := w.o.Now()
+	from, to := window(run, now.UnixNano())
+	if from == to {
+		w.m.outside.Add(float64(run.Len()))
+		return
+	}
+	if skipped := run.Len() - (to - from); skipped > 0 {
+		w.m.outside.Add(float64(skipped))
+	}
+	full := w.bytes.Load() > w.o.Memory+w.o.Memory/8
+	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]
+	st.mu.Lock()
+	s := st.services[run.Service]
+	if s == nil {
+		name := strings.Clone(run.Service)
+		s = &service{name: name, phase: phase(name), stripe: st}
+		st.services[name] = s
+	}
+	b := s.batch
+	before := 0
+	if b == nil {
+		if b = s.spare; b == nil {
+			b = &batch{}
+		} else {
+			before = b.size()
+		}
+		s.batch, s.spare = b, nil
+		b.since = time.Now()
+	} else {
+		before = b.size()
+	}
+	b.mark = max(b.mark, mark)
+	b.keep(run, from, to, full)
+	grown := b.size() - before
+	if !s.busy {
+		s.busy = true
+		w.fresh.put(s, s.next(b.since, now))
+	}
+	st.mu.Unlock()
+	if grown != 0 && w.bytes.Add(int64(grown)) > w.o.Memory {
+		w.shed()
+	}
+}
 
-// Run writes what it is told of until ctx ends, and then once more what waits. It
-// is called once.
-func (w *Writer) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+// window is the part of the run, which is sorted by time, that the tail is about.
+func window(run *record.Run, now int64) (from, to int) {
+	lines, order := run.Request.Lines, run.Order
+	to = len(order)
+	if to > 0 && lines[order[to-1]].Time > now+int64(Ahead) {
+		to = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now+int64(Ahead) })
+	}
+	if to > 0 && lines[order[0]].Time <= now-int64(Behind) {
+		from = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now-int64(Behind) })
+	}
+	return from, to
+}
+
+// keep takes what is new of a run, from its newest line on. With full nothing is
+// copied: the lines are counted, and so omitted.
+func (b *batch) keep(run *record.Run, from, to int, full bool) {
+	lines, order := run.Request.Lines, run.Order
+	b.all.tell(to-from, lines[order[from]].Time, lines[order[to-1]].Time)
+	for i := to - 1; i >= from && !full; i-- {
+		e := run.Entry(i)
+		if !b.all.add(&e) {
+			break
+		}
+	}
+	more := !full
+	for i := to - 1; i >= from; i-- {
+		l := &lines[order[i]]
+		if !isError(record.LineLevel(run.Request.Data[l.Off : l.Off+l.Len])) {
+			continue
+		}
+		b.errors.tell(1, l.Time, l.Time)
+		if more {
+			e := run.Entry(i)
+			more = b.errors.add(&e)
+		}
+	}
+}
+
+// reset empties the batch; it keeps its memory.
+func (b *batch) reset() {
+	b.all.reset()
+	b.errors.reset()
+	b.mark, b.since = 0, time.Time{}
+}
+
+const (
+	// pace is the time between two writes of a service.
+	pace = time.Second
+	// gather is how long a service that was quiet waits for company.
+	gather = 100 * time.Millisecond
+	// soonest is the least time between two writes, where a service falls into
+	// step with its phase.
+	soonest = 250 * time.Millisecond
+)
+
+// phase is when within each second a service is written. It is the same at all
+// ingesters, so that their rows appear together and who follows can sort them,
+// and differs from service to service, so that the store's load is even.
+func phase(service string) time.Duration {
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(service) {
+		h = (h ^ uint32(service[i])) * 16777619
+	}
+	return time.Duration(h%1000) * time.Millisecond
+}
+
+// next is when the service is to be written, of which a record came at now, or at
+// the store's time shared.
+func (s *service) next(now, shared time.Time) time.Time {
+	if now.Sub(s.wrote) >= pace {
+		return now.Add(gather)
+	}
+	wait := max(0, s.wrote.Add(soonest).Sub(now))
+	in := time.Duration(shared.Add(wait).UnixNano() % int64(pace))
+	return now.Add(wait + (s.phase-in+pace)%pace)
 }
