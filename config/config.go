@@ -34,6 +34,7 @@ type Config struct {
 	Limits Limits `yaml:"limits"`
 	Log    Log    `yaml:"log"`
 	NATS   NATS   `yaml:"nats"`
+	Tail   Tail   `yaml:"tail"`
 }
 
 // Ingest says where the ingester listens and how it names what it writes.
@@ -93,6 +94,7 @@ func Default() Config {
 		Limits: Limits{InFlight: 256 << 20},
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:   defaultNATS(),
+		Tail:   defaultTail(),
 	}
 }
 
@@ -226,5 +228,6 @@ func (c Config) Validate() error {
 		bad("log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
 	}
 	c.NATS.validate(bad)
+	c.Tail.validate(bad)
 	return errors.Join(errs...)
 }

@@ -85,6 +85,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"nats consumer", "nats: {url: x, consumer: ''}", "nats.consumer"},
 		{"nats ack-wait", "nats: {url: x, ack-wait: 10ms}", "nats.ack-wait"},
 		{"nats cert", "nats: {url: x, cert: a.pem}", "nats.cert"},
+		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
+		{"tail shards", "tail: {shards: 17}", "tail.shards"},
+		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
 		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

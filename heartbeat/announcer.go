@@ -141,6 +141,9 @@ func (a *Announcer) ID() string {
 	return a.me.ID
 }
 
+// Process tells this start of the ingester from others of the same log directory.
+func (a *Announcer) Process() string { return a.process }
+
 // First is closed when Run has tried for the first time, whatever came of it:
 // from then on the lane is as good as can be had now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
