@@ -52,6 +52,7 @@ type world struct {
 	stored map[string]bool         // lines of the first batches that the sink has
 	looked int                     // how many batches these are
 	parked int
+	watch  watcher
 }
 
 // sentMessage is a message of the stream, which keeps it until it is acknowledged.
@@ -112,7 +113,9 @@ func (w *world) live() {
 		for range 60 {
 			w.step()
 			w.audit()
+			w.look()
 		}
+		w.lookAway()
 		w.parked += w.p.buf.Parked()
 		disk := w.disk
 		if w.dice(2) == 0 { // what the process does from here on, no start finds
@@ -155,6 +158,8 @@ func (w *world) step() {
 		w.message()
 	default:
 		w.p.accept(request(0, w.lines()...))
+		w.watch.acknowledged = append(w.watch.acknowledged, w.watch.sending...)
+		w.watch.sending = nil
 	}
 }
 
@@ -168,6 +173,7 @@ func (w *world) lines() (lines []line) {
 		}
 		text := fmt.Sprintf("n%d", w.n)
 		w.want[text] = true
+		w.watch.sending = append(w.watch.sending, text)
 		lines = append(lines, line{service, at(w.dice(50)) + int64(w.dice(3)), text + " " + noise(rand.New(rand.NewPCG(1, uint64(w.n))), size)})
 	}
 	return lines
@@ -203,7 +209,9 @@ func (w *world) message() {
 	m.r = &r
 	w.sent[r.Reply] = m
 	w.mu.Unlock()
+	w.watch.sending = nil // it may be left out by the next start
 	w.p.accept(m.r)
+	w.watch.messages = append(w.watch.messages, m.texts...)
 }
 
 func (w *world) audit() {
@@ -228,6 +236,9 @@ func (w *world) check() {
 				w.t.Errorf("%s was stored as %s and as %s", text, old, id)
 			}
 			seen[id], texts[text] = text, id
+			if live, ok := w.watch.ids[text]; ok && live != id {
+				w.t.Errorf("%s was read as %s and stored as %s", text, live, id)
+			}
 		}
 	}
 	for text := range w.want {

@@ -1,0 +1,301 @@
+package buffer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/buffer"
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// Who follows gets exactly what was appended behind a position, whichever that is,
+// stored or not, and also behind a restart.
+func TestFollow(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	p := start(t, dir, sink, buffer.Options{}, true)
+	r := rand.New(rand.NewPCG(1, 2))
+	q := everything()
+	q.Newest = 1
+	positions := []uint64{0}
+	var sent [][]stored // between two positions
+	accept := func() {
+		tail := request(0, line{fmt.Sprint("s", r.IntN(3)), at(r.IntN(60)), noise(r, 300)}, line{"s1", at(r.IntN(60)), noise(r, 50)})
+		p.accept(tail)
+		var lines []stored
+		for _, l := range tail.Lines {
+			lines = append(lines, stored{text: string(tail.Data[l.Off : l.Off+l.Len])})
+		}
+		sent = append(sent, lines)
+		_, at := snapshot(t, p.buf, q)
+		positions = append(positions, at)
+	}
+	check := func(what string) {
+		t.Helper()
+		for i, after := range positions {
+			q := everything()
+			q.Follow, q.After = true, after
+			l, err := p.buf.Live(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Behind() && i > 0 {
+				t.Errorf("%s: behind %x", what, after)
+			}
+			if l.Position() < positions[len(positions)-1] {
+				t.Errorf("%s: the position went back", what)
+			}
+			var got, want []string
+			for _, s := range each(t, l) {
+				got = append(got, s.text)
+			}
+			l.Close()
+			for _, lines := range sent[i:] {
+				for _, s := range lines {
+					want = append(want, s.text)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s, behind %x: %d lines, want %d", what, after, len(got), len(want))
+			}
+		}
+	}
+	for i := range 40 {
+		accept()
+		if i == 20 {
+			p.flush()
+		}
+	}
+	check("at once")
+	p.stop()
+	p = start(t, dir, sink, buffer.Options{}, true)
+	check("after a restart")
+	accept()
+	check("and then")
+
+	after := q
+	after.Follow, after.Newest, after.After = true, 0, ^uint64(0)
+	l, err := p.buf.Live(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if !l.Behind() || len(each(t, l)) == 0 {
+		t.Error("a position of another log is not told from ours")
+	}
+}
+
+// What is gone from the log is told.
+func TestFollowBehind(t *testing.T) {
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
+	p.accept(request(0, line{"web", at(1), "first"}))
+	_, position := snapshot(t, p.buf, everything())
+	for i := range 10 {
+		p.accept(request(0, line{"web", at(i), strings.Repeat("x", 30_000)}))
+	}
+	p.flush()
+	waitUntil(t, func() bool { return p.log.Front() == p.log.Active() })
+	_, late := snapshot(t, p.buf, everything())
+	p.accept(request(0, line{"web", at(1), "last"}))
+	for _, c := range []struct {
+		after  uint64
+		behind bool
+	}{{position, true}, {late, false}} {
+		q := everything()
+		q.Follow, q.After = true, c.after
+		l, err := p.buf.Live(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := each(t, l)
+		if l.Behind() != c.behind || !strings.Contains(got[len(got)-1].text+got[0].text, "last") {
+			t.Errorf("after %x: behind %v, %d lines", c.after, l.Behind(), len(got))
+		}
+		l.Close()
+	}
+}
+
+func waitUntil(t *testing.T, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !f(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come to that")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A snapshot keeps the log from being deleted, and no longer than until Close.
+func TestLiveKeepsTheLog(t *testing.T) {
+	sink := &memSink{}
+	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
+	for i := range 20 {
+		p.accept(request(0, line{"web", at(i), strings.Repeat("x", 30_000)}))
+	}
+	l, err := p.buf.Live(t.Context(), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.flush()
+	front := p.log.Front()
+	if got := each(t, l); len(got) != 20 || p.log.Front() != front || front == p.log.Active() {
+		t.Errorf("%d lines, the log begins at %d", len(got), p.log.Front())
+	}
+	l.Close()
+	l.Close()
+	if p.log.Front() != p.log.Active() {
+		t.Errorf("after Close the log still begins at %d", p.log.Front())
+	}
+	if err := l.Each(t.Context(), nil); err == nil {
+		t.Error("a closed snapshot is read")
+	}
+	p.audit()
+}
+
+// Damage costs what is damaged, and is told.
+func TestLiveOfDamage(t *testing.T) {
+	dir, sink := t.TempDir(), &memSink{}
+	sink.setRefuse(refuseAll)
+	p := start(t, dir, sink, buffer.Options{}, true)
+	for i := range 30 {
+		p.accept(request(0, line{"web", at(1), fmt.Sprintf("n%d %s", i, strings.Repeat("x", 2000))}, line{"db", at(1), "x"}))
+	}
+	p.flushFor(100 * time.Millisecond) // some are cut
+	p.accept(request(0, line{"web", at(2), "open"}))
+	l, err := p.buf.Live(t.Context(), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	spoil(t, dir, "n17 ")
+	var got []stored
+	var missing *buffer.MissingError
+	if err := l.Each(t.Context(), collect(&got)); !errors.As(err, &missing) || missing.Runs != 1 {
+		t.Errorf("Each: %v", err)
+	}
+	inOrder(t, got)
+	if len(got) != 60 {
+		t.Errorf("%d lines, want 60", len(got))
+	}
+	for _, newest := range []int{5, 59, 60, 61} {
+		q := everything()
+		q.Newest = newest
+		l, err := p.buf.Live(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var some []stored
+		err = l.Each(t.Context(), collect(&some))
+		if want := min(newest, 60); len(some) != want || newest > 1 && !errors.As(err, &missing) {
+			t.Errorf("newest %d: %d lines, %v", newest, len(some), err)
+		}
+		l.Close()
+	}
+}
+
+// Nothing waits for longer than its context.
+func TestLiveContext(t *testing.T) {
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, false) // nothing is replayed
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.buf.Live(ctx, everything()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("before the replay: %v", err)
+	}
+	p = start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
+	for i := range 10 {
+		p.accept(request(0, line{"web", at(i), "x"}))
+	}
+	l, err := p.buf.Live(t.Context(), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Each(ctx, func(*record.Entry) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with an ended context: %v", err)
+	}
+	mine, n := errors.New("mine"), 0
+	if err := l.Each(t.Context(), func(*record.Entry) error { n++; return mine }); !errors.Is(err, mine) || n != 1 {
+		t.Errorf("when emit fails: %v after %d", err, n)
+	}
+}
+
+// Memory is bounded whatever the backlog: requests that all overlap, small ones and
+// large ones.
+func TestLiveMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 130 MB")
+	}
+	log, err := wal.Open(t.TempDir(), wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	sink := &memSink{}
+	sink.setRefuse(refuseAll)
+	buf := buffer.New(log, sink, buffer.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- buf.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	r := rand.New(rand.NewPCG(1, 1))
+	large := mixed(r, 0, 1000)
+	records := 0
+	take := func(r *record.Request) {
+		if _, err := buf.Accept(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		records += len(r.Lines)
+	}
+	for i := range 400 {
+		take(large)
+		for range 100 {
+			take(request(0, line{"web", at(0) + int64(i)*100_000_000, "small"}))
+		}
+	}
+	huge := request(0)
+	for i := range 20_000 {
+		one := request(0, line{"web", at(0) + int64(i)*1_000_000, strings.Repeat("x", 300)})
+		l := one.Lines[0]
+		l.Off = uint32(len(huge.Data))
+		huge.Lines, huge.Data, huge.Services = append(huge.Lines, l), append(huge.Data, one.Data...), one.Services
+	}
+	take(huge)
+	l, err := buf.Live(t.Context(), everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	n, most := 0, uint64(0)
+	var last record.Entry
+	err = l.Each(t.Context(), func(e *record.Entry) error {
+		if e.Compare(&last) < 0 {
+			t.Fatal("out of order")
+		}
+		last = *e
+		if n++; n%100_000 == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
+		}
+		return nil
+	})
+	if err != nil || n != records {
+		t.Fatalf("%d records of %d: %v", n, records, err)
+	}
+	t.Logf("%d records of a log of %d MB, %d MB of memory", n, log.Size()>>20, most>>20)
+	if most > 64<<20 {
+		t.Errorf("%d MB of memory", most>>20)
+	}
+}
