@@ -131,7 +131,7 @@ func (a *Answer) Next() (record.Entry, error) {
 		if err != nil {
 			return record.Entry{}, a.fail(err)
 		}
-		if len(line) > 32 && line[32] == ' ' {
+		if !isTail(line) {
 			e, err := a.record(line)
 			if err != nil {
 				return record.Entry{}, a.fail(err)
@@ -195,6 +195,9 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	bad := func(what string) (record.Entry, error) {
 		return record.Entry{}, fmt.Errorf("after %d records: %s: %.80q", a.records, what, line)
 	}
+	if len(line) < 34 || line[32] != ' ' {
+		return bad("a line that is none")
+	}
 	if len(a.missing) > 0 {
 		return bad("a record behind the end")
 	}
@@ -244,6 +247,16 @@ func parseNumber(b []byte, bits int) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(string(b), 10, bits)
 	return n, err == nil
+}
+
+// isTail tells a line behind the records: no origin begins with any of the words.
+func isTail(line []byte) bool {
+	word, _, _ := bytes.Cut(line[:min(len(line), len(wordMissing)+1)], []byte{' '})
+	switch string(word) {
+	case wordMissing, wordDamaged, wordError, wordEnd:
+		return true
+	}
+	return false
 }
 
 // tail reads a line behind the records; it sets a.err at the end.

@@ -51,7 +51,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	}
 	c := &Client{base: u, http: o.HTTP}
 	if c.http == nil {
-		c.http = newHTTP()
+		c.http = newHTTP(http.ProxyFromEnvironment)
 	}
 	c.wait.header, c.wait.idle = readerHeaderWait, readerIdleWait
 	return c, nil
@@ -82,10 +82,10 @@ func parseBase(base string) (*url.URL, error) {
 
 // newHTTP makes a client as both ends use it. The times for headers and bodies are
 // kept by ask and Answer.
-func newHTTP() *http.Client {
+func newHTTP(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
+			Proxy:                  proxy,
 			DialContext:            (&net.Dialer{Timeout: dialWait, KeepAlive: 15 * time.Second}).DialContext,
 			TLSHandshakeTimeout:    dialWait,
 			MaxIdleConnsPerHost:    4,

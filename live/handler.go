@@ -125,7 +125,7 @@ func NewHandler(o Options) *Handler {
 		stop: map[*http.Request]context.CancelCauseFunc{},
 	}
 	if h.http == nil {
-		h.http = newHTTP()
+		h.http = newHTTP(nil) // ingesters reach each other directly
 	}
 	return h
 }

@@ -27,6 +27,7 @@ import (
 type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
+	list      func(context.Context) ([]heartbeat.Ingester, error)
 	auto      bool         // a lane has to be found
 	shared    bool         // the store has a clock of its own
 	close     func() error // of the tables
@@ -57,6 +58,9 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
 	}
 	p.close = closeTables
+	p.list = func(ctx context.Context) ([]heartbeat.Ingester, error) {
+		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
+	}
 	me, err := heartbeat.LoadIdentity(c.WALDir())
 	if err != nil {
 		log.Warn().Err(err).Msg("this ingester is announced under a new id")

@@ -23,7 +23,8 @@ type intake struct {
 	log    zerolog.Logger
 }
 
-// newIntake makes the HTTP source beside the stream. ready says why nothing can be
+// newIntake makes the HTTP source beside the stream, with the answers to who reads
+// what it took. ready says why nothing can be
 // taken.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
 	in = &intake{stream: stream, log: part(log, "intake")}
@@ -36,7 +37,9 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 		Log:         part(log, "http"),
 		Metrics:     reg,
 	})
-	in.http = httpsource.NewServer(source, part(log, "http"))
+	answers := newLive(buf, company, log, reg)
+	in.http = httpsource.NewServer(withLive(source, answers), part(log, "http"))
+	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
 }
 

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/buffer"
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/record"
+)
+
+// newLive makes what answers readers with what is in no blob yet.
+func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
+	others := &others{self: company.announcer.ID, list: company.list, now: company.clock.Now}
+	return live.NewHandler(live.Options{
+		Self: company.announcer.ID, Journal: journal{buf}, Peers: others.peers, Log: part(log, "live"), Metrics: reg,
+	})
+}
+
+// withLive answers what is below /live/ beside the source. The source has a mux of
+// its own, because it minds how paths are written.
+func withLive(source http.Handler, answers http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(live.Pattern, answers)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/live/") {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		source.ServeHTTP(w, r)
+	})
+}
+
+// journal joins the buffer to the handler, which do not know each other.
+type journal struct{ buf *buffer.Buffer }
+
+func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
+	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Newest: q.Newest, Follow: q.Follow, After: q.After}
+	if q.Now { // a snapshot of nothing has a position as well
+		b.Follow, b.Match = false, func(string) bool { return false }
+	}
+	snapshot, err := j.buf.Live(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return held{snapshot}, nil
+}
+
+type held struct{ *buffer.Live }
+
+func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
+	err := h.Live.Each(ctx, emit)
+	var missing *buffer.MissingError
+	if errors.As(err, &missing) {
+		return &live.DamageError{Err: err}
+	}
+	return err
+}
+
+const (
+	// recent is how old the list of ingesters may be for a follower that polls.
+	recent = 2 * time.Second
+	// listWait bounds one look at the table.
+	listWait = 2 * time.Second
+	// listPause is how long the table is left alone after it failed: the last list
+	// stands, and no read waits for a store that is away.
+	listPause = 5 * time.Second
+	// lately is for how long an ingester that is silent and had left nothing is asked
+	// still, in case only its announcements fail.
+	lately = time.Hour
+)
+
+// others knows the other ingesters that have to be asked, from the table. While
+// that cannot be read it is those of the last time.
+type others struct {
+	self func() string
+	list func(ctx context.Context) ([]heartbeat.Ingester, error)
+	now  func() time.Time // the store's
+
+	mu     sync.Mutex // held while one asks the table: the rest use its answer
+	known  []heartbeat.Ingester
+	rows   error     // of the last list: rows that cannot be read
+	asked  time.Time // when the last list was asked for; zero: none yet
+	failed time.Time // when the table failed; zero: it did not, the last time
+	reason error     // likewise
+	seen   time.Time // the store's time of the last list
+}
+
+// peers is for live.Options.
+func (o *others) peers(ctx context.Context, fresh bool) ([]live.Peer, error) {
+	wanted := time.Now()
+	if !fresh {
+		wanted = wanted.Add(-recent)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.reason
+	if o.asked.Before(wanted) && (o.failed.IsZero() || time.Since(o.failed) > listPause) {
+		err = o.look(ctx)
+	}
+	if o.asked.IsZero() {
+		return nil, err
+	}
+	return o.choose(), o.rows
+}
+
+// look asks the table. o.mu is held.
+func (o *others) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	begun := time.Now()
+	found, err := o.list(ctx)
+	var unread *heartbeat.RowError
+	if err != nil && !errors.As(err, &unread) {
+		if !errors.Is(err, context.Canceled) { // the reader went away
+			o.failed, o.reason = time.Now(), err
+		}
+		return err
+	}
+	o.known, o.rows, o.asked, o.seen = found, err, begun, o.now()
+	o.failed, o.reason = time.Time{}, nil
+	return nil
+}
+
+// choose leaves out who has nothing to give. Who is silent is judged by the time of
+// the list: nobody grows silent because the table is away. o.mu is held.
+func (o *others) choose() []live.Peer {
+	self := o.self()
+	var peers []live.Peer
+	for _, i := range o.known {
+		alive := i.Live(o.seen)
+		if i.ID == self || i.Stopped || !alive && i.Oldest.IsZero() && o.seen.Sub(i.At) > lately {
+			continue
+		}
+		peers = append(peers, live.Peer{ID: i.ID, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Silent: !alive})
+	}
+	return peers
+}
