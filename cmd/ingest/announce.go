@@ -27,6 +27,7 @@ import (
 type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
+	tables    storage.TableStore
 	list      func(context.Context) ([]heartbeat.Ingester, error)
 	auto      bool         // a lane has to be found
 	shared    bool         // the store has a clock of its own
@@ -57,7 +58,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 	if err != nil {
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
 	}
-	p.close = closeTables
+	p.tables, p.close = tables, closeTables
 	p.list = func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
 	}

@@ -5,6 +5,7 @@
 //	JetStream  <-----> source/natssource -+    |  ^
 //	                                           v  | replay on start
 //	                                          wal (local disk)
+//	buffer --newest of each second--> tailindex --> tables
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
@@ -67,7 +68,8 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return err
 	}
 	defer stream.close()
-	buf := buffer.New(journal, sink{writer}, stream.tell(bufferOptions(c, part(log, "buffer"), reg)))
+	tail := newTail()
+	buf := buffer.New(journal, sink{writer}, stream.tell(tail.tell(c, bufferOptions(c, part(log, "buffer"), reg))))
 	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
@@ -78,13 +80,14 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return err
 	}
 	defer company.end()
+	tail.join(c, company, buf, log, reg)
 	in, ready := newIntake(c, buf, company, stream, log, reg)
 	operators, err := net.Listen("tcp", c.Ingest.Admin)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{buf, stream, company, in, ready, newAdmin(buf, in, ready, reg), records, operators}
+	p := &parts{buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, reg), records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
@@ -93,6 +96,7 @@ type parts struct {
 	buf       *buffer.Buffer
 	stream    *stream
 	company   *company
+	tail      *tail
 	in        *intake
 	ready     func() error
 	admin     *http.Server
@@ -108,6 +112,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	defer end()
 	group, failed := errgroup.WithContext(working)
 	group.Go(func() error { return p.buf.Run(working) })
+	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working)
 	p.company.wait(ctx, until)
 	group.Go(func() error { return p.stream.run(working, p.buf) })
@@ -117,6 +122,8 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 
 	select {
 	case <-ctx.Done():
+		// Nothing is taken in the second half of the grace period: see stop.
+		time.AfterFunc(time.Duration(c.Ingest.Grace)/2, p.tail.end)
 		p.company.stop(stop(log, p.buf, p.in, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
 		// The log's disk failed: what is not durable was not acknowledged. End at

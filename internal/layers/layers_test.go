@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"clockskew":  {"storage"},
 	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
+	"migrations": {"storage", "heartbeat", "tailindex"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
@@ -56,7 +57,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
-		"heartbeat", "clockskew", "record", "live"},
+		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations"},
 	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat"},
 }
 

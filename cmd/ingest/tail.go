@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"blobtail/buffer"
+	"blobtail/config"
+	"blobtail/internal/openstore"
+	"blobtail/migrations"
+	"blobtail/record"
+	"blobtail/tailindex"
+)
+
+// tail has the newest records written where readers find them at once. The buffer
+// knows it from its making on, and tells it nothing before run has begun; what it
+// needs of the other parts it is given in between.
+type tail struct {
+	writer  *tailindex.Writer // nil: no newest records are written
+	migrate func(context.Context)
+	ended   chan struct{}
+	end     func() // closes ended; may be called more than once
+}
+
+func newTail() *tail {
+	t := &tail{ended: make(chan struct{})}
+	t.end = sync.OnceFunc(func() { close(t.ended) })
+	return t
+}
+
+// tell has the buffer tell the tail of what it accepts, if there is to be one.
+func (t *tail) tell(c config.Config, o buffer.Options) buffer.Options {
+	if c.Tail.Enabled {
+		o.Tail = t
+	}
+	return o
+}
+
+// Accepted implements [buffer.Tail].
+func (t *tail) Accepted(mark uint64, run *record.Run) { t.writer.Accepted(mark, run) }
+
+// join makes the writer, beside this ingester's announcements.
+func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog.Logger, reg prometheus.Registerer) {
+	if !c.Tail.Enabled {
+		return
+	}
+	log = part(log, "tail")
+	store := openstore.Name(c.Store)
+	t.writer = tailindex.NewWriter(p.tables, tailindex.Options{
+		Prefix: c.Tail.Prefix, Shards: c.Tail.Shards, Store: store,
+		Process: p.announcer.Process(), Lane: p.announcer.Lane,
+		Durable: buf.Durable, Now: p.clock.Now, Log: log, Metrics: reg,
+	})
+	host, _ := os.Hostname()
+	t.migrate = func(ctx context.Context) {
+		applied, err := migrations.Apply(ctx, p.tables, migrations.Steps(c.Tail.Prefix, p.clock.Now),
+			migrations.Options{Store: store, By: host + " " + version(), Now: p.clock.Now})
+		for _, s := range applied {
+			log.Info().Int("version", s.Version).Str("id", s.ID).Str("description", s.Description).Msg("tables migrated")
+		}
+		var newer *migrations.NewerError
+		switch {
+		case errors.As(err, &newer):
+			log.Warn().Err(err).Msg("the tables are newer than this program")
+		case err != nil && ctx.Err() == nil:
+			log.Warn().Err(err).Msg("the tables are not migrated; the next start tries again")
+		}
+	}
+}
+
+// migrateTime bounds what looking after the tables may take at a start.
+const migrateTime = time.Minute
+
+// run writes until ctx or end ends it, and once more.
+func (t *tail) run(ctx context.Context) error {
+	if t.writer == nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var besides sync.WaitGroup
+	defer besides.Wait()
+	defer cancel()
+	besides.Go(func() {
+		select {
+		case <-t.ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	besides.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, migrateTime)
+		defer cancel()
+		t.migrate(ctx)
+	})
+	return t.writer.Run(ctx)
+}
