@@ -240,6 +240,6 @@ func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block) (n, 
 		return 0, 0, err
 	}
 	c.count.blocksRead.Add(1)
-	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range)
+	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range, nil)
 	return int64(k.count()), higher, err
 }

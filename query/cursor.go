@@ -117,6 +117,7 @@ func (c *cursor) load() error {
 		c.lookAhead()
 	}
 	c.loaded = true
+	c.meet(f)
 	if len(f.kept.raw) == 0 {
 		c.run.recycle(f.buf)
 		return nil

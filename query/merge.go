@@ -45,7 +45,7 @@ func (m *merge) next() ([]byte, error) {
 		if m.tie && m.tieKey != c.key {
 			m.tie = false
 		}
-		if m.tie || !alone && limit == c.key {
+		if m.tie || !alone && limit == c.key || m.run.cuts != nil && c.cur.cuts != nil {
 			line, err := m.nextTied(c)
 			if line != nil || err != nil {
 				return line, err
@@ -71,7 +71,7 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	id := c.identity()
 	key := c.key
 	line, err := c.takeOne()
-	same := m.again(c.src, id, line)
+	same := m.again(c.src, id, line) || id.cut && len(line) < m.run.longest[metRecord{c.src.service, key, id.id()}]
 	if same {
 		m.run.sum.Copies++
 	} else {

@@ -34,6 +34,7 @@ type Plan struct {
 	loose    []*stream
 	listed   Summary // what planning cost and found
 	noStore  bool
+	stored   []string // the services of the store, if a glob made us look
 }
 
 // blob is one blob of a plan.
@@ -49,6 +50,28 @@ type blob struct {
 
 // Plan finds the blobs that q touches.
 func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
+	p, err := r.prepare(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	err = p.list(ctx, func(i int, l *listing) error {
+		var f foreign
+		f.add(l.foreign)
+		p.listed.noteForeign(p.services[i], &f)
+		if !l.any {
+			// Nothing in the range, or nothing at all?
+			return p.mustExist(ctx, p.services[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, p.dropReplaced(ctx)
+}
+
+// prepare makes a plan without its blobs.
+func (r *Reader) prepare(ctx context.Context, q Query) (*Plan, error) {
 	if q.Limit > 0 && q.First > 0 {
 		return nil, &BadQueryError{errors.New("the newest and the oldest cannot be asked for at once")}
 	}
@@ -64,10 +87,7 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	p.loose = q.looseOf(p.services)
-	if err := p.list(ctx); err != nil {
-		return nil, err
-	}
-	return p, p.dropReplaced(ctx)
+	return p, nil
 }
 
 // Services are the names that the query's globs stand for, in order.
@@ -106,6 +126,7 @@ func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
 			if all, err = r.names(ctx); err != nil && !p.absent(err) {
 				return nil, err
 			}
+			p.stored = slices.Clone(all)
 			all = slices.AppendSeq(all, maps.Keys(p.loosed))
 		}
 		found := false
@@ -187,40 +208,69 @@ type listing struct {
 	err      error
 }
 
-// list lists all services, some at a time, and sets blobs.
-func (p *Plan) list(ctx context.Context) error {
+// list lists all services, some at a time, sets blobs, and tells each listing to
+// look.
+func (p *Plan) list(ctx context.Context, look func(i int, l *listing) error) error {
 	results := make([]listing, len(p.services))
-	slots := make(chan struct{}, listers)
-	var work sync.WaitGroup
-	for i, service := range p.services {
-		slots <- struct{}{}
-		work.Go(func() {
-			results[i] = p.listService(ctx, service)
-			<-slots
-		})
-	}
-	work.Wait()
+	each(len(results), func(i int) { results[i] = p.listService(ctx, p.services[i]) })
 	for i := range results {
 		l := &results[i]
 		if l.err != nil && !p.absent(l.err) {
 			return fmt.Errorf("list %s/: %w", p.services[i], l.err)
 		}
-		if !l.any && !p.loosed[p.services[i]] {
-			// Nothing in the range, or nothing at all?
-			if err := p.reader.noService(ctx, p.services[i]); err != nil {
-				return err
-			}
+		if err := look(i, l); err != nil {
+			return err
 		}
 		p.blobs = append(p.blobs, l.blobs...)
 		p.listed.BlobsListed += l.count
-		p.listed.Foreign += int64(len(l.foreign))
 		p.listed.Problems = append(p.listed.Problems, l.problems...)
-		if n := len(l.foreign); n > 0 {
-			p.listed.Warnings = append(p.listed.Warnings,
-				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", p.services[i], n, l.foreign[0]))
-		}
 	}
 	return nil
+}
+
+// each calls f for 0 to n-1, some at a time, and waits.
+func each(n int, f func(i int)) {
+	slots := make(chan struct{}, listers)
+	var work sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		work.Go(func() {
+			f(i)
+			<-slots
+		})
+	}
+	work.Wait()
+}
+
+// foreign are objects of a service that are no blobs.
+type foreign struct {
+	count int64
+	first string
+}
+
+func (f *foreign) add(keys []string) {
+	if f.count == 0 && len(keys) > 0 {
+		f.first = keys[0]
+	}
+	f.count += int64(len(keys))
+}
+
+// noteForeign says what is no blob.
+func (s *Summary) noteForeign(service string, f *foreign) {
+	if f.count == 0 {
+		return
+	}
+	s.Foreign += f.count
+	s.Warnings = append(s.Warnings,
+		fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", service, f.count, f.first))
+}
+
+// mustExist fails for a service that is neither stored nor loose.
+func (p *Plan) mustExist(ctx context.Context, service string) error {
+	if p.loosed[service] || slices.Contains(p.stored, service) {
+		return nil
+	}
+	return p.reader.noService(ctx, service)
 }
 
 // listService lists what one service has in the range.

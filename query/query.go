@@ -115,6 +115,26 @@ type Summary struct {
 	Warnings []error
 }
 
+// add adds what another read, or part of one, did.
+func (s *Summary) add(o *Summary) {
+	s.Records += o.Records
+	s.Bytes += o.Bytes
+	s.BlobsListed += o.BlobsListed
+	s.BlobsOpened += o.BlobsOpened
+	s.BlocksRead += o.BlocksRead
+	s.BlocksSkipped += o.BlocksSkipped
+	s.Requests += o.Requests
+	s.Fetched += o.Fetched
+	s.Copies += o.Copies
+	s.Loose += o.Loose
+	s.Replaced += o.Replaced
+	s.Foreign += o.Foreign
+	s.Higher += o.Higher
+	s.More = s.More || o.More
+	s.Problems = append(s.Problems, o.Problems...)
+	s.Warnings = append(s.Warnings, o.Warnings...)
+}
+
 // Complete says that everything asked for was read.
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 

@@ -64,9 +64,9 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc boo
 	for i := range blobs {
 		r.join(p.reader.source(&blobs[i], r.count))
 	}
+	r.expectCuts(loose)
 	for _, s := range loose {
 		if r.rng.touches(s.first(), s.last()) {
-			r.cut = r.cut || s.hasCuts()
 			r.join(s.source(r.count))
 		}
 	}

@@ -160,6 +160,8 @@ type identity struct {
 	index  uint32
 }
 
+func (i identity) id() record.ID { return record.ID{Origin: i.origin, Index: i.index} }
+
 // same says whether both are known and those of one record, or of records of two
 // services.
 func (i identity) same(o identity) bool {

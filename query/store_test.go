@@ -25,6 +25,8 @@ type rec struct {
 	origin  record.Origin
 	index   uint32
 	line    string
+	msg     string // of a record that may be cut
+	loose   bool   // in no blob
 }
 
 func line(t int64, level, service, msg string) string {

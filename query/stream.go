@@ -44,6 +44,8 @@ type lines struct {
 	ids  []record.ID
 	cuts []uint32 // numbers of those that are only a beginning
 
+	cutTimes []int64 // of those, once it is complete
+
 	spilled  bool
 	at       int64 // in the file: first the lines, then the identities
 	len, num int
@@ -233,8 +235,16 @@ func (s *stream) index1(b *lines) error {
 		return errLine
 	}
 	d.First, d.Last = first, last
-	for at := 0; at < len(b.raw); at += bytes.IndexByte(b.raw[at:], '\n') + 1 {
-		d.Levels[record.LineLevel(b.raw[at:])]++
+	cuts := b.cuts
+	for at, n := 0, uint32(0); at < len(b.raw); n++ {
+		line := b.raw[at:]
+		d.Levels[record.LineLevel(line)]++
+		if len(cuts) > 0 && cuts[0] == n {
+			t, _ := record.LineTime(line)
+			b.cutTimes = append(b.cutTimes, t)
+			cuts = cuts[1:]
+		}
+		at += bytes.IndexByte(line, '\n') + 1
 	}
 	s.index.Blocks = append(s.index.Blocks, d)
 	return nil
@@ -253,7 +263,7 @@ func (b *lines) store(l *Loose) error {
 		}
 		b.len += len(part)
 	}
-	*b = lines{cuts: b.cuts, spilled: true, at: l.end, len: len(b.raw), num: len(b.ids)}
+	*b = lines{cuts: b.cuts, cutTimes: b.cutTimes, spilled: true, at: l.end, len: len(b.raw), num: len(b.ids)}
 	l.end += int64(b.len + len(ids))
 	return nil
 }
@@ -298,51 +308,4 @@ func (s *stream) seal() error {
 		}
 	}
 	return nil
-}
-
-// first and last are the times of its oldest and newest record.
-func (s *stream) first() int64 { return s.index.Blocks[0].First }
-func (s *stream) last() int64  { return s.index.Blocks[len(s.index.Blocks)-1].Last }
-
-func (s *stream) hasCuts() bool {
-	return slices.ContainsFunc(s.blocks, func(b lines) bool { return len(b.cuts) > 0 })
-}
-
-// source makes the stream one for a cursor.
-func (s *stream) source(count *counters) *source {
-	src := &source{count: count, key: s.loose.name, service: s.service, stream: s, index: &s.index}
-	src.meta.First, src.meta.Last = s.first(), s.last()
-	return src
-}
-
-// loosen makes block n of a stream a block of the run: what decode does for one of
-// a blob.
-func (r *run) loosen(f *future, s *stream, n int) {
-	var own bool
-	var ids []record.ID
-	var raw []byte
-	b, d := &s.blocks[n], &s.index.Blocks[n]
-	var spare []byte
-	changes := r.match.hasText() || !r.match.wantsAll(&d.Levels)
-	if b.spilled || changes {
-		spare = r.buffer()
-	}
-	if raw, ids, own, f.err = b.load(s.loose, spare); f.err != nil {
-		return
-	}
-	if !own && changes {
-		raw, own = append(spare[:0], raw...), true
-	}
-	if own {
-		f.buf = raw
-	}
-	var higher int64
-	if f.kept, higher, f.err = r.match.keep(raw, d, r.rng); f.err != nil {
-		return
-	}
-	r.count.higher.Add(higher)
-	f.kept.ids, f.kept.cuts = ids, b.cuts
-	if own {
-		r.shrink(f)
-	}
 }

@@ -1,0 +1,248 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"blobtail/record"
+)
+
+// firstWindow is the longest that the first window is made for the sake of loose
+// records: of a busy service it may be much to list.
+const firstWindow = 24 * time.Hour
+
+// windows reads the newest records hour by hour from the newest back, and lists
+// no more than it reads. A record lies within the UTC hour of its period, so that
+// windows cut at hours have nothing in common: neither a record nor its copy.
+type windows struct {
+	plan *Plan // of the whole query, without its blobs
+	// walks find the periods, those of one service each.
+	walks []*walk
+	any   []bool // by service: something is there
+	// What is no blob is told once for all windows.
+	foreign []foreign
+	sum     Summary
+	out     func(chunk []byte) error
+}
+
+// Newest gives out the newest records of a query with a limit, as Plan and Read
+// do, and does so without listing all that is older: it finds the newest hour
+// that has anything, reads it, and goes on from there in windows that double
+// until there are enough. Where loose records tell what hour to begin with, it
+// asks for nothing but the blobs from that hour on. Without a limit it is Plan and
+// Read.
+func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) error) (Summary, error) {
+	if q.Limit <= 0 {
+		p, err := r.Plan(ctx, q)
+		if err != nil {
+			return Summary{}, err
+		}
+		return p.Read(ctx, emit)
+	}
+	p, err := r.prepare(ctx, q)
+	if err != nil {
+		return Summary{}, err
+	}
+	w := &windows{plan: p, any: make([]bool, len(p.services)), foreign: make([]foreign, len(p.services))}
+	for _, service := range p.services {
+		w.walks = append(w.walks, &walk{store: r.store, prefix: service + "/"})
+	}
+	var held [][]byte
+	w.out = func(chunk []byte) error {
+		w.sum.Bytes += int64(len(chunk))
+		if q.Reverse {
+			return emitBackwards(chunk, emit)
+		}
+		held = append(held, bytes.Clone(chunk))
+		return nil
+	}
+	err = w.read(ctx)
+	w.tell()
+	if err != nil {
+		return w.sum, err
+	}
+	for _, chunk := range slices.Backward(held) {
+		if err := emit(chunk); err != nil {
+			return w.sum, err
+		}
+	}
+	return w.sum, nil
+}
+
+// read reads window after window until there are enough.
+func (w *windows) read(ctx context.Context) error {
+	rng := w.plan.query.Range
+	from, ok, err := w.start(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		from = rng.From // where no period is, there may be something else
+	}
+	to := rng.To
+	for width := time.Hour; ; {
+		if err := w.window(ctx, Range{max(from, rng.From), to}); err != nil {
+			return err
+		}
+		full := w.sum.Records >= int64(w.plan.query.Limit)
+		if from <= rng.From || full && w.sum.More {
+			break
+		}
+		to = from
+		newest, ok, err := w.before(ctx, to)
+		if err != nil {
+			return err
+		}
+		if !ok || newest.Add(time.Hour).Compare(time.Unix(0, rng.From)) <= 0 {
+			break
+		}
+		if full {
+			w.sum.More = true
+			break
+		}
+		width *= 2
+		if width > 1<<20*time.Hour {
+			width = 1 << 20 * time.Hour
+		}
+		from = nanos(newest.Add(time.Hour - width))
+	}
+	return w.none(ctx)
+}
+
+// nanos is t in ns, or the nearest that there is.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return Oldest
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+// hour is the time at which the UTC hour of t began.
+func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) }
+
+// start gives the beginning of the first window, which is open to the future.
+func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
+	n, newest, oldest, err := w.plan.looseNewest(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	if n == 0 {
+		t, ok, err := w.before(ctx, w.plan.query.Range.To)
+		return nanos(t), ok, err
+	}
+	start := hour(newest)
+	if n == w.plan.query.Limit {
+		start = hour(oldest)
+		if most := hour(newest).Add(-firstWindow); start.Before(most) {
+			start = most
+		}
+	}
+	return nanos(start), true, nil
+}
+
+// looseNewest looks for the newest records among the loose ones: how many there
+// are, up to the limit, and the times of the newest and the oldest of them.
+func (p *Plan) looseNewest(ctx context.Context) (n int, newest, oldest int64, err error) {
+	if len(p.loose) == 0 {
+		return 0, 0, 0, nil
+	}
+	var sum Summary
+	newest, oldest = Oldest, Newest
+	err = p.pass(ctx, nil, p.loose, true, &sum, func(chunk []byte) error {
+		for _, line := range [][]byte{chunk, lastLine(chunk)} {
+			t, ok := record.LineTime(line)
+			if !ok {
+				return errLine
+			}
+			newest, oldest = max(newest, t), min(oldest, t)
+		}
+		return nil
+	})
+	return int(sum.Records), newest, oldest, err
+}
+
+// before gives the hour of the newest period, or loose record, that begins before
+// to, over all services.
+func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bool, err error) {
+	starts := make([]time.Time, len(w.walks))
+	errs := make([]error, len(w.walks))
+	end := time.Unix(0, to)
+	each(len(w.walks), func(i int) {
+		start, found, err := w.walks[i].before(ctx, end)
+		if found {
+			starts[i], w.any[i] = start.Truncate(time.Hour), true
+		}
+		errs[i] = err
+	})
+	for i := range starts {
+		if err := errs[i]; err != nil && !w.plan.absent(err) {
+			return time.Time{}, false, fmt.Errorf("list %s: %w", w.walks[i].prefix, err)
+		}
+		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
+			newest, ok = starts[i], true
+		}
+	}
+	for _, s := range w.plan.loose {
+		if t, found := s.before(to); found && (!ok || hour(t).After(newest)) {
+			newest, ok = hour(t), true
+		}
+	}
+	return newest, ok, nil
+}
+
+// before gives a time before to that no record of the stream lies between.
+func (s *stream) before(to int64) (t int64, ok bool) {
+	for i := len(s.index.Blocks) - 1; i >= 0; i-- {
+		if b := &s.index.Blocks[i]; b.First < to {
+			return min(b.Last, to-1), true
+		}
+	}
+	return 0, false
+}
+
+// window reads what lies in a range, up to what the limit still allows.
+func (w *windows) window(ctx context.Context, rng Range) error {
+	p := *w.plan
+	p.query.Range, p.listed = rng, Summary{}
+	err := p.list(ctx, func(i int, l *listing) error {
+		w.any[i] = w.any[i] || l.any
+		w.foreign[i].add(l.foreign)
+		return nil
+	})
+	w.plan.noStore = p.noStore
+	if err == nil {
+		err = p.dropReplaced(ctx)
+	}
+	w.sum.add(&p.listed)
+	if err != nil {
+		return err
+	}
+	return p.pass(ctx, p.blobs, p.loose, true, &w.sum, w.out)
+}
+
+// none says which service there is nothing of, if any.
+func (w *windows) none(ctx context.Context) error {
+	for i, service := range w.plan.services {
+		if !w.any[i] {
+			if err := w.plan.mustExist(ctx, service); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tell adds to the summary what is said once.
+func (w *windows) tell() {
+	w.sum.add(&w.plan.listed)
+	for i := range w.foreign {
+		w.sum.noteForeign(w.plan.services[i], &w.foreign[i])
+	}
+}
