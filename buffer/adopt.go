@@ -110,10 +110,10 @@ func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
 		if old = b.open[k]; old == nil {
 			old = newOpenBatch(k)
 			old.since = since
-			old.span = periodSpan(k)
 			b.open[k] = old
 		}
 		old.runs.add(f.extent)
+		old.span.add(f.seconds.of(k))
 		old.records += int(f.records)
 		old.bytes += int64(f.bytes)
 		if old.bytes >= b.o.Size {

@@ -8,13 +8,24 @@
 // blobs.
 //
 //	Accept -> runs record, fsync -> 2xx
-//	             | list of positions per (service, period)
+//	   |         | list of positions per (service, period), and of the last runs -> Live
+//	   |         |
+//	 Tail        |
 //	cut      -> batch record, fsync -> sink (encode, put) -> commit record -> segment deleted
 //
 // An open batch is a list of positions in the log, not a copy of its lines, so
 // memory does not grow with the backlog, and what a start finds in the log is
 // handled as if it had just arrived. The rules that make this safe, and what
 // leaving one out costs, are in DESIGN.md; the bytes are in docs/FORMAT.md.
+//
+// What is on its way can be read: [Buffer.Live] is a snapshot of all that is
+// accepted and may not be in a blob yet, under the identities that the blobs will
+// have. Who takes it first and looks for blobs then misses nothing, and drops by
+// their identities the records that it meets in both. The same call follows: it
+// gives what was appended behind a position of an earlier snapshot, stored or not,
+// as far as that is remembered. A snapshot keeps its part of the log, so it must be
+// closed; it holds few lines in memory, whatever the backlog. Who wants to see
+// records as they are accepted is a [Tail].
 //
 // The package does not know blobs: what a batch becomes is the sink's matter. It
 // does not decode requests, and it never waits for a table or for a clock.

@@ -13,7 +13,7 @@ import (
 
 // LiveQuery says what a snapshot is to hold.
 type LiveQuery struct {
-	// Match says which services; it is called with the buffer locked.
+	// Match says which services; nil: all. It is called with the buffer locked.
 	Match func(service string) bool
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
@@ -172,6 +172,9 @@ func (l *Live) needs(pos wal.Pos) { l.pin = min(l.pin, pos.Segment()) }
 
 // remember asks once for each service.
 func remember(match func(string) bool) func(string) bool {
+	if match == nil {
+		return func(string) bool { return true }
+	}
 	known := map[string]bool{}
 	return func(service string) bool {
 		is, ok := known[service]

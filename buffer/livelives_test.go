@@ -106,7 +106,7 @@ func (w *world) followOn() {
 	}
 	if l.Behind() || first {
 		v.behind++
-		for _, text := range slices.Concat(v.acknowledged, v.messages) {
+		for text := range w.want { // a message may be acknowledged in a life after the next
 			v.followed[text] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"blobtail/buffer"
@@ -298,4 +299,61 @@ func TestLiveMemory(t *testing.T) {
 	if most > 64<<20 {
 		t.Errorf("%d MB of memory", most>>20)
 	}
+}
+
+// A parked copy is read under the identities that its batch had before, also where
+// keys were used again in it.
+func TestLiveOfParked(t *testing.T) {
+	dir := t.TempDir()
+	r := rand.New(rand.NewPCG(3, 2))
+	for range 3 { // no repeat is recognised
+		p := start(t, dir, &memSink{}, buffer.Options{}, false)
+		for range 30 {
+			p.accept(randomRequest(r))
+		}
+		p.stop()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memSink{}
+		sink.setRefuse(func(service string) error {
+			if service != "good" {
+				return errors.New("403")
+			}
+			return nil
+		})
+		o := buffer.Options{Soft: 64 << 10, Age: time.Second, Min: 1, Period: 15 * time.Minute}
+		p := start(t, dir, sink, o, true)
+		q := everything()
+		q.Match = func(service string) bool { return service != "good" }
+		before, _ := snapshot(t, p.buf, q)
+		held, err := p.buf.Live(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			p.accept(request(0, line{"good", at(1), noise(r, 10_000)}))
+			time.Sleep(300 * time.Millisecond)
+		}
+		if p.buf.Parked() == 0 {
+			t.Fatal("nothing is parked")
+		}
+		after, _ := snapshot(t, p.buf, q)
+		same(t, "parked", ordered(after), ordered(slices.Clone(before)))
+		same(t, "held", each(t, held), before)
+		p.stop()
+		p = start(t, dir, sink, o, true)
+		again, _ := snapshot(t, p.buf, q)
+		same(t, "after a restart", ordered(again), ordered(slices.Clone(before)))
+		held.Close()
+		sink.setRefuse(nil)
+		p.flush()
+		var stored []stored
+		for _, b := range sink.all() {
+			if b.service != "good" {
+				stored = append(stored, b.lines...)
+			}
+		}
+		same(t, "stored", ordered(stored), ordered(before))
+		p.stop()
+	})
 }

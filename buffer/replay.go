@@ -36,6 +36,7 @@ type foundRun struct {
 	records uint32
 	bytes   uint32
 	m       *message // that brought it, or nil
+	seconds seconds
 }
 
 // replay reads the log as it was found on opening and takes up what is not
@@ -166,7 +167,7 @@ func (p *replay) runs(rec wal.Record) error {
 		}
 		e := extent{rec.Pos + wal.Pos(off), uint32(n)}
 		p.recent.add(e, r.key.service)
-		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m})
+		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m, secondsOf(&r)})
 		p.pending[rec.Pos.Segment()]++
 		p.held += int64(n)
 	})
@@ -199,6 +200,11 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	if len(found) < r.runs.n {
 		p.broken[batch] = found
+		return nil
+	}
+	batch.span = noSpan()
+	for _, f := range found {
+		batch.span.add(f.seconds.of(r.key))
 	}
 	return nil
 }
@@ -214,6 +220,7 @@ func (p *replay) parked(rec wal.Record) error {
 	if old != nil {
 		p.letGo(old)
 		batch.messages = old.messages
+		batch.span = old.span
 	}
 	p.pending[rec.Pos.Segment()]++
 	p.held += batch.held

@@ -95,7 +95,7 @@ func (b *Buffer) wreck(batch *Batch) (*wreck, error) {
 			w.lost = append(w.lost, e.pos)
 			continue
 		}
-		w.whole = append(w.whole, foundRun{extent: e, records: uint32(r.records), bytes: uint32(len(r.lines))})
+		w.whole = append(w.whole, foundRun{extent: e, records: uint32(r.records), bytes: uint32(len(r.lines)), seconds: secondsOf(&r)})
 		if batch.base == 0 {
 			w.copies.rec.records += r.records
 		} else {

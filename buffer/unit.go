@@ -67,10 +67,10 @@ const scanWindow = 1 << 20
 // scan reads the runs of a unit, checks them and calls f for each, which must not
 // keep its bytes. What does not read is left out and noted, once.
 func (r *liveReader) scan(u *unit, f func(*heldRun) error) error {
-	runs := u.runs
+	runs, rec := u.runs, batchRecord{}
 	if u.batch != nil {
-		rec, err := u.batch.readRecord()
-		if err != nil {
+		var err error
+		if rec, err = u.batch.readRecord(); err != nil {
 			if fatal := r.fatal(err); fatal != nil || u.read {
 				return fatal
 			}
@@ -85,6 +85,9 @@ func (r *liveReader) scan(u *unit, f func(*heldRun) error) error {
 		r.origins = map[record.Origin]seenRun{}
 	}
 	sum := &sums{span: noSpan(), f: f}
+	if u.batch != nil {
+		sum.wantRecords, sum.wantBytes = rec.records, rec.bytes
+	}
 	var group []extent
 	for e := range runs.all() {
 		if u.skip[e.pos] {
@@ -111,8 +114,12 @@ func (r *liveReader) scan(u *unit, f func(*heldRun) error) error {
 type sums struct {
 	records int
 	bytes   int64
-	span    span
-	f       func(*heldRun) error
+	// A copy lacks records that its batch counts twice, so its own record says how
+	// many there should be.
+	wantRecords int
+	wantBytes   int64
+	span        span
+	f           func(*heldRun) error
 }
 
 // done ends the reading of a unit. The first one tells the batch its span, so that
@@ -127,9 +134,9 @@ func (r *liveReader) done(u *unit, sum *sums) {
 	if u.batch == nil {
 		return
 	}
-	if sum.records != u.batch.records || sum.bytes != u.batch.bytes {
+	if sum.records != sum.wantRecords || sum.bytes != sum.wantBytes {
 		r.missing.batch(fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
-			u.batch.id, u.key.service, u.batch.records, u.batch.bytes, sum.records, sum.bytes))
+			u.batch.id, u.key.service, sum.wantRecords, sum.wantBytes, sum.records, sum.bytes))
 		return
 	}
 	r.b.mu.Lock()
