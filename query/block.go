@@ -255,6 +255,18 @@ func (r *run) noteHigher(b *blobfmt.Block) {
 	r.count.higher.Add(int64(n))
 }
 
+// wantsBlob says whether a blob may hold something wanted, as far as its metadata
+// tell: where they rule out all of it by its levels it is not even opened.
+func (r *run) wantsBlob(b *blob) bool {
+	if b.bare || wanted(r.match.levels, &b.meta.Levels) > 0 {
+		return true
+	}
+	if !r.match.hasText() && r.rng.covers(b.meta.First, b.meta.Last) {
+		r.count.higher.Add(wanted(r.match.high, &b.meta.Levels))
+	}
+	return false
+}
+
 // minuteSpan gives the first and the last ns of a minute.
 func minuteSpan(minute int64) (first, last int64) {
 	const ns = 60_000_000_000

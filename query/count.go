@@ -66,7 +66,7 @@ func (c *counting) run(ctx context.Context) error {
 	}
 	whole := *c.plan
 	whole.query.Limit, whole.query.First = 0, 0
-	return whole.pass(ctx, c.merge, c.plan.loose, false, c.sum, func([]byte) error { return nil })
+	return whole.pass(ctx, c.merge, c.plan.loose, false, c.sum, func(piece) error { return nil })
 }
 
 // overlapping parts the blobs into groups such that a record and its copy are

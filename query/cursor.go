@@ -251,17 +251,22 @@ func (c *cursor) identity() identity {
 		c.line -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
 	}
 	c.at = at
+	c.ident = c.identityOf(c.line)
+	return c.ident
+}
+
+// identityOf is that of a line of the current block, of those that are kept.
+func (c *cursor) identityOf(line uint32) identity {
+	ord := c.cur.ord(line)
 	if ids := c.cur.ids; ids != nil {
-		ord := c.cur.ord(c.line)
 		_, cut := slices.BinarySearch(c.cur.cuts, ord)
-		c.ident = identity{known: true, cut: cut, origin: ids[ord].Origin, index: ids[ord].Index}
-		return c.ident
+		return identity{known: true, cut: cut, origin: ids[ord].Origin, index: ids[ord].Index}
 	}
-	var err error
-	if c.ident, err = c.src.identify(c.block, c.cur.ord(c.line)); err != nil {
+	id, err := c.src.identify(c.block, ord)
+	if err != nil {
 		c.run.unidentified(c.src, err)
 	}
-	return c.ident
+	return id
 }
 
 // choose picks the blocks of the index that may hold something wanted, in the

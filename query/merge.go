@@ -15,6 +15,9 @@ type merge struct {
 	run  *run
 	heap []*cursor
 	used *cursor // holds the last chunk; its block is released at the next step
+	// spent is its source if nothing of that is left: who takes the chunk may ask
+	// what is in it.
+	spent *source
 
 	// The line given out last, while others of its time may follow.
 	tie     bool
@@ -32,6 +35,10 @@ func (m *merge) next() ([]byte, error) {
 			m.used.release()
 		}
 		m.used = nil
+	}
+	if m.spent != nil {
+		m.spent.forget()
+		m.spent = nil
 	}
 	for len(m.heap) > 0 {
 		c := m.heap[0]
@@ -156,6 +163,10 @@ func (m *merge) pop() {
 	m.down(0)
 	m.run.live--
 	m.run.done++
+	if c == m.used {
+		m.spent = c.src
+		return
+	}
 	c.src.forget()
 }
 

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -26,7 +25,7 @@ type windows struct {
 	// What is no blob is told once for all windows.
 	foreign []foreign
 	sum     Summary
-	out     func(chunk []byte) error
+	out     func(piece) error
 }
 
 // Newest gives out the newest records of a query with a limit, as Plan and Read
@@ -36,12 +35,16 @@ type windows struct {
 // asks for nothing but the blobs from that hour on. Without a limit it is Plan and
 // Read.
 func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) error) (Summary, error) {
+	return r.newest(ctx, q, &sink{emit: emit})
+}
+
+func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error) {
 	if q.Limit <= 0 {
 		p, err := r.Plan(ctx, q)
 		if err != nil {
 			return Summary{}, err
 		}
-		return p.Read(ctx, emit)
+		return p.read(ctx, to)
 	}
 	p, err := r.prepare(ctx, q)
 	if err != nil {
@@ -51,13 +54,13 @@ func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) er
 	for _, service := range p.services {
 		w.walks = append(w.walks, &walk{store: r.store, prefix: service + "/"})
 	}
-	var held [][]byte
-	w.out = func(chunk []byte) error {
-		w.sum.Bytes += int64(len(chunk))
+	var held []piece
+	w.out = func(got piece) error {
+		w.sum.Bytes += int64(len(got.lines))
 		if q.Reverse {
-			return emitBackwards(chunk, emit)
+			return to.give(got, true)
 		}
-		held = append(held, bytes.Clone(chunk))
+		held = append(held, to.keep(got))
 		return nil
 	}
 	err = w.read(ctx)
@@ -65,8 +68,8 @@ func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) er
 	if err != nil {
 		return w.sum, err
 	}
-	for _, chunk := range slices.Backward(held) {
-		if err := emit(chunk); err != nil {
+	for _, got := range slices.Backward(held) {
+		if err := to.give(got, false); err != nil {
 			return w.sum, err
 		}
 	}
@@ -155,8 +158,8 @@ func (p *Plan) looseNewest(ctx context.Context) (n int, newest, oldest int64, er
 	}
 	var sum Summary
 	newest, oldest = Oldest, Newest
-	err = p.pass(ctx, nil, p.loose, true, &sum, func(chunk []byte) error {
-		for _, line := range [][]byte{chunk, lastLine(chunk)} {
+	err = p.pass(ctx, nil, p.loose, true, &sum, func(got piece) error {
+		for _, line := range [][]byte{got.lines, lastLine(got.lines)} {
 			t, ok := record.LineTime(line)
 			if !ok {
 				return errLine

@@ -14,29 +14,30 @@ import (
 //
 // The summary is right as far as the read came, whatever the error.
 func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
+	return p.read(ctx, &sink{emit: emit})
+}
+
+func (p *Plan) read(ctx context.Context, to *sink) (Summary, error) {
 	sum := p.summary()
 	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
-	out := func(chunk []byte) error {
-		sum.Bytes += int64(len(chunk))
-		if p.query.Reverse {
-			return emitBackwards(chunk, emit)
-		}
-		return emit(chunk)
+	out := func(got piece) error {
+		sum.Bytes += int64(len(got.lines))
+		return to.give(got, p.query.Reverse)
 	}
 	if desc == p.query.Reverse {
 		err := p.pass(ctx, p.blobs, p.loose, desc, &sum, out)
 		return sum, err
 	}
-	var held [][]byte
-	err := p.pass(ctx, p.blobs, p.loose, desc, &sum, func(chunk []byte) error {
-		held = append(held, bytes.Clone(chunk))
+	var held []piece
+	err := p.pass(ctx, p.blobs, p.loose, desc, &sum, func(got piece) error {
+		held = append(held, to.keep(got))
 		return nil
 	})
 	if err != nil {
 		return sum, err
 	}
-	for _, chunk := range slices.Backward(held) {
-		if err := out(chunk); err != nil {
+	for _, got := range slices.Backward(held) {
+		if err := out(got); err != nil {
 			return sum, err
 		}
 	}
@@ -57,12 +58,14 @@ func emitBackwards(chunk []byte, emit func([]byte) error) error {
 
 // pass merges blobs and loose records in one direction and gives out chunks of lines, which
 // stand in ascending order, until the query's limit is reached.
-func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc bool, sum *Summary, out func([]byte) error) error {
+func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc bool, sum *Summary, out func(piece) error) error {
 	limit := int64(max(p.query.Limit, p.query.First))
 	r := p.newRun(ctx, desc, limit > 0, sum)
 	defer r.finish()
 	for i := range blobs {
-		r.join(p.reader.source(&blobs[i], r.count))
+		if b := &blobs[i]; r.wantsBlob(b) {
+			r.join(p.reader.source(b, r.count))
+		}
 	}
 	r.expectCuts(loose)
 	for _, s := range loose {
@@ -98,7 +101,7 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc boo
 			sum.Loose += n
 		}
 		if len(chunk) > 0 {
-			if err := out(chunk); err != nil {
+			if err := out(piece{lines: chunk, c: m.used}); err != nil {
 				return err
 			}
 		}

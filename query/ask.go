@@ -1,0 +1,125 @@
+package query
+
+import (
+	"context"
+	"io"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"blobtail/storage"
+)
+
+// Services are the services that names and globs stand for: names as they are,
+// whether anything is stored of them or not, and what the store has for a glob.
+func (r *Reader) Services(ctx context.Context, names []string) ([]string, error) {
+	var out, all []string
+	for _, name := range names {
+		if !strings.ContainsAny(name, globChars) {
+			if isService(name) {
+				out = append(out, name)
+			}
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = r.names(ctx); err != nil {
+				return nil, err
+			}
+		}
+		for _, s := range all {
+			if matches(name, s) {
+				out = append(out, s)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// matches says whether a name or glob means a service.
+func matches(name, service string) bool {
+	if name == service {
+		return true
+	}
+	ok, err := path.Match(name, service)
+	return ok && err == nil && (service[0] != '_' || name[0] == '_')
+}
+
+// Matcher is a compiled [Filter]. It may be used by several goroutines at once.
+type Matcher struct{ m *matcher }
+
+// Matcher compiles the filter; an error is a [*BadQueryError].
+func (f Filter) Matcher() (*Matcher, error) {
+	m, err := f.compile()
+	if err != nil {
+		return nil, &BadQueryError{err}
+	}
+	return &Matcher{m}, nil
+}
+
+// Line says whether the filter wants a line, which ends in a newline.
+func (m *Matcher) Line(line []byte) bool {
+	low := line
+	if m.m.fold && len(m.m.texts) > 0 {
+		low = make([]byte, len(line))
+		foldASCII(low, line)
+	}
+	want, _ := m.m.line(line, low)
+	return want
+}
+
+// Floor is the time of the oldest of q.Limit records, if there are as many among
+// the loose ones: none that is older can be among the newest that q asks for.
+func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
+	if q.Limit <= 0 || len(q.Loose) == 0 {
+		return 0, false, nil
+	}
+	m, err := q.Filter.compile()
+	if err != nil {
+		return 0, false, &BadQueryError{err}
+	}
+	names, err := q.looseNames()
+	if err != nil {
+		return 0, false, err
+	}
+	var services []string
+	for service := range names {
+		if slices.ContainsFunc(q.Services, func(name string) bool { return matches(name, service) }) {
+			services = append(services, service)
+		}
+	}
+	slices.Sort(services)
+	p := &Plan{reader: Without(Options{}), query: *q, match: m, loose: q.looseOf(services)}
+	n, _, oldest, err := p.looseNewest(ctx)
+	return oldest, err == nil && n >= q.Limit, err
+}
+
+// Without is a reader of no blobs, for loose records alone.
+func Without(o Options) *Reader { return New(nothing{}, o) }
+
+// nothing is a store in which nothing is.
+type nothing struct{}
+
+func (nothing) Create(context.Context, string, []byte, storage.Attrs) error {
+	return storage.ErrUnauthorized
+}
+
+func (nothing) Stat(context.Context, string) (storage.Blob, error) {
+	return storage.Blob{}, storage.ErrNotExist
+}
+
+func (nothing) Get(context.Context, string, int64, int64) (io.ReadCloser, error) {
+	return nil, storage.ErrNotExist
+}
+
+func (nothing) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
+	return func(func(storage.Blob, error) bool) {}
+}
+
+func (nothing) Dirs(context.Context, string) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+func (nothing) Delete(context.Context, ...string) error { return nil }

@@ -1,0 +1,85 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"blobtail/record"
+)
+
+// Entries is Read for who has to know which record each line is. A record from a
+// blob that cannot tell has the zero ID. The entry is valid during the call.
+func (p *Plan) Entries(ctx context.Context, visit func(*record.Entry) error) (Summary, error) {
+	return p.read(ctx, &sink{visit: visit})
+}
+
+// NewestEntries is Newest for who has to know which record each line is.
+func (r *Reader) NewestEntries(ctx context.Context, q Query, visit func(*record.Entry) error) (Summary, error) {
+	return r.newest(ctx, q, &sink{visit: visit})
+}
+
+// A piece is lines that stand next to each other in the result, in ascending
+// order, where a cursor has them; or a copy of them, with what they are if that
+// is asked for.
+type piece struct {
+	lines   []byte
+	c       *cursor
+	entries []record.Entry
+}
+
+// sink takes what a read gives out: lines, or entries.
+type sink struct {
+	emit  func(lines []byte) error
+	visit func(*record.Entry) error
+}
+
+// keep copies a piece for later.
+func (s *sink) keep(p piece) piece {
+	p.lines = bytes.Clone(p.lines)
+	if s.visit != nil {
+		p.entries = p.identify(p.lines)
+	}
+	return piece{lines: p.lines, entries: p.entries}
+}
+
+// give gives a piece out, with its last line first if backwards.
+func (s *sink) give(p piece, backwards bool) error {
+	switch {
+	case s.visit == nil && backwards:
+		return emitBackwards(p.lines, s.emit)
+	case s.visit == nil:
+		return s.emit(p.lines)
+	}
+	if p.entries == nil {
+		p.entries = p.identify(p.lines)
+	}
+	if backwards {
+		slices.Reverse(p.entries)
+	}
+	for i := range p.entries {
+		if err := s.visit(&p.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// identify finds out what the lines of a piece are, which text repeats.
+func (p *piece) identify(text []byte) []record.Entry {
+	raw := p.c.cur.raw
+	at := cap(raw) - cap(p.lines) // both end where their memory does
+	line := uint32(bytes.Count(raw[:at], newline))
+	entries := make([]record.Entry, 0, bytes.Count(text, newline))
+	for ; len(text) > 0; line++ {
+		n := bytes.IndexByte(text, '\n') + 1
+		e := record.Entry{Line: text[:n:n]}
+		e.Time, _ = record.LineTime(e.Line)
+		if id := p.c.identityOf(line); id.known {
+			e.ID, e.Cut = record.ID{Origin: id.origin, Index: id.index}, id.cut
+		}
+		entries = append(entries, e)
+		text = text[n:]
+	}
+	return entries
+}

@@ -1,0 +1,164 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/query"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// counted counts the requests that look for blobs.
+type counted struct {
+	storage.BlobStore
+	dirs, lists, listed atomic.Int64
+}
+
+func (c *counted) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	c.dirs.Add(1)
+	return c.BlobStore.Dirs(ctx, prefix)
+}
+
+func (c *counted) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	c.lists.Add(1)
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range c.BlobStore.List(ctx, prefix, after) {
+			c.listed.Add(1)
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+func newest(t *testing.T, r *query.Reader, q query.Query) ([]string, query.Summary) {
+	t.Helper()
+	var out strings.Builder
+	sum, err := r.Newest(t.Context(), q, func(lines []byte) error { out.Write(lines); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(strings.Lines(out.String())), sum
+}
+
+// The newest of a week are found without listing the week, by few requests.
+func TestNewestRequests(t *testing.T) {
+	start := time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC)
+	store := week(t).BlobStore
+	end := start.Add(7 * 24 * time.Hour)
+	var ahead []rec // an hour of what is in no blob, a record each second
+	for i := range 3600 {
+		at := end.Add(time.Duration(i) * time.Second).UnixNano()
+		ahead = append(ahead, rec{service: "web", time: at, origin: origin(1000), index: uint32(i), line: line(at, "info", "web", "new")})
+	}
+	live := loose(t, entries(ahead)...)
+	few := loose(t, entries(ahead[:10])...)
+	errorsOnly, _ := query.ParseLevels("error")
+	for _, c := range []struct {
+		name                string
+		q                   query.Query
+		records             int
+		dirs, lists, listed int64 // at most
+	}{
+		{"some", query.Query{Limit: 50, Range: query.Always()}, 50, 4, 1, 1},
+		{"an hour and more", query.Query{Limit: 100, Range: query.Always()}, 100, 4, 2, 4},
+		{"a day", query.Query{Limit: 1440, Range: query.Always()}, 1440, 4, 5, 35},
+		{"everything", query.Query{Limit: 1e6, Range: query.Always()}, 7 * 24 * 60, 7, 8, 7*24 + 7},
+		{"until", query.Query{Limit: 50, Range: query.Range{From: query.Oldest, To: start.Add(50 * time.Hour).UnixNano()}}, 50, 4, 1, 2},
+		{"nothing in the range", query.Query{Limit: 50, Range: query.Range{From: end.UnixNano(), To: query.Newest}}, 0, 5, 1, 0},
+		{"enough is loose", query.Query{Limit: 100, Range: query.Always(), Loose: []*query.Loose{live}}, 100, 0, 1, 0},
+		{"some is loose", query.Query{Limit: 50, Range: query.Always(), Loose: []*query.Loose{few}}, 50, 4, 2, 2},
+		{"no such level", query.Query{Limit: 50, Range: query.Always(), Filter: query.Filter{Levels: errorsOnly}}, 0, 7, 8, 7*24 + 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &counted{BlobStore: store}
+			c.q.Services = []string{"web"}
+			got, sum := newest(t, query.New(s, query.Options{}), c.q)
+			if len(got) != c.records || !sum.Complete() || c.records == 0 && sum.BlobsOpened > 0 {
+				t.Errorf("%d records, %+v", len(got), sum)
+			}
+			if d, l, n := s.dirs.Load(), s.lists.Load(), s.listed.Load(); d > c.dirs || l > c.lists || n > c.listed {
+				t.Errorf("%d Dirs, %d Lists of %d blobs; want at most %d, %d of %d", d, l, n, c.dirs, c.lists, c.listed)
+			}
+		})
+	}
+}
+
+// What a window meets that is no blob is told once, and so is a blob that cannot
+// be read; what does not exist is said not to.
+func TestNewestTells(t *testing.T) {
+	b := newBuilder(t, 0)
+	for h := range 40 {
+		recs := some("web", 3, uint64(h))
+		for i := range recs {
+			recs[i].time += int64(h) * 3600e9
+			recs[i].line = line(recs[i].time, "info", "web", "text")
+		}
+		b.add(time.Hour, recs)
+	}
+	b.put("web/2026/11/28/1000/notes.txt", []byte("x"), nil)
+	b.put("web/2026/11/29/0200/notes.txt", []byte("x"), nil)
+	b.put("web/zzz", []byte("x"), nil)
+	b.put("odd/readme", []byte("x"), nil)
+	b.put("web/2026/11/28/1100/000007.log", []byte("no blob"), nil)
+	r := query.New(b.store, query.Options{})
+	for _, limit := range []int{100, 1000} {
+		got, sum := newest(t, r, query.Query{Services: []string{"web", "odd"}, Range: query.Always(), Limit: limit})
+		_, whole := read(t, r, query.Query{Services: []string{"web", "odd"}, Range: query.Always(), Limit: limit})
+		if len(got) != min(limit, 120) || len(sum.Problems) != 2 || len(sum.Warnings) != 2 || sum.Foreign != whole.Foreign {
+			t.Errorf("%d lines, %+v", len(got), sum)
+		}
+	}
+	for _, name := range []string{"none", "n*", "../x"} {
+		_, err := r.Newest(t.Context(), query.Query{Services: []string{"web", name}, Range: query.Always(), Limit: 5}, func([]byte) error { return nil })
+		if none := (*query.NoServiceError)(nil); !errors.As(err, &none) || none.Name != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// refusing fails as a container does that no one made yet.
+type refusing struct{ storage.BlobStore }
+
+func (refusing) Dirs(context.Context, string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("", fmt.Errorf("dirs: %w", storage.ErrNotExist)) }
+}
+
+func (refusing) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		yield(storage.Blob{}, fmt.Errorf("list: %w", storage.ErrNotExist))
+	}
+}
+
+// Before the first blob there is no store; loose records are read, with a warning,
+// for it may be a disk that is missing.
+func TestLooseWithoutStore(t *testing.T) {
+	recs := some("web", 10, 1)
+	r := query.New(refusing{mem.New(mem.Options{})}, query.Options{})
+	for _, pattern := range []string{"web", "*"} {
+		q := query.Query{Services: []string{pattern}, Range: query.Always()}
+		if _, err := r.Plan(t.Context(), q); !errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("nothing loose: %v", err)
+		}
+		q.Loose = []*query.Loose{loose(t, entries(recs)...)}
+		got, sum := read(t, r, q)
+		if !slices.Equal(got, lines(recs)) || len(sum.Warnings) != 1 || !sum.Complete() {
+			t.Errorf("%d lines, %+v", len(got), sum)
+		}
+		for _, limit := range []int{5, 10, 20} {
+			q.Limit = limit
+			got, sum := newest(t, r, q)
+			if len(got) != min(10, limit) || len(sum.Warnings) != 1 || !sum.Complete() {
+				t.Errorf("newest %d: %d lines, %+v", limit, len(got), sum)
+			}
+		}
+	}
+}
