@@ -1,0 +1,356 @@
+package tailindex_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
+
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+	"blobtail/tailindex"
+)
+
+// watched is a table store that remembers what was written to it, and when.
+type watched struct {
+	storage.TableStore
+	mu     sync.Mutex
+	writes []write
+}
+
+type write struct {
+	at               time.Time
+	table, partition string
+	rows             []storage.Row
+}
+
+func (s *watched) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	s.mu.Lock()
+	s.writes = append(s.writes, write{time.Now(), table, partition, rows})
+	s.mu.Unlock()
+	return s.TableStore.Upsert(ctx, table, partition, rows)
+}
+
+// of are the writes of rows so far.
+func (s *watched) of() []write {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.writes), func(w write) bool { return len(w.rows) == 0 })
+}
+
+// A busy service is written once a second, at its own phase of the second, which
+// is the same at all ingesters; a quiet one at once.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watched{TableStore: mem.New(mem.Options{})}
+		var writers []*tailindex.Writer
+		for range 3 {
+			w, stop := start(t, s, tailindex.Options{})
+			defer stop()
+			writers = append(writers, w)
+			time.Sleep(137 * time.Millisecond) // they start at different times
+		}
+		for range 2000 {
+			for i, w := range writers {
+				for _, service := range []string{"web", "db"} {
+					w.Accepted(1, newRun(service, uint64(i), line(time.Now(), "info", service, "x")))
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		phases := map[string]map[time.Duration]int{}
+		for _, w := range s.of() {
+			if phases[w.partition] == nil {
+				phases[w.partition] = map[time.Duration]int{}
+			}
+			phases[w.partition][time.Duration(w.at.UnixNano())%time.Second]++
+		}
+		for partition, at := range phases {
+			most, all := 0, 0
+			for _, n := range at {
+				most = max(most, n)
+				all += n
+			}
+			// The first writes, after which they fall into step, are before.
+			if most < 3*19 || all > 3*23 {
+				t.Errorf("%s: %d writes in 20 s, %d of them in step: %v", partition, all, most, at)
+			}
+		}
+		if slices.Equal(slices.Sorted(maps.Keys(phases["web~0"])), slices.Sorted(maps.Keys(phases["db~0"]))) {
+			t.Error("two services are written at the same time")
+		}
+		time.Sleep(10 * time.Second)
+		before := len(s.of())
+		writers[0].Accepted(1, newRun("web", 9, line(time.Now(), "info", "web", "after a pause")))
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if got := len(s.of()) - before; got != 1 {
+			t.Errorf("%d writes within 200 ms", got)
+		}
+	})
+}
+
+// Nothing is shown that is not durable.
+func TestDurableFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &watched{TableStore: mem.New(mem.Options{})}
+		durable := make(chan struct{})
+		var asked []uint64
+		fail := true
+		w, stop := start(t, s, tailindex.Options{Durable: func(mark uint64) error {
+			asked = append(asked, mark)
+			if fail {
+				fail = false
+				return errors.New("not yet")
+			}
+			<-durable
+			return nil
+		}})
+		defer stop()
+		w.Accepted(5, newRun("web", 1, line(time.Now(), "info", "web", "one")))
+		w.Accepted(3, newRun("web", 2, line(time.Now(), "info", "web", "two")))
+		time.Sleep(time.Minute)
+		if n := len(s.of()); n != 0 {
+			t.Errorf("%d writes", n)
+		}
+		close(durable)
+		synctest.Wait()
+		if n := len(s.of()); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+		if !slices.Equal(asked, []uint64{5, 5}) {
+			t.Errorf("asked for %v", asked)
+		}
+	})
+}
+
+// A store that is away for a minute costs one row a service, which tells how much
+// it lacks; the rows whose outcome was not known come again as they were; numbers
+// have no gaps; and all is said once.
+func TestOutage(t *testing.T) {
+	for name, fault := range map[string]storagetest.Fault{
+		"refused": {Before: errors.New("status 503 (request 1a2b)")}, "lost answers": {After: storagetest.ErrFault}, "hangs": {Delay: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { outage(t, fault) })
+		})
+	}
+}
+
+func outage(t *testing.T, fault storagetest.Fault) {
+	var down sync.Map
+	s := &watched{TableStore: storagetest.FaultyTables(mem.New(mem.Options{}), func(op storagetest.Op, key string) storagetest.Fault {
+		if _, ok := down.Load("down"); ok && op == storagetest.Upsert {
+			return fault
+		}
+		return storagetest.Fault{}
+	})}
+	var log bytes.Buffer
+	reg := prometheus.NewRegistry()
+	w, stop := start(t, s, tailindex.Options{Log: zerolog.New(&log), Metrics: reg})
+	services := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"}
+	send := func(d time.Duration) (n int) {
+		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			for _, service := range services {
+				var lines []string
+				for range 10 {
+					lines = append(lines, line(time.Now(), "error", service, fmt.Sprint(n)))
+					n++
+				}
+				w.Accepted(1, newRun(service, uint64(n), lines...))
+			}
+		}
+		return n / len(services)
+	}
+	sent := send(10 * time.Second)
+	down.Store("down", true)
+	sent += send(time.Minute)
+	down.Delete("down")
+	sent += send(15 * time.Second)
+	time.Sleep(12 * time.Second)
+	stop()
+	r := tailindex.NewReader(s, tailindex.ReaderOptions{})
+	for _, service := range services {
+		for _, errs := range []bool{false, true} {
+			rows, err := r.Written(t.Context(), service, errs, time.Now().Add(-time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := 0
+			for i, row := range rows {
+				told += row.Count
+				if row.Number != uint64(i+1) {
+					t.Fatalf("%s: row %d has number %d", service, i, row.Number)
+				}
+			}
+			if told != sent || len(rows) > 45 {
+				t.Errorf("%s: %d rows tell of %d records of %d", service, len(rows), told, sent)
+			}
+		}
+	}
+	same := map[string]string{}
+	for _, w := range s.of() {
+		for _, row := range w.rows {
+			text := fmt.Sprint(row)
+			if before, ok := same[w.partition+row.Key]; ok && before != text {
+				t.Fatalf("row %s came again as another", row.Key)
+			}
+			same[w.partition+row.Key] = text
+		}
+	}
+	if n := strings.Count(log.String(), "cannot be written"); n < 1 || n > 2 {
+		t.Errorf("said %d times that it fails:\n%s", n, &log)
+	}
+	if n := strings.Count(log.String(), "written again"); n != 1 {
+		t.Errorf("said %d times that it is over:\n%s", n, &log)
+	}
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
+# HELP blobtail_tail_pending_services Services with records that wait to be written to the tables.
+# TYPE blobtail_tail_pending_services gauge
+blobtail_tail_pending_services 0
+# HELP blobtail_tail_behind_seconds Age of the oldest record that waits to be written to the tables.
+# TYPE blobtail_tail_behind_seconds gauge
+blobtail_tail_behind_seconds 0
+`), "blobtail_tail_pending_services", "blobtail_tail_behind_seconds"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A stop writes what waits, and does not wait for a store that hangs.
+func TestStop(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			script := storagetest.Script(func(storagetest.Op, string) storagetest.Fault { return storagetest.Fault{} })
+			if hangs {
+				script = storagetest.Times(-1, storagetest.Upsert, "~", storagetest.Fault{Delay: time.Hour})
+			}
+			s := &watched{TableStore: storagetest.FaultyTables(mem.New(mem.Options{}), script)}
+			w, stop := start(t, s, tailindex.Options{})
+			for i := range 50 {
+				service := fmt.Sprint("s", i)
+				w.Accepted(1, newRun(service, 1, line(time.Now(), "info", service, "last words")))
+			}
+			began := time.Now()
+			stop()
+			if d := time.Since(began); d > 2*time.Second || !hangs && d > 100*time.Millisecond {
+				t.Errorf("stopped after %v", d)
+			}
+			if n := len(s.of()); n != 50 && !hangs {
+				t.Errorf("%d writes", n)
+			}
+		})
+	}
+}
+
+// The table of a day is made an hour ahead, and what arrives around midnight is
+// found from both sides of it.
+func TestMidnight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
+		offset := now.Sub(time.Now())
+		clock := func() time.Time { return time.Now().Add(offset) }
+		s := mem.New(mem.Options{})
+		w, stop := start(t, s, tailindex.Options{Now: clock})
+		defer stop()
+		r := tailindex.NewReader(s, tailindex.ReaderOptions{Now: clock})
+		exists := func(table string) bool {
+			for name := range s.Tables(t.Context(), table) {
+				return name == table
+			}
+			return false
+		}
+		time.Sleep(59 * time.Minute)
+		if !exists("tail20261120") || exists("tail20261121") {
+			t.Error("tables at 22:59")
+		}
+		time.Sleep(2 * time.Minute)
+		if !exists("tail20261121") {
+			t.Error("no table of tomorrow at 23:01")
+		}
+		time.Sleep(58*time.Minute + 50*time.Second)
+		for i := range 20 {
+			w.Accepted(1, newRun("web", uint64(i), line(clock(), "info", "web", fmt.Sprint(i))))
+			time.Sleep(time.Second)
+		}
+		for _, table := range []string{"tail20261120", "tail20261121"} {
+			n := 0
+			for range s.Scan(t.Context(), table, "web~0", "", "", 0) {
+				n++
+			}
+			if n < 9 {
+				t.Errorf("%d rows in %s", n, table)
+			}
+		}
+		rows, err := r.Newest(t.Context(), "web", false, 15)
+		if got := merged(rows); err != nil || len(got) < 15 {
+			t.Errorf("%d of 15 records, %v", len(got), err)
+		}
+	})
+}
+
+// Lines that are too long are cut, and are canonical lines then.
+func TestCut(t *testing.T) {
+	long := strings.Repeat(`é\n\"`, 20_000)
+	now := time.Now()
+	for _, c := range []struct{ name, line string }{
+		{"message", line(now, "error", "web", long)},
+		{"message of escapes", line(now, "info", "web", strings.Repeat(`\u0001`, 10_000))},
+		{"fields", strings.TrimSuffix(line(now, "info", "web", "short"), "}\n") + `,"more":"` + long + `"}` + "\n"},
+		{"level", line(now, long, "web", "short")},
+		{"all", line(now, long, "web", long)},
+		{"one byte too long", line(now, "info", "web", strings.Repeat("x", tailindex.MaxLine+1-len(line(now, "info", "web", ""))))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mem.New(mem.Options{})
+				w, stop := start(t, s, tailindex.Options{Now: func() time.Time { return now }})
+				defer stop()
+				w.Accepted(1, newRun("web", 1, c.line))
+				time.Sleep(time.Second)
+				rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return now }}).Newest(t.Context(), "web", false, 1)
+				if err != nil || len(rows) != 1 || len(rows[0].Entries) != 1 {
+					t.Fatalf("%+v, %v", rows, err)
+				}
+				checkCut(t, c.line, rows[0].Entries[0])
+			})
+		})
+	}
+}
+
+func checkCut(t *testing.T, whole string, e record.Entry) {
+	t.Helper()
+	var got, want map[string]any
+	if err := json.Unmarshal(e.Line, &got); err != nil {
+		t.Fatalf("%v in %s", err, e.Line)
+	}
+	if err := json.Unmarshal([]byte(whole), &want); err != nil {
+		t.Fatal(err)
+	}
+	if !e.Cut || len(e.Line) > tailindex.MaxLine || got["bytes"] != float64(len(whole)) || len(got) != 5 {
+		t.Errorf("cut %v, %d bytes, %v", e.Cut, len(e.Line), slices.Sorted(maps.Keys(got)))
+	}
+	for _, k := range []string{"ts", "level", "service", "msg"} {
+		if !strings.HasPrefix(want[k].(string), got[k].(string)) {
+			t.Errorf("%s is not the beginning of what it was", k)
+		}
+	}
+	if len(want["msg"].(string)) > tailindex.MaxLine && len(e.Line) < tailindex.MaxLine-12 {
+		t.Errorf("only %d bytes are left", len(e.Line))
+	}
+}
