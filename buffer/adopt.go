@@ -78,11 +78,16 @@ func (p *replay) adoptMessages(batch *Batch) {
 func (b *Buffer) adoptOrigins(p *replay) {
 	young := b.origins
 	b.origins = newOriginMemory()
+	add := func(o rememberedOrigin) {
+		if !b.origins.add(o) && o.sum != 0 { // without a key it is a copy
+			b.twice.origins[o.origin] = true
+		}
+	}
 	for _, o := range p.origins {
-		b.origins.add(o)
+		add(o)
 	}
 	for i := range young.ring {
-		b.origins.add(young.ring[(young.next+i)%len(young.ring)])
+		add(young.ring[(young.next+i)%len(young.ring)])
 	}
 }
 

@@ -94,6 +94,7 @@ func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin re
 		if err := l.load(b.b.log, rec); err != nil {
 			return err
 		}
+		b.b.note(l.renamed)
 		for i := range l.entries {
 			e := &l.entries[i]
 			if err := f(l.raw[e.off:e.off+e.len], e.time, l.origins[e.rank], e.index); err != nil {

@@ -144,6 +144,7 @@ type Buffer struct {
 	recent   *recent
 	services services
 	origins  *originMemory
+	twice    twice
 	replayed bool
 	closing  bool
 	cutErr   string    // the last failure to cut, so that it is told once
@@ -205,6 +206,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		pinned:   map[uint32]int{},
 		recent:   newRecent(unknownBefore(log)),
 		origins:  newOriginMemory(),
+		twice:    twice{map[record.Origin]bool{}, map[record.Origin]bool{}},
 		messages: map[record.Origin]*message{},
 	}
 	b.services = newServices(b.o.Workers)

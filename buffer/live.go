@@ -18,6 +18,8 @@ type LiveQuery struct {
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
 	From, To int64
+	// Keep says which records; nil: all. A line is good during the call.
+	Keep func(line []byte) bool
 	// Newest is how many records, the last ones; 0: all.
 	Newest int
 	// Follow asks not for what blobs may lack, but for what was appended behind
@@ -34,6 +36,8 @@ type Live struct {
 	b        *Buffer
 	q        LiveQuery
 	units    []*unit
+	batches  []*unit                // of who follows: where runs are that came twice
+	twice    map[record.Origin]bool // of such runs
 	position uint64
 	behind   bool
 
@@ -98,12 +102,12 @@ func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 	l := &Live{b: b, q: q, pin: math.MaxUint32, closed: make(chan struct{})}
 	end := max(b.recent.last, wal.Pos(b.log.Active())<<32)
 	l.position = uint64(end)
-	if q.Follow {
-		l.follow(end)
-	} else {
-		l.unstored()
+	if !q.Follow {
+		l.units = l.unstored()
+	} else if l.follow(end); len(b.twice.origins) > 0 {
+		l.twice, l.batches = b.twice.origins, l.unstored()
 	}
-	if len(l.units) > 0 {
+	if len(l.units) > 0 { // then all that is needed is
 		l.pinned = true
 		b.pinned[l.pin]++
 	}
@@ -111,7 +115,7 @@ func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
-func (l *Live) unstored() {
+func (l *Live) unstored() (units []*unit) {
 	match := remember(l.q.Match)
 	want := func(service string, s span) bool { return s.touches(l.q.From, l.q.To) && match(service) }
 	for k, ob := range l.b.open {
@@ -119,7 +123,7 @@ func (l *Live) unstored() {
 			l.needs(ob.runs.first())
 			runs := ob.runs
 			runs.enc = runs.enc[:len(runs.enc):len(runs.enc)] // it grows behind this only
-			l.units = append(l.units, &unit{key: k, runs: runs, span: ob.span})
+			units = append(units, &unit{key: k, runs: runs, span: ob.span})
 		}
 	}
 	for _, batch := range l.b.queue {
@@ -128,12 +132,13 @@ func (l *Live) unstored() {
 				l.needs(wal.Pos(batch.runs[0].segment) << 32)
 			}
 			l.needs(batch.record)
-			l.units = append(l.units, &unit{
+			units = append(units, &unit{
 				key: batch.key, span: batch.span, of: batch,
 				batch: &Batch{b: l.b, id: batch.id, key: batch.key, records: batch.records, bytes: batch.bytes, place: batch.place},
 			})
 		}
 	}
+	return units
 }
 
 // follow gathers the runs behind After that are remembered. b.mu is held.
@@ -229,10 +234,9 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 	default:
 	}
 	r := &liveReader{ctx: ctx, b: l.b, q: l.q}
-	units := make([]*unit, len(l.units))
-	for i, u := range l.units {
-		again := *u
-		units[i] = &again
+	units := anew(l.units)
+	if len(l.twice) > 0 {
+		r.twice = &twiceReader{in: liveReader{ctx: ctx, b: l.b, q: l.q}, origins: l.twice, batches: anew(l.batches)}
 	}
 	var err error
 	if l.q.Newest > 0 {
@@ -244,6 +248,16 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 		err = &r.missing
 	}
 	return err
+}
+
+// anew is units that nothing is known of yet.
+func anew(units []*unit) []*unit {
+	fresh := make([]*unit, len(units))
+	for i, u := range units {
+		again := *u
+		fresh[i] = &again
+	}
+	return fresh
 }
 
 // MissingError says what a snapshot should hold and the log does not.

@@ -357,3 +357,42 @@ func TestLiveOfParked(t *testing.T) {
 		p.stop()
 	})
 }
+
+// Who follows is told the identities that the blobs have, also of a key that came
+// twice before the log was replayed and was given other times, before its batch is
+// stored and after that.
+func TestFollowOfKeysTwice(t *testing.T) {
+	dir := t.TempDir()
+	for life := range 3 {
+		p := start(t, dir, &memSink{}, buffer.Options{}, false)
+		for key := range byte(20) {
+			r := request(1+key, line{"web", at(10*life + int(key)/2), fmt.Sprint("life ", life)})
+			r.Sum = 5
+			p.accept(r)
+		}
+		p.stop()
+	}
+	sink := &memSink{}
+	sink.setRefuse(refuseAll)
+	p := start(t, dir, sink, buffer.Options{}, true)
+	q := everything()
+	q.Follow = true
+	before, _ := snapshot(t, p.buf, q)
+	p.flushFor(50 * time.Millisecond)
+	cut, _ := snapshot(t, p.buf, q)
+	pins, err := p.buf.Live(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pins.Close()
+	sink.setRefuse(nil)
+	p.flush()
+	after, _ := snapshot(t, p.buf, q)
+	want := sink.everything()
+	if len(want) != 60 {
+		t.Fatalf("%d lines", len(want))
+	}
+	same(t, "open", before, want)
+	same(t, "cut", cut, want)
+	same(t, "stored", after, want)
+}

@@ -59,6 +59,7 @@ type loader struct {
 	spare   []entry
 	bounds  []int // where each sorted sequence of entries begins
 	origins []record.Origin
+	renamed []renamed // runs of the batch
 }
 
 // loadedRun is a run in the loader's memory.
@@ -196,6 +197,7 @@ func readLog(log *wal.Log, b []byte, pos wal.Pos, id [16]byte) error {
 func (l *loader) onePerOrigin(runs []loadedRun) []loadedRun {
 	first := make(map[record.Origin]int, len(runs))
 	kept := runs[:0]
+	l.renamed = l.renamed[:0]
 	for i := range runs {
 		r := runs[i]
 		if j, ok := first[r.origin]; ok {
@@ -204,6 +206,7 @@ func (l *loader) onePerOrigin(runs []loadedRun) []loadedRun {
 				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
 				continue
 			}
+			l.renamed = append(l.renamed, renamed{r.origin, r.place})
 			r.origin = r.place
 		}
 		first[r.origin] = len(kept)

@@ -133,7 +133,8 @@ func (m *merge) give(c *cursor, emit func(*record.Entry) error) error {
 		m.twins = m.twins[:0]
 	}
 	m.last = cursor{time: c.time, origin: c.origin, index: c.index}
-	if !slices.ContainsFunc(m.twins, func(t []byte) bool { return bytes.Equal(t, line) }) {
+	wanted := m.q.Keep == nil || m.q.Keep(line)
+	if wanted && !slices.ContainsFunc(m.twins, func(t []byte) bool { return bytes.Equal(t, line) }) {
 		if err := emit(&record.Entry{Time: c.time, ID: record.ID{Origin: c.origin, Index: c.index}, Line: line}); err != nil {
 			return err
 		}

@@ -81,13 +81,16 @@ func (w *newestOf) take(h *heldRun) error {
 	}
 	d := decoder{h.table, true}
 	a := lineAt{time: h.time0, origin: h.origin, index: h.first, pos: h.pos + wal.Pos(int(h.len)-len(h.lines))}
+	lines := h.lines
 	for range h.records {
 		a.time += int64(d.uvarint())
 		a.size = uint32(d.uvarint())
 		if beyond(a.time, w.q.To) {
 			break
 		}
-		if a.time >= w.from {
+		line := lines[:a.size]
+		lines = lines[a.size:]
+		if a.time >= w.from && (w.q.Keep == nil || w.q.Keep(line)) {
 			w.lines = append(w.lines, a)
 		}
 		a.index++

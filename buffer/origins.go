@@ -39,14 +39,15 @@ func (m *originMemory) get(o record.Origin) (rememberedOrigin, bool) {
 	return m.ring[i], true
 }
 
-func (m *originMemory) add(r rememberedOrigin) {
+// add returns false where a request with this origin is known.
+func (m *originMemory) add(r rememberedOrigin) bool {
 	if _, ok := m.at[r.origin]; ok {
-		return
+		return false
 	}
 	if len(m.ring) < remembered {
 		m.at[r.origin] = int32(len(m.ring))
 		m.ring = append(m.ring, r)
-		return
+		return true
 	}
 	if old := m.ring[m.next].origin; m.at[old] == int32(m.next) {
 		delete(m.at, old)
@@ -54,6 +55,7 @@ func (m *originMemory) add(r rememberedOrigin) {
 	m.at[r.origin] = int32(m.next)
 	m.ring[m.next] = r
 	m.next = (m.next + 1) % remembered
+	return true
 }
 
 // forget makes unknown the requests in whose records these positions lie: what

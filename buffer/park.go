@@ -150,9 +150,11 @@ func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, 
 		if err != nil {
 			return err
 		}
+		runs = l.onePerOrigin(runs)
+		b.note(l.renamed)
 		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin}}
 		copied.body = make([]byte, 0, batch.held+32*int64(len(runs)))
-		for _, r := range l.onePerOrigin(runs) {
+		for _, r := range runs {
 			from := len(copied.body)
 			copied.body = r.appendCopy(copied.body)
 			copied.added(from, r.records, len(r.lines))

@@ -46,6 +46,7 @@ type liveReader struct {
 	b       *Buffer
 	q       LiveQuery
 	missing MissingError
+	twice   *twiceReader // of who follows
 
 	window  []byte
 	line    []byte
@@ -203,7 +204,11 @@ func (r *liveReader) one(u *unit, e extent, p []byte, sum *sums) error {
 		return nil
 	}
 	h := &heldRun{run: run, extent: e, origin: run.identity(e.pos, r.segment)}
-	if !u.follow {
+	if u.follow {
+		if err := r.twice.identify(h, placeOf(e.pos, r.segment)); err != nil {
+			return err
+		}
+	} else {
 		if !u.read && !run.origin.IsZero() {
 			r.onePerOrigin(u, h)
 		}
