@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -12,15 +13,15 @@ import (
 
 // Count gives the number of records that Read would give out. It takes them
 // from metadata and indexes where that is exact: without texts, and where no
-// two blobs can hold copies of one record. The rest is decoded.
+// two blobs, or a blob and loose records, can hold copies of one record. The rest
+// is decoded.
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
-	sum := p.summary()
-	c := &counting{plan: p, sum: &sum}
+	c := p.counting(0)
 	err := c.run(ctx)
-	c.count.addTo(&sum)
-	sum.Records += c.total
+	sum := c.sum
 	if limit := int64(max(p.query.Limit, p.query.First)); limit > 0 && sum.Records > limit {
 		sum.Records, sum.More = limit, true
+		sum.Loose = min(sum.Loose, limit)
 	}
 	return sum.Records, sum, err
 }
@@ -29,89 +30,152 @@ type counting struct {
 	plan  *Plan
 	count counters
 
-	mu    sync.Mutex
-	total int64
-	sum   *Summary
-	merge []blob // must be decoded together, since they may hold copies
-	err   error
+	mu     sync.Mutex
+	tally  tally
+	loose  int64
+	sum    Summary
+	merge  []blob    // must be decoded together, since they may hold copies
+	hours  []stretch // the same, with the loose records of their time
+	failed error
 }
 
+// stretch is what of a service overlaps in time: a record and its copies are in
+// the same one.
+type stretch struct {
+	service     string
+	first, last int64
+	blobs       []blob
+	loose       []hourPart
+}
+
+func (p *Plan) counting(by int64) *counting {
+	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}}
+}
+
+// run counts everything. sum and tally are right as far as it came.
 func (c *counting) run(ctx context.Context) error {
-	if c.plan.match.hasText() || len(c.plan.loose) > 0 {
-		c.merge = c.plan.blobs
-	} else {
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		slots := make(chan struct{}, max(listers, c.plan.reader.opt.Workers))
-		var work sync.WaitGroup
-		for _, group := range overlapping(c.plan.blobs) {
-			slots <- struct{}{}
-			work.Go(func() {
-				defer func() { <-slots }()
-				if err := c.group(ctx, group); err != nil {
-					c.mu.Lock()
-					c.err = cmp.Or(c.err, err)
-					c.mu.Unlock()
-					stop()
-				}
-			})
-		}
-		work.Wait()
-		if c.err != nil {
-			return c.err
+	err := c.runAll(ctx)
+	c.count.addTo(&c.sum)
+	c.sum.Records = c.tally.total
+	c.sum.Loose += c.loose
+	return err
+}
+
+func (c *counting) runAll(ctx context.Context) error {
+	if c.plan.match.hasText() {
+		return c.decodeAll(ctx, c.plan.query.Range, c.plan.blobs, c.plan.loose)
+	}
+	if err := c.fromIndexes(ctx); err != nil {
+		return err
+	}
+	if len(c.merge) > 0 {
+		if err := c.decodeAll(ctx, c.plan.query.Range, c.merge, nil); err != nil {
+			return err
 		}
 	}
-	if len(c.merge)+len(c.plan.loose) == 0 {
-		return nil
+	for i := range c.hours {
+		h := &c.hours[i]
+		rng := c.plan.query.Range.within(h.first, h.last)
+		var streams []*stream
+		for _, part := range h.loose {
+			if !slices.Contains(streams, part.stream) {
+				streams = append(streams, part.stream)
+			}
+		}
+		if err := c.decodeAll(ctx, rng, h.blobs, streams); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// decodeAll counts by reading. It is for one goroutine.
+func (c *counting) decodeAll(ctx context.Context, rng Range, blobs []blob, loose []*stream) error {
 	whole := *c.plan
-	whole.query.Limit, whole.query.First = 0, 0
-	return whole.pass(ctx, c.merge, c.plan.loose, false, c.sum, func(piece) error { return nil })
+	whole.query.Limit, whole.query.First, whole.query.Range = 0, 0, rng
+	return whole.pass(ctx, blobs, loose, false, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
 }
 
-// overlapping parts the blobs into groups such that a record and its copy are
-// in the same one: blobs of one service whose times overlap within an hour, for
-// a copy has the same time, and no period is longer.
-func overlapping(blobs []blob) [][]blob {
-	sorted := slices.Clone(blobs)
-	slices.SortFunc(sorted, func(a, b blob) int {
-		return cmp.Or(cmp.Compare(a.name.Service, b.name.Service), cmp.Compare(a.meta.First, b.meta.First))
+// within is the part of r from first to last, both included.
+func (r Range) within(first, last int64) Range {
+	r.From = max(r.From, first)
+	if last < Newest {
+		r.To = min(r.To, last+1)
+	}
+	return r
+}
+
+// fromIndexes counts what indexes suffice for and notes the rest.
+func (c *counting) fromIndexes(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	slots := make(chan struct{}, max(listers, c.plan.reader.opt.Workers))
+	var work sync.WaitGroup
+	for _, s := range c.plan.overlapping() {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			if err := c.stretch(ctx, s); err != nil {
+				c.mu.Lock()
+				c.failed = cmp.Or(c.failed, err)
+				c.mu.Unlock()
+				stop()
+			}
+		})
+	}
+	work.Wait()
+	return c.failed
+}
+
+// overlapping parts blobs and loose records into stretches: those of one service
+// whose times overlap within an hour, for a copy has the same time, and no period
+// is longer.
+func (p *Plan) overlapping() []stretch {
+	var all []stretch
+	for i := range p.blobs {
+		b := &p.blobs[i]
+		all = append(all, stretch{service: b.name.Service, first: b.meta.First, last: b.meta.Last, blobs: p.blobs[i : i+1 : i+1]})
+	}
+	for _, s := range p.loose {
+		for _, part := range s.hours {
+			if p.query.Range.touches(part.first, part.last) {
+				all = append(all, stretch{service: s.service, first: part.first, last: part.last, loose: []hourPart{part}})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.service, b.service), cmp.Compare(a.first, b.first))
 	})
-	var groups [][]blob
-	var last int64
-	start := 0
-	for i := range sorted {
-		b := &sorted[i]
-		if i > 0 && (b.name.Service != sorted[i-1].name.Service || b.meta.First > last) {
-			groups = append(groups, sorted[start:i])
-			start = i
+	n := 0
+	for i := range all {
+		s, last := &all[i], &all[max(n-1, 0)]
+		if n > 0 && s.service == last.service && s.first <= last.last {
+			last.last = max(last.last, s.last)
+			last.blobs, last.loose = append(last.blobs, s.blobs...), append(last.loose, s.loose...)
+			continue
 		}
-		if i == start {
-			last = b.meta.Last
-		}
-		last = max(last, b.meta.Last)
+		all[n] = *s
+		n++
 	}
-	if len(sorted) > 0 {
-		groups = append(groups, sorted[start:])
-	}
-	return groups
+	return all[:n]
 }
 
-// group counts one group of overlapping.
-func (c *counting) group(ctx context.Context, blobs []blob) error {
-	sources := make([]*source, len(blobs))
-	for i := range blobs {
-		sources[i] = c.plan.reader.source(&blobs[i], &c.count)
+// stretch counts one stretch.
+func (c *counting) stretch(ctx context.Context, s stretch) error {
+	sources := make([]*source, len(s.blobs))
+	for i := range s.blobs {
+		sources[i] = c.plan.reader.source(&s.blobs[i], &c.count)
 	}
-	shared := c.shared(ctx, sources)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	shared, merged, err := c.shared(ctx, sources, s.loose)
+	if err != nil {
+		return err
 	}
-	for i, s := range sources {
-		if !shared[i] && !s.bare {
-			n, err := c.blob(ctx, s)
+	var rest []blob
+	for i, src := range sources {
+		if !shared[i] && !src.bare {
+			t, err := c.blob(ctx, src)
 			if err == nil {
-				c.add(n)
+				c.add(t, false)
 				continue
 			}
 			if err := fatal(ctx, err); err != nil {
@@ -119,35 +183,57 @@ func (c *counting) group(ctx context.Context, blobs []blob) error {
 			}
 			// Reading it in full says what is wrong, and counts the rest.
 		}
-		c.mu.Lock()
-		c.merge = append(c.merge, blobs[i])
-		c.mu.Unlock()
+		src.forget()
+		rest = append(rest, s.blobs[i])
+	}
+	if !merged && len(s.loose) > 0 {
+		t, err := c.part(s.loose[0])
+		if err == nil {
+			c.add(t, true)
+		} else {
+			merged = true // likewise
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if merged {
+		s.blobs = rest
+		c.hours = append(c.hours, s)
+	} else {
+		c.merge = append(c.merge, rest...)
 	}
 	return nil
 }
 
-func (c *counting) add(n int64) {
+func (c *counting) add(t *tally, loose bool) {
 	c.mu.Lock()
-	c.total += n
+	c.tally.add(t)
+	if loose {
+		c.loose += t.total
+	}
 	c.mu.Unlock()
 }
 
-// shared says which blobs have an origin in common with another, or may have.
-func (c *counting) shared(ctx context.Context, sources []*source) []bool {
-	out := make([]bool, len(sources))
-	if len(sources) == 1 {
-		return out
+// shared says which blobs have an origin in common with another or with loose
+// records, or may have; and whether the loose ones have to be merged.
+func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPart) (out []bool, merged bool, err error) {
+	out = make([]bool, len(sources))
+	if len(sources)+len(loose) == 1 {
+		return out, false, nil
 	}
+	merged = len(loose) > 1 // one is the rule
 	seen := make(map[record.Origin]int)
 	for i, s := range sources {
 		index, err := s.readIndex(ctx, false)
-		if err != nil {
-			out[i] = true
-			continue
+		var from *blobfmt.Origins
+		if err == nil {
+			from, err = index.Origins()
 		}
-		from, err := index.Origins()
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
 		if err != nil {
-			out[i] = true
+			out[i], merged = true, len(loose) > 0
 			continue
 		}
 		for _, o := range from.Dict {
@@ -158,61 +244,51 @@ func (c *counting) shared(ctx context.Context, sources []*source) []bool {
 			}
 		}
 	}
-	return out
+	for _, part := range loose {
+		met, err := part.origins(seen)
+		if err != nil {
+			merged = true
+		}
+		for _, i := range met {
+			out[i], merged = true, true
+		}
+	}
+	return out, merged, nil
 }
 
 // blob counts what is wanted of one blob that shares nothing.
-func (c *counting) blob(ctx context.Context, s *source) (int64, error) {
+func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 	defer s.forget()
 	rng, match := c.plan.query.Range, c.plan.match
-	if rng.covers(s.meta.First, s.meta.Last) {
+	t := &tally{by: c.tally.by}
+	if rng.covers(s.meta.First, s.meta.Last) && t.one(s.meta.First, s.meta.Last) {
 		c.noteHigher(wanted(match.high, &s.meta.Levels))
-		return wanted(match.levels, &s.meta.Levels), nil
+		addLevels(t, s.meta.First, match.levels, &s.meta.Levels)
+		return t, nil
 	}
 	index, err := s.readIndex(ctx, false)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	n, higher := int64(0), int64(0)
+	higher := int64(0)
 	for i := range index.Blocks {
 		b := &index.Blocks[i]
 		if !rng.touches(b.First, b.Last) {
 			continue
 		}
-		in, high, exact := countBlock(b, rng, match)
+		high, exact := t.block(b, rng, match)
 		if !exact {
-			if in, high, err = c.decode(ctx, s, b); err != nil {
-				return 0, err
+			if high, err = c.decode(ctx, s, b, t); err != nil {
+				return nil, err
 			}
 		}
-		n, higher = n+in, higher+high
+		higher += high
 	}
 	c.noteHigher(higher)
-	return n, nil
+	return t, nil
 }
 
 func (c *counting) noteHigher(n int64) { c.count.higher.Add(n) }
-
-// countBlock counts what a block holds of the range, as far as its index tells:
-// exactly where the ends of the range fall between two of its minutes.
-func countBlock(b *blobfmt.Block, rng Range, match *matcher) (n, higher int64, exact bool) {
-	if rng.covers(b.First, b.Last) {
-		return wanted(match.levels, &b.Levels), wanted(match.high, &b.Levels), true
-	}
-	for i := range b.Minutes {
-		first, last := minuteSpan(b.Minutes[i].Minute)
-		first, last = max(first, b.First), min(last, b.Last)
-		if !rng.touches(first, last) {
-			continue
-		}
-		if !rng.covers(first, last) {
-			return 0, 0, false
-		}
-		n += wanted(match.levels, &b.Minutes[i].Levels)
-		higher += wanted(match.high, &b.Minutes[i].Levels)
-	}
-	return n, higher, true
-}
 
 // wanted adds up the counts of the levels in set.
 func wanted[N int | int64](set LevelSet, levels *[record.NumLevels]N) int64 {
@@ -226,20 +302,58 @@ func wanted[N int | int64](set LevelSet, levels *[record.NumLevels]N) int64 {
 }
 
 // decode counts a block line by line.
-func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block) (n, higher int64, err error) {
+func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block, t *tally) (higher int64, err error) {
 	stored, err := s.fetch(ctx, b.Offset, b.Stored)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	d, err := blobfmt.NewDecoder()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	raw, err := d.Block(nil, stored, *b)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	c.count.blocksRead.Add(1)
 	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range, nil)
-	return int64(k.count()), higher, err
+	if err != nil {
+		return 0, err
+	}
+	return higher, t.lines(k.raw)
+}
+
+// part counts loose records that share nothing.
+func (c *counting) part(p hourPart) (*tally, error) {
+	s := p.stream
+	rng := c.plan.query.Range.within(p.first, p.last)
+	t, higher := &tally{by: c.tally.by}, int64(0)
+	for i := range s.blocks {
+		b := &s.index.Blocks[i]
+		if !rng.touches(b.First, b.Last) {
+			continue
+		}
+		if rng.covers(b.First, b.Last) && t.one(b.First, b.Last) {
+			addLevels(t, b.First, c.plan.match.levels, &b.Levels)
+			higher += wanted(c.plan.match.high, &b.Levels)
+			continue
+		}
+		raw, _, own, err := s.blocks[i].load(s.loose, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !own {
+			raw = bytes.Clone(raw)
+		}
+		k, high, err := c.plan.match.keep(raw, b, rng, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.lines(k.raw); err != nil {
+			return nil, err
+		}
+		higher += high
+	}
+	c.noteHigher(higher)
+	return t, nil
 }

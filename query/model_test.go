@@ -323,8 +323,9 @@ func TestReadAgainstModel(t *testing.T) {
 				rt.Fatalf("summary %+v for %d records", sum, len(want))
 			}
 			w.checkNewest(rt, r, q, want)
+			w.checkHistogram(rt, plan, q)
 			n, sum, err := plan.Count(context.Background())
-			if err != nil || n != int64(len(want)) || !sum.Complete() {
+			if err != nil || n != int64(len(want)) || !sum.Complete() || q.Limit+q.First == 0 && sum.Loose != onlyLoose(expected) {
 				rt.Fatalf("%+v: count %d, %v, %v, want %d", q, n, err, sum.Problems, len(want))
 			}
 		}
@@ -365,6 +366,25 @@ func (w *world) checkNewest(t *rapid.T, r *query.Reader, q query.Query, want []s
 	all.Limit = 0
 	if rest := len(w.expect(all)) - len(want); rest > 0 && !sum.More {
 		t.Fatalf("by windows: there are %d more", rest)
+	}
+}
+
+// checkHistogram counts what was read by time and level.
+func (w *world) checkHistogram(t *rapid.T, plan *query.Plan, q query.Query) {
+	by := rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute, time.Hour, 24 * time.Hour, 7 * time.Second, 90 * time.Second, 1}).Draw(t, "by")
+	q.Limit, q.First, q.Reverse = 0, 0, false
+	var want []query.Bucket
+	all := w.expect(q)
+	for _, r := range all {
+		start := time.Unix(0, r.time).UnixNano() / int64(by) * int64(by)
+		if len(want) == 0 || want[len(want)-1].Start != start {
+			want = append(want, query.Bucket{Start: start})
+		}
+		want[len(want)-1].Levels[record.LevelOf([]byte(r.level))]++
+	}
+	got, sum, err := plan.Histogram(context.Background(), by)
+	if err != nil || !slices.Equal(got, want) || sum.Records != int64(len(all)) || sum.Loose != onlyLoose(all) || !sum.Complete() {
+		t.Fatalf("%+v by %v: %v\n%+v\ngot  %v\nwant %v", q, by, err, sum, got, want)
 	}
 }
 

@@ -27,6 +27,7 @@ type stream struct {
 	records int
 	blocks  []lines
 	index   blobfmt.Index // of the sealed blocks: times and levels
+	hours   []hourPart    // of the same, ascending
 
 	// Until it is sealed. cur is being filled; the records in it from groupLine,
 	// at groupAt, share time and identity, and what of them is a copy is found when
@@ -238,6 +239,7 @@ func (s *stream) index1(b *lines) error {
 	cuts := b.cuts
 	for at, n := 0, uint32(0); at < len(b.raw); n++ {
 		line := b.raw[at:]
+		s.noteHour(line)
 		d.Levels[record.LineLevel(line)]++
 		if len(cuts) > 0 && cuts[0] == n {
 			t, _ := record.LineTime(line)

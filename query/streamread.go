@@ -3,6 +3,7 @@ package query
 import (
 	"math"
 	"slices"
+	"time"
 
 	"blobtail/record"
 )
@@ -48,6 +49,48 @@ func (r *run) loosen(f *future, s *stream, n int) {
 	if own {
 		r.shrink(f)
 	}
+}
+
+// hourPart is what a stream has of one UTC hour, within which all copies of a
+// record are.
+type hourPart struct {
+	stream      *stream
+	first, last int64 // times of its first and last record
+}
+
+// noteHour adds a line to the hours, of which it is never before the last.
+func (s *stream) noteHour(line []byte) {
+	t, _ := record.LineTime(line)
+	by := tally{by: int64(time.Hour)}
+	if n := len(s.hours); n > 0 && by.one(s.hours[n-1].first, t) {
+		s.hours[n-1].last = t
+		return
+	}
+	s.hours = append(s.hours, hourPart{s, t, t})
+}
+
+// origins gives what seen says of the origins of the part, or of its neighbours.
+func (p hourPart) origins(seen map[record.Origin]int) ([]int, error) {
+	var met []int
+	for i := range p.stream.blocks {
+		b := &p.stream.index.Blocks[i]
+		if b.First > p.last || b.Last < p.first {
+			continue
+		}
+		_, ids, _, err := p.stream.blocks[i].load(p.stream.loose, nil)
+		if err != nil {
+			return nil, err
+		}
+		for i, id := range ids {
+			if i > 0 && id.Origin == ids[i-1].Origin {
+				continue
+			}
+			if n, ok := seen[id.Origin]; ok {
+				met = append(met, n)
+			}
+		}
+	}
+	return met, nil
 }
 
 // metRecord is a record of which there is the beginning, as far as its time tells.

@@ -1,0 +1,149 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+)
+
+// Bucket is how many records of each level are from Start on, in ns, until the
+// next bucket may begin.
+type Bucket struct {
+	Start  int64
+	Levels [record.NumLevels]int64
+}
+
+// Histogram counts the records of the query, whatever its limit, by time and
+// level: in buckets of the given length that begin at multiples of it since 1970,
+// UTC, so that days are UTC days. Only buckets with records are given, in order.
+// It decodes no more than Count does where a bucket is whole minutes: what indexes
+// tell by the minute suffices.
+func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summary, error) {
+	if by <= 0 {
+		return nil, Summary{}, &BadQueryError{errors.New("a bucket must be longer than nothing")}
+	}
+	c := p.counting(int64(by))
+	err := c.run(ctx)
+	out := make([]Bucket, 0, len(c.tally.buckets))
+	for start, levels := range c.tally.buckets {
+		out = append(out, Bucket{start, *levels})
+	}
+	slices.SortFunc(out, func(a, b Bucket) int { return cmp.Compare(a.Start, b.Start) })
+	return out, c.sum, err
+}
+
+// A tally counts wanted records: in all, and if by is set, by time and level.
+type tally struct {
+	by      int64
+	total   int64
+	buckets map[int64]*[record.NumLevels]int64
+}
+
+// start is where the bucket of a time begins.
+func (t *tally) start(ns int64) int64 {
+	if t.by == 0 {
+		return 0
+	}
+	past := ns % t.by
+	if past < 0 {
+		past += t.by
+	}
+	if ns < math.MinInt64+past {
+		return math.MinInt64
+	}
+	return ns - past
+}
+
+// one says whether all from first to last is in one bucket.
+func (t *tally) one(first, last int64) bool { return t.start(first) == t.start(last) }
+
+func (t *tally) bucket(start int64) *[record.NumLevels]int64 {
+	b := t.buckets[start]
+	if b == nil {
+		if t.buckets == nil {
+			t.buckets = make(map[int64]*[record.NumLevels]int64)
+		}
+		b = new([record.NumLevels]int64)
+		t.buckets[start] = b
+	}
+	return b
+}
+
+// addLevels counts what the level counts of some records in the bucket of a time
+// hold of the levels in set.
+func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.NumLevels]N) {
+	n := wanted(set, levels)
+	t.total += n
+	if t.by == 0 || n == 0 {
+		return
+	}
+	b := t.bucket(t.start(at))
+	for l, count := range levels {
+		if set.Has(record.Level(l)) {
+			b[l] += int64(count)
+		}
+	}
+}
+
+// lines counts lines that are wanted.
+func (t *tally) lines(raw []byte) error {
+	if t.by == 0 {
+		t.total += int64(bytes.Count(raw, newline))
+		return nil
+	}
+	for len(raw) > 0 {
+		ns, ok := record.LineTime(raw)
+		if !ok {
+			return errLine
+		}
+		t.bucket(t.start(ns))[record.LineLevel(raw)]++
+		t.total++
+		raw = raw[bytes.IndexByte(raw, '\n')+1:]
+	}
+	return nil
+}
+
+// add adds what another one counted.
+func (t *tally) add(o *tally) {
+	t.total += o.total
+	for start, levels := range o.buckets {
+		b := t.bucket(start)
+		for l, n := range levels {
+			b[l] += n
+		}
+	}
+}
+
+// block counts what a block holds of the range, as far as its index tells:
+// exactly where the ends of the range, and of buckets, fall between two of its
+// minutes. Where it is not exact, nothing is counted.
+func (t *tally) block(b *blobfmt.Block, rng Range, match *matcher) (higher int64, exact bool) {
+	if rng.covers(b.First, b.Last) && t.one(b.First, b.Last) {
+		addLevels(t, b.First, match.levels, &b.Levels)
+		return wanted(match.high, &b.Levels), true
+	}
+	type span struct{ first, last int64 }
+	of := func(i int) span {
+		first, last := minuteSpan(b.Minutes[i].Minute)
+		return span{max(first, b.First), min(last, b.Last)}
+	}
+	for i := range b.Minutes {
+		if s := of(i); rng.touches(s.first, s.last) && !(rng.covers(s.first, s.last) && t.one(s.first, s.last)) {
+			return 0, false
+		}
+	}
+	for i := range b.Minutes {
+		if s := of(i); rng.touches(s.first, s.last) {
+			addLevels(t, s.first, match.levels, &b.Minutes[i].Levels)
+			higher += wanted(match.high, &b.Minutes[i].Levels)
+		}
+	}
+	return higher, true
+}
