@@ -23,7 +23,9 @@ import (
 type LogQuery struct {
 	Match    func(service string) bool
 	From, To int64 // Unix nanoseconds, half open; math.MinInt64 and math.MaxInt64 are open
-	Newest   int   // the newest so many only; 0: all
+	// Keep says which records; nil: all. Newest counts those only.
+	Keep   func(line []byte) bool
+	Newest int // the newest so many only; 0: all
 	// Follow asks for what was appended behind After, 0 for all that is remembered,
 	// in place of what is in no blob.
 	Follow bool
@@ -297,7 +299,10 @@ func (p *paced) done() { _ = p.rc.SetWriteDeadline(time.Time{}) }
 
 // logQuery is what the own log is asked.
 func (q *Query) logQuery(self string) LogQuery {
-	l := LogQuery{Match: q.Match, From: q.From, To: q.To, Newest: q.Newest, Follow: q.Follow, After: q.After[self], Now: q.Now}
+	l := LogQuery{
+		Match: q.Match, From: q.From, To: q.To, Keep: q.keep(), Newest: q.Newest,
+		Follow: q.Follow, After: q.After[self], Now: q.Now,
+	}
 	if q.Now {
 		l.From, l.To, l.After = math.MaxInt64, math.MaxInt64, 0
 	}

@@ -219,7 +219,7 @@ func TestBadQuestions(t *testing.T) {
 		"web?a=%zz":                   "the parameters cannot be read",
 		"web-%5B?":                    "it is no glob",
 		"a%2Fb":                       "no service can be called so",
-		strings.Repeat("x", 300):      "at most 256 bytes",
+		strings.Repeat("x", 5000):     "at most 4096 bytes",
 	} {
 		resp, err := http.Get(a.url + "/live/" + target)
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"blobtail/record"
 )
 
 // Pattern is where a [Handler] is mounted in a mux.
@@ -19,7 +21,7 @@ const Pattern = "GET /live/{service}"
 const MaxNewest = 100_000
 
 const (
-	maxService   = 256  // bytes of a name or glob in a question
+	maxService   = 4096 // bytes of all names and globs in a question
 	maxPositions = 1024 // ingesters in one question
 )
 
@@ -33,8 +35,12 @@ const (
 // Query is a question. From and To have no useful zero: a range without ends is
 // [math.MinInt64] to [math.MaxInt64].
 type Query struct {
-	Service  string // a name, or a glob as of path.Match; `*` matches no name that begins with `_`
-	From, To int64  // effective time in Unix nanoseconds, half open
+	// Service is a name or a glob as of path.Match, of which `*` matches no name that
+	// begins with `_`; or several of them, with commas between.
+	Service  string
+	From, To int64 // effective time in Unix nanoseconds, half open
+	// Levels are those wanted; none: all.
+	Levels []record.Level
 	// Newest asks for the newest so many only; 0: for all. The answer seldom has some
 	// older ones besides, where keeping them apart would take too much memory.
 	Newest int
@@ -105,8 +111,6 @@ func (q *Query) check() error {
 	switch {
 	case q.Service == "" || len(q.Service) > maxService:
 		return fmt.Errorf("service: %.40q: want a name or glob of at most %d bytes", q.Service, maxService)
-	case strings.ContainsAny(q.Service, "/\x00\r\n") || q.Service == "." || q.Service == "..":
-		return fmt.Errorf("service: %.40q: no service can be called so; want a name like web, or a glob like 'web-*'", q.Service)
 	case q.Newest < 0 || q.Newest > MaxNewest:
 		return fmt.Errorf("newest: %d: want 1 to %d, or leave it out for all", q.Newest, MaxNewest)
 	case q.Newest > 0 && q.Follow:
@@ -116,19 +120,58 @@ func (q *Query) check() error {
 	case len(q.After) > maxPositions:
 		return fmt.Errorf("after: more than %d positions", maxPositions)
 	}
-	if _, err := path.Match(q.Service, ""); err != nil {
-		return fmt.Errorf("service: %.40q: it is no glob: a bracket or a backslash lacks its other half", q.Service)
+	for name := range strings.SplitSeq(q.Service, ",") {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n") {
+			return fmt.Errorf("service: %.40q: no service can be called so; want a name like web, or a glob like 'web-*'", name)
+		}
+		if _, err := path.Match(name, ""); err != nil {
+			return fmt.Errorf("service: %.40q: it is no glob: a bracket or a backslash lacks its other half", name)
+		}
 	}
 	return nil
 }
 
 // Match tells whether the question is about a service.
 func (q *Query) Match(service string) bool {
-	if service == q.Service {
-		return true
+	for name := range strings.SplitSeq(q.Service, ",") {
+		if service == name {
+			return true
+		}
+		ok, err := path.Match(name, service)
+		if ok && err == nil && (service[0] != '_' || name[0] == '_') {
+			return true
+		}
 	}
-	ok, err := path.Match(q.Service, service)
-	return ok && err == nil && (service[0] != '_' || q.Service[0] == '_')
+	return false
+}
+
+// keep tells lines of the levels wanted; nil where all are.
+func (q *Query) keep() func(line []byte) bool {
+	if len(q.Levels) == 0 {
+		return nil
+	}
+	return func(line []byte) bool { return slices.Contains(q.Levels, record.LineLevel(line)) }
+}
+
+// levels are the words for levels, with commas between.
+func levels(all []record.Level) string {
+	words := make([]string, len(all))
+	for i, l := range all {
+		words[i] = l.String()
+	}
+	return strings.Join(words, ",")
+}
+
+// parseLevels is the inverse of levels.
+func parseLevels(text string) (all []record.Level, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		l := record.LevelOf([]byte(word))
+		if l.String() != word || slices.Contains(all, l) {
+			return nil, fmt.Errorf("%.40q: want names of levels, each once: trace,debug,info,warn,error,critical,other", word)
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 // values is the question as parameters of a URL. alone asks the one ingester only.
@@ -139,6 +182,9 @@ func (q *Query) values(alone bool) url.Values {
 	}
 	if q.To != math.MaxInt64 {
 		v.Set("to", strconv.FormatInt(q.To, 10))
+	}
+	if len(q.Levels) > 0 {
+		v.Set("levels", levels(q.Levels))
 	}
 	if q.Newest > 0 {
 		v.Set("newest", strconv.Itoa(q.Newest))
@@ -174,6 +220,8 @@ func parseQuery(service, raw string) (q Query, alone bool, err error) {
 			err = parseTime(text, &q.From)
 		case "to":
 			err = parseTime(text, &q.To)
+		case "levels":
+			q.Levels, err = parseLevels(text)
 		case "newest":
 			q.Newest, err = strconv.Atoi(text)
 			if err != nil || q.Newest < 1 {
@@ -188,7 +236,7 @@ func parseQuery(service, raw string) (q Query, alone bool, err error) {
 				q.After, err = ParsePositions(text)
 			}
 		default:
-			err = fmt.Errorf("there is no such parameter; there are from, to, newest, follow, after and peers")
+			err = fmt.Errorf("there is no such parameter; there are from, to, levels, newest, follow, after and peers")
 		}
 		if err != nil {
 			return q, false, fmt.Errorf("%.40s: %w", name, err)

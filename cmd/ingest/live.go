@@ -43,7 +43,7 @@ func withLive(source http.Handler, answers http.Handler) http.Handler {
 type journal struct{ buf *buffer.Buffer }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Newest: q.Newest, Follow: q.Follow, After: q.After}
+	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
 	if q.Now { // a snapshot of nothing has a position as well
 		b.Follow, b.Match = false, func(string) bool { return false }
 	}

@@ -21,6 +21,7 @@ import (
 type cli struct {
 	Config   string `help:"Read the store from this file." placeholder:"FILE" env:"BLOBTAIL_CONFIG"`
 	Store    string `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
+	LiveURL  string `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
 	Timezone string `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
 	UTC      bool   `short:"u" name:"utc" help:"The same as --timezone UTC."`
 	Color    string `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
@@ -28,6 +29,7 @@ type cli struct {
 	Version  bool   `help:"Print the version."`
 
 	Read      readCmd      `cmd:"" help:"Print records in order of time (the default)."`
+	Tail      tailCmd      `cmd:"" help:"Print the newest records; with -f go on with what comes in."`
 	Ls        lsCmd        `cmd:"" help:"List services; the days of one; the blobs of a day."`
 	Ingesters ingestersCmd `cmd:"" help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
 	Cat       catCmd       `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
@@ -49,11 +51,14 @@ type app struct {
 	env   environment
 	cli   cli
 	store string // as the user wrote it
+	live  string // URL of an ingester, or ""
+	tail  config.Tail
 	quiet bool
 	color bool
 	// searches tells that the verb takes -F, for those who forget it.
 	searches bool
-	now      time.Time // in the zone of the user
+	now      time.Time // at the start, in the zone of the user
+	started  time.Time
 	out      *output
 }
 
@@ -79,7 +84,7 @@ func (a *app) printVersion() error {
 
 // run parses the command line, runs what it says and gives the exit code.
 func run(ctx context.Context, env environment) int {
-	a := &app{env: env, out: newOutput(env.stdout)}
+	a := &app{env: env, out: newOutput(env.stdout), started: time.Now()}
 	v, err := a.parse()
 	if err != nil || v == nil {
 		if err != nil {
@@ -133,6 +138,9 @@ func (a *app) parse() (verb, error) {
 	case "read":
 		a.searches = true
 		return &a.cli.Read, nil
+	case "tail":
+		a.searches = true
+		return &a.cli.Tail, nil
 	case "ls":
 		return &a.cli.Ls, nil
 	case "ingesters":
@@ -148,14 +156,11 @@ func (a *app) parse() (verb, error) {
 // configure settles what the common flags, the environment and the file say.
 func (a *app) configure() error {
 	a.quiet = a.cli.Quiet
-	a.store = a.cli.Store
-	if a.store == "" {
-		c, err := config.Load(a.cli.Config)
-		if err != nil {
-			return &usageError{err}
-		}
-		a.store = cmp.Or(c.Store, openstore.Default)
+	c, err := config.Load(a.cli.Config)
+	if err != nil {
+		return &usageError{err}
 	}
+	a.store, a.live, a.tail = cmp.Or(a.cli.Store, c.Store, openstore.Default), cmp.Or(a.cli.LiveURL, c.Live), c.Tail
 	switch a.cli.Color {
 	case "always":
 		a.color = true

@@ -8,6 +8,7 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/openstore"
+	"blobtail/newest"
 	"blobtail/query"
 )
 
@@ -44,7 +45,7 @@ type readCmd struct {
 	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
 	Count       bool   `help:"Print only how many records there are."`
 	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto or off: records that are not in blobs yet." default:"auto" placeholder:"WHEN"`
+	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 
@@ -61,14 +62,20 @@ func (c *readCmd) query(a *app) (query.Query, error) {
 	if q.Limit, q.First, err = c.limits(a); err != nil {
 		return q, err
 	}
-	switch c.Live {
-	case "auto", "off":
-	case "only":
-		return q, usagef("--live only is not possible yet; records reach the blobs within minutes")
-	default:
-		return q, usagef("--live %s: it must be auto or off", c.Live)
-	}
 	return q, nil
+}
+
+// mode is what --live means.
+func (c *readCmd) mode() (newest.Mode, error) {
+	switch c.Live {
+	case "auto":
+		return newest.Auto, nil
+	case "off":
+		return newest.Off, nil
+	case "only":
+		return newest.Only, nil
+	}
+	return 0, usagef("--live %s: it must be auto, off or only", c.Live)
 }
 
 // limits gives how many of the newest and of the oldest are asked for; 0 is all.
@@ -98,37 +105,31 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	mode, err := c.mode()
+	if err != nil {
+		return 0, err
+	}
 	emit, err := a.printer(c.Output)
 	if err != nil {
 		return 0, err
 	}
-	reader, closeStore, err := a.open(ctx)
+	logs, err := a.openLogs(ctx, mode != newest.Off)
 	if err != nil {
 		return 0, err
 	}
-	defer closeStore()
+	defer logs.close()
 	a.echo(q.Range)
-	plan, err := reader.Plan(ctx, q)
-	var none *query.NoServiceError
-	if c.Count && errors.As(err, &none) {
-		fmt.Fprintln(a.out, 0) // scripts expect a number
-	}
+	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
+	g, err := logs.newest.Gather(ctx, q, mode)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.bounded(a, q, plan); err != nil {
-		return 0, err
+	defer g.Close()
+	blobs := logs.blobs
+	if mode == newest.Only {
+		blobs = query.Without(query.Options{})
 	}
-	var sum query.Summary
-	if c.Count {
-		var n int64
-		n, sum, err = plan.Count(ctx)
-		if err == nil {
-			fmt.Fprintln(a.out, n)
-		}
-	} else {
-		sum, err = plan.Read(ctx, emit)
-	}
+	sum, err := c.print(ctx, a, blobs, g.Query, emit)
 	if err == nil {
 		err = a.out.flush()
 	}
@@ -139,7 +140,35 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	c.notes(a, &sum, q)
+	a.report(&g.Report)
+	sum.Problems = append(sum.Problems, g.Report.Problems...)
 	return a.verdict(&sum), nil
+}
+
+// print prints the records, or how many there are.
+func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, emit func([]byte) error) (query.Summary, error) {
+	if q.Limit > 0 && !c.Count {
+		return reader.Newest(ctx, q, emit)
+	}
+	plan, err := reader.Plan(ctx, q)
+	var none *query.NoServiceError
+	if c.Count && errors.As(err, &none) {
+		fmt.Fprintln(a.out, 0) // scripts expect a number
+	}
+	if err != nil {
+		return query.Summary{}, err
+	}
+	if err := c.bounded(a, q, plan); err != nil {
+		return query.Summary{}, err
+	}
+	if !c.Count {
+		return plan.Read(ctx, emit)
+	}
+	n, sum, err := plan.Count(ctx)
+	if err == nil {
+		fmt.Fprintln(a.out, n)
+	}
+	return sum, err
 }
 
 // bounded refuses a remote read of everything that is dearer than meant.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/internal/openstore"
+	"blobtail/live"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/storage"
+	"blobtail/tailindex"
+)
+
+// logs is all that a command reads: blobs, and what is newer.
+type logs struct {
+	blobs  *query.Reader
+	newest *newest.Reader
+	close  func()
+}
+
+// openLogs opens the store and finds out whom to ask for live records: the URL of
+// the environment or the file, and on a dir store whoever announces itself there.
+// alive is false for who does not want to ask.
+func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
+	blobs, closeStore, err := openstore.Open(ctx, a.store, false)
+	if err != nil {
+		return nil, err
+	}
+	tables, closeTables, err := openstore.Tables(a.store, blobs)
+	if err != nil {
+		return nil, errors.Join(err, closeStore())
+	}
+	l := &logs{blobs: query.New(blobs, query.Options{}), close: func() {
+		// What was only read needs no care.
+		_ = closeTables()
+		_ = closeStore()
+	}}
+	ingesters := a.ingesters(blobs, tables)
+	o := newest.Options{
+		Blobs: l.blobs, Ingesters: ingesters,
+		Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{
+			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: a.clock,
+		}),
+	}
+	switch {
+	case !alive:
+	case a.live != "":
+		client, err := live.NewClient(a.live, live.ClientOptions{})
+		if err != nil {
+			l.close()
+			return nil, usagef("BLOBTAIL_LIVE: %w", err)
+		}
+		o.Live = client
+	case !openstore.Remote(a.store):
+		o.Live = &neighbours{ingesters: ingesters, clients: map[string]*live.Client{}}
+	}
+	l.newest = newest.New(o)
+	return l, nil
+}
+
+// clock is the time now, for a run that may last.
+func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
+
+// ingesters lists the rows of the ingesters of the store, with the time to judge
+// them by. Rows of a newer version are no failure here: logquery ingesters tells.
+func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
+	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
+		var bad *heartbeat.RowError
+		if err != nil && !errors.As(err, &bad) {
+			return nil, time.Time{}, err
+		}
+		now := a.clock()
+		if clock, ok := blobs.(storage.Clock); ok && len(rows) > 0 {
+			if now, err = clock.Now(ctx); err != nil {
+				return nil, time.Time{}, fmt.Errorf("ask the store for its time: %w", err)
+			}
+		}
+		return rows, now, nil
+	}
+}
+
+// neighbours asks an ingester of a dir store, whose address is in the store.
+type neighbours struct {
+	ingesters func(context.Context) ([]heartbeat.Ingester, time.Time, error)
+	clients   map[string]*live.Client
+	last      string // who answered last
+}
+
+// Ask implements [newest.Asker]: whoever answers does so for all.
+func (n *neighbours) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
+	addresses, err := n.addresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = newest.ErrNobody
+	for _, address := range addresses {
+		var answer *live.Answer
+		var unreachable *live.UnreachableError
+		if answer, err = n.ask(ctx, address, q); err == nil || !errors.As(err, &unreachable) {
+			n.last = address
+			return answer, err
+		}
+	}
+	return nil, err
+}
+
+func (n *neighbours) ask(ctx context.Context, address string, q live.Query) (*live.Answer, error) {
+	client := n.clients[address]
+	if client == nil {
+		var err error
+		if client, err = live.NewClient(address, live.ClientOptions{}); err != nil {
+			return nil, err
+		}
+		n.clients[address] = client
+	}
+	return client.Ask(ctx, q)
+}
+
+// addresses are those of the ingesters that run, who answered last first, then the
+// one heard of last.
+func (n *neighbours) addresses(ctx context.Context) ([]string, error) {
+	rows, now, err := n.ingesters(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find an ingester to ask: %w", err)
+	}
+	rows = slices.DeleteFunc(rows, func(i heartbeat.Ingester) bool { return i.Address == "" || !i.Live(now) })
+	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int {
+		if x.Address == n.last || y.Address == n.last {
+			return cmp.Compare(btoi(y.Address == n.last), btoi(x.Address == n.last))
+		}
+		return y.At.Compare(x.At)
+	})
+	var out []string
+	for _, i := range rows {
+		out = append(out, i.Address)
+	}
+	return out, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// defaultTail is how many records tail shows unless asked for more or fewer.
+const defaultTail = 100
+
+type tailCmd struct {
+	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	Number      *int     `short:"n" help:"The newest N, oldest first (100); with --since 0 for all." placeholder:"N"`
+	Since       string   `help:"Nothing older than this long ago." placeholder:"D"`
+	Follow      bool     `short:"f" help:"Go on with what comes in, until interrupted."`
+	After       string   `help:"Go on where another tail -f ended." placeholder:"CURSOR"`
+	filterFlags `group:"Filters"`
+	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+	Stats       bool   `help:"Say on stderr what the read took."`
+	Live        string `help:"auto or off: whether to ask ingesters for what they hold." default:"auto" placeholder:"WHEN"`
+}
+
+// query makes the query that the flags mean, and the cursor to go on from.
+func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
+	q = query.Query{Services: c.Services}
+	if q.Range, err = a.times(rangeFlags{Since: c.Since}); err != nil {
+		return q, nil, err
+	}
+	if q.Filter, err = c.filter(); err != nil {
+		return q, nil, err
+	}
+	q.Limit = defaultTail
+	if c.Since != "" {
+		q.Limit = 0
+	}
+	if c.Number != nil {
+		q.Limit = *c.Number
+	}
+	switch {
+	case q.Limit < 0:
+		return q, nil, usagef("-n %d: it must not be negative", q.Limit)
+	case q.Limit == 0 && c.Since == "" && !c.Follow && c.After == "":
+		return q, nil, usagef("-n 0 shows nothing; add -f to follow, or --since")
+	case c.Live != "auto" && c.Live != "off":
+		return q, nil, usagef("--live %s: it must be auto or off", c.Live)
+	case c.After != "" && (c.Number != nil || c.Since != ""):
+		return q, nil, usagef("--after goes on where another tail ended; leave out -n and --since")
+	case c.After != "":
+		cursor, err := newest.ParseCursor(c.After)
+		if err != nil {
+			return q, nil, usagef("--after %.60s: %w", c.After, err)
+		}
+		return q, &cursor, nil
+	case q.Limit == 0 && c.Since == "":
+		q.Range.From = a.now.UnixNano() // nothing to begin with
+	}
+	return q, nil, nil
+}
+
+func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
+	started := time.Now()
+	q, after, err := c.query(a)
+	if err != nil {
+		return 0, err
+	}
+	emit, err := a.printer(c.Output)
+	if err != nil {
+		return 0, err
+	}
+	logs, err := a.openLogs(ctx, c.Live == "auto")
+	if err != nil {
+		return 0, err
+	}
+	defer logs.close()
+	if c.Follow || after != nil || q.Limit == 0 {
+		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
+	}
+	a.echo(q.Range)
+	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
+	if err == nil {
+		err = a.out.flush()
+	}
+	if c.Stats {
+		a.stats(&sum, time.Since(started))
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, err := range sum.Warnings {
+		a.note("%v", err)
+	}
+	a.report(report)
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(&sum), nil
+}
+
+// follow prints what comes in until it is interrupted, and says then how to go on.
+func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.FollowOptions) (int, error) {
+	printed := false
+	print := o.Emit
+	o.Emit = func(lines []byte) error {
+		printed = true
+		if err := print(lines); err != nil {
+			return err
+		}
+		return a.out.flush()
+	}
+	missing := false
+	o.Note = func(text string) {
+		missing = true
+		a.note("%s", text)
+	}
+	o.Gap = a.gap
+	cursor, err := logs.newest.Follow(ctx, o)
+	var none *query.NoServiceError
+	switch {
+	case errors.As(err, &none):
+		return 0, err
+	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
+		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(shellWords(c.Services), " "), cursor)
+		return exitInterrupt, nil
+	case err != nil:
+		return 0, err
+	case missing:
+		return exitIncomplete, nil
+	case !printed:
+		return exitNothing, nil
+	}
+	return exitFound, nil
+}
+
+// report says what a read of the newest records has to say beside its problems.
+func (a *app) report(r *newest.Report) {
+	for _, text := range r.Notes {
+		a.note("%s", text)
+	}
+	for _, g := range r.Gaps {
+		a.gap(g)
+	}
+}
+
+// gap says where there are more records than were shown, and how to see them.
+func (a *app) gap(g newest.Gap) {
+	if a.quiet {
+		return
+	}
+	zone := a.now.Location()
+	from, to := time.Unix(0, g.From).In(zone), time.Unix(0, g.To).In(zone)
+	fmt.Fprintf(a.env.stderr, "... %s more between %s and %s: logquery %s --from %s --to %s\n",
+		thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), sanitizeString(g.Service),
+		from.Format(time.RFC3339Nano), to.Add(time.Nanosecond).Format(time.RFC3339Nano))
+}
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func shellWords(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = shellWord(w)
+	}
+	return out
+}

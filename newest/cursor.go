@@ -1,0 +1,80 @@
+package newest
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"blobtail/live"
+	"blobtail/record"
+)
+
+// Cursor says how far a reader of the newest end has come. Its text form is what
+// a person copies from one command to the next: letters, digits, - and _.
+type Cursor struct {
+	// Last is the greatest record given out, in the order of records.
+	Last record.Entry // without its line
+	// Positions say how far the log of each ingester was read: exact, also for
+	// records that come late, as long as the ingesters remember. nil: not known.
+	Positions live.Positions
+}
+
+const (
+	cursorVersion = 1
+	cursorFixed   = 1 + 8 + 16 + 4
+	cursorEach    = 4 + 8
+)
+
+var errCursor = errors.New("it is no cursor; `logquery tail -f` prints one when it ends")
+
+// String is the text form.
+func (c Cursor) String() string {
+	b := make([]byte, 0, cursorFixed+cursorEach*len(c.Positions))
+	b = append(b, cursorVersion)
+	b = binary.BigEndian.AppendUint64(b, uint64(c.Last.Time))
+	b = append(b, c.Last.ID.Origin[:]...)
+	b = binary.BigEndian.AppendUint32(b, c.Last.ID.Index)
+	ids := make([]string, 0, len(c.Positions))
+	for id := range c.Positions {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		raw, err := hex.DecodeString(id)
+		if err != nil || len(raw) != 4 {
+			continue // no ingester of ours; its records are found by their times
+		}
+		b = append(b, raw...)
+		b = binary.BigEndian.AppendUint64(b, c.Positions[id])
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// ParseCursor reads the text form.
+func ParseCursor(text string) (Cursor, error) {
+	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(b) < 1 {
+		return Cursor{}, errCursor
+	}
+	if b[0] > cursorVersion {
+		return Cursor{}, fmt.Errorf("a newer version wrote it (form %d)", b[0])
+	}
+	if b[0] != cursorVersion || len(b) < cursorFixed || (len(b)-cursorFixed)%cursorEach != 0 {
+		return Cursor{}, errCursor
+	}
+	var c Cursor
+	c.Last.Time = int64(binary.BigEndian.Uint64(b[1:]))
+	copy(c.Last.ID.Origin[:], b[9:])
+	c.Last.ID.Index = binary.BigEndian.Uint32(b[25:])
+	for b = b[cursorFixed:]; len(b) > 0; b = b[cursorEach:] {
+		if c.Positions == nil {
+			c.Positions = live.Positions{}
+		}
+		c.Positions[hex.EncodeToString(b[:4])] = binary.BigEndian.Uint64(b[4:])
+	}
+	return c, nil
+}

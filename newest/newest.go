@@ -1,0 +1,172 @@
+// Package newest joins what blobs have of the logs with what they do not have
+// yet, so that a read misses nothing and the newest records are there at once.
+//
+//	ingesters --live records--+
+//	tables of the tail -------+--> loose records --+--> query --> lines in order
+//	blobs -----------------------------------------+
+//
+// Make a [Reader]; then [Reader.Gather] completes a query whatever it asks for,
+// [Reader.Tail] gives the newest records, and [Reader.Follow] goes on with what
+// comes in. The order everywhere is (time, origin, index), and a record that is
+// found in several places is given out once.
+//
+// Live records are what ingesters hold in their logs. They are asked for first,
+// and blobs are listed after: what was acknowledged before the question is in an
+// answer or in the listing. With them a read is exact. Where no ingester can be
+// asked, rows of the tail's tables stand in; they have the newest records of each
+// second only, and what else there was is told as a [Gap].
+package newest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/tailindex"
+)
+
+// Asker asks ingesters for what they hold; a [live.Client] does.
+type Asker interface {
+	// Ask returns when every ingester that answers has taken its snapshot. The
+	// error is [ErrNobody] when there is no ingester that could be asked.
+	Ask(ctx context.Context, q live.Query) (*live.Answer, error)
+}
+
+// ErrNobody says that no ingester is running, as far as one can know.
+var ErrNobody = errors.New("no ingester is running")
+
+// Mode says which live records a read is to have.
+type Mode int
+
+// Modes of a read.
+const (
+	Auto Mode = iota // what blobs do not have yet, if someone can be asked
+	Off              // blobs only
+	Only             // no blobs
+)
+
+// Options are what a [Reader] reads. Only Blobs must be set.
+type Options struct {
+	Blobs *query.Reader
+	Live  Asker             // nil: no ingester can be asked
+	Tail  *tailindex.Reader // nil: there are no tables
+	// Ingesters lists who has announced itself in the store, and gives the store's
+	// time to judge that by; nil: nobody has.
+	Ingesters func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error)
+	// Pace is how long a follower waits from one look to the next; 0: 200 ms.
+	Pace time.Duration
+}
+
+// Reader reads one store and the ingesters that write to it. It may be used by
+// several goroutines at once.
+type Reader struct{ o Options }
+
+// New makes a Reader. It does nothing yet.
+func New(o Options) *Reader {
+	if o.Pace == 0 {
+		o.Pace = 200 * time.Millisecond
+	}
+	if o.Ingesters == nil {
+		o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return nil, time.Now(), nil }
+	}
+	return &Reader{o}
+}
+
+// Report is what is to be said of a read beside its records.
+type Report struct {
+	Problems []error // what makes the result incomplete
+	Notes    []string
+	Gaps     []Gap
+}
+
+// A Gap is a span of time in which there are more records than were found.
+type Gap struct {
+	Service  string
+	Records  int   // at most
+	From, To int64 // both included
+}
+
+func (r *Report) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }
+
+// asked is one question for all services of a query.
+func asked(q *query.Query) live.Query {
+	ask := live.Query{Service: strings.Join(q.Services, ","), From: q.Range.From, To: q.Range.To}
+	for l := range record.Level(record.NumLevels) {
+		if q.Filter.Levels.Has(l) {
+			ask.Levels = append(ask.Levels, l)
+		}
+	}
+	return ask
+}
+
+// question is what ingesters are asked to complete a query.
+func question(q *query.Query) live.Query {
+	ask := asked(q)
+	if f := &q.Filter; len(f.Texts)+len(f.Exprs) == 0 && q.Limit <= live.MaxNewest {
+		ask.Newest = q.Limit
+	}
+	return ask
+}
+
+// standing is how the ingesters stand, as far as their rows tell.
+type standing struct {
+	now time.Time
+	// since is when the oldest record arrived that may be in no blob; zero when all
+	// are in blobs, or there is no ingester.
+	since time.Time
+	live  int // ingesters that are running
+	heard time.Time
+	left  []heartbeat.Ingester // silent, with records that are in no blob
+	err   error                // the rows cannot be read
+}
+
+// standing asks for the rows of the ingesters.
+func (r *Reader) standing(ctx context.Context) standing {
+	rows, now, err := r.o.Ingesters(ctx)
+	s := standing{now: now, err: err}
+	for _, i := range rows {
+		if i.Stopped || i.Forgotten(now) {
+			continue
+		}
+		since := i.Oldest
+		switch {
+		case i.Live(now):
+			s.live++
+			if i.At.After(s.heard) {
+				s.heard = i.At
+			}
+			if since.IsZero() {
+				since = i.At // what came after it was heard
+			}
+		case since.IsZero():
+			continue
+		default:
+			s.left = append(s.left, i)
+		}
+		if s.since.IsZero() || since.Before(s.since) {
+			s.since = since
+		}
+	}
+	return s
+}
+
+// blame tells of ingesters that are gone and took records with them that a read
+// up to a time misses.
+func (s *standing) blame(to int64, report *Report) {
+	for _, i := range s.left {
+		if to == query.Newest || to > i.Oldest.UnixNano() {
+			report.problem(fmt.Errorf("ingester %s on %s has been silent for %s and has records since %s that may be in no blob: start it on its log again, or give it up with ingest forget %s",
+				i.ID, i.Host, s.now.Sub(i.At).Round(time.Second), i.Oldest.UTC().Format(time.RFC3339), i.ID))
+		}
+	}
+}

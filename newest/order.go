@@ -1,0 +1,58 @@
+package newest
+
+import (
+	"slices"
+	"time"
+
+	"blobtail/record"
+)
+
+// order holds records back for a moment, so that those of several ingesters come
+// out in the order of time although they come in at different moments. What is
+// later than that comes out when it comes.
+type order struct {
+	wait    time.Duration
+	pending []pendingEntry // sorted but for what was added since
+	sorted  bool
+}
+
+type pendingEntry struct {
+	record.Entry
+	due time.Time
+}
+
+// add takes a record, whose line it keeps.
+func (o *order) add(e record.Entry, now time.Time) {
+	o.pending = append(o.pending, pendingEntry{e, now.Add(o.wait)})
+	o.sorted = false
+}
+
+// take gives out what has waited long enough, and all that stands before it in
+// the order of records; everything with all. A record of a clock that is ahead
+// comes when its turn has come, but hurries nothing else: it would every time.
+func (o *order) take(now time.Time, all bool) []pendingEntry {
+	if !o.sorted {
+		slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
+		o.sorted = true
+	}
+	if all {
+		out := o.pending
+		o.pending = nil
+		return out
+	}
+	bound := len(o.pending)
+	for bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > now.UnixNano()) {
+		bound--
+	}
+	out := slices.Clone(o.pending[:bound])
+	left := make([]pendingEntry, 0, len(o.pending)-bound)
+	for _, e := range o.pending[bound:] {
+		if e.due.After(now) {
+			left = append(left, e)
+		} else {
+			out = append(out, e)
+		}
+	}
+	o.pending = left
+	return out
+}

@@ -1,0 +1,33 @@
+package newest
+
+import (
+	"context"
+
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// read gives out all that a query asks for, with what is in no blob.
+func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entry) error) (*Report, error) {
+	g, err := r.Gather(ctx, q, Auto)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	plan, err := r.o.Blobs.Plan(ctx, g.Query)
+	if err != nil {
+		return &g.Report, err
+	}
+	sum, err := plan.Entries(ctx, each)
+	g.Report.Problems = append(g.Report.Problems, sum.Problems...)
+	return &g.Report, err
+}
+
+// serviceOf is the service of a canonical line, as it stands in it.
+func serviceOf(line []byte) []byte {
+	off, ok := record.LineMsg(line)
+	if !ok {
+		return line
+	}
+	return line[:off]
+}

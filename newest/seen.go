@@ -1,0 +1,61 @@
+package newest
+
+import (
+	"hash/maphash"
+	"math"
+
+	"blobtail/record"
+)
+
+// seen remembers which records were given out, so that none is given out twice:
+// a shipper may have sent one to a second ingester, and a catch-up reads again
+// what was read before. It forgets the oldest half when it is full.
+type seen struct {
+	seed     maphash.Seed
+	now, old map[uint64]struct{}
+	most     int
+	nowMax   int64 // greatest time among now
+	oldMax   int64 // and among old
+	// Every record given out whose time is greater is remembered.
+	forgotten int64
+}
+
+// seenMost is how many records one half holds: 20 s of a very busy service, in
+// about 20 MB.
+const seenMost = 1 << 20
+
+func newSeen(most int) *seen {
+	return &seen{seed: maphash.MakeSeed(), now: map[uint64]struct{}{}, most: most,
+		nowMax: math.MinInt64, oldMax: math.MinInt64, forgotten: math.MinInt64}
+}
+
+// add notes a record, and tells whether it is new. Two records are the same if
+// their times, identities and services are; that two others have one hash of 64
+// bits is not to be expected in the life of a process.
+func (s *seen) add(e *record.Entry) bool {
+	k := s.key(e)
+	if _, ok := s.now[k]; ok {
+		return false
+	}
+	if _, ok := s.old[k]; ok {
+		return false
+	}
+	if len(s.now) >= s.most {
+		s.forgotten = max(s.forgotten, s.oldMax)
+		s.old, s.oldMax = s.now, s.nowMax
+		s.now, s.nowMax = make(map[uint64]struct{}, s.most), math.MinInt64
+	}
+	s.now[k] = struct{}{}
+	s.nowMax = max(s.nowMax, e.Time)
+	return true
+}
+
+func (s *seen) key(e *record.Entry) uint64 {
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	h.Write(e.ID.Origin[:])
+	maphash.WriteComparable(&h, e.ID.Index)
+	maphash.WriteComparable(&h, e.Time)
+	h.Write(serviceOf(e.Line))
+	return h.Sum64()
+}
