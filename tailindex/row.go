@@ -18,8 +18,10 @@ const (
 	// table browser shows. The store's own limit is a little more.
 	maxText = 32000
 	// maxPacked is how many compressed bytes a row may have, in parts of
-	// storage.MaxBinary: a row is at most 1 MiB.
-	maxPacked = 900 << 10
+	// storage.MaxBinary: a row is at most 1 MiB, for which Azurite counts binary
+	// data in base64.
+	maxPacked = 720 << 10
+	// maxParts is how many a reader takes.
 	maxParts  = 15
 	// maxRaw is what lines of a row can be at most.
 	maxRaw = MaxLines * MaxLine
