@@ -22,7 +22,7 @@ const (
 	// data in base64.
 	maxPacked = 720 << 10
 	// maxParts is how many a reader takes.
-	maxParts  = 15
+	maxParts = 15
 	// maxRaw is what lines of a row can be at most.
 	maxRaw = MaxLines * MaxLine
 )

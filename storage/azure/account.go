@@ -113,6 +113,14 @@ func parseConnectionString(s string) (account, error) {
 	return a, nil
 }
 
+// isCosmos tells the endpoints of Cosmos DB by their host, in all clouds, the old
+// form of it, and that of its other API: HOST.table.cosmos.azure.com,
+// .table.cosmosdb.azure.com, .table.cosmos.azure.cn, .documents.azure.us and so on.
+func isCosmos(host string) bool {
+	host = strings.ToLower(host)
+	return strings.Contains(host, ".cosmos.azure.") || strings.Contains(host, ".cosmosdb.azure.") || strings.Contains(host, ".documents.azure.")
+}
+
 // checkEndpoint refuses endpoints that would give credentials or logs away, and
 // those that do not keep what we rely on. The emulator's account is known to
 // everybody: it has nothing to give away, and runs in a neighbouring container.
@@ -122,7 +130,7 @@ func checkEndpoint(endpoint string, emulator bool) error {
 		return errors.New("bad storage endpoint: want https://HOST[/PATH]") // it may hold a SAS
 	}
 	host := u.Hostname()
-	if strings.HasSuffix(strings.ToLower(host), ".table.cosmos.azure.com") {
+	if isCosmos(host) {
 		return fmt.Errorf("endpoint %s: the tables of Cosmos DB give no rows in the order of their keys, which the newest records rest on; use a storage account", host)
 	}
 	ip := net.ParseIP(host)

@@ -54,6 +54,12 @@ func TestOpen(t *testing.T) {
 			";BlobEndpoint=http://azurite:10000/devstoreaccount1;TableEndpoint=http://azurite:10002/devstoreaccount1"}, "azurite:10000", ""},
 		{"plain http", "acct/logs", []string{k, key, blobEnd, "http://storage.example.com/"}, "", "https only"},
 		{"Cosmos DB", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmos.azure.com"}, "", "order of their keys"},
+		{"Cosmos DB with a port", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmos.azure.com:443/"}, "", "order of their keys"},
+		{"Cosmos DB of old", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmosdb.azure.com"}, "", "order of their keys"},
+		{"Cosmos DB in China", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmos.azure.cn"}, "", "order of their keys"},
+		{"Cosmos DB for governments", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmos.azure.us"}, "", "order of their keys"},
+		{"Cosmos DB in capitals", "acct/logs", []string{k, key, tableEnd, "https://acct.TABLE.Cosmos.Azure.COM."}, "", "order of their keys"},
+		{"Cosmos DB by its other API", "acct/logs", []string{k, key, tableEnd, "https://acct.documents.azure.com"}, "", "order of their keys"},
 		{"SAS in an endpoint", "acct/logs", []string{k, key, blobEnd, "https://a.example.com/?sig=s3cr3t"}, "", "bad storage endpoint"},
 		{"garbage", "logs", []string{cs, "s3cr3t"}, "", "NAME=VALUE"},
 	} {
