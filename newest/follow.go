@@ -16,8 +16,9 @@ import (
 
 // FollowOptions say what is followed, and who is told.
 type FollowOptions struct {
-	// Query says what is wanted. With Limit it begins with so many of the newest,
-	// else with all from Range.From on. Range.To must be open.
+	// Query says what is wanted. It begins with as many of the newest as Limit says,
+	// or with all from Range.From on; with nothing if neither is there. Range.To must
+	// be open.
 	Query query.Query
 	// After goes on where another follower ended; nothing of Query but Services and
 	// Filter counts then.
@@ -162,6 +163,9 @@ func (f *follower) first(ctx context.Context) error {
 	}
 	var report *Report
 	var err error
+	if f.o.After == nil && q.Limit == 0 && q.Range.From == query.Oldest {
+		return nil
+	}
 	if q.Limit > 0 {
 		_, report, err = f.r.Tail(ctx, q, f.pass)
 	} else {

@@ -59,8 +59,6 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 			return q, nil, usagef("--after %.60s: %w", c.After, err)
 		}
 		return q, &cursor, nil
-	case q.Limit == 0 && c.Since == "":
-		q.Range.From = a.now.UnixNano() // nothing to begin with
 	}
 	return q, nil, nil
 }
