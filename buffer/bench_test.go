@@ -25,9 +25,24 @@ func mixed(r *rand.Rand, origin byte, n int) *record.Request {
 
 // What a request of 1,000 records costs between the source and the log,
 // without waiting for the disk.
-func BenchmarkAccept(b *testing.B) {
+func BenchmarkAccept(b *testing.B) { benchmarkAccept(b, nil) }
+
+// And with someone who is told of it.
+func BenchmarkAcceptTail(b *testing.B) { benchmarkAccept(b, countTail{new(int)}) }
+
+// countTail looks at every record.
+type countTail struct{ bytes *int }
+
+func (c countTail) Accepted(_ uint64, run *record.Run) {
+	for i := range run.Len() {
+		e := run.Entry(i)
+		*c.bytes += len(e.Line)
+	}
+}
+
+func benchmarkAccept(b *testing.B, tail buffer.Tail) {
 	log := openLog(b, b.TempDir())
-	buf := buffer.New(log, &memSink{}, buffer.Options{Size: 1 << 40})
+	buf := buffer.New(log, &memSink{}, buffer.Options{Size: 1 << 40, Tail: tail})
 	r := mixed(rand.New(rand.NewPCG(1, 1)), 0, 1000)
 	b.SetBytes(int64(len(r.Data)))
 	b.ReportAllocs()

@@ -113,7 +113,9 @@ func (w *world) live() {
 		for range 60 {
 			w.step()
 			w.audit()
-			w.look()
+			if w.dice(2) == 0 {
+				w.look()
+			}
 		}
 		w.lookAway()
 		w.parked += w.p.buf.Parked()
