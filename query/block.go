@@ -272,11 +272,3 @@ func minuteSpan(minute int64) (first, last int64) {
 	const ns = 60_000_000_000
 	return minute * ns, minute*ns + (ns - 1)
 }
-
-// count is how many lines are kept.
-func (k *kept) count() int {
-	if k.ords != nil {
-		return len(k.ords)
-	}
-	return bytes.Count(k.raw, newline)
-}

@@ -2,12 +2,12 @@ package query_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,14 +128,14 @@ func TestLooseCut(t *testing.T) {
 func TestLooseSpill(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	text := strings.Repeat("many words ", 400)
+	text := strings.Repeat("many words ", 1000)
 	make := func(i int) *record.Entry {
 		at := noon + int64(i/3)*1e6
 		return entry(rec{time: at, origin: origin(1), index: uint32(i),
 			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
 	}
 	l := query.NewLoose("the log")
-	const n = 35_000 // of 4.5 kB each
+	const n = 15_000 // of 11 kB each
 	for i := range n {
 		e := make(i)
 		for range 1 + i%2 { // some twice
@@ -148,6 +148,9 @@ func TestLooseSpill(t *testing.T) {
 		t.Error("out of order beyond what memory is for")
 	}
 	l.Close()
+	if err := l.Add(make(n)); err == nil {
+		t.Error("closed, and something added")
+	}
 
 	l = query.NewLoose("the log")
 	defer l.Close()
@@ -163,28 +166,83 @@ func TestLooseSpill(t *testing.T) {
 		t.Errorf("left in the directory: %v, %v", names, err)
 	}
 	r := query.New(mem.New(mem.Options{}), query.Options{})
+	var reads sync.WaitGroup
 	for _, q := range []query.Query{{}, {Reverse: true}, {Filter: query.Filter{Texts: []string{"words"}}}} {
 		q.Services, q.Range, q.Loose = []string{"*"}, query.Always(), []*query.Loose{l}
-		plan, err := r.Plan(t.Context(), q)
-		if err != nil {
+		reads.Go(func() {
+			at, step := 0, 1
+			if q.Reverse {
+				at, step = n-1, -1
+			}
+			plan, err := r.Plan(t.Context(), q)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			sum, err := plan.Read(t.Context(), func(lines []byte) error {
+				for l := range bytes.Lines(lines) {
+					if want := fmt.Sprintf(`"msg":"%d many`, at); !bytes.Contains(l[:100], []byte(want)) {
+						return fmt.Errorf("%.100s, want %d", l, at)
+					}
+					at += step
+				}
+				return nil
+			})
+			if err != nil || sum.Records != n || sum.Loose != n || !sum.Complete() {
+				t.Errorf("%+v, %v", sum, err)
+			}
+		})
+	}
+	reads.Wait()
+	plan, err := r.Plan(t.Context(), query.Query{Services: []string{"service-1"}, Range: query.Always(), Loose: []*query.Loose{l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count, _, err := plan.Count(t.Context()); err != nil || count != n/3 {
+		t.Errorf("count %d, %v", count, err)
+	}
+}
+
+// A file that is cut short below us is a problem, not an end.
+func TestLooseFileDamaged(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	l := query.NewLoose("the log")
+	defer l.Close()
+	text := strings.Repeat("many words ", 10_000)
+	for i := range 700 { // 110 kB each
+		at := noon + int64(i)*1e6
+		if err := l.Add(entry(rec{time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", text)})); err != nil {
 			t.Fatal(err)
 		}
-		at, step := 0, 1
-		if q.Reverse {
-			at, step = n-1, -1
-		}
-		sum, err := plan.Read(context.Background(), func(lines []byte) error {
-			for l := range bytes.Lines(lines) {
-				if !bytes.Equal(l, make(at).Line) {
-					t.Fatalf("%.100s, want %d", l, at)
-				}
-				at += step
+	}
+	if err := l.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no way to a file without a name")
+	}
+	cut := false
+	for _, fd := range fds {
+		path := "/proc/self/fd/" + fd.Name()
+		if to, _ := os.Readlink(path); strings.HasPrefix(to, dir) {
+			cut = true
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err == nil {
+				err = errors.Join(f.Truncate(30<<20), f.Close())
 			}
-			return nil
-		})
-		if err != nil || sum.Records != n || sum.Loose != n {
-			t.Errorf("%+v, %v", sum, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	if !cut {
+		t.Fatal("nothing was put aside")
+	}
+	got, sum := read(t, query.New(mem.New(mem.Options{}), query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{l}})
+	if sum.Complete() || len(got) == 0 || len(got) >= 700 || !strings.HasPrefix(sum.Problems[0].Error(), "the log: ") {
+		t.Errorf("%d lines, %v", len(got), sum.Problems)
 	}
 }
 

@@ -19,9 +19,12 @@ const firstWindow = 24 * time.Hour
 // windows cut at hours have nothing in common: neither a record nor its copy.
 type windows struct {
 	plan *Plan // of the whole query, without its blobs
-	// walks find the periods, those of one service each.
-	walks []*walk
-	any   []bool // by service: something is there
+	// walks find the periods, those of one service each; newest are the hours in
+	// which they stand, once they were asked: a service has nothing behind its own
+	// that is not read yet, and is not listed there.
+	walks  []*walk
+	newest []time.Time
+	any    []bool // by service: something is there
 	// What is no blob is told once for all windows.
 	foreign []foreign
 	sum     Summary
@@ -174,7 +177,7 @@ func (p *Plan) looseNewest(ctx context.Context) (n int, newest, oldest int64, er
 // before gives the hour of the newest period, or loose record, that begins before
 // to, over all services.
 func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bool, err error) {
-	starts := make([]time.Time, len(w.walks))
+	starts := make([]time.Time, len(w.walks)) // zero where there is none
 	errs := make([]error, len(w.walks))
 	end := time.Unix(0, to)
 	each(len(w.walks), func(i int) {
@@ -191,6 +194,9 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
 			newest, ok = starts[i], true
 		}
+	}
+	if ok { // else there may be other things than blobs
+		w.newest = starts
 	}
 	for _, s := range w.plan.loose {
 		if t, found := s.before(to); found && (!ok || hour(t).After(newest)) {
@@ -213,10 +219,16 @@ func (s *stream) before(to int64) (t int64, ok bool) {
 // window reads what lies in a range, up to what the limit still allows.
 func (w *windows) window(ctx context.Context, rng Range) error {
 	p := *w.plan
-	p.query.Range, p.listed = rng, Summary{}
+	p.query.Range, p.listed, p.services = rng, Summary{}, nil
+	var of []int // the services to list
+	for i, service := range w.plan.services {
+		if w.newest == nil || !w.newest[i].IsZero() && nanos(w.newest[i].Add(time.Hour)) > rng.From {
+			p.services, of = append(p.services, service), append(of, i)
+		}
+	}
 	err := p.list(ctx, func(i int, l *listing) error {
-		w.any[i] = w.any[i] || l.any
-		w.foreign[i].add(l.foreign)
+		w.any[of[i]] = w.any[of[i]] || l.any
+		w.foreign[of[i]].add(l.foreign)
 		return nil
 	})
 	w.plan.noStore = p.noStore

@@ -2,14 +2,22 @@
 // a read touches, fetches and decodes only the blocks that it needs, merges them
 // in order and drops copies.
 //
-// Make a [Reader], ask it for a [Plan], then call [Plan.Read] for the lines or
-// [Plan.Count] for their number. A plan costs one LIST per service; it says how
-// many bytes a read would fetch before anything is fetched.
+// Make a [Reader], ask it for a [Plan], then call [Plan.Read] for the lines,
+// [Plan.Count] for their number, or [Plan.Histogram] for their numbers by time and
+// level. A plan costs one LIST per service, of all that its range holds; it says
+// how many bytes a read would fetch before anything is fetched. For the newest N
+// there is [Reader.Newest], which makes no plan: it finds the newest hour by the
+// names of directories, and lists from there back only as far as it must.
+//
+// Records that are in no blob yet, from wherever they come, are a [Loose] and
+// named in the [Query]. A read merges them with the blobs as if they were stored.
 //
 // The order is (time, origin, index) everywhere. A record that is stored more
 // than once, because a sender tried again, has the same time and the same bytes
 // in each copy. So identities are looked at only where records of equal time
 // meet in different blobs, and a read of blobs that do not overlap never does.
+// Of a loose record there may be only the beginning; it gives way to the whole
+// line, which is the one case of copies that differ.
 //
 // What cannot be read does not stop the rest: it is one of [Summary.Problems],
 // and the result is then incomplete. An error is returned only where nothing
@@ -17,7 +25,7 @@
 //
 // The package knows nothing of terminals. It never holds more than the blocks
 // being merged and a bounded number ahead of them, except for a read of the
-// newest N, which holds those N.
+// newest N, which holds those N, and for what is loose, which has a bound too.
 package query
 
 import (
@@ -68,7 +76,8 @@ type Query struct {
 	Limit    int  // only the newest so many; 0 for all
 	First    int  // only the oldest so many; 0 for all. Not together with Limit
 	Reverse  bool // newest first
-	// Loose are records beside those of the blobs, sealed. Those of services that
+	// Loose are records beside those of the blobs, sealed. Their services are
+	// services, whether anything is stored of them or not; those of services that
 	// are not asked for are left out.
 	Loose []*Loose
 }
