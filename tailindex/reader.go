@@ -49,7 +49,7 @@ const day = 24 * time.Hour
 // each table and shard that has some; after any other error nothing is returned.
 // That there are no tables is no error.
 func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) ([]Row, error) {
-	now := r.o.Now()
+	now := r.o.Now().Add(clocksApart)
 	scans, err := r.scans(service, errs, Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day)))
 	if err != nil || n < 1 {
 		return nil, err

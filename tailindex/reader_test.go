@@ -170,7 +170,7 @@ func TestRowsOfOthers(t *testing.T) {
 		r := tailindex.NewReader(s, tailindex.ReaderOptions{Store: "a"})
 		rows, err := r.Newest(t.Context(), "web", false, 10)
 		got := merged(rows)
-		if len(got) < 7 || !strings.Contains(string(got[len(got)-1].Line), "ours 99") || strings.Contains(show(got), "theirs") {
+		if len(got) < 10 || !strings.Contains(string(got[len(got)-1].Line), "ours 99") || strings.Contains(show(got), "theirs") {
 			t.Errorf("%d records:\n%s", len(got), show(got))
 		}
 		var row *tailindex.RowError

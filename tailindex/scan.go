@@ -112,22 +112,25 @@ func (s *scan) wrong(key, reason string) {
 }
 
 // take reads a row, if it is of this store.
-func (s *scan) take(row storage.Row) (ours bool) {
+func (s *scan) take(row storage.Row) {
 	if store, _ := row.Props["store"].(string); store != s.r.o.Store {
-		return false
+		return
 	}
 	r, reason := s.decode.row(s.service, s.kind, row)
 	if reason != "" {
 		s.wrong(row.Key, reason)
-		return true
+		return
 	}
 	s.rows = append(s.rows, r)
-	return true
 }
 
-// maxTies bounds how many rows are looked through for records of one and the same
-// tenth of a microsecond.
-const maxTies = 1000
+const (
+	// maxTies bounds how many rows are looked through for records of one and the
+	// same tenth of a microsecond.
+	maxTies = 1000
+	// maxWrong bounds how many are for others than those that cannot be read.
+	maxWrong = 100
+)
 
 // newest reads rows until those that hold the newest n records are among them:
 // n rows are enough, and one more to see that no other is as new as the last of
@@ -137,9 +140,8 @@ const maxTies = 1000
 // that begin within one tick may stand in any order, and are read all.
 func (s *scan) newest(ctx context.Context, n int) error {
 	from, to := s.ends()
-	ours := 0
 	for {
-		limit := max(n+1-ours, 1)
+		limit := max(n+1-len(s.rows), 1)
 		read, last := 0, ""
 		for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, from, to, limit, rowProps()...) {
 			if err != nil {
@@ -147,11 +149,9 @@ func (s *scan) newest(ctx context.Context, n int) error {
 			}
 			read++
 			last = row.Key
-			if s.take(row) {
-				ours++
-			}
+			s.take(row)
 		}
-		if read < limit || ours > n+maxTies || s.enough(n) {
+		if read < limit || len(s.rows) > n+maxTies || s.bad != nil && s.bad.More >= maxWrong || s.enough(n) {
 			return nil
 		}
 		from = after(last)
@@ -161,7 +161,7 @@ func (s *scan) newest(ctx context.Context, n int) error {
 // enough tells whether the newest n are among what was read, whatever follows.
 func (s *scan) enough(n int) bool {
 	if len(s.rows) == 0 {
-		return s.bad != nil && s.bad.More >= n
+		return false
 	}
 	last := inverse(s.rows[len(s.rows)-1].Last)
 	rows, records := 0, 0 // that are newer than the last tick that was met

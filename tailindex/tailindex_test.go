@@ -135,7 +135,7 @@ func TestFirstRow(t *testing.T) {
 // Whatever arrives at whichever ingester, the newest n are in the rows that are
 // asked for, or counted there.
 func TestNewestIsTheTruth(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) { newestIsTheTruth(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
 }

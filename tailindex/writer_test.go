@@ -354,3 +354,37 @@ func checkCut(t *testing.T, whole string, e record.Entry) {
 		t.Errorf("only %d bytes are left", len(e.Line))
 	}
 }
+
+// Many may tell of what they accept at the same time; all of it is told on.
+func TestAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New(mem.Options{})
+		w, stop := start(t, s, tailindex.Options{})
+		var senders sync.WaitGroup
+		const each = 300
+		for i := range 8 {
+			senders.Go(func() {
+				for n := range each {
+					service := fmt.Sprint("s", n%3)
+					w.Accepted(uint64(n), newRun(service, uint64(i*each+n), line(time.Now(), "error", service, fmt.Sprint(n))))
+					time.Sleep(time.Duration(i+1) * 7 * time.Millisecond)
+				}
+			})
+		}
+		senders.Wait()
+		stop()
+		told := 0
+		for i := range 3 {
+			rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{}).Written(t.Context(), fmt.Sprint("s", i), true, time.Now().Add(-time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows {
+				told += row.Count
+			}
+		}
+		if told != 8*each {
+			t.Errorf("told of %d records of %d", told, 8*each)
+		}
+	})
+}
