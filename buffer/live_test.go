@@ -119,7 +119,7 @@ func TestLiveIsWhatIsStored(t *testing.T) {
 			}
 			p := start(t, dir, sink, o, true)
 			got, _ := snapshot(t, p.buf, everything())
-			all := each2(t, p, r, got)
+			all := readInParts(t, p, r, got)
 			sink.setRefuse(nil)
 			p.flush()
 			same(t, "all", ordered(all), sink.everything())
@@ -130,8 +130,8 @@ func TestLiveIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// each2 reads the same with every kind of query and returns all.
-func each2(t *testing.T, p *process, r *rand.Rand, all []stored) []stored {
+// readInParts reads the same with other queries and returns all.
+func readInParts(t *testing.T, p *process, r *rand.Rand, all []stored) []stored {
 	t.Helper()
 	for range 20 {
 		q := everything()
@@ -141,8 +141,11 @@ func each2(t *testing.T, p *process, r *rand.Rand, all []stored) []stored {
 		if r.IntN(2) == 0 {
 			q.Newest = 1 + r.IntN(len(all)+10)
 		}
+		if r.IntN(2) == 0 {
+			q.Keep = func(line []byte) bool { return len(line)%3 > 0 }
+		}
 		want := slices.DeleteFunc(slices.Clone(all), func(s stored) bool {
-			return s.time < q.From || s.time >= q.To
+			return s.time < q.From || s.time >= q.To || q.Keep != nil && !q.Keep([]byte(s.text))
 		})
 		if q.Newest > 0 && len(want) > q.Newest {
 			want = want[len(want)-q.Newest:]
