@@ -229,7 +229,7 @@ func TestWatch(t *testing.T) {
 }
 
 func watch(t *testing.T, rnd *rand.Rand) {
-	offset := time.Date(2026, 11, 20, 23, 58, 0, 0, time.UTC).Sub(time.Now())
+	offset := time.Until(time.Date(2026, 11, 20, 23, 58, 0, 0, time.UTC))
 	clock := func() time.Time { return time.Now().Add(offset) }
 	s := mem.New(mem.Options{})
 	// One write of the second writer is lost for ever, and it is told that it was not.

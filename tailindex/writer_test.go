@@ -263,7 +263,7 @@ func TestStop(t *testing.T) {
 func TestMidnight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
-		offset := now.Sub(time.Now())
+		offset := time.Until(now)
 		clock := func() time.Time { return time.Now().Add(offset) }
 		s := mem.New(mem.Options{})
 		w, stop := start(t, s, tailindex.Options{Now: clock})
