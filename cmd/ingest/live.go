@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,7 +18,7 @@ import (
 
 // newLive makes what answers readers with what is in no blob yet.
 func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
-	others := &others{self: company.announcer.ID, list: company.list, now: company.clock.Now}
+	others := newOthers(company.announcer.ID, company.list, company.clock.Now)
 	return live.NewHandler(live.Options{
 		Self: company.announcer.ID, Journal: journal{buf}, Peers: others.peers, Log: part(log, "live"), Metrics: reg,
 	})
@@ -85,7 +84,9 @@ type others struct {
 	list func(ctx context.Context) ([]heartbeat.Ingester, error)
 	now  func() time.Time // the store's
 
-	mu     sync.Mutex // held while one asks the table: the rest use its answer
+	// A token, taken to look at what follows, and while one asks the table: the rest
+	// use its answer.
+	turn   chan struct{}
 	known  []heartbeat.Ingester
 	rows   error     // of the last list: rows that cannot be read
 	asked  time.Time // when the last list was asked for; zero: none yet
@@ -94,14 +95,22 @@ type others struct {
 	seen   time.Time // the store's time of the last list
 }
 
+func newOthers(self func() string, list func(context.Context) ([]heartbeat.Ingester, error), now func() time.Time) *others {
+	return &others{self: self, list: list, now: now, turn: make(chan struct{}, 1)}
+}
+
 // peers is for live.Options.
 func (o *others) peers(ctx context.Context, fresh bool) ([]live.Peer, error) {
 	wanted := time.Now()
 	if !fresh {
 		wanted = wanted.Add(-recent)
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	err := o.reason
 	if o.asked.Before(wanted) && (o.failed.IsZero() || time.Since(o.failed) > listPause) {
 		err = o.look(ctx)
@@ -112,7 +121,7 @@ func (o *others) peers(ctx context.Context, fresh bool) ([]live.Peer, error) {
 	return o.choose(), o.rows
 }
 
-// look asks the table. o.mu is held.
+// look asks the table. The caller has its turn.
 func (o *others) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -131,7 +140,7 @@ func (o *others) look(ctx context.Context) error {
 }
 
 // choose leaves out who has nothing to give. Who is silent is judged by the time of
-// the list: nobody grows silent because the table is away. o.mu is held.
+// the list: nobody grows silent because the table is away.
 func (o *others) choose() []live.Peer {
 	self := o.self()
 	var peers []live.Peer
