@@ -53,12 +53,14 @@ var allowed = map[string][]string{
 	"source/natssource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage"},
 	"config":            {},
+	// It joins what blobs have with what they do not have yet.
+	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations"},
-	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat"},
+	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex"},
 }
 
 // forTests are packages that only tests and development programs import, and
