@@ -165,6 +165,13 @@ func TestLooseSpill(t *testing.T) {
 	if names, err := os.ReadDir(dir); len(names) > 0 || err != nil {
 		t.Errorf("left in the directory: %v, %v", names, err)
 	}
+	readSpilled(t, l, n)
+}
+
+// readSpilled reads all of n numbered records of three services in several ways at
+// once, and counts those of one.
+func readSpilled(t *testing.T, l *query.Loose, n int) {
+	t.Helper()
 	r := query.New(mem.New(mem.Options{}), query.Options{})
 	var reads sync.WaitGroup
 	for _, q := range []query.Query{{}, {Reverse: true}, {Filter: query.Filter{Texts: []string{"words"}}}} {
@@ -188,7 +195,7 @@ func TestLooseSpill(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil || sum.Records != n || sum.Loose != n || !sum.Complete() {
+			if err != nil || sum.Records != int64(n) || sum.Loose != int64(n) || !sum.Complete() {
 				t.Errorf("%+v, %v", sum, err)
 			}
 		})
@@ -198,7 +205,7 @@ func TestLooseSpill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if count, _, err := plan.Count(t.Context()); err != nil || count != n/3 {
+	if count, _, err := plan.Count(t.Context()); err != nil || count != int64(n/3) {
 		t.Errorf("count %d, %v", count, err)
 	}
 }

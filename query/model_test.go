@@ -23,6 +23,7 @@ type world struct {
 	b       *builder
 	visible []rec
 	start   int64
+	hours   int64 // over which the records lie
 
 	// What is outside of blobs, and what there is of each record anywhere.
 	outside [3][]*record.Entry
@@ -44,8 +45,9 @@ func (w *world) of(r rec) *copies {
 	return w.known[r]
 }
 
-// leave puts some of a request's records, or what they begin with, outside.
-func (w *world) leave(t *rapid.T, run []rec) {
+// leave puts some of a request's records, or what they begin with, outside. They
+// may be in no blob yet.
+func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 	for _, r := range run {
 		where := rapid.IntRange(0, 7).Draw(t, "where")
 		for i := range w.outside {
@@ -65,6 +67,7 @@ func (w *world) leave(t *rapid.T, run []rec) {
 			w.outside[i] = append(w.outside[i], e)
 		}
 	}
+	return rapid.Bool().Draw(t, "not yet stored")
 }
 
 // settle seals what is outside and says what a reader must see.
@@ -96,6 +99,7 @@ func drawWorld(t *rapid.T, tb testing.TB) *world {
 	w := &world{b: newBuilder(tb, rapid.SampledFrom([]int{200, 1000, 1 << 20}).Draw(t, "block")), known: map[rec]*copies{}}
 	alone := rapid.Bool().Draw(t, "no loose")
 	w.start = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
+	w.hours = rapid.SampledFrom([]int64{2, 2, 2, 10, 1000}).Draw(t, "hours")
 	// A coarse clock makes many records of one time.
 	tick := rapid.SampledFrom([]int64{1, 1e9, 600e9}).Draw(t, "tick")
 	type place struct {
@@ -135,11 +139,8 @@ func drawWorld(t *rapid.T, tb testing.TB) *world {
 			run = w.request(t, tick, origin(uint64(rapid.IntRange(0, 255).Draw(t, "origin"))<<8|uint64(n)))
 			sent = append(sent, run)
 		}
-		if !alone && rapid.Bool().Draw(t, "loose") {
-			w.leave(t, run)
-			if rapid.Bool().Draw(t, "not yet stored") {
-				continue
-			}
+		if !alone && rapid.Bool().Draw(t, "loose") && w.leave(t, run) {
+			continue
 		}
 		period := rapid.SampledFrom([]time.Duration{time.Hour, 15 * time.Minute}).Draw(t, "period")
 		for _, r := range run {
@@ -161,7 +162,7 @@ func (w *world) request(t *rapid.T, tick int64, o record.Origin) []rec {
 	for range rapid.IntRange(1, 20).Draw(t, "lines") {
 		r := rec{origin: o,
 			service: rapid.SampledFrom(services).Draw(t, "service"),
-			time:    w.start + rapid.Int64Range(0, 2*3600e9/tick-1).Draw(t, "time")*tick,
+			time:    w.start + rapid.Int64Range(0, w.hours*3600e9/tick-1).Draw(t, "time")*tick,
 			level:   rapid.SampledFrom([]string{"trace", "info", "warn", "error", "critical", "odd", ""}).Draw(t, "level"),
 		}
 		msg := rapid.SampledFrom([]string{"started", "Timeout of a call", "timeout", `say "hi"`, "a\nb"}).Draw(t, "msg")
@@ -186,7 +187,7 @@ func drawQuery(t *rapid.T, w *world) query.Query {
 		case 0:
 			return w.start + rapid.Int64Range(-60, 180).Draw(t, "minute")*60e9
 		case 1:
-			return w.start + rapid.Int64Range(0, 7200e9).Draw(t, "ns")
+			return w.start + rapid.Int64Range(0, w.hours*3600e9).Draw(t, "ns")
 		}
 		if len(w.visible) == 0 {
 			return w.start

@@ -195,7 +195,7 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 			newest, ok = starts[i], true
 		}
 	}
-	if ok { // else there may be other things than blobs
+	if ok || w.newest != nil { // else there may be other things than blobs
 		w.newest = starts
 	}
 	for _, s := range w.plan.loose {
