@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"io"
 	"net/http"
 	"os/exec"
 	"strings"
@@ -35,8 +36,18 @@ func TestDrain(t *testing.T) {
 	if code, text := p.readyz(t); code != http.StatusServiceUnavailable || !strings.Contains(text, "drained") {
 		t.Errorf("readyz of a drained ingester: %d %s", code, text)
 	}
-	if _, _, _, err := p.post("/ingest/web", []byte("more")); err == nil {
-		t.Error("a drained ingester takes more")
+	if code, _, _, err := p.post("/ingest/web", []byte("more")); err != nil || code != http.StatusServiceUnavailable {
+		t.Errorf("a drained ingester answers %d, %v", code, err)
+	}
+	// Readers ask it for live records until it ends.
+	resp, err := http.Get(p.listen + "/live/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || string(text) != "end 0 0 0\n" {
+		t.Errorf("live records of a drained ingester: %q, %v", text, err)
 	}
 	close(stop)
 	<-done

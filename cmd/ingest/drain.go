@@ -19,7 +19,7 @@ func drain(buf *buffer.Buffer, in *intake) http.Handler {
 	flush := flush(buf)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in.log.Info().Msg("drained: nothing more is taken")
-		in.close(r.Context())
+		in.drain(r.Context())
 		flush.ServeHTTP(w, r)
 	})
 }

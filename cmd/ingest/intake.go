@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,15 +19,18 @@ import (
 type intake struct {
 	http   *http.Server
 	stream *stream
-	closed atomic.Bool
 	log    zerolog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	under  int           // requests under way that came before it was closed
+	last   chan struct{} // closed when there are none of these any more
 }
 
 // newIntake makes the HTTP source beside the stream, with the answers to who reads
-// what it took. ready says why nothing can be
-// taken.
+// what it took. ready says why nothing can be taken.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
-	in = &intake{stream: stream, log: part(log, "intake")}
+	in = &intake{stream: stream, log: part(log, "intake"), last: make(chan struct{})}
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
 		Accept:      buf,
@@ -38,7 +41,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 		Metrics:     reg,
 	})
 	answers := newLive(buf, company, log, reg)
-	in.http = httpsource.NewServer(withLive(source, answers), part(log, "http"))
+	in.http = httpsource.NewServer(withLive(in.counted(source), answers), part(log, "http"))
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
 }
@@ -47,17 +50,66 @@ var errDrained = errors.New("this ingester takes no more: it was drained")
 
 // err says that nothing is taken any more, nil while it is.
 func (i *intake) err() error {
-	if i.closed.Load() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed {
 		return errDrained
 	}
 	return nil
 }
 
-// close takes no more, and returns when what was under way is answered, or ctx
+// counted lets drain know when all that came before it is answered. What comes
+// later the source refuses by itself.
+func (i *intake) counted(source http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i.mu.Lock()
+		early := !i.closed
+		if early {
+			i.under++
+		}
+		i.mu.Unlock()
+		if early {
+			defer i.answered()
+		}
+		source.ServeHTTP(w, r)
+	})
+}
+
+func (i *intake) answered() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.under--; i.closed && i.under == 0 {
+		close(i.last)
+	}
+}
+
+// refuse takes no more.
+func (i *intake) refuse(ctx context.Context) {
+	i.mu.Lock()
+	if !i.closed {
+		i.closed = true
+		if i.under == 0 {
+			close(i.last)
+		}
+	}
+	i.mu.Unlock()
+	i.stream.stop(ctx)
+}
+
+// drain takes no more, and returns when what was under way is answered, or ctx
+// ends. It goes on listening: until all is in blobs, readers ask here for the rest.
+func (i *intake) drain(ctx context.Context) {
+	i.refuse(ctx)
+	select {
+	case <-i.last:
+	case <-ctx.Done():
+	}
+}
+
+// close takes no more, answers what is under way, and lets nobody in, until ctx
 // ends.
 func (i *intake) close(ctx context.Context) {
-	i.closed.Store(true)
-	i.stream.stop(ctx)
+	i.refuse(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {
 		i.log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
 	}
