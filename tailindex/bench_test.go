@@ -8,6 +8,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/storage"
+	"blobtail/storage/dir/tables"
 	"blobtail/tailindex"
 )
 
@@ -66,4 +67,47 @@ func benchRun(service string, lines int) *record.Run {
 		all = append(all, line(at.Add(time.Duration(i)*time.Microsecond), level, service, msg))
 	}
 	return newRun(service, 1, all...)
+}
+
+// BenchmarkNewest measures reading the newest 100 records of a service from a
+// directory, of rows with few records and with many.
+func BenchmarkNewest(b *testing.B) {
+	for _, lines := range []int{1, 18, 100} {
+		b.Run(fmt.Sprintf("lines=%d", lines), func(b *testing.B) {
+			s, err := tables.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			now := time.Now()
+			fill(b, s, now.Add(-24*time.Hour), lines)
+			fill(b, s, now, lines)
+			r := tailindex.NewReader(s, tailindex.ReaderOptions{})
+			for b.Loop() {
+				rows, err := r.Newest(b.Context(), "web", false, 100)
+				if err != nil || len(rows) == 0 {
+					b.Fatal(len(rows), err)
+				}
+			}
+		})
+	}
+}
+
+// fill writes 300 rows into each shard of a day's table.
+func fill(b *testing.B, s storage.TableStore, day time.Time, lines int) {
+	for lane := range tailindex.DefaultShards {
+		for i := range 300 {
+			w := tailindex.NewWriter(s, tailindex.Options{Lane: func() int { return lane }, Now: func() time.Time { return day }})
+			ctx, cancel := context.WithCancel(b.Context())
+			r := benchRun("web", lines)
+			for j := range r.Request.Lines {
+				l := &r.Request.Lines[j]
+				l.Time = day.Add(-time.Duration(i)*time.Second).UnixNano() + int64(j)
+				record.AppendTime(r.Request.Data[l.Off+7:l.Off+7], l.Time)
+			}
+			w.Accepted(1, r)
+			cancel()
+			w.Run(ctx) // writes what waits
+		}
+	}
 }

@@ -150,8 +150,12 @@ func (s *scan) newest(ctx context.Context, n int) error {
 			read++
 			last = row.Key
 			s.take(row)
+			// Rows of many records do before the limit is reached.
+			if s.enough(n) {
+				return nil
+			}
 		}
-		if read < limit || len(s.rows) > n+maxTies || s.bad != nil && s.bad.More >= maxWrong || s.enough(n) {
+		if read < limit || len(s.rows) > n+maxTies || s.bad != nil && s.bad.More >= maxWrong {
 			return nil
 		}
 		from = after(last)
