@@ -102,6 +102,9 @@ func TestLooseCut(t *testing.T) {
 	}
 	want := lines(recs)
 	want[25] = string(cuts[25].Line)
+	shorter := *cuts[25]
+	shorter.Line = []byte(line(shorter.Time, "info", "web", "…"))
+	cuts = append(cuts, &shorter)
 	b := newBuilder(t, 500)
 	b.add(time.Hour, recs[:10])
 	r := query.New(b.store, query.Options{})

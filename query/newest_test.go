@@ -121,6 +121,32 @@ func TestNewestOfMany(t *testing.T) {
 	}
 }
 
+// A record at the very end of an hour is in that hour's window.
+func TestNewestEndOfHour(t *testing.T) {
+	b := newBuilder(t, 0)
+	var all, stored []rec
+	for i := range 20 {
+		for j, at := range []int64{noon + int64(i)*3600e9, noon + int64(i+1)*3600e9 - 1} {
+			r := rec{service: "web", time: at, origin: origin(uint64(i)), index: uint32(j), line: line(at, "info", "web", "text")}
+			all = append(all, r)
+			if i%3 > 0 {
+				stored = append(stored, r)
+			}
+		}
+		if i%3 > 0 {
+			b.add(time.Hour, stored[len(stored)-2:])
+		}
+	}
+	l := loose(t, entries(all[:30])...)
+	for limit := 1; limit <= 40; limit++ {
+		got, _ := newest(t, query.New(b.store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Limit: limit, Loose: []*query.Loose{l}})
+		want := lines(append(slices.Clone(all[:30]), stored[len(stored)-6:]...))
+		if want = want[max(0, len(want)-limit):]; !slices.Equal(got, want) {
+			t.Fatalf("%d:\n%swant\n%s", limit, strings.Join(got, ""), strings.Join(want, ""))
+		}
+	}
+}
+
 // What a window meets that is no blob is told once, and so is a blob that cannot
 // be read; what does not exist is said not to.
 func TestNewestTells(t *testing.T) {
