@@ -243,7 +243,8 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	if alone {
 		stall = ingesterStallWait
 	}
-	p := &paced{w, http.NewResponseController(w), stall}
+	p := &paced{Writer: w, rc: http.NewResponseController(w), stall: stall}
+	defer context.AfterFunc(ctx, p.end)()
 	if p.flush() != nil {
 		return
 	}
@@ -269,16 +270,39 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	}
 }
 
-// paced gives each write its time.
+// paced gives each write its time. Writers that know no deadlines are no
+// connections, and do not stall.
 type paced struct {
 	io.Writer
 	rc    *http.ResponseController
 	stall time.Duration
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// allow gives what is written next its time.
+func (p *paced) allow(until time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.ended {
+		_ = p.rc.SetWriteDeadline(until)
+	}
+	return !p.ended
+}
+
+// end makes a write that is stuck fail, and all that come after.
+func (p *paced) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	_ = p.rc.SetWriteDeadline(time.Now())
 }
 
 func (p *paced) Write(b []byte) (int, error) {
-	// A writer that knows no deadlines is no connection, and does not stall.
-	_ = p.rc.SetWriteDeadline(time.Now().Add(p.stall))
+	if !p.allow(time.Now().Add(p.stall)) {
+		return 0, errReader
+	}
 	n, err := p.Writer.Write(b)
 	if err != nil {
 		return n, errReader
@@ -287,7 +311,9 @@ func (p *paced) Write(b []byte) (int, error) {
 }
 
 func (p *paced) flush() error {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(p.stall))
+	if !p.allow(time.Now().Add(p.stall)) {
+		return errReader
+	}
 	if err := p.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return errReader
 	}
@@ -295,7 +321,7 @@ func (p *paced) flush() error {
 }
 
 // done leaves the connection as it was, for the request after this one.
-func (p *paced) done() { _ = p.rc.SetWriteDeadline(time.Time{}) }
+func (p *paced) done() { p.allow(time.Time{}) }
 
 // logQuery is what the own log is asked.
 func (q *Query) logQuery(self string) LogQuery {

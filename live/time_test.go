@@ -349,6 +349,16 @@ func TestBoundAndStop(t *testing.T) {
 			t.Errorf("%s %s", resp.Status, text)
 		}
 		n.raw(t, "aaaaaaaa", "/live/web?peers=no")
+		stuck := n.ingester(t, "bbbbbbbb")
+		for i := range 20_000 {
+			stuck.log.add(entry(i, 1, 0, "web"))
+		}
+		n.raw(t, "bbbbbbbb", "/live/web")
+		time.Sleep(time.Second)
+		stuck.h.Stop()
+		if synctest.Wait(); stuck.log.held.Load() != 0 {
+			t.Error("a reader that takes nothing holds up the end")
+		}
 		h.Stop()
 		for _, a := range answers {
 			got, err := rest(a)
