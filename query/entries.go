@@ -36,11 +36,11 @@ type sink struct {
 
 // keep copies a piece for later.
 func (s *sink) keep(p piece) piece {
-	p.lines = bytes.Clone(p.lines)
+	kept := piece{lines: bytes.Clone(p.lines)}
 	if s.visit != nil {
-		p.entries = p.identify(p.lines)
+		kept.entries = p.identify(kept.lines)
 	}
-	return piece{lines: p.lines, entries: p.entries}
+	return kept
 }
 
 // give gives a piece out, with its last line first if backwards.
