@@ -47,6 +47,8 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		s := r.standing(ctx)
 		s.blame(q.Range.To, &g.Report)
 		return g, nil
+	case errors.Is(err, ErrUnknown):
+		g.Report.note("%v", err)
 	case err != nil:
 		g.Report.problem(err)
 	case r.o.Live != nil:

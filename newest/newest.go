@@ -34,12 +34,18 @@ import (
 // Asker asks ingesters for what they hold; a [live.Client] does.
 type Asker interface {
 	// Ask returns when every ingester that answers has taken its snapshot. The
-	// error is [ErrNobody] when there is no ingester that could be asked.
+	// error is [ErrNobody] when there is no ingester that could be asked, and
+	// [ErrUnknown] when it cannot be found out.
 	Ask(ctx context.Context, q live.Query) (*live.Answer, error)
 }
 
 // ErrNobody says that no ingester is running, as far as one can know.
 var ErrNobody = errors.New("no ingester is running")
+
+// ErrUnknown says that whom to ask cannot be found out, because the tables of the
+// store cannot be read. What was not asked for by name is no reason to call a read
+// incomplete: it is less fresh, and says so.
+var ErrUnknown = errors.New("no ingester to ask is known")
 
 // Mode says which live records a read is to have.
 type Mode int

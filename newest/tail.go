@@ -137,7 +137,7 @@ func (r *Reader) tailLive(ctx context.Context, g *Gathered) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && !errors.Is(err, ErrNobody) {
+	if err != nil && !errors.Is(err, ErrNobody) && !errors.Is(err, ErrUnknown) { // judge tells of these
 		g.Report.problem(err)
 	}
 	return nil

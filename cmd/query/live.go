@@ -128,7 +128,7 @@ func (n *neighbours) ask(ctx context.Context, address string, q live.Query) (*li
 func (n *neighbours) addresses(ctx context.Context) ([]string, error) {
 	rows, now, err := n.ingesters(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find an ingester to ask: %w", err)
+		return nil, fmt.Errorf("%w: %w", newest.ErrUnknown, err)
 	}
 	rows = slices.DeleteFunc(rows, func(i heartbeat.Ingester) bool { return i.Address == "" || !i.Live(now) })
 	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int {
