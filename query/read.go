@@ -22,6 +22,9 @@ func (p *Plan) read(ctx context.Context, to *sink) (Summary, error) {
 	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
 	out := func(got piece) error {
 		sum.Bytes += int64(len(got.lines))
+		if to.visit == nil && !p.query.Reverse { // once for each line, where many blobs are merged
+			return to.emit(got.lines)
+		}
 		return to.give(got, p.query.Reverse)
 	}
 	if desc == p.query.Reverse {
@@ -97,7 +100,7 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc boo
 			sum.More = true
 		}
 		sum.Records += n
-		if m.used.src.stream != nil {
+		if len(loose) > 0 && m.used.src.stream != nil {
 			sum.Loose += n
 		}
 		if len(chunk) > 0 {
