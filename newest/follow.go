@@ -1,11 +1,10 @@
 package newest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"time"
 
 	"blobtail/live"
@@ -25,10 +24,11 @@ type FollowOptions struct {
 	After *Cursor
 	// Emit is given one or more whole lines.
 	Emit func(lines []byte) error
-	// Note is told, in words, what may be missing, and what changes; Gap where more
-	// records are than were given out. nil: nobody is.
-	Note func(text string)
-	Gap  func(Gap)
+	// Problem is told what is missing or late, Note what is good to know, and Gap
+	// where more records are than were given out. nil: nobody is.
+	Problem func(error)
+	Note    func(text string)
+	Gap     func(Gap)
 	// Once ends when all that is there has been given out.
 	Once bool
 }
@@ -42,16 +42,20 @@ const (
 
 // Follow gives out records as they are acknowledged until ctx ends, each once, in
 // order as far as they come within a moment of each other. Ingesters, the store and
-// the network may go and come back. It returns how far it came, with the error of
-// ctx or of Emit.
+// the network may go and come back once it has begun. It returns how far it came,
+// with the error of ctx or of Emit.
 //
 // With live records it misses nothing: it asks each ingester for what was appended
 // behind a position of its log, and where an ingester does not remember that any
-// more, blobs are read. Without them it shows what the tables of the tail have.
+// more, or has ended, blobs are read from a minute earlier on. Without them it shows
+// what the tables of the tail have.
 func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	match, err := o.Query.Filter.Matcher()
 	if err != nil {
 		return Cursor{}, err
+	}
+	if o.Problem == nil {
+		o.Problem = func(error) {}
 	}
 	if o.Note == nil {
 		o.Note = func(string) {}
@@ -59,57 +63,61 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if o.Gap == nil {
 		o.Gap = func(Gap) {}
 	}
-	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost), said: map[string]string{}}
+	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost)}
 	f.order.wait = rowsWait
 	if r.o.Live != nil {
 		f.order.wait = liveWait
 	}
-	f.started = time.Now()
-	f.good = f.started
 	err = f.run(ctx)
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
-	f.cursor.Positions = f.positions
-	return f.cursor, err
+	return f.end(), err
 }
 
-// follower is one call of Follow.
+// follower is one call of Follow. Its times are the store's, as far as they are
+// known: those of hosts differ.
 type follower struct {
 	r     *Reader
 	o     FollowOptions
 	match *query.Matcher
+	speaker
 
+	ahead   time.Duration // the store's clock is ahead of ours
 	started time.Time
+	begun   bool // all that it begins with has been given out
+	torn    bool // what an answer has is being given out
 	seen    *seen
 	order   order
-	gaps    []dueGap
+	gaps    map[string]*dueGap
 	cursor  Cursor
 	buf     []byte
+	floor   int64 // what is older was given out, or is not wanted
 
 	// Live: how far each log was read; nil until an ingester was reached.
 	positions live.Positions
-	good      time.Time // when all of them last answered
-	floor     int64     // what is older was given out, or is not wanted
+	good      map[string]time.Time // when each ingester last answered
+	known     map[string]bool      // ingesters that were there when it began; nil: not known
+	ended     map[string]time.Time // those that have ended, by the time of their rows
+	checked   time.Time            // when the rows of ingesters were last read
+	nextCheck time.Time
+	debt      debt
 
 	// Without live records.
 	watches   map[string]*tailindex.Watch
 	refreshed time.Time
-
-	said map[string]string // what was said last of each trouble
+	goodRows  time.Time
 }
 
-type dueGap struct {
-	Gap
-	due time.Time
-}
+func (f *follower) now() time.Time { return time.Now().Add(f.ahead) }
 
 func (f *follower) run(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
+	f.begun = true
 	if f.o.Once {
-		return nil
+		return f.unpaid()
 	}
 	tick := time.NewTicker(f.r.o.Pace)
 	defer tick.Stop()
@@ -131,15 +139,16 @@ func (f *follower) run(ctx context.Context) error {
 // begin gives out what is there. Where the logs end is asked for first: what comes
 // later than that is found by the first look, and what both find is known.
 func (f *follower) begin(ctx context.Context) error {
-	f.floor = query.Oldest
-	if c := f.o.After; c != nil {
-		f.cursor, f.floor = *c, c.Last.Time
-		f.positions = c.Positions
-		if f.positions != nil && f.r.o.Live != nil {
-			return f.lookLive(ctx)
+	f.learn(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if f.o.After != nil {
+		if resumed, err := f.resume(ctx); resumed || err != nil {
+			return err
 		}
 	}
-	if f.r.o.Live != nil {
+	if f.r.o.Live != nil && !f.o.Once {
 		if err := f.meet(ctx); err != nil {
 			return err
 		}
@@ -147,12 +156,34 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.first(ctx); err != nil {
 		return err
 	}
+	// What came meanwhile with an older time is late, and comes; a record of a clock
+	// that is ahead makes nothing late.
+	f.floor = f.started.UnixNano()
 	if f.cursor.Last.Time != 0 {
 		f.floor = f.cursor.Last.Time
-	} else {
-		f.floor = f.started.UnixNano()
 	}
 	return nil
+}
+
+// learn finds out what time it is for the store, and who is there.
+func (f *follower) learn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	defer cancel()
+	rows, now, err := f.r.o.Ingesters(ctx)
+	if err == nil && !now.IsZero() {
+		f.ahead = time.Until(now)
+	}
+	f.started = f.now()
+	f.checked, f.goodRows = f.started, f.started
+	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
+	f.floor = query.Oldest
+	if err != nil {
+		return
+	}
+	f.known = map[string]bool{}
+	for _, i := range rows {
+		f.known[i.ID] = true
+	}
 }
 
 // first gives out what a follower begins with.
@@ -161,23 +192,25 @@ func (f *follower) first(ctx context.Context) error {
 	if f.o.After != nil {
 		q.Range, q.Limit = query.Range{From: f.floor, To: query.Newest}, 0
 	}
-	var report *Report
-	var err error
 	if f.o.After == nil && q.Limit == 0 && q.Range.From == query.Oldest {
 		return nil
 	}
+	var report *Report
+	var err error
 	if q.Limit > 0 {
-		_, report, err = f.r.Tail(ctx, q, f.pass)
+		var sum query.Summary
+		sum, report, err = f.r.Tail(ctx, q, f.pass)
+		if report != nil {
+			report.Problems = append(sum.Problems, report.Problems...)
+		}
 	} else {
 		report, err = f.r.read(ctx, q, f.pass)
 	}
-	if report != nil {
-		f.tell(report)
-	}
+	f.tell(report)
 	var none *query.NoServiceError
 	if errors.As(err, &none) && !f.o.Once {
-		f.say("service", err)
-		err = nil // it may come
+		f.note(fmt.Sprintf("%v yet; its records are shown when they come", err))
+		err = nil
 	}
 	if err != nil {
 		return err
@@ -185,54 +218,62 @@ func (f *follower) first(ctx context.Context) error {
 	return f.write()
 }
 
-// pass gives out a record that was read in order.
-func (f *follower) pass(e *record.Entry) error {
-	if f.o.After != nil && e.Compare(&f.o.After.Last) <= 0 || !f.seen.add(e) {
-		return nil
+// resume goes on behind the positions of a cursor; false: that has to be done by
+// the order of records.
+func (f *follower) resume(ctx context.Context) (bool, error) {
+	c := *f.o.After
+	if now := f.now(); c.Last.Time > now.UnixNano() {
+		c.Last = record.Entry{Time: now.UnixNano()}
+		f.o.After = &c
 	}
-	f.put(e)
-	if len(f.buf) > 1<<20 {
-		return f.write()
+	f.cursor, f.floor = Cursor{Last: c.Last}, c.Last.Time
+	if f.r.o.Live == nil || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
+		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
+		return false, nil
 	}
-	return nil
+	f.positions = maps.Clone(c.Positions)
+	f.known = map[string]bool{} // who is not in the cursor came later
+	for id := range f.positions {
+		f.good[id] = time.Unix(0, f.floor)
+	}
+	f.checked = time.Unix(0, f.floor)
+	answered, err := f.poll(ctx)
+	if err != nil {
+		return true, err
+	}
+	if !answered {
+		f.owe(time.Unix(0, f.floor), "")
+	}
+	f.watchEnds(ctx)
+	return true, f.pay(ctx)
 }
 
-// put adds a record to what is given out next.
-func (f *follower) put(e *record.Entry) {
-	f.buf = append(f.buf, e.Line...)
-	if last := &f.cursor.Last; last.Time == 0 || e.Compare(last) > 0 {
-		*last = record.Entry{Time: e.Time, ID: e.ID}
+// oneKnown says whether any ingester of a cursor is of this store, as far as one
+// can know.
+func (f *follower) oneKnown(p live.Positions) bool {
+	if len(f.known) == 0 {
+		return true
 	}
-}
-
-func (f *follower) write() error {
-	if len(f.buf) == 0 {
-		return nil
-	}
-	err := f.o.Emit(f.buf)
-	f.buf = f.buf[:0]
-	return err
-}
-
-// release gives out what has waited its time.
-func (f *follower) release(all bool) error {
-	now := time.Now()
-	for _, e := range f.order.take(now, all) {
-		f.put(&e.Entry)
-	}
-	if err := f.write(); err != nil {
-		return err
-	}
-	left := f.gaps[:0]
-	for _, g := range f.gaps {
-		if all || !g.due.After(now) {
-			f.o.Gap(g.Gap)
-		} else {
-			left = append(left, g)
+	for id := range p {
+		if f.known[id] {
+			return true
 		}
 	}
-	f.gaps = left
-	return nil
+	f.problem(errors.New("none of the ingesters of the cursor has ever written to this store; is it the store that the cursor is of?"))
+	return false
+}
+
+// end is where another follower can go on. While something is not given out yet
+// positions would leave it out.
+func (f *follower) end() Cursor {
+	c := f.cursor
+	if f.begun && !f.torn && f.debt.from.IsZero() {
+		c.Positions = f.positions
+	}
+	if c.Last.Time == 0 && f.begun {
+		c.Last.Time = f.floor
+	}
+	return c
 }
 
 // look finds what is new.
@@ -241,243 +282,4 @@ func (f *follower) look(ctx context.Context) error {
 		return f.lookLive(ctx)
 	}
 	return f.lookRows(ctx)
-}
-
-// meet asks where the logs end.
-func (f *follower) meet(ctx context.Context) error {
-	question := asked(&f.o.Query)
-	question.Follow, question.Now = true, true
-	positions, _, err := f.ask(ctx, question)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	f.say("live", err)
-	if positions != nil {
-		f.positions = positions
-	}
-	return nil
-}
-
-// ask asks a question of a follower. Entries are kept only with the positions
-// behind them, or they would come twice.
-func (f *follower) ask(ctx context.Context, question live.Query) (p live.Positions, behind []string, err error) {
-	question.From, question.To = query.Oldest, query.Newest
-	answer, err := f.r.o.Live.Ask(ctx, question)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer answer.Close()
-	var staged []record.Entry
-	for {
-		e, nerr := answer.Next()
-		if nerr == nil {
-			if f.match.Line(e.Line) {
-				e.Line = bytes.Clone(e.Line)
-				staged = append(staged, e)
-			}
-			continue
-		}
-		if nerr != io.EOF {
-			err = nerr
-		}
-		break
-	}
-	var cut *live.CutError
-	if errors.As(err, &cut) || ctx.Err() != nil {
-		return nil, nil, err
-	}
-	now := time.Now()
-	for i := range staged {
-		if f.seen.add(&staged[i]) {
-			f.order.add(staged[i], now)
-		}
-	}
-	return answer.Positions(), answer.Behind(), err
-}
-
-// lookLive asks the ingesters for what was appended since the last look.
-func (f *follower) lookLive(ctx context.Context) error {
-	if f.positions == nil {
-		// Nobody was there until now: what came meanwhile is not behind any position.
-		if err := f.meet(ctx); err != nil || f.positions == nil {
-			return err
-		}
-		return f.catchUp(ctx)
-	}
-	begun := time.Now()
-	question := asked(&f.o.Query)
-	question.Follow, question.After = true, f.positions
-	positions, behind, err := f.ask(ctx, question)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	f.say("live", err)
-	if positions == nil {
-		return nil
-	}
-	f.positions = positions
-	if len(behind) > 0 {
-		f.say("behind", fmt.Errorf("ingester %s does not remember all that came since the last look; blobs are read instead, and what came with times before %s may be missing",
-			behind[0], utc(f.behindFrom())))
-		err := f.catchUp(ctx)
-		f.say("behind", nil)
-		return err
-	}
-	if err == nil {
-		f.good = begun
-	}
-	return nil
-}
-
-// slack is how much older than its arrival a record may be and be found by a
-// catch-up.
-const slack = time.Minute
-
-// behindFrom is where a catch-up begins to read.
-func (f *follower) behindFrom() time.Time {
-	from := max(f.good.Add(-slack).UnixNano(), f.floor)
-	if f.seen.forgotten != query.Oldest {
-		from = max(from, f.seen.forgotten+1)
-	}
-	return time.Unix(0, from)
-}
-
-// catchUp reads what came since all ingesters last answered, from wherever it is.
-func (f *follower) catchUp(ctx context.Context) error {
-	begun := time.Now()
-	if err := f.release(true); err != nil {
-		return err
-	}
-	q := f.o.Query
-	q.Limit, q.Range = 0, query.Range{From: f.behindFrom().UnixNano(), To: query.Newest}
-	report, err := f.r.read(ctx, q, f.pass)
-	if report != nil {
-		f.tell(report)
-	}
-	var none *query.NoServiceError
-	if errors.As(err, &none) {
-		err = nil
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		f.say("catch up", err)
-		return nil
-	}
-	if len(report.Problems) == 0 {
-		f.good = begun
-	}
-	return f.write()
-}
-
-// lookRows asks the tables of the tail for rows that are new.
-func (f *follower) lookRows(ctx context.Context) error {
-	if f.r.o.Tail == nil {
-		return errors.New("there is nothing to follow: no ingester can be asked, and the store has no tables")
-	}
-	if err := f.refresh(ctx); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
-	defer cancel()
-	var failed error
-	for service, w := range f.watches {
-		rows, missed, err := w.Poll(ctx)
-		if err != nil && failed == nil {
-			failed = err
-		}
-		now := time.Now()
-		for _, row := range rows {
-			f.takeRow(serviceRow{service, row}, now)
-		}
-		for _, m := range missed {
-			f.o.Note(fmt.Sprintf("%d writes of ingester process %s to the tail between %s and %s are not found; blobs will have them",
-				m.Rows, m.Process, utc(m.From), utc(m.To)))
-		}
-	}
-	if failed != nil {
-		failed = fmt.Errorf("the tail is stale from %s on: %w", utc(f.good), failed)
-	} else {
-		f.good = time.Now()
-	}
-	f.say("tables", failed)
-	return nil
-}
-
-// handover is how long before its start a follower looks for rows: what they have
-// beside what it began with was written since.
-const handover = 5 * time.Second
-
-// refresh begins to watch services that a glob matches since a moment ago.
-func (f *follower) refresh(ctx context.Context) error {
-	if f.watches != nil && time.Since(f.refreshed) < 10*time.Second {
-		return nil
-	}
-	services, err := f.r.o.Blobs.Services(ctx, f.o.Query.Services)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	f.say("services", err)
-	after := f.started.Add(-handover)
-	if f.watches == nil {
-		f.watches = map[string]*tailindex.Watch{}
-	}
-	for _, s := range services {
-		if f.watches[s] == nil {
-			f.watches[s] = f.r.o.Tail.Watch(s, errorsOnly(&f.o.Query), after)
-		}
-	}
-	f.refreshed = time.Now()
-	return nil
-}
-
-func (f *follower) takeRow(row serviceRow, now time.Time) {
-	early := row.Arrived.Before(f.started)
-	for i := range row.Entries {
-		e := &row.Entries[i]
-		if early && e.Time <= f.floor || !f.match.Line(e.Line) || !f.seen.add(e) {
-			continue
-		}
-		f.order.add(*e, now)
-	}
-	var r Report
-	r.gap(row)
-	for _, g := range r.Gaps {
-		if !early {
-			f.gaps = append(f.gaps, dueGap{g, now.Add(f.order.wait)})
-		}
-	}
-}
-
-// tell passes on what a read has to say.
-func (f *follower) tell(report *Report) {
-	for _, p := range report.Problems {
-		f.o.Note(p.Error())
-	}
-	for _, n := range report.Notes {
-		f.o.Note(n)
-	}
-	for _, g := range report.Gaps {
-		f.o.Gap(g)
-	}
-}
-
-// say tells of a trouble once, and once that it is over.
-func (f *follower) say(what string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if f.said[what] == text {
-		return
-	}
-	was := f.said[what]
-	f.said[what] = text
-	switch {
-	case err != nil && was == "":
-		f.o.Note(text)
-	case err == nil && (what == "live" || what == "tables"):
-		f.o.Note("all is well again")
-	}
 }

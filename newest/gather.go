@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"blobtail/live"
@@ -43,24 +45,21 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		return nil, ctx.Err()
 	}
 	switch {
-	case errors.Is(err, ErrNobody):
-		s := r.standing(ctx)
-		s.blame(q.Range.To, &g.Report)
+	case err == nil && r.o.Live != nil:
 		return g, nil
-	case errors.Is(err, ErrUnknown):
-		g.Report.note("%v", err)
-	case err != nil:
+	case mode == Only && r.o.Live == nil:
+		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
+	case mode == Only && errors.Is(err, ErrNobody):
+		g.Report.note("%v, so there are no live records", err)
+	case err != nil && !errors.Is(err, ErrNobody):
 		g.Report.problem(err)
-	case r.o.Live != nil:
-		return g, nil
 	}
 	if mode == Only {
-		if r.o.Live == nil {
-			g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
-		}
-		return g, nil
+		s := r.standing(ctx)
+		s.blame(q.Range.To, &g.Report)
+		return g, ctx.Err()
 	}
-	if err := r.addWritten(ctx, g, err == nil); err != nil {
+	if err := r.addWritten(ctx, g, err); err != nil {
 		g.Close()
 		return nil, err
 	}
@@ -80,74 +79,106 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered) 
 	}
 	defer answer.Close()
 	loose := query.NewLoose("live records")
-	g.Query.Loose = append(g.Query.Loose, loose)
+	whole, err := fill(loose, answer, &g.Report)
+	if err == nil {
+		err = loose.Seal()
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		loose.Close()
+		return err
+	}
+	g.Query.Loose, g.Live = append(g.Query.Loose, loose), whole
+	return nil
+}
+
+// fill adds all that an answer has. That it lacks some is a problem; an error means
+// that no more can be added.
+func fill(loose *query.Loose, answer *live.Answer, report *Report) (whole bool, err error) {
 	for {
 		e, err := answer.Next()
-		if err == io.EOF {
-			g.Live = true
-			break
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			g.Report.problem(err)
-			break
+		switch {
+		case err == io.EOF:
+			return true, nil
+		case err != nil:
+			report.problem(err)
+			return false, nil
 		}
 		if err := loose.Add(&e); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return loose.Seal()
 }
 
 // addWritten adds rows of the tail that were written since the oldest record that
-// may be in no blob. say tells that live records could be had.
-func (r *Reader) addWritten(ctx context.Context, g *Gathered, say bool) error {
+// may be in no blob. noLive is why there are no live records, nil where nobody is
+// known who could be asked.
+func (r *Reader) addWritten(ctx context.Context, g *Gathered, noLive error) error {
 	s := r.standing(ctx)
-	if s.err != nil {
-		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	s.blame(g.Query.Range.To, &g.Report)
-	if r.o.Tail == nil || s.since.IsZero() || g.Query.Range.To != query.Newest && g.Query.Range.To <= s.since.Add(-tailindex.Late).UnixNano() {
+	if s.err != nil {
+		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
 		return nil
 	}
-	services, err := r.o.Blobs.Services(ctx, g.Query.Services)
-	if err != nil {
-		return err
+	s.blame(g.Query.Range.To, &g.Report)
+	if errors.Is(noLive, ErrNobody) && s.live > 0 {
+		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
 	}
-	rows, err := r.written(ctx, services, s.since)
+	to := g.Query.Range.To
+	if r.o.Tail == nil || s.since.IsZero() || to != query.Newest && to <= s.since.Add(-tailindex.Late).UnixNano() {
+		return nil
+	}
+	since := s.writtenSince(&g.Query)
+	rows, err := r.written(ctx, &g.Query, since)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(s.since), err)
-	} else if say {
-		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE), so of what came since %s only the newest of each second are here", utc(s.since))
+		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
+	} else if noLive == nil {
+		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE), so of what came since %s only the newest of each second are here", utc(since))
 	}
 	for _, row := range rows {
-		g.Report.gap(row)
+		g.Report.gap(row, &g.Query)
 	}
 	return g.addRows("the tail", rows)
 }
 
-// written reads the rows of services that were written since a time.
-func (r *Reader) written(ctx context.Context, services []string, since time.Time) ([]serviceRow, error) {
+// written reads the rows that were written since a time.
+func (r *Reader) written(ctx context.Context, q *query.Query, since time.Time) ([]serviceRow, error) {
+	services, err := r.services(ctx, q.Services)
+	if err != nil {
+		return nil, err
+	}
 	return each(ctx, services, func(ctx context.Context, service string) ([]tailindex.Row, error) {
-		return r.o.Tail.Written(ctx, service, false, since)
+		return r.o.Tail.Written(ctx, service, errorsOnly(q), since)
 	})
 }
 
-// gap tells of what a row has no lines of.
-func (r *Report) gap(row serviceRow) {
-	if row.Omitted > 0 {
-		to := row.Last
-		if len(row.Entries) > 0 {
-			to = row.Entries[0].Time
-		}
-		r.Gaps = append(r.Gaps, Gap{Service: row.service, Records: row.Omitted, From: row.First, To: to})
+// services are those that names and globs mean. Nothing is stored of those of a
+// store that is not there yet.
+func (r *Reader) services(ctx context.Context, names []string) ([]string, error) {
+	services, err := r.o.Blobs.Services(ctx, names)
+	if absent(err) {
+		services, err = r.o.Blobs.Services(ctx, slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			return strings.ContainsAny(name, `*?[\`)
+		}))
 	}
+	return services, err
+}
+
+// gap tells of what a row has no lines of, as far as it is in the range.
+func (r *Report) gap(row serviceRow, q *query.Query) {
+	g, ok := gapOf(row, q)
+	if !ok || g.To < q.Range.From || q.Range.To != query.Newest && g.From >= q.Range.To {
+		return
+	}
+	g.AtMost = g.AtMost || g.From < q.Range.From || q.Range.To != query.Newest && g.To >= q.Range.To
+	r.Gaps = append(r.Gaps, g)
 }
 
 // addRows adds the records of rows to the query.

@@ -94,7 +94,8 @@ type Report struct {
 // A Gap is a span of time in which there are more records than were found.
 type Gap struct {
 	Service  string
-	Records  int   // at most
+	Records  int
+	AtMost   bool  // not all of them are of what was asked for, or may not be
 	From, To int64 // both included
 }
 
@@ -134,6 +135,24 @@ type standing struct {
 	heard time.Time
 	left  []heartbeat.Ingester // silent, with records that are in no blob
 	err   error                // the rows cannot be read
+}
+
+// longest is how far back rows of the tail are read for a record that is in no blob:
+// an ingester may have been gone for days.
+const longest = time.Hour
+
+// writtenSince is from when on rows may have what a query wants and no blob has.
+func (s *standing) writtenSince(q *query.Query) time.Time {
+	since := s.since
+	if from := s.now.Add(-longest); from.After(since) {
+		since = from
+	}
+	if q.Range.From != query.Oldest {
+		if from := time.Unix(0, q.Range.From).Add(-tailindex.Ahead); from.After(since) {
+			since = from
+		}
+	}
+	return since
 }
 
 // standing asks for the rows of the ingesters.

@@ -29,8 +29,9 @@ func (o *order) add(e record.Entry, now time.Time) {
 
 // take gives out what has waited long enough, and all that stands before it in
 // the order of records; everything with all. A record of a clock that is ahead
-// comes when its turn has come, but hurries nothing else: it would every time.
-func (o *order) take(now time.Time, all bool) []pendingEntry {
+// comes when its turn has come, but hurries nothing else: it would every time. store
+// is the time that clocks are held against.
+func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 	if !o.sorted {
 		slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
 		o.sorted = true
@@ -41,7 +42,7 @@ func (o *order) take(now time.Time, all bool) []pendingEntry {
 		return out
 	}
 	bound := len(o.pending)
-	for bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > now.UnixNano()) {
+	for bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > store) {
 		bound--
 	}
 	out := slices.Clone(o.pending[:bound])

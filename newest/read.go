@@ -22,12 +22,3 @@ func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entr
 	g.Report.Problems = append(g.Report.Problems, sum.Problems...)
 	return &g.Report, err
 }
-
-// serviceOf is the service of a canonical line, as it stands in it.
-func serviceOf(line []byte) []byte {
-	off, ok := record.LineMsg(line)
-	if !ok {
-		return line
-	}
-	return line[:off]
-}

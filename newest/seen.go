@@ -3,6 +3,7 @@ package newest
 import (
 	"hash/maphash"
 	"math"
+	"time"
 
 	"blobtail/record"
 )
@@ -18,27 +19,42 @@ type seen struct {
 	oldMax   int64 // and among old
 	// Every record given out whose time is greater is remembered.
 	forgotten int64
+	// Records of clocks that are ahead. They stay, or what was forgotten would seem
+	// to reach as far as they do; when they are too many they begin anew.
+	ahead map[uint64]struct{}
 }
 
-// seenMost is how many records one half holds: 20 s of a very busy service, in
-// about 20 MB.
-const seenMost = 1 << 20
+const (
+	// seenMost is how many records one half holds: 20 s of a very busy service, in
+	// about 20 MB.
+	seenMost = 1 << 20
+	// aheadMost is the part of it that records from the future have.
+	aheadMost = 16
+	// future is how far ahead of the store's time they are.
+	future = time.Minute
+)
 
 func newSeen(most int) *seen {
-	return &seen{seed: maphash.MakeSeed(), now: map[uint64]struct{}{}, most: most,
+	return &seen{seed: maphash.MakeSeed(), now: map[uint64]struct{}{}, ahead: map[uint64]struct{}{}, most: most,
 		nowMax: math.MinInt64, oldMax: math.MinInt64, forgotten: math.MinInt64}
 }
 
 // add notes a record, and tells whether it is new. Two records are the same if
 // their times, identities and services are; that two others have one hash of 64
 // bits is not to be expected in the life of a process.
-func (s *seen) add(e *record.Entry) bool {
+func (s *seen) add(e *record.Entry, at time.Time) bool {
 	k := s.key(e)
-	if _, ok := s.now[k]; ok {
-		return false
+	for _, m := range []map[uint64]struct{}{s.now, s.old, s.ahead} {
+		if _, ok := m[k]; ok {
+			return false
+		}
 	}
-	if _, ok := s.old[k]; ok {
-		return false
+	if e.Time > at.Add(future).UnixNano() {
+		if len(s.ahead) >= max(1, s.most/aheadMost) {
+			clear(s.ahead)
+		}
+		s.ahead[k] = struct{}{}
+		return true
 	}
 	if len(s.now) >= s.most {
 		s.forgotten = max(s.forgotten, s.oldMax)
@@ -50,12 +66,17 @@ func (s *seen) add(e *record.Entry) bool {
 	return true
 }
 
+// key is the hash of what a record is. One whose identity was lost is its line.
 func (s *seen) key(e *record.Entry) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
 	h.Write(e.ID.Origin[:])
 	maphash.WriteComparable(&h, e.ID.Index)
 	maphash.WriteComparable(&h, e.Time)
-	h.Write(serviceOf(e.Line))
+	if e.ID == (record.ID{}) {
+		h.Write(e.Line)
+	} else {
+		h.Write(serviceOf(e.Line))
+	}
 	return h.Sum64()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"blobtail/query"
@@ -26,26 +27,69 @@ const (
 func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (query.Summary, *Report, error) {
 	g := &Gathered{Query: q}
 	defer g.Close()
-	rows, tableErr := r.newestRows(ctx, &q)
-	if ctx.Err() != nil {
-		return query.Summary{}, &g.Report, ctx.Err()
-	}
-	if err := g.addRows("the tail", rows); err != nil {
+	t := &tail{r: r, g: g}
+	if err := t.gather(ctx); err != nil {
 		return query.Summary{}, &g.Report, err
 	}
-	if err := r.tailLive(ctx, g); err != nil {
-		return query.Summary{}, &g.Report, err
-	}
-	var span span
 	sum, err := r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
-		span.add(e.Time)
+		t.given.add(e.Time)
 		return emit(e)
 	})
 	if err != nil {
 		return sum, &g.Report, err
 	}
-	r.judge(ctx, g, rows, tableErr, &span)
+	t.judge()
 	return sum, &g.Report, nil
+}
+
+// tail is one call of Tail.
+type tail struct {
+	r        *Reader
+	g        *Gathered
+	rows     []serviceRow
+	tableErr error
+	standing standing // where no ingester answered for all
+	given    span
+}
+
+// gather finds what is in no blob.
+func (t *tail) gather(ctx context.Context) error {
+	t.rows, t.tableErr = t.r.newestRows(ctx, &t.g.Query)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := t.g.addRows("the tail", t.rows); err != nil {
+		return err
+	}
+	if err := t.askLive(ctx); err != nil || t.g.Live {
+		return err
+	}
+	t.standing = t.r.standing(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return t.addWritten(ctx)
+}
+
+// addWritten adds the other rows that may have records that are in no blob, where
+// those with the newest do not suffice.
+func (t *tail) addWritten(ctx context.Context) error {
+	q := &t.g.Query
+	if t.r.o.Tail == nil || t.tableErr != nil || t.standing.since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) {
+		return nil
+	}
+	rows, err := t.r.written(ctx, q, t.standing.writtenSince(q))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	t.tableErr = err
+	known := map[string]bool{}
+	for i := range t.rows {
+		known[t.rows[i].service+" "+t.rows[i].Key] = true
+	}
+	rows = slices.DeleteFunc(rows, func(row serviceRow) bool { return known[row.service+" "+row.Key] })
+	t.rows = append(t.rows, rows...)
+	return t.g.addRows("the tail", rows)
 }
 
 // span is which times were given out.
@@ -69,16 +113,17 @@ type serviceRow struct {
 
 // errorsOnly says whether a query is answered by the rows of errors.
 func errorsOnly(q *query.Query) bool {
-	const errs = query.LevelSet(1<<record.Error | 1<<record.Critical)
-	return q.Filter.Levels != 0 && q.Filter.Levels&^errs == 0
+	return q.Filter.Levels != 0 && q.Filter.Levels&^errorLevels == 0
 }
+
+const errorLevels = query.LevelSet(1<<record.Error | 1<<record.Critical)
 
 // newestRows are the rows that may have some of the newest records.
 func (r *Reader) newestRows(ctx context.Context, q *query.Query) ([]serviceRow, error) {
 	if r.o.Tail == nil {
 		return nil, nil
 	}
-	services, err := r.o.Blobs.Services(ctx, q.Services)
+	services, err := r.services(ctx, q.Services)
 	if err != nil {
 		return nil, err
 	}
@@ -124,57 +169,77 @@ func each(ctx context.Context, services []string, ask func(context.Context, stri
 	return rows, failed
 }
 
-// tailLive asks the ingesters for what may be among the newest: nothing older than
+// askLive asks the ingesters for what may be among the newest: nothing older than
 // the oldest of as many records as are asked for.
-func (r *Reader) tailLive(ctx context.Context, g *Gathered) error {
-	ask := question(&g.Query)
-	if floor, ok, err := g.Query.Floor(ctx); err != nil {
+func (t *tail) askLive(ctx context.Context) error {
+	ask := question(&t.g.Query)
+	if floor, ok, err := t.floor(ctx); err != nil {
 		return err
 	} else if ok {
 		ask.From = max(ask.From, floor)
 	}
-	err := r.askLive(ctx, ask, g)
+	err := t.r.askLive(ctx, ask, t.g)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && !errors.Is(err, ErrNobody) && !errors.Is(err, ErrUnknown) { // judge tells of these
-		g.Report.problem(err)
+	if err != nil && !errors.Is(err, ErrNobody) {
+		t.g.Report.problem(err)
 	}
 	return nil
 }
 
+// floor is a time before which no record is among the newest. Lines that are cut
+// do not count for a filter: it may not want the whole ones.
+func (t *tail) floor(ctx context.Context) (int64, bool, error) {
+	q := t.g.Query
+	if f := &q.Filter; len(f.Texts)+len(f.Exprs) > 0 {
+		whole := &Gathered{Query: q}
+		whole.Query.Loose = nil
+		defer whole.Close()
+		rows := slices.Clone(t.rows)
+		for i := range rows {
+			rows[i].Entries = slices.DeleteFunc(slices.Clone(rows[i].Entries), func(e record.Entry) bool { return e.Cut })
+		}
+		if err := whole.addRows("the tail", rows); err != nil {
+			return 0, false, err
+		}
+		return whole.Query.Floor(ctx)
+	}
+	return q.Floor(ctx)
+}
+
 // judge tells what a tail may lack.
-func (r *Reader) judge(ctx context.Context, g *Gathered, rows []serviceRow, tableErr error, given *span) {
+func (t *tail) judge() {
+	report, s, tableErr := &t.g.Report, &t.standing, t.tableErr
 	var bad *tailindex.RowError
 	if errors.As(tableErr, &bad) {
-		g.Report.note("some rows of the tail are left out: %v", tableErr)
+		report.note("some rows of the tail are left out: %v", tableErr)
 		tableErr = nil
 	}
-	if g.Live {
+	if t.g.Live {
 		if tableErr != nil {
-			g.Report.note("the tables of the tail cannot be read, so ingesters and blobs were asked instead, which miss nothing: %v", tableErr)
+			report.note("the tables of the tail cannot be read, so ingesters and blobs were asked instead, which miss nothing: %v", tableErr)
 		}
 		return
 	}
-	s := r.standing(ctx)
-	s.blame(query.Newest, &g.Report)
+	s.blame(query.Newest, report)
 	if tableErr != nil || s.err != nil {
 		from := "the beginning"
-		if given.any {
-			from = string(record.AppendTime(nil, given.newest))
+		if t.given.any {
+			from = utc(time.Unix(0, t.given.newest))
 		}
-		g.Report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, errors.Join(tableErr, s.err)))
+		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, errors.Join(tableErr, s.err)))
 		return
 	}
 	if s.live > 0 && s.now.Sub(s.heard) > stale {
-		g.Report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(s.heard)))
+		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(s.heard)))
 	}
-	for _, row := range rows {
+	for _, row := range t.rows {
 		if !s.since.IsZero() && !row.Arrived.Before(s.since) {
-			g.Report.gap(row)
+			report.gap(row, &t.g.Query)
 		}
 	}
-	g.Report.trim(given)
+	report.trim(&t.given)
 }
 
 // trim leaves only the gaps that lie among what was given out.

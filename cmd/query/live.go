@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"blobtail/heartbeat"
@@ -41,11 +42,12 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		_ = closeTables()
 		_ = closeStore()
 	}}
-	ingesters := a.ingesters(blobs, tables)
+	clock := &storeClock{host: a.clock}
+	ingesters := a.ingesters(blobs, tables, clock)
 	o := newest.Options{
 		Blobs: l.blobs, Ingesters: ingesters,
 		Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{
-			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: a.clock,
+			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: clock.now,
 		}),
 	}
 	switch {
@@ -67,9 +69,17 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 // clock is the time now, for a run that may last.
 func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
 
+// storeClock is the time of the store, once it was asked for.
+type storeClock struct {
+	host  func() time.Time
+	ahead atomic.Int64 // of our own clock, in ns
+}
+
+func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())) }
+
 // ingesters lists the rows of the ingesters of the store, with the time to judge
 // them by. Rows of a newer version are no failure here: logquery ingesters tells.
-func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
+func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
 	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 		rows, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
 		var bad *heartbeat.RowError
@@ -81,6 +91,7 @@ func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore) func
 			if now, err = clock.Now(ctx); err != nil {
 				return nil, time.Time{}, fmt.Errorf("ask the store for its time: %w", err)
 			}
+			own.ahead.Store(int64(now.Sub(a.clock())))
 		}
 		return rows, now, nil
 	}
@@ -100,12 +111,19 @@ func (n *neighbours) Ask(ctx context.Context, q live.Query) (*live.Answer, error
 		return nil, err
 	}
 	err = newest.ErrNobody
-	for _, address := range addresses {
-		var answer *live.Answer
-		var unreachable *live.UnreachableError
-		if answer, err = n.ask(ctx, address, q); err == nil || !errors.As(err, &unreachable) {
+	for i, address := range addresses {
+		answer, aerr := n.ask(ctx, address, q)
+		if aerr == nil {
 			n.last = address
-			return answer, err
+			return answer, nil
+		}
+		if i == 0 {
+			err = aerr
+		}
+		var unreachable *live.UnreachableError
+		var refused *live.RefusedError // also by another program, which has its port now
+		if !errors.As(aerr, &unreachable) && !errors.As(aerr, &refused) {
+			return nil, aerr
 		}
 	}
 	return nil, err

@@ -130,6 +130,10 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := c.print(ctx, a, blobs, g.Query, emit)
+	var none *query.NoServiceError
+	if mode == newest.Only && errors.As(err, &none) {
+		err = nil // of a service that only blobs have nothing is live
+	}
 	if err == nil {
 		err = a.out.flush()
 	}

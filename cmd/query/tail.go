@@ -112,10 +112,11 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		return a.out.flush()
 	}
 	missing := false
-	o.Note = func(text string) {
+	o.Problem = func(err error) {
 		missing = true
-		a.note("%s", text)
+		a.complain("%v", err)
 	}
+	o.Note = func(text string) { a.note("%s", text) }
 	o.Gap = a.gap
 	cursor, err := logs.newest.Follow(ctx, o)
 	var none *query.NoServiceError
@@ -152,8 +153,12 @@ func (a *app) gap(g newest.Gap) {
 	}
 	zone := a.now.Location()
 	from, to := time.Unix(0, g.From).In(zone), time.Unix(0, g.To).In(zone)
-	fmt.Fprintf(a.env.stderr, "... %s more between %s and %s: logquery %s --from %s --to %s\n",
-		thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), sanitizeString(g.Service),
+	most := ""
+	if g.AtMost {
+		most = "up to "
+	}
+	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s --from %s --to %s\n",
+		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), sanitizeString(g.Service),
 		from.Format(time.RFC3339Nano), to.Add(time.Nanosecond).Format(time.RFC3339Nano))
 }
 

@@ -1,0 +1,290 @@
+package newest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"blobtail/live"
+	"blobtail/query"
+)
+
+const (
+	// slack is how much older than its arrival a record may be and be found by a
+	// catch-up.
+	slack = time.Minute
+	// retry is the pause after a catch-up that failed.
+	retry = 2 * time.Second
+	// endsEvery is how often a follower looks who has ended.
+	endsEvery = 5 * time.Second
+	// manyPositions is from when on those of ingesters that are gone are given up.
+	manyPositions = 256
+)
+
+// debt is from when on blobs have to be read, since positions do not tell.
+type debt struct {
+	from time.Time // zero: nothing has to
+	next time.Time // not before, by our clock
+	err  error     // of the last attempt
+}
+
+// owe has a catch-up read from a time on, and says why, unless that is "".
+func (f *follower) owe(from time.Time, why string) {
+	if floor := time.Unix(0, f.floor); from.Before(floor) {
+		from = floor
+	}
+	if f.debt.from.IsZero() || from.Before(f.debt.from) {
+		f.debt.from = from
+	}
+	if why != "" {
+		f.note(fmt.Sprintf("%s; blobs are read instead, and what came with times before %s may be missing", why, utc(f.debt.from)))
+	}
+}
+
+// pay reads what is owed, from wherever it is.
+func (f *follower) pay(ctx context.Context) error {
+	if f.debt.from.IsZero() || time.Now().Before(f.debt.next) {
+		return nil
+	}
+	if err := f.release(true); err != nil {
+		return err
+	}
+	from := f.debt.from.UnixNano()
+	if f.seen.forgotten != query.Oldest {
+		from = max(from, f.seen.forgotten+1) // or it would come twice
+	}
+	q := f.o.Query
+	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
+	report, err := f.r.read(ctx, q, f.pass)
+	if werr := f.write(); werr != nil {
+		return werr
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.tell(report)
+	var none *query.NoServiceError
+	if errors.As(err, &none) {
+		err = nil
+	}
+	f.debt.err = err
+	if err != nil {
+		f.debt.next = time.Now().Add(retry)
+		err = fmt.Errorf("what is in blobs since %s cannot be read and is tried again: %w", utc(time.Unix(0, from)), err)
+	} else {
+		f.debt = debt{}
+	}
+	f.say("blobs", err)
+	return nil
+}
+
+// unpaid is why a follower that ends could not give out all.
+func (f *follower) unpaid() error { return f.debt.err }
+
+// lookLive asks the ingesters for what was appended since the last look.
+func (f *follower) lookLive(ctx context.Context) error {
+	if f.positions == nil {
+		if err := f.meetLate(ctx); err != nil || f.positions == nil {
+			return err
+		}
+	} else if _, err := f.poll(ctx); err != nil {
+		return err
+	}
+	f.watchEnds(ctx)
+	return f.pay(ctx)
+}
+
+// meet asks where the logs end.
+func (f *follower) meet(ctx context.Context) error {
+	question := asked(&f.o.Query)
+	question.Follow, question.Now = true, true
+	answer, _, err := f.ask(ctx, question, nil)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.sayLive(err)
+	if answer != nil {
+		f.positions = answer.Positions()
+		f.answered(answer, err, f.now())
+	}
+	return nil
+}
+
+// meetLate meets ingesters of which none was there before. What those took since
+// that are new is all that they remember; of others nobody knows from where on, so
+// that goes by time.
+func (f *follower) meetLate(ctx context.Context) error {
+	if err := f.meet(ctx); err != nil || f.positions == nil {
+		return err
+	}
+	old := ""
+	for id := range f.positions {
+		if f.stranger(id) {
+			old = id
+		} else {
+			delete(f.positions, id)
+		}
+	}
+	if old != "" {
+		f.owe(time.Unix(0, f.floor), fmt.Sprintf("ingester %s is back", old))
+	}
+	return nil
+}
+
+// stranger says whether an ingester that was not met yet may have taken records
+// before this began.
+func (f *follower) stranger(id string) bool { return f.known == nil || f.known[id] }
+
+// poll asks for what is behind the positions; false: nobody answered.
+func (f *follower) poll(ctx context.Context) (bool, error) {
+	begun := f.now()
+	question := asked(&f.o.Query)
+	question.Follow, question.After = true, f.positions
+	var met []string
+	answer, h, err := f.ask(ctx, question, func(p live.Positions) bool {
+		for id := range p {
+			if _, ok := f.positions[id]; !ok && f.stranger(id) {
+				met = append(met, id)
+			}
+		}
+		return len(met) == 0
+	})
+	defer h.close()
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if len(met) > 0 {
+		// It would send all that it remembers, old and new.
+		p := answer.Positions()
+		for _, id := range met {
+			f.positions[id], f.good[id] = p[id], begun
+			f.owe(time.Unix(0, f.floor), fmt.Sprintf("ingester %s answers for the first time", id))
+		}
+		return true, nil
+	}
+	f.sayLive(err)
+	if answer == nil {
+		return false, nil
+	}
+	for _, id := range answer.Behind() {
+		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
+	}
+	if len(answer.Behind()) > 0 {
+		if err := f.pay(ctx); err != nil { // first, because it has what is older
+			return true, err
+		}
+	}
+	f.torn = true // half of it is no place to go on from
+	if err := f.take(ctx, h); err != nil {
+		return true, err
+	}
+	f.torn = false
+	f.positions = answer.Positions()
+	f.answered(answer, err, begun)
+	return true, nil
+}
+
+// lastGood is when an ingester last answered.
+func (f *follower) lastGood(id string) time.Time {
+	if t, ok := f.good[id]; ok {
+		return t
+	}
+	return f.started
+}
+
+// answered notes who did.
+func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
+	var lacks *live.IncompleteError
+	missing := map[string]bool{}
+	if errors.As(err, &lacks) {
+		for _, m := range lacks.Missing {
+			missing[m.ID] = true
+		}
+	}
+	for id := range answer.Positions() {
+		if !missing[id] {
+			f.good[id] = at
+		}
+	}
+}
+
+// ask asks a question of a follower. Entries are kept only with the positions
+// behind them, or they would come twice. No answer comes back where none came to
+// its end; one that look does not want ends at its header.
+func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool) (*live.Answer, *haul, error) {
+	h := &haul{}
+	question.From, question.To = query.Oldest, query.Newest
+	answer, err := f.r.o.Live.Ask(ctx, question)
+	if err != nil {
+		return nil, h, err
+	}
+	defer answer.Close()
+	if look != nil && !look(answer.Positions()) {
+		return answer, h, nil
+	}
+	for {
+		e, err := answer.Next()
+		if err == nil {
+			if !f.match.Line(e.Line) {
+				continue
+			}
+			if err = h.add(&e); err == nil {
+				continue
+			}
+			return nil, h, err
+		}
+		var cut *live.CutError
+		switch {
+		case err == io.EOF:
+			return answer, h, nil
+		case errors.As(err, &cut) || ctx.Err() != nil:
+			return nil, h, err
+		}
+		return answer, h, err
+	}
+}
+
+// watchEnds looks who has ended: who has is not asked any more, and what it took
+// since it was asked last is in blobs.
+func (f *follower) watchEnds(ctx context.Context) {
+	if time.Now().Before(f.nextCheck) {
+		return
+	}
+	f.nextCheck = time.Now().Add(endsEvery)
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	defer cancel()
+	begun := f.now()
+	rows, _, err := f.r.o.Ingesters(ctx)
+	if err != nil || len(rows) == 0 {
+		return
+	}
+	running := map[string]bool{}
+	for _, i := range rows {
+		_, ours := f.positions[i.ID]
+		switch {
+		case !i.Stopped:
+			running[i.ID] = true
+			delete(f.ended, i.ID)
+		case ours && !f.ended[i.ID].Equal(i.At):
+			f.ended[i.ID] = i.At
+			from := f.checked
+			if good := f.lastGood(i.ID); good.Before(from) {
+				from = good
+			}
+			// One that ended before it was met has nothing that is new.
+			if i.At.After(from.Add(-endsEvery - slack)) {
+				f.owe(from.Add(-slack), "")
+			}
+		}
+	}
+	f.checked = begun
+	if len(f.positions) > manyPositions {
+		for id := range f.positions {
+			if !running[id] && f.debt.from.IsZero() {
+				delete(f.positions, id)
+			}
+		}
+	}
+}

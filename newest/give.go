@@ -1,0 +1,175 @@
+package newest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// aheadOfTime is how far ahead of the store's clock a record may be to count as the
+// last one given out.
+const aheadOfTime = time.Second
+
+// pass gives out a record that was read in order.
+func (f *follower) pass(e *record.Entry) error {
+	if f.o.After != nil && e.Compare(&f.o.After.Last) <= 0 || !f.seen.add(e, f.now()) {
+		return nil
+	}
+	return f.putAndWrite(e)
+}
+
+func (f *follower) putAndWrite(e *record.Entry) error {
+	f.put(e)
+	if len(f.buf) > 1<<20 {
+		return f.write()
+	}
+	return nil
+}
+
+// put adds a record to what is given out next. One of a clock that is ahead is not
+// where another follower goes on: that would leave out what comes before it.
+func (f *follower) put(e *record.Entry) {
+	f.buf = append(f.buf, e.Line...)
+	last := &f.cursor.Last
+	if (last.Time == 0 || e.Compare(last) > 0) && e.Time <= f.now().Add(aheadOfTime).UnixNano() {
+		*last = record.Entry{Time: e.Time, ID: e.ID}
+	}
+}
+
+func (f *follower) write() error {
+	if len(f.buf) == 0 {
+		return nil
+	}
+	err := f.o.Emit(f.buf)
+	f.buf = f.buf[:0]
+	return err
+}
+
+// release gives out what has waited its time.
+func (f *follower) release(all bool) error {
+	entries := f.order.take(time.Now(), f.now().UnixNano(), all)
+	for i := range entries {
+		if err := f.putAndWrite(&entries[i].Entry); err != nil {
+			return err
+		}
+	}
+	if err := f.write(); err != nil {
+		return err
+	}
+	for service, g := range f.gaps {
+		if all || !g.due.After(time.Now()) {
+			delete(f.gaps, service)
+			f.o.Gap(g.Gap)
+		}
+	}
+	return nil
+}
+
+// take takes in what ingesters sent, whose order is that of records. What is much
+// has waited long enough and is given out at once.
+func (f *follower) take(ctx context.Context, h *haul) error {
+	if h.loose == nil {
+		now, store := time.Now(), f.now()
+		for i := range h.entries {
+			if f.seen.add(&h.entries[i], store) {
+				f.order.add(h.entries[i], now)
+			}
+		}
+		return nil
+	}
+	if err := h.loose.Seal(); err != nil {
+		return err
+	}
+	plan, err := query.Without(query.Options{}).Plan(ctx, query.Query{
+		Services: h.loose.Services(), Range: query.Always(), Loose: []*query.Loose{h.loose},
+	})
+	if err != nil {
+		return err
+	}
+	before := f.order.take(time.Now(), 0, true)
+	between := func(e *record.Entry) error {
+		for len(before) > 0 && (e == nil || before[0].Compare(e) < 0) {
+			if err := f.putAndWrite(&before[0].Entry); err != nil {
+				return err
+			}
+			before = before[1:]
+		}
+		return nil
+	}
+	sum, err := plan.Entries(ctx, func(e *record.Entry) error {
+		if !f.seen.add(e, f.now()) {
+			return nil
+		}
+		if err := between(e); err != nil {
+			return err
+		}
+		return f.putAndWrite(e)
+	})
+	for _, p := range sum.Problems {
+		f.problem(p)
+	}
+	if err := between(nil); err != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return f.write()
+}
+
+// haulMemory is how much of one answer is held in memory. What is more, as after a
+// pause of who is given the records, goes to a file.
+const haulMemory = 32 << 20
+
+// haul is what one answer had.
+type haul struct {
+	entries []record.Entry
+	arena   []byte // where the lines of the last ones are
+	size    int
+	loose   *query.Loose // in place of entries, when they are too many
+}
+
+func (h *haul) add(e *record.Entry) error {
+	if h.loose != nil {
+		return h.loose.Add(e)
+	}
+	if len(h.arena)+len(e.Line) > cap(h.arena) {
+		h.arena = make([]byte, 0, max(16<<10, len(e.Line)))
+	}
+	at := len(h.arena)
+	h.arena = append(h.arena, e.Line...)
+	kept := *e
+	kept.Line = h.arena[at:len(h.arena):len(h.arena)]
+	h.entries = append(h.entries, kept)
+	if h.size += len(e.Line) + 64; h.size <= haulMemory {
+		return nil
+	}
+	h.loose = query.NewLoose("live records")
+	for i := range h.entries {
+		if err := h.loose.Add(&h.entries[i]); err != nil {
+			return fmt.Errorf("keep what ingesters sent: %w", err)
+		}
+	}
+	h.entries, h.arena = nil, nil
+	return nil
+}
+
+func (h *haul) close() {
+	if h.loose != nil {
+		h.loose.Close()
+	}
+}
+
+// serviceOf is the service of a canonical line, as it stands right before msg.
+func serviceOf(line []byte) []byte {
+	off, ok := record.LineMsg(line)
+	if !ok {
+		return line
+	}
+	head := line[:off-len(`","msg":"`)]
+	return head[bytes.LastIndexByte(head, '"')+1:]
+}

@@ -1,0 +1,168 @@
+package newest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"blobtail/query"
+	"blobtail/tailindex"
+)
+
+const (
+	// handover is how long before its start a follower looks for rows: what they have
+	// beside what it began with was written since.
+	handover = 5 * time.Second
+	// refreshEvery is how often services are looked for that a glob matches.
+	refreshEvery = 10 * time.Second
+	// gapsEvery is how often a follower with a filter is told of gaps, which may have
+	// nothing for it.
+	gapsEvery = 10 * time.Second
+)
+
+// lookRows asks the tables of the tail for rows that are new.
+func (f *follower) lookRows(ctx context.Context) error {
+	if f.r.o.Tail == nil {
+		return errors.New("there is nothing to follow: no ingester can be asked, and the store has no tables")
+	}
+	if err := f.refresh(ctx); err != nil {
+		return err
+	}
+	failed := f.pollRows(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if failed != nil {
+		failed = fmt.Errorf("the tail is stale from %s on: %w", utc(f.goodRows), failed)
+	} else {
+		f.goodRows = f.now()
+	}
+	f.say("tables", failed)
+	return nil
+}
+
+// pollRows polls all watches, some at a time, and takes in what they find.
+func (f *follower) pollRows(ctx context.Context) (failed error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
+	defer cancel()
+	type found struct {
+		service string
+		rows    []tailindex.Row
+		missed  []tailindex.Missed
+		err     error
+	}
+	all := make([]found, 0, len(f.watches))
+	for service := range f.watches {
+		all = append(all, found{service: service})
+	}
+	slots := make(chan struct{}, readers)
+	var polling sync.WaitGroup
+	for i := range all {
+		polling.Go(func() {
+			slots <- struct{}{}
+			a := &all[i]
+			a.rows, a.missed, a.err = f.watches[a.service].Poll(ctx)
+			<-slots
+		})
+	}
+	polling.Wait()
+	now := time.Now()
+	for _, a := range all {
+		for _, row := range a.rows {
+			f.takeRow(serviceRow{a.service, row}, now)
+		}
+		for _, m := range a.missed {
+			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",
+				m.Rows, m.Process, a.service, utc(m.From), utc(m.To), a.service, utc(m.From)))
+		}
+		var bad *tailindex.RowError
+		switch {
+		case errors.As(a.err, &bad): // which is all that is wrong, then
+			f.problem(fmt.Errorf("some rows of the tail are left out; blobs will have their records: %w", a.err))
+		case a.err != nil && failed == nil:
+			failed = a.err
+		}
+	}
+	return failed
+}
+
+// refresh begins to watch services that a glob matches since a moment ago.
+func (f *follower) refresh(ctx context.Context) error {
+	if f.watches != nil && time.Since(f.refreshed) < refreshEvery {
+		return nil
+	}
+	services, err := f.r.services(ctx, f.o.Query.Services)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.say("services", err)
+	if f.watches == nil {
+		f.watches = map[string]*tailindex.Watch{}
+	}
+	for _, s := range services {
+		if f.watches[s] == nil {
+			f.watches[s] = f.r.o.Tail.Watch(s, errorsOnly(&f.o.Query), f.started.Add(-handover))
+		}
+	}
+	f.refreshed = time.Now()
+	return nil
+}
+
+func (f *follower) takeRow(row serviceRow, now time.Time) {
+	early := row.Arrived.Before(f.started)
+	store := f.now()
+	for i := range row.Entries {
+		e := &row.Entries[i]
+		if early && e.Time <= f.floor || !f.match.Line(e.Line) || !f.seen.add(e, store) {
+			continue
+		}
+		f.order.add(*e, now)
+	}
+	if g, ok := gapOf(row, &f.o.Query); ok && !early {
+		f.addGap(g, now)
+	}
+}
+
+// dueGap is a gap that is told when the records around it have been given out,
+// together with others of its service.
+type dueGap struct {
+	Gap
+	due time.Time
+}
+
+func (f *follower) addGap(g Gap, now time.Time) {
+	if f.gaps == nil {
+		f.gaps = map[string]*dueGap{}
+	}
+	d := f.gaps[g.Service]
+	if d == nil {
+		wait := f.order.wait
+		if g.AtMost {
+			wait = gapsEvery
+		}
+		f.gaps[g.Service] = &dueGap{g, now.Add(wait)}
+		return
+	}
+	d.Records += g.Records
+	d.From, d.To = min(d.From, g.From), max(d.To, g.To)
+}
+
+// gapOf is what a row has no lines of.
+func gapOf(row serviceRow, q *query.Query) (Gap, bool) {
+	if row.Omitted == 0 {
+		return Gap{}, false
+	}
+	g := Gap{Service: row.service, Records: row.Omitted, From: row.First, To: row.Last, AtMost: !rowsTell(q)}
+	if n := len(row.Entries); n == tailindex.MaxLines && row.Entries[n-1].Time == row.Last {
+		g.To = row.Entries[0].Time // they are the oldest
+	}
+	return g, true
+}
+
+// rowsTell says whether all that rows tell of is wanted.
+func rowsTell(q *query.Query) bool {
+	f := &q.Filter
+	return len(f.Texts)+len(f.Exprs) == 0 && (f.Levels == 0 || f.Levels == errorLevels)
+}

@@ -1,0 +1,137 @@
+package newest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// quiet is for how long what was told is not told again.
+	quiet = time.Minute
+	// settled is how long a trouble has to be away to be over.
+	settled = 3 * time.Second
+)
+
+// speaker keeps who follows from being told the same thing with each look.
+type speaker struct {
+	told     map[string]time.Time
+	troubles map[string]*trouble
+}
+
+// trouble is what lasts until it is over.
+type trouble struct {
+	kind string
+	told time.Time
+	well time.Time // since when all looks went well; zero: the last did not
+}
+
+// kind is a text without what differs from one time to the next.
+func kind(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '#'
+		}
+		return r
+	}, text)
+}
+
+// fresh says whether something of the kind was not told lately.
+func (s *speaker) fresh(text string) bool {
+	if s.told == nil || len(s.told) > 1000 {
+		s.told = map[string]time.Time{}
+	}
+	now, k := time.Now(), kind(text)
+	if at, ok := s.told[k]; ok && now.Sub(at) < quiet {
+		return false
+	}
+	s.told[k] = now
+	return true
+}
+
+func (f *follower) problem(err error) {
+	if f.fresh(err.Error()) {
+		f.o.Problem(err)
+	}
+}
+
+func (f *follower) note(text string) {
+	if f.fresh(text) {
+		f.o.Note(text)
+	}
+}
+
+// tell passes on what a read has to say.
+func (f *follower) tell(report *Report) {
+	if report == nil {
+		return
+	}
+	for _, p := range report.Problems {
+		f.problem(p)
+	}
+	for _, n := range report.Notes {
+		f.note(n)
+	}
+	for _, g := range report.Gaps {
+		f.o.Gap(g)
+	}
+}
+
+// over is what is told when a trouble is.
+func over(what string) string {
+	switch what {
+	case "live":
+		return "the ingesters answer again; what they took meanwhile is shown"
+	case "tables":
+		return "the tables of the tail can be read again"
+	case "blobs":
+		return "the blobs can be read again"
+	}
+	return "the store can be listed again"
+}
+
+// say tells of a trouble when it begins and when it is of another kind, and once
+// that it is over.
+func (f *follower) say(what string, err error) {
+	now, t := time.Now(), f.troubles[what]
+	if err == nil {
+		switch {
+		case t == nil:
+		case t.well.IsZero():
+			t.well = now
+		case now.Sub(t.well) >= settled:
+			delete(f.troubles, what)
+			f.o.Note(over(what))
+		}
+		return
+	}
+	if t == nil {
+		t = &trouble{}
+		if f.troubles == nil {
+			f.troubles = map[string]*trouble{}
+		}
+		f.troubles[what] = t
+	}
+	t.well = time.Time{}
+	if k := kind(err.Error()); k != t.kind && now.Sub(t.told) >= settled {
+		t.kind, t.told = k, now
+		f.fresh(err.Error())
+		if errors.Is(err, ErrNobody) {
+			f.o.Note(err.Error())
+			return
+		}
+		f.o.Problem(err)
+	}
+}
+
+// sayLive is say for how ingesters answer.
+func (f *follower) sayLive(err error) {
+	switch {
+	case errors.Is(err, ErrNobody):
+		err = fmt.Errorf("%w; records are shown when one is", err)
+	case err != nil && !f.o.Once:
+		err = fmt.Errorf("%w (asked again until it answers)", err)
+	}
+	f.say("live", err)
+}
