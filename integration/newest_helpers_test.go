@@ -1,0 +1,334 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+	"blobtail/record"
+)
+
+// house is some ingesters of one place that reach each other, and keep their logs
+// and addresses through restarts.
+type house struct {
+	t     testing.TB
+	at    place // of the ingesters
+	read  place // of readers: they are told whom to ask where they cannot find out
+	dirs  []string
+	flags [][]string
+	ps    []atomic.Pointer[ingester]
+}
+
+// newHouse starts n ingesters and waits until all of them have announced themselves.
+func newHouse(t testing.TB, at place, n int, flags ...string) *house {
+	t.Helper()
+	h := &house{t: t, at: at, read: at, ps: make([]atomic.Pointer[ingester], n)}
+	for i := range n {
+		address := freeAddress(t)
+		h.dirs = append(h.dirs, t.TempDir())
+		h.flags = append(h.flags, slices.Concat([]string{"--lane", strconv.Itoa(i + 1), "--listen", address, "--advertise", "http://" + address}, flags))
+		if i == 0 && strings.HasPrefix(at.store, "azure:") {
+			h.read.env = append(slices.Clone(at.env), "BLOBTAIL_LIVE=http://"+address)
+		}
+		h.ps[i].Store(launch(t, at, h.dirs[i], h.flags[i]...))
+	}
+	for i := range n {
+		p := h.p(i)
+		if err := p.waitReady(30 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "it announces itself", func() bool {
+			all, err := p.metrics()
+			return err == nil && all[`blobtail_heartbeat_total{result="written"}`] > 0
+		})
+	}
+	return h
+}
+
+func (h *house) p(i int) *ingester { return h.ps[i].Load() }
+
+// restart kills an ingester and starts it again after a while.
+func (h *house) restart(i int, after time.Duration) {
+	h.t.Helper()
+	h.p(i).kill()
+	h.p(i).forget()
+	time.Sleep(after)
+	p := launch(h.t, h.at, h.dirs[i], h.flags[i]...)
+	if err := p.waitReady(20 * time.Second); err != nil {
+		h.t.Fatal(err)
+	}
+	h.ps[i].Store(p)
+}
+
+// freeAddress is an address that nobody listens on, of a port that the kernel gives
+// to nobody by itself: an ingester that is killed finds it free.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// following is a running logquery tail -f.
+type following struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	exited chan struct{}
+
+	mu   sync.Mutex
+	errs bytes.Buffer
+}
+
+// follow starts logquery with the arguments and calls each for every line of its
+// output, with the time when it came.
+func follow(t testing.TB, at place, each func(line []byte, at time.Time), args ...string) *following {
+	t.Helper()
+	f := &following{t: t, exited: make(chan struct{})}
+	f.cmd = exec.Command(filepath.Join(shared.bin, "logquery"), append([]string{"--store", at.store, "-u"}, args...)...)
+	f.cmd.Env = append(cleanEnv(), at.env...)
+	f.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cmd.Stdout, f.cmd.Stderr = w, f
+	if err := shared.start(f.cmd); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		eachLine(r, each)
+	}()
+	go func() {
+		_ = f.cmd.Wait() // the exit code is asked for
+		<-read
+		close(f.exited)
+	}()
+	t.Cleanup(func() {
+		_ = f.cmd.Process.Kill() // it may have ended
+		<-f.exited
+		if t.Failed() {
+			t.Logf("notes of logquery %s:\n%.4000s", strings.Join(args, " "), f.notes())
+		}
+	})
+	return f
+}
+
+func eachLine(r io.ReadCloser, each func([]byte, time.Time)) {
+	defer r.Close()
+	buf := make([]byte, 256<<10)
+	var part []byte
+	for {
+		n, err := r.Read(buf)
+		now := time.Now()
+		part = append(part, buf[:n]...)
+		rest := part
+		for {
+			end := bytes.IndexByte(rest, '\n') + 1
+			if end == 0 {
+				break
+			}
+			each(rest[:end], now)
+			rest = rest[end:]
+		}
+		part = append(part[:0], rest...)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Write takes what logquery writes to stderr.
+func (f *following) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.errs.Write(b)
+}
+
+func (f *following) notes() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.errs.String()
+}
+
+var (
+	moreNote   = regexp.MustCompile(`(?m)^\.\.\. ([0-9,]+) more between .*: logquery (\S+) --from \S+ --to \S+$`)
+	cursorNote = regexp.MustCompile(`--after (\S+)`)
+)
+
+// told is how many more records there are, by the notes.
+func (f *following) told() (n int) {
+	for _, m := range moreNote.FindAllStringSubmatch(f.notes(), -1) {
+		more, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
+		if err != nil {
+			f.t.Errorf("%q: %v", m[0], err)
+		}
+		n += more
+	}
+	return n
+}
+
+// interrupt presses Ctrl-C and gives what tells how to go on.
+func (f *following) interrupt() (cursor string) {
+	f.t.Helper()
+	_ = f.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	select {
+	case <-f.exited:
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("SIGINT does not end logquery tail -f")
+	}
+	m := cursorNote.FindStringSubmatch(f.notes())
+	if code := f.cmd.ProcessState.ExitCode(); code != 130 || m == nil {
+		f.t.Fatalf("Ctrl-C: exit code %d, %s; want 130 and a cursor", code, f.notes())
+	}
+	return m[1]
+}
+
+// appendRecord adds a record whose message begins with an id.
+func appendRecord(dst []byte, at int64, id, rest string) []byte {
+	dst = record.AppendTime(append(dst, `{"ts":"`...), at)
+	dst = append(append(append(dst, `","level":"info","msg":"`...), id...), ' ')
+	return append(append(dst, rest...), "\"}\n"...)
+}
+
+// probe sends single records until seen says that one came out at the other end:
+// then a follower has begun.
+func probe(t testing.TB, p *ingester, service string, seen func() bool) {
+	t.Helper()
+	n := 0
+	until(t, "the follower shows a record", func() bool {
+		p.mustPost("/ingest/"+service, appendRecord(nil, time.Now().UnixNano(), fmt.Sprintf("probe-%d", n), "is there anybody"))
+		n++
+		return seen()
+	})
+	time.Sleep(time.Second) // those that are under way
+}
+
+// teller sends records with the time of now, to one ingester after the other, and
+// sends again what was not acknowledged until it is.
+type teller struct {
+	name     string
+	services []string
+	ledger   *check.Ledger
+	house    *house
+	only     int // the ingester that it sends to; -1: any, anew for each try
+	size     int // of a body
+	pause    time.Duration
+	keys     bool
+	rand     *rand.Rand
+
+	mu      sync.Mutex
+	acked   []told // in order of their acknowledgement
+	strayed map[string]bool
+	sent    int
+}
+
+// told is a record that a teller has told of.
+type told struct {
+	id string
+	at int64
+}
+
+// run sends until stop is closed, and then what is left.
+func (c *teller) run(stop <-chan struct{}) {
+	http := impatient()
+	http.Timeout = 5 * time.Second
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(c.pause):
+		}
+		service := c.services[c.rand.IntN(len(c.services))]
+		var body []byte
+		var all []told
+		base := time.Now().UnixNano()
+		c.mu.Lock()
+		for i := range 1 + c.rand.IntN(c.size) {
+			c.sent++
+			r := told{fmt.Sprintf("%s-%d", c.name, c.sent), base + int64(i)}
+			c.ledger.Sent(r.id, service, r.at)
+			all = append(all, r)
+			body = appendRecord(body, r.at, r.id, "says something of some length, as records do")
+		}
+		c.mu.Unlock()
+		var headers []string
+		if c.keys {
+			headers = []string{"Idempotency-Key", c.name + "-" + all[0].id}
+		}
+		for try := 0; try < 1500; try++ { // half a minute
+			i := c.only
+			if i < 0 {
+				i = c.rand.IntN(len(c.house.ps))
+			}
+			code, a, _, err := post(http, c.house.p(i).listen+"/ingest/"+service, body, headers...)
+			if err == nil && code == 200 && a.Accepted == len(all) {
+				c.know(all)
+				break
+			}
+			if c.only < 0 {
+				c.stray(all)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// know notes that records were acknowledged.
+func (c *teller) know(all []told) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range all {
+		c.ledger.Acked(r.id)
+	}
+	c.acked = append(c.acked, all...)
+}
+
+// stray notes records that more than one ingester may have.
+func (c *teller) stray(all []told) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.strayed == nil {
+		c.strayed = map[string]bool{}
+	}
+	for _, r := range all {
+		c.strayed[r.id] = true
+	}
+}
+
+// known is what was acknowledged until now.
+func (c *teller) known() []told {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.acked[:len(c.acked):len(c.acked)]
+}
+
+// begun is how many records were sent, or are about to be.
+func (c *teller) begun() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
