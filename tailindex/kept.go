@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sort"
 	"unsafe"
 
 	"blobtail/record"
@@ -27,16 +28,21 @@ func compare(a, b *item) int {
 // slack is how much of a set's data may be of lines that were let go.
 const slack = 16 << 10
 
-// kept is the newest of the lines that one row tells of. items is a heap with the
-// oldest on top, so that a line costs nothing when it is older than all.
+// kept is the newest of the lines that one row tells of. items are in order, from
+// head on: lines come nearly sorted, so a new one goes to the end and the oldest
+// from the front.
 type kept struct {
 	seen        int // lines that the row tells of
 	first, last int64
 	items       []item
+	head        int
 	data        []byte
 	live        int    // bytes of data that are of items
 	spare       []byte // the other half of data, which it is moved to and fro
 }
+
+// sorted are the items, the oldest first.
+func (k *kept) sorted() []item { return k.items[k.head:] }
 
 // size is what the set holds of memory.
 func (k *kept) size() int { return cap(k.data) + cap(k.spare) + cap(k.items)*itemSize }
@@ -50,13 +56,14 @@ func (k *kept) tell(n int, first, last int64) {
 	k.first, k.last = min(k.first, first), max(k.last, last)
 }
 
-// add keeps a line, and lets the oldest go for it if it has to. It reports false
-// when the line, and so each that is older, is not among the newest.
-func (k *kept) add(e *record.Entry) bool {
+// add keeps a line, and lets the oldest go for it if it has to: not one that is
+// older than all that is kept.
+func (k *kept) add(e *record.Entry) {
 	it := item{time: e.Time, id: e.ID, cut: e.Cut}
-	full := len(k.items) == MaxLines
-	if full && compare(&it, &k.items[0]) <= 0 {
-		return false
+	items := k.sorted()
+	full := len(items) == MaxLines
+	if full && compare(&it, &items[0]) <= 0 {
+		return
 	}
 	it.off = uint32(len(k.data))
 	if len(e.Line) > MaxLine {
@@ -66,55 +73,39 @@ func (k *kept) add(e *record.Entry) bool {
 		k.data = append(k.data, e.Line...)
 	}
 	if it.len = uint32(len(k.data)) - it.off; it.len == 0 {
-		return true // no line at all: it stays counted
+		return // no line at all: it stays counted
 	}
 	k.live += int(it.len)
-	if !full {
-		k.items = append(k.items, it)
-		k.up(len(k.items) - 1)
-		return true
+	if full {
+		k.live -= int(items[0].len)
+		k.head++
 	}
-	k.live -= int(k.items[0].len)
-	k.items[0] = it
-	k.down()
+	k.insert(it)
 	if len(k.data) > 2*k.live+slack {
 		k.compact()
 	}
-	return true
 }
 
-func (k *kept) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if compare(&k.items[i], &k.items[parent]) >= 0 {
-			return
-		}
-		k.items[i], k.items[parent] = k.items[parent], k.items[i]
-		i = parent
+// insert puts an item in its place.
+func (k *kept) insert(it item) {
+	if k.head > MaxLines {
+		k.items = append(k.items[:0], k.items[k.head:]...)
+		k.head = 0
 	}
-}
-
-func (k *kept) down() {
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(k.items); c++ {
-			if compare(&k.items[c], &k.items[least]) < 0 {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		k.items[i], k.items[least] = k.items[least], k.items[i]
-		i = least
+	items := k.sorted()
+	at := len(items)
+	if at > 0 && compare(&it, &items[at-1]) < 0 {
+		at = sort.Search(at, func(i int) bool { return compare(&it, &items[i]) < 0 })
 	}
+	k.items = slices.Insert(k.items, k.head+at, it)
 }
 
 // compact moves what is live to the other half.
 func (k *kept) compact() {
 	to := k.spare[:0]
-	for i := range k.items {
-		it := &k.items[i]
+	items := k.sorted()
+	for i := range items {
+		it := &items[i]
 		off := len(to)
 		to = append(to, k.data[it.off:it.off+it.len]...)
 		it.off = uint32(off)
@@ -124,13 +115,13 @@ func (k *kept) compact() {
 
 // shrink lets the oldest go until the set holds at most n bytes.
 func (k *kept) shrink(n int) {
-	k.sort()
-	room, from := n, len(k.items)
-	for from > 0 && room >= int(k.items[from-1].len)+itemSize {
+	items := k.sorted()
+	room, from := n, len(items)
+	for from > 0 && room >= int(items[from-1].len)+itemSize {
 		from--
-		room -= int(k.items[from].len) + itemSize
+		room -= int(items[from].len) + itemSize
 	}
-	k.items = slices.Clip(slices.Clone(k.items[from:])) // in order, so a heap
+	k.items, k.head = slices.Clip(slices.Clone(items[from:])), 0
 	k.live = 0
 	for i := range k.items {
 		k.live += int(k.items[i].len)
@@ -140,16 +131,12 @@ func (k *kept) shrink(n int) {
 	k.spare = nil
 }
 
-func (k *kept) sort() {
-	slices.SortFunc(k.items, func(a, b item) int { return compare(&a, &b) })
-}
-
 // entries are the lines in order. They are valid until the set is reset.
 func (k *kept) entries() []record.Entry {
-	k.sort()
-	entries := make([]record.Entry, len(k.items))
-	for i := range k.items {
-		it := &k.items[i]
+	items := k.sorted()
+	entries := make([]record.Entry, len(items))
+	for i := range items {
+		it := &items[i]
 		entries[i] = record.Entry{Time: it.time, ID: it.id, Line: k.data[it.off : it.off+it.len], Cut: it.cut}
 	}
 	return entries

@@ -189,27 +189,26 @@ func window(run *record.Run, now int64) (from, to int) {
 	return from, to
 }
 
-// keep takes what is new of a run, from its newest line on. With full nothing is
-// copied: the lines are counted, and so omitted.
+// keep takes what is new of a run: of its newest lines what is newer than what is
+// kept, in order. With full nothing is copied: the lines are counted, and so
+// omitted.
 func (b *batch) keep(run *record.Run, from, to int, full bool) {
 	lines, order := run.Request.Lines, run.Order
 	b.all.tell(to-from, lines[order[from]].Time, lines[order[to-1]].Time)
-	for i := to - 1; i >= from && !full; i-- {
+	for i := max(from, to-MaxLines); i < to && !full; i++ {
 		e := run.Entry(i)
-		if !b.all.add(&e) {
-			break
-		}
+		b.all.add(&e)
 	}
-	more := !full
-	for i := to - 1; i >= from; i-- {
+	// Errors are few, and which are the last is not known before they are found.
+	for i := from; i < to; i++ {
 		l := &lines[order[i]]
 		if !isError(record.LineLevel(run.Request.Data[l.Off : l.Off+l.Len])) {
 			continue
 		}
 		b.errors.tell(1, l.Time, l.Time)
-		if more {
+		if !full {
 			e := run.Entry(i)
-			more = b.errors.add(&e)
+			b.errors.add(&e)
 		}
 	}
 }
