@@ -157,6 +157,8 @@ func (s *standing) writtenSince(q *query.Query) time.Time {
 
 // standing asks for the rows of the ingesters.
 func (r *Reader) standing(ctx context.Context) standing {
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	defer cancel()
 	rows, now, err := r.o.Ingesters(ctx)
 	s := standing{now: now, err: err}
 	for _, i := range rows {
