@@ -245,14 +245,20 @@ func (c *cursor) identity() identity {
 	if c.run.desc {
 		at = c.lastAt
 	}
+	c.ident = c.identityOf(c.lineAt(at))
+	return c.ident
+}
+
+// lineAt is the number of the line at an offset of the current block. It counts
+// from where it was asked for last, which is never far.
+func (c *cursor) lineAt(at int) uint32 {
 	if at >= c.at {
 		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))
 	} else {
 		c.line -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
 	}
 	c.at = at
-	c.ident = c.identityOf(c.line)
-	return c.ident
+	return c.line
 }
 
 // identityOf is that of a line of the current block, of those that are kept.

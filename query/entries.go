@@ -67,9 +67,8 @@ func (s *sink) give(p piece, backwards bool) error {
 
 // identify finds out what the lines of a piece are, which text repeats.
 func (p *piece) identify(text []byte) []record.Entry {
-	raw := p.c.cur.raw
-	at := cap(raw) - cap(p.lines) // both end where their memory does
-	line := uint32(bytes.Count(raw[:at], newline))
+	// Both slices end where their memory does.
+	line := p.c.lineAt(cap(p.c.cur.raw) - cap(p.lines))
 	entries := make([]record.Entry, 0, bytes.Count(text, newline))
 	for ; len(text) > 0; line++ {
 		n := bytes.IndexByte(text, '\n') + 1
