@@ -275,7 +275,7 @@ func (f *follower) watchEnds(ctx context.Context) {
 			}
 			// One that ended before it was met has nothing that is new.
 			if i.At.After(from.Add(-endsEvery - slack)) {
-				f.owe(from.Add(-slack), "")
+				f.owe(from.Add(-slack), fmt.Sprintf("ingester %s has ended", i.ID))
 			}
 		}
 	}

@@ -1,0 +1,514 @@
+package newest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/heartbeat"
+	"blobtail/internal/fsys/simdisk"
+	"blobtail/live"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+	"blobtail/tailindex"
+	"blobtail/wal"
+)
+
+// company is some ingesters of one store in one process, with what was
+// acknowledged. Its time is the test's.
+type company struct {
+	t      *testing.T
+	store  *mem.Store
+	faults storagetest.Script // of the store, as readers and ingesters see it
+	wire   *wire
+	all    []*ingester
+
+	mu     sync.Mutex
+	sent   int
+	ledger map[string]*sentRecord // by what stands in the message
+}
+
+type sentRecord struct {
+	name, service, level string
+	time                 int64
+	length               int // of its line
+	sent, acked          time.Time // acked is zero until it is
+}
+
+func newCompany(t *testing.T, ingesters int) *company {
+	c := &company{t: t, store: mem.New(mem.Options{}), wire: &wire{hosts: map[string]*host{}}, ledger: map[string]*sentRecord{}}
+	for i := range ingesters {
+		c.add(i)
+	}
+	return c
+}
+
+// add adds an ingester with an empty disk, which does not run.
+func (c *company) add(n int) *ingester {
+	in := &ingester{
+		c: c, n: n, disk: simdisk.New(uint64(n)), identity: heartbeat.Identity{ID: fmt.Sprintf("%08x", n+1), Lane: n},
+		host: fmt.Sprintf("i%d", n), segment: 8 << 10,
+	}
+	c.all = append(c.all, in)
+	return in
+}
+
+// tables and blobs are the store with its faults.
+func (c *company) script(op storagetest.Op, key string) storagetest.Fault {
+	c.mu.Lock()
+	f := c.faults
+	c.mu.Unlock()
+	if f == nil {
+		return storagetest.Fault{}
+	}
+	return f(op, key)
+}
+
+func (c *company) setFaults(f storagetest.Script) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = f
+}
+
+// ingester is one of them. While it runs, what is of the process is set.
+type ingester struct {
+	c        *company
+	n        int
+	disk     *simdisk.Disk
+	identity heartbeat.Identity
+	host     string
+	segment  int64
+
+	mu        sync.Mutex // guards buf
+	buf       *buffer.Buffer // nil: it does not run
+	log       *wal.Log
+	announcer *heartbeat.Announcer
+	dead      *atomic.Bool
+	end       context.CancelFunc
+	running   *sync.WaitGroup
+}
+
+type sink struct{ *blobwriter.Writer }
+
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
+
+// journal is as cmd/ingest has it.
+type journal struct{ buf *buffer.Buffer }
+
+func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
+	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
+	if q.Now {
+		b.Follow, b.Match = false, func(string) bool { return false }
+	}
+	return j.buf.Live(ctx, b)
+}
+
+var errGone = errors.New("the process is gone")
+
+// mortalTables are tables that a process reaches while it lives.
+type mortalTables struct {
+	storage.TableStore
+	dead *atomic.Bool
+}
+
+func (m mortalTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	if m.dead.Load() {
+		return errGone
+	}
+	return m.TableStore.Upsert(ctx, table, partition, rows)
+}
+
+type mortalBlobs struct {
+	storage.BlobStore
+	dead *atomic.Bool
+}
+
+func (m mortalBlobs) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	if m.dead.Load() {
+		return errGone
+	}
+	return m.BlobStore.Create(ctx, key, body, attrs)
+}
+
+func (c *company) faulty() (storage.BlobStore, storage.TableStore) {
+	return storagetest.Faulty(c.store, c.script), storagetest.FaultyTables(c.store, c.script)
+}
+
+// start runs the ingester on what its disk has.
+func (in *ingester) start() {
+	t := in.c.t
+	t.Helper()
+	log, err := wal.Open("/var/wal", wal.Options{FS: in.disk, SegmentSize: in.segment, Reserve: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := &atomic.Bool{}
+	blobs, tables := in.c.faulty()
+	mortal := mortalTables{tables, dead}
+	writer, err := blobwriter.New(mortalBlobs{blobs, dead}, blobwriter.Options{Lane: in.n, Encoders: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := &teller{}
+	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: 64 << 10, Age: 20 * time.Second, MaxAge: 30 * time.Second})
+	announcer := heartbeat.New(mortal, heartbeat.Options{
+		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host,
+		Oldest: buf.Oldest, Replayed: buf.Replayed,
+	})
+	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable})
+	handler := live.NewHandler(live.Options{
+		Self: announcer.ID, Journal: journal{buf}, HTTP: &http.Client{Transport: in.c.wire},
+		Peers: in.c.peersOf(in.identity.ID, tables),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	in.log, in.announcer, in.dead, in.end, in.running = log, announcer, dead, cancel, &sync.WaitGroup{}
+	in.running.Go(func() { _ = buf.Run(ctx) }) // its error is the end of the disk
+	in.running.Go(func() { announcer.Run(ctx) })
+	in.running.Go(func() { _ = told.w.Run(ctx) })
+	in.c.wire.up(in.host, handler)
+	in.set(buf)
+}
+
+func (in *ingester) set(buf *buffer.Buffer) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.buf = buf
+}
+
+// runs gives the buffer, nil when there is no process.
+func (in *ingester) runs() *buffer.Buffer {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.buf
+}
+
+type teller struct{ w *tailindex.Writer }
+
+func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
+
+// peersOf is about what cmd/ingest does.
+func (c *company) peersOf(self string, tables storage.TableStore) func(context.Context, bool) ([]live.Peer, error) {
+	var mu sync.Mutex
+	var known []live.Peer
+	var asked time.Time
+	return func(ctx context.Context, fresh bool) ([]live.Peer, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !fresh && time.Since(asked) < 2*time.Second {
+			return known, nil
+		}
+		rows, err := heartbeat.List(ctx, tables, "")
+		if err != nil {
+			return nil, err
+		}
+		asked, known = time.Now(), nil
+		for _, i := range rows {
+			alive := i.Live(asked)
+			if i.ID != self && !i.Stopped && (alive || !i.Oldest.IsZero() || asked.Sub(i.At) < time.Hour) {
+				known = append(known, live.Peer{ID: i.ID, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Silent: !alive})
+			}
+		}
+		return known, nil
+	}
+}
+
+// kill ends the process as SIGKILL does.
+func (in *ingester) kill() {
+	in.set(nil)
+	in.c.wire.down(in.host)
+	in.dead.Store(true)
+	in.disk.SetFault(func(simdisk.Op) error { return simdisk.ErrKilled })
+	in.end()
+	in.running.Wait()
+	_ = in.log.Close() // of a dead disk
+	in.disk = in.disk.Kill()
+}
+
+// drain stores all and ends, as for a scale-down.
+func (in *ingester) drain() {
+	buf := in.runs()
+	in.set(nil)
+	if _, err := buf.Flush(context.Background()); err != nil {
+		in.c.t.Errorf("drain: %v", err)
+	}
+	in.c.wire.down(in.host)
+	in.end()
+	in.running.Wait()
+	if err := in.announcer.Stop(context.Background(), true); err != nil {
+		in.c.t.Errorf("drain: %v", err)
+	}
+	if err := in.log.Close(); err != nil {
+		in.c.t.Errorf("drain: %v", err)
+	}
+}
+
+// stop ends all processes.
+func (c *company) stop() {
+	for _, in := range c.all {
+		if in.runs() != nil {
+			in.kill()
+		}
+	}
+}
+
+// line is one record to be sent, at a time relative to now.
+type line struct {
+	service, level string
+	at             time.Duration
+	pad            int
+}
+
+// request makes a request of lines and notes them as sent.
+func (c *company) request(lines ...line) (*record.Request, []*sentRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := &record.Request{}
+	var all []*sentRecord
+	for _, l := range lines {
+		s := -1
+		for i, name := range r.Services {
+			if name == l.service {
+				s = i
+			}
+		}
+		if s < 0 {
+			s = len(r.Services)
+			r.Services = append(r.Services, l.service)
+		}
+		if l.level == "" {
+			l.level = "info"
+		}
+		c.sent++
+		sent := &sentRecord{name: fmt.Sprintf("r%d", c.sent), service: l.service, level: l.level, time: time.Now().Add(l.at).UnixNano() + int64(c.sent), sent: time.Now()}
+		off := len(r.Data)
+		r.Data = append(r.Data, `{"ts":"`...)
+		r.Data = record.AppendTime(r.Data, sent.time)
+		r.Data = fmt.Appendf(r.Data, `","level":"%s","service":"%s","msg":"%s %s"}`+"\n", l.level, l.service, sent.name, strings.Repeat("x", l.pad))
+		r.Lines = append(r.Lines, record.Line{Time: sent.time, Off: uint32(off), Len: uint32(len(r.Data) - off), Service: uint32(s)})
+		sent.length = len(r.Data) - off
+		c.ledger[sent.name] = sent
+		all = append(all, sent)
+	}
+	r.Origin = record.BodyOrigin("", "/ingest", 0, r.Data, all[0].time)
+	return r, all
+}
+
+// accept hands a request to an ingester; with ack it is waited for and noted.
+func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error {
+	buf := in.runs()
+	if buf == nil {
+		return errGone
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	copied := *r
+	receipt, err := buf.Accept(ctx, &copied)
+	if err != nil {
+		return err
+	}
+	if !ack {
+		return nil
+	}
+	if err := receipt.Wait(ctx, false); err != nil {
+		return err
+	}
+	in.c.acked(all)
+	return nil
+}
+
+func (c *company) acked(all []*sentRecord) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range all {
+		if s.acked.IsZero() {
+			s.acked = time.Now()
+		}
+	}
+}
+
+// send sends lines and has them acknowledged.
+func (in *ingester) send(lines ...line) []*sentRecord {
+	in.c.t.Helper()
+	r, all := in.c.request(lines...)
+	if err := in.accept(r, all, true); err != nil {
+		in.c.t.Fatal(err)
+	}
+	return all
+}
+
+// ackedNow are the names of what is acknowledged, of services that match.
+func (c *company) ackedNow(match func(*sentRecord) bool) map[string]*sentRecord {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got := map[string]*sentRecord{}
+	for name, s := range c.ledger {
+		if !s.acked.IsZero() && match(s) {
+			got[name] = s
+		}
+	}
+	return got
+}
+
+// nameOf is what stands in the message of a line.
+func nameOf(line []byte) string {
+	_, rest, _ := bytes.Cut(line, []byte(`"msg":"`))
+	name, _, _ := bytes.Cut(rest, []byte(" "))
+	return string(name)
+}
+
+// asker asks the ingesters that have announced themselves, as cmd/query does on a
+// dir store.
+type asker struct {
+	c *company
+	r func(context.Context) ([]heartbeat.Ingester, time.Time, error)
+}
+
+func (a *asker) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
+	rows, now, err := a.r(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = newest.ErrNobody
+	for _, i := range rows {
+		if i.Address == "" || !i.Live(now) {
+			continue
+		}
+		client, cerr := live.NewClient(i.Address, live.ClientOptions{HTTP: &http.Client{Transport: a.c.wire}})
+		if cerr != nil {
+			return nil, cerr
+		}
+		var answer *live.Answer
+		var away *live.UnreachableError
+		if answer, err = client.Ask(ctx, q); err == nil || !errors.As(err, &away) {
+			return answer, err
+		}
+	}
+	return nil, err
+}
+
+// reader is a reader of the company's store; change may take parts away.
+func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
+	blobs, tables := c.faulty()
+	list := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, err := heartbeat.List(ctx, tables, "")
+		return rows, time.Now(), err
+	}
+	o := newest.Options{
+		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{}),
+		Ingesters: list, Live: &asker{c, list},
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return newest.New(o)
+}
+
+func withoutLive(o *newest.Options) { o.Live = nil }
+
+// wire carries requests to handlers in this process, as fast as light.
+type wire struct {
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+type host struct {
+	mux  *http.ServeMux
+	gone chan struct{}
+}
+
+func (w *wire) up(name string, h http.Handler) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mux := http.NewServeMux()
+	mux.Handle(live.Pattern, h)
+	w.hosts[name] = &host{mux, make(chan struct{})}
+}
+
+func (w *wire) down(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.hosts[name]; h != nil {
+		close(h.gone)
+		delete(w.hosts, name)
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	h := w.hosts[r.URL.Host]
+	w.mu.Unlock()
+	if h == nil {
+		return nil, errors.New("connection refused")
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	body, out := io.Pipe()
+	resp := &response{header: http.Header{}, status: http.StatusOK, out: out, sent: make(chan struct{})}
+	go func() {
+		defer cancel()
+		h.mux.ServeHTTP(resp, r.Clone(ctx))
+		resp.Flush()
+		out.Close()
+	}()
+	go func() {
+		select {
+		case <-h.gone:
+			out.CloseWithError(errors.New("connection reset"))
+		case <-ctx.Done():
+			out.CloseWithError(ctx.Err())
+		}
+		cancel()
+	}()
+	select {
+	case <-resp.sent:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-h.gone:
+		return nil, errors.New("connection reset")
+	}
+	return &http.Response{StatusCode: resp.status, Header: resp.first, Body: body, Request: r, ProtoMajor: 1, ProtoMinor: 1}, nil
+}
+
+// response is an [http.ResponseWriter] into a pipe.
+type response struct {
+	header, first http.Header
+	status        int
+	out           *io.PipeWriter
+	once          sync.Once
+	sent          chan struct{}
+}
+
+func (r *response) Header() http.Header { return r.header }
+
+func (r *response) WriteHeader(status int) {
+	r.once.Do(func() {
+		r.status, r.first = status, r.header.Clone()
+		close(r.sent)
+	})
+}
+
+func (r *response) Flush() { r.WriteHeader(http.StatusOK) }
+
+func (r *response) Write(b []byte) (int, error) {
+	r.Flush()
+	return r.out.Write(b)
+}
+
+// always is a query for all of some services.
+func always(services ...string) query.Query {
+	return query.Query{Services: services, Range: query.Always()}
+}

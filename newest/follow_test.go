@@ -1,0 +1,340 @@
+package newest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// screen is what a follower showed.
+type screen struct {
+	c *company
+
+	mu       sync.Mutex
+	lines    []shown
+	problems []string
+	notes    []string
+	gaps     []newest.Gap
+}
+
+type shown struct {
+	name string
+	at   time.Time
+}
+
+// options are those of a follower that shows what it finds.
+func (s *screen) options(q query.Query) newest.FollowOptions {
+	return newest.FollowOptions{
+		Query: q,
+		Emit: func(lines []byte) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for line := range bytes.Lines(lines) {
+				s.lines = append(s.lines, shown{nameOf(line), time.Now()})
+			}
+			return nil
+		},
+		Problem: func(err error) { s.add(&s.problems, err.Error()) },
+		Note:    func(text string) { s.add(&s.notes, text) },
+		Gap: func(g newest.Gap) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.gaps = append(s.gaps, g)
+		},
+	}
+}
+
+func (s *screen) add(to *[]string, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*to = append(*to, time.Now().Format("04:05.000 ")+text)
+}
+
+func (s *screen) names() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// following is a follower that runs.
+type following struct {
+	stop   context.CancelFunc
+	ended  chan struct{}
+	cursor newest.Cursor
+	err    error
+}
+
+func follow(r *newest.Reader, o newest.FollowOptions) *following {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &following{stop: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		f.cursor, f.err = r.Follow(ctx, o)
+	}()
+	return f
+}
+
+// end interrupts it and gives the cursor, by way of its text.
+func (f *following) end(t *testing.T) *newest.Cursor {
+	t.Helper()
+	f.stop()
+	<-f.ended
+	if !errors.Is(f.err, context.Canceled) {
+		t.Errorf("the follower ends with %v", f.err)
+	}
+	c, err := newest.ParseCursor(f.cursor.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &c
+}
+
+// story is a random follow.
+type story struct {
+	*company
+	rng      *rand.Rand
+	screen   *screen
+	kinds    kinds
+	resumed  []int64 // where followers went on
+	began    time.Time
+	troubles []span // of time, in which nothing is promised but that nothing is lost
+}
+
+type span struct{ from, to time.Time }
+
+// kinds are what happens in a story.
+type kinds int
+
+const (
+	remembering kinds = iota // kills and cursors
+	draining                 // kills, and ingesters that end with all in blobs
+	forgetting               // all of it, and logs that let go of what is stored
+)
+
+// calm says whether nothing happened around a time.
+func (s *story) calm(at time.Time) bool {
+	return !slices.ContainsFunc(s.troubles, func(t span) bool { return at.After(t.from.Add(-4*time.Second)) && at.Before(t.to.Add(15*time.Second)) })
+}
+
+// client sends requests to whoever runs, again elsewhere until one acknowledges.
+func (s *story) client(rng *rand.Rand, late time.Duration, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(rng.IntN(120)) * time.Millisecond):
+		}
+		var lines []line
+		for range 1 + rng.IntN(3) {
+			l := line{service: []string{"web", "db"}[rng.IntN(2)], at: -time.Duration(rng.IntN(200)) * time.Millisecond, pad: rng.IntN(100)}
+			switch odd := rng.IntN(15); {
+			case late == 0:
+			case odd == 0:
+				l.at = -time.Duration(rng.Int64N(int64(late)))
+			case odd == 1:
+				l.at = time.Duration(rng.IntN(3600)) * time.Second
+			}
+			lines = append(lines, l)
+		}
+		r, all := s.request(lines...)
+		if rng.IntN(8) == 0 {
+			_ = s.all[rng.IntN(len(s.all))].accept(r, all, false)
+		}
+		for s.all[rng.IntN(len(s.all))].accept(r, all, true) != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// check holds what was shown against what was acknowledged.
+func (s *story) check() {
+	t := s.t
+	names := s.screen.names()
+	s.once(names)
+	got := map[string]time.Time{}
+	for _, l := range s.screen.lines {
+		if _, ok := got[l.name]; !ok {
+			got[l.name] = l.at
+		}
+	}
+	lost, slow, calm := 0, 0, 0
+	for name, r := range s.ackedNow(func(r *sentRecord) bool { return r.acked.After(s.began) }) {
+		at, ok := got[name]
+		switch {
+		case !ok && s.excused(r):
+		case !ok:
+			if lost++; lost < 10 {
+				t.Errorf("%s of %s, time %s, acknowledged at %s, was not shown", name, r.service, clock(r.time), r.acked.Format("04:05.000"))
+			}
+		case s.calm(r.acked):
+			calm++
+			if d := at.Sub(r.acked); d > 2*time.Second && slow < 10 {
+				slow++
+				t.Errorf("%s, acknowledged at %s, was shown %s later", name, r.acked.Format("04:05.000"), d)
+			}
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d were not shown", lost)
+	}
+	s.inOrder()
+	if t.Failed() {
+		t.Logf("began at %s; troubles:", s.began.Format("04:05.000"))
+		for _, x := range s.troubles {
+			t.Logf("%s to %s", x.from.Format("04:05.000"), x.to.Format("04:05.000"))
+		}
+		t.Logf("%d shown, %d of them in calm\n%s\n%s", len(names), calm, strings.Join(s.screen.problems, "\n"), strings.Join(s.screen.notes, "\n"))
+	}
+	if calm == 0 {
+		t.Error("no calm moment: the test shows nothing of how fresh records are")
+	}
+}
+
+// excused says whether a record was on its way when a follower was interrupted whose
+// place no log remembers: that these may be missing is told.
+func (s *story) excused(r *sentRecord) bool {
+	return s.kinds == forgetting && slices.ContainsFunc(s.resumed, func(last int64) bool {
+		return r.time <= last && r.time > last-int64(time.Second) &&
+			slices.ContainsFunc(s.screen.notes, func(note string) bool {
+				return strings.HasSuffix(note, "before "+string(record.AppendTime(nil, last))+" may be missing")
+			})
+	})
+}
+
+func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("04:05.000") }
+
+// inOrder checks that what is acknowledged within a moment comes out in order: what
+// was there for half a second when a later record was shown.
+func (s *story) inOrder() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last *sentRecord // the greatest that was shown, of those that are not ahead of their time
+	var at time.Time
+	for _, l := range s.screen.lines {
+		r := s.ledger[l.name]
+		if r == nil || !s.calm(r.acked) || r.time > r.acked.UnixNano() {
+			continue
+		}
+		if last != nil && r.time < last.time && r.acked.Before(at.Add(-500*time.Millisecond)) {
+			s.t.Errorf("%s of %s, acknowledged at %s, is shown behind %s of %s, which was shown at %s", r.name, clock(r.time), r.acked.Format("04:05.000"),
+				last.name, clock(last.time), at.Format("04:05.000"))
+		}
+		if last == nil || r.time > last.time {
+			last, at = r, l.at
+		}
+	}
+}
+
+// What is acknowledged after a follower began is shown once, whatever happens to
+// ingesters, and to the follower if it goes on with its cursor.
+func TestFollow(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { tell(t, seed) })
+		})
+	}
+}
+
+func tell(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	s := &story{company: newCompany(t, 3), rng: rng}
+	s.screen = &screen{c: s.company}
+	defer s.stop()
+	s.setFaults(slow(rng))
+	// What comes with odd times is promised where the ingesters remember all, or the
+	// follower does.
+	late := 25 * time.Second
+	switch s.kinds = kinds(seed % 3); s.kinds {
+	case remembering:
+		for _, in := range s.all {
+			in.segment = 64 << 20
+		}
+	case forgetting:
+		late = 0
+	}
+	for _, in := range s.all {
+		in.start()
+	}
+	time.Sleep(time.Second)
+	stop := make(chan struct{})
+	var clients sync.WaitGroup
+	for i := range uint64(2) {
+		clients.Go(func() { s.client(rand.New(rand.NewPCG(seed, 10+i)), late, stop) })
+	}
+	time.Sleep(4 * time.Second)
+	q := always("*")
+	q.Limit = rng.IntN(2) * 10
+	s.began = time.Now().Add(time.Second)
+	f := follow(s.reader(), s.screen.options(q))
+	time.Sleep(time.Second)
+	for range 8 {
+		time.Sleep(time.Duration(rng.IntN(25)) * time.Second)
+		s.act(&f)
+	}
+	time.Sleep(25 * time.Second)
+	close(stop)
+	clients.Wait()
+	time.Sleep(20 * time.Second)
+	f.end(t)
+	s.check()
+}
+
+// act has something happen.
+func (s *story) act(f **following) {
+	in := s.all[s.rng.IntN(len(s.all))]
+	begun := time.Now()
+	away := time.Duration(s.rng.IntN(4)*s.rng.IntN(30)) * time.Second
+	switch s.rng.IntN(4) {
+	case 0:
+		if _, err := in.buf.Flush(s.t.Context()); err != nil {
+			s.t.Errorf("flush: %v", err)
+		}
+		return
+	case 1:
+		in.kill()
+		time.Sleep(away)
+		in.start()
+	case 2:
+		if s.kinds == draining {
+			return
+		}
+		cursor := (*f).end(s.t)
+		s.resumed = append(s.resumed, cursor.Last.Time)
+		if s.rng.IntN(2) == 0 {
+			in.kill()
+			in.start()
+		}
+		time.Sleep(away)
+		o := s.screen.options(always("*"))
+		o.After = cursor
+		*f = follow(s.reader(), o)
+	case 3:
+		if s.kinds == remembering {
+			return
+		}
+		in.drain()
+		time.Sleep(away)
+		if s.rng.IntN(3) == 0 { // another in its place
+			n := len(s.all)
+			*in = *s.add(n)
+			s.all = s.all[:n]
+		}
+		in.start()
+	}
+	s.troubles = append(s.troubles, span{begun, time.Now()})
+}
