@@ -231,8 +231,14 @@ func (t *tail) judge() {
 		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, errors.Join(tableErr, s.err)))
 		return
 	}
-	if s.live > 0 && s.now.Sub(s.heard) > stale {
-		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(s.heard)))
+	heard := s.heard
+	for _, row := range t.rows { // after an outage the rows are there sooner
+		if row.Arrived.After(heard) {
+			heard = row.Arrived
+		}
+	}
+	if s.live > 0 && s.now.Sub(heard) > stale {
+		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(heard)))
 	}
 	for _, row := range t.rows {
 		if !s.since.IsZero() && !row.Arrived.Before(s.since) {
