@@ -30,6 +30,7 @@ type cli struct {
 
 	Read      readCmd      `cmd:"" help:"Print records in order of time (the default)."`
 	Tail      tailCmd      `cmd:"" help:"Print the newest records; with -f go on with what comes in."`
+	Hist      histCmd      `cmd:"" help:"Count records by time and level."`
 	Ls        lsCmd        `cmd:"" help:"List services; the days of one; the blobs of a day."`
 	Ingesters ingestersCmd `cmd:"" help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
 	Cat       catCmd       `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
@@ -141,6 +142,9 @@ func (a *app) parse() (verb, error) {
 	case "tail":
 		a.searches = true
 		return &a.cli.Tail, nil
+	case "hist":
+		a.searches = true
+		return &a.cli.Hist, nil
 	case "ls":
 		return &a.cli.Ls, nil
 	case "ingesters":

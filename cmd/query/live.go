@@ -66,6 +66,23 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	return l, nil
 }
 
+// unknown decides about the error that there is no such service. It is none where
+// only live records are read, because a service may well have none of these, and
+// where some could not be had, because the service may be among them.
+func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error {
+	var none *query.NoServiceError
+	switch {
+	case !errors.As(err, &none):
+		return err
+	case len(report.Problems) > 0:
+		a.note("%v in blobs", none)
+		return nil
+	case mode == newest.Only:
+		return nil
+	}
+	return err
+}
+
 // clock is the time now, for a run that may last.
 func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
 

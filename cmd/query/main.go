@@ -5,8 +5,9 @@
 // cli.go      the flags and verbs
 // args.go     the argument list as people write it, put as the parser wants it
 // timeparse.go   times as people write them
-// read.go, ls.go, ingesters.go, cat.go, verify.go   the verbs
-// print.go, pretty.go   the forms of output
+// read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go   the verbs
+// live.go     whom to ask for what is in no blob yet
+// print.go, pretty.go, bars.go   the forms of output
 // errors.go   exit codes, and mistakes answered with their fix
 //
 // stdout is data only; all else goes to stderr.
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 )
 
 func main() {
@@ -31,7 +33,7 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, environment{
 		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr),
+		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: columns(os.Stdout),
 		now: time.Now(), local: time.Local,
 	}))
 }
@@ -42,8 +44,18 @@ type environment struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	outTTY, errTTY bool
+	columns        int // of the terminal; 0 where there is none
 	now            time.Time
 	local          *time.Location
+}
+
+// columns is how wide a terminal is, 0 if f is none.
+func columns(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }
 
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }

@@ -60,11 +60,7 @@ func (p *prettyPrinter) paint(dst []byte, color string, body func([]byte) []byte
 }
 
 func (p *prettyPrinter) level(dst, value []byte, l record.Level) []byte {
-	color := [record.NumLevels]string{
-		record.Trace: dim, record.Debug: "\x1b[34m", record.Info: "\x1b[32m", record.Warn: "\x1b[33m",
-		record.Error: "\x1b[31m", record.Critical: "\x1b[1;31m",
-	}[l]
-	return p.paint(dst, color, func(dst []byte) []byte {
+	return p.paint(dst, levelColor(l), func(dst []byte) []byte {
 		start := len(dst)
 		dst = p.value(dst, value, "\\n")
 		for width := utf8.RuneCount(dst[start:]); width < len("error"); width++ {
@@ -72,6 +68,14 @@ func (p *prettyPrinter) level(dst, value []byte, l record.Level) []byte {
 		}
 		return dst
 	})
+}
+
+// levelColor begins the colour of a level; "" is for others than ours.
+func levelColor(l record.Level) string {
+	return [record.NumLevels]string{
+		record.Trace: dim, record.Debug: "\x1b[34m", record.Info: "\x1b[32m", record.Warn: "\x1b[33m",
+		record.Error: "\x1b[31m", record.Critical: "\x1b[1;31m",
+	}[l]
 }
 
 // value writes a string value as text, anything else as it stands.

@@ -130,11 +130,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := c.print(ctx, a, blobs, g.Query, emit)
-	var none *query.NoServiceError
-	if mode == newest.Only && errors.As(err, &none) {
-		err = nil // of a service that only blobs have nothing is live
-	}
-	if err == nil {
+	if err = a.unknown(err, mode, &g.Report); err == nil {
 		err = a.out.flush()
 	}
 	if c.Stats {
@@ -190,14 +186,19 @@ func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 
 // notes says what the output does not show.
 func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
+	a.left(sum, &q)
+	if sum.More && c.Number == nil && c.First == nil && !c.Count {
+		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)
+	}
+}
+
+// left says what a read has left out.
+func (a *app) left(sum *query.Summary, q *query.Query) {
 	for _, err := range sum.Warnings {
 		a.note("%v", err)
 	}
 	if sum.Higher > 0 {
 		a.note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
-	}
-	if sum.More && c.Number == nil && c.First == nil && !c.Count {
-		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	a.echo(q.Range)
 	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	if err == nil {
+	if err = a.unknown(err, newest.Auto, report); err == nil {
 		err = a.out.flush()
 	}
 	if c.Stats {

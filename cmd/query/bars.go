@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// barPrinter prints a bucket as a line of text: its time, its total, a bar in the
+// colours of the levels, the worst first, and the count of each level.
+type barPrinter struct {
+	a       *app
+	layout  string // of times
+	longest int64  // the greatest total
+	width   int    // of the column of totals
+	room    int    // for the bar
+	columns []levelColumn
+	line    []byte
+}
+
+type levelColumn struct {
+	level record.Level
+	name  string
+	width int
+}
+
+const (
+	leastRoom    = 10
+	usualColumns = 80
+)
+
+// bars prints the header and gives what prints the buckets.
+func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
+	p := &barPrinter{a: a, layout: timeOf(by, a.now.Location())}
+	var most [record.NumLevels]int64
+	for i := range all {
+		p.longest = max(p.longest, total(&all[i]))
+		for l, n := range all[i].Levels {
+			most[l] = max(most[l], n)
+		}
+	}
+	p.width = max(len("total"), len(thousands(int(p.longest))))
+	p.room = a.columns() - len(p.layout) - 2 - p.width - 2
+	for _, l := range worstFirst() {
+		if most[l] > 0 {
+			c := levelColumn{level: l, name: l.String()}
+			if l == record.Critical {
+				c.name = "crit" // room for the bar
+			}
+			c.width = max(len(c.name), len(thousands(int(most[l]))))
+			p.columns = append(p.columns, c)
+			p.room -= 2 + c.width
+		}
+	}
+	p.room = max(p.room, leastRoom)
+	fmt.Fprintf(a.out, "%-*s  %*s  %*s", len(p.layout), "from", p.width, "total", p.room, "")
+	for _, c := range p.columns {
+		fmt.Fprintf(a.out, "  %*s", c.width, c.name)
+	}
+	fmt.Fprintln(a.out)
+	return p
+}
+
+func (p *barPrinter) print(b query.Bucket) error {
+	line := time.Unix(0, b.Start).In(p.a.now.Location()).AppendFormat(p.line[:0], p.layout)
+	line = fmt.Appendf(line, "  %*s  ", p.width, thousands(int(total(&b))))
+	line = p.bar(line, &b)
+	for _, c := range p.columns {
+		text := ""
+		if n := b.Levels[c.level]; n > 0 {
+			text = thousands(int(n))
+		}
+		line = fmt.Appendf(line, "  %*s", c.width, text)
+	}
+	p.line = append(bytes.TrimRight(line, " "), '\n')
+	_, err := p.a.out.Write(p.line)
+	return err
+}
+
+// bar draws a bucket, as long as its share of the longest. Levels have their
+// colours, or letters where there are none.
+func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
+	n := total(b)
+	length := int(math.Round(float64(p.room) * float64(n) / float64(p.longest)))
+	if n > 0 {
+		length = max(length, 1)
+	}
+	cells := share(b, n, length)
+	for _, l := range worstFirst() {
+		switch {
+		case cells[l] == 0:
+		case p.a.color:
+			dst = append(dst, levelColor(l)...)
+			dst = append(dst, bytes.Repeat([]byte("█"), cells[l])...)
+			dst = append(dst, reset...)
+		default:
+			dst = append(dst, bytes.Repeat([]byte{letter(l)}, cells[l])...)
+		}
+	}
+	return append(dst, bytes.Repeat([]byte{' '}, p.room-length)...)
+}
+
+// share divides the cells of a bar among the levels. Each that occurs has one, as
+// far as they go: a few errors among many records are what one looks for.
+func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
+	left := length
+	for _, l := range worstFirst() {
+		if b.Levels[l] > 0 && left > 0 {
+			cells[l], left = 1, left-1
+		}
+	}
+	// The others by how many there are, rounded such that the sum is right.
+	seen, given := int64(0), 0
+	for _, l := range worstFirst() {
+		seen += b.Levels[l]
+		upTo := int(float64(left) * float64(seen) / float64(max(n, 1)))
+		cells[l] += upTo - given
+		given = upTo
+	}
+	return cells
+}
+
+func worstFirst() []record.Level {
+	return []record.Level{record.Critical, record.Error, record.Warn, record.Info, record.Debug, record.Trace, record.Other}
+}
+
+func letter(l record.Level) byte {
+	return [record.NumLevels]byte{
+		record.Trace: 't', record.Debug: 'd', record.Info: 'i', record.Warn: 'w', record.Error: 'E', record.Critical: 'C', record.Other: 'o',
+	}[l]
+}
+
+// timeOf is the layout that shows no more of a bucket's time than differs.
+func timeOf(by time.Duration, zone *time.Location) string {
+	switch {
+	case by%time.Second != 0:
+		return timeLayout
+	case by%time.Minute != 0:
+		return time.DateTime
+	case by%(24*time.Hour) == 0 && zone == time.UTC:
+		return time.DateOnly
+	}
+	return "2006-01-02 15:04"
+}
+
+// columns is the width of the terminal, or what the environment says of it.
+func (a *app) columns() int {
+	if a.env.columns > 0 {
+		return a.env.columns
+	}
+	if n, err := strconv.Atoi(a.env.getenv("COLUMNS")); err == nil && n > 0 && n < 10_000 {
+		return n
+	}
+	return usualColumns
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"blobtail/config"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+const (
+	// mostBuckets keeps a slip such as --by 1ms over a year from filling the memory.
+	mostBuckets = 1_000_000
+	// chosenBuckets is how many buckets there are at most, unless --by says.
+	chosenBuckets = 60
+)
+
+type histCmd struct {
+	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	By          string   `help:"Length of a bucket; the default suits the range. Buckets begin at multiples of it, UTC." placeholder:"D"`
+	rangeFlags  `group:"Time"`
+	filterFlags `group:"Filters"`
+	Output      string `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
+	Stats       bool   `help:"Say on stderr what the read took."`
+	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes    string `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
+}
+
+// settle gives what the flags mean: the query, the length of a bucket or 0, and
+// which live records are wanted.
+func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.Mode, err error) {
+	q = query.Query{Services: c.Services}
+	if q.Range, err = a.times(c.rangeFlags); err != nil {
+		return q, 0, 0, err
+	}
+	if q.Filter, err = c.filter(); err != nil {
+		return q, 0, 0, err
+	}
+	if c.By != "" {
+		if by, err = config.ParseDuration(c.By); err != nil {
+			return q, 0, 0, usagef("--by: %w", err)
+		}
+		if by <= 0 {
+			return q, 0, 0, usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
+		}
+	}
+	switch c.Output {
+	case "", "text", "json", "csv":
+	default:
+		return q, 0, 0, usagef("-o %s: it must be text, json or csv", c.Output)
+	}
+	mode, err = (&readCmd{Live: c.Live}).mode()
+	return q, by, mode, err
+}
+
+func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
+	started := time.Now()
+	q, by, mode, err := c.settle(a)
+	if err != nil {
+		return 0, err
+	}
+	logs, err := a.openLogs(ctx, mode != newest.Off)
+	if err != nil {
+		return 0, err
+	}
+	defer logs.close()
+	a.echo(q.Range)
+	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
+	g, err := logs.newest.Gather(ctx, q, mode)
+	if err != nil {
+		return 0, err
+	}
+	defer g.Close()
+	blobs := logs.blobs
+	if mode == newest.Only {
+		blobs = query.Without(query.Options{})
+	}
+	sum, err := c.print(ctx, a, blobs, g.Query, by)
+	if err = a.unknown(err, mode, &g.Report); err == nil {
+		err = a.out.flush()
+	}
+	if c.Stats {
+		a.stats(&sum, time.Since(started))
+	}
+	if err != nil {
+		return 0, err
+	}
+	a.left(&sum, &q)
+	a.report(&g.Report)
+	sum.Problems = append(sum.Problems, g.Report.Problems...)
+	return a.verdict(&sum), nil
+}
+
+// print counts, and prints the buckets.
+func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, by time.Duration) (query.Summary, error) {
+	plan, err := reader.Plan(ctx, q)
+	if err != nil {
+		return query.Summary{}, err
+	}
+	first, last, any := plan.Span()
+	switch {
+	case by == 0 && any:
+		by = bucketFor(c.span(a, q.Range, first, last))
+	case by == 0:
+		by = time.Minute // of nothing
+	case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
+		return query.Summary{}, usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
+			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
+	}
+	if len(q.Filter.Texts)+len(q.Filter.Exprs) > 0 || by%time.Minute != 0 {
+		if err := (&readCmd{MaxBytes: c.MaxBytes}).bounded(a, q, plan); err != nil {
+			return query.Summary{}, err
+		}
+	}
+	buckets, sum, err := plan.Histogram(ctx, by)
+	if err != nil || len(buckets) == 0 {
+		return sum, err
+	}
+	show := a.histogram(c.Output, by, buckets)
+	for b := range filled(buckets, by) {
+		if err := show(b); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// span is how long the time is that the default buckets divide: what was asked
+// for, where it has ends, else what is there.
+func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration {
+	from, to := rng.From, rng.To
+	if from == query.Oldest {
+		from = first
+	}
+	if to == query.Newest {
+		to = last
+		if c.Since != "" {
+			to = max(last, a.now.UnixNano())
+		}
+	}
+	if float64(to)-float64(from) >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(to - from)
+}
+
+// bucketFor gives a length that people count in, of which a span has about 30 to
+// 60.
+func bucketFor(span time.Duration) time.Duration {
+	const day = 24 * time.Hour
+	lengths := []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+		time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+		day, 2 * day, 7 * day, 14 * day, 30 * day, 90 * day, 365 * day,
+	}
+	for _, by := range lengths {
+		if span <= chosenBuckets*by {
+			return by
+		}
+	}
+	return 10 * 365 * day
+}
+
+// filled gives the buckets with the empty ones between them.
+func filled(buckets []query.Bucket, by time.Duration) iter.Seq[query.Bucket] {
+	return func(yield func(query.Bucket) bool) {
+		for i, b := range buckets {
+			at := b.Start
+			if i > 0 {
+				at = buckets[i-1].Start
+			}
+			// Unsigned, because all of time has no length in an int64.
+			for uint64(b.Start)-uint64(at) > uint64(by) {
+				at += int64(by)
+				if !yield(query.Bucket{Start: at}) {
+					return
+				}
+			}
+			if !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+// total is how many records are in a bucket.
+func total(b *query.Bucket) int64 {
+	n := int64(0)
+	for _, count := range b.Levels {
+		n += count
+	}
+	return n
+}
+
+// histogram gives what prints a bucket in a form; "" is the default of where
+// stdout goes to.
+func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(query.Bucket) error {
+	switch {
+	case form == "text" || form == "" && a.env.outTTY:
+		return a.bars(by, all).print
+	case form == "csv":
+		fmt.Fprint(a.out, "ts,total")
+		for l := range record.Level(record.NumLevels) {
+			fmt.Fprintf(a.out, ",%s", l)
+		}
+		fmt.Fprintln(a.out)
+		return func(b query.Bucket) error {
+			line := fmt.Appendf(nil, "%s,%d", rfc3339(b.Start), total(&b))
+			for _, n := range b.Levels {
+				line = fmt.Appendf(line, ",%d", n)
+			}
+			_, err := a.out.Write(append(line, '\n'))
+			return err
+		}
+	}
+	return func(b query.Bucket) error {
+		line := fmt.Appendf(nil, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), total(&b))
+		comma := ""
+		for l, n := range b.Levels {
+			if n > 0 {
+				line = fmt.Appendf(line, `%s"%s":%d`, comma, record.Level(l), n)
+				comma = ","
+			}
+		}
+		_, err := a.out.Write(append(line, "}}\n"...))
+		return err
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/dir"
+)
+
+func TestBucketFor(t *testing.T) {
+	for _, c := range []struct{ span, by time.Duration }{
+		{0, time.Second},
+		{time.Minute, time.Second},
+		{time.Hour, time.Minute},
+		{time.Hour + 1, 2 * time.Minute},
+		{6 * time.Hour, 10 * time.Minute},
+		{24 * time.Hour, 30 * time.Minute},
+		{7 * 24 * time.Hour, 3 * time.Hour},
+		{30 * 24 * time.Hour, 12 * time.Hour},
+		{365 * 24 * time.Hour, 7 * 24 * time.Hour},
+		{1<<63 - 1, 10 * 365 * 24 * time.Hour},
+	} {
+		if by := bucketFor(c.span); by != c.by {
+			t.Errorf("%v: by %v, want %v", c.span, by, c.by)
+		}
+	}
+	// Never more than 60, and seldom less than 24.
+	for span := time.Minute; span < 20*365*24*time.Hour; span += span / 7 {
+		if n := int64((span + bucketFor(span) - 1) / bucketFor(span)); n > 60 || n < 15 {
+			t.Errorf("%v: %d buckets", span, n)
+		}
+	}
+}
+
+// All of time, in buckets that do not end at its ends.
+func TestFilled(t *testing.T) {
+	n, by := 0, 100*365*24*time.Hour
+	var last int64
+	for b := range filled([]query.Bucket{{Start: query.Oldest}, {Start: -int64(by)}, {Start: 0}}, by) {
+		if n > 0 && b.Start <= last {
+			t.Fatalf("%d behind %d", b.Start, last)
+		}
+		last = b.Start
+		n++
+	}
+	if n != 4 || last != 0 {
+		t.Errorf("%d buckets, the last at %d", n, last)
+	}
+}
+
+// A bar is as wide as it may be, whatever it is of, and no level is passed over.
+func TestShare(t *testing.T) {
+	for _, counts := range [][record.NumLevels]int64{
+		{record.Info: 1}, {record.Info: 1e9, record.Error: 1}, {1, 1, 1, 1, 1, 1, 1}, {record.Debug: 2, record.Other: 1}, {1e9, 1e9, 1e9, 1, 1, 1, 1},
+	} {
+		b := query.Bucket{Levels: counts}
+		for length := range 80 {
+			sum, shown, there := 0, 0, 0
+			for l, cells := range share(&b, total(&b), length) {
+				sum += cells
+				if cells > 0 && counts[l] == 0 {
+					t.Errorf("%v in %d: %v has cells", counts, length, record.Level(l))
+				}
+				if cells > 0 {
+					shown++
+				}
+				if counts[l] > 0 {
+					there++
+				}
+			}
+			if sum != length || shown < min(length, there) {
+				t.Errorf("%v in %d: %d cells, %d of %d levels", counts, length, sum, shown, there)
+			}
+		}
+	}
+}
+
+// On a terminal it is text in colour, as wide as that.
+func TestHistTerminal(t *testing.T) {
+	path := t.TempDir() + "/data"
+	store, err := dir.Open(path, dir.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&text, `{"ts":%d,"service":"web","level":"%s","msg":"x"}`+"\n", 1795183200+i, []string{"info", "error"}[i/1400])
+	}
+	if err := addBlob(store, []byte(text.String()), 1); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := terminal(t, path, "hist", "web", "--by", "10m")
+	want := "from              total                                              error  info\n" +
+		"2026-11-20 14:00    600  \x1b[32m" + strings.Repeat("█", 42) + "\x1b[0m          600\n" +
+		"2026-11-20 14:10    600  \x1b[32m" + strings.Repeat("█", 42) + "\x1b[0m          600\n" +
+		"2026-11-20 14:20    300  \x1b[31m" + strings.Repeat("█", 7) + "\x1b[0m\x1b[32m" + strings.Repeat("█", 14) + "\x1b[0m" + strings.Repeat(" ", 21) + "    100   200\n"
+	if code != exitFound || out != want {
+		t.Errorf("exit %d, stderr %s, printed\n%q, want\n%q", code, errs, out, want)
+	}
+	_, out, errs = terminal(t, path, "hist", "web", "--color", "never", "-q")
+	for line := range strings.Lines(out) {
+		if len(line) > 81 {
+			t.Errorf("%d wide: %s", len(line), line)
+		}
+	}
+	if strings.Count(out, "\n") != 51 || errs != "" || strings.Contains(out, "\x1b") {
+		t.Errorf("%d lines, stderr %s", strings.Count(out, "\n"), errs)
+	}
+}

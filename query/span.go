@@ -1,0 +1,31 @@
+package query
+
+// Span gives times between which all records of the plan are, both included; ok is
+// false where there are none. It comes from metadata alone, so what a filter
+// leaves may span less.
+func (p *Plan) Span() (first, last int64, ok bool) {
+	first, last = Newest, Oldest
+	add := func(from, to int64) {
+		from, to = max(from, p.query.Range.From), min(to, p.query.Range.last())
+		if from <= to {
+			first, last, ok = min(first, from), max(last, to), true
+		}
+	}
+	for i := range p.blobs {
+		add(p.blobs[i].meta.First, p.blobs[i].meta.Last)
+	}
+	for _, s := range p.loose {
+		for i := range s.index.Blocks {
+			add(s.index.Blocks[i].First, s.index.Blocks[i].Last)
+		}
+	}
+	return first, last, ok
+}
+
+// last is the last time of the range.
+func (r Range) last() int64 {
+	if r.To == Newest {
+		return Newest
+	}
+	return r.To - 1
+}

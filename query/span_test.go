@@ -1,0 +1,36 @@
+package query_test
+
+import (
+	"testing"
+	"time"
+
+	"blobtail/query"
+)
+
+// The span is that of what is stored and what is loose, within the range.
+func TestSpan(t *testing.T) {
+	w := week(t)
+	at := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
+	later := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	l := loose(t, entries([]rec{{service: "web", time: later, origin: origin(9), line: line(later, "info", "web", "new")}})...)
+	all := query.Always()
+	for _, c := range []struct {
+		rng         query.Range
+		first, last int64 // 0: not looked at
+		ok          bool
+	}{
+		{all, 0, later, true},
+		{query.Range{From: at, To: at + 3600e9}, at, at + 3600e9 - 1, true},
+		{query.Range{From: later - 5, To: query.Newest}, later, later, true},
+		{query.Range{From: later + 1, To: query.Newest}, 0, 0, false},
+	} {
+		plan, err := query.New(w, query.Options{}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: c.rng, Loose: []*query.Loose{l}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last, ok := plan.Span()
+		if ok != c.ok || c.first != 0 && first != c.first || c.last != 0 && last != c.last {
+			t.Errorf("%v: %d to %d, %v", c.rng, first, last, ok)
+		}
+	}
+}
