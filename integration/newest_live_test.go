@@ -1,0 +1,161 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/internal/openstore"
+	"blobtail/storage"
+	"blobtail/storage/azure"
+)
+
+// What a read says, and with which code it exits, when live records can be had and
+// when they cannot.
+func TestLiveCodes(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		h := newHouse(t, at, 3)
+		for i := range 3 {
+			post := func(n int) {
+				h.p(i).mustPost("/ingest/web", appendRecord(nil, time.Now().UnixNano(), fmt.Sprintf("r%d-%d", i, n), "x"))
+			}
+			post(0)
+			h.p(i).mustFlush()
+			post(1)
+		}
+		remote := strings.HasPrefix(at.store, "azure:")
+		l := &liveCodes{t: t, at: h.read}
+		l.expect("all are there", 0, 6, "")
+		l.expect("off", 0, 3, "", "--live", "off")
+		l.expect("only", 0, 3, "", "--live", "only")
+		l.expect("bad flag", 2, 0, "auto, off or only", "--live", "of")
+		// What came late may be in a log whatever its time.
+		l.expect("nobody there, an hour ago", 3, 0, "no ingester can be reached at http://127.0.0.1:9", "--live-url", "http://127.0.0.1:9", "--to", "now-1h")
+		l.at = place{store: at.store, env: append(slices.Clone(h.at.env), "BLOBTAIL_LIVE=http://127.0.0.1:9")}
+		l.expect("nobody there", 3, -1, "no ingester can be reached at http://127.0.0.1:9")
+		l.expect("nobody there, only", 3, 0, "no ingester can be reached", "--live", "only")
+		l.at = at
+		if remote { // nobody is known, so rows of the tail stand in
+			until(t, "the rows of the tail are there", func() bool {
+				return strings.Count(string(query(t, at, "web")), "\n") == 6
+			})
+			l.expect("not configured", 0, 6, "no ingester to ask is known (BLOBTAIL_LIVE)")
+			l.expect("not configured, only", 3, 0, "set BLOBTAIL_LIVE", "--live", "only")
+		}
+		l.at = h.read
+
+		// One that has ended with all in blobs is not missed.
+		h.p(1).mustFlush()
+		if code, _ := h.p(1).stop(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		l.expect("one stopped", 0, 6, "")
+		// One that was killed is, whether it had something or not.
+		id := l.id(2)
+		h.p(2).kill()
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.expect("one killed", 3, -1, "ingester "+id+" on "+host)
+		l.expect("one killed, only", 3, -1, "ingester "+id+" on "+host, "--live", "only")
+		l.expect("one killed, off", 0, 4, "", "--live", "off")
+	})
+}
+
+// liveCodes reads in many ways.
+type liveCodes struct {
+	t  *testing.T
+	at place
+}
+
+// expect reads and wants a code, a number of lines (-1: any), and a note.
+func (l *liveCodes) expect(what string, code, lines int, note string, flags ...string) {
+	l.t.Helper()
+	out, errs, got := logquery(l.t, l.at, append([]string{"web"}, flags...)...)
+	if n := strings.Count(string(out), "\n"); got != code || lines >= 0 && n != lines {
+		l.t.Errorf("%s: exit code %d and %d lines, want %d and %d: %s", what, got, n, code, lines, errs)
+	}
+	_, rest, _ := strings.Cut(errs, "\n") // the first tells what is read
+	if note == "" && rest != "" || code == 2 && !strings.Contains(errs, note) || code != 2 && !strings.Contains(rest, note) {
+		l.t.Errorf("%s: the notes are %q, want %q", what, errs, note)
+	}
+}
+
+// id is that of an ingester, by its lane.
+func (l *liveCodes) id(i int) string {
+	l.t.Helper()
+	for _, a := range ingesters(l.t, l.at) {
+		if a.Lane == i+1 {
+			return a.ID
+		}
+	}
+	l.t.Fatalf("no ingester has lane %d", i+1)
+	return ""
+}
+
+// An ingester that has announced nothing for a minute is asked, and not missed
+// unless it had something in no blob.
+func TestSilentPeers(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		h := newHouse(t, at, 1)
+		h.p(0).mustPost("/ingest/web", []byte(two))
+		l := &liveCodes{t: t, at: h.read}
+		announce(t, at, "0badcafe", 2*time.Minute, time.Time{})
+		l.expect("one silent with nothing", 0, 2, "")
+		left := time.Now().Add(-3 * time.Minute)
+		announce(t, at, "deadbeef", 2*time.Minute, left)
+		l.expect("one silent with something", 3, 2, "deadbeef")
+		out, errs, code := logquery(t, h.read, "web", "--to", "now-1d")
+		if code != 0 || strings.Count(string(out), "\n") != 2 {
+			t.Errorf("a read of what was before it had anything exits %d: %s", code, errs)
+		}
+		// Likewise where nobody is running that could be asked.
+		h.p(0).mustFlush()
+		h.p(0).stop()
+		l.at = at
+		l.expect("silence all around", 3, 2, "deadbeef")
+	})
+}
+
+// announce writes the row of an ingester that was heard of last some time ago.
+func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.Time) {
+	t.Helper()
+	tables, end := tablesOf(t, at)
+	defer end()
+	a := heartbeat.New(tables, heartbeat.Options{
+		Identity: heartbeat.Identity{ID: id, Lane: 50}, Lane: 50, Store: openstore.Name(at.store),
+		Address: "http://127.0.0.1:9", Host: "gone-" + id, Version: "test",
+		Oldest: func() (time.Time, bool) { return oldest, !oldest.IsZero() },
+		Now:    func() time.Time { return time.Now().Add(-ago) },
+	})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	go a.Run(ctx)
+	<-a.First()
+	stop()
+}
+
+// tablesOf opens the tables of a place.
+func tablesOf(t testing.TB, at place) (storage.TableStore, func() error) {
+	t.Helper()
+	var blobs storage.BlobStore
+	if spec, ok := strings.CutPrefix(at.store, "azure:"); ok {
+		s, err := azure.Open(spec, azure.Options{Getenv: shared.Azurite(t).Getenv})
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobs = s
+	}
+	tables, end, err := openstore.Tables(at.store, blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables, end
+}
