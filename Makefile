@@ -28,7 +28,7 @@ RACE     := $(if $(CC_FOUND),-race)
 # The same for every binary: static, and the same bytes wherever it is built.
 GO_BUILD := CGO_ENABLED=0 go build -trimpath
 
-.PHONY: build demo test torture lint bench fuzz clean
+.PHONY: build demo picture test torture lint bench fuzz clean
 
 build: ## bin/ingest and bin/logquery
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -36,6 +36,9 @@ build: ## bin/ingest and bin/logquery
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/demo/demo.sh
+
+picture: build ## docs/tail.svg, from a real session; 10 s or so
+	./internal/termshot/picture.sh docs/tail.svg
 
 test: node_modules/.package-lock.json build lint ## everything, with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2

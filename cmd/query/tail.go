@@ -124,6 +124,9 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	case errors.As(err, &none):
 		return 0, err
 	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
+		if a.env.errTTY && !a.quiet {
+			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
+		}
 		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(shellWords(c.Services), " "), cursor)
 		return exitInterrupt, nil
 	case err != nil:
