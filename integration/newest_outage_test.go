@@ -1,0 +1,186 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/internal/openstore"
+	"blobtail/storage/azure"
+	"blobtail/tailindex"
+)
+
+// The table store is away for a minute (less every day): ingestion does not notice,
+// reads that ask an ingester are complete, a tail that has only the tables says from
+// when on it is stale, and when they are back they tell of every record.
+func TestTablesAway(t *testing.T) {
+	t.Parallel()
+	direct, _ := azureStore(t)
+	through, _, tables := laid(t, direct)
+	h := newHouse(t, through, 2, "--flush-age", "2s", "--flush-min", "1KiB")
+	began := time.Now().Add(-time.Minute)
+	load := &load{t: t, h: h, stop: make(chan struct{})}
+	load.run()
+	time.Sleep(3 * time.Second)
+	before := load.take()
+	load.expectRead("before")
+
+	lasts := 6 * time.Second // what is asked meanwhile takes another ten
+	if _, long := torture(t); long {
+		lasts = time.Minute
+	}
+	tables.set(cut)
+	since := time.Now()
+	time.Sleep(lasts / 3)
+	load.expectRead("while the tables refuse")
+	load.expectStale(through, since)
+	tables.set(silent)
+	time.Sleep(lasts / 3)
+	load.expectRead("while the tables are silent")
+	load.expectStale(through, since)
+	time.Sleep(time.Until(since.Add(lasts)))
+	during := load.take()
+	tables.set(joined)
+
+	t.Logf("posts took p50 %v, p99 %v before, p50 %v, p99 %v while the tables were away for %v",
+		before.p(0.5), before.p(0.99), during.p(0.5), during.p(0.99), time.Since(since).Round(time.Second))
+	// The host is busy with other tests; what waits for a table waits for seconds.
+	if during.p(0.99) > 2*before.p(0.99)+300*time.Millisecond {
+		t.Error("ingestion is slower while the tables are away")
+	}
+	time.Sleep(time.Second)
+	close(load.stop)
+	load.running.Wait()
+	load.expectRead("after")
+	reader := tailReader(t, direct)
+	until(t, "the rows tell of every record", func() bool {
+		told, shown := 0, 0
+		rows, err := reader.Written(t.Context(), "web", false, began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if r.Count != r.Omitted+len(r.Entries) {
+				t.Fatalf("row %s: %d records, %d omitted, %d there", r.Key, r.Count, r.Omitted, len(r.Entries))
+			}
+			told += r.Count
+			shown += len(r.Entries)
+		}
+		if told > load.sent {
+			t.Fatalf("the rows tell of %d records, and %d were sent", told, load.sent)
+		}
+		return told == load.sent && shown > 0
+	})
+	out, errs, code := logquery(t, direct, "tail", "web", "-n", "5")
+	if code != 0 || strings.Contains(errs, "stale") || strings.Count(string(out), "\n") != 5 {
+		t.Errorf("tail exits %d afterwards, with %d lines: %s", code, strings.Count(string(out), "\n"), errs)
+	}
+}
+
+// load sends a little to each ingester all the time, and notes how long it takes.
+type load struct {
+	t       *testing.T
+	h       *house
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	sent  int // records that were acknowledged
+	times durations
+}
+
+type durations []time.Duration
+
+// p is how long the share of them takes at most.
+func (d durations) p(share float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[min(len(d)-1, int(share*float64(len(d))))].Round(100 * time.Microsecond)
+}
+
+func (l *load) run() {
+	for k := range 4 {
+		l.running.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-l.stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+				}
+				var body []byte
+				at := time.Now()
+				for i := range 20 {
+					body = appendRecord(body, at.UnixNano()+int64(i), fmt.Sprintf("l%d-%d-%d", k, n, i), "something is done")
+				}
+				code, a, _, err := l.h.p(k%len(l.h.ps)).post("/ingest/web", body)
+				if err != nil || code != http.StatusOK || a.Accepted != 20 {
+					l.t.Errorf("POST: %d %+v, %v", code, a, err)
+					return
+				}
+				l.mu.Lock()
+				l.sent += 20
+				l.times = append(l.times, time.Since(at))
+				l.mu.Unlock()
+			}
+		})
+	}
+}
+
+// take gives the times since the last take.
+func (l *load) take() (d durations) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, l.times = l.times, nil
+	return d
+}
+
+func (l *load) acked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent
+}
+
+// expectRead reads with live records: all is there, and nothing is amiss.
+func (l *load) expectRead(when string) {
+	l.t.Helper()
+	least := l.acked()
+	out, errs, code := logquery(l.t, l.h.read, "web")
+	if n := strings.Count(string(out), "\n"); code != 0 || n < least {
+		l.t.Errorf("%s: read exits %d with %d records, want 0 and at least %d: %s", when, code, n, least, errs)
+	}
+}
+
+var staleNote = regexp.MustCompile(`the tail is stale from (\S+) on`)
+
+// expectStale asks for the tail without live records: what blobs have is shown, and
+// from when on there may be more is said.
+func (l *load) expectStale(at place, since time.Time) {
+	l.t.Helper()
+	out, errs, code := logquery(l.t, at, "tail", "web", "-n", "5")
+	m := staleNote.FindStringSubmatch(errs)
+	if code != 3 || m == nil || strings.Count(string(out), "\n") != 5 {
+		l.t.Errorf("tail exits %d with %d lines, want 3, 5 and a word on how stale it is: %s", code, strings.Count(string(out), "\n"), errs)
+		return
+	}
+	from, err := time.Parse(time.RFC3339Nano, m[1])
+	if err != nil || from.After(time.Now()) || from.Before(since.Add(-10*time.Second)) {
+		l.t.Errorf("%q: want a time shortly before or after %v", m[0], since)
+	}
+}
+
+// tailReader reads the rows of a place of Azurite as they are.
+func tailReader(t testing.TB, at place) *tailindex.Reader {
+	t.Helper()
+	store, err := azure.Open(strings.TrimPrefix(at.store, "azure:"), azure.Options{Getenv: shared.Azurite(t).Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tailindex.NewReader(store, tailindex.ReaderOptions{Store: openstore.Name(at.store)})
+}

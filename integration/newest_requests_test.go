@@ -1,0 +1,160 @@
+package integration_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/internal/testenv"
+	"blobtail/record"
+	"blobtail/tailindex"
+)
+
+// meter lets requests to Azurite through and notes them.
+type meter struct {
+	mu   sync.Mutex
+	seen []string // method, path and query
+}
+
+// take gives what came since the last take.
+func (m *meter) take() (seen []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen, m.seen = m.seen, nil
+	return seen
+}
+
+// metered is a place of which all requests are noted.
+func metered(t testing.TB, at place) (through place, blobs, tables *meter) {
+	t.Helper()
+	a := shared.Azurite(t)
+	through = place{store: at.store, env: slices.Clone(at.env)}
+	lay := func(endpoint string) *meter {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &meter{}
+		forward := &httputil.ReverseProxy{
+			Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host },
+			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // who asked has gone
+		}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			query, _ := url.QueryUnescape(r.URL.RawQuery)
+			m.mu.Lock()
+			m.seen = append(m.seen, r.Method+" "+r.URL.Path+"?"+query)
+			m.mu.Unlock()
+			forward.ServeHTTP(w, r)
+		}))
+		t.Cleanup(s.Close)
+		through.env[0] = strings.ReplaceAll(through.env[0], u.Host, strings.TrimPrefix(s.URL, "http://"))
+		return m
+	}
+	return through, lay(a.BlobURL), lay(a.TableURL)
+}
+
+// logquery tail web -n 100 asks each shard of the tail at most twice, today's table
+// and yesterday's, and reads few blobs whatever there is.
+func TestRequestsOfTail(t *testing.T) {
+	t.Parallel()
+	at, _ := azureStore(t)
+	h := newHouse(t, at, 3)
+	// Other tests, whose stores have these tables too, know nothing of this service.
+	service := testenv.Name("s")
+	fillOldAndNew(t, h, service)
+	through, blobs, tables := metered(t, at)
+	asking := through
+	asking.env = append(slices.Clone(through.env), h.read.env[len(h.read.env)-1])
+	for _, row := range []struct {
+		name   string
+		at     place
+		n      int
+		shard  int // queries of a shard, at most
+		blobs  int // requests for blobs, at most
+		newest bool
+	}{
+		{"rows", through, 100, 2, 4, true},
+		{"live", asking, 100, 2, 4, true},
+		{"one", asking, 1, 2, 4, true},
+		{"blobs", through, 1000, 4, 40, false}, // 460 of them, 50 in each
+	} {
+		blobs.take()
+		tables.take()
+		out, errs, code := logquery(t, row.at, "tail", service, "-n", fmt.Sprint(row.n))
+		asked, reads := tables.take(), blobs.take()
+		if lines := strings.Count(string(out), "\n"); code != 0 || lines != row.n {
+			t.Errorf("%s: exit code %d with %d lines: %s", row.name, code, lines, errs)
+		}
+		var last int64
+		for line := range strings.Lines(string(out)) {
+			at, _ := record.LineTime([]byte(line))
+			if at < last || row.newest && !strings.Contains(line, `"msg":"new`) {
+				t.Errorf("%s: not among the newest, or out of order: %s", row.name, line)
+			}
+			last = at
+		}
+		shards, most, others := byShard(asked, service)
+		t.Logf("%s: %d queries of %d shards and %d more of tables, %d requests for blobs", row.name, len(asked)-others, shards, others, len(reads))
+		if shards > tailindex.DefaultShards || most > row.shard || others > 2 || len(reads) > row.blobs {
+			t.Errorf("%s: %d queries of one shard: %.2000q; %.2000q", row.name, most, asked, reads)
+		}
+	}
+}
+
+// fillOldAndNew makes two days of blobs, one an hour with 50 records, and 540 new
+// records that stand in rows and logs.
+func fillOldAndNew(t *testing.T, h *house, service string) {
+	post := func(i int, at int64, n int, id string) {
+		var body []byte
+		for k := range n {
+			body = appendRecord(body, at+int64(k), fmt.Sprintf("%s-%d", id, k), "what is said")
+		}
+		h.p(i%3).mustPost("/ingest/"+service, body)
+	}
+	for i := range 48 {
+		post(i, time.Now().Add(-time.Duration(i+2)*time.Hour).UnixNano(), 50, fmt.Sprintf("old%d", i))
+	}
+	for i := range 3 {
+		h.p(i).mustFlush()
+	}
+	for round := range 3 {
+		for i := range 3 {
+			post(i, time.Now().UnixNano(), 60, fmt.Sprintf("new%d-%d", round, i))
+		}
+		time.Sleep(1100 * time.Millisecond) // a row each
+	}
+	rows := tailReader(t, h.at)
+	until(t, "the rows are there", func() bool {
+		all, err := rows.Written(t.Context(), service, false, time.Now().Add(-time.Hour))
+		told := 0
+		for _, r := range all {
+			told += r.Count
+		}
+		return err == nil && told >= 3*3*60
+	})
+}
+
+var partitionOf = regexp.MustCompile(`PartitionKey eq '([^']*)'`)
+
+// byShard tells of queries how many shards of a service they are about, how many of
+// them about one shard at most, and how many about something else.
+func byShard(asked []string, service string) (shards, most, others int) {
+	count := map[string]int{}
+	for _, r := range asked {
+		if m := partitionOf.FindStringSubmatch(r); m != nil && strings.HasPrefix(m[1], service+"~") {
+			count[m[1]]++
+			most = max(most, count[m[1]])
+		} else {
+			others++
+		}
+	}
+	return len(count), most, others
+}
