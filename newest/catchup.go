@@ -176,11 +176,11 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
-	f.torn = true // half of it is no place to go on from
+	f.exact = false // half of it is no place to go on from
 	if err := f.take(ctx, h); err != nil {
 		return true, err
 	}
-	f.torn = false
+	f.exact = true
 	f.positions = answer.Positions()
 	f.answered(answer, err, begun)
 	return true, nil

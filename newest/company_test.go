@@ -36,6 +36,7 @@ type company struct {
 	faults storagetest.Script // of the store, as readers and ingesters see it
 	wire   *wire
 	all    []*ingester
+	added  int
 
 	mu     sync.Mutex
 	sent   int
@@ -51,20 +52,20 @@ type sentRecord struct {
 
 func newCompany(t *testing.T, ingesters int) *company {
 	c := &company{t: t, store: mem.New(mem.Options{}), wire: &wire{hosts: map[string]*host{}}, ledger: map[string]*sentRecord{}}
-	for i := range ingesters {
-		c.add(i)
+	for range ingesters {
+		c.all = append(c.all, c.add())
 	}
 	return c
 }
 
-// add adds an ingester with an empty disk, which does not run.
-func (c *company) add(n int) *ingester {
-	in := &ingester{
+// add makes an ingester with an empty disk, which does not run.
+func (c *company) add() *ingester {
+	n := c.added
+	c.added++
+	return &ingester{
 		c: c, n: n, disk: simdisk.New(uint64(n)), identity: heartbeat.Identity{ID: fmt.Sprintf("%08x", n+1), Lane: n},
-		host: fmt.Sprintf("i%d", n), segment: 8 << 10,
+		host: fmt.Sprintf("i%d", n), segment: 8 << 10, age: 20 * time.Second,
 	}
-	c.all = append(c.all, in)
-	return in
 }
 
 // tables and blobs are the store with its faults.
@@ -92,6 +93,7 @@ type ingester struct {
 	identity heartbeat.Identity
 	host     string
 	segment  int64
+	age      time.Duration // of what is stored
 
 	mu        sync.Mutex // guards buf
 	buf       *buffer.Buffer // nil: it does not run
@@ -164,7 +166,7 @@ func (in *ingester) start() {
 		t.Fatal(err)
 	}
 	told := &teller{}
-	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: 64 << 10, Age: 20 * time.Second, MaxAge: 30 * time.Second})
+	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: 64 << 10, Min: 1, Age: in.age})
 	announcer := heartbeat.New(mortal, heartbeat.Options{
 		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host,
 		Oldest: buf.Oldest, Replayed: buf.Replayed,

@@ -68,6 +68,10 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if r.o.Live != nil {
 		f.order.wait = liveWait
 	}
+	if o.After != nil {
+		f.cursor.Last, f.positions = o.After.Last, maps.Clone(o.After.Positions)
+		f.exact = true
+	}
 	err = f.run(ctx)
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
@@ -86,7 +90,7 @@ type follower struct {
 	ahead   time.Duration // the store's clock is ahead of ours
 	started time.Time
 	begun   bool // all that it begins with has been given out
-	torn    bool // what an answer has is being given out
+	exact   bool // all that is up to the positions has been given out, but for the debt
 	seen    *seen
 	order   order
 	gaps    map[string]*dueGap
@@ -115,7 +119,7 @@ func (f *follower) run(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
-	f.begun = true
+	f.begun, f.exact = true, true
 	if f.o.Once {
 		return f.unpaid()
 	}
@@ -226,12 +230,12 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		c.Last = record.Entry{Time: now.UnixNano()}
 		f.o.After = &c
 	}
-	f.cursor, f.floor = Cursor{Last: c.Last}, c.Last.Time
+	f.cursor.Last, f.floor = c.Last, c.Last.Time
 	if f.r.o.Live == nil || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
 		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
+		f.positions, f.exact = nil, false
 		return false, nil
 	}
-	f.positions = maps.Clone(c.Positions)
 	f.known = map[string]bool{} // who is not in the cursor came later
 	for id := range f.positions {
 		f.good[id] = time.Unix(0, f.floor)
@@ -267,7 +271,7 @@ func (f *follower) oneKnown(p live.Positions) bool {
 // positions would leave it out.
 func (f *follower) end() Cursor {
 	c := f.cursor
-	if f.begun && !f.torn && f.debt.from.IsZero() {
+	if f.exact && f.debt.from.IsZero() {
 		c.Positions = f.positions
 	}
 	if c.Last.Time == 0 && f.begun {

@@ -131,6 +131,18 @@ func (s *story) calm(at time.Time) bool {
 	return !slices.ContainsFunc(s.troubles, func(t span) bool { return at.After(t.from.Add(-4*time.Second)) && at.Before(t.to.Add(15*time.Second)) })
 }
 
+func (s *story) pick(rng *rand.Rand) *ingester {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[rng.IntN(len(s.all))]
+}
+
+func (s *story) replace(old, fresh *ingester) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[slices.Index(s.all, old)] = fresh
+}
+
 // client sends requests to whoever runs, again elsewhere until one acknowledges.
 func (s *story) client(rng *rand.Rand, late time.Duration, stop <-chan struct{}) {
 	for {
@@ -153,9 +165,9 @@ func (s *story) client(rng *rand.Rand, late time.Duration, stop <-chan struct{})
 		}
 		r, all := s.request(lines...)
 		if rng.IntN(8) == 0 {
-			_ = s.all[rng.IntN(len(s.all))].accept(r, all, false)
+			_ = s.pick(rng).accept(r, all, false)
 		}
-		for s.all[rng.IntN(len(s.all))].accept(r, all, true) != nil {
+		for s.pick(rng).accept(r, all, true) != nil {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
@@ -262,7 +274,7 @@ func tell(t *testing.T, seed uint64) {
 	switch s.kinds = kinds(seed % 3); s.kinds {
 	case remembering:
 		for _, in := range s.all {
-			in.segment = 64 << 20
+			in.segment, in.age = 64<<20, time.Hour
 		}
 	case forgetting:
 		late = 0
@@ -296,11 +308,14 @@ func tell(t *testing.T, seed uint64) {
 
 // act has something happen.
 func (s *story) act(f **following) {
-	in := s.all[s.rng.IntN(len(s.all))]
+	in := s.pick(s.rng)
 	begun := time.Now()
 	away := time.Duration(s.rng.IntN(4)*s.rng.IntN(30)) * time.Second
 	switch s.rng.IntN(4) {
 	case 0:
+		if s.kinds == remembering {
+			return // a log lets go of what is stored when it is opened again
+		}
 		if _, err := in.buf.Flush(s.t.Context()); err != nil {
 			s.t.Errorf("flush: %v", err)
 		}
@@ -330,11 +345,12 @@ func (s *story) act(f **following) {
 		in.drain()
 		time.Sleep(away)
 		if s.rng.IntN(3) == 0 { // another in its place
-			n := len(s.all)
-			*in = *s.add(n)
-			s.all = s.all[:n]
+			fresh := s.add()
+			fresh.start()
+			s.replace(in, fresh)
+		} else {
+			in.start()
 		}
-		in.start()
 	}
 	s.troubles = append(s.troubles, span{begun, time.Now()})
 }
