@@ -37,6 +37,7 @@ type company struct {
 	wire   *wire
 	all    []*ingester
 	added  int
+	ahead  time.Duration // of our clock is that of the store, of ingesters and of senders
 
 	mu     sync.Mutex
 	sent   int
@@ -46,7 +47,7 @@ type company struct {
 type sentRecord struct {
 	name, service, level string
 	time                 int64
-	length               int // of its line
+	length               int       // of its line
 	sent, acked          time.Time // acked is zero until it is
 }
 
@@ -95,7 +96,7 @@ type ingester struct {
 	segment  int64
 	age      time.Duration // of what is stored
 
-	mu        sync.Mutex // guards buf
+	mu        sync.Mutex     // guards buf
 	buf       *buffer.Buffer // nil: it does not run
 	log       *wal.Log
 	announcer *heartbeat.Announcer
@@ -116,7 +117,11 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	if q.Now {
 		b.Follow, b.Match = false, func(string) bool { return false }
 	}
-	return j.buf.Live(ctx, b)
+	held, err := j.buf.Live(ctx, b)
+	if err != nil {
+		return nil, err // not a nil *Live, which is no nil Held
+	}
+	return held, nil
 }
 
 var errGone = errors.New("the process is gone")
@@ -150,6 +155,8 @@ func (c *company) faulty() (storage.BlobStore, storage.TableStore) {
 	return storagetest.Faulty(c.store, c.script), storagetest.FaultyTables(c.store, c.script)
 }
 
+func (c *company) now() time.Time { return time.Now().Add(c.ahead) }
+
 // start runs the ingester on what its disk has.
 func (in *ingester) start() {
 	t := in.c.t
@@ -169,9 +176,9 @@ func (in *ingester) start() {
 	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: 64 << 10, Min: 1, Age: in.age})
 	announcer := heartbeat.New(mortal, heartbeat.Options{
 		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host,
-		Oldest: buf.Oldest, Replayed: buf.Replayed,
+		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
 	})
-	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable})
+	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable, Now: in.c.now})
 	handler := live.NewHandler(live.Options{
 		Self: announcer.ID, Journal: journal{buf}, HTTP: &http.Client{Transport: in.c.wire},
 		Peers: in.c.peersOf(in.identity.ID, tables),
@@ -214,13 +221,16 @@ func (c *company) peersOf(self string, tables storage.TableStore) func(context.C
 			return known, nil
 		}
 		rows, err := heartbeat.List(ctx, tables, "")
+		if err != nil && !asked.IsZero() {
+			return known, nil
+		}
 		if err != nil {
 			return nil, err
 		}
 		asked, known = time.Now(), nil
 		for _, i := range rows {
-			alive := i.Live(asked)
-			if i.ID != self && !i.Stopped && (alive || !i.Oldest.IsZero() || asked.Sub(i.At) < time.Hour) {
+			alive := i.Live(c.now())
+			if i.ID != self && !i.Stopped && (alive || !i.Oldest.IsZero() || c.now().Sub(i.At) < time.Hour) {
 				known = append(known, live.Peer{ID: i.ID, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Silent: !alive})
 			}
 		}
@@ -295,7 +305,7 @@ func (c *company) request(lines ...line) (*record.Request, []*sentRecord) {
 			l.level = "info"
 		}
 		c.sent++
-		sent := &sentRecord{name: fmt.Sprintf("r%d", c.sent), service: l.service, level: l.level, time: time.Now().Add(l.at).UnixNano() + int64(c.sent), sent: time.Now()}
+		sent := &sentRecord{name: fmt.Sprintf("r%d", c.sent), service: l.service, level: l.level, time: c.now().Add(l.at).UnixNano() + int64(c.sent), sent: time.Now()}
 		off := len(r.Data)
 		r.Data = append(r.Data, `{"ts":"`...)
 		r.Data = record.AppendTime(r.Data, sent.time)
@@ -405,13 +415,9 @@ func (a *asker) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
 // reader is a reader of the company's store; change may take parts away.
 func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	blobs, tables := c.faulty()
-	list := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-		rows, err := heartbeat.List(ctx, tables, "")
-		return rows, time.Now(), err
-	}
 	o := newest.Options{
-		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{}),
-		Ingesters: list, Live: &asker{c, list},
+		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{Now: c.now}),
+		Ingesters: c.list, Live: &asker{c, c.list},
 	}
 	for _, f := range change {
 		f(&o)
@@ -419,12 +425,20 @@ func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	return newest.New(o)
 }
 
+// list lists the rows of the ingesters.
+func (c *company) list(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+	_, tables := c.faulty()
+	rows, err := heartbeat.List(ctx, tables, "")
+	return rows, c.now(), err
+}
+
 func withoutLive(o *newest.Options) { o.Live = nil }
 
 // wire carries requests to handlers in this process, as fast as light.
 type wire struct {
-	mu    sync.Mutex
-	hosts map[string]*host
+	mu     sync.Mutex
+	hosts  map[string]*host
+	refuse func(host string) bool // nil: nobody is
 }
 
 type host struct {
@@ -452,9 +466,9 @@ func (w *wire) down(name string) {
 // RoundTrip implements [http.RoundTripper].
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
-	h := w.hosts[r.URL.Host]
+	h, refuse := w.hosts[r.URL.Host], w.refuse
 	w.mu.Unlock()
-	if h == nil {
+	if h == nil || refuse != nil && refuse(r.URL.Host) {
 		return nil, errors.New("connection refused")
 	}
 	ctx, cancel := context.WithCancel(r.Context())

@@ -98,9 +98,9 @@ func (f *follower) say(what string, err error) {
 	if err == nil {
 		switch {
 		case t == nil:
-		case t.well.IsZero():
+		case t.well.IsZero() && what != "blobs":
 			t.well = now
-		case now.Sub(t.well) >= settled:
+		case now.Sub(t.well) >= settled || what == "blobs": // which are read only when they have to be
 			delete(f.troubles, what)
 			f.o.Note(over(what))
 		}

@@ -1,0 +1,485 @@
+package newest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/storagetest"
+)
+
+// scene is a company with a screen, in a bubble of virtual time.
+func scene(t *testing.T, ingesters int, play func(t *testing.T, c *company, s *screen)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCompany(t, ingesters)
+		defer c.stop()
+		play(t, c, &screen{c: c})
+	})
+}
+
+// namesOf are the names of records, in their order.
+func namesOf(all ...[]*sentRecord) (names []string) {
+	for _, list := range all {
+		for _, r := range list {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
+
+// shows checks what was shown, in whatever order.
+func (s *screen) shows(want ...string) {
+	s.c.t.Helper()
+	got := s.names()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		s.c.t.Errorf("shown are %v, want %v\nproblems %q\nnotes %q", got, want, s.problems, s.notes)
+	}
+}
+
+// says checks that there is one text with all the words, and no more texts than
+// so many.
+func says(t *testing.T, texts []string, most int, words ...string) {
+	t.Helper()
+	if len(texts) > most {
+		t.Errorf("%d texts are said, want at most %d: %q", len(texts), most, texts)
+	}
+	if len(words) > 0 && !slices.ContainsFunc(texts, func(text string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+	}) {
+		t.Errorf("nobody says %q: %q", words, texts)
+	}
+}
+
+// The first ingester of a store comes after the follower, with records that were
+// kept for it.
+func TestFirstIngesterComesLater(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		q := always("web")
+		q.Limit = 10
+		f := follow(c.reader(), s.options(q))
+		time.Sleep(time.Minute)
+		says(t, s.notes, 2, "no ingester is running")
+		c.all[0].start()
+		kept := c.all[0].send(line{service: "web", at: -5 * time.Minute}, line{service: "web", at: -30 * time.Second}, line{service: "other"})
+		time.Sleep(11 * time.Second)
+		more := c.all[0].send(line{service: "web"}, line{service: "web", at: -time.Hour})
+		time.Sleep(2 * time.Second)
+		f.end(t)
+		s.shows(namesOf(kept[:2], more)...)
+		says(t, s.problems, 0)
+	})
+}
+
+// One that was there before, and is not when a follower begins, does not give all
+// that it remembers when it is back.
+func TestAbsentIngesterComesBack(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		for range 20 {
+			c.all[1].send(line{service: "web"})
+			time.Sleep(time.Second)
+		}
+		c.all[1].kill()
+		last := c.all[0].send(line{service: "web"})
+		time.Sleep(time.Second)
+		q := always("web")
+		q.Limit = 1
+		f := follow(c.reader(), s.options(q))
+		time.Sleep(10 * time.Second)
+		says(t, s.problems, 2, "00000002", "connection refused")
+		c.all[1].start()
+		back := c.all[1].send(line{service: "web"})
+		time.Sleep(15 * time.Second)
+		more := c.all[1].send(line{service: "web", at: -time.Hour})
+		time.Sleep(3 * time.Second)
+		f.end(t)
+		s.shows(namesOf(last, back, more)...)
+		says(t, s.notes, 2, "answers for the first time", "may be missing")
+	})
+}
+
+// Nobody is there at first, and who comes had been there before.
+func TestOnlyIngesterComesBack(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		old := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		c.all[0].kill()
+		time.Sleep(2 * time.Minute)
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(3 * time.Second)
+		c.all[0].start()
+		time.Sleep(100 * time.Millisecond)
+		back := c.all[0].send(line{service: "web"})
+		time.Sleep(12 * time.Second)
+		more := c.all[0].send(line{service: "web", at: -time.Hour})
+		time.Sleep(3 * time.Second)
+		f.end(t)
+		s.shows(namesOf(back, more)...)
+		_ = old
+	})
+}
+
+// Who is given the records blocks for a minute, while more come than memory is
+// meant to hold.
+func TestSlowFollower(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].segment = 64 << 20
+		c.all[0].start()
+		time.Sleep(time.Second)
+		o := s.options(always("web"))
+		emit, blocked := o.Emit, false
+		o.Emit = func(lines []byte) error {
+			if !blocked {
+				blocked = true
+				time.Sleep(time.Minute)
+			}
+			return emit(lines)
+		}
+		f := follow(c.reader(), o)
+		time.Sleep(time.Second)
+		all := c.all[0].send(line{service: "web"})
+		for range 90 {
+			var lines []line
+			for i := range 50 {
+				lines = append(lines, line{service: "web", pad: 10 << 10, at: time.Duration(-i) * time.Millisecond})
+			}
+			all = append(all, c.all[0].send(lines...)...)
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(25 * time.Second)
+		last := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		f.end(t)
+		s.shows(namesOf(all, last)...)
+		if !slices.Equal(s.names(), newestOf(c.ledger, len(all)+1)) {
+			t.Error("they are shown in another order")
+		}
+		says(t, s.problems, 0)
+	})
+}
+
+// The store is away while blobs have to be read: that is told once, and they are
+// read when it is back.
+func TestStoreAwayWhileCatchingUp(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(2 * time.Second)
+		c.all[1].send(line{service: "other"})
+		time.Sleep(2 * time.Second)
+		away := errors.New("the store is away")
+		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.List || op == storagetest.Get {
+				return storagetest.Fault{Before: away}
+			}
+			return storagetest.Fault{}
+		})
+		c.all[1].drain()
+		time.Sleep(time.Minute)
+		says(t, s.problems, 2, "cannot be read", "the store is away")
+		c.setFaults(nil)
+		time.Sleep(10 * time.Second)
+		last := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		f.end(t)
+		s.shows(namesOf(last)...)
+		says(t, s.notes, 3, "the blobs can be read again")
+	})
+}
+
+// The last records of an ingester that ends are in blobs before it was asked again.
+func TestIngesterEnds(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(3*time.Second + 10*time.Millisecond)
+		last := c.all[1].send(line{service: "web"}, line{service: "web", at: -20 * time.Second})
+		c.all[1].drain()
+		time.Sleep(8 * time.Second)
+		f.end(t)
+		s.shows(namesOf(last[:1])...) // the other is of a time before it began
+		says(t, s.notes, 2, "ingester 00000002 has ended", "may be missing")
+		says(t, s.problems, 1, "connection refused")
+	})
+}
+
+// A follower that is interrupted amid what it begins with goes on there.
+func TestInterruptedBacklog(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		var all []*sentRecord
+		for range 400 {
+			all = append(all, c.all[0].send(line{service: "web", pad: 8 << 10})...)
+			time.Sleep(10 * time.Millisecond)
+		}
+		q := always("web")
+		q.Range.From = time.Now().Add(-time.Hour).UnixNano()
+		o := s.options(q)
+		ctx, cancel := context.WithCancel(t.Context())
+		emit := o.Emit
+		o.Emit = func(lines []byte) error {
+			cancel() // while it is at it
+			return emit(lines)
+		}
+		cursor, err := c.reader().Follow(ctx, o)
+		if !errors.Is(err, context.Canceled) || cursor.Positions != nil || len(s.lines) == 0 || len(s.lines) == len(all) {
+			t.Fatalf("it ends with %v and %+v after %d records", err, cursor, len(s.lines))
+		}
+		o = s.options(always("web"))
+		o.After = &cursor
+		f := follow(c.reader(), o)
+		time.Sleep(3 * time.Second)
+		more := c.all[0].send(line{service: "web"})
+		time.Sleep(3 * time.Second)
+		f.end(t)
+		s.shows(namesOf(all, more)...)
+		says(t, s.notes, 1, "going on by the times")
+	})
+}
+
+// Clocks that are minutes apart do no harm as long as the store has one.
+func TestClocksApart(t *testing.T) {
+	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
+		for _, tables := range []bool{false, true} {
+			scene(t, 2, func(t *testing.T, c *company, s *screen) {
+				c.ahead = ahead
+				c.all[0].start()
+				c.all[1].start()
+				time.Sleep(time.Second)
+				old := c.all[0].send(line{service: "web"})
+				time.Sleep(3 * time.Second)
+				var change []func(*newest.Options)
+				if tables {
+					change = append(change, withoutLive)
+				}
+				q := always("web")
+				q.Limit = 10
+				f := follow(c.reader(change...), s.options(q))
+				var all []*sentRecord
+				for range 20 {
+					time.Sleep(500 * time.Millisecond)
+					all = append(all, c.all[0].send(line{service: "web"})...)
+					all = append(all, c.all[1].send(line{service: "web"})...)
+				}
+				time.Sleep(3 * time.Second)
+				if !tables {
+					c.all[1].drain() // and catch up
+					time.Sleep(8 * time.Second)
+				}
+				cursor := f.end(t)
+				s.shows(namesOf(old, all)...)
+				more := c.all[0].send(line{service: "web"})
+				time.Sleep(3 * time.Second)
+				o := s.options(always("web"))
+				o.After = cursor
+				f = follow(c.reader(change...), o)
+				time.Sleep(3 * time.Second)
+				f.end(t)
+				s.shows(namesOf(old, all, more)...)
+			})
+		}
+	}
+}
+
+// One look that hangs or fails now and then is not told of all the time.
+func TestFlapping(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		var n atomic.Int64
+		c.wire.mu.Lock()
+		c.wire.refuse = func(host string) bool { return host == "i1" && n.Add(1)%3 == 0 }
+		c.wire.mu.Unlock()
+		f := follow(c.reader(), s.options(always("web")))
+		var all []*sentRecord
+		for range 100 {
+			time.Sleep(time.Second)
+			all = append(all, c.all[1].send(line{service: "web"})...)
+		}
+		time.Sleep(3 * time.Second)
+		f.end(t)
+		s.shows(namesOf(all)...)
+		says(t, s.problems, 1, "connection refused")
+	})
+}
+
+// A cursor of another store is told, and goes by time.
+func TestCursorOfAnotherStore(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		old := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		cursor := newest.Cursor{Positions: map[string]uint64{"deadbeef": 1 << 40}}
+		cursor.Last.Time = time.Now().Add(-time.Second).UnixNano()
+		more := c.all[0].send(line{service: "web"})
+		o := s.options(always("web"))
+		o.After = &cursor
+		f := follow(c.reader(), o)
+		time.Sleep(2 * time.Second)
+		last := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		f.end(t)
+		s.shows(namesOf(more, last)...)
+		says(t, s.problems, 1, "is it the store that the cursor is of")
+		_ = old
+	})
+}
+
+// A follower that ends by itself reads all there is, whoever runs.
+func TestOnce(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		all := c.all[0].send(line{service: "web"}, line{service: "web", level: "error"})
+		time.Sleep(2 * time.Second)
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(time.Second)
+		cursor := f.end(t)
+		more := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		once := func(o newest.FollowOptions) *screen {
+			t.Helper()
+			got := &screen{c: c}
+			with := got.options(o.Query)
+			with.After, with.Once = o.After, true
+			if _, err := c.reader().Follow(t.Context(), with); err != nil {
+				t.Error(err)
+			}
+			return got
+		}
+		since := always("web")
+		since.Range.From = time.Now().Add(-time.Hour).UnixNano()
+		for range 2 { // as it runs, and when it has ended
+			once(newest.FollowOptions{Query: always("web"), After: cursor}).shows(namesOf(more)...)
+			got := once(newest.FollowOptions{Query: since})
+			got.shows(namesOf(all, more)...)
+			says(t, append(got.problems, got.notes...), 0)
+			if c.all[0].runs() != nil {
+				c.all[0].drain()
+			}
+		}
+	})
+}
+
+// Records whose ingester is gone are told of; those that rows have are shown.
+func TestGatherWithoutIngester(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		all := c.all[0].send(line{service: "web"})
+		time.Sleep(12 * time.Second)
+		c.all[0].kill()
+		time.Sleep(2 * time.Minute)
+		names, g := c.read(c.reader(), always("web"))
+		if !slices.Equal(names, namesOf(all)) || len(g.Report.Problems) != 1 || !strings.Contains(g.Report.Problems[0].Error(), "ingest forget 00000001") {
+			t.Errorf("read are %v, and told is %v", names, g.Report)
+		}
+		only, err := c.reader().Gather(t.Context(), always("web"), newest.Only)
+		if err != nil || len(only.Report.Notes) != 1 || len(only.Report.Problems) != 1 {
+			t.Errorf("of live records alone is told %v %+v", err, only)
+		}
+	})
+}
+
+// Without an ingester to ask, rows stand in, and that is said.
+func TestGatherRows(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		var all []*sentRecord
+		for range 10 {
+			for _, in := range c.all {
+				all = append(all, in.send(line{service: "web"}, line{service: "web", level: "error"})...)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		names, g := c.read(c.reader(withoutLive), always("web"))
+		if len(names) != len(all) || g.Live {
+			t.Errorf("read are %d of %d", len(names), len(all))
+		}
+		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		if len(g.Report.Problems) != 0 {
+			t.Error(g.Report.Problems)
+		}
+	})
+}
+
+// The tables are away: a tail is exact with ingesters, and without says from when on
+// it is stale.
+func TestTailWithoutTables(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		stored := c.all[0].send(line{service: "web"})
+		if _, err := c.all[0].buf.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fresh := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		q := always("web")
+		q.Limit = 10
+		c.tail(c.reader(), q) // the ingester looks who else there is
+		rows, now, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := func(o *newest.Options) {
+			o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return rows, now, nil }
+			o.Live = &asker{c, o.Ingesters}
+		}
+		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.Scan || op == storagetest.Upsert {
+				return storagetest.Fault{Before: errors.New("the tables are away")}
+			}
+			return storagetest.Fault{}
+		})
+		names, report := c.tail(c.reader(known), q)
+		if !slices.Equal(names, namesOf(stored, fresh)) || len(report.Problems) != 0 {
+			t.Errorf("%v %+v", names, report)
+		}
+		says(t, report.Notes, 1, "miss nothing")
+		names, report = c.tail(c.reader(withoutLive), q)
+		if !slices.Equal(names, namesOf(stored)) || len(report.Problems) != 1 ||
+			!strings.Contains(report.Problems[0].Error(), "the tail is stale from "+string(record.AppendTime(nil, stored[0].time))) {
+			t.Errorf("%v %+v", names, report)
+		}
+	})
+}
+
+// tail gives the names of the newest records.
+func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report *newest.Report) {
+	c.t.Helper()
+	_, report, err := r.Tail(c.t.Context(), q, func(e *record.Entry) error {
+		names = append(names, nameOf(e.Line))
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return names, report
+}
