@@ -28,7 +28,7 @@ type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
 	tables    storage.TableStore
-	list      func(context.Context) ([]heartbeat.Ingester, error)
+	others    *others      // who else has to be asked for live records
 	auto      bool         // a lane has to be found
 	shared    bool         // the store has a clock of its own
 	close     func() error // of the tables
@@ -59,9 +59,6 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
 	}
 	p.tables, p.close = tables, closeTables
-	p.list = func(ctx context.Context) ([]heartbeat.Ingester, error) {
-		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
-	}
 	me, err := heartbeat.LoadIdentity(c.WALDir())
 	if err != nil {
 		log.Warn().Err(err).Msg("this ingester is announced under a new id")
@@ -84,6 +81,9 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log, Metrics: reg,
 	})
+	p.others = newOthers(p.announcer.ID, func(ctx context.Context) ([]heartbeat.Ingester, error) {
+		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
+	}, p.clock.Now)
 	// Until the others are known: the lane of the last time.
 	if err := setLane(p.announcer.Lane()); err != nil {
 		return nil, errors.Join(err, closeTables())
@@ -106,6 +106,7 @@ func (p *company) run(ctx context.Context) {
 		}
 		p.announcer.Run(ctx)
 	})
+	p.running.Go(func() { p.others.run(ctx) })
 }
 
 // wait returns when the lane and the clock are as good as known, or at until: both

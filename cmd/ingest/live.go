@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,9 +19,8 @@ import (
 
 // newLive makes what answers readers with what is in no blob yet.
 func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
-	others := newOthers(company.announcer.ID, company.list, company.clock.Now)
 	return live.NewHandler(live.Options{
-		Self: company.announcer.ID, Journal: journal{buf}, Peers: others.peers, Log: part(log, "live"), Metrics: reg,
+		Self: company.announcer.ID, Journal: journal{buf}, Peers: company.others.peers, Log: part(log, "live"), Metrics: reg,
 	})
 }
 
@@ -67,6 +67,11 @@ func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 const (
 	// recent is how old the list of ingesters may be for a follower that polls.
 	recent = 2 * time.Second
+	// hasty is how long a follower waits for the table.
+	hasty = 100 * time.Millisecond
+	// lookEvery is how old the list may become without any question, so that one
+	// that comes when the table is away finds who is there.
+	lookEvery = 5 * time.Second
 	// listWait bounds one look at the table.
 	listWait = 2 * time.Second
 	// listPause is how long the table is left alone after it failed: the last list
@@ -93,6 +98,14 @@ type others struct {
 	failed time.Time // when the table failed; zero: it did not, the last time
 	reason error     // likewise
 	seen   time.Time // the store's time of the last list
+
+	last atomic.Pointer[answered] // who was there when that was asked the last time; nil: it is not known
+}
+
+// answered is what comes of a question who is there.
+type answered struct {
+	peers []live.Peer
+	err   error
 }
 
 func newOthers(self func() string, list func(context.Context) ([]heartbeat.Ingester, error), now func() time.Time) *others {
@@ -101,10 +114,56 @@ func newOthers(self func() string, list func(context.Context) ([]heartbeat.Inges
 
 // peers is for live.Options.
 func (o *others) peers(ctx context.Context, fresh bool) ([]live.Peer, error) {
-	wanted := time.Now()
 	if !fresh {
-		wanted = wanted.Add(-recent)
+		return o.lastKnown(ctx)
 	}
+	return o.ask(ctx, time.Now())
+}
+
+// run keeps the list fresh until ctx ends.
+func (o *others) run(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		_, _ = o.ask(ctx, time.Now().Add(-lookEvery/2)) // who asks is told what is wrong
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lastKnown is for a follower, who asks again and again: it does not wait for a
+// table that takes its time. What it is late to learn of it has not missed, as it
+// has no position in the log of an ingester that is new to it.
+func (o *others) lastKnown(ctx context.Context) ([]live.Peer, error) {
+	found := make(chan answered, 1)
+	go func() {
+		// It goes on when the follower does not wait, for the next question.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
+		defer cancel()
+		peers, err := o.ask(ctx, time.Now().Add(-recent))
+		found <- answered{peers, err}
+	}()
+	hurry := time.NewTimer(hasty)
+	defer hurry.Stop()
+	for {
+		select {
+		case a := <-found:
+			return a.peers, a.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-hurry.C:
+			if last := o.last.Load(); last != nil {
+				return last.peers, last.err
+			}
+		}
+	}
+}
+
+// ask gives who was there at a time, or as late before as is known.
+func (o *others) ask(ctx context.Context, wanted time.Time) ([]live.Peer, error) {
 	select {
 	case o.turn <- struct{}{}:
 		defer func() { <-o.turn }()
@@ -118,7 +177,9 @@ func (o *others) peers(ctx context.Context, fresh bool) ([]live.Peer, error) {
 	if o.asked.IsZero() {
 		return nil, err
 	}
-	return o.choose(), o.rows
+	last := answered{o.choose(), o.rows}
+	o.last.Store(&last)
+	return last.peers, last.err
 }
 
 // look asks the table. The caller has its turn.
