@@ -157,7 +157,7 @@ func TestREADME(t *testing.T) {
 	for _, b := range all {
 		if b.skip == "" {
 			run = append(run, b)
-			fmt.Fprintf(&script, "%secho '%s'\n", b.text, mark)
+			fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
 		}
 	}
 	if len(run) < 10 {
@@ -195,6 +195,12 @@ func TestREADME(t *testing.T) {
 		log, _ := os.ReadFile(filepath.Join(dir, "ingest.log"))
 		t.Errorf("%v\nstderr: %s\ningest.log: %s", err, stderr.String(), log)
 	}
+}
+
+// ended presses Ctrl-C three seconds into each command that goes on until then.
+func ended(commands string) string {
+	follow := regexp.MustCompile(`(?m)^(logquery tail .*-f .*?) +# until Ctrl-C$`)
+	return follow.ReplaceAllString(commands, "timeout --preserve-status -s INT 3 $1 || [ $$? = 130 ]")
 }
 
 // match compares text with a page's, in which "..." stands for anything on its

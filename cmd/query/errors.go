@@ -111,7 +111,7 @@ func (a *app) noStore() string {
 // shellWord quotes a word for a shell where it needs to be.
 func shellWord(s string) string {
 	plain := func(r rune) bool {
-		return r == '-' || r == '_' || r == '.' || r == '/' || r == ':' || r == '=' ||
+		return r == '-' || r == '_' || r == '.' || r == '/' || r == ':' || r == '=' || r == '+' || r == ',' ||
 			r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 	}
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {

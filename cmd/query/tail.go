@@ -127,7 +127,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		if a.env.errTTY && !a.quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(shellWords(c.Services), " "), cursor)
+		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(c.words(), " "), cursor)
 		return exitInterrupt, nil
 	case err != nil:
 		return 0, err
@@ -137,6 +137,31 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		return exitNothing, nil
 	}
 	return exitFound, nil
+}
+
+// words are the services and what is asked of them, for a command that goes on.
+func (c *tailCmd) words() []string {
+	out := shellWords(c.Services)
+	add := func(flag, value string) {
+		if value != "" {
+			out = append(out, flag, shellWord(value))
+		}
+	}
+	add("--level", c.Level)
+	for _, text := range c.Fixed {
+		add("-F", text)
+	}
+	for _, expr := range c.Regexp {
+		add("-g", expr)
+	}
+	if c.Invert {
+		out = append(out, "-v")
+	}
+	if c.Ignore {
+		out = append(out, "-i")
+	}
+	add("-o", c.Output)
+	return out
 }
 
 // report says what a read of the newest records has to say beside its problems.
