@@ -32,7 +32,7 @@ fail() {
 }
 
 # Only this shell's environment: the settings of a real installation stay out.
-unset BLOBTAIL_CONFIG BLOBTAIL_STORE BLOBTAIL_LISTEN BLOBTAIL_ADMIN BLOBTAIL_WAL BLOBTAIL_LANE BLOBTAIL_PERIOD
+unset BLOBTAIL_CONFIG BLOBTAIL_STORE BLOBTAIL_LIVE BLOBTAIL_LISTEN BLOBTAIL_ADMIN BLOBTAIL_WAL BLOBTAIL_LANE BLOBTAIL_PERIOD
 unset BLOBTAIL_DEDUPE BLOBTAIL_GRACE BLOBTAIL_FLUSH_SIZE BLOBTAIL_FLUSH_AGE BLOBTAIL_FLUSH_MIN BLOBTAIL_FLUSH_MAX_AGE
 export BLOBTAIL_STORE="dir:$work/store"
 export TZ=UTC # so that all the times below are of one zone
@@ -104,13 +104,20 @@ echo "Each answer came after the records were on disk (fsync)."
 say "Send one body again: it is known by what is in it"
 post "http://$ingest/ingest" "$work/corpus/body-000.ndjson"
 
+say "Read before there are blobs: logquery asks the ingester"
+show "logquery tail orders -n 5 -o pretty"
+logquery tail orders -n 5 -o pretty --quiet | cut -c 1-200
+counted all '*'
+
 say "Ask for blobs now; without this they come by size (32 MiB) and age (1 to 5 minutes)"
 show "curl -X POST http://$admin/flush"
 post "http://$admin/flush"
 
-say "The newest 10 records of one service"
-show "logquery orders -n 10 -o pretty"
-logquery orders -n 10 -o pretty --quiet | cut -c 1-200
+say "The newest 10 records of one service, from blobs now"
+show "logquery tail orders -n 10 -o pretty"
+logquery tail orders -n 10 -o pretty --quiet >"$work/tail"
+cut -c 1-200 "$work/tail"
+logquery orders -n 10 -o pretty --quiet --live off | cmp -s - "$work/tail" || fail "tail and read differ"
 
 from=$((start + 1800)) to=$((start + 1920))
 say "Errors of all services within two minutes; the index says which blocks to fetch"
@@ -123,6 +130,14 @@ cat "$work/stats"
 n=$(logquery '*' --from $from --to $to --level error,critical --count --quiet)
 [ "$n" = "$(expected window)" ] || fail "the window: sent $(expected window), found $n"
 echo "$n records, as many as were sent."
+
+say "A histogram of the same service; -o json is for programs"
+show "logquery hist orders --by 10m"
+logquery hist orders --by 10m -o text --quiet
+n=$(logquery hist '*' --by 10m -o csv --quiet | awk -F, 'NR > 1 { n += $2; split("trace debug info warn error critical other", name, " "); for (l in name) levels[name[l]] += $(l + 2) }
+	END { printf "all %d\n", n; for (l in levels) printf "%s %d\n", l, levels[l] }' | sort)
+[ "$n" = "$(grep -v '^window' "$work/corpus/expect" | sort)" ] || fail "the histogram: $n"
+echo "Over all services its sums, in all and of each level, are what was sent."
 
 say "Counts per level, each held against what was sent"
 show "logquery '*' --level LEVEL --count"
@@ -149,11 +164,11 @@ say "Check every blob: checksums, order, metadata, name"
 show "logquery verify"
 logquery verify 2>&1
 
-say "One more record, sent by hand; it can be read as soon as it is in a blob"
+say "One more record, sent by hand; it can be read at once"
 printf 'the lights are on' >"$work/line"
-show "curl -d 'the lights are on' http://$ingest/ingest/hello && curl -X POST http://$admin/flush"
+show "curl -d 'the lights are on' http://$ingest/ingest/hello"
 post "http://$ingest/ingest/hello" "$work/line"
-post "http://$admin/flush"
+echo
 show "logquery hello"
 logquery hello -o json --quiet | tee "$work/hello"
 grep -q '"service":"hello","msg":"the lights are on"' "$work/hello" || fail "the record did not come back"
