@@ -70,7 +70,7 @@ func TestFirstIngesterComesLater(t *testing.T) {
 		q.Limit = 10
 		f := follow(c.reader(), s.options(q))
 		time.Sleep(time.Minute)
-		says(t, s.notes, 2, "no ingester is running")
+		says(t, s.get(&s.notes), 2, "no ingester is running")
 		c.all[0].start()
 		kept := c.all[0].send(line{service: "web", at: -5 * time.Minute}, line{service: "web", at: -30 * time.Second}, line{service: "other"})
 		time.Sleep(11 * time.Second)
@@ -78,7 +78,7 @@ func TestFirstIngesterComesLater(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		f.end(t)
 		s.shows(namesOf(kept[:2], more)...)
-		says(t, s.problems, 0)
+		says(t, s.get(&s.problems), 0)
 	})
 }
 
@@ -100,7 +100,7 @@ func TestAbsentIngesterComesBack(t *testing.T) {
 		q.Limit = 1
 		f := follow(c.reader(), s.options(q))
 		time.Sleep(10 * time.Second)
-		says(t, s.problems, 2, "00000002", "connection refused")
+		says(t, s.get(&s.problems), 2, "00000002", "connection refused")
 		c.all[1].start()
 		back := c.all[1].send(line{service: "web"})
 		time.Sleep(15 * time.Second)
@@ -108,7 +108,7 @@ func TestAbsentIngesterComesBack(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		f.end(t)
 		s.shows(namesOf(last, back, more)...)
-		says(t, s.notes, 2, "answers for the first time", "may be missing")
+		says(t, s.get(&s.notes), 2, "answers for the first time", "may be missing")
 	})
 }
 
@@ -170,7 +170,7 @@ func TestSlowFollower(t *testing.T) {
 		if !slices.Equal(s.names(), newestOf(c.ledger, len(all)+1)) {
 			t.Error("they are shown in another order")
 		}
-		says(t, s.problems, 0)
+		says(t, s.get(&s.problems), 0)
 	})
 }
 
@@ -194,14 +194,14 @@ func TestStoreAwayWhileCatchingUp(t *testing.T) {
 		})
 		c.all[1].drain()
 		time.Sleep(time.Minute)
-		says(t, s.problems, 2, "cannot be read", "the store is away")
+		says(t, s.get(&s.problems), 2, "cannot be read", "the store is away")
 		c.setFaults(nil)
 		time.Sleep(10 * time.Second)
 		last := c.all[0].send(line{service: "web"})
 		time.Sleep(2 * time.Second)
 		f.end(t)
 		s.shows(namesOf(last)...)
-		says(t, s.notes, 3, "the blobs can be read again")
+		says(t, s.get(&s.notes), 3, "the blobs can be read again")
 	})
 }
 
@@ -218,8 +218,8 @@ func TestIngesterEnds(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		f.end(t)
 		s.shows(namesOf(last[:1])...) // the other is of a time before it began
-		says(t, s.notes, 2, "ingester 00000002 has ended", "may be missing")
-		says(t, s.problems, 1, "connection refused")
+		says(t, s.get(&s.notes), 2, "ingester 00000002 has ended", "may be missing")
+		says(t, s.get(&s.problems), 1, "connection refused")
 	})
 }
 
@@ -254,7 +254,7 @@ func TestInterruptedBacklog(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		f.end(t)
 		s.shows(namesOf(all, more)...)
-		says(t, s.notes, 1, "going on by the times")
+		says(t, s.get(&s.notes), 1, "going on by the times")
 	})
 }
 
@@ -321,7 +321,7 @@ func TestFlapping(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		f.end(t)
 		s.shows(namesOf(all)...)
-		says(t, s.problems, 1, "connection refused")
+		says(t, s.get(&s.problems), 1, "connection refused")
 	})
 }
 
@@ -343,7 +343,7 @@ func TestCursorOfAnotherStore(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		f.end(t)
 		s.shows(namesOf(more, last)...)
-		says(t, s.problems, 1, "is it the store that the cursor is of")
+		says(t, s.get(&s.problems), 1, "is it the store that the cursor is of")
 		_ = old
 	})
 }

@@ -27,6 +27,7 @@ const (
 	cursorVersion = 1
 	cursorFixed   = 1 + 8 + 16 + 4
 	cursorEach    = 4 + 8
+	cursorMost    = 1024 // ingesters; a question may not have more
 )
 
 var errCursor = errors.New("it is no cursor; `logquery tail -f` prints one when it ends")
@@ -45,7 +46,7 @@ func (c Cursor) String() string {
 	slices.Sort(ids)
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
-		if err != nil || len(raw) != 4 {
+		if err != nil || len(raw) != 4 || hex.EncodeToString(raw) != id {
 			continue // no ingester of ours; its records are found by their times
 		}
 		b = append(b, raw...)
@@ -56,14 +57,14 @@ func (c Cursor) String() string {
 
 // ParseCursor reads the text form.
 func ParseCursor(text string) (Cursor, error) {
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimSpace(text))
+	b, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimSpace(text))
 	if err != nil || len(b) < 1 {
 		return Cursor{}, errCursor
 	}
 	if b[0] > cursorVersion {
 		return Cursor{}, fmt.Errorf("a newer version wrote it (form %d)", b[0])
 	}
-	if b[0] != cursorVersion || len(b) < cursorFixed || (len(b)-cursorFixed)%cursorEach != 0 {
+	if b[0] != cursorVersion || len(b) < cursorFixed || (len(b)-cursorFixed)%cursorEach != 0 || len(b) > cursorFixed+cursorMost*cursorEach {
 		return Cursor{}, errCursor
 	}
 	var c Cursor

@@ -62,6 +62,12 @@ func (s *screen) add(to *[]string, text string) {
 	*to = append(*to, time.Now().Format("04:05.000 ")+text)
 }
 
+func (s *screen) get(from *[]string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(*from)
+}
+
 func (s *screen) names() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
