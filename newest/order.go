@@ -46,14 +46,19 @@ func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 		bound--
 	}
 	out := slices.Clone(o.pending[:bound])
-	left := make([]pendingEntry, 0, len(o.pending)-bound)
-	for _, e := range o.pending[bound:] {
-		if e.due.After(now) {
-			left = append(left, e)
-		} else {
-			out = append(out, e)
+	rest := o.pending[bound:]
+	if slices.ContainsFunc(rest, func(e pendingEntry) bool { return !e.due.After(now) }) {
+		left := make([]pendingEntry, 0, len(rest))
+		for _, e := range rest {
+			if e.due.After(now) {
+				left = append(left, e)
+			} else {
+				out = append(out, e)
+			}
 		}
+		rest = left
 	}
-	o.pending = left
+	clear(o.pending[:bound]) // which holds lines
+	o.pending = rest
 	return out
 }
