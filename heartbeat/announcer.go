@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/storage"
@@ -42,9 +42,8 @@ type Options struct {
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now func() time.Time
 	// Every is the pause between two writes; 0: 10 s.
-	Every   time.Duration
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer // nil: none
+	Every time.Duration
+	Log   zerolog.Logger
 }
 
 // patience bounds one write with what is read for it.
@@ -66,7 +65,8 @@ type Announcer struct {
 	started time.Time
 	first   chan struct{} // closed after the first attempt
 	ended   chan struct{} // closed when Run has returned
-	beats   *prometheus.CounterVec
+	written atomic.Uint64
+	missed  atomic.Uint64
 
 	mu sync.Mutex
 	me Identity // the lane is that in force
@@ -110,22 +110,15 @@ func New(tables storage.TableStore, o Options) *Announcer {
 		o: o, tables: tables, process: newID(),
 		first: make(chan struct{}), ended: make(chan struct{}),
 		me: Identity{ID: o.Identity.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
-		beats: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "blobtail_heartbeat_total", Help: "Announcements of this ingester, by result.",
-		}, []string{"result"}),
 	}
 	if o.Auto {
 		a.me.Lane = min(max(o.Identity.Lane, 0), Lanes-1)
 	}
-	a.beats.WithLabelValues("written")
-	a.beats.WithLabelValues("failed")
-	if o.Metrics != nil {
-		o.Metrics.MustRegister(a.beats, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "blobtail_lane", Help: "Lane of this ingester: the leading part of its blobs' numbers.",
-		}, func() float64 { return float64(a.Lane()) }))
-	}
 	return a
 }
+
+// Beats is how many announcements were written, and how many failed.
+func (a *Announcer) Beats() (written, failed uint64) { return a.written.Load(), a.missed.Load() }
 
 // Lane is the lane in force.
 func (a *Announcer) Lane() int {
@@ -274,14 +267,14 @@ func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1024)], "
 // over.
 func (a *Announcer) report(err error) {
 	if err == nil {
-		a.beats.WithLabelValues("written").Inc()
+		a.written.Add(1)
 		if a.failed != "" {
 			a.o.Log.Info().Msg("the table of ingesters works again")
 		}
 		a.failed = ""
 		return
 	}
-	a.beats.WithLabelValues("failed").Inc()
+	a.missed.Add(1)
 	if k := kind(err); a.failed != k {
 		a.failed = k
 		a.o.Log.Warn().Err(err).Msg("the table of ingesters fails; records are taken and stored as before")

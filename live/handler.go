@@ -8,12 +8,10 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
@@ -86,7 +84,6 @@ type Options struct {
 	// four times as many are, so that readers cannot keep them away.
 	MaxAnswers int
 	Log        zerolog.Logger
-	Metrics    prometheus.Registerer // nil: none
 }
 
 const (
@@ -104,7 +101,7 @@ const (
 type Handler struct {
 	o       Options
 	http    *http.Client
-	metrics *metrics
+	counts  counts
 	readers chan struct{} // a token for each answer under way
 	others  chan struct{}
 
@@ -122,7 +119,7 @@ func NewHandler(o Options) *Handler {
 		o.Peers = func(context.Context, bool) ([]Peer, error) { return nil, nil }
 	}
 	h := &Handler{
-		o: o, http: o.HTTP, metrics: newMetrics(o.Metrics),
+		o: o, http: o.HTTP, counts: counts{questions: map[int]uint64{}},
 		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
 		stop: map[*http.Request]context.CancelCauseFunc{},
 	}
@@ -172,10 +169,7 @@ func (h *Handler) begin(r *http.Request) (ctx context.Context, done func(), ok b
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	status := h.serve(w, r)
-	h.metrics.requests.WithLabelValues(strconv.Itoa(status)).Inc()
-	if status == http.StatusOK {
-		h.metrics.seconds.Observe(time.Since(begun).Seconds())
-	}
+	h.counts.question(status, time.Since(begun), status == http.StatusOK)
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
@@ -251,8 +245,8 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	out := bufio.NewWriterSize(p, writeBuffer)
 	m := &merge{query: f.query, out: out}
 	err := m.run(ctx, f)
-	h.metrics.records.Add(float64(m.sent))
-	h.metrics.failed.Add(float64(len(f.missing)))
+	h.counts.records.Add(uint64(m.sent))
+	h.counts.failed.Add(uint64(len(f.missing)))
 	if err != nil {
 		if ctx.Err() == nil && err != errReader {
 			h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log to the end")

@@ -119,7 +119,7 @@ func (w *Writer) serve(ctx context.Context, s *service, p *packer) {
 	}
 	now := time.Now()
 	if err != nil {
-		w.m.writes.WithLabelValues("failed").Inc()
+		w.m.failed.Add(1)
 		w.reporter.failed(err, s.fails == 0)
 		s.fails++
 		pause := min(maxPause, soonest<<min(s.fails, 10))
@@ -228,9 +228,9 @@ func (w *Writer) writeJob(ctx context.Context, s *service) error {
 	s.job = nil
 	w.held.Add(-j.size)
 	w.bytes.Add(-j.size)
-	w.m.writes.WithLabelValues("written").Inc()
-	w.m.records.Add(float64(j.lines))
-	w.m.omitted.Add(float64(j.omitted))
+	w.m.written.Add(1)
+	w.m.records.Add(uint64(j.lines))
+	w.m.omitted.Add(uint64(j.omitted))
 	return nil
 }
 

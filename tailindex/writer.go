@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
@@ -28,10 +27,9 @@ type Options struct {
 	// row shows what a power cut takes back; nil: it is.
 	Durable func(mark uint64) error
 	// Now is the store's clock as far as it is known; nil: time.Now.
-	Now     func() time.Time
-	Memory  int64 // bytes that wait to be written, at most; 0: 64 MiB
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer // nil: none
+	Now    func() time.Time
+	Memory int64 // bytes that wait to be written, at most; 0: 64 MiB
+	Log    zerolog.Logger
 }
 
 // stripes is how many locks the services are spread over.
@@ -46,7 +44,7 @@ const stripes = 16
 type Writer struct {
 	o      Options
 	tables storage.TableStore
-	m      *metrics
+	m      counts
 
 	seed    maphash.Seed
 	stripes [stripes]stripe
@@ -122,7 +120,6 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	for i := range w.stripes {
 		w.stripes[i].services = map[string]*service{}
 	}
-	w.m = newMetrics(o.Metrics, w)
 	return w
 }
 
@@ -135,11 +132,11 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
 	if from == to {
-		w.m.outside.Add(float64(run.Len()))
+		w.m.outside.Add(uint64(run.Len()))
 		return
 	}
 	if skipped := run.Len() - (to - from); skipped > 0 {
-		w.m.outside.Add(float64(skipped))
+		w.m.outside.Add(uint64(skipped))
 	}
 	full := w.bytes.Load() > w.o.Memory+w.o.Memory/8
 	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]

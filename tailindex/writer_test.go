@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
@@ -162,8 +160,7 @@ func outage(t *testing.T, fault storagetest.Fault) {
 		return storagetest.Fault{}
 	})}
 	var log bytes.Buffer
-	reg := prometheus.NewRegistry()
-	w, stop := start(t, s, tailindex.Options{Log: zerolog.New(&log), Metrics: reg})
+	w, stop := start(t, s, tailindex.Options{Log: zerolog.New(&log)})
 	services := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o"}
 	send := func(d time.Duration) (n int) {
 		for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -220,15 +217,11 @@ func outage(t *testing.T, fault storagetest.Fault) {
 	if n := strings.Count(log.String(), "written again"); n != 1 {
 		t.Errorf("said %d times that it is over:\n%s", n, &log)
 	}
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(`
-# HELP blobtail_tail_pending_services Services with records that wait to be written to the tables.
-# TYPE blobtail_tail_pending_services gauge
-blobtail_tail_pending_services 0
-# HELP blobtail_tail_behind_seconds Age of the oldest record that waits to be written to the tables.
-# TYPE blobtail_tail_behind_seconds gauge
-blobtail_tail_behind_seconds 0
-`), "blobtail_tail_pending_services", "blobtail_tail_behind_seconds"); err != nil {
-		t.Error(err)
+	if n, behind := w.Waiting(); n != 0 || behind != 0 {
+		t.Errorf("%d services wait, for %v", n, behind)
+	}
+	if st := w.Stats(); st.Written == 0 || st.Failed == 0 || st.Records+st.Omitted != uint64(sent*len(services)) || st.Outside != 0 {
+		t.Errorf("%d records of each of %d services are counted as %+v", sent, len(services), st)
 	}
 }
 

@@ -79,8 +79,9 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 			}
 		},
 		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
-		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log, Metrics: reg,
+		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
 	})
+	showCompany(p.announcer, reg)
 	p.others = newOthers(p.announcer.ID, func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
 	}, p.clock.Now)

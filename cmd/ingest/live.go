@@ -19,9 +19,11 @@ import (
 
 // newLive makes what answers readers with what is in no blob yet.
 func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
-	return live.NewHandler(live.Options{
-		Self: company.announcer.ID, Journal: journal{buf}, Peers: company.others.peers, Log: part(log, "live"), Metrics: reg,
+	h := live.NewHandler(live.Options{
+		Self: company.announcer.ID, Journal: journal{buf}, Peers: company.others.peers, Log: part(log, "live"),
 	})
+	showLive(h, reg)
+	return h
 }
 
 // withLive answers what is below /live/ beside the source. The source has a mux of

@@ -55,8 +55,9 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 	t.writer = tailindex.NewWriter(p.tables, tailindex.Options{
 		Prefix: c.Tail.Prefix, Shards: c.Tail.Shards, Store: store,
 		Process: p.announcer.Process(), Lane: p.announcer.Lane,
-		Durable: buf.Durable, Now: p.clock.Now, Log: log, Metrics: reg,
+		Durable: buf.Durable, Now: p.clock.Now, Log: log,
 	})
+	showTail(t.writer, reg)
 	host, _ := os.Hostname()
 	t.migrate = func(ctx context.Context) {
 		applied, err := migrations.Apply(ctx, p.tables, migrations.Steps(c.Tail.Prefix, p.clock.Now),

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/tailindex"
+)
+
+// Packages that logquery links too count in plain numbers; here these become
+// metrics.
+
+// counters registers counters that are asked for when they are read.
+type counters struct{ f promauto.Factory }
+
+func (c counters) counter(name, help string, value func() uint64) {
+	c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
+}
+
+// result registers a counter for one value of the label result.
+func (c counters) result(name, help, result string, value func() uint64) {
+	c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"result": result}},
+		func() float64 { return float64(value()) })
+}
+
+func (c counters) gauge(name, help string, value func() float64) {
+	c.f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}
+
+// showCompany shows how this ingester stands to the others.
+func showCompany(a *heartbeat.Announcer, reg prometheus.Registerer) {
+	c := counters{promauto.With(reg)}
+	const help = "Announcements of this ingester, by result."
+	c.result("blobtail_heartbeat_total", help, "written", func() uint64 { n, _ := a.Beats(); return n })
+	c.result("blobtail_heartbeat_total", help, "failed", func() uint64 { _, n := a.Beats(); return n })
+	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
+}
+
+// showTail shows what becomes of the newest records.
+func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
+	c := counters{promauto.With(reg)}
+	const writes = "Writes to the tables of the newest records, one for each service, by result."
+	c.result("blobtail_tail_writes_total", writes, "written", func() uint64 { return w.Stats().Written })
+	c.result("blobtail_tail_writes_total", writes, "failed", func() uint64 { return w.Stats().Failed })
+	c.counter("blobtail_tail_records_total", "Records in rows of the newest records.", func() uint64 { return w.Stats().Records })
+	c.counter("blobtail_tail_omitted_total", "Records that such rows count and do not have.", func() uint64 { return w.Stats().Omitted })
+	c.counter("blobtail_tail_outside_total", "Records that are too old for the newest, or ahead of the clock.", func() uint64 { return w.Stats().Outside })
+	c.gauge("blobtail_tail_behind_seconds", "Age of the oldest record that waits to be written to the tables.",
+		func() float64 { _, behind := w.Waiting(); return behind.Seconds() })
+	c.gauge("blobtail_tail_pending_services", "Services with records that wait to be written to the tables.",
+		func() float64 { n, _ := w.Waiting(); return float64(n) })
+	c.gauge("blobtail_tail_held_bytes", "Memory that such records hold.", func() float64 { return float64(w.Stats().Held) })
+}
+
+// showLive shows who asked for live records.
+func showLive(h *live.Handler, reg prometheus.Registerer) {
+	c := counters{promauto.With(reg)}
+	reg.MustRegister(questions{h, prometheus.NewDesc("blobtail_live_requests_total",
+		"Questions for live records by status code; 499 is a reader that did not wait.", []string{"code"}, nil)})
+	c.f.NewCounterFunc(prometheus.CounterOpts{Name: "blobtail_live_seconds_total",
+		Help: "Time from the header of a question to the end of its answer, of all that were answered."},
+		func() float64 { return h.Stats().Seconds })
+	c.counter("blobtail_live_records_total", "Records sent in answers to them.", func() uint64 { return h.Stats().Records })
+	c.counter("blobtail_live_peers_failed_total",
+		"Other ingesters that had to be asked and did not answer, or not to the end.", func() uint64 { return h.Stats().PeersFailed })
+}
+
+// questions is a counter whose codes are known when they come.
+type questions struct {
+	h    *live.Handler
+	desc *prometheus.Desc
+}
+
+// Describe implements [prometheus.Collector].
+func (q questions) Describe(to chan<- *prometheus.Desc) { to <- q.desc }
+
+// Collect implements [prometheus.Collector].
+func (q questions) Collect(to chan<- prometheus.Metric) {
+	all := q.h.Stats().Questions
+	all[200] += 0 // there from the start, for who looks at rates
+	for code, n := range all {
+		to <- prometheus.MustNewConstMetric(q.desc, prometheus.CounterValue, float64(n), strconv.Itoa(code))
+	}
+}

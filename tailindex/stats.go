@@ -1,0 +1,100 @@
+package tailindex
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/storage"
+)
+
+// Stats are a writer's counters since its making.
+type Stats struct {
+	Written, Failed uint64 // writes, one for each service
+	Records         uint64 // in rows that were written
+	Omitted         uint64 // that such rows count and do not have
+	Outside         uint64 // too old for the newest, or ahead of the clock
+	Held            int64  // bytes of memory
+}
+
+// counts are what Stats shows.
+type counts struct{ written, failed, records, omitted, outside atomic.Uint64 }
+
+// Stats returns the counters.
+func (w *Writer) Stats() Stats {
+	return Stats{
+		Written: w.m.written.Load(), Failed: w.m.failed.Load(), Records: w.m.records.Load(),
+		Omitted: w.m.omitted.Load(), Outside: w.m.outside.Load(), Held: w.bytes.Load(),
+	}
+}
+
+// Waiting is how many services have something to write, and for how long at most.
+// It looks at each service.
+func (w *Writer) Waiting() (services int, behind time.Duration) {
+	now := time.Now()
+	w.each(func(s *service) {
+		since := s.since
+		if since.IsZero() && s.batch != nil {
+			since = s.batch.since
+		}
+		if !since.IsZero() {
+			services++
+			behind = max(behind, now.Sub(since))
+		}
+	})
+	return services, behind
+}
+
+// reporter speaks once for each kind of failure, and once when all is over.
+type reporter struct {
+	log     zerolog.Logger
+	mu      sync.Mutex
+	failing int // services whose last write failed
+	told    map[string]bool
+}
+
+// maxKinds bounds how many kinds of failure one trouble may have.
+const maxKinds = 10
+
+func (r *reporter) failed(err error, first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first {
+		r.failing++
+	}
+	k := failureKind(err)
+	if r.told[k] || len(r.told) >= maxKinds {
+		return
+	}
+	r.told[k] = true
+	r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
+}
+
+func (r *reporter) recovered() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing--; r.failing == 0 {
+		clear(r.told)
+		r.log.Info().Msg("the newest records are written again")
+	}
+}
+
+// failureKind is the part of an error's text that does not differ from one time to
+// the next, nor from service to service.
+func failureKind(err error) string {
+	var key *storage.KeyError
+	if errors.As(err, &key) {
+		err = key.Err
+	}
+	s, _, _ := strings.Cut(err.Error(), " (request ")
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '#'
+		}
+		return r
+	}, s)
+}
