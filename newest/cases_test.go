@@ -483,3 +483,43 @@ func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report 
 	}
 	return names, report
 }
+
+// A cursor from long ago, whose place no log remembers: blobs have what came since.
+func TestOldCursor(t *testing.T) {
+	for _, tables := range []bool{false, true} {
+		scene(t, 1, func(t *testing.T, c *company, s *screen) {
+			var change []func(*newest.Options)
+			if tables {
+				change = append(change, withoutLive)
+			}
+			in := c.all[0]
+			in.start()
+			time.Sleep(time.Second)
+			f := follow(c.reader(change...), s.options(always("web")))
+			time.Sleep(6 * time.Second)
+			first := in.send(line{service: "web"}, line{service: "web", at: 5 * time.Minute})
+			time.Sleep(3 * time.Second)
+			cursor := f.end(t)
+			var all []*sentRecord
+			for range 20 {
+				all = append(all, in.send(line{service: "web", pad: 1000})...)
+				time.Sleep(time.Minute)
+			}
+			if _, err := in.buf.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			in.kill() // the log lets go of what is stored when it is opened again
+			in.start()
+			time.Sleep(time.Hour)
+			o := s.options(always("web"))
+			o.After = cursor
+			f = follow(c.reader(change...), o)
+			time.Sleep(3 * time.Second)
+			all = append(all, in.send(line{service: "web"})...)
+			time.Sleep(3 * time.Second)
+			f.end(t)
+			s.shows(append(namesOf(first, all), first[1].name)...) // that of a clock that was ahead comes again
+			says(t, s.get(&s.notes), 2, "times before")
+		})
+	}
+}

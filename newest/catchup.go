@@ -58,6 +58,7 @@ func (f *follower) pay(ctx context.Context) error {
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
 	report, err := f.r.read(ctx, q, f.pass)
+	f.passedBy()
 	if werr := f.write(); werr != nil {
 		return werr
 	}
@@ -78,6 +79,17 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	f.say("blobs", err)
 	return nil
+}
+
+// passedBy notes that what was read may lie behind the positions, but for those of
+// who has ended: that log is empty.
+func (f *follower) passedBy() {
+	f.beyond = map[string]bool{}
+	for id := range f.positions {
+		if _, over := f.ended[id]; !over {
+			f.beyond[id] = true
+		}
+	}
 }
 
 // unpaid is why a follower that ends could not give out all.
@@ -171,6 +183,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	for _, id := range answer.Behind() {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
+	f.arrived(answer, err)
 	if len(answer.Behind()) > 0 {
 		if err := f.pay(ctx); err != nil { // first, because it has what is older
 			return true, err
@@ -196,6 +209,26 @@ func (f *follower) lastGood(id string) time.Time {
 
 // answered notes who did.
 func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
+	missing := missingOf(err)
+	for id := range answer.Positions() {
+		if !missing[id] {
+			f.good[id] = at
+		}
+	}
+}
+
+// arrived notes whose positions have reached what was read.
+func (f *follower) arrived(answer *live.Answer, err error) {
+	missing := missingOf(err)
+	for id := range f.beyond {
+		if _, ok := answer.Positions()[id]; ok && !missing[id] {
+			delete(f.beyond, id)
+		}
+	}
+}
+
+// missingOf are the ingesters that an answer lacks.
+func missingOf(err error) map[string]bool {
 	var lacks *live.IncompleteError
 	missing := map[string]bool{}
 	if errors.As(err, &lacks) {
@@ -203,11 +236,7 @@ func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
 			missing[m.ID] = true
 		}
 	}
-	for id := range answer.Positions() {
-		if !missing[id] {
-			f.good[id] = at
-		}
-	}
+	return missing
 }
 
 // ask asks a question of a follower. Entries are kept only with the positions

@@ -106,6 +106,9 @@ type follower struct {
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time
 	debt      debt
+	// Of which ingesters more was given out than up to the positions: what was read
+	// since they answered last. Another follower would be given it again.
+	beyond map[string]bool
 
 	// Without live records.
 	watches   map[string]*tailindex.Watch
@@ -210,6 +213,7 @@ func (f *follower) first(ctx context.Context) error {
 	} else {
 		report, err = f.r.read(ctx, q, f.pass)
 	}
+	f.passedBy()
 	f.tell(report)
 	var none *query.NoServiceError
 	if errors.As(err, &none) && !f.o.Once {
@@ -271,7 +275,7 @@ func (f *follower) oneKnown(p live.Positions) bool {
 // positions would leave it out.
 func (f *follower) end() Cursor {
 	c := f.cursor
-	if f.exact && f.debt.from.IsZero() {
+	if f.exact && f.debt.from.IsZero() && len(f.beyond) == 0 {
 		c.Positions = f.positions
 	}
 	if c.Last.Time == 0 && f.begun {
