@@ -61,7 +61,7 @@ func ParseCursor(text string) (Cursor, error) {
 	if err != nil || len(b) < 1 {
 		return Cursor{}, errCursor
 	}
-	if b[0] > cursorVersion {
+	if b[0] > cursorVersion && len(b) >= cursorFixed {
 		return Cursor{}, fmt.Errorf("a newer version wrote it (form %d)", b[0])
 	}
 	if b[0] != cursorVersion || len(b) < cursorFixed || (len(b)-cursorFixed)%cursorEach != 0 || len(b) > cursorFixed+cursorMost*cursorEach {

@@ -154,6 +154,32 @@ func checkFlags(app *kong.Application, args []string) error {
 	return nil
 }
 
+// mistake tells of an argument list that the parser refuses what could be meant.
+func mistake(app *kong.Application, args []string, err error) error {
+	taken := make(map[string]bool)
+	verbs := make(map[string][]string) // by flag
+	for _, child := range app.Children {
+		for _, f := range child.Flags {
+			verbs[f.Name] = append(verbs[f.Name], child.Name)
+			taken[f.Name] = taken[f.Name] || child.Name == args[0]
+		}
+	}
+	for _, arg := range args[1:] {
+		if arg == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		switch {
+		case strings.HasPrefix(arg, "--") && len(verbs[name]) > 0 && !taken[name]:
+			flags, _, _ := flagsOf(app)
+			return usagef("logquery %s has no %s; these have: %s", args[0], flagName(flags[name]), strings.Join(verbs[name], ", "))
+		case len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "0123456789") == "":
+			return usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
+		}
+	}
+	return usagef("%w; see logquery --help", err)
+}
+
 // flagName is how a person may have written a flag.
 func flagName(f *kong.Flag) string {
 	if f.Short != 0 {

@@ -94,6 +94,8 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 	for _, l := range worstFirst() {
 		switch {
 		case cells[l] == 0:
+		case p.a.color && levelColor(l) == "":
+			dst = append(dst, bytes.Repeat([]byte("█"), cells[l])...)
 		case p.a.color:
 			dst = append(dst, levelColor(l)...)
 			dst = append(dst, bytes.Repeat([]byte("█"), cells[l])...)

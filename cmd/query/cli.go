@@ -130,7 +130,7 @@ func (a *app) parse() (verb, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, usagef("%w; see logquery --help", err)
+		return nil, mistake(parser.Model, args, err)
 	}
 	if err := a.configure(); err != nil {
 		return nil, err

@@ -214,7 +214,7 @@ func (a *app) verdict(sum *query.Summary) int {
 	}
 	switch {
 	case !sum.Complete():
-		a.complain("INCOMPLETE: %d part(s) of the store could not be read", len(sum.Problems))
+		a.complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))
 		return exitIncomplete
 	case sum.Records == 0:
 		return exitNothing

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"blobtail/newest"
 	"blobtail/query"
@@ -118,9 +122,16 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	}
 	o.Note = func(text string) { a.note("%s", text) }
 	o.Gap = a.gap
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if pipe, ok := a.env.stdout.(*os.File); ok {
+		go watchReader(ctx, pipe, cancel)
+	}
 	cursor, err := logs.newest.Follow(ctx, o)
 	var none *query.NoServiceError
 	switch {
+	case errors.Is(context.Cause(ctx), syscall.EPIPE):
+		return exitFound, nil
 	case errors.As(err, &none):
 		return 0, err
 	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
@@ -137,6 +148,20 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		return exitNothing, nil
 	}
 	return exitFound, nil
+}
+
+// watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
+// which would be noticed with the next record only.
+func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFunc) {
+	const pace = 200 // ms
+	fds := []unix.PollFd{{Fd: int32(pipe.Fd())}}
+	for ctx.Err() == nil {
+		if n, err := unix.Poll(fds, pace); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
+			gone(syscall.EPIPE)
+		} else if n > 0 || err != nil && err != unix.EINTR {
+			return // it is something that does not tell
+		}
+	}
 }
 
 // words are the services and what is asked of them, for a command that goes on.

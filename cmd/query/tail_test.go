@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/storage/dir"
+)
+
+// follow runs a follow into a pipe until stop has been called with its first line.
+func follow(t *testing.T, stop func(cancel context.CancelFunc, reader *os.File), args ...string) (code int, first, stderr string) {
+	t.Helper()
+	path := t.TempDir() + "/data"
+	store, err := dir.Open(path, dir.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := addBlob(store, []byte(`{"ts":1795183200,"service":"web","level":"error","msg":"x"}`), 1); err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var errs strings.Builder
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, environment{
+			args: append([]string{"--store", "dir:" + path, "tail", "-f", "web"}, args...), stdout: writer, stderr: &errs,
+			getenv: func(string) string { return "" }, now: time.Now(), local: time.UTC,
+		})
+	}()
+	first, err = bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	stop(cancel, reader)
+	return <-done, first, errs.String()
+}
+
+// Whoever reads a follow and goes away ends it, without a word.
+func TestFollowReaderGone(t *testing.T) {
+	began := time.Now()
+	code, first, errs := follow(t, func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
+	if code != exitFound || !strings.Contains(first, `"msg":"x"`) || errs != "" {
+		t.Errorf("exit %d, printed %q, stderr %s", code, first, errs)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// What is interrupted says how to go on, with all that was asked for.
+func TestFollowInterrupted(t *testing.T) {
+	code, first, errs := follow(t, func(cancel context.CancelFunc, _ *os.File) { cancel() },
+		"--level", "warn+", "-F", "x", "-g", "^x|a b$", "-i", "-o", "raw")
+	if code != exitInterrupt || first != "x\n" {
+		t.Errorf("exit %d, printed %q", code, first)
+	}
+	_, hint, _ := strings.Cut(errs, "to go on from here: ")
+	if !strings.HasPrefix(hint, "logquery tail web --level warn+ -F x -g '^x|a b$' -i -o raw -f --after A") {
+		t.Errorf("stderr %s", errs)
+	}
+}
