@@ -230,7 +230,8 @@ func (f *follower) first(ctx context.Context) error {
 // the order of records.
 func (f *follower) resume(ctx context.Context) (bool, error) {
 	c := *f.o.After
-	if now := f.now(); c.Last.Time > now.UnixNano() {
+	// A store may tell the time in whole seconds, and the last record is of just now.
+	if now := f.now(); c.Last.Time > now.Add(3*aheadOfTime).UnixNano() {
 		c.Last = record.Entry{Time: now.UnixNano()}
 		f.o.After = &c
 	}
