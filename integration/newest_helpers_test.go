@@ -62,10 +62,14 @@ func newHouse(t testing.TB, at place, n int, flags ...string) *house {
 
 func (h *house) p(i int) *ingester { return h.ps[i].Load() }
 
-// restart kills an ingester and starts it again after a while.
-func (h *house) restart(i int, after time.Duration) {
+// restart ends an ingester, gently or not, and starts it again after a while.
+func (h *house) restart(i int, gently bool, after time.Duration) {
 	h.t.Helper()
-	h.p(i).kill()
+	if gently {
+		h.p(i).stop()
+	} else {
+		h.p(i).kill()
+	}
 	h.p(i).forget()
 	time.Sleep(after)
 	p := launch(h.t, h.at, h.dirs[i], h.flags[i]...)
@@ -191,7 +195,8 @@ func (f *following) told() (n int) {
 	return n
 }
 
-// interrupt presses Ctrl-C and gives what tells how to go on.
+// interrupt presses Ctrl-C and gives what tells how to go on: the cursor that it was
+// given, if it had not even opened the store.
 func (f *following) interrupt() (cursor string) {
 	f.t.Helper()
 	_ = f.cmd.Process.Signal(syscall.SIGINT) // it may have ended
@@ -201,6 +206,9 @@ func (f *following) interrupt() (cursor string) {
 		f.t.Fatal("SIGINT does not end logquery tail -f")
 	}
 	m := cursorNote.FindStringSubmatch(f.notes())
+	if m == nil && f.notes() == "" {
+		m = cursorNote.FindStringSubmatch(strings.Join(f.cmd.Args, " "))
+	}
 	if code := f.cmd.ProcessState.ExitCode(); code != 130 || m == nil {
 		f.t.Fatalf("Ctrl-C: exit code %d, %s; want 130 and a cursor", code, f.notes())
 	}
@@ -248,8 +256,8 @@ type teller struct {
 
 // told is a record that a teller has told of.
 type told struct {
-	id string
-	at int64
+	id, service string
+	at          int64
 }
 
 // run sends until stop is closed, and then what is left.
@@ -269,7 +277,7 @@ func (c *teller) run(stop <-chan struct{}) {
 		c.mu.Lock()
 		for i := range 1 + c.rand.IntN(c.size) {
 			c.sent++
-			r := told{fmt.Sprintf("%s-%d", c.name, c.sent), base + int64(i)}
+			r := told{fmt.Sprintf("%s-%d", c.name, c.sent), service, base + int64(i)}
 			c.ledger.Sent(r.id, service, r.at)
 			all = append(all, r)
 			body = appendRecord(body, r.at, r.id, "says something of some length, as records do")

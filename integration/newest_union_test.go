@@ -33,7 +33,7 @@ func TestUnion(t *testing.T) {
 		}
 		u := &union{t: t, at: h.read, tellers: tellers}
 		begun := time.Now()
-		for lasts := lasting(t, 9*time.Second); time.Since(begun) < lasts && !t.Failed(); {
+		for lasts := briefly(t, 8*time.Second, 2*time.Minute); time.Since(begun) < lasts && !t.Failed(); {
 			switch rng.IntN(4) {
 			case 0:
 				u.count()

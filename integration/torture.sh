@@ -44,6 +44,7 @@ stuck() { run stuck tests ./integration '^TestOneServiceFails$' BLOBTAIL_TORTURE
 disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
 states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
+newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
 
@@ -57,7 +58,7 @@ simulation() {
 	done
 }
 
-parts=(kills azure faults outage stuck disk simulation states mutants log blobs)
+parts=(kills azure faults outage stuck disk simulation states mutants newest log blobs)
 for part in "${@:-${parts[@]}}"; do
 	if [[ " ${parts[*]} " != *" $part "* ]]; then
 		echo "torture: no part $part; there are: ${parts[*]}" >&2
