@@ -138,8 +138,15 @@ func TestOnlyIngesterComesBack(t *testing.T) {
 // Who is given the records blocks for a minute, while more come than memory is
 // meant to hold.
 func TestSlowFollower(t *testing.T) {
+	t.Run("remembered", func(t *testing.T) { slowFollower(t, true) })
+	t.Run("stored", func(t *testing.T) { slowFollower(t, false) })
+}
+
+func slowFollower(t *testing.T, remembered bool) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
-		c.all[0].segment = 64 << 20
+		if remembered {
+			c.all[0].segment, c.all[0].size, c.all[0].age = 64<<20, 1<<30, time.Hour
+		}
 		c.all[0].start()
 		time.Sleep(time.Second)
 		o := s.options(always("web"))
@@ -154,6 +161,8 @@ func TestSlowFollower(t *testing.T) {
 		f := follow(c.reader(), o)
 		time.Sleep(time.Second)
 		all := c.all[0].send(line{service: "web"})
+		time.Sleep(300 * time.Millisecond)
+		all = append(all, c.all[0].send(line{service: "web"})...) // which waits while the other is given out
 		for range 90 {
 			var lines []line
 			for i := range 50 {
@@ -171,6 +180,9 @@ func TestSlowFollower(t *testing.T) {
 			t.Error("they are shown in another order")
 		}
 		says(t, s.get(&s.problems), 0)
+		if remembered != (len(s.notes) == 0) {
+			t.Errorf("it says %q", s.notes)
+		}
 	})
 }
 

@@ -65,7 +65,7 @@ func (c *company) add() *ingester {
 	c.added++
 	return &ingester{
 		c: c, n: n, disk: simdisk.New(uint64(n)), identity: heartbeat.Identity{ID: fmt.Sprintf("%08x", n+1), Lane: n},
-		host: fmt.Sprintf("i%d", n), segment: 8 << 10, age: 20 * time.Second,
+		host: fmt.Sprintf("i%d", n), segment: 8 << 10, size: 64 << 10, age: 20 * time.Second,
 	}
 }
 
@@ -94,6 +94,7 @@ type ingester struct {
 	identity heartbeat.Identity
 	host     string
 	segment  int64
+	size     int64
 	age      time.Duration // of what is stored
 
 	mu        sync.Mutex     // guards buf
@@ -173,7 +174,7 @@ func (in *ingester) start() {
 		t.Fatal(err)
 	}
 	told := &teller{}
-	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: 64 << 10, Min: 1, Age: in.age})
+	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
 	announcer := heartbeat.New(mortal, heartbeat.Options{
 		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host,
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,

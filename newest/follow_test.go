@@ -261,7 +261,11 @@ func (s *story) inOrder() {
 // What is acknowledged after a follower began is shown once, whatever happens to
 // ingesters, and to the follower if it goes on with its cursor.
 func TestFollow(t *testing.T) {
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if raceEnabled {
+		seeds = 6
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { tell(t, seed) })
 		})

@@ -1,0 +1,6 @@
+//go:build race
+
+package newest_test
+
+// The race detector makes everything some ten times slower.
+const raceEnabled = true
