@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"blobtail/heartbeat"
 	"blobtail/live"
 	"blobtail/query"
 )
@@ -278,15 +279,41 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 // watchEnds looks who has ended: who has is not asked any more, and what it took
 // since it was asked last is in blobs.
 func (f *follower) watchEnds(ctx context.Context) {
-	if time.Now().Before(f.nextCheck) {
-		return
+	if f.checking == nil && !time.Now().Before(f.nextCheck) {
+		f.nextCheck = time.Now().Add(endsEvery)
+		f.checking = f.askRows(ctx)
 	}
-	f.nextCheck = time.Now().Add(endsEvery)
-	ctx, cancel := context.WithTimeout(ctx, tablePatience)
-	defer cancel()
+	select {
+	case c := <-f.checking:
+		f.checking = nil
+		f.judgeEnds(c)
+	default: // tables that hang keep no record waiting
+	}
+}
+
+// roll is the rows of the ingesters, as of a time.
+type roll struct {
+	rows  []heartbeat.Ingester
+	begun time.Time
+	err   error
+}
+
+// askRows reads the rows of the ingesters in the background.
+func (f *follower) askRows(ctx context.Context) chan roll {
+	done := make(chan roll, 1)
 	begun := f.now()
-	rows, _, err := f.r.o.Ingesters(ctx)
-	if err != nil || len(rows) == 0 {
+	f.besides.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, tablePatience)
+		defer cancel()
+		rows, _, err := f.r.o.Ingesters(ctx)
+		done <- roll{rows, begun, err}
+	})
+	return done
+}
+
+func (f *follower) judgeEnds(c roll) {
+	rows, begun := c.rows, c.begun
+	if c.err != nil || len(rows) == 0 {
 		return
 	}
 	running := map[string]bool{}

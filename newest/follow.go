@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	"blobtail/live"
@@ -72,7 +73,10 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 		f.cursor.Last, f.positions = o.After.Last, maps.Clone(o.After.Positions)
 		f.exact = true
 	}
-	err = f.run(ctx)
+	running, cancel := context.WithCancel(ctx)
+	err = f.run(running)
+	cancel()
+	f.besides.Wait()
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
@@ -105,6 +109,8 @@ type follower struct {
 	ended     map[string]time.Time // those that have ended, by the time of their rows
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time
+	checking  chan roll // nil: nobody is at it
+	besides   sync.WaitGroup
 	debt      debt
 	// Of which ingesters more was given out than up to the positions: what was read
 	// since they answered last. Another follower would be given it again.
@@ -253,7 +259,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	if !answered {
 		f.owe(time.Unix(0, f.floor), "")
 	}
-	f.watchEnds(ctx)
+	f.judgeEnds(<-f.askRows(ctx)) // now: what is in blobs comes first
 	return true, f.pay(ctx)
 }
 

@@ -1,0 +1,116 @@
+package newest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/storagetest"
+)
+
+// Records whose ingester is gone are told of; those that rows have are shown.
+func TestGatherWithoutIngester(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		all := c.all[0].send(line{service: "web"})
+		time.Sleep(12 * time.Second)
+		c.all[0].kill()
+		time.Sleep(2 * time.Minute)
+		names, g := c.read(c.reader(), always("web"))
+		if !slices.Equal(names, namesOf(all)) || len(g.Report.Problems) != 1 || !strings.Contains(g.Report.Problems[0].Error(), "ingest forget 00000001") {
+			t.Errorf("read are %v, and told is %v", names, g.Report)
+		}
+		only, err := c.reader().Gather(t.Context(), always("web"), newest.Only)
+		if err != nil || len(only.Report.Notes) != 1 || len(only.Report.Problems) != 1 {
+			t.Errorf("of live records alone is told %v %+v", err, only)
+		}
+	})
+}
+
+// Without an ingester to ask, rows stand in, and that is said.
+func TestGatherRows(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		var all []*sentRecord
+		for range 10 {
+			for _, in := range c.all {
+				all = append(all, in.send(line{service: "web"}, line{service: "web", level: "error"})...)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		names, g := c.read(c.reader(withoutLive), always("web"))
+		if len(names) != len(all) || g.Live {
+			t.Errorf("read are %d of %d", len(names), len(all))
+		}
+		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		if len(g.Report.Problems) != 0 {
+			t.Error(g.Report.Problems)
+		}
+	})
+}
+
+// The tables are away: a tail is exact with ingesters, and without says from when on
+// it is stale.
+func TestTailWithoutTables(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		time.Sleep(time.Second)
+		stored := c.all[0].send(line{service: "web"})
+		if _, err := c.all[0].buf.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fresh := c.all[0].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		q := always("web")
+		q.Limit = 10
+		c.tail(c.reader(), q) // the ingester looks who else there is
+		rows, now, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := func(o *newest.Options) {
+			o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return rows, now, nil }
+			o.Live = &asker{c, o.Ingesters}
+		}
+		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.Scan || op == storagetest.Upsert {
+				return storagetest.Fault{Before: errors.New("the tables are away")}
+			}
+			return storagetest.Fault{}
+		})
+		names, report := c.tail(c.reader(known), q)
+		if !slices.Equal(names, namesOf(stored, fresh)) || len(report.Problems) != 0 {
+			t.Errorf("%v %+v", names, report)
+		}
+		says(t, report.Notes, 1, "miss nothing")
+		names, report = c.tail(c.reader(withoutLive), q)
+		if !slices.Equal(names, namesOf(stored)) || len(report.Problems) != 1 ||
+			!strings.Contains(report.Problems[0].Error(), "the tail is stale from "+string(record.AppendTime(nil, stored[0].time))) {
+			t.Errorf("%v %+v", names, report)
+		}
+	})
+}
+
+// tail gives the names of the newest records.
+func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report *newest.Report) {
+	c.t.Helper()
+	_, report, err := r.Tail(c.t.Context(), q, func(e *record.Entry) error {
+		names = append(names, nameOf(e.Line))
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return names, report
+}
