@@ -15,6 +15,10 @@ import (
 
 // Cursor says how far a reader of the newest end has come. Its text form is what
 // a person copies from one command to the next: letters, digits, - and _.
+//
+// Where positions cannot be used, because logs have let go of what was stored, a
+// follower goes on by Last and says so. Records that were on their way when the
+// other ended may be missing then, and those of clocks that were ahead come again.
 type Cursor struct {
 	// Last is the greatest record given out, in the order of records.
 	Last record.Entry // without its line
