@@ -76,6 +76,7 @@ type Announcer struct {
 	known  time.Time // from when on Oldest knows all
 	found  bool      // a lane that nobody had was looked for with the others in sight
 	wrote  bool      // our row has been written
+	empty  bool      // it says that all is in blobs
 	shared int       // how often running our row was another's
 	kept   Identity
 	told   int    // the lane that the log tells of; -1: none
@@ -156,10 +157,30 @@ func (a *Announcer) Run(ctx context.Context) {
 		if n == 0 {
 			close(a.first)
 		}
+		if !a.wait(ctx, tick.C) {
+			return
+		}
+	}
+}
+
+// soon is how often it is looked whether there is something in no blob, of which
+// the row does not tell: who is killed then is missed only if the row says so.
+const soon = 500 * time.Millisecond
+
+// wait returns true when it is time to announce again, false when ctx has ended.
+func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
+	look := time.NewTicker(min(soon, a.o.Every))
+	defer look.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-tick.C:
+			return false
+		case <-tick:
+			return true
+		case <-look.C:
+			if _, some := a.o.Oldest(); some && a.empty {
+				return true
+			}
 		}
 	}
 }
@@ -237,6 +258,7 @@ func (a *Announcer) write(ctx context.Context, stopped bool) error {
 	if err != nil {
 		return fmt.Errorf("announce this ingester: %w", err)
 	}
+	a.empty = i.Oldest.IsZero()
 	return nil
 }
 

@@ -19,7 +19,7 @@ const (
 	// fresh is how soon after its acknowledgement a record is to be seen.
 	fresh = 2 * time.Second
 	// window is how long a follower holds records back to sort them.
-	window = 700 * time.Millisecond
+	window = 500 * time.Millisecond
 )
 
 // flow sends records of one service to all ingesters of a house at a steady rate,

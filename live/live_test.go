@@ -61,6 +61,11 @@ func TestMatch(t *testing.T) {
 	}{
 		{"*", "web", true}, {"*", "_rejected", false}, {"?rejected", "_rejected", false}, {"_*", "_rejected", true},
 		{"_rejected", "_rejected", true}, {"web", "web2", false}, {"web-[0-9]", "web-3", true},
+		{"web[a,b],auth", "web,", true},
+		{"web[a,b],auth", "weba", true},
+		{"web[a,b],auth", "auth", true},
+		{"web[a,b],auth", "web", false},
+		{"web,a*", "auth", true},
 	} {
 		if q := all(c.glob); q.Match(c.service) != c.want {
 			t.Errorf("%s matches %s: %v", c.glob, c.service, !c.want)

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"net/url"
@@ -120,7 +121,7 @@ func (q *Query) check() error {
 	case len(q.After) > maxPositions:
 		return fmt.Errorf("after: more than %d positions", maxPositions)
 	}
-	for name := range strings.SplitSeq(q.Service, ",") {
+	for name := range names(q.Service) {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n") {
 			return fmt.Errorf("service: %.40q: no service can be called so; want a name like web, or a glob like 'web-*'", name)
 		}
@@ -131,9 +132,30 @@ func (q *Query) check() error {
 	return nil
 }
 
+// names are the names and globs in a list. A comma between brackets is of a glob.
+func names(list string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start, in := 0, false
+		for i := range len(list) {
+			switch c := list[i]; {
+			case c == '[':
+				in = true
+			case c == ']':
+				in = false
+			case c == ',' && !in:
+				if !yield(list[start:i]) {
+					return
+				}
+				start = i + 1
+			}
+		}
+		yield(list[start:])
+	}
+}
+
 // Match tells whether the question is about a service.
 func (q *Query) Match(service string) bool {
-	for name := range strings.SplitSeq(q.Service, ",") {
+	for name := range names(q.Service) {
 		if service == name {
 			return true
 		}

@@ -37,7 +37,7 @@ type FollowOptions struct {
 // How long records are held back so that they come out in order. They are to be
 // seen within 2 s of their acknowledgement; a row of the tail is there after 1 s.
 const (
-	liveWait = 700 * time.Millisecond
+	liveWait = 500 * time.Millisecond
 	rowsWait = 400 * time.Millisecond
 )
 

@@ -114,36 +114,59 @@ func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore, own 
 	}
 }
 
-// neighbours asks an ingester of a dir store, whose address is in the store.
+// neighbours asks an ingester of a dir store, whose address is in the store. It is
+// of one goroutine.
 type neighbours struct {
 	ingesters func(context.Context) ([]heartbeat.Ingester, time.Time, error)
 	clients   map[string]*live.Client
 	last      string // who answered last
 }
 
-// Ask implements [newest.Asker]: whoever answers does so for all.
+// listWait bounds the search for an ingester in tables that may be silent.
+const listWait = 3 * time.Second
+
+// Ask implements [newest.Asker]: whoever answers does so for all. Who answered
+// last is asked without looking for others, so that a follower does not hang on
+// the tables.
 func (n *neighbours) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
+	var failed error
+	if n.last != "" {
+		answer, err := n.ask(ctx, n.last, q)
+		if err == nil || !elsewhere(err) {
+			return answer, err
+		}
+		failed = err
+	}
 	addresses, err := n.addresses(ctx)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(failed, err)
 	}
-	err = newest.ErrNobody
-	for i, address := range addresses {
-		answer, aerr := n.ask(ctx, address, q)
-		if aerr == nil {
+	for _, address := range addresses {
+		if failed != nil && address == n.last {
+			continue
+		}
+		answer, err := n.ask(ctx, address, q)
+		if err == nil {
 			n.last = address
 			return answer, nil
 		}
-		if i == 0 {
-			err = aerr
-		}
-		var unreachable *live.UnreachableError
-		var refused *live.RefusedError // also by another program, which has its port now
-		if !errors.As(aerr, &unreachable) && !errors.As(aerr, &refused) {
-			return nil, aerr
+		failed = cmp.Or(failed, err)
+		if !elsewhere(err) {
+			return nil, err
 		}
 	}
-	return nil, err
+	if len(addresses) == 0 {
+		return nil, newest.ErrNobody
+	}
+	return nil, failed
+}
+
+// elsewhere says whether another ingester may answer a question that failed so:
+// this one cannot be reached, or another program has its port now.
+func elsewhere(err error) bool {
+	var unreachable *live.UnreachableError
+	var refused *live.RefusedError
+	return errors.As(err, &unreachable) || errors.As(err, &refused)
 }
 
 func (n *neighbours) ask(ctx context.Context, address string, q live.Query) (*live.Answer, error) {
@@ -158,30 +181,19 @@ func (n *neighbours) ask(ctx context.Context, address string, q live.Query) (*li
 	return client.Ask(ctx, q)
 }
 
-// addresses are those of the ingesters that run, who answered last first, then the
-// one heard of last.
+// addresses are those of the ingesters that run, the one heard of last first.
 func (n *neighbours) addresses(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
 	rows, now, err := n.ingesters(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", newest.ErrUnknown, err)
 	}
 	rows = slices.DeleteFunc(rows, func(i heartbeat.Ingester) bool { return i.Address == "" || !i.Live(now) })
-	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int {
-		if x.Address == n.last || y.Address == n.last {
-			return cmp.Compare(btoi(y.Address == n.last), btoi(x.Address == n.last))
-		}
-		return y.At.Compare(x.At)
-	})
+	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int { return y.At.Compare(x.At) })
 	var out []string
 	for _, i := range rows {
 		out = append(out, i.Address)
 	}
 	return out, nil
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

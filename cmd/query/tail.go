@@ -125,7 +125,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
-		go watchReader(ctx, pipe, cancel)
+		go watchReader(ctx, int32(pipe.Fd()), cancel)
 	}
 	cursor, err := logs.newest.Follow(ctx, o)
 	var none *query.NoServiceError
@@ -152,9 +152,9 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 
 // watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
 // which would be noticed with the next record only.
-func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFunc) {
+func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) {
 	const pace = 200 // ms
-	fds := []unix.PollFd{{Fd: int32(pipe.Fd())}}
+	fds := []unix.PollFd{{Fd: pipe}}
 	for ctx.Err() == nil {
 		if n, err := unix.Poll(fds, pace); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
 			gone(syscall.EPIPE)
