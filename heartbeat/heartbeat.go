@@ -7,7 +7,7 @@
 // had last, it keeps beside its log: see [Identity].
 //
 //	table ingesters, partition i, one row for each log directory
-//	       | every 10 s                      | List
+//	       | every 10 s, or when needed      | List
 //	   Announcer -> lane -> blobwriter    logquery ingesters, other ingesters
 //
 // Nothing here is needed to take, keep or store a record: rows may be missing,
