@@ -59,41 +59,15 @@ func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.M
 }
 
 func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
-	started := time.Now()
 	q, by, mode, err := c.settle(a)
 	if err != nil {
 		return 0, err
 	}
-	logs, err := a.openLogs(ctx, mode != newest.Off)
-	if err != nil {
-		return 0, err
+	w := whole{
+		query: q, mode: mode, stats: c.Stats, notes: func(sum *query.Summary) { a.left(sum, &q) },
+		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) { return c.print(ctx, a, blobs, q, by) },
 	}
-	defer logs.close()
-	a.echo(q.Range)
-	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
-	g, err := logs.newest.Gather(ctx, q, mode)
-	if err != nil {
-		return 0, err
-	}
-	defer g.Close()
-	blobs := logs.blobs
-	if mode == newest.Only {
-		blobs = query.Without(query.Options{})
-	}
-	sum, err := c.print(ctx, a, blobs, g.Query, by)
-	if err = a.unknown(err, mode, &g.Report); err == nil {
-		err = a.out.flush()
-	}
-	if c.Stats {
-		a.stats(&sum, time.Since(started))
-	}
-	if err != nil {
-		return 0, err
-	}
-	a.left(&sum, &q)
-	a.report(&g.Report)
-	sum.Problems = append(sum.Problems, g.Report.Problems...)
-	return a.verdict(&sum), nil
+	return w.run(ctx, a)
 }
 
 // print counts, and prints the buckets.

@@ -66,6 +66,49 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	return l, nil
 }
 
+// whole is a read of blobs and of what they do not have yet.
+type whole struct {
+	query query.Query
+	mode  newest.Mode
+	stats bool
+	// print prints what a reader has of the query, which has been completed.
+	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
+	notes func(sum *query.Summary) // what the output does not show
+}
+
+func (w *whole) run(ctx context.Context, a *app) (int, error) {
+	logs, err := a.openLogs(ctx, w.mode != newest.Off)
+	if err != nil {
+		return 0, err
+	}
+	defer logs.close()
+	a.echo(w.query.Range)
+	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
+	g, err := logs.newest.Gather(ctx, w.query, w.mode)
+	if err != nil {
+		return 0, err
+	}
+	defer g.Close()
+	blobs := logs.blobs
+	if w.mode == newest.Only {
+		blobs = query.Without(query.Options{})
+	}
+	sum, err := w.print(blobs, g.Query)
+	if err = a.unknown(err, w.mode, &g.Report); err == nil {
+		err = a.out.flush()
+	}
+	if w.stats {
+		a.stats(&sum, time.Since(a.started))
+	}
+	if err != nil {
+		return 0, err
+	}
+	w.notes(&sum)
+	a.report(&g.Report)
+	sum.Problems = append(sum.Problems, g.Report.Problems...)
+	return a.verdict(&sum), nil
+}
+
 // unknown decides about the error that there is no such service. It is none where
 // only live records are read, because a service may well have none of these, and
 // where some could not be had, because the service may be among them.

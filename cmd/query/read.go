@@ -100,7 +100,6 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
-	started := time.Now()
 	q, err := c.query(a)
 	if err != nil {
 		return 0, err
@@ -113,36 +112,13 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	logs, err := a.openLogs(ctx, mode != newest.Off)
-	if err != nil {
-		return 0, err
+	w := whole{
+		query: q, mode: mode, stats: c.Stats, notes: func(sum *query.Summary) { c.notes(a, sum, q) },
+		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+			return c.print(ctx, a, blobs, q, emit)
+		},
 	}
-	defer logs.close()
-	a.echo(q.Range)
-	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
-	g, err := logs.newest.Gather(ctx, q, mode)
-	if err != nil {
-		return 0, err
-	}
-	defer g.Close()
-	blobs := logs.blobs
-	if mode == newest.Only {
-		blobs = query.Without(query.Options{})
-	}
-	sum, err := c.print(ctx, a, blobs, g.Query, emit)
-	if err = a.unknown(err, mode, &g.Report); err == nil {
-		err = a.out.flush()
-	}
-	if c.Stats {
-		a.stats(&sum, time.Since(started))
-	}
-	if err != nil {
-		return 0, err
-	}
-	c.notes(a, &sum, q)
-	a.report(&g.Report)
-	sum.Problems = append(sum.Problems, g.Report.Problems...)
-	return a.verdict(&sum), nil
+	return w.run(ctx, a)
 }
 
 // print prints the records, or how many there are.
