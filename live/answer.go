@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -214,13 +215,13 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	if e.Time, isTime = record.LineTime(rest); !isTime {
 		return bad("no canonical line")
 	}
-	service, ok := lineService(rest)
+	service, ok := record.LineService(rest)
 	switch {
 	case !ok || !bytes.HasSuffix(rest, []byte("}\n")):
 		return bad("no canonical line")
 	case !record.ValidStored(string(service)) || !a.query.Match(string(service)):
 		return bad("a service that was not asked for")
-	case e.Time < a.query.From || e.Time >= a.query.To:
+	case e.Time < a.query.From || e.Time >= a.query.To && a.query.To != math.MaxInt64:
 		return bad("a time that was not asked for")
 	case a.records > 0 && e.Compare(&a.last) < 0:
 		return bad("it is out of order")
@@ -228,16 +229,6 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	a.last = record.Entry{Time: e.Time, ID: e.ID}
 	a.records++
 	return e, nil
-}
-
-// lineService is the service of a canonical line, which stands right before msg.
-func lineService(line []byte) ([]byte, bool) {
-	msg, ok := record.LineMsg(line)
-	if !ok {
-		return nil, false
-	}
-	head := line[:msg-len(`","msg":"`)]
-	return head[bytes.LastIndexByte(head, '"')+1:], true
 }
 
 // parseNumber reads decimal digits as we write them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -350,4 +351,25 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%q becomes %q", s, text.String())
 		}
 	})
+}
+
+// Records may have any time that fits, the first and the last as well, and an end
+// that is open leaves none of them out: one such record must not cut every answer.
+func TestEndsOfTime(t *testing.T) {
+	b := newIngester(t, "bbbbbbbb")
+	a := newIngester(t, "aaaaaaaa", b.peer())
+	var all []record.Entry
+	for i, ns := range []int64{math.MinInt64, 0, math.MaxInt64} {
+		e := entry(0, byte(i+1), 0, "web")
+		e.Time = ns
+		e.Line = fmt.Appendf(nil, `{"ts":"%s","level":"info","service":"web","msg":"%d"}`+"\n", record.AppendTime(nil, ns), i)
+		all = append(all, e)
+	}
+	a.log.add(all[:2]...)
+	b.log.add(all[2])
+	got, _, err := read(t, a.url, live.Query{Service: "web", From: math.MinInt64, To: math.MaxInt64})
+	if err != io.EOF {
+		t.Fatal(err)
+	}
+	same(t, got, all)
 }

@@ -1,7 +1,6 @@
 package newest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -162,14 +161,4 @@ func (h *haul) close() {
 	if h.loose != nil {
 		h.loose.Close()
 	}
-}
-
-// serviceOf is the service of a canonical line, as it stands right before msg.
-func serviceOf(line []byte) []byte {
-	off, ok := record.LineMsg(line)
-	if !ok {
-		return line
-	}
-	head := line[:off-len(`","msg":"`)]
-	return head[bytes.LastIndexByte(head, '"')+1:]
 }

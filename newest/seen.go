@@ -73,10 +73,10 @@ func (s *seen) key(e *record.Entry) uint64 {
 	h.Write(e.ID.Origin[:])
 	maphash.WriteComparable(&h, e.ID.Index)
 	maphash.WriteComparable(&h, e.Time)
-	if e.ID == (record.ID{}) {
-		h.Write(e.Line)
-	} else {
-		h.Write(serviceOf(e.Line))
+	service, ok := record.LineService(e.Line)
+	if e.ID == (record.ID{}) || !ok {
+		service = e.Line
 	}
+	h.Write(service)
 	return h.Sum64()
 }

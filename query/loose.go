@@ -82,15 +82,13 @@ func (l *Loose) fail(err error) error {
 // service.
 func entryService(e *record.Entry) ([]byte, error) {
 	t, ok := record.LineTime(e.Line)
-	off, msg := record.LineMsg(e.Line)
-	if !ok || !msg || t != e.Time {
+	service, whole := record.LineService(e.Line)
+	if !ok || !whole || t != e.Time {
 		return nil, errors.New("an entry is no canonical line of its time")
 	}
 	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
 		return nil, errors.New("an entry is not one line")
 	}
-	head := e.Line[:off-len(`","msg":"`)]
-	service := head[bytes.LastIndexByte(head, '"')+1:]
 	if !isService(string(service)) {
 		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
 	}

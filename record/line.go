@@ -1,5 +1,7 @@
 package record
 
+import "bytes"
+
 // Where things stand in a canonical line.
 const (
 	tsPrefix      = `{"ts":"`
@@ -53,6 +55,17 @@ func LineMsg(line []byte) (off int, ok bool) {
 		off++
 	}
 	return skipPrefix(line, off, msgPrefix)
+}
+
+// LineService returns the service of a canonical line. It stands right before msg
+// and has no quotes in it.
+func LineService(line []byte) (service []byte, ok bool) {
+	msg, ok := LineMsg(line)
+	if !ok {
+		return nil, false
+	}
+	head := line[:msg-len(msgPrefix)]
+	return head[bytes.LastIndexByte(head, '"')+1:], true
 }
 
 func skipPrefix(line []byte, off int, prefix string) (int, bool) {

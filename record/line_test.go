@@ -172,6 +172,9 @@ func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 	if !ok || !bytes.HasSuffix(line[:off], []byte(head)) {
 		t.Errorf("LineMsg = %d, %v in %s", off, ok, line)
 	}
+	if service, ok := record.LineService(line); !ok || string(service) != s.Service {
+		t.Errorf("LineService = %q, %v in %s", service, ok, line)
+	}
 	if !record.ValidService(s.Service) {
 		t.Errorf("service %q is not valid", s.Service)
 	}
@@ -234,6 +237,9 @@ func TestLineOfOtherThings(t *testing.T) {
 		}
 		if off, ok := record.LineMsg(cut); ok && off > n {
 			t.Errorf("LineMsg = %d in %s", off, cut)
+		}
+		if _, ok := record.LineService(cut); ok && !bytes.Contains(cut, []byte(`"msg":"`)) {
+			t.Errorf("LineService took %s", cut)
 		}
 		record.LineLevel(cut)
 	}
