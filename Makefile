@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 # How long a package's tests may take, and each fuzz target.
-TEST_TIMEOUT ?= 5m
+TEST_TIMEOUT ?= 10m
 FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
