@@ -20,7 +20,7 @@ type Batch struct {
 	records int
 	bytes   int64
 	pin     []byte
-	span    span // of the times of its lines; the zero span is not known. b.mu guards it
+	span    span // all times of its lines are in it; b.mu guards it
 	place
 	messages []*message // one for each run that a message brought
 	fate     *fate

@@ -29,7 +29,6 @@ type company struct {
 	clock     *clockskew.Checker
 	tables    storage.TableStore
 	others    *others      // who else has to be asked for live records
-	auto      bool         // a lane has to be found
 	shared    bool         // the store has a clock of its own
 	close     func() error // of the tables
 	log       zerolog.Logger
@@ -39,8 +38,8 @@ type company struct {
 }
 
 const (
-	// companyWait is the age of the process from which it takes records without a
-	// lane of its own: a store that hangs must not keep it longer.
+	// companyWait is the age of the process from which it takes records without
+	// being announced: a store that hangs must not keep it longer.
 	companyWait = 1500 * time.Millisecond
 	// clockWait is how long the search for a lane waits for the store's time.
 	clockWait = 500 * time.Millisecond
@@ -65,14 +64,13 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 	}
 	host, _ := os.Hostname()
 	lane, settled := c.LaneNumber(host)
-	p.auto = !settled
 	if c.Ingest.Advertise != "" || openstore.Remote(c.Store) {
 		address = c.Ingest.Advertise // where we listen means nothing to other hosts
 	}
 	p.announcer = heartbeat.New(tables, heartbeat.Options{
 		Identity: me,
 		Keep:     func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
-		Lane:     lane, Auto: p.auto,
+		Lane:     lane, Auto: !settled,
 		Moved: func(lane int) {
 			if err := setLane(lane); err != nil {
 				log.Error().Err(err).Msg("the lane cannot be taken")
@@ -110,8 +108,9 @@ func (p *company) run(ctx context.Context) {
 	p.running.Go(func() { p.others.run(ctx) })
 }
 
-// wait returns when the lane and the clock are as good as known, or at until: both
-// go on in the background.
+// wait returns when the others know of this ingester, so that reads ask it for what
+// it takes, and the lane and the clock are as good as known; or at until. All of it
+// goes on in the background.
 func (p *company) wait(ctx context.Context, until time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -121,9 +120,7 @@ func (p *company) wait(ctx context.Context, until time.Time) {
 		case <-ctx.Done():
 		}
 	}
-	if p.auto {
-		known(p.announcer.First())
-	}
+	known(p.announcer.First())
 	if p.shared {
 		known(p.clock.First())
 	}

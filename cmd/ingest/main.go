@@ -6,6 +6,7 @@
 //	                                           v  | replay on start
 //	                                          wal (local disk)
 //	buffer --newest of each second--> tailindex --> tables
+//	buffer --what is in no blob yet--> live --HTTP--> readers, other ingesters
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/clockskew"
+	"blobtail/heartbeat"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// slowTables take their time for each write.
+type slowTables struct {
+	storage.TableStore
+	takes time.Duration
+}
+
+func (s slowTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	select {
+	case <-time.After(s.takes):
+		return s.TableStore.Upsert(ctx, table, partition, rows)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// No record is taken before the others know whom to ask for it, also where the
+// lane is given; but for no longer than a store that hangs is waited for.
+func TestAnnouncedFirst(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		takes time.Duration
+		auto  bool
+		known int
+	}{
+		{"lane of its own", 300 * time.Millisecond, false, 1},
+		{"lane to be found", 300 * time.Millisecond, true, 1},
+		{"tables that hang", time.Hour, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := mem.New(mem.Options{})
+				tables := slowTables{store, c.takes}
+				p := &company{
+					announcer: heartbeat.New(tables, heartbeat.Options{Lane: 3, Auto: c.auto}),
+					clock:     clockskew.New(nil, clockskew.Options{}),
+					close:     func() error { return nil },
+				}
+				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
+				p.others = newOthers(p.announcer.ID, list, time.Now)
+				begun := time.Now()
+				p.run(t.Context())
+				defer p.end()
+				p.wait(t.Context(), begun.Add(companyWait))
+				if took := time.Since(begun); took > companyWait {
+					t.Errorf("it waits for %s", took)
+				}
+				rows, err := list(t.Context())
+				if err != nil || len(rows) != c.known {
+					t.Errorf("%d ingesters are known, %v; want %d", len(rows), err, c.known)
+				}
+			})
+		})
+	}
+}
