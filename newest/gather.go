@@ -186,13 +186,19 @@ func (g *Gathered) addRows(name string, rows []serviceRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	loose := query.NewLoose(name)
-	g.Query.Loose = append(g.Query.Loose, loose)
+	var entries []*record.Entry
 	for i := range rows {
 		for j := range rows[i].Entries {
-			if err := loose.Add(&rows[i].Entries[j]); err != nil {
-				return fmt.Errorf("take in rows of the tail: %w", err)
-			}
+			entries = append(entries, &rows[i].Entries[j])
+		}
+	}
+	// What is more than memory is for must come in order.
+	slices.SortFunc(entries, (*record.Entry).Compare)
+	loose := query.NewLoose(name)
+	g.Query.Loose = append(g.Query.Loose, loose)
+	for _, e := range entries {
+		if err := loose.Add(e); err != nil {
+			return fmt.Errorf("take in rows of the tail: %w", err)
 		}
 	}
 	return loose.Seal()
