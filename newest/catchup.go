@@ -53,8 +53,10 @@ func (f *follower) pay(ctx context.Context) error {
 		return err
 	}
 	from := f.debt.from.UnixNano()
-	if f.seen.forgotten != query.Oldest {
-		from = max(from, f.seen.forgotten+1) // or it would come twice
+	if f.seen.forgotten >= from {
+		from = f.seen.forgotten + 1 // or it would come twice
+		f.note(fmt.Sprintf("blobs are read from %s on only, because what was shown before is not remembered; what else came with times from %s to then may be missing",
+			utc(time.Unix(0, from)), utc(f.debt.from)))
 	}
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}

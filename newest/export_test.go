@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"context"
 	"time"
 
 	"blobtail/query"
@@ -40,4 +41,13 @@ func (o *Order) Take(now time.Time, store int64, all bool) (out []record.Entry) 
 		out = append(out, e.Entry)
 	}
 	return out
+}
+
+// CatchUp has a follower read what it owes from a time on when it has forgotten what
+// it gave out up to another.
+func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, forgotten int64, emit func([]byte) error, note func(string)) error {
+	f := &follower{r: r, o: FollowOptions{Query: q, Emit: emit, Note: note, Problem: func(error) {}}, seen: newSeen(seenMost), floor: query.Oldest}
+	f.seen.forgotten = forgotten
+	f.owe(from, "")
+	return f.pay(ctx)
 }
