@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -284,5 +285,31 @@ func TestUnknownPeers(t *testing.T) {
 	got, _, err := read(t, a.url, all("web"))
 	if m := incomplete(t, err, 2, 1); len(got) != 1 || m.ID != "-" || !strings.Contains(m.Reason, "the store is away") {
 		t.Errorf("%d records, %+v", len(got), m)
+	}
+}
+
+// The newest of one log alone are sent as they come, so that what many ask for at
+// once is not held in memory.
+func TestNewestAlone(t *testing.T) {
+	in := newIngester(t, "aaaaaaaa")
+	in.log.pause = make(chan struct{})
+	for i := range 3 {
+		e := entry(i, 1, uint32(i), "web")
+		e.Line = bytes.Replace(e.Line, []byte(`"msg":"`), []byte(`"msg":"`+strings.Repeat("x", 1<<20)), 1)
+		in.log.add(e)
+	}
+	q := all("web")
+	q.Newest = 2
+	a, err := client(t, in.url).Ask(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if e, err := a.Next(); err != nil || e.ID.Index != 1 {
+		t.Fatalf("%v, %v", e.ID, err)
+	}
+	close(in.log.pause) // the last one is not there before
+	if got, err := rest(a); err != io.EOF || len(got) != 1 {
+		t.Errorf("%d more, %v", len(got), err)
 	}
 }

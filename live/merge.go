@@ -37,6 +37,7 @@ type merge struct {
 	others map[string]bool
 	alike  int
 
+	holds     bool   // lines are held back: others may have newer ones
 	kept      []kept // the newest so far, oldest first, from first on
 	first     int
 	keptBytes int
@@ -58,6 +59,7 @@ type kept struct {
 // run merges all of f. The error is that of the reader, or of ctx: the failures of
 // others are noted in f.
 func (m *merge) run(ctx context.Context, f *fan) error {
+	m.holds = m.query.Newest > 0 && len(f.answers) > 0
 	m.start(f)
 	var reader error
 	err := f.held.Each(ctx, func(e *record.Entry) error {
@@ -164,10 +166,11 @@ func (m *merge) put(e *record.Entry) error {
 	return m.keep(e)
 }
 
-// keep sends e, or holds it back while it may be too old. When that takes too much
-// memory the oldest are sent: they may be more than were asked for.
+// keep sends e, or holds it back while it may be too old; a log alone has the newest
+// only. When that takes too much memory the oldest are sent: they may be more than
+// were asked for.
 func (m *merge) keep(e *record.Entry) error {
-	if m.query.Newest == 0 {
+	if !m.holds {
 		return m.send(e.ID, e.Line)
 	}
 	m.kept = append(m.kept, kept{e.ID, append([]byte(nil), e.Line...)})

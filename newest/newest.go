@@ -43,8 +43,8 @@ type Asker interface {
 var ErrNobody = errors.New("no ingester is running")
 
 // ErrUnknown says that whom to ask cannot be found out, because the tables of the
-// store cannot be read. What was not asked for by name is no reason to call a read
-// incomplete: it is less fresh, and says so.
+// store cannot be read. What a read lacks then is not known either, so it is not
+// complete.
 var ErrUnknown = errors.New("no ingester to ask is known")
 
 // Mode says which live records a read is to have.
@@ -107,13 +107,25 @@ func (r *Report) problem(err error) { r.Problems = append(r.Problems, err) }
 
 // asked is one question for all services of a query.
 func asked(q *query.Query) live.Query {
-	ask := live.Query{Service: strings.Join(q.Services, ","), From: q.Range.From, To: q.Range.To}
+	ask := live.Query{Service: askable(q.Services), From: q.Range.From, To: q.Range.To}
 	for l := range record.Level(record.NumLevels) {
 		if q.Filter.Levels.Has(l) {
 			ask.Levels = append(ask.Levels, l)
 		}
 	}
 	return ask
+}
+
+// askable lists names as ingesters take them. They refuse the whole of a question
+// that has a name which no service can have, whose records nobody misses.
+func askable(services []string) string {
+	names := slices.DeleteFunc(slices.Clone(services), func(name string) bool {
+		return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n")
+	})
+	if len(names) == 0 {
+		return "-" // a name that none has, for who else there is and whether they answer
+	}
+	return strings.Join(names, ",")
 }
 
 // question is what ingesters are asked to complete a query.

@@ -210,7 +210,7 @@ func (p *numbers) fill(n uint64) {
 	}
 }
 
-// missed gives up the gaps that are old, and forgets processes that are gone.
+// missed gives up the gaps that are old.
 func (w *Watch) missed(now time.Time) []Missed {
 	var all []Missed
 	for name, p := range w.processes {
