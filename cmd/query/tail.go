@@ -138,7 +138,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		if a.env.errTTY && !a.quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(c.words(), " "), cursor)
+		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(append(c.words(), a.where()...), " "), cursor)
 		return exitInterrupt, nil
 	case err != nil:
 		return 0, err
@@ -186,6 +186,22 @@ func (c *tailCmd) words() []string {
 		out = append(out, "-i")
 	}
 	add("-o", c.Output)
+	if c.Live != "auto" {
+		add("--live", c.Live)
+	}
+	return out
+}
+
+// where are the flags that say what is read, for a command that is to read the same.
+// What the environment says it says again.
+func (a *app) where() (out []string) {
+	for _, f := range []struct{ flag, value, env string }{
+		{"--config", a.cli.Config, "BLOBTAIL_CONFIG"}, {"--store", a.cli.Store, "BLOBTAIL_STORE"}, {"--live-url", a.cli.LiveURL, "BLOBTAIL_LIVE"},
+	} {
+		if f.value != "" && f.value != a.env.getenv(f.env) {
+			out = append(out, f.flag, shellWord(f.value))
+		}
+	}
 	return out
 }
 
@@ -210,8 +226,9 @@ func (a *app) gap(g newest.Gap) {
 	if g.AtMost {
 		most = "up to "
 	}
+	words := append([]string{sanitizeString(g.Service)}, a.where()...)
 	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s --from %s --to %s\n",
-		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), sanitizeString(g.Service),
+		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), strings.Join(words, " "),
 		from.Format(time.RFC3339Nano), to.Add(time.Nanosecond).Format(time.RFC3339Nano))
 }
 

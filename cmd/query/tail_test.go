@@ -12,9 +12,8 @@ import (
 )
 
 // follow runs a follow into a pipe until stop has been called with its first line.
-func follow(t *testing.T, stop func(cancel context.CancelFunc, reader *os.File), args ...string) (code int, first, stderr string) {
+func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, reader *os.File), args ...string) (code int, first, stderr string) {
 	t.Helper()
-	path := t.TempDir() + "/data"
 	store, err := dir.Open(path, dir.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +48,7 @@ func follow(t *testing.T, stop func(cancel context.CancelFunc, reader *os.File),
 // Whoever reads a follow and goes away ends it, without a word.
 func TestFollowReaderGone(t *testing.T) {
 	began := time.Now()
-	code, first, errs := follow(t, func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
+	code, first, errs := follow(t, t.TempDir()+"/data", func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
 	if code != exitFound || !strings.Contains(first, `"msg":"x"`) || errs != "" {
 		t.Errorf("exit %d, printed %q, stderr %s", code, first, errs)
 	}
@@ -60,13 +59,14 @@ func TestFollowReaderGone(t *testing.T) {
 
 // What is interrupted says how to go on, with all that was asked for.
 func TestFollowInterrupted(t *testing.T) {
-	code, first, errs := follow(t, func(cancel context.CancelFunc, _ *os.File) { cancel() },
-		"--level", "warn+", "-F", "x", "-g", "^x|a b$", "-i", "-o", "raw")
+	path := t.TempDir() + "/data"
+	code, first, errs := follow(t, path, func(cancel context.CancelFunc, _ *os.File) { cancel() },
+		"--level", "warn+", "-F", "x", "-g", "^x|a b$", "-i", "-o", "raw", "--live", "off")
 	if code != exitInterrupt || first != "x\n" {
 		t.Errorf("exit %d, printed %q", code, first)
 	}
 	_, hint, _ := strings.Cut(errs, "to go on from here: ")
-	if !strings.HasPrefix(hint, "logquery tail web --level warn+ -F x -g '^x|a b$' -i -o raw -f --after A") {
+	if !strings.HasPrefix(hint, "logquery tail web --level warn+ -F x -g '^x|a b$' -i -o raw --live off --store dir:"+path+" -f --after A") {
 		t.Errorf("stderr %s", errs)
 	}
 }
