@@ -1,0 +1,29 @@
+package newest_test
+
+import (
+	"testing"
+	"time"
+
+	"blobtail/newest"
+)
+
+// A name that no service can have is of no service, and hides no other one.
+func TestNamesThatCannotBe(t *testing.T) {
+	for _, name := range []string{"", ".", "..", "a/b", "*/*", "a\x00", "a\nb"} {
+		scene(t, 1, func(t *testing.T, c *company, s *screen) {
+			c.all[0].start()
+			time.Sleep(time.Second)
+			c.all[0].send(line{service: "web"})
+			for want, services := range [][]string{{name}, {"web", name}} { // want: records
+				g, err := c.reader().Gather(t.Context(), always(services...), newest.Auto)
+				if err != nil {
+					t.Fatalf("%q: %v", services, err)
+				}
+				if !g.Live || len(g.Report.Problems) != 0 || len(g.Query.Loose) == 0 || g.Query.Loose[0].Len() != want {
+					t.Errorf("%q: %+v", services, g)
+				}
+				g.Close()
+			}
+		})
+	}
+}
