@@ -179,7 +179,7 @@ func (f *following) notes() string {
 }
 
 var (
-	moreNote   = regexp.MustCompile(`(?m)^\.\.\. ([0-9,]+) more between .*: logquery (\S+) --from \S+ --to \S+$`)
+	moreNote   = regexp.MustCompile(`(?m)^\.\.\. ([0-9,]+) more between .*: logquery (\S+) --from \S+ --to \S+( --store \S+)?$`)
 	cursorNote = regexp.MustCompile(`--after (\S+)`)
 )
 

@@ -226,10 +226,11 @@ func (a *app) gap(g newest.Gap) {
 	if g.AtMost {
 		most = "up to "
 	}
-	words := append([]string{sanitizeString(g.Service)}, a.where()...)
-	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s --from %s --to %s\n",
-		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), strings.Join(words, " "),
-		from.Format(time.RFC3339Nano), to.Add(time.Nanosecond).Format(time.RFC3339Nano))
+	words := append([]string{
+		sanitizeString(g.Service), "--from", from.Format(time.RFC3339Nano), "--to", to.Add(time.Nanosecond).Format(time.RFC3339Nano),
+	}, a.where()...)
+	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s\n",
+		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), strings.Join(words, " "))
 }
 
 // thousands writes a number with commas.
