@@ -140,6 +140,7 @@ type Buffer struct {
 	queue    []*Batch       // cut and not stored, oldest first
 	pending  map[uint32]int // runs that are not stored, by segment
 	pinned   map[uint32]int // snapshots that need a segment, and all behind it
+	lent     int            // bytes of memory that readers of snapshots have
 	held     int64          // bytes of the log that the runs not stored are
 	recent   *recent
 	services services

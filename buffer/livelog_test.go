@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,8 +230,7 @@ func TestLiveContext(t *testing.T) {
 	}
 }
 
-// Memory is bounded whatever the backlog: requests that all overlap, small ones and
-// large ones.
+// Memory is bounded whatever the backlog, and however many read it.
 func TestLiveMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 120 MB")
@@ -247,9 +247,54 @@ func TestLiveMemory(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- buf.Run(ctx) }()
 	defer func() { cancel(); <-done }()
+	records := overlapping(t, buf)
+	before := heap()
+	readWhole(t, buf, records, before, 80<<20)
+
+	const readers = 24
+	reading, stop := context.WithCancel(t.Context())
+	var stuck, under sync.WaitGroup
+	stuck.Add(readers)
+	defer stuck.Wait()
+	defer stop()
+	for range readers {
+		under.Add(1)
+		go func() {
+			defer stuck.Done()
+			l, err := buf.Live(reading, everything())
+			if err != nil {
+				t.Error(err)
+				under.Done()
+				return
+			}
+			defer l.Close()
+			n := 0
+			_ = l.Each(reading, func(*record.Entry) error {
+				if n++; n == 30_000 {
+					under.Done()
+					<-reading.Done()
+				}
+				return reading.Err()
+			})
+		}()
+	}
+	under.Wait()
+	readWhole(t, buf, records, before, 320<<20)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// overlapping has requests accepted that all overlap, small ones and large ones, and
+// says how many records they have.
+func overlapping(t *testing.T, buf *buffer.Buffer) (records int) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
 	large := mixed(r, 0, 1000)
-	records := 0
 	take := func(r *record.Request) {
 		if _, err := buf.Accept(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -271,14 +316,17 @@ func TestLiveMemory(t *testing.T) {
 		huge.Lines, huge.Data, huge.Services = append(huge.Lines, l), append(huge.Data, one.Data...), one.Services
 	}
 	take(huge)
+	return records
+}
+
+// readWhole reads a snapshot, which has so many records, in so much memory.
+func readWhole(t *testing.T, buf *buffer.Buffer, records int, before, bound uint64) {
+	t.Helper()
 	l, err := buf.Live(t.Context(), everything())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var before, now runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
 	n, most := 0, uint64(0)
 	var last record.Entry
 	err = l.Each(t.Context(), func(e *record.Entry) error {
@@ -287,17 +335,16 @@ func TestLiveMemory(t *testing.T) {
 		}
 		last = *e
 		if n++; n%100_000 == 0 {
-			runtime.GC()
-			runtime.ReadMemStats(&now)
-			most = max(most, now.HeapAlloc-min(before.HeapAlloc, now.HeapAlloc))
+			now := heap()
+			most = max(most, now-min(before, now))
 		}
 		return nil
 	})
 	if err != nil || n != records {
 		t.Fatalf("%d records of %d: %v", n, records, err)
 	}
-	t.Logf("%d records of a log of %d MB, %d MB of memory", n, log.Size()>>20, most>>20)
-	if most > 80<<20 {
+	t.Logf("%d records, %d MB of memory", n, most>>20)
+	if most > bound {
 		t.Errorf("%d MB of memory", most>>20)
 	}
 }

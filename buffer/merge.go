@@ -13,9 +13,27 @@ const (
 	mostCursors = 1 << 17
 	// leastCursors is how many it takes of one batch whatever the others have.
 	leastCursors = 1 << 12
-	// mergeRoom is how much of them it keeps in memory.
+	// mergeRoom is how much of them it keeps in memory, and allRoom how much all
+	// merges do together: many may read at once, just when a backlog is large.
 	mergeRoom = 32 << 20
+	allRoom   = 4 * mergeRoom
 )
+
+// lend gives a merge its room, a quarter of what the others have left: none waits
+// for another, and who comes when many read is slower.
+func (b *Buffer) lend() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := (allRoom - b.lent) / 4
+	b.lent += n
+	return n
+}
+
+func (b *Buffer) takeBack(room int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lent -= room
+}
 
 // merge brings the lines of many units in order. A unit is read when the merge
 // comes to where it may begin, and a run when it comes to its first line: so what
@@ -25,6 +43,7 @@ type merge struct {
 	units   heap[*unit]
 	begun   heap[*cursor]
 	waiting int // cursors in units
+	most    int // how many of them there may be
 	room    int
 
 	last  cursor   // the line that was given out last
@@ -33,7 +52,9 @@ type merge struct {
 
 // all gives out every line of the units in order.
 func (r *liveReader) all(units []*unit, emit func(*record.Entry) error) error {
-	m := &merge{liveReader: r, room: mergeRoom}
+	room := r.b.lend()
+	defer r.b.takeBack(room)
+	m := &merge{liveReader: r, room: room, most: room / (mergeRoom / mostCursors)}
 	m.units.less = func(a, b *unit) bool { return a.bound().compare(b.bound()) < 0 }
 	m.begun.less = func(a, b *cursor) bool { return a.compare(b) < 0 }
 	for _, u := range units {
@@ -96,7 +117,7 @@ func (m *merge) unfold(u *unit) error {
 // readRuns finds the next runs of a unit, as many as there is room for. A unit that
 // has more is read again when the merge gets there.
 func (m *merge) readRuns(u *unit) error {
-	n := max(leastCursors, mostCursors-m.waiting)
+	n := max(leastCursors, m.most-m.waiting)
 	u.next, u.rest = nil, false
 	first := !u.read
 	err := m.scan(u, func(h *heldRun) error {

@@ -107,6 +107,9 @@ func (r *liveReader) scan(u *unit, f func(*heldRun) error) error {
 			return err
 		}
 	}
+	if cap(r.window) > 2*scanWindow {
+		r.window = nil // of one long run, and a merge may last
+	}
 	r.done(u, sum)
 	return nil
 }
