@@ -35,6 +35,13 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 	f := &fan{query: q, self: h.o.Self()}
 	var own error
 	var asking sync.WaitGroup
+	whole := false
+	defer func() {
+		if !whole { // also after a panic: the log must be let go of
+			asking.Wait()
+			f.close()
+		}
+	}()
 	asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
@@ -48,9 +55,9 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 	}
 	asking.Wait()
 	if own != nil {
-		f.close()
 		return nil, own
 	}
+	whole = true
 	return f, nil
 }
 

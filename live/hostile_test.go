@@ -373,3 +373,16 @@ func TestEndsOfTime(t *testing.T) {
 	}
 	same(t, got, all)
 }
+
+// A question that ends in a panic, which the server survives, keeps nothing of the log.
+func TestPanicLetsGo(t *testing.T) {
+	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) ([]live.Peer, error) { panic(http.ErrAbortHandler) }})
+	var gone *live.UnreachableError
+	if _, err := client(t, in.url).Ask(t.Context(), all("web")); !errors.As(err, &gone) {
+		t.Errorf("%v", err)
+	}
+	in.log.lastAsked() // it was asked
+	if n := in.log.held.Load(); n != 0 {
+		t.Errorf("%d snapshots are held", n)
+	}
+}
