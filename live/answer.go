@@ -32,6 +32,7 @@ const (
 const (
 	wordMissing = "missing"
 	wordDamaged = "damaged"
+	wordPartly  = "partly"
 	wordError   = "error"
 	wordEnd     = "end"
 )
@@ -244,7 +245,7 @@ func parseNumber(b []byte, bits int) (uint64, bool) {
 func isTail(line []byte) bool {
 	word, _, _ := bytes.Cut(line[:min(len(line), len(wordMissing)+1)], []byte{' '})
 	switch string(word) {
-	case wordMissing, wordDamaged, wordError, wordEnd:
+	case wordMissing, wordDamaged, wordPartly, wordError, wordEnd:
 		return true
 	}
 	return false
@@ -254,7 +255,7 @@ func isTail(line []byte) bool {
 func (a *Answer) tail(line []byte) error {
 	word, rest, _ := strings.Cut(string(line), " ")
 	switch word {
-	case wordMissing, wordDamaged:
+	case wordMissing, wordDamaged, wordPartly:
 		id, rest, _ := strings.Cut(rest, " ")
 		host, reason, _ := strings.Cut(rest, " ")
 		if !isID(id) && id != "-" || host == "" || len(a.missing) == maxMissing {
@@ -263,7 +264,9 @@ func (a *Answer) tail(line []byte) error {
 		if host == "-" {
 			host = ""
 		}
-		a.missing = append(a.missing, Missing{id, plain(host), plain(reason), word == wordDamaged})
+		a.missing = append(a.missing, Missing{
+			ID: id, Host: plain(host), Reason: plain(reason), Damaged: word == wordDamaged, Partly: word == wordPartly,
+		})
 		return nil
 	case wordError:
 		a.end(&IncompleteError{Missing: slices.Clone(a.missing), Damage: cmp.Or(plain(rest), "no reason is given")})

@@ -43,6 +43,8 @@ type Missing struct {
 	Reason string
 	// Damaged says that the ingester's log is damaged: asking again gives no more.
 	Damaged bool
+	// Partly says that some of its records came before it failed.
+	Partly bool
 }
 
 // IncompleteError says that an answer came to its end and lacks something.

@@ -28,6 +28,7 @@ type fan struct {
 type stream struct {
 	peer   Peer
 	answer *Answer
+	gave   bool // a record came
 }
 
 // ask takes all snapshots at the same time. It fails only if the own log does.
@@ -78,7 +79,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	for i, p := range peers {
 		if errs[i] == nil {
 			f.asked++
-			f.answers = append(f.answers, &stream{p, answers[i]})
+			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
 			continue
 		}
 		if p.Silent && (p.Oldest.IsZero() || !f.query.Follow && f.query.To <= p.Oldest.UnixNano()) {
@@ -127,7 +128,7 @@ func (f *fan) miss(p Peer, err error) {
 			p.Oldest.UTC().Format(time.RFC3339), p.ID, reason)
 	}
 	var lacks *IncompleteError
-	f.missing = append(f.missing, Missing{p.ID, p.Host, reason, errors.As(err, &lacks) && lacks.Damage != ""})
+	f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""})
 }
 
 // lose notes that the answer of s broke off.
@@ -135,6 +136,7 @@ func (f *fan) lose(s *stream, err error) {
 	s.answer.Close()
 	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
 	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
+	f.missing[len(f.missing)-1].Partly = s.gave
 }
 
 // positions are those of all snapshots. What a follower had of an ingester that
@@ -174,8 +176,11 @@ func (f *fan) finish(out *bufio.Writer, m *merge) {
 			host = "-"
 		}
 		word := wordMissing
-		if x.Damaged {
+		switch {
+		case x.Damaged:
 			word = wordDamaged
+		case x.Partly:
+			word = wordPartly
 		}
 		fmt.Fprintf(out, "%s %s %s %s\n", word, x.ID, host, plain(x.Reason))
 	}

@@ -90,7 +90,7 @@ const (
 	defaultAnswers = 64
 	// stallWait is how long a reader may take nothing: its answer keeps a part of the
 	// log from being given up.
-	stallWait = time.Minute
+	stallWait = 20 * time.Second
 	// ingesterStallWait is the same for an ingester that merges. It takes from each of
 	// the others in turn, and at the pace of its reader, whom it watches itself.
 	ingesterStallWait = 10 * time.Minute
@@ -270,6 +270,8 @@ type paced struct {
 	io.Writer
 	rc    *http.ResponseController
 	stall time.Duration
+	sent  int64
+	spent time.Duration // in waiting for the reader, not for other ingesters
 
 	mu    sync.Mutex
 	ended bool
@@ -293,11 +295,23 @@ func (p *paced) end() {
 	_ = p.rc.SetWriteDeadline(time.Now())
 }
 
+// least is the pace, in bytes a second, at which an answer has to be taken over all,
+// but for a first stall.
+const least = 256 << 10
+
+// until is when what is written next must have been taken.
+func (p *paced) until() time.Time {
+	left := p.stall + time.Duration(p.sent/least)*time.Second - p.spent
+	return time.Now().Add(min(p.stall, left))
+}
+
 func (p *paced) Write(b []byte) (int, error) {
-	if !p.allow(time.Now().Add(p.stall)) {
+	if !p.allow(p.until()) {
 		return 0, errReader
 	}
+	begun := time.Now()
 	n, err := p.Writer.Write(b)
+	p.sent, p.spent = p.sent+int64(n), p.spent+time.Since(begun)
 	if err != nil {
 		return n, errReader
 	}
@@ -305,7 +319,7 @@ func (p *paced) Write(b []byte) (int, error) {
 }
 
 func (p *paced) flush() error {
-	if !p.allow(time.Now().Add(p.stall)) {
+	if !p.allow(p.until()) {
 		return errReader
 	}
 	if err := p.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -94,6 +94,7 @@ func (m *merge) start(f *fan) {
 	reading.Wait()
 	for i, s := range streams {
 		if errs[i] == nil {
+			s.gave = true
 			m.heads = append(m.heads, head{s, entries[i]})
 			continue
 		}

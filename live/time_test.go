@@ -225,9 +225,9 @@ func (n network) again(t *testing.T, c net.Conn, r *bufio.Reader, target string)
 	}
 }
 
-// A reader that takes nothing for a minute lets go of the log; another ingester is
-// given longer, because its reader may be slow; and who takes a little now and
-// then is given all the time that it needs.
+// A reader that takes nothing for 20 s lets go of the log; another ingester is given
+// longer, because its reader may be slow; who takes a little now and then is cut off
+// too, and who is slow and steady is not.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -238,7 +238,7 @@ func TestSlowReader(t *testing.T) {
 		for _, c := range []struct {
 			target string
 			after  time.Duration
-		}{{"/live/web", time.Minute}, {"/live/web?peers=no", 10 * time.Minute}} {
+		}{{"/live/web", 20 * time.Second}, {"/live/web?peers=no", 10 * time.Minute}} {
 			_, r := n.raw(t, "aaaaaaaa", c.target)
 			time.Sleep(c.after - time.Second)
 			if synctest.Wait(); a.log.held.Load() != 1 {
@@ -255,18 +255,23 @@ func TestSlowReader(t *testing.T) {
 				t.Error("it has the end")
 			}
 		}
-		// One that is slow and steady.
-		_, r := n.raw(t, "aaaaaaaa", "/live/web")
-		end := ""
-		for part, got := make([]byte, 4<<10), 0; !strings.HasSuffix(end, "end 20000 0 0\n\r\n0\r\n\r\n"); {
-			m, err := r.Read(part)
-			if err != nil {
-				t.Fatal(err)
+		for _, c := range []struct {
+			pause time.Duration // after each 64 KiB
+			whole bool
+		}{{200 * time.Millisecond, true}, {10 * time.Second, false}} {
+			_, r := n.raw(t, "aaaaaaaa", "/live/web")
+			end, err := "", error(nil)
+			for part, got := make([]byte, 4<<10), 0; err == nil && !strings.HasSuffix(end, "end 20000 0 0\n\r\n0\r\n\r\n"); {
+				var m int
+				m, err = r.Read(part)
+				end = (end + string(part[:m]))[max(0, len(end)+m-100):]
+				if got += m; got > 64<<10 {
+					got = 0
+					time.Sleep(c.pause)
+				}
 			}
-			end = (end + string(part[:m]))[max(0, len(end)+m-100):]
-			if got += m; got > 64<<10 {
-				got = 0
-				time.Sleep(50 * time.Second)
+			if (err == nil) != c.whole {
+				t.Errorf("with pauses of %v: %v", c.pause, err)
 			}
 		}
 	})

@@ -198,6 +198,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	}
 	f.exact = true
 	f.positions = answer.Positions()
+	f.brokenOff(err)
 	f.answered(answer, err, begun)
 	return true, nil
 }
@@ -226,6 +227,23 @@ func (f *follower) arrived(answer *live.Answer, err error) {
 	for id := range f.beyond {
 		if _, ok := answer.Positions()[id]; ok && !missing[id] {
 			delete(f.beyond, id)
+		}
+	}
+}
+
+// brokenOff notes of which ingesters the answer had some records, and no position
+// behind them.
+func (f *follower) brokenOff(err error) {
+	var lacks *live.IncompleteError
+	if !errors.As(err, &lacks) {
+		return
+	}
+	for _, m := range lacks.Missing {
+		if m.Partly {
+			if f.beyond == nil {
+				f.beyond = map[string]bool{}
+			}
+			f.beyond[m.ID] = true
 		}
 	}
 }
