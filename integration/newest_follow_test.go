@@ -51,6 +51,12 @@ func (p *printed) has(all []told, from int64) bool {
 	return true
 }
 
+func (p *printed) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.lines)
+}
+
 // excusing is a ledger of records of which those are not missed that were not
 // printed and are older than that.
 func (p *printed) excusing(all []told, from int64) (ledger *check.Ledger, excused int) {
@@ -162,7 +168,9 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 		default:
 			cursor := part.interrupt()
 			excuse = max(excuse, part.mayMiss())
+			before := parts.count()
 			part = follow(t, h.read, parts.line, "tail", "web", "api", "-f", "--after", cursor)
+			until(t, "a follower goes on", func() bool { return parts.count() > before })
 		}
 	}
 	away(false)

@@ -69,6 +69,26 @@ func TestLiveCodes(t *testing.T) {
 	})
 }
 
+// An ingester that writes to another store is not believed: what it answers would be
+// taken for complete.
+func TestLiveOfAnotherStore(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		h := newHouse(t, at, 1)
+		other, _ := dirStore(t)
+		elsewhere := newHouse(t, other, 1)
+		for _, p := range []*ingester{h.p(0), elsewhere.p(0)} {
+			p.mustPost("/ingest/web", appendRecord(nil, time.Now().UnixNano(), p.listen, "x"))
+		}
+		l := &liveCodes{t: t, at: at}
+		url := elsewhere.p(0).listen
+		l.expect("another store's", 3, -1, "has never written to "+at.store, "--live-url", url)
+		l.expect("another store's, only", 3, 0, "has never written to", "--live-url", url, "--live", "only")
+		l.at = h.read
+		l.expect("its own", 0, 1, "")
+	})
+}
+
 // liveCodes reads in many ways.
 type liveCodes struct {
 	t  *testing.T

@@ -45,7 +45,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		return nil, ctx.Err()
 	}
 	switch {
-	case err == nil && r.o.Live != nil:
+	case err == nil && g.Live, err == nil && r.o.Live != nil && mode == Only:
 		return g, nil
 	case mode == Only && r.o.Live == nil:
 		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
@@ -59,12 +59,19 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		s.blame(q.Range.To, &g.Report)
 		return g, ctx.Err()
 	}
+	if err == nil && r.o.Live != nil {
+		err = errPartly
+	}
 	if err := r.addWritten(ctx, g, err); err != nil {
 		g.Close()
 		return nil, err
 	}
 	return g, nil
 }
+
+// errPartly says that some ingesters did not answer, which is told already. Rows may
+// have some of their records.
+var errPartly = errors.New("not all ingesters answered")
 
 // askLive asks the ingesters and adds their records to the query. An answer that
 // lacks some is a problem, and is added as far as it came; an error means that
@@ -124,7 +131,9 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, noLive error) erro
 		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
 		return nil
 	}
-	s.blame(g.Query.Range.To, &g.Report)
+	if noLive != errPartly {
+		s.blame(g.Query.Range.To, &g.Report)
+	}
 	if errors.Is(noLive, ErrNobody) && s.live > 0 {
 		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
 	}
@@ -143,7 +152,9 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, noLive error) erro
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE), so of what came since %s only the newest of each second are here", utc(since))
 	}
 	for _, row := range rows {
-		g.Report.gap(row, &g.Query)
+		if noLive != errPartly { // or it would tell of gaps that live records fill
+			g.Report.gap(row, &g.Query)
+		}
 	}
 	return g.addRows("the tail", rows)
 }

@@ -35,18 +35,12 @@ import (
 // Asker asks ingesters for what they hold; a [live.Client] does.
 type Asker interface {
 	// Ask returns when every ingester that answers has taken its snapshot. The
-	// error is [ErrNobody] when there is no ingester that could be asked, and
-	// [ErrUnknown] when it cannot be found out.
+	// error is [ErrNobody] when there is no ingester that could be asked.
 	Ask(ctx context.Context, q live.Query) (*live.Answer, error)
 }
 
 // ErrNobody says that no ingester is running, as far as one can know.
 var ErrNobody = errors.New("no ingester is running")
-
-// ErrUnknown says that whom to ask cannot be found out, because the tables of the
-// store cannot be read. What a read lacks then is not known either, so it is not
-// complete.
-var ErrUnknown = errors.New("no ingester to ask is known")
 
 // Mode says which live records a read is to have.
 type Mode int
@@ -151,8 +145,8 @@ type standing struct {
 }
 
 // longest is how far back rows of the tail are read for a record that is in no blob:
-// an ingester may have been gone for days.
-const longest = time.Hour
+// an ingester may have been gone for days, and all these rows are in memory.
+const longest = 15 * time.Minute
 
 // writtenSince is from when on rows may have what a query wants and no blob has.
 func (s *standing) writtenSince(q *query.Query) time.Time {

@@ -58,7 +58,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 			l.close()
 			return nil, usagef("BLOBTAIL_LIVE: %w", err)
 		}
-		o.Live = client
+		o.Live = &named{client: client, url: a.live, store: a.store, ingesters: ingesters, ours: map[string]bool{}}
 	case !openstore.Remote(a.store):
 		o.Live = &neighbours{ingesters: ingesters, clients: map[string]*live.Client{}}
 	}
@@ -157,6 +157,40 @@ func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore, own 
 	}
 }
 
+// named asks the ingester that it was told of, and makes sure that it writes to the
+// store that is read: what another store's ingester answers would be taken for
+// complete.
+type named struct {
+	client     *live.Client
+	url, store string
+	ingesters  func(context.Context) ([]heartbeat.Ingester, time.Time, error)
+	ours       map[string]bool // by id: what was found out
+}
+
+// Ask implements [newest.Asker]. It is for one goroutine.
+func (n *named) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
+	answer, err := n.client.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	id := answer.Ingester()
+	if !n.ours[id] && !n.isOurs(ctx, id) {
+		answer.Close()
+		return nil, fmt.Errorf("ingester %s at %s has never written to %s: is it the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?", id, n.url, n.store)
+	}
+	n.ours[id] = true
+	return answer, nil
+}
+
+// isOurs says whether the store has a row of an ingester. Where that cannot be told
+// it is believed: the tables may be away.
+func (n *named) isOurs(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	rows, _, err := n.ingesters(ctx)
+	return err != nil || len(rows) == 0 || slices.ContainsFunc(rows, func(i heartbeat.Ingester) bool { return i.ID == id })
+}
+
 // neighbours asks an ingester of a dir store, whose address is in the store. It is
 // of one goroutine.
 type neighbours struct {
@@ -230,7 +264,7 @@ func (n *neighbours) addresses(ctx context.Context) ([]string, error) {
 	defer cancel()
 	rows, now, err := n.ingesters(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", newest.ErrUnknown, err)
+		return nil, fmt.Errorf("no ingester to ask is known: %w", err)
 	}
 	rows = slices.DeleteFunc(rows, func(i heartbeat.Ingester) bool { return i.Address == "" || !i.Live(now) })
 	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int { return y.At.Compare(x.At) })
