@@ -212,22 +212,26 @@ func (t *tail) floor(ctx context.Context) (int64, bool, error) {
 func (t *tail) judge() {
 	report, s, tableErr := &t.g.Report, &t.standing, t.tableErr
 	var bad *tailindex.RowError
-	if errors.As(tableErr, &bad) {
-		report.note("some rows of the tail are left out: %v", tableErr)
-		tableErr = nil
+	leftOut := errors.As(tableErr, &bad)
+	from := "the beginning"
+	if t.given.any {
+		from = utc(time.Unix(0, t.given.newest))
 	}
 	if t.g.Live {
-		if tableErr != nil {
-			report.note("the tables of the tail cannot be read, so ingesters and blobs were asked instead, which miss nothing: %v", tableErr)
+		switch {
+		case leftOut:
+			report.note("some rows of the tail are left out; ingesters and blobs have their records: %v", tableErr)
+		case tableErr != nil:
+			report.note("the tail is stale from %s on, for its tables cannot be read; ingesters and blobs were asked instead, which miss nothing: %v", from, tableErr)
 		}
 		return
 	}
+	if leftOut {
+		report.problem(fmt.Errorf("some rows of the tail are left out: %w", tableErr))
+		tableErr = nil
+	}
 	s.blame(query.Newest, report)
 	if tableErr != nil || s.err != nil {
-		from := "the beginning"
-		if t.given.any {
-			from = utc(time.Unix(0, t.given.newest))
-		}
 		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, errors.Join(tableErr, s.err)))
 		return
 	}
