@@ -44,34 +44,38 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		g.Close()
 		return nil, ctx.Err()
 	}
-	switch {
-	case err == nil && g.Live, err == nil && r.o.Live != nil && mode == Only:
+	if err == nil && g.Live {
 		return g, nil
-	case mode == Only && r.o.Live == nil:
+	}
+	partly := err == nil && r.o.Live != nil // who did not answer is told already
+	switch {
+	case partly:
+	case mode == Only && err == nil:
 		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
 	case mode == Only && errors.Is(err, ErrNobody):
 		g.Report.note("%v, so there are no live records", err)
 	case err != nil && !errors.Is(err, ErrNobody):
 		g.Report.problem(err)
 	}
-	if mode == Only {
-		s := r.standing(ctx)
+	if mode == Only && partly {
+		return g, nil
+	}
+	s := r.standing(ctx)
+	if !partly {
 		s.blame(q.Range.To, &g.Report)
+	}
+	if mode == Only {
 		return g, ctx.Err()
 	}
-	if err == nil && r.o.Live != nil {
-		err = errPartly
+	if errors.Is(err, ErrNobody) && s.live > 0 {
+		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
 	}
-	if err := r.addWritten(ctx, g, err); err != nil {
+	if err := r.addWritten(ctx, g, &s, partly); err != nil {
 		g.Close()
 		return nil, err
 	}
 	return g, nil
 }
-
-// errPartly says that some ingesters did not answer, which is told already. Rows may
-// have some of their records.
-var errPartly = errors.New("not all ingesters answered")
 
 // askLive asks the ingesters and adds their records to the query. An answer that
 // lacks some is a problem, and is added as far as it came; an error means that
@@ -120,22 +124,14 @@ func fill(loose *query.Loose, answer *live.Answer, report *Report) (whole bool, 
 }
 
 // addWritten adds rows of the tail that were written since the oldest record that
-// may be in no blob. noLive is why there are no live records, nil where nobody is
-// known who could be asked.
-func (r *Reader) addWritten(ctx context.Context, g *Gathered, noLive error) error {
-	s := r.standing(ctx)
+// may be in no blob. partly says that some ingesters answered.
+func (r *Reader) addWritten(ctx context.Context, g *Gathered, s *standing, partly bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if s.err != nil {
 		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
 		return nil
-	}
-	if noLive != errPartly {
-		s.blame(g.Query.Range.To, &g.Report)
-	}
-	if errors.Is(noLive, ErrNobody) && s.live > 0 {
-		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
 	}
 	to := g.Query.Range.To
 	if r.o.Tail == nil || s.since.IsZero() || to != query.Newest && to <= s.since.Add(-tailindex.Late).UnixNano() {
@@ -148,11 +144,11 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, noLive error) erro
 	}
 	if err != nil {
 		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
-	} else if noLive == nil {
+	} else if r.o.Live == nil {
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE), so of what came since %s only the newest of each second are here", utc(since))
 	}
 	for _, row := range rows {
-		if noLive != errPartly { // or it would tell of gaps that live records fill
+		if !partly { // or it would tell of gaps that live records fill
 			g.Report.gap(row, &g.Query)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"blobtail/query"
@@ -144,18 +145,15 @@ func each(ctx context.Context, services []string, ask func(context.Context, stri
 	}
 	answers := make([]answer, len(services))
 	slots := make(chan struct{}, readers)
-	done := make(chan struct{})
+	var asking sync.WaitGroup
 	for i, service := range services {
-		go func() {
+		asking.Go(func() {
 			slots <- struct{}{}
 			answers[i].rows, answers[i].err = ask(ctx, service)
 			<-slots
-			done <- struct{}{}
-		}()
+		})
 	}
-	for range services {
-		<-done
-	}
+	asking.Wait()
 	var rows []serviceRow
 	var failed error
 	for i, a := range answers {
