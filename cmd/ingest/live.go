@@ -43,6 +43,7 @@ func withLive(source http.Handler, answers http.Handler) http.Handler {
 // journal joins the buffer to the handler, which do not know each other.
 type journal struct{ buf *buffer.Buffer }
 
+// Open implements [live.Log].
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
 	if q.Now { // a snapshot of nothing has a position as well
@@ -55,8 +56,10 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	return held{snapshot}, nil
 }
 
+// held is a snapshot that tells damage as live does.
 type held struct{ *buffer.Live }
 
+// Each implements [live.Held].
 func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	err := h.Live.Each(ctx, emit)
 	var missing *buffer.MissingError
