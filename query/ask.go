@@ -122,4 +122,4 @@ func (nothing) Dirs(context.Context, string) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-func (nothing) Delete(context.Context, ...string) error { return nil }
+func (nothing) Delete(context.Context, ...storage.Blob) error { return nil }

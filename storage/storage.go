@@ -50,7 +50,22 @@ type Attrs struct {
 type Blob struct {
 	Key  string
 	Size int64 // bytes of the body
+	// Created is when it was stored, by the store's own clock, to the second; zero
+	// where the store cannot tell.
+	Created time.Time
+	// Version tells this object from any other that has or will have its key, for
+	// [BlobStore.Delete]. It is opaque, and "" where nothing is known of it.
+	Version string
 	Attrs
+}
+
+// Keys makes what [BlobStore.Delete] takes of keys alone: whatever has them goes.
+func Keys(keys ...string) []Blob {
+	blobs := make([]Blob, len(keys))
+	for i, key := range keys {
+		blobs[i].Key = key
+	}
+	return blobs
 }
 
 // BlobStore keeps immutable objects under keys that look like paths.
@@ -87,9 +102,12 @@ type BlobStore interface {
 	// it. prefix is "" or ends in "/". It ends at its first error.
 	Dirs(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Delete removes objects, in any order. What is absent already is fine. The
-	// error joins one [KeyError] for each key that stays.
-	Delete(ctx context.Context, keys ...string) error
+	// Delete removes objects, in any order. Of each only the key and the version
+	// count: with a version the object goes only if it is still that one, without
+	// whatever has the key goes. What is absent already is fine, and so is another
+	// object under the key, which stays. The error joins one [KeyError] for each
+	// object that was to go and stays.
+	Delete(ctx context.Context, blobs ...Blob) error
 }
 
 // KeyError says which key an operation failed for.

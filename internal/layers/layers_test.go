@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
+	"horizon":    {"record", "storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},

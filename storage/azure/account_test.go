@@ -126,7 +126,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		_, nowErr := s.Now(ctx)
 		for op, err := range map[string]error{
 			"Create": s.Create(ctx, "k", nil, storage.Attrs{}), "Stat": statErr, "Get": getErr, "Now": nowErr,
-			"List": last(s.List(ctx, "", "")), "Dirs": last(s.Dirs(ctx, "")), "Delete": s.Delete(ctx, "k"),
+			"List": last(s.List(ctx, "", "")), "Dirs": last(s.Dirs(ctx, "")), "Delete": s.Delete(ctx, storage.Keys("k")...),
 			"Upsert": s.Upsert(ctx, "tail", "p", []storage.Row{{Key: "k"}}), "Scan": last(s.Scan(ctx, "tail", "p", "", "", 0)),
 			"Tables": last(s.Tables(ctx, "")), "Drop": s.Drop(ctx, "tail"), "EnsureContainer": s.EnsureContainer(ctx),
 		} {

@@ -18,7 +18,11 @@ const (
 )
 
 // Delete implements [storage.BlobStore].
-func (s *Store) Delete(ctx context.Context, keys ...string) error {
+func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
+	keys := make([]string, len(blobs))
+	for i := range blobs {
+		keys[i] = blobs[i].Key
+	}
 	var errs []error
 	for chunk := range slices.Chunk(keys, maxBatch) {
 		chunk = slices.DeleteFunc(slices.Clone(chunk), func(key string) bool { return !nameable(key) })

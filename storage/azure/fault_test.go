@@ -150,7 +150,7 @@ func TestDeleteWithoutBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := s.Delete(t.Context(), "web/1", "web/held", "web/2", "web/absent")
+	err := s.Delete(t.Context(), storage.Keys("web/1", "web/held", "web/2", "web/absent")...)
 	var ke *storage.KeyError
 	if !errors.As(err, &ke) || ke.Key != "web/held" || !strings.Contains(err.Error(), "BlobImmutableDueToPolicy") {
 		t.Errorf("Delete: %v", err)

@@ -109,7 +109,7 @@ func TestOrder(t *testing.T) {
 		return func() error { return s.Create(t.Context(), key, []byte("x"), storage.Attrs{}) }
 	}
 	del := func(s *dir.Store, keys ...string) func() error {
-		return func() error { return s.Delete(t.Context(), keys...) }
+		return func() error { return s.Delete(t.Context(), storage.Keys(keys...)...) }
 	}
 	write := func(dir string) string {
 		return fmt.Sprintf("write %s/tmp, write %s/tmp, sync %s/tmp, link %s/1, remove %s/tmp, syncdir %s", dir, dir, dir, dir, dir, dir)
@@ -227,7 +227,7 @@ func TestPowerCut(t *testing.T) {
 					}
 					if p == 0 { // directories come and go
 						s.Create(context.Background(), "web/2/gone", nil, storage.Attrs{})
-						s.Delete(context.Background(), "web/2/gone")
+						s.Delete(context.Background(), storage.Keys("web/2/gone")...)
 					}
 				}
 			})

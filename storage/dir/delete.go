@@ -19,7 +19,11 @@ const staleAfter = 24 * time.Hour
 // Delete implements [storage.BlobStore]. It also removes the directories that
 // it leaves empty; a Create that meets one makes it again. The removals are
 // durable when it returns nil.
-func (s *Store) Delete(ctx context.Context, keys ...string) error {
+func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
+	keys := make([]string, len(blobs))
+	for i := range blobs {
+		keys[i] = blobs[i].Key
+	}
 	var errs []error
 	touched := map[string]bool{}
 	for _, key := range keys {

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,13 +34,16 @@ type Store struct {
 
 	mu     sync.Mutex
 	blobs  map[string]object
+	made   uint64 // objects so far
 	tables map[string]map[string]map[string]storage.Row // table, partition, row
 }
 
 // object is never changed once it is in the map, so that readers share it.
 type object struct {
-	body  []byte
-	attrs storage.Attrs
+	body    []byte
+	attrs   storage.Attrs
+	created time.Time
+	version uint64
 }
 
 // New returns an empty store.
@@ -72,6 +76,8 @@ func (s *Store) create(key string, o object) error {
 	if _, ok := s.blobs[key]; ok {
 		return storage.ErrExist
 	}
+	s.made++
+	o.created, o.version = s.now(), s.made
 	s.blobs[key] = o
 	return nil
 }
@@ -180,22 +186,26 @@ func (s *Store) keys(prefix string) []string {
 }
 
 // Delete implements [storage.BlobStore].
-func (s *Store) Delete(ctx context.Context, keys ...string) error {
+func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	var errs []error
-	for _, key := range keys {
+	for _, b := range blobs {
 		if err := ctx.Err(); err != nil {
-			errs = append(errs, keyError("delete", key, err))
+			errs = append(errs, keyError("delete", b.Key, err))
 			continue
 		}
 		s.mu.Lock()
-		delete(s.blobs, key)
+		if o, ok := s.blobs[b.Key]; ok && (b.Version == "" || b.Version == o.describe(b.Key).Version) {
+			delete(s.blobs, b.Key)
+		}
 		s.mu.Unlock()
 	}
 	return errors.Join(errs...)
 }
 
 func (o object) describe(key string) storage.Blob {
-	return storage.Blob{Key: key, Size: int64(len(o.body)), Attrs: clone(o.attrs)}
+	return storage.Blob{
+		Key: key, Size: int64(len(o.body)), Created: o.created, Version: strconv.FormatUint(o.version, 10), Attrs: clone(o.attrs),
+	}
 }
 
 func clone(a storage.Attrs) storage.Attrs {

@@ -166,13 +166,13 @@ func (f faultyBlobs) Dirs(ctx context.Context, prefix string) iter.Seq2[string, 
 	return walk(ctx, f.script, Dirs, prefix, f.s.Dirs(ctx, prefix))
 }
 
-func (f faultyBlobs) Delete(ctx context.Context, keys ...string) error {
+func (f faultyBlobs) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	var errs []error
-	for _, key := range keys {
-		err := f.script.do(ctx, Delete, key, func() error { return f.s.Delete(ctx, key) })
+	for _, b := range blobs {
+		err := f.script.do(ctx, Delete, b.Key, func() error { return f.s.Delete(ctx, b) })
 		var ke *storage.KeyError
 		if err != nil && !errors.As(err, &ke) {
-			err = &storage.KeyError{Op: "delete", Key: key, Err: err}
+			err = &storage.KeyError{Op: "delete", Key: b.Key, Err: err}
 		}
 		errs = append(errs, err)
 	}

@@ -289,13 +289,13 @@ func testDelete(t *testing.T, s storage.BlobStore) {
 	}
 	// What is absent, or can be no object, is fine; what only looks like an
 	// object (a level) is not touched.
-	if err := s.Delete(t.Context(), "web/a/1", "web/a/1", "nothing", "web/a", "web/a/", "", "..", "web/a/2/x", "no/where/at/all"); err != nil {
+	if err := s.Delete(t.Context(), storage.Keys("web/a/1", "web/a/1", "nothing", "web/a", "web/a/", "", "..", "web/a/2/x", "no/where/at/all")...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := keys(collect(t, s.List(t.Context(), "", ""))); !slices.Equal(got, []string{"web/a/2", "web/b/1"}) {
 		t.Errorf("%q are left", got)
 	}
-	if err := s.Delete(t.Context(), "web/b/1", "web/a/2"); err != nil {
+	if err := s.Delete(t.Context(), storage.Keys("web/b/1", "web/a/2")...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := collect(t, s.List(t.Context(), "", "")); len(got) > 0 {
@@ -315,7 +315,7 @@ func testDeleteMany(t *testing.T, s storage.BlobStore) {
 		}
 	}
 	create(t, s, "web/stays", nil)
-	if err := s.Delete(t.Context(), all...); err != nil {
+	if err := s.Delete(t.Context(), storage.Keys(all...)...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := keys(collect(t, s.List(t.Context(), "", ""))); !slices.Equal(got, []string{"web/stays"}) {
@@ -335,7 +335,7 @@ func testDeleteAndCreate(t *testing.T, s storage.BlobStore) {
 						t.Errorf("Create: %v", err)
 					}
 				}
-				if err := s.Delete(t.Context(), mine, fmt.Sprintf("kept/%d/absent", i)); err != nil {
+				if err := s.Delete(t.Context(), storage.Keys(mine, fmt.Sprintf("kept/%d/absent", i))...); err != nil {
 					t.Errorf("Delete: %v", err)
 				}
 			}
@@ -366,7 +366,7 @@ func testCancelled(t *testing.T, s storage.BlobStore) {
 		"Get":    getErr,
 		"List":   last(s.List(ctx, "", "")),
 		"Dirs":   last(s.Dirs(ctx, "")),
-		"Delete": s.Delete(ctx, "web/a"),
+		"Delete": s.Delete(ctx, storage.Keys("web/a")...),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want context.Canceled", op, err)
@@ -377,7 +377,7 @@ func testCancelled(t *testing.T, s storage.BlobStore) {
 	}
 	// Of a Delete, each key that stays is named.
 	var ke *storage.KeyError
-	if err := s.Delete(ctx, "web/a"); !errors.As(err, &ke) || ke.Key != "web/a" {
+	if err := s.Delete(ctx, storage.Keys("web/a")...); !errors.As(err, &ke) || ke.Key != "web/a" {
 		t.Errorf("Delete names no key: %v", err)
 	}
 }

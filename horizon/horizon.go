@@ -1,0 +1,235 @@
+// Package horizon knows which days of which service have been dropped.
+//
+// The horizon of a service is the first day (UTC) that is kept of it: the greatest
+// name under _horizon/<service>/, such as _horizon/web/20261021. A single day that
+// was dropped is an object _dropped/<service>/<day>. Both are empty objects made by
+// the conditional create, so that a horizon only ever rises, without anything being
+// changed, and one LIST tells all of them.
+//
+// [Read] is for who reads logs: what is hidden is not to be shown from this moment
+// on, whether its blobs are still there or not. [Publish] and [Drop] are for the
+// retention job.
+//
+// The package deletes nothing and decides nothing: what has to go is the matter of
+// package retention.
+package horizon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+const (
+	prefix        = "_horizon/"
+	droppedPrefix = "_dropped/"
+	nameLayout    = "20060102"
+)
+
+// Day is a day of UTC, counted from 1970-01-01.
+type Day int32
+
+const nsPerDay = int64(24 * time.Hour)
+
+// DayOf is the day that t is in.
+func DayOf(t time.Time) Day {
+	s := t.Unix()
+	d := s / 86400
+	if s%86400 < 0 {
+		d--
+	}
+	return Day(d)
+}
+
+// DayOfNs is the day of a time in ns since 1970.
+func DayOfNs(ns int64) Day {
+	d := ns / nsPerDay
+	if ns%nsPerDay < 0 {
+		d--
+	}
+	return Day(d)
+}
+
+// Start is the instant at which the day begins.
+func (d Day) Start() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
+
+// String is the day as 2026-11-20.
+func (d Day) String() string { return d.Start().Format(time.DateOnly) }
+
+// ParseDay reads a day as 2026-11-20 or 20261120.
+func ParseDay(s string) (Day, error) {
+	for _, layout := range []string{time.DateOnly, nameLayout} {
+		if t, err := time.Parse(layout, s); err == nil && t.Format(layout) == s {
+			return DayOf(t), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no day; want one as 2026-11-20", s)
+}
+
+// Service is what has been dropped of one service. The zero value is nothing.
+type Service struct {
+	// First is the first day that is kept, where Set says that there is one.
+	First Day
+	Set   bool
+	// Dropped are single days besides, ascending.
+	Dropped []Day
+}
+
+// Hides says whether a day has been dropped.
+func (s *Service) Hides(d Day) bool {
+	if s.Set && d < s.First {
+		return true
+	}
+	_, found := slices.BinarySearch(s.Dropped, d)
+	return found
+}
+
+// Empty says that nothing has been dropped.
+func (s *Service) Empty() bool { return !s.Set && len(s.Dropped) == 0 }
+
+// Horizons are those of services by name. A service that is not in it has none.
+type Horizons map[string]Service
+
+// Hides says whether a day of a service has been dropped.
+func (h Horizons) Hides(service string, d Day) bool {
+	s, ok := h[service]
+	return ok && s.Hides(d)
+}
+
+// Lister is what this package needs of a blob store to read.
+type Lister interface {
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
+}
+
+// oneByOne is up to how many services are listed each by itself: two requests each,
+// where all of them together are two and more.
+const oneByOne = 4
+
+// Read gives the horizons of some services, or of all if none are named. A store
+// that is not there has none.
+func Read(ctx context.Context, store Lister, services ...string) (Horizons, error) {
+	names, err := Marks(ctx, store, services...)
+	if err != nil {
+		return nil, err
+	}
+	h := Horizons{}
+	for _, n := range names {
+		s := h[n.Service]
+		if n.Single {
+			s.Dropped = append(s.Dropped, n.Day)
+		} else if !s.Set || n.Day > s.First {
+			s.First, s.Set = n.Day, true
+		}
+		h[n.Service] = s
+	}
+	return h, nil
+}
+
+// Mark is one object that tells of dropped days.
+type Mark struct {
+	Service string
+	Day     Day
+	Single  bool // this day alone; else all days before it
+	Blob    storage.Blob
+}
+
+// Marks lists the objects behind [Read], those of a service together: horizons
+// first, ascending. Objects under other names are nobody's and left out.
+func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error) {
+	prefixes := []string{prefix, droppedPrefix}
+	if n := len(services); n > 0 && n <= oneByOne {
+		prefixes = prefixes[:0]
+		for _, s := range services {
+			prefixes = append(prefixes, prefix+s+"/", droppedPrefix+s+"/")
+		}
+	}
+	found := make([][]Mark, len(prefixes))
+	errs := make([]error, len(prefixes))
+	var work sync.WaitGroup
+	for i := range prefixes {
+		work.Go(func() { found[i], errs[i] = marks(ctx, store, prefixes[i]) })
+	}
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("list what has been dropped: %w", err)
+	}
+	all := slices.Concat(found...)
+	if len(services) > oneByOne {
+		wanted := make(map[string]bool, len(services))
+		for _, s := range services {
+			wanted[s] = true
+		}
+		all = slices.DeleteFunc(all, func(m Mark) bool { return !wanted[m.Service] })
+	}
+	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.Service, b.Service) })
+	return all, nil
+}
+
+func marks(ctx context.Context, store Lister, under string) (out []Mark, err error) {
+	for b, err := range store.List(ctx, under, "") {
+		if errors.Is(err, storage.ErrNotExist) {
+			return nil, nil // no store, so nothing has been dropped
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m, ok := parseName(b.Key); ok {
+			m.Blob = b
+			out = append(out, m)
+		}
+	}
+	return out, nil
+}
+
+func parseName(key string) (m Mark, ok bool) {
+	rest, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		rest, m.Single = strings.CutPrefix(key, droppedPrefix)
+		if !m.Single {
+			return m, false
+		}
+	}
+	service, day, _ := strings.Cut(rest, "/")
+	if !record.ValidStored(service) || len(day) != len(nameLayout) {
+		return m, false
+	}
+	d, err := ParseDay(day)
+	m.Service, m.Day = service, d
+	return m, err == nil
+}
+
+// Creator is what this package needs of a blob store to publish.
+type Creator interface {
+	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
+}
+
+// Publish raises the horizon of a service: all days before first are dropped from
+// now on. To publish it again is fine.
+func Publish(ctx context.Context, store Creator, service string, first Day) error {
+	return publish(ctx, store, prefix, service, first)
+}
+
+// Drop drops a single day of a service. To do so again is fine.
+func Drop(ctx context.Context, store Creator, service string, day Day) error {
+	return publish(ctx, store, droppedPrefix, service, day)
+}
+
+func publish(ctx context.Context, store Creator, under, service string, day Day) error {
+	if !record.ValidStored(service) {
+		return fmt.Errorf("service %q: not a valid name", service)
+	}
+	err := store.Create(ctx, under+service+"/"+day.Start().Format(nameLayout), nil, storage.Attrs{})
+	if errors.Is(err, storage.ErrExist) {
+		return nil
+	}
+	return err
+}
