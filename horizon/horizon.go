@@ -7,7 +7,8 @@
 // changed, and one LIST tells all of them.
 //
 // [Read] is for who reads logs: what is hidden is not to be shown from this moment
-// on, whether its blobs are still there or not. [Publish] and [Drop] are for the
+// on, whether its blobs are still there or not. A [Watch] is for who stores them:
+// what is dropped is not to be stored again. [Publish] and [Drop] are for the
 // retention job.
 //
 // The package deletes nothing and decides nothing: what has to go is the matter of

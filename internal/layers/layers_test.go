@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
-	"horizon":    {"record", "storage"},
+	"horizon":    {"record", "blobfmt", "storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},

@@ -1,0 +1,251 @@
+package horizon_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/horizon"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+// cable is a store whose calls are counted, and fail or wait as asked.
+type cable struct {
+	storage.BlobStore
+	lists, creates atomic.Int64
+	mu             sync.Mutex
+	fault          storagetest.Fault // of every list
+}
+
+func newCable() *cable {
+	c := &cable{}
+	c.BlobStore = storagetest.Faulty(mem.New(mem.Options{}), func(op storagetest.Op, _ string) storagetest.Fault {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		switch op {
+		case storagetest.List:
+			c.lists.Add(1)
+			return c.fault
+		case storagetest.Create:
+			c.creates.Add(1)
+		}
+		return storagetest.Fault{}
+	})
+	return c
+}
+
+func (c *cable) set(f storagetest.Fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fault = f
+}
+
+func publish(t *testing.T, s storage.BlobStore, service, first string) {
+	t.Helper()
+	if err := horizon.Publish(t.Context(), s, service, day(t, first)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is published is known a minute later at most, and stays known while the
+// store is away.
+func TestWatchHides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCable()
+		publish(t, s, "web", "2026-10-21")
+		w := horizon.NewWatch(s, horizon.WatchOptions{})
+		if w.Hides("web", day(t, "2026-10-20")) {
+			t.Error("hidden before anything was read")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); w.Run(ctx) }()
+		synctest.Wait()
+		if !w.Hides("web", day(t, "2026-10-20")) || w.Hides("web", day(t, "2026-10-21")) || w.Hides("app", day(t, "2026-10-20")) {
+			t.Error("not as published")
+		}
+		publish(t, s, "web", "2026-10-22")
+		time.Sleep(time.Minute + time.Second)
+		if !w.Hides("web", day(t, "2026-10-21")) {
+			t.Error("a horizon is not known a minute after it rose")
+		}
+		s.set(storagetest.Fault{Before: storagetest.ErrFault})
+		time.Sleep(time.Hour)
+		if !w.Hides("web", day(t, "2026-10-21")) {
+			t.Error("forgotten because the store is away")
+		}
+		if worked, failed := w.Readings(); worked != 2 || failed != 60 {
+			t.Errorf("%d readings worked, %d failed; want 2 and 60", worked, failed)
+		}
+		if age, ok := w.Age(); !ok || age != time.Hour+time.Second {
+			t.Errorf("the last reading is %s old", age)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// Many that need to know make one reading, and so does its failure for all of them;
+// a copy serves for two minutes from when its reading began.
+func TestFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCable()
+		w := horizon.NewWatch(s, horizon.WatchOptions{})
+		all := func(want error) {
+			t.Helper()
+			var asking sync.WaitGroup
+			for range 50 {
+				asking.Go(func() {
+					if _, err := w.Fresh(t.Context()); !errors.Is(err, want) {
+						t.Errorf("%v, want %v", err, want)
+					}
+				})
+			}
+			asking.Wait()
+		}
+		counts := func(want int64) {
+			t.Helper()
+			if got := s.lists.Swap(0); got != want {
+				t.Errorf("%d lists, want %d", got, want)
+			}
+		}
+		s.set(storagetest.Fault{Delay: 10 * time.Second})
+		all(nil)
+		counts(2)
+		time.Sleep(110 * time.Second)
+		all(nil)
+		counts(0)
+		s.set(storagetest.Fault{Delay: time.Second, Before: storagetest.ErrFault})
+		time.Sleep(time.Nanosecond)
+		all(storagetest.ErrFault)
+		counts(2)
+		s.set(storagetest.Fault{})
+		all(nil)
+		counts(2)
+		// A store that hangs holds nobody for longer than the timeout.
+		time.Sleep(time.Hour)
+		s.set(storagetest.Fault{Delay: time.Hour})
+		begun := time.Now()
+		all(context.DeadlineExceeded)
+		if took := time.Since(begun); took != 30*time.Second {
+			t.Errorf("waited %s", took)
+		}
+	})
+}
+
+// Who gives up while it reads for others does not fail them.
+func TestFreshWhoReadsGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCable()
+		s.set(storagetest.Fault{Delay: 10 * time.Second})
+		w := horizon.NewWatch(s, horizon.WatchOptions{})
+		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := w.Fresh(hasty); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		for range 3 {
+			asking.Go(func() {
+				if _, err := w.Fresh(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		asking.Wait()
+		if _, failed := w.Readings(); failed != 0 {
+			t.Error("giving up counts as a failure of the store")
+		}
+	})
+}
+
+// A machine that slept has an old copy though its own clock stood still, and a clock
+// that is set back makes none younger.
+func TestFreshClocks(t *testing.T) {
+	wall := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	s := newCable()
+	w := horizon.NewWatch(s, horizon.WatchOptions{Now: func() time.Time { return wall }})
+	for _, c := range []struct {
+		step time.Duration
+		want int64
+	}{{0, 2}, {2 * time.Minute, 0}, {time.Nanosecond, 2}, {-time.Nanosecond, 2}, {time.Minute, 0}} {
+		wall = wall.Add(c.step)
+		if _, err := w.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.lists.Swap(0); got != c.want {
+			t.Errorf("after %s: %d lists, want %d", c.step, got, c.want)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCable()
+		publish(t, s, "web", "2026-10-21")
+		if err := horizon.Drop(t.Context(), s, "web", day(t, "2026-11-03")); err != nil {
+			t.Fatal(err)
+		}
+		g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
+		for _, c := range []struct {
+			key  string
+			want error
+		}{
+			{"web/2026/10/20/2355/000001.log", horizon.ErrExpired},
+			{"web/2026/10/21/0000/000001.log", nil},
+			{"web/2026/11/03/1200/000001.log", horizon.ErrExpired},
+			{"web/2026/11/04/1200/000001.log", nil},
+			{"web2/2026/10/20/2355/000001.log", nil},
+			{"_rejected/2026/10/20/2355/000001.log", nil},
+			{"_horizon/web/20261001", nil}, // no blob
+			{"web/2026/10/20/2355/000001.txt", nil},
+		} {
+			if err := g.Create(t.Context(), c.key, nil, storage.Attrs{}); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", c.key, err, c.want)
+			}
+			if _, err := s.Stat(t.Context(), c.key); (err == nil) != (c.want == nil) {
+				t.Errorf("%s: %v", c.key, err)
+			}
+		}
+		if n := s.lists.Load(); n != 2 {
+			t.Errorf("%d lists", n)
+		}
+	})
+}
+
+// A horizon that has risen is honoured two minutes later at most, and where nothing
+// is known nothing is sent.
+func TestGuardKnowsOrRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCable()
+		g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
+		create := func(number string, want error) {
+			t.Helper()
+			if err := g.Create(t.Context(), "web/2026/10/20/2355/"+number+".log", nil, storage.Attrs{}); !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", number, err, want)
+			}
+		}
+		create("000001", nil)
+		publish(t, s, "web", "2026-10-21")
+		time.Sleep(2 * time.Minute)
+		create("000002", nil) // it may not know yet
+		time.Sleep(time.Nanosecond)
+		create("000003", horizon.ErrExpired)
+		time.Sleep(time.Hour)
+		s.set(storagetest.Fault{Before: storagetest.ErrFault})
+		before := s.creates.Load()
+		create("000004", storagetest.ErrFault)
+		if s.creates.Load() != before {
+			t.Error("sent without knowing")
+		}
+	})
+}
