@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	Log    Log    `yaml:"log"`
 	NATS   NATS   `yaml:"nats"`
 	Tail   Tail   `yaml:"tail"`
+	// Retention is what the command retention deletes by.
+	Retention Retention `yaml:"retention"`
 }
 
 // Ingest says where the ingester listens and how it names what it writes.
@@ -95,6 +98,8 @@ func Default() Config {
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
 		NATS:   defaultNATS(),
 		Tail:   defaultTail(),
+
+		Retention: defaultRetention(),
 	}
 }
 
@@ -119,7 +124,7 @@ func (c *Config) decode(text []byte) error {
 	next := *c
 	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
 	// A file of comments alone decodes as null, which clears the struct.
-	if errors.Is(err, io.EOF) || next == (Config{}) {
+	if errors.Is(err, io.EOF) || reflect.ValueOf(next).IsZero() {
 		return nil
 	}
 	if err != nil {
@@ -229,5 +234,6 @@ func (c Config) Validate() error {
 	}
 	c.NATS.validate(bad)
 	c.Tail.validate(bad)
+	c.Retention.validate(bad)
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestDefaultsAreValidAndReadBack(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if back != c {
+	if !reflect.DeepEqual(back, c) {
 		t.Fatalf("read back %+v\nwant %+v\nfrom\n%s", back, c, text)
 	}
 }
@@ -44,7 +45,7 @@ func TestExampleFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c != config.Default() {
+	if !reflect.DeepEqual(c, config.Default()) {
 		t.Errorf("configs/blobtail.yaml gives %+v\nthe defaults are %+v", c, config.Default())
 	}
 	text, _ := os.ReadFile("../configs/blobtail.yaml")
@@ -64,6 +65,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"no unit", "flush:\n  age: 60\n", "duration"},
 		{"bad size", "flush:\n  size: big\n", "size"},
 		{"not yaml", "store: [\n", "store"},
+		{"age without a unit", "retention: {default: 30}", "is no age"},
+		{"hours for days", "retention: {default: 7h}", "at least 24h"},
+		{"no age at all", "retention: {rules: [{service: a, age: 0s}]}", "at least 24h"},
+		{"negative age", "retention: {tail: -3d}", "is no age"},
+		{"age in words", "retention: {default: forever}", "or keep"},
+		{"unknown key of a rule", "retention: {rules: [{service: a, days: 3d}]}", "days"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := load(t, tc.text)
@@ -88,6 +95,12 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
 		{"tail shards", "tail: {shards: 17}", "tail.shards"},
 		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
+		{"rule without age", "retention: {rules: [{service: a}]}", "retention.rules[0].age"},
+		{"rule without service", "retention: {rules: [{service: a, age: 3d}, {age: keep}]}", "retention.rules[1].service"},
+		{"rule that no service matches", "retention: {rules: [{service: 'Audit-*', age: keep}]}", "retention.rules[0].service"},
+		{"rule with a prefix", "retention: {rules: [{service: 'audit/', age: keep}]}", "retention.rules[0].service"},
+		{"bad glob", "retention: {rules: [{service: '[a', age: keep}]}", "retention.rules[0].service"},
+		{"no age of the tail", "retention: {tail: ''}", "retention.tail"},
 		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -105,7 +118,7 @@ func TestMistakesAreNamed(t *testing.T) {
 func TestEmptyFileIsTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n"} {
 		c, err := load(t, text)
-		if err != nil || c != config.Default() {
+		if err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -116,7 +129,7 @@ func TestPartialSection(t *testing.T) {
 	c, err := load(t, "flush: {age: 5s}\n")
 	want := config.Default()
 	want.Flush.Age = config.Duration(5 * time.Second)
-	if err != nil || c != want {
+	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v (%v)\nwant %+v", c, err, want)
 	}
 }
@@ -161,5 +174,25 @@ func TestUnits(t *testing.T) {
 		if got, err := config.ParseSize(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, got)
 		}
+	}
+}
+
+func TestRetention(t *testing.T) {
+	c, err := load(t, "retention:\n  default: 30d\n  rules:\n    - {service: 'audit-*', age: keep}\n    - {service: _rejected, age: 1.5d}\n")
+	want := config.Default()
+	want.Retention.Default = config.Age(30 * 24 * time.Hour)
+	want.Retention.Rules = []config.Rule{{Service: "audit-*", Age: config.Keep}, {Service: "_rejected", Age: config.Age(36 * time.Hour)}}
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Fatalf("got %+v (%v)\nwant %+v", c.Retention, err, want.Retention)
+	}
+	text, err := c.YAML()
+	if err != nil || !strings.Contains(string(text), "default: 30d") || !strings.Contains(string(text), "age: keep") {
+		t.Fatalf("%s (%v)", text, err)
+	}
+	if back, err := load(t, string(text)); err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("read back %+v (%v)\nfrom %s", back.Retention, err, text)
 	}
 }

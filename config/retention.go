@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Retention says how long what is kept. Nothing is ever deleted of a store whose
+// configuration sets no Default.
+type Retention struct {
+	Default Age      `yaml:"default"` // of services that no rule names; 0: not set
+	Tail    Age      `yaml:"tail"`    // of the tail's tables
+	Grace   Duration `yaml:"grace"`   // between hiding a day and deleting it; a read stops at half of it
+	Rules   []Rule   `yaml:"rules"`   // the first that matches counts
+}
+
+// Rule is the age of the services that a glob stands for.
+type Rule struct {
+	// Service is a name, or a glob as of path.Match. A glob matches a system
+	// service, whose name begins with "_", only if it begins so itself.
+	Service string `yaml:"service"`
+	Age     Age    `yaml:"age"`
+}
+
+// Age is how old something gets before it is deleted: a duration with a unit, or
+// the word keep. 0 is an age that is not set.
+type Age time.Duration
+
+// Keep is the age that nothing reaches.
+const Keep Age = math.MaxInt64
+
+// MinAge is the least that an age may be.
+const MinAge = Age(day)
+
+const (
+	day  = 24 * time.Hour
+	keep = "keep"
+)
+
+func defaultRetention() Retention {
+	return Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}}
+}
+
+// UnmarshalText reads an age; nothing is one that is not set.
+func (a *Age) UnmarshalText(text []byte) error {
+	switch s := string(text); s {
+	case "":
+		*a = 0
+	case keep:
+		*a = Keep
+	default:
+		d, err := ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("%q is no age; want a number and a unit, for example 30d, 2w or 36h, or keep", s)
+		}
+		if Age(d) < MinAge {
+			return fmt.Errorf("the age %s is too short; want at least 24h", s)
+		}
+		*a = Age(d)
+	}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (a Age) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// String is the age in days where they are whole ones.
+func (a Age) String() string {
+	switch d := time.Duration(a); {
+	case a == 0:
+		return ""
+	case a == Keep:
+		return keep
+	case d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	default:
+		return Duration(a).String()
+	}
+}
+
+func (r Retention) validate(bad func(key string, value any, want string)) {
+	if r.Tail == 0 {
+		bad("retention.tail", `""`, "want an age, for example 3d, or keep")
+	}
+	if r.Grace < 0 {
+		bad("retention.grace", r.Grace, "want 0s or more; the default is 1h")
+	}
+	for i, rule := range r.Rules {
+		key := "retention.rules[" + strconv.Itoa(i) + "]"
+		if rule.Age == 0 {
+			bad(key+".age", `""`, "want an age, for example 30d, or keep")
+		}
+		_, err := path.Match(rule.Service, "")
+		// A name that no service can have is a slip that would let a default
+		// delete what the rule was to keep.
+		if err != nil || rule.Service == "" || strings.ContainsFunc(rule.Service, inNoService) {
+			bad(key+".service", strconv.Quote(rule.Service), "want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
+		}
+	}
+}
+
+// inNoService tells what stands in no name of a service and in no glob.
+func inNoService(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(`._-*?[]^\`, r))
+}
