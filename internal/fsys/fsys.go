@@ -6,6 +6,7 @@ package fsys
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -30,7 +31,14 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	// SyncDir makes the names in a directory durable: creations, renames, removals.
 	SyncDir(name string) error
+	// Lock takes the lock of a directory for this caller alone, or fails with
+	// [ErrLocked] at once. Close lets go of it, and so does the end of the
+	// process. It keeps nobody from doing anything but to take the lock.
+	Lock(name string) (io.Closer, error)
 }
+
+// ErrLocked says that another caller, here or in another process, has a lock.
+var ErrLocked = errors.New("locked by another")
 
 // File is an open file.
 type File interface {
@@ -93,6 +101,28 @@ func (osFS) Free(dir string) (int64, error) {
 		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// Lock uses flock on the directory itself, so no file is left behind.
+func (osFS) Lock(name string) (io.Closer, error) {
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err == nil {
+		return d, nil
+	}
+	d.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	return nil, &os.PathError{Op: "flock", Path: name, Err: err}
 }
 
 func (osFS) SyncDir(name string) error {

@@ -102,11 +102,14 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 	if err != nil {
 		return storage.Blob{}, translate(err)
 	}
-	b := storage.Blob{Key: key, Size: value(p.ContentLength), Attrs: storage.Attrs{
-		ContentType: value(p.ContentType), ContentEncoding: value(p.ContentEncoding), Metadata: lower(p.Metadata),
-	}}
-	return b, nil
+	return storage.Blob{
+		Key: key, Size: value(p.ContentLength), Created: value(p.LastModified), Version: version(p.ETag),
+		Attrs: storage.Attrs{ContentType: value(p.ContentType), ContentEncoding: value(p.ContentEncoding), Metadata: lower(p.Metadata)},
+	}, nil
 }
+
+// version makes one of an ETag, which has its quotes in headers and none in lists.
+func version(tag *azcore.ETag) string { return strings.Trim(string(value(tag)), `"`) }
 
 // nameable tells whether a blob can have this name. What is no name must not be
 // sent: an empty one would make the request one for the container, and dots may
@@ -251,6 +254,7 @@ func describe(item *container.BlobItem) storage.Blob {
 	b := storage.Blob{Key: value(item.Name), Attrs: storage.Attrs{Metadata: lower(item.Metadata)}}
 	if p := item.Properties; p != nil {
 		b.Size = value(p.ContentLength)
+		b.Created, b.Version = value(p.LastModified), version(p.ETag)
 		b.ContentType, b.ContentEncoding = value(p.ContentType), value(p.ContentEncoding)
 	}
 	return b

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"blobtail/storage"
@@ -17,23 +19,20 @@ const (
 	deletesAtOnce = 8   // where there are no batches
 )
 
-// Delete implements [storage.BlobStore].
+// Delete implements [storage.BlobStore]. A version goes as If-Match, so the
+// service itself compares it in the moment of deletion.
 func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
-	keys := make([]string, len(blobs))
-	for i := range blobs {
-		keys[i] = blobs[i].Key
-	}
 	var errs []error
-	for chunk := range slices.Chunk(keys, maxBatch) {
-		chunk = slices.DeleteFunc(slices.Clone(chunk), func(key string) bool { return !nameable(key) })
+	for chunk := range slices.Chunk(blobs, maxBatch) {
+		chunk = slices.DeleteFunc(slices.Clone(chunk), func(b storage.Blob) bool { return !nameable(b.Key) })
 		errs = append(errs, s.deleteChunk(ctx, chunk)...)
 	}
 	return errors.Join(errs...)
 }
 
-func (s *Store) deleteChunk(ctx context.Context, keys []string) []error {
-	if len(keys) > 1 && !s.noBatch.Load() && ctx.Err() == nil {
-		left, err := s.deleteBatch(ctx, keys)
+func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
+	if len(blobs) > 1 && !s.noBatch.Load() && ctx.Err() == nil {
+		left, err := s.deleteBatch(ctx, blobs)
 		if err == nil {
 			return left
 		}
@@ -42,13 +41,13 @@ func (s *Store) deleteChunk(ctx context.Context, keys []string) []error {
 			s.noBatch.Store(true) // some kinds of account and of SAS know no batches
 		}
 	}
-	errs := make([]error, len(keys))
+	errs := make([]error, len(blobs))
 	free := make(chan struct{}, deletesAtOnce)
 	var wg sync.WaitGroup
-	for i, key := range keys {
+	for i, b := range blobs {
 		free <- struct{}{}
 		wg.Go(func() {
-			errs[i] = keyError("delete", key, s.delete(ctx, key))
+			errs[i] = keyError("delete", b.Key, s.delete(ctx, b))
 			<-free
 		})
 	}
@@ -56,12 +55,30 @@ func (s *Store) deleteChunk(ctx context.Context, keys []string) []error {
 	return errs
 }
 
-func (s *Store) delete(ctx context.Context, key string) error {
+func (s *Store) delete(ctx context.Context, b storage.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	_, err := s.container.NewBlobClient(key).Delete(ctx, nil)
-	if err = translate(err); errors.Is(err, storage.ErrNotExist) {
+	_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
+	return unlessGone(err)
+}
+
+// ifStill is the condition that a name still belongs to the object that was seen;
+// nil where any object may go.
+func ifStill(b storage.Blob) *blob.AccessConditions {
+	if b.Version == "" {
+		return nil
+	}
+	tag := azcore.ETag(`"` + b.Version + `"`)
+	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &tag}}
+}
+
+// unlessGone translates what a deletion was answered with: that the object is not
+// there, or is not the one any more, is what was wanted.
+func unlessGone(err error) error {
+	err = translate(err)
+	var e *ServiceError
+	if errors.Is(err, storage.ErrNotExist) || errors.As(err, &e) && e.Status == http.StatusPreconditionFailed && e.Code == "ConditionNotMet" {
 		return nil
 	}
 	return err
@@ -69,13 +86,13 @@ func (s *Store) delete(ctx context.Context, key string) error {
 
 // deleteBatch deletes in one request. err is that of the request as a whole;
 // left are those of single keys.
-func (s *Store) deleteBatch(ctx context.Context, keys []string) (left []error, err error) {
+func (s *Store) deleteBatch(ctx context.Context, blobs []storage.Blob) (left []error, err error) {
 	b, err := s.container.NewBatchBuilder()
 	if err != nil {
 		return nil, translate(err)
 	}
-	for _, key := range keys {
-		if err := b.Delete(key, &container.BatchDeleteOptions{}); err != nil {
+	for _, o := range blobs {
+		if err := b.Delete(o.Key, &container.BatchDeleteOptions{DeleteOptions: blob.DeleteOptions{AccessConditions: ifStill(o)}}); err != nil {
 			return nil, translate(err)
 		}
 	}
@@ -89,15 +106,15 @@ func (s *Store) deleteBatch(ctx context.Context, keys []string) (left []error, e
 	}
 	answered := 0
 	for _, r := range resp.Responses {
-		if r.ContentID == nil || *r.ContentID < 0 || *r.ContentID >= len(keys) {
+		if r.ContentID == nil || *r.ContentID < 0 || *r.ContentID >= len(blobs) {
 			continue
 		}
 		answered++
-		if err := translate(r.Error); err != nil && !errors.Is(err, storage.ErrNotExist) {
-			left = append(left, keyError("delete", keys[*r.ContentID], err))
+		if err := unlessGone(r.Error); err != nil {
+			left = append(left, keyError("delete", blobs[*r.ContentID].Key, err))
 		}
 	}
-	if answered < len(keys) {
+	if answered < len(blobs) {
 		return nil, errors.New("the batch was not answered in full")
 	}
 	return left, nil

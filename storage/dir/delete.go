@@ -3,41 +3,41 @@ package dir
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"blobtail/internal/fsys"
 	"blobtail/storage"
 )
 
-// staleAfter is the age from which on a temporary file belongs to nobody: no
-// Create takes so long.
-const staleAfter = 24 * time.Hour
+const (
+	// staleAfter is the age from which on a temporary file belongs to nobody: no
+	// Create takes so long.
+	staleAfter = 24 * time.Hour
+	maxPause   = 20 * time.Millisecond // between two tries to take the lock
+)
 
 // Delete implements [storage.BlobStore]. It also removes the directories that
 // it leaves empty; a Create that meets one makes it again. The removals are
 // durable when it returns nil.
+//
+// Whoever deletes holds the lock of the root meanwhile. A Create cannot replace
+// what holds a name, so it needs none: between the look at an object and its
+// removal the name can pass to another one only by another Delete.
 func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
-	keys := make([]string, len(blobs))
-	for i := range blobs {
-		keys[i] = blobs[i].Key
+	if len(blobs) == 0 {
+		return nil
 	}
-	var errs []error
-	touched := map[string]bool{}
-	for _, key := range keys {
-		if err := s.remove(ctx, key); err != nil {
-			errs = append(errs, keyError("delete", key, err))
-		} else if readable(key) {
-			touched[filepath.Dir(s.path(key))] = true
-		}
-	}
+	errs, touched := s.removeAll(ctx, blobs)
 	for dir := range touched {
 		if err := s.prune(dir); err != nil {
-			for _, key := range keys {
-				if readable(key) && filepath.Dir(s.path(key)) == dir {
-					errs = append(errs, keyError("delete", key, err))
+			for _, b := range blobs {
+				if readable(b.Key) && filepath.Dir(s.path(b.Key)) == dir {
+					errs = append(errs, keyError("delete", b.Key, err))
 				}
 			}
 		}
@@ -45,19 +45,67 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) remove(ctx context.Context, key string) error {
+// removeAll removes files, and tells which directories may have lost one.
+func (s *Store) removeAll(ctx context.Context, blobs []storage.Blob) (errs []error, touched map[string]bool) {
+	lock, err := s.lock(ctx)
+	if err == nil {
+		defer lock.Close()
+	}
+	touched = map[string]bool{}
+	for _, b := range blobs {
+		rerr := err
+		if rerr == nil {
+			rerr = s.remove(ctx, b)
+		}
+		if rerr != nil {
+			errs = append(errs, keyError("delete", b.Key, rerr))
+		} else if readable(b.Key) {
+			touched[filepath.Dir(s.path(b.Key))] = true
+		}
+	}
+	return errs, touched
+}
+
+// lock waits for the lock that keeps those who delete apart.
+func (s *Store) lock(ctx context.Context) (io.Closer, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		l, err := s.fs.Lock(s.root)
+		if !errors.Is(err, fsys.ErrLocked) {
+			return l, known(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// remove removes one file, with the lock held.
+func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !readable(key) {
+	if !readable(b.Key) {
 		return nil // no object can be there
 	}
+	if b.Version != "" {
+		now, err := s.look(ctx, b.Key)
+		if errors.Is(err, storage.ErrNotExist) || err == nil && now.Version != b.Version {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 	// Remove takes empty directories too, and those are not objects.
-	fi, err := s.fs.Stat(s.path(key))
+	fi, err := s.fs.Stat(s.path(b.Key))
 	if err == nil && fi.IsDir() {
 		return nil
 	}
-	err = known(s.fs.Remove(s.path(key)))
+	err = known(s.fs.Remove(s.path(b.Key)))
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}

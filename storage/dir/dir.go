@@ -22,7 +22,11 @@
 // the error in place of io.EOF: so what is intact can be saved by a caller that
 // has checks of its own, and nobody takes it for whole.
 //
-// Open does not lock: any number of processes may read and write at once.
+// An object's age is that of its file. Copies of a store that do not keep the
+// times look younger than they are, which only delays what waits for an age.
+//
+// Open does not lock: any number of processes may read and write at once. Only
+// those who delete wait for each other (delete.go).
 package dir
 
 import (

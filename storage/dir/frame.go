@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
+	"syscall"
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
@@ -122,7 +124,8 @@ func parseAttrs(text string) storage.Attrs {
 	return a
 }
 
-// describe reads what an open file holds, with one read of its end.
+// describe reads what an open file holds, with one read of its end. Of a damaged
+// one it tells the size of the file and no attributes.
 func describe(f fsys.File, key string) (storage.Blob, error) {
 	fi, err := f.Stat()
 	if err != nil {
@@ -133,20 +136,36 @@ func describe(f fsys.File, key string) (storage.Blob, error) {
 	}
 	size := fi.Size()
 	tail := make([]byte, min(size, maxFrame))
-	if _, err := io.ReadFull(io.NewSectionReader(f, size-int64(len(tail)), int64(len(tail))), tail); err != nil {
-		return storage.Blob{Key: key, Size: size}, &DamagedError{Path: key, Reason: err.Error()}
+	_, err = io.ReadFull(io.NewSectionReader(f, size-int64(len(tail)), int64(len(tail))), tail)
+	b := storage.Blob{Key: key, Size: size, Created: fi.ModTime(), Version: version(fi, tail)}
+	if err != nil {
+		return b, &DamagedError{Path: key, Reason: err.Error()}
 	}
 	bodyLen, attrs, err := parseFrame(tail, size)
 	if errors.Is(err, errForeign) && fi.Mode().Perm()&0o222 != 0 && !cutInFrame(tail) {
-		return storage.Blob{Key: key, Size: size}, nil
+		return b, nil
 	}
 	if errors.Is(err, errForeign) {
 		err = errors.New("the end is missing")
 	}
 	if err != nil {
-		return storage.Blob{Key: key, Size: size}, &DamagedError{Path: key, Reason: err.Error()}
+		return b, &DamagedError{Path: key, Reason: err.Error()}
 	}
-	return storage.Blob{Key: key, Size: bodyLen, Attrs: attrs}, nil
+	b.Size, b.Attrs = bodyLen, attrs
+	return b, nil
+}
+
+// version tells a file from any other that has or will have its name. A number
+// of an inode is used again, and within one tick of the file system's clock, but
+// then the ends differ: they hold the attributes, and each batch has an id of its
+// own. What is the same in all three is taken for the same, such as a mark
+// without attributes that is removed and made again at once.
+func version(fi fs.FileInfo, tail []byte) string {
+	var inode uint64
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		inode = st.Ino
+	}
+	return fmt.Sprintf("%x-%x-%x-%08x", inode, fi.ModTime().UnixNano(), fi.Size(), crc32.Checksum(tail, castagnoli()))
 }
 
 // cutInFrame tells whether a file that has no frame at its end has the

@@ -76,7 +76,7 @@ func (t *tree) fork(c Crash, seed uint64) *Disk {
 		end, tear := t.moments(rng, 4)
 		keep = func(_, _ int, at uint64) bool { return at < tear || at < end && rng.IntN(2) == 0 }
 	case Killed:
-		return &Disk{tree: &tree{rng: rng, now: t.now, room: t.room, root: t.root.copy(map[*node]*node{})}}
+		return &Disk{tree: &tree{rng: rng, now: t.now, room: t.room, root: t.root.copy(map[*node]*node{}), locks: map[string]*lock{}}}
 	default:
 		return t.found(rng, func() fate { return choose(rng) })
 	}
@@ -85,7 +85,7 @@ func (t *tree) fork(c Crash, seed uint64) *Disk {
 
 // found is the disk as it is found when power is back.
 func (t *tree) found(rng *rand.Rand, fates func() fate) *Disk {
-	return &Disk{tree: &tree{rng: rng, now: t.now, room: t.room, root: t.root.survivor(fates, map[*node]*node{})}}
+	return &Disk{tree: &tree{rng: rng, now: t.now, room: t.room, root: t.root.survivor(fates, map[*node]*node{}), locks: map[string]*lock{}}}
 }
 
 // moments returns a random one of the moments between unsynced operations, before

@@ -32,7 +32,7 @@ import (
 // Op is one operation on its way to the disk.
 type Op struct {
 	N    int    // how many were before it, since the disk was made
-	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate"
+	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate", "lock"
 	Path string
 	Off  int64 // of a read or write
 	Len  int
@@ -69,12 +69,14 @@ type tree struct {
 	root *node
 	now  uint64 // counts operations; changes are ordered by it
 	room int64  // bytes that fit; 0: any number
+	// locks are those that a process has taken; one of a dead process is free.
+	locks map[string]*lock
 }
 
 // New makes an empty disk. The seed decides what is kept of what failed to sync.
 func New(seed uint64) *Disk {
 	rng := rand.New(rand.NewPCG(seed, 0x6469736b))
-	return &Disk{tree: &tree{rng: rng, root: newDir(0o755)}}
+	return &Disk{tree: &tree{rng: rng, root: newDir(0o755), locks: map[string]*lock{}}}
 }
 
 // SetFault makes f decide which operations fail; nil lets all pass. Calls of f
@@ -325,6 +327,39 @@ func (d *Disk) SyncDir(name string) error {
 		n.sync(d.tree.rng, nil)
 	}
 	return err
+}
+
+// Lock implements [fsys.FS]. A disk that a crash left has no locks.
+func (d *Disk) Lock(name string) (io.Closer, error) {
+	err := d.begin("lock", name)
+	defer d.end()
+	if err != nil {
+		return nil, err
+	}
+	if _, _, _, err := d.existing("lock", name); err != nil {
+		return nil, err
+	}
+	name = path.Clean("/" + name)
+	if l := d.tree.locks[name]; l != nil && !l.disk.dead {
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: fsys.ErrLocked}
+	}
+	l := &lock{disk: d, name: name}
+	d.tree.locks[name] = l
+	return l, nil
+}
+
+type lock struct {
+	disk *Disk
+	name string
+}
+
+func (l *lock) Close() error {
+	l.disk.tree.mu.Lock()
+	defer l.disk.tree.mu.Unlock()
+	if l.disk.tree.locks[l.name] == l { // else its process had died
+		delete(l.disk.tree.locks, l.name)
+	}
+	return nil
 }
 
 type file struct {

@@ -196,3 +196,31 @@ func TestRoom(t *testing.T) {
 		t.Errorf("%d are free: %v", free, err)
 	}
 }
+
+// A lock is one caller's, until it is closed or its process dies.
+func TestLock(t *testing.T) {
+	d := simdisk.New(1)
+	l, err := d.Lock("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Lock("/"); !errors.Is(err, fsys.ErrLocked) {
+		t.Errorf("second Lock: %v", err)
+	}
+	if _, err := d.Fork(simdisk.Killed, 1).Lock("/"); err != nil {
+		t.Errorf("Lock on the disk that a crash left: %v", err)
+	}
+	d = d.Kill()
+	next, err := d.Lock("/")
+	if err != nil {
+		t.Errorf("Lock after a kill: %v", err)
+	}
+	l.Close() // the dead have nothing to let go of
+	if _, err := d.Lock("/"); !errors.Is(err, fsys.ErrLocked) {
+		t.Errorf("Lock of the next process: %v", err)
+	}
+	next.Close()
+	if _, err := d.Lock("/"); err != nil {
+		t.Errorf("Lock after Close: %v", err)
+	}
+}
