@@ -35,6 +35,7 @@ type cli struct {
 	Ingesters ingestersCmd `cmd:"" help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
 	Cat       catCmd       `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
 	Verify    verifyCmd    `cmd:"" help:"Check every blob: checksums, order, metadata, name."`
+	Bill      billCmd      `cmd:"" help:"Tell who logs how much, and what it costs here and would cost elsewhere."`
 	Vers      versionCmd   `cmd:"" name:"version" help:"Print the version."`
 }
 
@@ -153,6 +154,8 @@ func (a *app) parse() (verb, error) {
 		return &a.cli.Cat, nil
 	case "verify":
 		return &a.cli.Verify, nil
+	case "bill":
+		return &a.cli.Bill, nil
 	}
 	return nil, a.printVersion()
 }

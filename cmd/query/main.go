@@ -5,7 +5,7 @@
 // cli.go      the flags and verbs
 // args.go     the argument list as people write it, put as the parser wants it
 // timeparse.go   times as people write them
-// read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go   the verbs
+// read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go, bill.go   the verbs
 // live.go     whom to ask for what is in no blob yet
 // print.go, pretty.go, bars.go   the forms of output
 // errors.go   exit codes, and mistakes answered with their fix

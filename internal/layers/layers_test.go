@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage"},
+	"bill":              {"record", "blobfmt", "storage"},
 	"config":            {},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat"},
@@ -61,7 +62,7 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations"},
-	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex"},
+	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill"},
 }
 
 // forTests are packages that only tests and development programs import, and
@@ -80,7 +81,7 @@ var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
 	"github.com/alecthomas/kong": {"cmd/ingest", "cmd/query"},
-	"github.com/goccy/go-yaml":   {"config"},
+	"github.com/goccy/go-yaml":   {"config", "bill"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},
 	"log":                        {"source/httpsource"}, // net/http's ErrorLog is of its type

@@ -1,0 +1,317 @@
+// Package bill tells who logs how much and what that costs, from listings alone:
+// each blob's metadata say how many records and bytes of lines it holds, and the
+// listing how large it is.
+//
+// [Read] lists some services and sums up, by service and by day, and [Prices]
+// turn a sum into money: here, and where each byte that comes in is paid for. A
+// month is projected by [Report.Month] from the days that were listed.
+//
+// What a listing cannot tell is not made up: what reading costs is left out, and
+// what the tables of the newest records cost is an estimate and called one. What
+// is stored is paid for whether or not it is hidden from readers, so blobs below a
+// horizon count until they are deleted.
+package bill
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// Sum is what some blobs amount to.
+type Sum struct {
+	Name    string // service, or day as 2026-11-20
+	Blobs   int64
+	Records int64
+	Raw     int64 // bytes of lines
+	Stored  int64 // bytes of blobs
+	// Puts is how many requests stored it: one for each blob, and for a compacted one
+	// those of the blobs that it replaced besides.
+	Puts int64
+	// Unknown is how many of the blobs have metadata that do not tell what they hold.
+	// Their records and lines are missing from the sum, their size is in it.
+	Unknown int64
+	// TailWrites and TailBytes estimate what the tables of the newest records took in
+	// of these: transactions, and bytes.
+	TailWrites, TailBytes int64
+}
+
+// Ratio is how many times smaller the blobs are than their lines; 0 of none.
+func (s *Sum) Ratio() float64 {
+	if s.Stored == 0 {
+		return 0
+	}
+	return float64(s.Raw) / float64(s.Stored)
+}
+
+// listPage is how many blobs a service tells of in one answer.
+const listPage = 5000
+
+// Lists is how many requests it takes to list these blobs.
+func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
+
+// add takes in another sum.
+func (s *Sum) add(o *Sum) {
+	s.Blobs += o.Blobs
+	s.Records += o.Records
+	s.Raw += o.Raw
+	s.Stored += o.Stored
+	s.Puts += o.Puts
+	s.Unknown += o.Unknown
+	s.TailWrites += o.TailWrites
+	s.TailBytes += o.TailBytes
+}
+
+// blob makes the sum of one blob.
+func blob(o *storage.Blob) Sum {
+	s := Sum{Blobs: 1, Stored: o.Size, Puts: 1}
+	meta, err := blobfmt.ParseMeta(o.Metadata)
+	if err != nil {
+		s.Unknown = 1
+		return s
+	}
+	s.Records, s.Raw = meta.Records, meta.RawBytes
+	s.Puts += int64(meta.Compacted)
+	s.tail(&meta)
+	return s
+}
+
+// What a row of the tail takes, see docs/FORMAT.md: a second's newest 100 lines, as
+// UTF-16, and some 415 bytes beside them; those of level error and above once more
+// in a row of their own, in the same transaction.
+const (
+	tailLines    = 100
+	tailRowBytes = 415
+	utf16Bytes   = 2
+)
+
+// tail estimates what the tables took in: a row for each second from the first to
+// the last record, but no more rows than records, and in them the lines that
+// records spread evenly over those seconds give. That is too much where records
+// came in bursts, or more than a day late, and too little for a compacted blob to
+// which several ingesters gave records.
+func (s *Sum) tail(m *blobfmt.Meta) {
+	// Unsigned, because all of time has no length in an int64.
+	seconds := int64((uint64(m.Last)-uint64(m.First))/uint64(time.Second)) + 1
+	line := float64(m.RawBytes) / float64(m.Records) * utf16Bytes
+	rows := func(records int64) int64 {
+		n := min(records, seconds)
+		s.TailBytes += n*tailRowBytes + int64(float64(min(records, tailLines*n))*line)
+		return n
+	}
+	s.TailWrites += rows(m.Records)
+	rows(m.Levels[record.Error] + m.Levels[record.Critical])
+}
+
+// Report is what a store holds. Blobs that begin in the range count whole.
+type Report struct {
+	Services []Sum // in order of the name
+	Days     []Sum // ascending, UTC, of the blobs' names
+	Total    Sum
+	// Foreign objects stand under the services and are no blobs of ours. They are
+	// paid for too, and in no sum.
+	Foreign      int64
+	ForeignBytes int64
+	ForeignKey   string // the first of them
+	// Twice is in how many hours of a service a compacted blob stands beside others.
+	// Those that it replaced are counted with it until they are deleted: their
+	// records twice.
+	Twice int64
+	Pages int64 // requests that the listing took
+}
+
+// Lister is what this package needs of a blob store.
+type Lister interface {
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
+}
+
+// Range is the half open span [From, To) of times at which the periods of the
+// blobs begin. A zero time leaves that end open.
+type Range struct{ From, To time.Time }
+
+// listers is how many services are listed at once.
+const listers = 8
+
+// Read sums up services, each once, in a range. A store that is not there fails,
+// a service of which there is nothing has no sum.
+func Read(ctx context.Context, store Lister, services []string, rng Range) (*Report, error) {
+	lists := make([]listing, len(services))
+	errs := make([]error, len(services))
+	slots := make(chan struct{}, listers)
+	var work sync.WaitGroup
+	for i, service := range services {
+		slots <- struct{}{}
+		work.Go(func() {
+			lists[i], errs[i] = list(ctx, store, service, rng)
+			<-slots
+		})
+	}
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	days := make(map[string]*Sum)
+	for i := range lists {
+		r.take(&lists[i], days)
+	}
+	for _, name := range slices.Sorted(maps.Keys(days)) {
+		r.Days = append(r.Days, *days[name])
+	}
+	slices.SortFunc(r.Services, func(a, b Sum) int { return cmp.Compare(a.Name, b.Name) })
+	return r, nil
+}
+
+// take adds a service.
+func (r *Report) take(l *listing, days map[string]*Sum) {
+	sum := Sum{Name: l.service}
+	for name, day := range l.days {
+		if days[name] == nil {
+			days[name] = &Sum{Name: name}
+		}
+		days[name].add(day)
+		sum.add(day)
+	}
+	if sum.Blobs > 0 {
+		r.Services = append(r.Services, sum)
+		r.Total.add(&sum)
+	}
+	if r.Foreign == 0 {
+		r.ForeignKey = l.foreignKey
+	}
+	r.Foreign += l.foreign
+	r.ForeignBytes += l.foreignBytes
+	r.Twice += l.twice
+	r.Pages += max(1, (l.objects+listPage-1)/listPage)
+}
+
+// listing is what one service's LIST gave.
+type listing struct {
+	service      string
+	days         map[string]*Sum
+	objects      int64
+	foreign      int64
+	foreignBytes int64
+	foreignKey   string
+	twice        int64
+}
+
+// hour counts what stands in one hour of a service.
+type hour struct {
+	start                  time.Time
+	compacted, uncompacted bool
+}
+
+func list(ctx context.Context, store Lister, service string, rng Range) (listing, error) {
+	l := listing{service: service, days: make(map[string]*Sum)}
+	after, until := "", ""
+	if !rng.From.IsZero() {
+		after = strings.TrimSuffix(blobfmt.PeriodPrefix(service, rng.From.UTC().Truncate(time.Minute)), "/")
+	}
+	if !rng.To.IsZero() {
+		// The first minute at or after the end; a period begins with a minute.
+		until = strings.TrimSuffix(blobfmt.PeriodPrefix(service, rng.To.UTC().Add(time.Minute-1).Truncate(time.Minute)), "/")
+	}
+	var at hour
+	for o, err := range store.List(ctx, service+"/", after) {
+		if err != nil {
+			return l, fmt.Errorf("list %s/: %w", service, err)
+		}
+		if until != "" && o.Key >= until {
+			break
+		}
+		l.objects++
+		name, err := blobfmt.ParseName(o.Key)
+		if err != nil {
+			if l.foreign == 0 {
+				l.foreignKey = o.Key
+			}
+			l.foreign++
+			l.foreignBytes += o.Size
+			continue
+		}
+		if name.Period.Before(rng.From) {
+			continue // within the minute
+		}
+		l.add(&o, &name, &at)
+	}
+	l.close(&at)
+	return l, nil
+}
+
+func (l *listing) add(o *storage.Blob, name *blobfmt.Name, at *hour) {
+	day := name.Period.Format(time.DateOnly)
+	if l.days[day] == nil {
+		l.days[day] = &Sum{Name: day}
+	}
+	sum := blob(o)
+	l.days[day].add(&sum)
+	if start := name.Period.Truncate(time.Hour); !start.Equal(at.start) {
+		l.close(at)
+		*at = hour{start: start}
+	}
+	if sum.Puts > 1 {
+		at.compacted = true
+	} else {
+		at.uncompacted = true
+	}
+}
+
+// close ends an hour.
+func (l *listing) close(h *hour) {
+	if h.compacted && h.uncompacted {
+		l.twice++
+	}
+}
+
+// Days of a [Month], and of one that is paid for.
+const daysOfMonth = 30
+
+// Month is what 30 days like those listed would amount to.
+type Month struct {
+	Sum
+	// From and To are the first and the last day that it is projected from, and Days
+	// how many of those between them have blobs.
+	From, To string
+	Days     int
+	// Partial says that the only day listed is today, which is not over.
+	Partial bool
+}
+
+// Month projects. Days without blobs are no days, so that an old log shipped
+// yesterday does not make the rest look small; today is left out unless there is
+// nothing else, for it is not over. It is false where there is nothing.
+func (r *Report) Month(now time.Time) (Month, bool) {
+	days := r.Days
+	today := now.UTC().Format(time.DateOnly)
+	if n := len(days); n > 1 && days[n-1].Name >= today {
+		days = slices.DeleteFunc(slices.Clone(days), func(s Sum) bool { return s.Name >= today })
+		if len(days) == 0 {
+			days = r.Days
+		}
+	}
+	if len(days) == 0 {
+		return Month{}, false
+	}
+	m := Month{From: days[0].Name, To: days[len(days)-1].Name, Days: len(days)}
+	m.Partial = m.To >= today
+	for i := range days {
+		m.add(&days[i])
+	}
+	scale := float64(daysOfMonth) / float64(m.Days)
+	for _, n := range []*int64{&m.Blobs, &m.Records, &m.Raw, &m.Stored, &m.Puts, &m.Unknown, &m.TailWrites, &m.TailBytes} {
+		*n = int64(float64(*n)*scale + 0.5)
+	}
+	return m, true
+}

@@ -1,0 +1,192 @@
+package bill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Prices are a table of prices. Each line of it says where it is from and of which
+// day, because prices change and depend on region, redundancy and contract: the
+// table is meant to be looked up and edited by who uses it.
+type Prices struct {
+	Currency  string      `yaml:"currency"`
+	Here      Here        `yaml:"here"`
+	Elsewhere []Elsewhere `yaml:"elsewhere"`
+}
+
+// Here are the prices of the store. A GB is 1,000,000,000 bytes.
+type Here struct {
+	Name         string `yaml:"name"`
+	Storage      Price  `yaml:"storage"`       // a GB and month
+	Writes       Price  `yaml:"writes"`        // 10,000 PUTs of blobs
+	Lists        Price  `yaml:"lists"`         // 10,000 LISTs
+	TableStorage Price  `yaml:"table-storage"` // a GB and month
+	TableWrites  Price  `yaml:"table-writes"`  // 10,000 transactions
+	TailDays     int    `yaml:"tail-days"`     // how long the tables of the newest records are kept
+}
+
+// Price is one line of the table.
+type Price struct {
+	Price  *float64 `yaml:"price"`
+	Source string   `yaml:"source"`
+	Date   string   `yaml:"date"` // when it was seen, as 2026-11-20
+}
+
+// Elsewhere is what a service takes for the bytes, and perhaps the records, that
+// come in.
+type Elsewhere struct {
+	Name string   `yaml:"name"`
+	GB   *float64 `yaml:"gb"`
+	// Million is the price of a million records besides.
+	Million float64 `yaml:"million"`
+	Keeps   int     `yaml:"keeps"` // days that are in the price
+	Source  string  `yaml:"source"`
+	Date    string  `yaml:"date"`
+}
+
+// Load reads the table at path; "" is [Default]. A key that it does not know is an
+// error, and so is a price without its source and date.
+func Load(path string) (Prices, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Prices{}, fmt.Errorf("read prices: %w", err)
+	}
+	p, err := Parse(text)
+	if err != nil {
+		return Prices{}, fmt.Errorf("prices %s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Parse reads a table: the whole of it or nothing.
+func Parse(text []byte) (Prices, error) {
+	var p Prices
+	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Prices{}, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+	}
+	if err := p.validate(); err != nil {
+		return Prices{}, err
+	}
+	return p, nil
+}
+
+func (p *Prices) validate() error {
+	var errs []error
+	bad := func(key, what string) { errs = append(errs, fmt.Errorf("%s: %s", key, what)) }
+	text := func(key, s string) {
+		if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			bad(key, "want a text of one line")
+		}
+	}
+	line := func(key string, price *float64, source, date string) {
+		if price == nil || math.IsNaN(*price) || math.IsInf(*price, 0) || *price < 0 {
+			bad(key, "want a price, 0 or more")
+		}
+		text(key+".source", source)
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			bad(key+".date", "want the day at which the price was seen, for example 2026-11-20")
+		}
+	}
+	text("currency", p.Currency)
+	text("here.name", p.Here.Name)
+	for _, l := range p.Here.lines() {
+		line("here."+l.key, l.price.Price, l.price.Source, l.price.Date)
+	}
+	if p.Here.TailDays < 1 {
+		bad("here.tail-days", "want 1 or more")
+	}
+	seen := map[string]bool{}
+	for i := range p.Elsewhere {
+		e := &p.Elsewhere[i]
+		key := fmt.Sprintf("elsewhere[%d]", i)
+		text(key+".name", e.Name)
+		if seen[e.Name] {
+			bad(key+".name", "there are two of this name")
+		}
+		seen[e.Name] = true
+		line(key+".gb", e.GB, e.Source, e.Date)
+		if !(e.Million >= 0) || math.IsInf(e.Million, 0) {
+			bad(key+".million", "want a price, 0 or more")
+		}
+		if e.Keeps < 0 {
+			bad(key+".keeps", "want a number of days")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type hereLine struct {
+	key   string
+	price *Price
+}
+
+func (h *Here) lines() []hereLine {
+	return []hereLine{
+		{"storage", &h.Storage}, {"writes", &h.Writes}, {"lists", &h.Lists},
+		{"table-storage", &h.TableStorage}, {"table-writes", &h.TableWrites},
+	}
+}
+
+// Dates gives the days of the oldest and of the newest line.
+func (p *Prices) Dates() (oldest, newest string) {
+	var dates []string
+	for _, l := range p.Here.lines() {
+		dates = append(dates, l.price.Date)
+	}
+	for i := range p.Elsewhere {
+		dates = append(dates, p.Elsewhere[i].Date)
+	}
+	oldest, newest = dates[0], dates[0]
+	for _, d := range dates {
+		oldest, newest = min(oldest, d), max(newest, d)
+	}
+	return oldest, newest
+}
+
+// Cost is what a [Sum] costs.
+type Cost struct {
+	Puts    float64 // once: the requests that stored it
+	Lists   float64 // each time that all of it is listed
+	Storage float64 // each month that it stays stored
+	// Tail is, once and estimated, what the tables of the newest records cost: their
+	// transactions, and their bytes for as long as they are kept.
+	Tail      float64
+	Elsewhere []float64 // once: what taking it in costs, in the order of the table
+}
+
+// Here is what it costs here to take it in and keep it for a month.
+func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
+
+// Cost puts prices to a sum.
+func (p *Prices) Cost(s *Sum) Cost {
+	const (
+		gb      = 1e9
+		tenK    = 10_000
+		million = 1e6
+	)
+	c := Cost{
+		Puts:    float64(s.Puts) / tenK * *p.Here.Writes.Price,
+		Lists:   float64(s.Lists()) / tenK * *p.Here.Lists.Price,
+		Storage: float64(s.Stored) / gb * *p.Here.Storage.Price,
+	}
+	kept := float64(p.Here.TailDays) / daysOfMonth
+	c.Tail = float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price
+	for i := range p.Elsewhere {
+		e := &p.Elsewhere[i]
+		c.Elsewhere = append(c.Elsewhere, float64(s.Raw)/gb**e.GB+float64(s.Records)/million*e.Million)
+	}
+	return c
+}

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"blobtail/bill"
+	"blobtail/internal/openstore"
+	"blobtail/query"
+)
+
+type billCmd struct {
+	Services   []string `arg:"" optional:"" name:"service" help:"Services or globs; all if none."`
+	By         string   `help:"service or day (UTC)." default:"service" placeholder:"WHAT"`
+	Prices     string   `help:"Table of prices, an edited copy of configs/prices.yaml; else the one built in." placeholder:"FILE"`
+	rangeFlags `group:"Time"`
+	Output     string `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
+}
+
+func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
+	form := c.Output
+	switch form {
+	case "":
+		form = "json"
+		if a.env.outTTY {
+			form = "text"
+		}
+	case "text", "json", "csv":
+	default:
+		return 0, usagef("-o %s: it must be text, json or csv", form)
+	}
+	if c.By != "service" && c.By != "day" {
+		return 0, usagef("--by %s: it must be service or day", c.By)
+	}
+	prices, err := bill.Load(c.Prices)
+	if err != nil {
+		return 0, usagef("--prices: %w", err)
+	}
+	rng, err := a.times(c.rangeFlags)
+	if err != nil {
+		return 0, err
+	}
+	report, err := c.read(ctx, a, rng)
+	if err != nil {
+		return 0, err
+	}
+	b := billPrinter{a: a, by: c.By, prices: &prices, report: report, sums: report.Services}
+	if c.By == "day" {
+		b.sums = report.Days
+	}
+	if len(b.sums) > 0 {
+		if err := map[string]func() error{"text": b.text, "json": b.json, "csv": b.csv}[form](); err != nil {
+			return 0, err
+		}
+		if err := a.out.flush(); err != nil {
+			return 0, err
+		}
+	}
+	return b.verdict(), nil
+}
+
+// read lists what is asked for.
+func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
+	store, closeStore, err := openstore.Open(ctx, a.store, false)
+	if err != nil {
+		return nil, err
+	}
+	defer closeStore()
+	reader := query.New(store, query.Options{})
+	names := c.Services
+	if len(names) == 0 {
+		names = []string{"*", "_*"} // those of the system too: they are paid for
+	}
+	services, err := reader.Services(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	var periods bill.Range
+	if rng.From != query.Oldest {
+		periods.From = time.Unix(0, rng.From)
+	}
+	if rng.To != query.Newest {
+		periods.To = time.Unix(0, rng.To)
+	}
+	report, err := bill.Read(ctx, store, services, periods)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range c.Services {
+		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool {
+			ok, _ := path.Match(name, s.Name)
+			return ok || name == s.Name
+		}) {
+			continue
+		}
+		// Nothing in the range, or nothing at all? A plan of next to nothing tells.
+		if _, err := reader.Plan(ctx, query.Query{Services: []string{name}, Range: query.Range{From: 0, To: 1}}); err != nil {
+			return nil, err
+		}
+	}
+	return report, nil
+}
+
+// billPrinter prints a bill.
+type billPrinter struct {
+	a      *app
+	by     string
+	prices *bill.Prices
+	report *bill.Report
+	sums   []bill.Sum
+}
+
+// text prints a table of the sums, and one of what all of it costs. Of the prices
+// elsewhere the first has a column in the upper one.
+func (b *billPrinter) text() error {
+	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	other := "elsewhere"
+	if len(b.prices.Elsewhere) > 0 {
+		other = b.prices.Elsewhere[0].Name
+	}
+	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, sanitizeString(other), b.what())
+	line := func(s *bill.Sum, name string) {
+		cost, elsewhere := b.prices.Cost(s), "-"
+		if len(cost.Elsewhere) > 0 {
+			elsewhere = money(cost.Elsewhere[0])
+		}
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
+			money(cost.Here()), elsewhere, sanitizeString(name))
+	}
+	for i := range b.sums {
+		line(&b.sums[i], b.sums[i].Name)
+	}
+	line(&b.report.Total, "total")
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(b.a.out)
+	return b.costs()
+}
+
+func (b *billPrinter) what() string {
+	if b.by == "day" {
+		return "day (UTC)"
+	}
+	return b.by
+}
+
+// costs prints what the total costs, and a month like it.
+func (b *billPrinter) costs() error {
+	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', 0)
+	month, ok := b.report.Month(b.a.now)
+	columns := []*bill.Sum{&b.report.Total}
+	fmt.Fprintf(w, "%s\tall of these", b.prices.Currency)
+	if ok {
+		columns = append(columns, &month.Sum)
+		fmt.Fprintf(w, "\t30 days like %s (estimated)", monthText(&month))
+	}
+	fmt.Fprintln(w)
+	var costs []bill.Cost
+	for _, s := range columns {
+		costs = append(costs, b.prices.Cost(s))
+	}
+	line := func(name string, value func(i int) string) {
+		fmt.Fprint(w, sanitizeString(name))
+		for i := range columns {
+			fmt.Fprint(w, "\t", value(i))
+		}
+		fmt.Fprintln(w)
+	}
+	line("bytes of lines", func(i int) string { return bytesText(columns[i].Raw) })
+	line("bytes stored", func(i int) string { return bytesText(columns[i].Stored) })
+	line("here: "+b.prices.Here.Name, func(i int) string { return money(costs[i].Here()) })
+	line("  kept for a month", func(i int) string { return money(costs[i].Storage) })
+	line("  PUTs, once", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Puts), columns[i].Puts) })
+	line("  tables of the newest, once (estimated)", func(i int) string { return money(costs[i].Tail) })
+	line("  each LIST of it (not in the sum)", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Lists), columns[i].Lists()) })
+	for n := range b.prices.Elsewhere {
+		e := &b.prices.Elsewhere[n]
+		name := "elsewhere: " + e.Name
+		if e.Keeps > 0 {
+			name += fmt.Sprintf(" (%d days kept)", e.Keeps)
+		}
+		line(name, func(i int) string { return money(costs[i].Elsewhere[n]) })
+	}
+	return w.Flush()
+}
+
+// monthText says from what a month is projected.
+func monthText(m *bill.Month) string {
+	switch {
+	case m.Partial && m.Days == 1:
+		return m.From + ", which is not over"
+	case m.Days == 1:
+		return m.From
+	}
+	return fmt.Sprintf("the %d from %s to %s", m.Days, m.From, m.To)
+}
+
+// money writes a sum of money with at least two digits that count.
+func money(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x < 0.0001:
+		return "<0.0001"
+	case x < 1:
+		return strconv.FormatFloat(x, 'f', 4, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 2, 64)
+}
+
+// A billLine is one line of JSON.
+type billLine struct {
+	Service string   `json:"service,omitempty"`
+	Day     string   `json:"day,omitempty"`
+	Total   bool     `json:"total,omitempty"`
+	Month   *span    `json:"month,omitempty"`
+	Blobs   int64    `json:"blobs"`
+	Records int64    `json:"records"`
+	Raw     int64    `json:"raw"`
+	Stored  int64    `json:"stored"`
+	Unknown int64    `json:"unknown,omitempty"`
+	Puts    int64    `json:"puts"`
+	Lists   int64    `json:"lists"`
+	Prices  string   `json:"prices"`
+	Unit    string   `json:"currency"`
+	Here    hereCost `json:"here"`
+	// Elsewhere is by name.
+	Elsewhere map[string]float64 `json:"elsewhere"`
+}
+
+type span struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Days    int    `json:"days"`
+	Partial bool   `json:"partial,omitempty"`
+}
+
+type hereCost struct {
+	Storage float64 `json:"storage_month"`
+	Puts    float64 `json:"puts"`
+	Lists   float64 `json:"lists"`
+	Tail    float64 `json:"tail_estimate"`
+}
+
+func (b *billPrinter) line(s *bill.Sum) billLine {
+	cost := b.prices.Cost(s)
+	l := billLine{
+		Blobs: s.Blobs, Records: s.Records, Raw: s.Raw, Stored: s.Stored, Unknown: s.Unknown, Puts: s.Puts, Lists: s.Lists(),
+		Prices: b.dates(), Unit: b.prices.Currency, Elsewhere: make(map[string]float64),
+		Here: hereCost{Storage: digits(cost.Storage), Puts: digits(cost.Puts), Lists: digits(cost.Lists), Tail: digits(cost.Tail)},
+	}
+	for i := range b.prices.Elsewhere {
+		l.Elsewhere[b.prices.Elsewhere[i].Name] = digits(cost.Elsewhere[i])
+	}
+	return l
+}
+
+// digits rounds to what anybody is billed for, and beyond: 12 places.
+func digits(x float64) float64 {
+	const places = 1e12
+	if math.Abs(x) > math.MaxInt64/places {
+		return x
+	}
+	return math.Round(x*places) / places
+}
+
+func (b *billPrinter) json() error {
+	enc := json.NewEncoder(b.a.out)
+	enc.SetEscapeHTML(false)
+	for i := range b.sums {
+		l := b.line(&b.sums[i])
+		if b.by == "day" {
+			l.Day = b.sums[i].Name
+		} else {
+			l.Service = b.sums[i].Name
+		}
+		if err := enc.Encode(&l); err != nil {
+			return err
+		}
+	}
+	l := b.line(&b.report.Total)
+	l.Total = true
+	if err := enc.Encode(&l); err != nil {
+		return err
+	}
+	m, ok := b.report.Month(b.a.now)
+	if !ok {
+		return nil
+	}
+	l = b.line(&m.Sum)
+	l.Month = &span{From: m.From, To: m.To, Days: m.Days, Partial: m.Partial}
+	return enc.Encode(&l)
+}
+
+// csv has the sums only, no total.
+func (b *billPrinter) csv() error {
+	w := csv.NewWriter(b.a.out)
+	head := []string{b.by, "blobs", "records", "raw", "stored", "unknown", "puts", "lists", "here_storage_month", "here_puts", "here_lists", "here_tail_estimate"}
+	for i := range b.prices.Elsewhere {
+		head = append(head, b.prices.Elsewhere[i].Name)
+	}
+	if err := w.Write(head); err != nil {
+		return err
+	}
+	for i := range b.sums {
+		s := &b.sums[i]
+		cost := b.prices.Cost(s)
+		row := []string{s.Name}
+		for _, n := range []int64{s.Blobs, s.Records, s.Raw, s.Stored, s.Unknown, s.Puts, s.Lists()} {
+			row = append(row, strconv.FormatInt(n, 10))
+		}
+		for _, x := range append([]float64{cost.Storage, cost.Puts, cost.Lists, cost.Tail}, cost.Elsewhere...) {
+			row = append(row, strconv.FormatFloat(digits(x), 'f', -1, 64))
+		}
+		if err := w.Write(row); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func (b *billPrinter) dates() string {
+	oldest, newest := b.prices.Dates()
+	if oldest == newest {
+		return oldest
+	}
+	return oldest + " to " + newest
+}
+
+// verdict says what is to be known about the figures, and gives the exit code.
+func (b *billPrinter) verdict() int {
+	a, r := b.a, b.report
+	if r.Foreign > 0 {
+		a.note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), r.ForeignKey)
+	}
+	if r.Total.Blobs == 0 {
+		a.note("nothing is stored of these")
+		return exitNothing
+	}
+	if r.Twice > 0 {
+		a.note("in %d hours compacted blobs stand beside others; what they replaced and is not deleted yet is counted with them, its records twice", r.Twice)
+	}
+	remote := ""
+	if !openstore.Remote(a.store) {
+		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
+	}
+	a.note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)
+	a.note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
+	if r.Total.Unknown > 0 {
+		a.complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)
+		return exitIncomplete
+	}
+	return exitFound
+}
