@@ -31,6 +31,9 @@ var (
 	ErrNotExist = errors.New("does not exist")
 	// ErrUnauthorized says that the store knows us and refuses, or does not know us.
 	ErrUnauthorized = errors.New("not authorized")
+	// ErrBeingDeleted says that a table is on its way out: nothing can be written
+	// to it, and its name is free when that is over.
+	ErrBeingDeleted = errors.New("is being deleted")
 	// ErrDamaged says that an object is there, but not as it was written.
 	ErrDamaged = errors.New("damaged")
 )
@@ -146,22 +149,27 @@ type Row struct {
 type TableStore interface {
 	// Upsert writes rows of one partition in one transaction, all or none, each
 	// replacing the row of the same key entirely, so that repeating it is
-	// harmless. It makes the table when there is none, also for no rows at all.
+	// harmless. It makes the table when there is none, also for no rows at all;
+	// [ErrBeingDeleted] while an older one of that name is being dropped.
 	// Beyond the bounds above, for two rows of one key and for keys outside the
 	// grammar it fails without asking the store.
 	Upsert(ctx context.Context, table, partition string, rows []Row) error
 
 	// Scan walks rows of one partition with from <= key < to (to "" for no end)
 	// in key order, at most limit of them (0 for all). An absent table yields
-	// [ErrNotExist]. It ends at its first error. props names the properties
-	// wanted; none means all.
+	// [ErrNotExist], and so does one that is being dropped, perhaps after some of
+	// its rows. It ends at its first error. props names the properties wanted;
+	// none means all.
 	Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[Row, error]
 
 	// Tables walks the names of the tables that start with prefix, in byte order.
 	Tables(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Drop removes a table with all its rows; an absent one is fine. The name
-	// may stay unusable for a while (40 s and more on Azure).
+	// Drop removes a table with all its rows; an absent one is fine. Nothing stops
+	// it once it has begun, but it may take a while (40 s and more on Azure), in
+	// which Tables may still have the name and a Drop may fail with
+	// [ErrBeingDeleted]: also the one that began it, when its answer was lost and
+	// the request sent again. Who has to see it gone asks again until it is nil.
 	Drop(ctx context.Context, table string) error
 }
 

@@ -279,3 +279,40 @@ func TestMissingContainer(t *testing.T) {
 		t.Errorf("Create: %v", err)
 	}
 }
+
+// A table whose deletion goes on after the request is told from one that is gone
+// and from one that cannot be deleted; to a reader it is gone.
+func TestTableBeingDeleted(t *testing.T) {
+	var going atomic.Bool
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		if !going.Load() || !strings.Contains(r.URL.Path, "tail") && !strings.HasSuffix(r.URL.Path, "/Tables") && !strings.HasSuffix(r.URL.Path, "$batch") {
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		body := `{"odata.error":{"code":"TableBeingDeleted","message":{"lang":"en-US","value":"The specified table is being deleted. Try operation later."}}}`
+		return &http.Response{StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	})
+	rows := []storage.Row{{Key: "k"}}
+	if err := s.Upsert(t.Context(), "tailgoing", "p", rows); err != nil {
+		t.Fatal(err)
+	}
+	going.Store(true)
+	for what, err := range map[string]error{
+		"Drop":            s.Drop(t.Context(), "tailgoing"),
+		"Upsert":          s.Upsert(t.Context(), "tailgoing", "p", rows),
+		"Upsert, no rows": s.Upsert(t.Context(), "tailgoing", "p", nil),
+	} {
+		if !errors.Is(err, storage.ErrBeingDeleted) || errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("%s: %v, want ErrBeingDeleted", what, err)
+		}
+	}
+	if err := last(s.Scan(t.Context(), "tailgoing", "p", "", "", 0)); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("Scan: %v, want ErrNotExist", err)
+	}
+	going.Store(false)
+	for range 2 {
+		if err := s.Drop(t.Context(), "tailgoing"); err != nil {
+			t.Errorf("Drop: %v", err)
+		}
+	}
+}

@@ -148,7 +148,7 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 		for p := s.tables.NewClient(table).NewListEntitiesPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				fail(translate(err))
+				fail(gone(translate(err)))
 				return
 			}
 			for _, entity := range page.Entities {
@@ -170,6 +170,16 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 			}
 		}
 	}
+}
+
+// gone makes of a table that is being deleted one that is not there: whoever reads
+// it comes too late. The service answers now with the one, now with the other.
+func gone(err error) error {
+	var e *ServiceError
+	if errors.As(err, &e) && e.sentinel == storage.ErrBeingDeleted {
+		e.sentinel = storage.ErrNotExist
+	}
+	return err
 }
 
 // Tables implements [storage.TableStore]. The tables of an account are those of
@@ -214,7 +224,7 @@ func (s *Store) Drop(ctx context.Context, table string) error {
 		_, err = s.tables.DeleteTable(ctx, table, nil)
 		err = translate(err)
 	}
-	if errors.Is(err, storage.ErrNotExist) || hasCode(err, "TableBeingDeleted") {
+	if errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}
 	return keyError("drop", table, err)
