@@ -12,6 +12,7 @@ import (
 
 // run is one pass over the blobs of a plan: what its cursors share.
 type run struct {
+	plan  *Plan
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // all goroutines of this run
@@ -370,7 +371,11 @@ func (r *run) blame(s *source, p *Problem) error {
 	}
 	if errors.Is(p.Err, storage.ErrNotExist) {
 		r.blamed[s] = true
-		p = &Problem{Blob: p.Blob, Err: p.Err}
+		expired, err := r.plan.gone(r.ctx, s, p.Err)
+		if expired || r.ctx.Err() != nil {
+			return r.ctx.Err()
+		}
+		p = &Problem{Blob: p.Blob, Err: err}
 	}
 	r.sum.Problems = append(r.sum.Problems, p)
 	return nil

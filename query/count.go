@@ -18,6 +18,7 @@ import (
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
 	c := p.counting(0)
 	err := c.run(ctx)
+	p.tellExpired(&c.sum)
 	sum := c.sum
 	if limit := int64(max(p.query.Limit, p.query.First)); limit > 0 && sum.Records > limit {
 		sum.Records, sum.More = limit, true
@@ -62,6 +63,10 @@ func (c *counting) run(ctx context.Context) error {
 }
 
 func (c *counting) runAll(ctx context.Context) error {
+	return c.plan.confirmed(ctx, &c.sum, c.countAll)
+}
+
+func (c *counting) countAll(ctx context.Context) error {
 	if c.plan.match.hasText() {
 		return c.decodeAll(ctx, c.plan.query.Range, c.plan.blobs, c.plan.loose)
 	}

@@ -68,6 +68,9 @@ func (r *run) bound(first, last int64) int64 {
 // advance takes the cursor, which is not ready, one step towards being so.
 // It reports false when nothing is left.
 func (c *cursor) advance() (more bool, err error) {
+	if c.src.stream == nil && c.run.plan.expiry.hides(c.src.service, c.src.day) {
+		return false, c.drop()
+	}
 	if !c.opened {
 		if err := c.finishOpen(); err != nil {
 			return false, err
@@ -79,6 +82,26 @@ func (c *cursor) advance() (more bool, err error) {
 		return true, nil
 	}
 	return c.expect(), nil
+}
+
+// drop leaves out the rest of a blob whose day expired while it was read.
+func (c *cursor) drop() error {
+	if !c.opened {
+		c.opened = true
+		c.run.live++
+		if c.opening != nil {
+			select { // or it would write what is let go
+			case <-c.opening.done:
+			case <-c.run.ctx.Done():
+				return c.run.ctx.Err()
+			}
+		}
+	}
+	for _, f := range c.ahead {
+		c.run.giveBack(f)
+	}
+	c.ahead, c.next = nil, len(c.blocks)
+	return nil
 }
 
 // expect sets key to the bound of the next block.

@@ -31,6 +31,7 @@ func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summa
 	}
 	c := p.counting(int64(by))
 	err := c.run(ctx)
+	p.tellExpired(&c.sum)
 	out := make([]Bucket, 0, len(c.tally.buckets))
 	for start, levels := range c.tally.buckets {
 		out = append(out, Bucket{start, *levels})

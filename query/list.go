@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/storage"
 )
 
@@ -89,14 +90,27 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) 
 		}
 		out[n].add(b)
 	}
-	return out, p.summary(), nil
+	sum := p.summary()
+	err = p.confirmed(ctx, &sum, func(context.Context) error { return nil })
+	p.tellExpired(&sum)
+	return out, sum, err
 }
 
 // Body reads one blob whole. A [*Problem] comes with what is left of it, where
 // the store knows it to be damaged, or its metadata cannot be read. A
-// [*NoBlobError] says that there is none.
+// [*NoBlobError] says that there is none, or is none any more.
 func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
 	body, err := r.body(ctx, key)
+	if name, nerr := blobfmt.ParseName(key); nerr == nil && ctx.Err() == nil {
+		// Afterwards: who deletes says so before.
+		h, herr := horizon.Read(ctx, r.store, name.Service)
+		if herr != nil {
+			return nil, herr
+		}
+		if day := horizon.DayOf(name.Period); h.Hides(name.Service, day) {
+			return nil, &NoBlobError{Key: key, Expired: true}
+		}
+	}
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
 		return body, &Problem{Blob: key, Err: bareError(err)}
@@ -127,7 +141,15 @@ func (r *Reader) body(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
-// NoBlobError says that nothing is stored under a key.
-type NoBlobError struct{ Key string }
+// NoBlobError says that nothing is stored under a key, or that its day has expired.
+type NoBlobError struct {
+	Key     string
+	Expired bool
+}
 
-func (e *NoBlobError) Error() string { return fmt.Sprintf("no blob %s", e.Key) }
+func (e *NoBlobError) Error() string {
+	if e.Expired {
+		return fmt.Sprintf("no blob %s: that day has expired", e.Key)
+	}
+	return fmt.Sprintf("no blob %s", e.Key)
+}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -29,6 +30,7 @@ type world struct {
 	outside [3][]*record.Entry
 	known   map[rec]*copies
 	loose   []*query.Loose
+	expired horizon.Horizons
 }
 
 // copies is what there is of a record.
@@ -73,12 +75,19 @@ func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 // settle seals what is outside and says what a reader must see.
 func (w *world) settle(t *rapid.T) {
 	for i := range w.outside {
+		w.outside[i] = slices.DeleteFunc(w.outside[i], func(e *record.Entry) bool {
+			service, _ := record.LineService(e.Line)
+			return w.expired.Hides(string(service), horizon.DayOfNs(e.Time))
+		})
 		if rapid.Bool().Draw(t, "ordered") {
 			slices.SortStableFunc(w.outside[i], func(a, b *record.Entry) int { return a.Compare(b) })
 		}
 		w.loose = append(w.loose, loose(t, w.outside[i]...))
 	}
 	for r, c := range w.known {
+		if w.expired.Hides(r.service, horizon.DayOfNs(r.time)) {
+			continue
+		}
 		if !c.blob && !c.whole {
 			if c.beginning == "" {
 				continue
@@ -152,8 +161,33 @@ func drawWorld(t *rapid.T, tb testing.TB) *world {
 		}
 	}
 	flush()
+	w.expire(t)
 	w.settle(t)
 	return w
+}
+
+// expire drops days of some services.
+func (w *world) expire(t *rapid.T) {
+	w.expired = horizon.Horizons{}
+	for range rapid.IntRange(0, 3).Draw(t, "expired") {
+		name := rapid.SampledFrom(services).Draw(t, "service")
+		s := w.expired[name]
+		d := horizon.DayOfNs(w.start) + horizon.Day(rapid.Int64Range(0, 1+w.hours/24).Draw(t, "day"))
+		if rapid.Bool().Draw(t, "single") {
+			s.Dropped = append(s.Dropped, d)
+			slices.Sort(s.Dropped)
+			s.Dropped = slices.Compact(s.Dropped)
+			if err := horizon.Drop(context.Background(), w.b.store, name, d); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			s.First, s.Set = max(s.First, d), true
+			if err := horizon.Publish(context.Background(), w.b.store, name, d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.expired[name] = s
+	}
 }
 
 // request draws the records of one request, numbered within service and hour.
@@ -335,6 +369,9 @@ func TestReadAgainstModel(t *testing.T) {
 
 // has says whether a name or glob stands for anything.
 func (w *world) has(pattern string) bool {
+	if s := w.expired[pattern]; !s.Empty() {
+		return true
+	}
 	return slices.ContainsFunc(w.visible, func(r rec) bool {
 		ok, _ := path.Match(pattern, r.service)
 		return ok && (r.service[0] != '_' || pattern[0] == '_')

@@ -2,11 +2,14 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
+	"blobtail/horizon"
 	"blobtail/record"
 )
 
@@ -25,6 +28,7 @@ type windows struct {
 	walks  []*walk
 	newest []time.Time
 	any    []bool // by service: something is there
+	old    bool   // it is too old to go on
 	// What is no blob is told once for all windows.
 	foreign []foreign
 	sum     Summary
@@ -55,7 +59,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error)
 	}
 	w := &windows{plan: p, any: make([]bool, len(p.services)), foreign: make([]foreign, len(p.services))}
 	for _, service := range p.services {
-		w.walks = append(w.walks, &walk{store: r.store, prefix: service + "/"})
+		w.walks = append(w.walks, &walk{store: r.store, service: service})
 	}
 	var held []piece
 	w.out = func(got piece) error {
@@ -95,7 +99,7 @@ func (w *windows) read(ctx context.Context) error {
 			return err
 		}
 		full := w.sum.Records >= int64(w.plan.query.Limit)
-		if from <= rng.From || full && w.sum.More {
+		if from <= rng.From || full && w.sum.More || w.old {
 			break
 		}
 		to = from
@@ -180,16 +184,32 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 	starts := make([]time.Time, len(w.walks)) // zero where there is none
 	errs := make([]error, len(w.walks))
 	end := time.Unix(0, to)
+	var besides sync.WaitGroup
+	var unknown error
+	known := make(chan struct{})
+	besides.Go(func() {
+		defer close(known)
+		unknown = w.plan.expiry.know(ctx)
+	})
 	each(len(w.walks), func(i int) {
 		start, found, err := w.walks[i].before(ctx, end)
+		<-known
+		for found && err == nil && unknown == nil && w.plan.expiry.hides(w.walks[i].service, horizon.DayOf(start)) {
+			w.any[i] = true
+			start, found, err = w.walks[i].before(ctx, w.plan.expiry.below(w.walks[i].service, start))
+		}
 		if found {
 			starts[i], w.any[i] = start.Truncate(time.Hour), true
 		}
 		errs[i] = err
 	})
+	besides.Wait()
 	for i := range starts {
 		if err := errs[i]; err != nil && !w.plan.absent(err) {
-			return time.Time{}, false, fmt.Errorf("list %s: %w", w.walks[i].prefix, err)
+			return time.Time{}, false, fmt.Errorf("list %s/: %w", w.walks[i].service, err)
+		}
+		if unknown != nil {
+			return time.Time{}, false, unknown
 		}
 		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
 			newest, ok = starts[i], true
@@ -239,7 +259,12 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	if err != nil {
 		return err
 	}
-	return p.pass(ctx, p.blobs, p.loose, true, &w.sum, w.out)
+	problems := len(w.sum.Problems)
+	err = p.confirmed(ctx, &w.sum, func(ctx context.Context) error {
+		return p.pass(ctx, p.blobs, p.loose, true, &w.sum, w.out)
+	})
+	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
+	return err
 }
 
 // none says which service there is nothing of, if any.
@@ -257,6 +282,7 @@ func (w *windows) none(ctx context.Context) error {
 // tell adds to the summary what is said once.
 func (w *windows) tell() {
 	w.sum.add(&w.plan.listed)
+	w.plan.tellExpired(&w.sum)
 	for i := range w.foreign {
 		w.sum.noteForeign(w.plan.services[i], &w.foreign[i])
 	}

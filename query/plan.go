@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -32,6 +33,7 @@ type Plan struct {
 	loosed   map[string]bool // the services of all that is loose
 	blobs    []blob
 	loose    []*stream
+	expiry   *expiry
 	listed   Summary // what planning cost and found
 	noStore  bool
 	stored   []string // the services of the store, if a glob made us look
@@ -87,6 +89,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	p.loose = q.looseOf(p.services)
+	p.expiry = r.expiry(p.services, q.Expired)
 	return p, nil
 }
 
@@ -203,6 +206,7 @@ type listing struct {
 	blobs    []blob
 	any      bool // there was something, of whatever kind
 	count    int64
+	expired  int64
 	foreign  []string
 	problems []error
 	err      error
@@ -211,18 +215,30 @@ type listing struct {
 // list lists all services, some at a time, sets blobs, and tells each listing to
 // look.
 func (p *Plan) list(ctx context.Context, look func(i int, l *listing) error) error {
+	var besides sync.WaitGroup
+	var unknown error
+	besides.Go(func() { unknown = p.expiry.know(ctx) })
 	results := make([]listing, len(p.services))
 	each(len(results), func(i int) { results[i] = p.listService(ctx, p.services[i]) })
+	besides.Wait()
 	for i := range results {
 		l := &results[i]
 		if l.err != nil && !p.absent(l.err) {
 			return fmt.Errorf("list %s/: %w", p.services[i], l.err)
 		}
+	}
+	if unknown != nil {
+		return unknown
+	}
+	for i := range results {
+		l := &results[i]
+		l.hide(p.expiry)
 		if err := look(i, l); err != nil {
 			return err
 		}
 		p.blobs = append(p.blobs, l.blobs...)
 		p.listed.BlobsListed += l.count
+		p.listed.Expired += l.expired
 		p.listed.Problems = append(p.listed.Problems, l.problems...)
 	}
 	return nil
@@ -265,9 +281,11 @@ func (s *Summary) noteForeign(service string, f *foreign) {
 		fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", service, f.count, f.first))
 }
 
-// mustExist fails for a service that is neither stored nor loose.
+// mustExist fails for a service that is neither stored nor loose, and was not
+// before it expired.
 func (p *Plan) mustExist(ctx context.Context, service string) error {
-	if p.loosed[service] || slices.Contains(p.stored, service) {
+	was := p.expiry.of(service)
+	if p.loosed[service] || slices.Contains(p.stored, service) || !was.Empty() {
 		return nil
 	}
 	return p.reader.noService(ctx, service)
@@ -388,24 +406,26 @@ func listBounds(service string, rng Range) (prefix, after, until string) {
 // Where that blob's index cannot be read nothing is lost: its records and
 // theirs have the same identities.
 func (p *Plan) dropReplaced(ctx context.Context) error {
-	replaced := make(map[blobfmt.BatchID]bool)
+	compacted := p.replacing()
 	var count counters
-	for i := range p.blobs {
-		b := &p.blobs[i]
-		if b.meta.Compacted == 0 {
-			continue
-		}
-		s := p.reader.source(b, &count)
-		index, err := s.readIndex(ctx, false)
-		if err != nil {
-			if err := fatal(ctx, err); err != nil {
-				return err
+	indexes := make([]*blobfmt.Index, len(compacted))
+	errs := make([]error, len(compacted))
+	sources := make([]*source, len(compacted))
+	each(len(compacted), func(i int) {
+		sources[i] = p.reader.source(compacted[i], &count)
+		indexes[i], errs[i] = sources[i].readIndex(ctx, false)
+	})
+	replaced := make(map[blobfmt.BatchID]bool)
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			for _, id := range indexes[i].Replaces {
+				replaced[id] = true
 			}
-			p.listed.Warnings = append(p.listed.Warnings, s.problem(0, 0, err))
-			continue
-		}
-		for _, id := range index.Replaces {
-			replaced[id] = true
+		case fatal(ctx, err) != nil:
+			return fatal(ctx, err)
+		case !errors.Is(err, storage.ErrNotExist): // who reads it finds out why
+			p.listed.Warnings = append(p.listed.Warnings, sources[i].problem(0, 0, err))
 		}
 	}
 	count.addTo(&p.listed)
@@ -416,8 +436,49 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 	return nil
 }
 
+// replacing are the compacted blobs of which it has to be asked what they stand for:
+// those that may stand for another of the plan, as far as metadata tell. It is of the
+// same hour then, and all that it has is in the compacted one.
+func (p *Plan) replacing() (out []*blob) {
+	if !slices.ContainsFunc(p.blobs, func(b blob) bool { return b.meta.Compacted > 0 }) {
+		return nil
+	}
+	type hour struct {
+		service string
+		start   int64
+	}
+	hourOf := func(b *blob) hour { return hour{b.name.Service, b.name.Period.Truncate(time.Hour).Unix()} }
+	of := map[hour][]*blob{}
+	for i := range p.blobs {
+		b := &p.blobs[i]
+		of[hourOf(b)] = append(of[hourOf(b)], b)
+	}
+	for i := range p.blobs {
+		c := &p.blobs[i]
+		if c.meta.Compacted > 0 && slices.ContainsFunc(of[hourOf(c)], func(b *blob) bool { return !b.bare && within(&b.meta, &c.meta) }) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// within says whether all records of a blob may be in a compacted one that stands for
+// it. What stands for a compacted blob stands for more batches than that does.
+func within(m, c *blobfmt.Meta) bool {
+	if m.Compacted >= c.Compacted || m.First < c.First || m.Last > c.Last || m.Records > c.Records {
+		return false
+	}
+	for l, n := range m.Levels {
+		if n > c.Levels[l] {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *Reader) source(b *blob, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare, service: b.name.Service}
+	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare,
+		service: b.name.Service, day: horizon.DayOf(b.name.Period)}
 }
 
 // summary starts one with what planning found.

@@ -21,10 +21,16 @@ type watched struct {
 	lists  []string
 	listed int
 	gets   []string
+	marks  int // lists of what has expired: beside the listing, and beside the read
 }
 
 func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
 	w.mu.Lock()
+	if isMark(prefix) {
+		w.marks++
+		w.mu.Unlock()
+		return w.BlobStore.List(ctx, prefix, after)
+	}
 	w.lists = append(w.lists, prefix+" "+after)
 	w.mu.Unlock()
 	return func(yield func(storage.Blob, error) bool) {
@@ -101,6 +107,9 @@ func TestReadTouchesLittle(t *testing.T) {
 			if !slices.Equal(w.lists, []string{c.list}) || w.listed > c.listed {
 				t.Errorf("listed %d by %q, want %d by %q", w.listed, w.lists, c.listed, c.list)
 			}
+			if w.marks != 4 {
+				t.Errorf("%d lists of what has expired", w.marks)
+			}
 			if len(w.gets) > c.gets {
 				t.Errorf("%d GETs, want %d: %s", len(w.gets), c.gets, strings.Join(w.gets, " "))
 			}
@@ -135,18 +144,52 @@ func TestCountReadsNoBlocks(t *testing.T) {
 }
 
 // A blob that another stands for is not read; with that other out of the range
-// it still is not.
+// it still is not. What a compacted blob stands for is asked only where that may be
+// something that is listed.
 func TestReplaced(t *testing.T) {
 	b := newBuilder(t, 0)
 	recs := some("web", 100, 1)
 	_, id := b.add(time.Hour, recs)
-	b.add(time.Hour, recs[:50], id)
-	b.add(time.Hour, recs[50:], id)
-	r := query.New(b.store, query.Options{})
-	for _, rng := range []query.Range{query.Always(), {From: noon + 60e9, To: query.Newest}, {From: query.Oldest, To: noon + 10e9}} {
-		got, sum := read(t, r, query.Query{Services: []string{"web"}, Range: rng})
-		if sum.Replaced != 1 || sum.Copies != 0 || !sum.Complete() || len(got) == 0 {
+	_, half := b.add(15*time.Minute, recs[:50])
+	late := some("web", 100, 2)[40:60]
+	b.add(15*time.Minute, late)
+	b.number = 990000
+	b.add(time.Hour, recs, id, half)
+	other := some("web", 10, 3)
+	for i := range other { // alone in its hour
+		other[i].time += 3600e9
+		other[i].line = line(other[i].time, "info", "web", "text")
+	}
+	b.add(time.Hour, other, b.batch())
+	w := &watched{BlobStore: b.store}
+	r := query.New(w, query.Options{})
+	for _, c := range []struct {
+		rng      query.Range
+		n        int
+		replaced int64
+		count    int // GETs: of the index that tells, and where origins are compared
+	}{
+		{query.Always(), 130, 2, 1 + 2},
+		{query.Range{From: noon + 55e9, To: noon + 3600e9}, 50, 1, 1 + 2},
+		{query.Range{From: query.Oldest, To: noon + 10e9}, 10, 2, 1 + 1},
+		{query.Range{From: noon + 3600e9, To: query.Newest}, 10, 0, 0},
+	} {
+		q := query.Query{Services: []string{"web"}, Range: c.rng}
+		got, sum := read(t, r, q)
+		if sum.Replaced != c.replaced || sum.Copies != 0 || !sum.Complete() || len(got) != c.n {
 			t.Errorf("%d lines, %+v", len(got), sum)
+		}
+		w.gets = nil
+		plan, err := r.Plan(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, sum, err := plan.Count(t.Context())
+		if err != nil || n != int64(c.n) || !sum.Complete() || len(w.gets) > c.count {
+			t.Errorf("counted %d by %d GETs, %+v, %v", n, len(w.gets), sum, err)
+		}
+		if found, _ := newest(t, r, query.Query{Services: []string{"web"}, Range: c.rng, Limit: 40}); !slices.Equal(found, got[max(0, len(got)-40):]) {
+			t.Errorf("%d are the newest", len(found))
 		}
 	}
 }

@@ -12,6 +12,12 @@
 // Records that are in no blob yet, from wherever they come, are a [Loose] and
 // named in the [Query]. A read merges them with the blobs as if they were stored.
 //
+// Days that have expired (package horizon) are hidden, whether their blobs are still
+// there or not. A read is of what was there when it began, unless a day expires
+// meanwhile: the rest of that is left out, and a warning says so. What a listing
+// names may be deleted or compacted later, so a read that gets too old stops and says
+// that it did.
+//
 // The order is (time, origin, index) everywhere. A record that is stored more
 // than once, because a sender tried again, has the same time and the same bytes
 // in each copy. So identities are looked at only where records of equal time
@@ -35,8 +41,10 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/storage"
 )
 
@@ -80,12 +88,18 @@ type Query struct {
 	// services, whether anything is stored of them or not; those of services that
 	// are not asked for are left out.
 	Loose []*Loose
+	// Expired is what the caller knows to have expired of the services, and of which
+	// it has left nothing in Loose; nil: the plan looks itself.
+	Expired horizon.Horizons
 }
 
 // Options tune a [Reader]. The zero value is what a command wants.
 type Options struct {
 	Workers    int   // blocks decoded at once; 0: GOMAXPROCS
 	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
+	// MaxAge is how old a read may get: half of the time that lies between hiding
+	// and deleting, and between compacting and deleting. 0: 30 min.
+	MaxAge time.Duration
 }
 
 // Reader reads one store. It may be used by several goroutines at once.
@@ -102,6 +116,9 @@ func New(store storage.BlobStore, o Options) *Reader {
 	if o.GroupBytes <= 0 {
 		o.GroupBytes = 8 << 20
 	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = defaultMaxAge
+	}
 	return &Reader{store: store, opt: o}
 }
 
@@ -114,6 +131,7 @@ type Summary struct {
 	Copies                    int64 // records not given out because they had been already
 	Loose                     int64 // of those given out, or counted, the ones that no blob read holds
 	Replaced                  int64 // blobs ignored because a compacted blob replaces them
+	Expired                   int64 // blobs ignored because their day has expired
 	Foreign                   int64 // objects under a service that are no blobs of ours
 	// Higher counts records that matched in all but their level, which is above
 	// the lowest one asked for. It is a lower bound: what was not read is not in it.
@@ -137,6 +155,7 @@ func (s *Summary) add(o *Summary) {
 	s.Copies += o.Copies
 	s.Loose += o.Loose
 	s.Replaced += o.Replaced
+	s.Expired += o.Expired
 	s.Foreign += o.Foreign
 	s.Higher += o.Higher
 	s.More = s.More || o.More

@@ -19,6 +19,12 @@ func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary
 
 func (p *Plan) read(ctx context.Context, to *sink) (Summary, error) {
 	sum := p.summary()
+	err := p.readAll(ctx, &sum, to)
+	p.tellExpired(&sum)
+	return sum, err
+}
+
+func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
 	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
 	out := func(got piece) error {
 		sum.Bytes += int64(len(got.lines))
@@ -27,24 +33,26 @@ func (p *Plan) read(ctx context.Context, to *sink) (Summary, error) {
 		}
 		return to.give(got, p.query.Reverse)
 	}
-	if desc == p.query.Reverse {
-		err := p.pass(ctx, p.blobs, p.loose, desc, &sum, out)
-		return sum, err
-	}
 	var held []piece
-	err := p.pass(ctx, p.blobs, p.loose, desc, &sum, func(got piece) error {
-		held = append(held, to.keep(got))
-		return nil
+	keep := out
+	if desc != p.query.Reverse {
+		keep = func(got piece) error {
+			held = append(held, to.keep(got))
+			return nil
+		}
+	}
+	err := p.confirmed(ctx, sum, func(ctx context.Context) error {
+		return p.pass(ctx, p.blobs, p.loose, desc, sum, keep)
 	})
 	if err != nil {
-		return sum, err
+		return err
 	}
 	for _, got := range slices.Backward(held) {
 		if err := out(got); err != nil {
-			return sum, err
+			return err
 		}
 	}
-	return sum, nil
+	return nil
 }
 
 // emitBackwards gives out the lines of a chunk last one first.
@@ -89,6 +97,9 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc boo
 	m.heap = slices.Clone(r.order)
 	m.init()
 	for {
+		if err := r.ctx.Err(); err != nil {
+			return err // also where all is at hand: it may be too old
+		}
 		chunk, err := m.next()
 		if err != nil || chunk == nil {
 			return err
@@ -141,7 +152,7 @@ func cut(chunk []byte, n int, desc bool) []byte {
 func (p *Plan) newRun(ctx context.Context, desc, lazy bool, sum *Summary) *run {
 	workers := p.reader.opt.Workers
 	r := &run{
-		desc: desc, lazy: lazy, rng: p.query.Range, match: p.match,
+		plan: p, desc: desc, lazy: lazy, rng: p.query.Range, match: p.match,
 		count: &counters{}, sum: sum, blamed: make(map[*source]bool),
 		decoders: make(chan *blobfmt.Decoder, workers),
 		buffers:  make(chan []byte, 4*workers+8),

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -28,6 +29,7 @@ type source struct {
 	bare  bool // of meta only the bounds of the times are known
 
 	service string
+	day     horizon.Day
 	stream  *stream // no blob, but loose records: they tell their identities themselves
 
 	open  sync.Once

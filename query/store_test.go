@@ -51,6 +51,7 @@ type builder struct {
 	enc     *blobfmt.Encoder
 	batches uint64
 	numbers map[string]int
+	number  int // what is added to the numbers
 }
 
 func newBuilder(t testing.TB, blockSize int) *builder {
@@ -89,7 +90,7 @@ func (b *builder) add(period time.Duration, recs []rec, replaces ...blobfmt.Batc
 	name := blobfmt.Name{Service: recs[0].service, Period: time.Unix(0, recs[0].time).UTC().Truncate(period)}
 	prefix := blobfmt.PeriodPrefix(name.Service, name.Period)
 	b.numbers[prefix]++
-	name.Number = b.numbers[prefix]
+	name.Number = b.number + b.numbers[prefix]
 	b.put(name.String(), body, meta.Map())
 	return name.String(), id
 }

@@ -30,6 +30,7 @@ type Verified struct {
 // Verify reads every blob of q's services (all if it names none) whose times
 // touch q's range, in full, and checks it against all that its name, its metadata and its index say. found
 // is called for each finding, in no particular order, by one goroutine at a time.
+// It may take longer than a read: it asks why whenever a blob is not there any more.
 func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
 	if len(q.Services) == 0 {
 		var err error
@@ -54,8 +55,18 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	}
 	v.gaps()
 	v.twins()
-	err = v.run(ctx)
-	return v.out, err
+	if err := v.run(ctx); err != nil {
+		return v.out, err
+	}
+	if err := p.expiry.look(ctx); err != nil {
+		return v.out, err
+	}
+	var sum Summary
+	p.tellExpired(&sum)
+	for _, err := range sum.Warnings {
+		v.report(Finding{Err: err, Note: true})
+	}
+	return v.out, nil
 }
 
 type verifying struct {
@@ -114,15 +125,21 @@ func (v *verifying) run(ctx context.Context) error {
 
 func (v *verifying) blob(ctx context.Context, b *blob) error {
 	var count counters
-	body, err := v.plan.reader.source(b, &count).fetch(ctx, 0, b.size)
+	s := v.plan.reader.source(b, &count)
+	body, err := s.fetch(ctx, 0, b.size)
 	if err != nil {
 		if err := fatal(ctx, err); err != nil {
 			return err
 		}
+		note := false
 		if errors.Is(err, storage.ErrNotExist) {
-			err = fmt.Errorf("vanished after it was listed: %w", err)
+			if note, err = v.plan.gone(ctx, s, err); note {
+				err = errors.New("expired after it was listed")
+			} else {
+				err = fmt.Errorf("vanished after it was listed: %w", err)
+			}
 		}
-		v.report(Finding{Key: b.key, Err: err})
+		v.report(Finding{Key: b.key, Err: err, Note: note})
 		return nil
 	}
 	for _, err := range blobfmt.Verify(b.key, body, b.meta) {
@@ -149,14 +166,17 @@ func (v *verifying) gaps() {
 		b := &v.plan.blobs[i]
 		prefix := blobfmt.PeriodPrefix(b.name.Service, b.name.Period)
 		start := b.name.Period.UnixNano()
-		if b.meta.Compacted > 0 || !v.plan.query.Range.covers(start, start+int64(time.Hour)-1) {
+		if b.meta.Compacted > 0 {
+			skip[hourPrefix(prefix)] = true // it may stand for blobs of any period of the hour
+		}
+		if !v.plan.query.Range.covers(start, start+int64(time.Hour)-1) {
 			skip[prefix] = true
 		}
 		l := lane{prefix, b.name.Number / blobfmt.LaneSize}
 		numbers[l] = append(numbers[l], b.name.Number%blobfmt.LaneSize)
 	}
 	for l, ks := range numbers {
-		if skip[l.prefix] {
+		if skip[l.prefix] || skip[hourPrefix(l.prefix)] {
 			continue
 		}
 		slices.Sort(ks)
@@ -170,6 +190,9 @@ func (v *verifying) gaps() {
 		}
 	}
 }
+
+// hourPrefix is what the keys of all periods of an hour begin with.
+func hourPrefix(period string) string { return period[:len(period)-len("00/")] }
 
 // twins notes blobs that hold one batch: a writer stores it again under another
 // name when it cannot know of the first. A read drops the copies. An id that two

@@ -15,8 +15,8 @@ var periodLevels = [...]string{"2006", "2006/01", "2006/01/02", "2006/01/02/1504
 // A walk finds the periods of a service from the newest back, by the names of
 // directories alone, of which it asks for no more than it needs.
 type walk struct {
-	store  storage.BlobStore
-	prefix string // of the service
+	store   storage.BlobStore
+	service string
 	// levels are the names of each level, ascending, under the last name of the
 	// level above. What is passed is taken off.
 	levels [len(periodLevels)][]string
@@ -72,7 +72,7 @@ func (w *walk) path() string {
 
 // load reads the names of the next level.
 func (w *walk) load(ctx context.Context) error {
-	prefix := w.prefix
+	prefix := w.service + "/"
 	if w.loaded > 0 {
 		prefix += w.path() + "/"
 	}

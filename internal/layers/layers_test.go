@@ -52,11 +52,11 @@ var allowed = map[string][]string{
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
-	"query":             {"record", "blobfmt", "storage"},
+	"query":             {"record", "blobfmt", "storage", "horizon"},
 	"bill":              {"record", "blobfmt", "storage"},
 	"config":            {},
 	// It joins what blobs have with what they do not have yet.
-	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat"},
+	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},

@@ -1,0 +1,386 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+func day(t testing.TB, text string) horizon.Day {
+	t.Helper()
+	d, err := horizon.ParseDay(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// days stores three records a day, one at its very end, from 2026-11-16 to 22.
+func days(t testing.TB, b *builder, services ...string) (all []rec) {
+	for n, service := range services {
+		for d := range 7 {
+			start := time.Date(2026, 11, 16+d, 0, 0, 0, 0, time.UTC)
+			for i, at := range []time.Duration{0, 13 * time.Hour, 24*time.Hour - 1} {
+				r := rec{service: service, time: start.Add(at).UnixNano(), origin: origin(uint64(100*n + d)), index: uint32(i)}
+				r.line = line(r.time, "info", service, fmt.Sprintf("record %d of day %d", i, 16+d))
+				b.add(time.Hour, []rec{r})
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+func mark(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What has expired is hidden from every kind of read while its blobs are still
+// there, for that service alone, and who asks for it is told.
+func TestHidden(t *testing.T) {
+	b := newBuilder(t, 0)
+	all := days(t, b, "app", "app2", "web")
+	mark(t, horizon.Publish(t.Context(), b.store, "app", day(t, "2026-11-17")))
+	mark(t, horizon.Publish(t.Context(), b.store, "app", day(t, "2026-11-19")))
+	mark(t, horizon.Drop(t.Context(), b.store, "app", day(t, "2026-11-18")))
+	mark(t, horizon.Drop(t.Context(), b.store, "app", day(t, "2026-11-21")))
+	mark(t, horizon.Drop(t.Context(), b.store, "app2", day(t, "2026-11-22")))
+	b.put("app/2026/11/17/1200/000001.log", []byte("no blob"), nil) // nor is that told of
+	r := query.New(b.store, query.Options{})
+	visible := func(services []string, rng query.Range) (out []rec) {
+		for _, rec := range all {
+			d := horizon.DayOfNs(rec.time).String()
+			hidden := rec.service == "app" && (d < "2026-11-19" || d == "2026-11-21") || rec.service == "app2" && d == "2026-11-22"
+			if !hidden && slices.Contains(services, rec.service) && rec.time >= rng.From && (rec.time < rng.To || rng.To == query.Newest) {
+				out = append(out, rec)
+			}
+		}
+		return out
+	}
+	from := func(d string) int64 { return day(t, d).Start().UnixNano() }
+	const app, app2 = "app: older than 2026-11-19 has expired, and so has 2026-11-21", "app2: 2026-11-22 has expired"
+	for _, c := range []struct {
+		services []string
+		rng      query.Range
+		says     []string
+	}{
+		{[]string{"app"}, query.Always(), []string{app}},
+		{[]string{"app", "app2", "web"}, query.Always(), []string{app, app2}},
+		{[]string{"web"}, query.Always(), nil},
+		{[]string{"app"}, query.Range{From: from("2026-11-17"), To: from("2026-11-18")}, []string{"app: older than 2026-11-19 has expired"}},
+		{[]string{"app"}, query.Range{From: from("2026-11-19"), To: from("2026-11-21")}, nil},
+		{[]string{"app"}, query.Range{From: from("2026-11-19"), To: from("2026-11-21") + 1}, []string{"app: 2026-11-21 has expired"}},
+		{[]string{"app"}, query.Range{From: from("2026-11-22") - 1, To: query.Newest}, []string{"app: 2026-11-21 has expired"}},
+		{[]string{"app2"}, query.Range{From: from("2026-11-22"), To: query.Newest}, []string{app2}},
+	} {
+		want := visible(c.services, c.rng)
+		check := func(what string, got int, sum query.Summary, err error) {
+			t.Helper()
+			var says []string
+			for _, w := range sum.Warnings {
+				says = append(says, w.Error())
+			}
+			if err != nil || got != len(want) || !sum.Complete() || !slices.Equal(says, c.says) {
+				t.Errorf("%v %v: %s: %d, want %d; %q, %v, %v", c.services, c.rng, what, got, len(want), says, sum.Problems, err)
+			}
+		}
+		q := query.Query{Services: c.services, Range: c.rng}
+		got, sum := read(t, r, q)
+		if !slices.Equal(got, lines(want)) {
+			t.Errorf("%v %v: %s", c.services, c.rng, got)
+		}
+		check("read", len(got), sum, nil)
+		plan, err := r.Plan(t.Context(), q)
+		mark(t, err)
+		n, sum, err := plan.Count(t.Context())
+		check("count", int(n), sum, err)
+		buckets, sum, err := plan.Histogram(t.Context(), time.Nanosecond)
+		records := int64(0)
+		for _, b := range buckets {
+			records += b.Levels[record.Info]
+		}
+		check("histogram", int(records), sum, err)
+		sum, err = plan.Entries(t.Context(), func(*record.Entry) error { return nil })
+		check("entries", int(sum.Records), sum, err)
+		q.Limit = 1000
+		found, sum := newest(t, r, q)
+		check("newest", len(found), sum, nil)
+		v, err := r.Verify(t.Context(), q, func(query.Finding) {})
+		if err != nil || v.Blobs != int64(len(want)) || v.Bad != 0 || v.Notes < int64(len(c.says)) {
+			t.Errorf("%v %v: verify: %+v, %v", c.services, c.rng, v, err)
+		}
+		// Who gets as many as were asked for misses nothing.
+		q.Limit = 2
+		if found, sum = newest(t, r, q); len(found) == 2 && (len(sum.Warnings) > 0 || !slices.Equal(found, lines(want)[len(want)-2:])) {
+			t.Errorf("%v %v: newest: %s, %v", c.services, c.rng, found, sum.Warnings)
+		}
+	}
+	listed, sum, err := r.ListDays(t.Context(), "app")
+	if err != nil || len(listed) != 3 || listed[0].Name != "2026-11-19" || len(sum.Warnings) != 1 || sum.Expired != 13 {
+		t.Errorf("%v, %+v, %v", listed, sum, err)
+	}
+	for key, expired := range map[string]bool{
+		"app/2026/11/18/1300/000001.log": true, "app/2026/11/19/1300/000001.log": false,
+		"app2/2026/11/22/1300/000001.log": true, "app2/2026/11/18/1300/000001.log": false, "app/2026/11/18/1300/000009.log": true,
+	} {
+		body, err := r.Body(t.Context(), key)
+		if none := (*query.NoBlobError)(nil); (len(body) == 0) != expired || expired && (!errors.As(err, &none) || !none.Expired) {
+			t.Errorf("%s: %d bytes, %v", key, len(body), err)
+		}
+	}
+}
+
+// A service of which all has expired, deleted or not, is not one that never was; a
+// walk back stops at its horizon.
+func TestAllExpired(t *testing.T) {
+	b := newBuilder(t, 0)
+	days(t, b, "app")
+	mark(t, horizon.Publish(t.Context(), b.store, "app", day(t, "2026-12-01")))
+	mark(t, horizon.Publish(t.Context(), b.store, "was", day(t, "2026-12-01")))
+	s := &counted{BlobStore: b.store}
+	r := query.New(s, query.Options{})
+	for _, service := range []string{"app", "was"} {
+		q := query.Query{Services: []string{service}, Range: query.Always()}
+		got, sum := read(t, r, q)
+		q.Limit = 10
+		found, newestSum := newest(t, r, q)
+		for _, sum := range []query.Summary{sum, newestSum} {
+			if len(got)+len(found) > 0 || !sum.Complete() || fmt.Sprint(sum.Warnings) != "["+service+": older than 2026-12-01 has expired]" {
+				t.Errorf("%s: %d, %d, %+v", service, len(got), len(found), sum)
+			}
+		}
+	}
+	if s.dirs.Load() > 5 {
+		t.Errorf("%d Dirs", s.dirs.Load())
+	}
+}
+
+// Many services are told of in a few lines.
+func TestExpiredLines(t *testing.T) {
+	b := newBuilder(t, 0)
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("s%02d", i))
+		d := day(t, "2026-11-01")
+		if i > 20 {
+			d += horizon.Day(i)
+		}
+		mark(t, horizon.Publish(t.Context(), b.store, names[i], d))
+	}
+	for d := range horizon.Day(9) {
+		mark(t, horizon.Drop(t.Context(), b.store, "s00", day(t, "2026-11-03")+2*d))
+	}
+	_, sum := read(t, query.New(b.store, query.Options{}), query.Query{Services: names, Range: query.Always()})
+	var says strings.Builder
+	for _, w := range sum.Warnings {
+		fmt.Fprintln(&says, w)
+	}
+	if got, want := says.String(), `s00: older than 2026-11-01 has expired, and so have 2026-11-03, 2026-11-05, 2026-11-07 and 6 more
+s01, s02, s03 and 17 more: older than 2026-11-01 has expired
+s21: older than 2026-11-22 has expired
+and days of 8 more services have expired
+`; got != want {
+		t.Errorf("%swant\n%s", got, want)
+	}
+}
+
+// at is a store to which something happens before its n-th GET.
+type at struct {
+	storage.BlobStore
+	mu   sync.Mutex
+	n    int
+	what func()
+}
+
+func (s *at) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	s.mu.Lock()
+	if s.n--; s.n == 0 {
+		s.what()
+	}
+	s.mu.Unlock()
+	return s.BlobStore.Get(ctx, key, off, n)
+}
+
+// remove deletes the blobs whose keys begin so.
+func remove(t testing.TB, store storage.BlobStore, prefix string) {
+	for b, err := range store.List(context.Background(), prefix, "") {
+		mark(t, err)
+		mark(t, store.Delete(context.Background(), b))
+	}
+}
+
+// A blob that is gone while it is read has expired, and then the rest of its day is
+// left out and the read is complete but for that; or was compacted; or is missed.
+func TestGone(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		what    func(t *testing.T, b *builder)
+		warning string
+		problem string
+	}{
+		{"horizon", func(t *testing.T, b *builder) {
+			mark(t, horizon.Publish(context.Background(), b.store, "web", day(t, "2026-11-18")))
+			remove(t, b.store, "web/2026/11/17/")
+		}, "2026-11-17 of web expired while it was read", ""},
+		{"first horizon", func(t *testing.T, b *builder) {
+			remove(t, b.store, "_horizon/")
+			mark(t, horizon.Publish(context.Background(), b.store, "web", day(t, "2026-11-18")))
+			remove(t, b.store, "web/2026/11/17/1300/")
+		}, "2026-11-17 of web expired while it was read", ""},
+		{"dropped", func(t *testing.T, b *builder) {
+			mark(t, horizon.Drop(context.Background(), b.store, "web", day(t, "2026-11-17")))
+			remove(t, b.store, "web/2026/11/17/2300/")
+		}, "2026-11-17 of web expired while it was read", ""},
+		{"another one's", func(t *testing.T, b *builder) {
+			mark(t, horizon.Publish(context.Background(), b.store, "we", day(t, "2026-11-18")))
+			remove(t, b.store, "web/2026/11/17/1300/")
+		}, "", "web/2026/11/17/1300/000001.log: get web/2026/11/17/1300/000001.log: does not exist"},
+		{"compacted", func(t *testing.T, b *builder) {
+			var id blobfmt.BatchID
+			for o := range b.store.List(context.Background(), "web/2026/11/17/1300/", "") {
+				meta, err := blobfmt.ParseMeta(o.Metadata)
+				mark(t, err)
+				id = meta.Batch
+			}
+			b.number = 990000
+			at := time.Date(2026, 11, 17, 13, 0, 0, 0, time.UTC).UnixNano()
+			b.add(time.Hour, []rec{{service: "web", time: at, origin: origin(9), line: line(at, "info", "web", "x")}}, id)
+			remove(t, b.store, "web/2026/11/17/1300/000001")
+		}, "", "web/2026/11/17/1300/000001.log: compacted while it was read; read again: get web/2026/11/17/1300/000001.log: does not exist"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBuilder(t, 0)
+			all := days(t, b, "web")
+			mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-17")))
+			s := &at{BlobStore: b.store, n: 1, what: func() { c.what(t, b) }}
+			r := query.New(s, query.Options{Workers: 1})
+			plan, err := r.Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Range{From: all[3].time, To: query.Newest}})
+			mark(t, err)
+			var out strings.Builder
+			sum, err := plan.Read(t.Context(), func(lines []byte) error { out.Write(lines); return nil })
+			mark(t, err)
+			var warning, problem string
+			for _, w := range sum.Warnings {
+				warning = w.Error()
+			}
+			for _, p := range sum.Problems {
+				problem = p.Error()
+			}
+			if warning != c.warning || problem != c.problem || len(sum.Warnings)+len(sum.Problems) != 1 {
+				t.Errorf("%q, %q", sum.Warnings, sum.Problems)
+			}
+			got := slices.Collect(strings.Lines(out.String()))
+			rest := lines(all[6:])
+			if n := len(got) - len(rest); n < 0 || n > 2 || c.problem != "" && n != 2 || !slices.Equal(got[n:], rest) {
+				t.Errorf("%s", got)
+			}
+			if n, sum, err := plan.Count(t.Context()); err != nil || n != 18 || !sum.Complete() {
+				t.Errorf("counted %d from the metadata, %+v, %v", n, sum, err)
+			}
+		})
+	}
+}
+
+// slow is a store that takes its time.
+type slow struct {
+	storage.BlobStore
+	get time.Duration
+}
+
+func (s slow) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	select {
+	case <-time.After(s.get):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.BlobStore.Get(ctx, key, off, n)
+}
+
+// A read stops when it is older than half the grace, wherever it is then, gives what
+// it has, and says so.
+func TestTooOld(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		get, reader time.Duration // for a GET; for who is given a line
+		age         time.Duration
+		after       time.Duration
+		least       int
+	}{
+		{"in time", time.Minute, 0, 0, 0, 21},
+		{"GETs", 10 * time.Minute, 0, 0, 30 * time.Minute, 1},
+		{"a GET that hangs", 100 * time.Hour, 0, 0, 30 * time.Minute, 0},
+		{"who reads it", 0, 5 * time.Minute, 0, 30 * time.Minute, 6},
+		{"as configured", time.Minute, 0, 3 * time.Minute, 3 * time.Minute, 1},
+	} {
+		for _, reverse := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %v", c.name, reverse), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBuilder(t, 0)
+					all := lines(days(t, b, "web"))
+					r := query.New(slow{b.store, c.get}, query.Options{Workers: 1, MaxAge: c.age})
+					q := query.Query{Services: []string{"web"}, Range: query.Always(), Reverse: reverse}
+					begun := time.Now()
+					plan, err := r.Plan(t.Context(), q)
+					mark(t, err)
+					var got []string
+					take := func(text []byte) error {
+						got = append(got, string(text))
+						time.Sleep(c.reader)
+						return nil
+					}
+					check := func(what string, least int, sum query.Summary, err error, begun time.Time) {
+						t.Helper()
+						took := time.Since(begun)
+						if err != nil || sum.Complete() != (c.after == 0) || len(sum.Problems) > 1 || c.after > 0 && (took < c.after || took >= c.after+c.reader+1) {
+							t.Errorf("%s: %v, %v, after %s", what, sum.Problems, err, took)
+						}
+						if len(got) < least || len(got) == len(all) && c.after > 0 {
+							t.Errorf("%s: %d lines", what, len(got))
+						}
+						if c.after > 0 && !strings.HasPrefix(sum.Problems[0].Error(), fmt.Sprintf("stopped after %s: ", c.after)) {
+							t.Error(sum.Problems[0])
+						}
+					}
+					sum, err := plan.Read(t.Context(), take)
+					check("read", c.least, sum, err, begun)
+					want := slices.Clone(all)
+					if reverse {
+						slices.Reverse(want)
+					}
+					if !slices.Equal(got, want[:len(got)]) {
+						t.Errorf("%s", got)
+					}
+					if c.after > 0 {
+						// The plan is what is old, however often it is read.
+						if sum, err = plan.Read(t.Context(), take); err != nil || sum.Complete() || sum.Records > 0 {
+							t.Errorf("%+v, %v", sum, err)
+						}
+					}
+					got = nil
+					begun = time.Now()
+					q.Limit = 20
+					sum, err = r.Newest(t.Context(), q, take)
+					if c.reader == 0 || reverse { // else all has been read by then
+						check("newest", 0, sum, err, begun)
+					}
+				})
+			})
+		}
+	}
+}
