@@ -81,9 +81,11 @@ func TestRequestsOfTail(t *testing.T) {
 		blobs  int // requests for blobs, at most
 		newest bool
 	}{
-		{"rows", through, 100, 2, 4, true},
-		{"live", asking, 100, 2, 4, true},
-		{"one", asking, 1, 2, 4, true},
+		// Four of those for blobs ask what has expired: two beside the first of all, two
+		// beside the read.
+		{"rows", through, 100, 2, 8, true},
+		{"live", asking, 100, 2, 8, true},
+		{"one", asking, 1, 2, 8, true},
 		{"blobs", through, 1000, 4, 40, false}, // 460 of them, 50 in each
 	} {
 		blobs.take()
