@@ -29,6 +29,7 @@ type Batch struct {
 	// The rest belongs to the queue; b.mu guards it.
 	taken     bool
 	aside     bool // cannot be rebuilt; never given out again
+	expired   bool // as the sink said last; the worker that has it sets it
 	attempts  int
 	notBefore time.Time
 	lastErr   string

@@ -25,10 +25,10 @@ func mixed(r *rand.Rand, origin byte, n int) *record.Request {
 
 // What a request of 1,000 records costs between the source and the log,
 // without waiting for the disk.
-func BenchmarkAccept(b *testing.B) { benchmarkAccept(b, nil) }
+func BenchmarkAccept(b *testing.B) { benchmarkAccept(b, buffer.Options{}) }
 
 // And with someone who is told of it.
-func BenchmarkAcceptTail(b *testing.B) { benchmarkAccept(b, countTail{new(int)}) }
+func BenchmarkAcceptTail(b *testing.B) { benchmarkAccept(b, buffer.Options{Tail: countTail{new(int)}}) }
 
 // countTail looks at every record.
 type countTail struct{ bytes *int }
@@ -40,9 +40,10 @@ func (c countTail) Accepted(_ uint64, run *record.Run) {
 	}
 }
 
-func benchmarkAccept(b *testing.B, tail buffer.Tail) {
+func benchmarkAccept(b *testing.B, o buffer.Options) {
 	log := openLog(b, b.TempDir())
-	buf := buffer.New(log, &memSink{}, buffer.Options{Size: 1 << 40, Tail: tail})
+	o.Size = 1 << 40
+	buf := buffer.New(log, &memSink{}, o)
 	r := mixed(rand.New(rand.NewPCG(1, 1)), 0, 1000)
 	b.SetBytes(int64(len(r.Data)))
 	b.ReportAllocs()

@@ -56,9 +56,10 @@ type Sink interface {
 	// first name), which is opaque to the buffer. It is called with the buffer
 	// locked and must be quick.
 	Plan(service string, period time.Time) (pin []byte)
-	// Write stores b. It returns nil only when b is surely stored as ours; any
-	// error means that nothing is known, and Write is called again later. It is
-	// called by several goroutines at once, never twice at once for one batch.
+	// Write stores b. It returns nil only when b is surely stored as ours. An error
+	// that wraps [ErrExpired] or [ErrAside] ends the matter too; any other means that
+	// nothing is known, and Write is called again later. It is called by several
+	// goroutines at once, never twice at once for one batch.
 	Write(ctx context.Context, b *Batch) error
 }
 
@@ -87,6 +88,9 @@ type Options struct {
 	Soft   int64         // log size from which the oldest batches are cut early; 0: 4 GiB
 	Max    int64         // log size from which ErrFull is returned; 0: none
 	Full   func() bool   // asked every second whether the disk is too full; nil: never
+	// Expired says whether a period of a service has been dropped: its records are
+	// not taken then. It is called for each run and must be quick; nil: never.
+	Expired func(service string, period time.Time) bool
 	// Messages is told of messages; nil: there are none.
 	Messages Messages
 	// Tail is told of all that is accepted; nil: nobody is.
@@ -214,7 +218,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	for range cap(b.loaders) {
 		b.loaders <- &loader{}
 	}
-	b.encoders.New = func() any { return &runsEncoder{} }
+	b.encoders.New = func() any { return &runsEncoder{expired: b.o.Expired} }
 	b.wake = sync.NewCond(&b.mu)
 	b.m = newMetrics(b)
 	return b
@@ -230,7 +234,9 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		return record.Receipt{}, err
 	}
 	if len(r.Lines) == 0 {
-		return b.acceptNothing(r), nil
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.nothingLeft(r), nil
 	}
 	if b.isFull() {
 		return b.acceptKnown(r)
@@ -239,6 +245,7 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	defer b.encoders.Put(e)
 	e.encode(r, b.o.Period)
 	receipt, pos, origin, err := b.append(r, e)
+	receipt.Expired = e.leftOut.records - e.leftOut.rejected
 	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
 		b.tell(r, e, pos, origin)
 	}
@@ -269,6 +276,10 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	if receipt, known, err := b.known(r); known {
 		return receipt, 0, origin, err
 	}
+	if len(e.runs) == 0 {
+		b.m.expired.Add(float64(e.leftOut.records))
+		return b.nothingLeft(r), 0, origin, nil
+	}
 	pos, err = b.log.Append(typeRuns, e.payload)
 	if errors.Is(err, syscall.ENOSPC) {
 		b.m.refused.Inc()
@@ -288,8 +299,9 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	b.recent.appended(pos, len(e.payload))
 	batches := b.gather(pos, e.runs, m)
-	b.m.records.Add(float64(len(r.Lines)))
-	b.m.bytes.Add(float64(len(r.Data)))
+	b.m.expired.Add(float64(e.leftOut.records))
+	b.m.records.Add(float64(len(r.Lines) - e.leftOut.records))
+	b.m.bytes.Add(float64(int64(len(r.Data)) - e.leftOut.bytes))
 	return record.Receipt{Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
@@ -303,11 +315,10 @@ func endIfPanicking() {
 	}
 }
 
-// acceptNothing takes a request without records, of which nothing is kept.
-func (b *Buffer) acceptNothing(r *record.Request) record.Receipt {
+// nothingLeft takes a request without records, or with none that has not expired:
+// nothing of it is kept. b.mu is held.
+func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 	if r.Reply != "" {
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		b.o.Messages.Stored(r.Reply)
 	}
 	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}

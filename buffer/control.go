@@ -57,6 +57,10 @@ func parseBatch(p []byte) (r batchRecord, err error) {
 	return r, nil
 }
 
+// commitExpired says in a commit record that the batch is not stored, because its
+// day was dropped before it could be.
+const commitExpired = 1 << 0
+
 // A commit record names a batch by its id.
 func appendCommit(p []byte, id [16]byte, flags byte) []byte {
 	return append(append(p, id[:]...), flags)
@@ -65,6 +69,9 @@ func appendCommit(p []byte, id [16]byte, flags byte) []byte {
 func parseCommit(p []byte) (id [16]byte, flags byte, err error) {
 	if len(p) != 17 {
 		return id, 0, fmt.Errorf("commit record of %d bytes", len(p))
+	}
+	if p[16]&^commitExpired != 0 {
+		return id, 0, fmt.Errorf("a commit record with flags %#x: %w", p[16], errNewer)
 	}
 	return [16]byte(p), p[16], nil
 }

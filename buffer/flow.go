@@ -188,22 +188,28 @@ func (b *Buffer) due(now time.Time) *Batch {
 
 // store makes the batch's record durable, which makes its runs durable too
 // (segments are synced when they are rolled), has the sink write it, and notes
-// that in the log.
+// that in the log; or that it has expired, which ends it as well.
 func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 	defer b.suspected(batch.record)
 	if err := b.log.Sync(batch.record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 	start := time.Now()
-	if err := b.write(ctx, batch, start); err != nil {
+	err := b.write(ctx, batch, start)
+	flags := byte(0)
+	switch batch.expired = errors.Is(err, ErrExpired); {
+	case batch.expired:
+		flags = commitExpired
+	case err != nil:
 		return err
+	default:
+		b.m.store.Observe(time.Since(start).Seconds())
 	}
-	b.m.store.Observe(time.Since(start).Seconds())
 	// Its runs may go only when this is durable; without it the batch is tried
 	// again, and found stored.
-	pos, err := b.log.AppendReserved(typeCommit, appendCommit(nil, batch.id, 0))
+	pos, err := b.log.AppendReserved(typeCommit, appendCommit(nil, batch.id, flags))
 	if err != nil {
-		return fmt.Errorf("note in the log that a batch is stored: %w", err)
+		return fmt.Errorf("note in the log that a batch is done with: %w", err)
 	}
 	b.mu.Lock()
 	b.needed = max(b.needed, pos)
@@ -225,8 +231,8 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error
 	return err
 }
 
-// settle takes a stored batch out of the queue and lets go of the log behind
-// it, or puts the batch back to be tried later.
+// settle takes a batch that is stored, or has expired, out of the queue and lets
+// go of the log behind it, or puts it back to be tried later.
 func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	b.mu.Lock()
 	batch.taken = false
@@ -238,18 +244,36 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	}
 	b.remove(batch)
 	b.forget(batch.place)
-	b.m.stored.Inc()
-	b.services.worked(batch.key.service)
 	b.storedMessages(batch.messages)
-	if batch.attempts > 0 {
-		// The store is back: the others need not wait for their turns.
-		b.hurry()
-		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
+	if batch.expired {
+		b.noteExpired(batch)
+	} else {
+		b.noteStored(batch)
 	}
 	close(batch.fate.done)
 	b.wake.Broadcast()
 	b.mu.Unlock()
 	b.letGo()
+}
+
+// noteStored counts a batch. b.mu is held.
+func (b *Buffer) noteStored(batch *Batch) {
+	b.m.stored.Inc()
+	b.services.worked(batch.key.service)
+	if batch.attempts > 0 {
+		// The store is back: the others need not wait for their turns.
+		b.hurry()
+		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.attempts).Msg("a batch that failed is stored")
+	}
+}
+
+// noteExpired counts a batch that will not be stored. That says nothing of whether
+// others could be. b.mu is held.
+func (b *Buffer) noteExpired(batch *Batch) {
+	b.m.batchesExpired.Inc()
+	b.m.expired.Add(float64(batch.records))
+	b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.records).
+		Msg("a batch has expired before it was stored; it is not kept")
 }
 
 // remove takes a batch out of the queue. b.mu is held.

@@ -16,6 +16,10 @@ import (
 // set aside then, counted, and what the log holds of it is kept.
 var ErrAside = errors.New("the batch cannot be stored")
 
+// ErrExpired is what a [Sink] wraps when the day of a batch has been dropped: it is
+// never stored then, counted, and the log lets go of it.
+var ErrExpired = errors.New("the batch has expired")
+
 // RotError says that a batch cannot be rebuilt from the log: a run of it is
 // damaged or gone, or its runs do not add up to what its record says.
 type RotError struct {

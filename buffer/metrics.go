@@ -15,6 +15,8 @@ type metrics struct {
 	damaged, salvaged   prometheus.Counter
 	lost                prometheus.Counter
 	redelivered, parked prometheus.Counter
+	expired             prometheus.Counter // records
+	batchesExpired      prometheus.Counter
 	store               prometheus.Histogram
 }
 
@@ -23,11 +25,12 @@ func newMetrics(b *Buffer) *metrics {
 	if reg == nil {
 		reg = prometheus.NewRegistry()
 	}
-	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "blobtail_buffer_" + name, Help: help})
+	named := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "blobtail_" + name, Help: help})
 		reg.MustRegister(c)
 		return c
 	}
+	counter := func(name, help string) prometheus.Counter { return named("buffer_"+name, help) }
 	gauge := func(name, help string, f func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f))
 	}
@@ -45,12 +48,21 @@ func newMetrics(b *Buffer) *metrics {
 		lost:        counter("records_lost_total", "Records of batches that were damaged in the log before they were stored."),
 		redelivered: counter("redelivered_total", "Messages delivered again while their first copy was not stored yet."),
 		parked:      counter("batches_parked_total", "Batches copied to the log's end because they held it and could not be stored."),
+		expired: named("records_expired_total",
+			"Records that were not kept because their day has been dropped: when they came, or before they were stored."),
+		batchesExpired: named("batches_expired_total", "Batches that were not stored because their day was dropped before."),
 		store: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "blobtail_buffer_store_seconds", Help: "Time to encode and store a batch.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}),
 	}
 	reg.MustRegister(m.store)
+	b.showLoad(gauge)
+	return m
+}
+
+// showLoad shows what waits.
+func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	gauge("log_bytes", "Bytes of the log on disk.", func() float64 { return float64(b.log.Size()) })
 	gauge("buffer_open_batches", "Batches that still grow.", func() float64 {
 		b.mu.Lock()
@@ -74,7 +86,6 @@ func newMetrics(b *Buffer) *metrics {
 		}
 		return time.Since(since).Seconds()
 	})
-	return m
 }
 
 // Oldest is when the oldest record came that is in no blob yet (or the start that

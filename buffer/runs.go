@@ -45,26 +45,38 @@ type runInfo struct {
 	bytes   int64 // of its lines
 	first   uint32
 	span    span
+	at      int // its first line in runsEncoder.order
 }
 
 // runsEncoder turns a request into the payload of one runs record. It is
 // reused; one goroutine at a time. The lines of the runs, one run after the
-// other, stand in order.
+// other, stand in order, with those that have expired between them.
 type runsEncoder struct {
+	expired func(service string, period time.Time) bool // nil: nothing has
 	payload []byte
 	runs    []runInfo
+	leftOut leftOut
 	order   []uint32
 	starts  []uint32
 	told    record.Run // what Tail sees
 }
 
+// leftOut is what a request had and its record has not, because it has expired.
+type leftOut struct {
+	records  int
+	rejected int // of them, those of [record.RejectedService]
+	bytes    int64
+}
+
 // encode groups the lines of r by service and period, sorts each group by time
 // (equal times in the order of the input) and numbers them: a record's index
-// counts within its service and hour, so it does not depend on the period. The
-// result is valid until the next call.
+// counts within its service and hour, so it does not depend on the period. What has
+// expired is numbered like the rest and left out then, so that what stays is the
+// same records as in a copy that came sooner. The result is valid until the next
+// call.
 func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, []runInfo) {
 	e.payload = appendRunsHead(e.payload[:0], runsHead{r.Origin, r.Sum, r.Reply})
-	e.runs = e.runs[:0]
+	e.runs, e.leftOut = e.runs[:0], leftOut{}
 	minutes := int64(period / time.Minute)
 	e.sortByService(r)
 	for s := range r.Services {
@@ -74,7 +86,7 @@ func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, [
 		}
 		sortByTime(group, r.Lines)
 		hour, first := int64(-1<<62), uint32(0)
-		for len(group) > 0 {
+		for at := int(e.starts[s]); len(group) > 0; {
 			minute := floorDiv(r.Lines[group[0]].Time, int64(time.Minute))
 			start := minute - mod(minute, minutes)
 			end := (start + minutes) * int64(time.Minute)
@@ -85,12 +97,27 @@ func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, [
 			if h := floorDiv(start, 60); h != hour {
 				hour, first = h, 0
 			}
-			e.addRun(r, key{r.Services[s], start}, first, group[:n])
+			if k := (key{r.Services[s], start}); e.expired != nil && e.expired(k.service, periodTime(start)) {
+				e.leftOut.add(r, k, group[:n])
+			} else {
+				e.addRun(r, k, first, at, group[:n])
+			}
+			at += n
 			first += uint32(n)
 			group = group[n:]
 		}
 	}
 	return e.payload, e.runs
+}
+
+func (l *leftOut) add(r *record.Request, k key, group []uint32) {
+	l.records += len(group)
+	if k.service == record.RejectedService {
+		l.rejected += len(group)
+	}
+	for _, g := range group {
+		l.bytes += int64(r.Lines[g].Len)
+	}
 }
 
 // sortByService fills e.order with the numbers of the lines, those of each
@@ -148,7 +175,7 @@ func sortByTime(group []uint32, lines []record.Line) {
 }
 
 // addRun appends one run: CRC, length, header, a table of (time, length), lines.
-func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uint32) {
+func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, at int, group []uint32) {
 	off := len(e.payload)
 	t0 := r.Lines[group[0]].Time
 	p := append(e.payload, make([]byte, runHead)...)
@@ -167,7 +194,7 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, group []uin
 		p = append(p, r.Data[l.Off:l.Off+l.Len]...)
 	}
 	e.payload = sealRun(p, off)
-	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes, first, span{t0, last}})
+	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes, first, span{t0, last}, at})
 }
 
 // runHead is the length of a run's fixed part: CRC-32C of all that follows it,

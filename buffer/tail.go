@@ -37,14 +37,12 @@ func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
 
 // tell shows Tail the runs of a request that e has just encoded.
 func (b *Buffer) tell(r *record.Request, e *runsEncoder, pos wal.Pos, origin record.Origin) {
-	order := e.order
 	for i := range e.runs {
 		run := &e.runs[i]
 		e.told = record.Run{
 			Service: run.key.service, Origin: origin, First: run.first,
-			Request: r, Order: order[:run.records:run.records],
+			Request: r, Order: e.order[run.at:][:run.records:run.records],
 		}
-		order = order[run.records:]
 		b.o.Tail.Accepted(uint64(pos), &e.told)
 	}
 	e.told = record.Run{} // the request is not ours to hold

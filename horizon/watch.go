@@ -180,12 +180,6 @@ func (w *Watch) perform(ctx context.Context, r *reading) {
 // Readings is how many readings worked and how many failed.
 func (w *Watch) Readings() (worked, failed uint64) { return w.reads.Load(), w.fails.Load() }
 
-// Age is how old the last reading is that worked; ok is false when there is none.
-func (w *Watch) Age() (age time.Duration, ok bool) {
-	r := w.known.Load()
-	return w.o.Now().Sub(r.begun), !r.begun.IsZero()
-}
-
 // Guard returns a store that takes no blob of a day that has been dropped: such a
 // Create fails with [ErrExpired], and with the error of [Watch.Fresh] where it is
 // not known what has been dropped; nothing is sent then. Otherwise a blob could

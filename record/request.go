@@ -39,6 +39,9 @@ type Request struct {
 type Receipt struct {
 	// Duplicate says that a request with this origin was taken before.
 	Duplicate bool
+	// Expired is how many records were not taken, because they are of days that have
+	// been dropped; those of [RejectedService] are not counted.
+	Expired int
 	// Wait returns nil once the request is durable: in the log, or with stored
 	// set, in a blob. It may be called more than once and from any goroutine.
 	Wait func(ctx context.Context, stored bool) error

@@ -5,6 +5,7 @@
 //	JetStream  <-----> source/natssource -+    |  ^
 //	                                           v  | replay on start
 //	                                          wal (local disk)
+//	nothing of days that were dropped <-- horizon <-- blob store
 //	buffer --newest of each second--> tailindex --> tables
 //	buffer --what is in no blob yet--> live --HTTP--> readers, other ingesters
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
@@ -32,9 +33,9 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
-	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/config"
+	"blobtail/horizon"
 	"blobtail/internal/openstore"
 	"blobtail/wal"
 )
@@ -60,7 +61,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer journal.Close()
 
-	writer, err := blobwriter.New(blobs, blobwriter.Options{Metrics: reg})
+	out, err := newSink(blobs, part(log, "horizon"), reg)
 	if err != nil {
 		return err
 	}
@@ -70,13 +71,14 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer stream.close()
 	tail := newTail()
-	buf := buffer.New(journal, sink{writer}, stream.tell(tail.tell(c, bufferOptions(c, part(log, "buffer"), reg))))
+	options := out.refuse(bufferOptions(c, part(log, "buffer"), reg))
+	buf := buffer.New(journal, out, stream.tell(tail.tell(c, options)))
 	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	company, err := newCompany(c, blobs, buf, writer.SetLane, "http://"+records.Addr().String(), log, reg)
+	company, err := newCompany(c, blobs, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}
@@ -88,12 +90,13 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, reg), records, operators}
+	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, reg), records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
 // parts are what works while an ingester runs.
 type parts struct {
+	watch     *horizon.Watch
 	buf       *buffer.Buffer
 	stream    *stream
 	company   *company
@@ -112,6 +115,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, failed := errgroup.WithContext(working)
+	group.Go(func() error { p.watch.Run(working); return nil })
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working)
@@ -162,18 +166,6 @@ func serve(s *http.Server, l net.Listener) error {
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	}
 	return nil
-}
-
-// sink joins the buffer to the writer, which do not know each other.
-type sink struct{ *blobwriter.Writer }
-
-func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
-	err := s.Writer.Write(ctx, b)
-	var reuse *blobwriter.IDReuseError
-	if errors.As(err, &reuse) {
-		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
-	}
-	return err
 }
 
 // roomy is so much space that a disk is not full whatever its share.

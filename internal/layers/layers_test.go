@@ -61,7 +61,7 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
-		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations"},
+		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations", "horizon"},
 	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill"},
 }
 

@@ -23,6 +23,7 @@ const statusGone = 499
 type answer struct {
 	Accepted  int         `json:"accepted"`
 	Rejected  int         `json:"rejected"`
+	Expired   int         `json:"expired,omitempty"` // neither: their day has been dropped
 	Duplicate bool        `json:"duplicate,omitempty"`
 	Errors    []lineError `json:"errors,omitempty"`
 	Error     string      `json:"error,omitempty"` // nothing could be read

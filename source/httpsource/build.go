@@ -84,7 +84,7 @@ func (b *builder) Text(raw []byte, end int) bool {
 
 // Reject takes what is no record.
 func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
-	index := b.answer.Accepted + b.Accepted + b.answer.Rejected + len(b.Rejected)
+	index := b.answer.Accepted + b.answer.Expired + b.Accepted + b.answer.Rejected + len(b.Rejected)
 	if why.Syntax {
 		b.syntax++
 	}
@@ -129,7 +129,7 @@ func (b *builder) end() error {
 	}
 	a := &b.answer
 	a.Duplicate = b.part > 0 && b.duplicates == b.part
-	if a.Accepted == 0 && a.Rejected > 0 && b.syntax == a.Rejected {
+	if a.Accepted+a.Expired == 0 && a.Rejected > 0 && b.syntax == a.Rejected {
 		a.Error = "nothing in the body could be read; its lines are kept in the service " + record.RejectedService
 	}
 	return nil
@@ -154,11 +154,12 @@ func (b *builder) flush(end int) bool {
 		b.s.logRejects(b.Source, b.Rejected)
 	}
 	b.receipts = append(b.receipts, receipt)
-	b.s.metrics.part(receipt.Duplicate, b.Accepted, len(b.Rejected))
+	b.s.metrics.part(receipt.Duplicate, b.Accepted-receipt.Expired, len(b.Rejected))
 	if receipt.Duplicate {
 		b.duplicates++
 	}
-	b.answer.Accepted += b.Accepted
+	b.answer.Accepted += b.Accepted - receipt.Expired
+	b.answer.Expired += receipt.Expired
 	b.answer.Rejected += len(b.Rejected)
 	b.part++
 	b.from = end

@@ -36,6 +36,7 @@ type memory struct {
 	refuse   func(n int) error // the n-th call's error
 	calls    int
 	wait     func(ctx context.Context, stored bool) error
+	expired  func(r *record.Request) int
 }
 
 func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
@@ -53,6 +54,9 @@ func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, e
 		}
 		return nil
 	}}
+	if m.expired != nil {
+		receipt.Expired = m.expired(r)
+	}
 	if !r.Origin.IsZero() {
 		if sum, ok := m.known[r.Origin]; ok {
 			if sum != r.Sum {
@@ -134,6 +138,7 @@ type reply struct {
 	Header    http.Header
 	Accepted  int
 	Rejected  int
+	Expired   int
 	Duplicate bool
 	Error     string
 	Errors    []struct {

@@ -219,11 +219,12 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		p.s.Stored(m.Reply)
 		return nil
 	}
-	if err := p.hand(ctx, req, stream); err != nil {
+	expired, err := p.hand(ctx, req, stream)
+	if err != nil {
 		return err
 	}
 	rejected := len(p.reader.Rejected)
-	mt.accepted.Add(float64(p.reader.Accepted))
+	mt.accepted.Add(float64(p.reader.Accepted - expired))
 	mt.rejected.Add(float64(rejected))
 	if unreadable != nil {
 		mt.poison.Inc()
@@ -238,23 +239,24 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 }
 
 // hand hands a request over. While the log is full nothing more is pulled, and the
-// server is told that what was pulled is still wanted.
-func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) error {
+// server is told that what was pulled is still wanted. expired is how many of its
+// records are not kept.
+func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
 	const first = 20 * time.Millisecond
 	longest := min(time.Second, p.s.o.AckWait/10)
 	for wait := first; ; wait = min(2*wait, longest) {
-		_, err := p.accept.Accept(ctx, req)
+		receipt, err := p.accept.Accept(ctx, req)
 		switch {
 		case err == nil:
-			return nil
+			return receipt.Expired, nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return 0, ctx.Err()
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
 			req.Origin, req.Sum = stream, 0
 			continue
 		case !errors.Is(err, record.ErrFull):
-			return fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
+			return 0, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
 		}
 		p.s.metrics.full.Inc()
 		p.log.Warn().Msg("the log is full; messages wait in the stream")

@@ -31,6 +31,7 @@ type memory struct {
 	refuse   func(n int) error // the n-th call's error
 	calls    int
 	stored   func(reply string) // called for what is accepted; nil keeps it open
+	expired  int                // records of each message
 }
 
 func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, error) {
@@ -61,7 +62,7 @@ func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, e
 	if m.stored != nil {
 		m.stored(r.Reply)
 	}
-	return record.Receipt{}, nil
+	return record.Receipt{Expired: m.expired}, nil
 }
 
 // await returns the requests when there are n or more.
@@ -234,4 +235,16 @@ func TestMessage(t *testing.T) {
 	e.left(1)
 	e.source.Stored(r.Reply)
 	e.left(0)
+}
+
+// Records that have expired are not counted as accepted; their message is settled
+// like any other, when it is said to be stored.
+func TestExpired(t *testing.T) {
+	e := newEnv(t)
+	m := &memory{expired: 2, stored: func(reply string) { e.source.Stored(reply) }}
+	e.run(m)
+	e.publish("logs.web", `{"msg":"a"}`+"\n"+`{"msg":"b"}`+"\n"+`{"msg":"c"}`)
+	m.await(t, 1)
+	e.left(0)
+	eventually(t, "the records are counted", func() bool { return e.value("blobtail_nats_records_total", "accepted") == 1 })
 }

@@ -1,0 +1,258 @@
+package buffer_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"blobtail/buffer"
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// counted is a counter of a registry.
+func counted(t *testing.T, reg *prometheus.Registry, name string) int {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return int(f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	t.Fatalf("there is no metric %s", name)
+	return 0
+}
+
+// What has expired is not kept, and all else has the identities that it has where
+// nothing has expired: a copy taken by another ingester, which did not know of the
+// horizon yet, must be seen to be one.
+func TestExpiredIsLeftOut(t *testing.T) {
+	old := func(service string, period time.Time) bool { return service == "s1" && period.Minute() < 30 }
+	reg, tail := prometheus.NewRegistry(), &toldAll{}
+	all, some := &memSink{}, &memSink{}
+	o := buffer.Options{Period: 15 * time.Minute}
+	p := start(t, t.TempDir(), all, o, true)
+	o.Expired, o.Metrics, o.Tail = old, reg, tail
+	q := start(t, t.TempDir(), some, o, true)
+	r := rand.New(rand.NewPCG(1, 2))
+	answered := 0
+	for i := range 300 {
+		req := randomRequest(r)
+		req.Origin = record.BodyOrigin("", "/ingest", 0, fmt.Append(nil, i), 0)
+		p.accept(req)
+		answered += q.accept(req).Expired
+	}
+	p.flush()
+	q.flush()
+	want, left := []stored{}, 0
+	for _, b := range all.all() {
+		if old(b.service, b.period) {
+			left += len(b.lines)
+			continue
+		}
+		want = append(want, b.lines...)
+	}
+	same(t, "stored", some.everything(), ordered(want))
+	same(t, "told", ordered(slices.Clone(tail.lines)), ordered(want))
+	if got := counted(t, reg, "blobtail_records_expired_total"); left == 0 || got != left || answered != left {
+		t.Errorf("%d have expired; %d are counted, senders were told of %d", left, got, answered)
+	}
+	if got := counted(t, reg, "blobtail_buffer_records_total"); got != len(want) {
+		t.Errorf("%d records are counted as taken, want %d", got, len(want))
+	}
+}
+
+// Lines that were rejected may expire too, of which their sender is told nothing
+// more than that they were rejected.
+func TestExpiredRejects(t *testing.T) {
+	sink := &memSink{}
+	p := start(t, t.TempDir(), sink, buffer.Options{Expired: func(string, time.Time) bool { return true }}, true)
+	receipt := p.accept(request(1, line{"web", at(1), "a"}, line{record.RejectedService, at(1), "b"}))
+	if receipt.Expired != 1 {
+		t.Errorf("%d records, want 1", receipt.Expired)
+	}
+}
+
+// Of a request with nothing left the log gets nothing, and yet it is answered, and
+// a message acknowledged.
+func TestExpiredWhole(t *testing.T) {
+	srv, sink := &server{}, &memSink{}
+	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv, Expired: func(string, time.Time) bool { return true }}, true)
+	size := p.log.Size()
+	for range 2 {
+		receipt := p.accept(request(1, line{"web", at(1), "a"}, line{"db", at(1), "b"}))
+		if receipt.Expired != 2 || receipt.Duplicate {
+			t.Errorf("%+v", receipt)
+		}
+		if err := receipt.Wait(t.Context(), true); err != nil {
+			t.Error(err)
+		}
+	}
+	p.accept(message(2, "m", line{"web", at(1), "a"}))
+	srv.want(t, nil, []string{"m"}, nil)
+	p.flush()
+	if len(sink.all()) > 0 || p.log.Size() != size {
+		t.Errorf("%d batches; the log grew from %d to %d bytes", len(sink.all()), size, p.log.Size())
+	}
+}
+
+// A batch that expires while it waits for the store is done with: whoever waits is
+// answered, and the log lets go, also behind a restart.
+func TestBatchExpires(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		reg, srv, sink := prometheus.NewRegistry(), &server{}, &memSink{}
+		sink.setRefuse(refuseAll)
+		p := start(t, dir, sink, buffer.Options{Messages: srv, Metrics: reg}, true)
+		receipt := p.accept(request(1, line{"web", at(1), strings.Repeat("a", 100_000)}, line{"web", at(2), "b"}))
+		p.accept(message(2, "m", line{"web", at(3), "c"}))
+		p.flushFor(time.Minute)
+		srv.want(t, nil, nil, nil)
+		sink.setRefuse(expireAll)
+		if err := receipt.Wait(t.Context(), true); err != nil {
+			t.Error(err)
+		}
+		p.flush()
+		srv.want(t, nil, []string{"m"}, nil)
+		if n, batches := counted(t, reg, "blobtail_records_expired_total"), counted(t, reg, "blobtail_batches_expired_total"); n != 3 || batches != 1 {
+			t.Errorf("%d records and %d batches are counted", n, batches)
+		}
+		if n := counted(t, reg, "blobtail_buffer_batches_stored_total"); n != 0 {
+			t.Errorf("%d batches are counted as stored", n)
+		}
+		time.Sleep(time.Second)
+		if front, active := p.log.Front(), p.log.Active(); front != active {
+			t.Errorf("the log keeps segments %d to %d", front, active)
+		}
+		p.audit()
+		p.stop()
+		sink.setRefuse(nil)
+		p = start(t, dir, sink, buffer.Options{}, true)
+		p.flush()
+		if len(sink.all()) != 0 {
+			t.Error("stored after all")
+		}
+		p.stop()
+	})
+}
+
+func expireAll(string) error { return fmt.Errorf("%w: dropped", buffer.ErrExpired) }
+
+// What a process did before it ended is found by the next, which may be the first
+// that can acknowledge a message.
+func TestExpiredBefore(t *testing.T) {
+	dir := t.TempDir()
+	srv, sink := &server{}, &memSink{refuse: expireAll}
+	p := start(t, dir, sink, buffer.Options{}, true) // of a process that told nobody
+	p.accept(message(1, "m", line{"web", at(1), "a"}))
+	p.accept(request(2, line{"db", at(1), "b"}))
+	p.flush()
+	p.stop()
+	sink.setRefuse(nil)
+	p = start(t, dir, sink, buffer.Options{Messages: srv}, true)
+	p.flush()
+	srv.want(t, nil, []string{"m"}, nil)
+	if len(sink.all()) != 0 {
+		t.Errorf("%d batches stored", len(sink.all()))
+	}
+}
+
+// A batch that was parked expires like any other. After a restart nobody knows any
+// more which messages are in it; they come again, and have expired by themselves.
+func TestParkedBatchExpires(t *testing.T) {
+	t.Run("at once", func(t *testing.T) { parkedBatchExpires(t, false) })
+	t.Run("after a restart", func(t *testing.T) { parkedBatchExpires(t, true) })
+}
+
+func parkedBatchExpires(t *testing.T, restart bool) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		const soft = 256 << 10
+		srv, sink := &server{}, &memSink{}
+		bad := func(err error) func(string) error {
+			return func(service string) error {
+				if service == "bad" {
+					return err
+				}
+				return nil
+			}
+		}
+		sink.setRefuse(bad(errors.New("403")))
+		o := buffer.Options{Messages: srv, Soft: soft, Age: 5 * time.Second, Min: 1, MaxAge: 5 * time.Second}
+		p := start(t, dir, sink, o, true)
+		p.accept(message(9, "m", line{"bad", at(1), "by message"}))
+		p.accept(request(8, line{"bad", at(1), "with a key"}))
+		r := newRand(1)
+		for i := range 100 {
+			p.accept(request(0, line{"good", at(i % 60), noise(r, 10_000)}))
+			time.Sleep(200 * time.Millisecond)
+		}
+		if p.buf.Parked() == 0 {
+			t.Fatal("nothing was parked")
+		}
+		if restart {
+			p.stop()
+			p = start(t, dir, sink, o, true)
+		}
+		sink.setRefuse(bad(fmt.Errorf("%w: dropped", buffer.ErrExpired)))
+		p.flush()
+		time.Sleep(time.Second)
+		p.audit()
+		if front, active := p.log.Front(), p.log.Active(); front != active {
+			t.Errorf("the log keeps segments %d to %d", front, active)
+		}
+		if n := len(sink.lines("bad")); n > 0 {
+			t.Errorf("%d lines stored", n)
+		}
+		if n := len(sink.lines("good")); n != 100 {
+			t.Errorf("%d of the others stored", n)
+		}
+		if !restart && !slices.Contains(srv.stored, "m") {
+			t.Error("the message is not acknowledged")
+		}
+		p.stop()
+	})
+}
+
+// A note on how a batch ended that this version does not know may be one that the
+// batch must be kept for.
+func TestNewerCommit(t *testing.T) {
+	dir := t.TempDir()
+	log, err := wal.Open(dir, wal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(4, append(make([]byte, 16), 2)); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if log, err = wal.Open(dir, wal.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if err := buffer.New(log, &memSink{}, buffer.Options{}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What asking for each run costs, with horizons of some hundred services.
+func BenchmarkAcceptExpired(b *testing.B) {
+	first := map[string]time.Time{}
+	for i := range 300 {
+		first[fmt.Sprint("service-", i)] = time.Unix(0, at(0)).AddDate(0, 0, -30)
+	}
+	expired := func(service string, period time.Time) bool { return period.Before(first[service]) }
+	benchmarkAccept(b, buffer.Options{Expired: expired})
+}

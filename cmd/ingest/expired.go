@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/rs/zerolog"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/horizon"
+	"blobtail/storage"
+)
+
+// sink joins the buffer to the writer, which do not know each other, and to what
+// has been dropped.
+type sink struct {
+	*blobwriter.Writer
+	watch *horizon.Watch
+}
+
+func newSink(blobs storage.BlobStore, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
+	s.watch = horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
+	c := counters{promauto.With(reg)}
+	const help = "Readings of which days have been dropped, by result."
+	c.result("blobtail_horizon_readings_total", help, "worked", func() uint64 { n, _ := s.watch.Readings(); return n })
+	c.result("blobtail_horizon_readings_total", help, "failed", func() uint64 { _, n := s.watch.Readings(); return n })
+	s.Writer, err = blobwriter.New(s.watch.Guard(blobs), blobwriter.Options{Metrics: reg})
+	return s, err
+}
+
+// refuse has the buffer take nothing of days that have been dropped.
+func (s sink) refuse(o buffer.Options) buffer.Options {
+	o.Expired = func(service string, period time.Time) bool { return s.watch.Hides(service, horizon.DayOf(period)) }
+	return o
+}
+
+// Write implements [buffer.Sink]. What is known to have expired is not even read:
+// horizons only rise. Of the rest the writer's store makes sure.
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	if s.watch.Hides(b.Service(), horizon.DayOf(b.Period())) {
+		return fmt.Errorf("%w: %s of %s", buffer.ErrExpired, horizon.DayOf(b.Period()), b.Service())
+	}
+	err := s.Writer.Write(ctx, b)
+	var reuse *blobwriter.IDReuseError
+	switch {
+	case errors.Is(err, horizon.ErrExpired):
+		return fmt.Errorf("%w: %w", buffer.ErrExpired, err)
+	case errors.As(err, &reuse):
+		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
+	}
+	return err
+}

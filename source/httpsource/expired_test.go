@@ -1,0 +1,73 @@
+package httpsource_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"blobtail/record"
+	"blobtail/source/httpsource"
+)
+
+// olds counts the lines that say that they are old.
+func olds(r *record.Request) (n int) {
+	for _, l := range r.Lines {
+		if r.Services[l.Service] != record.RejectedService && bytes.Contains(r.Data[l.Off:l.Off+l.Len], []byte(`"msg":"old"`)) {
+			n++
+		}
+	}
+	return n
+}
+
+// The answer says how many records have expired, and only where there are any; they
+// are neither accepted nor rejected, and it is no fault of who sends them.
+func TestExpired(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{`{"msg":"new"}`, `{"accepted":1,"rejected":0}`},
+		{`{"msg":"new"}` + "\n" + `{"msg":"old"}` + "\n" + `{"msg":"old"}`, `{"accepted":1,"rejected":0,"expired":2}`},
+		{`{"msg":"old"}`, `{"accepted":0,"rejected":0,"expired":1}`},
+		{`{"msg":"old"}` + "\n" + `{"msg":`, `{"accepted":0,"rejected":1,"expired":1,"errors":[{"index":1,`},
+	} {
+		w := httptest.NewRecorder()
+		newSource(&memory{expired: olds}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/ingest/web", strings.NewReader(tt.body)))
+		if w.Code != 200 || !strings.HasPrefix(w.Body.String(), tt.want) {
+			t.Errorf("%s: %d %s, want %s", tt.body, w.Code, w.Body, tt.want)
+		}
+	}
+}
+
+// Of a body in several parts the answer counts all, and a rejected record is told by
+// its number in the body whatever has expired before it.
+func TestExpiredInParts(t *testing.T) {
+	var body strings.Builder
+	const n = 150_000
+	for i := range n {
+		if i%3 == 0 {
+			body.WriteString("{\"msg\":\"old\"}\n")
+		} else {
+			body.WriteString("{\"msg\":\"new\"}\n")
+		}
+	}
+	body.WriteString("{")
+	reg := prometheus.NewRegistry()
+	s := newSource(&memory{expired: olds}, func(o *httpsource.Options) { o.Metrics = reg })
+	a := send(t, s, "/ingest/web", body.String())
+	if a.Accepted != n/3*2 || a.Expired != n/3 || a.Rejected != 1 || len(a.Errors) != 1 || a.Errors[0].Index != n {
+		t.Errorf("%+v", a)
+	}
+	want := fmt.Sprintf(`# HELP blobtail_http_records_total Records of HTTP requests that were appended to the log, by result; rejected ones go to the service _rejected.
+# TYPE blobtail_http_records_total counter
+blobtail_http_records_total{result="accepted"} %d
+blobtail_http_records_total{result="duplicate"} 0
+blobtail_http_records_total{result="rejected"} 1
+`, n/3*2)
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "blobtail_http_records_total"); err != nil {
+		t.Error(err)
+	}
+}
