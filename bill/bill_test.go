@@ -210,12 +210,12 @@ func TestTail(t *testing.T) {
 func TestCost(t *testing.T) {
 	p := bill.Default()
 	one := 1.0
-	p.Here = bill.Here{Name: "x", TailDays: 15}
+	p.Here = bill.Here{Name: "x"}
 	for _, l := range []*bill.Price{&p.Here.Storage, &p.Here.Writes, &p.Here.Lists, &p.Here.TableStorage, &p.Here.TableWrites} {
 		l.Price = &one
 	}
 	p.Elsewhere = []bill.Elsewhere{{GB: &one}, {GB: &one, Million: 2}}
-	c := p.Cost(&bill.Sum{Blobs: 10_001, Records: 3e6, Raw: 5e9, Stored: 1e9, Puts: 20_000, TailWrites: 30_000, TailBytes: 2e9})
+	c := p.Cost(&bill.Sum{Blobs: 10_001, Records: 3e6, Raw: 5e9, Stored: 1e9, Puts: 20_000, TailWrites: 30_000, TailBytes: 2e9}, 15*24*time.Hour)
 	want := bill.Cost{Puts: 2, Lists: 0.0003, Storage: 1, Tail: 3 + 1, Elsewhere: []float64{5, 11}}
 	if !reflect.DeepEqual(c, want) || c.Here() != 7 {
 		t.Errorf("%+v, want %+v", c, want)
@@ -253,7 +253,6 @@ func TestPricesAreStrict(t *testing.T) {
 		{"no currency", "currency: USD", "currency: \"\"", "currency: want"},
 		{"no date", "    date: 2026-11-22\n", "", "here.storage.date: want the day"},
 		{"no such day", "date: 2026-11-22", "date: 2026-11-31", "here.storage.date: want the day"},
-		{"no days", "tail-days: 3", "tail-days: 0", "here.tail-days"},
 		{"two of a name", "Azure Monitor, Basic logs", "Azure Monitor, Analytics logs", "there are two"},
 		{"negative million", "million: 1.7", "million: -1", "million: want"},
 		{"nothing", good, "", "currency"},

@@ -21,7 +21,6 @@ func Default() Prices {
 			Lists:        price(0.065, blobs),
 			TableStorage: price(0.045, tables),
 			TableWrites:  price(0.00036, tables),
-			TailDays:     3,
 		},
 		Elsewhere: []Elsewhere{
 			elsewhere("Azure Monitor, Analytics logs", 2.3, 0, 31,

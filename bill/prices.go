@@ -31,7 +31,6 @@ type Here struct {
 	Lists        Price  `yaml:"lists"`         // 10,000 LISTs
 	TableStorage Price  `yaml:"table-storage"` // a GB and month
 	TableWrites  Price  `yaml:"table-writes"`  // 10,000 transactions
-	TailDays     int    `yaml:"tail-days"`     // how long the tables of the newest records are kept
 }
 
 // Price is one line of the table.
@@ -105,9 +104,6 @@ func (p *Prices) validate() error {
 	for _, l := range p.Here.lines() {
 		line("here."+l.key, l.price.Price, l.price.Source, l.price.Date)
 	}
-	if p.Here.TailDays < 1 {
-		bad("here.tail-days", "want 1 or more")
-	}
 	seen := map[string]bool{}
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]
@@ -170,8 +166,8 @@ type Cost struct {
 // Here is what it costs here to take it in and keep it for a month.
 func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
 
-// Cost puts prices to a sum.
-func (p *Prices) Cost(s *Sum) Cost {
+// Cost puts prices to a sum. The tables of the newest records are kept for tail.
+func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 	const (
 		gb      = 1e9
 		tenK    = 10_000
@@ -182,7 +178,7 @@ func (p *Prices) Cost(s *Sum) Cost {
 		Lists:   float64(s.Lists()) / tenK * *p.Here.Lists.Price,
 		Storage: float64(s.Stored) / gb * *p.Here.Storage.Price,
 	}
-	kept := float64(p.Here.TailDays) / daysOfMonth
+	kept := min(1, tail.Hours()/24/daysOfMonth) // it is a month that is paid for
 	c.Tail = float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]

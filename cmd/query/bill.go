@@ -128,7 +128,7 @@ func (b *billPrinter) text() error {
 	}
 	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, sanitizeString(other), b.what())
 	line := func(s *bill.Sum, name string) {
-		cost, elsewhere := b.prices.Cost(s), "-"
+		cost, elsewhere := b.cost(s), "-"
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
@@ -145,6 +145,8 @@ func (b *billPrinter) text() error {
 	fmt.Fprintln(b.a.out)
 	return b.costs()
 }
+
+func (b *billPrinter) cost(s *bill.Sum) bill.Cost { return b.prices.Cost(s, b.a.tailAge) }
 
 func (b *billPrinter) what() string {
 	if b.by == "day" {
@@ -166,7 +168,7 @@ func (b *billPrinter) costs() error {
 	fmt.Fprintln(w)
 	var costs []bill.Cost
 	for _, s := range columns {
-		costs = append(costs, b.prices.Cost(s))
+		costs = append(costs, b.cost(s))
 	}
 	line := func(name string, value func(i int) string) {
 		fmt.Fprint(w, sanitizeString(name))
@@ -252,7 +254,7 @@ type hereCost struct {
 }
 
 func (b *billPrinter) line(s *bill.Sum) billLine {
-	cost := b.prices.Cost(s)
+	cost := b.cost(s)
 	l := billLine{
 		Blobs: s.Blobs, Records: s.Records, Raw: s.Raw, Stored: s.Stored, Unknown: s.Unknown, Puts: s.Puts, Lists: s.Lists(),
 		Prices: b.dates(), Unit: b.prices.Currency, Elsewhere: make(map[string]float64),
@@ -313,7 +315,7 @@ func (b *billPrinter) csv() error {
 	}
 	for i := range b.sums {
 		s := &b.sums[i]
-		cost := b.prices.Cost(s)
+		cost := b.cost(s)
 		row := []string{s.Name}
 		for _, n := range []int64{s.Blobs, s.Records, s.Raw, s.Stored, s.Unknown, s.Puts, s.Lists()} {
 			row = append(row, strconv.FormatInt(n, 10))

@@ -55,8 +55,10 @@ type app struct {
 	store string // as the user wrote it
 	live  string // URL of an ingester, or ""
 	tail  config.Tail
-	quiet bool
-	color bool
+	// tailAge is how long the tables of the newest records are kept.
+	tailAge time.Duration
+	quiet   bool
+	color   bool
 	// searches tells that the verb takes -F, for those who forget it.
 	searches bool
 	now      time.Time // at the start, in the zone of the user
@@ -168,6 +170,7 @@ func (a *app) configure() error {
 		return &usageError{err}
 	}
 	a.store, a.live, a.tail = cmp.Or(a.cli.Store, c.Store, openstore.Default), cmp.Or(a.cli.LiveURL, c.Live), c.Tail
+	a.tailAge = time.Duration(c.Retention.Tail)
 	switch a.cli.Color {
 	case "always":
 		a.color = true
