@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 	"query":             {"record", "blobfmt", "storage", "horizon"},
 	"bill":              {"record", "blobfmt", "storage"},
 	"config":            {},
+	"compact":           {"record", "blobfmt", "storage", "horizon"},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 

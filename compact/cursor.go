@@ -1,0 +1,160 @@
+package compact
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+)
+
+// A cursor goes through the records of a sound blob, with one block decoded.
+type cursor struct {
+	body    []byte
+	index   *blobfmt.Index
+	origins *blobfmt.Origins
+
+	block int // the next
+	lines []byte
+	rest  []byte // of lines
+	spans []blobfmt.Span
+	taken uint32 // of the first span
+
+	// The record that it stands at, after next.
+	line   []byte // valid until next
+	time   int64
+	origin record.Origin
+	number uint32
+}
+
+func newCursor(key string, body []byte) (*cursor, error) {
+	x, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
+	if err != nil {
+		return nil, err
+	}
+	o, err := x.Origins()
+	if err != nil {
+		return nil, err
+	}
+	return &cursor{body: body, index: x, origins: o}, nil
+}
+
+// next goes to the next record; false is the end.
+func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
+	if len(c.rest) == 0 {
+		if c.block == len(c.index.Blocks) {
+			*c = cursor{} // let go of the body
+			return false, nil
+		}
+		b := c.index.Blocks[c.block]
+		lines, err := d.Block(c.lines[:0], c.body[b.Offset:b.Offset+b.Stored], b)
+		if err != nil {
+			return false, err
+		}
+		c.lines, c.rest, c.spans, c.taken = lines, lines, c.origins.Blocks[c.block], 0
+		c.block++
+	}
+	n := bytes.IndexByte(c.rest, '\n') + 1
+	t, ok := record.LineTime(c.rest[:n])
+	if !ok || len(c.spans) == 0 {
+		return false, errors.New("a line without a time or an origin")
+	}
+	s := c.spans[0]
+	c.line, c.rest = c.rest[:n], c.rest[n:]
+	c.time, c.origin, c.number = t, c.origins.Dict[s.Origin], s.First+c.taken
+	if c.taken++; c.taken == s.Count {
+		c.spans, c.taken = c.spans[1:], 0
+	}
+	return true, nil
+}
+
+func (c *cursor) compare(o *cursor) int {
+	if c.time != o.time {
+		return cmp.Compare(c.time, o.time)
+	}
+	return cmp.Or(bytes.Compare(c.origin[:], o.origin[:]), cmp.Compare(c.number, o.number))
+}
+
+// merge gives the records of all cursors to add, in order and each once, and counts
+// the copies. Records of one identity and time that differ are an error, for a blob
+// can hold only one of them.
+func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64, origin record.Origin, index uint32) error) (copies int64, err error) {
+	h := heap{}
+	for _, c := range cursors {
+		if err := h.push(d, c); err != nil {
+			return 0, err
+		}
+	}
+	var last cursor // what was added last
+	var line []byte
+	for len(h) > 0 {
+		c := h[0]
+		switch {
+		case line == nil || c.compare(&last) != 0:
+			if err := add(c.line, c.time, c.origin, c.number); err != nil {
+				return 0, err
+			}
+			last.time, last.origin, last.number = c.time, c.origin, c.number
+			line = append(line[:0], c.line...)
+		case !bytes.Equal(line, c.line):
+			return 0, fmt.Errorf("two different records of %s are number %d of origin %s", record.AppendTime(nil, c.time), c.number, c.origin)
+		default:
+			copies++
+		}
+		if err := h.step(d); err != nil {
+			return 0, err
+		}
+	}
+	return copies, nil
+}
+
+// heap has the cursor with the least record first.
+type heap []*cursor
+
+func (h *heap) push(d *blobfmt.Decoder, c *cursor) error {
+	ok, err := c.next(d)
+	if !ok || err != nil {
+		return err
+	}
+	*h = append(*h, c)
+	for i := len(*h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if (*h)[parent].compare((*h)[i]) <= 0 {
+			break
+		}
+		(*h)[parent], (*h)[i] = (*h)[i], (*h)[parent]
+		i = parent
+	}
+	return nil
+}
+
+// step moves the first cursor on to its next record.
+func (h *heap) step(d *blobfmt.Decoder) error {
+	s := *h
+	more, err := s[0].next(d)
+	if err != nil {
+		return err
+	}
+	if !more {
+		end := len(s) - 1
+		s[0], s[end] = s[end], nil
+		s = s[:end]
+		*h = s
+	}
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(s) {
+			return nil
+		}
+		if child+1 < len(s) && s[child+1].compare(s[child]) < 0 {
+			child++
+		}
+		if s[i].compare(s[child]) <= 0 {
+			return nil
+		}
+		s[i], s[child] = s[child], s[i]
+		i = child
+	}
+}

@@ -1,0 +1,359 @@
+package compact
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/storage"
+)
+
+// blob is one blob of an hour, as it was listed.
+type blob struct {
+	storage.Blob
+	name blobfmt.Name
+	meta blobfmt.Meta
+	// replaces is what a compacted blob stands for, where that was looked up.
+	replaces []blobfmt.BatchID
+}
+
+// maxGroup is how many blobs make one, whatever their size: their ids are in its
+// index.
+const maxGroup = 4000
+
+// worthwhile is the least lines of a blob that is rewritten all by itself, for the
+// better level alone. A smaller one waits for company.
+const worthwhile = 1 << 20
+
+func hourPrefix(service string, hour time.Time) string {
+	return strings.TrimSuffix(blobfmt.PeriodPrefix(service, hour), "00/")
+}
+
+// hours lists a service and finds the closed hours in which there is something to
+// do. Metadata alone decide, so that what was done in earlier runs costs nothing
+// but its part of the listing.
+func (r *run) hours(ctx context.Context, service string, hidden horizon.Service) ([]time.Time, error) {
+	var out []time.Time
+	var at time.Time
+	var blobs []*blob
+	flush := func() {
+		if r.due(blobs) {
+			out = append(out, at)
+		}
+		blobs = blobs[:0]
+	}
+	closed := r.now.Add(-r.o.Closed)
+	for o, err := range r.store.List(ctx, service+"/", "") {
+		if errors.Is(err, storage.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		name, err := blobfmt.ParseName(o.Key)
+		if err != nil {
+			r.foreign(o.Key)
+			continue
+		}
+		hour := name.Period.Truncate(time.Hour)
+		if hour.Add(time.Hour).After(closed) {
+			break
+		}
+		if hidden.Hides(horizon.DayOf(hour)) {
+			continue // retention's
+		}
+		if !hour.Equal(at) {
+			flush()
+			at = hour
+		}
+		meta, err := blobfmt.ParseMeta(o.Metadata)
+		if err != nil {
+			r.problem(o.Key, err)
+			continue
+		}
+		blobs = append(blobs, &blob{Blob: o, name: name, meta: meta})
+	}
+	flush()
+	return out, nil
+}
+
+// shownForeign is how many objects that are not ours are named in the log.
+const shownForeign = 10
+
+func (r *run) foreign(key string) {
+	if r.out.Foreign++; r.out.Foreign <= shownForeign {
+		r.o.Log.Info().Str("key", key).Msg("no blob of ours; left alone")
+	}
+}
+
+// due says whether there may be something to do with the blobs of an hour.
+func (r *run) due(blobs []*blob) bool {
+	for _, d := range blobs {
+		if slices.ContainsFunc(blobs, d.mayReplace) {
+			return true
+		}
+	}
+	return len(r.groups(blobs)) > 0
+}
+
+// mayReplace says whether d can stand for b, by what is true of every blob that
+// holds all records of another.
+func (d *blob) mayReplace(b *blob) bool {
+	if d.meta.Compacted == 0 || d == b || d.meta.First > b.meta.First || d.meta.Last < b.meta.Last || d.meta.RawBytes < b.meta.RawBytes {
+		return false
+	}
+	for l, n := range b.meta.Levels {
+		if n > d.meta.Levels[l] {
+			return false
+		}
+	}
+	return true
+}
+
+// hour compacts one hour: it removes what is replaced and due, and rewrites what
+// is not replaced.
+func (r *run) hour(ctx context.Context, service string, hour time.Time) error {
+	u, err := r.list(ctx, service, hour)
+	if err != nil {
+		return err
+	}
+	if ok, err := r.readReplaces(ctx, u.blobs); !ok || err != nil {
+		return err
+	}
+	live, dead := split(u.blobs)
+	if b := idReused(live); b != nil {
+		r.problem(b.Key, errors.New("has the batch id of another blob of its hour, and other lines, so nothing of this hour was touched"))
+		return nil
+	}
+	if err := r.remove(ctx, live, dead); err != nil {
+		return err
+	}
+	for _, g := range r.groups(live) {
+		if err := r.rewrite(ctx, u, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split gives the blobs that a reader shows, and those that another one replaces.
+func split(blobs []*blob) (live, dead []*blob) {
+	named := make(map[blobfmt.BatchID]bool)
+	for _, b := range blobs {
+		for _, id := range b.replaces {
+			named[id] = true
+		}
+	}
+	for _, b := range blobs {
+		if named[b.meta.Batch] {
+			dead = append(dead, b)
+		} else {
+			live = append(live, b)
+		}
+	}
+	return live, dead
+}
+
+// idReused gives a blob that has another one's id and other lines. To name that id
+// would hide them both, whether both are in the blob that names it or not.
+func idReused(live []*blob) *blob {
+	first := make(map[blobfmt.BatchID]*blob)
+	for _, b := range live {
+		a := first[b.meta.Batch]
+		if a == nil {
+			first[b.meta.Batch] = b
+		} else if a.meta.Records != b.meta.Records || a.meta.CRC != b.meta.CRC {
+			return b
+		}
+	}
+	return nil
+}
+
+// unit is one service and hour.
+type unit struct {
+	service string
+	hour    time.Time
+	blobs   []*blob
+	taken   map[string]*blob // every key that was listed; nil where it is not known whose it is
+}
+
+func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, error) {
+	u := &unit{service: service, hour: hour, taken: make(map[string]*blob)}
+	for o, err := range r.store.List(ctx, hourPrefix(service, hour), "") {
+		if errors.Is(err, storage.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		u.taken[o.Key] = nil
+		name, err := blobfmt.ParseName(o.Key)
+		if err != nil {
+			continue
+		}
+		meta, err := blobfmt.ParseMeta(o.Metadata)
+		if err != nil {
+			continue // told when the service was listed
+		}
+		b := &blob{Blob: o, name: name, meta: meta}
+		u.taken[o.Key] = b
+		u.blobs = append(u.blobs, b)
+	}
+	return u, nil
+}
+
+// readReplaces looks up what the compacted blobs of an hour stand for, as far as
+// that can make a difference. Where it cannot be told for one of them, nobody knows
+// what is replaced: ok is false then, and the hour is to be left as it is.
+func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err error) {
+	for _, d := range blobs {
+		if d.meta.Compacted == 0 || !slices.ContainsFunc(blobs, func(b *blob) bool {
+			return d.mayReplace(b) || b.mayReplace(d)
+		}) {
+			continue
+		}
+		var failed error // the store's, not the blob's
+		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) {
+			part, err := r.read(ctx, d, off, n)
+			failed = err
+			return part, err
+		})
+		switch {
+		case failed != nil && !isDamage(failed):
+			return false, failed
+		case err != nil:
+			r.problem(d.Key, fmt.Errorf("what it replaces cannot be told, so nothing of this hour was touched: %w", err))
+			return false, nil
+		}
+		d.replaces = x.Replaces
+	}
+	return true, nil
+}
+
+// groups says which blobs are to become one each, in order of time.
+func (r *run) groups(live []*blob) [][]*blob {
+	var out [][]*blob
+	again := overlapping(live)
+	if len(again) > 1 {
+		out = append(out, again)
+	}
+	var fit []*blob
+	for _, b := range live {
+		if !slices.Contains(again, b) && (b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2) {
+			fit = append(fit, b)
+		}
+	}
+	slices.SortFunc(fit, func(a, b *blob) int {
+		return cmp.Or(cmp.Compare(a.meta.First, b.meta.First), bytes.Compare(a.meta.Batch[:], b.meta.Batch[:]), strings.Compare(a.Key, b.Key))
+	})
+	for len(fit) > 0 {
+		n, sum := 0, int64(0)
+		for n < len(fit) && n < maxGroup && (n == 0 || sum+fit[n].meta.RawBytes <= r.o.Target) {
+			sum += fit[n].meta.RawBytes
+			n++
+		}
+		if g := fit[:n:n]; worth(g) {
+			out = append(out, g)
+		}
+		fit = fit[n:]
+	}
+	return out
+}
+
+// worth says whether a group is to be rewritten.
+func worth(group []*blob) bool {
+	return len(group) > 1 || len(group) == 1 && group[0].meta.Compacted == 0 && group[0].meta.RawBytes >= worthwhile
+}
+
+// overlapping gives the compacted blobs that stand for a batch that another one
+// stands for too. Two compactors make such blobs when a late one comes in between
+// them.
+func overlapping(live []*blob) []*blob {
+	first := make(map[blobfmt.BatchID]*blob)
+	double := make(map[*blob]bool)
+	for _, b := range live {
+		for _, id := range append(slices.Clip(b.replaces), b.meta.Batch) {
+			if o := first[id]; o == nil {
+				first[id] = b
+			} else if o.meta.Compacted > 0 && b.meta.Compacted > 0 {
+				double[o], double[b] = true, true
+			}
+		}
+	}
+	var out []*blob
+	for _, b := range live {
+		if double[b] {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// errMoved says that a blob is not the one any more that was listed.
+var errMoved = errors.New("the blob is not as it was listed")
+
+// damage is what is wrong with a blob, as opposed to a store that does not answer.
+type damage struct{ err error }
+
+func (d *damage) Error() string { return d.err.Error() }
+func (d *damage) Unwrap() error { return d.err }
+
+func isDamage(err error) bool {
+	d := (*damage)(nil)
+	return errors.As(err, &d)
+}
+
+// read reads n bytes of a blob from an offset.
+func (r *run) read(ctx context.Context, b *blob, off, n int64) ([]byte, error) {
+	body, err := r.store.Get(ctx, b.Key, off, n)
+	var out []byte
+	if err == nil {
+		out = make([]byte, n)
+		_, err = io.ReadFull(body, out)
+		if cerr := body.Close(); err == nil {
+			err = cerr
+		}
+	}
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w", b.Key, errMoved)
+	case errors.Is(err, storage.ErrDamaged), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, r.damaged(ctx, b, fmt.Errorf("it cannot be read to the end: %w", err))
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", b.Key, err)
+	}
+	return out, nil
+}
+
+// whole reads a blob and checks it against all that is said of it.
+func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
+	body, err := r.read(ctx, b, 0, b.Size)
+	if err != nil {
+		return nil, err
+	}
+	if found := blobfmt.Verify(b.Key, body, b.meta); len(found) > 0 {
+		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
+	}
+	return body, nil
+}
+
+// damaged tells damage from another blob that has got the name meanwhile: an
+// ingester may use it again once the first one is deleted.
+func (r *run) damaged(ctx context.Context, b *blob, err error) error {
+	now, serr := r.store.Stat(ctx, b.Key)
+	switch {
+	case errors.Is(serr, storage.ErrNotExist), serr == nil && now.Version != b.Version:
+		return fmt.Errorf("%s: %w", b.Key, errMoved)
+	case serr != nil && !errors.Is(serr, storage.ErrDamaged):
+		return serr
+	}
+	return &damage{err}
+}

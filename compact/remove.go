@@ -1,0 +1,197 @@
+package compact
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// deletes is how many blobs go with one request.
+const deletes = 256
+
+// remove deletes the blobs that a live one stands for, where that is old enough.
+func (r *run) remove(ctx context.Context, live, dead []*blob) error {
+	for _, d := range live {
+		var due, rest []*blob
+		for _, b := range dead {
+			if slices.Contains(d.replaces, b.meta.Batch) {
+				due = append(due, b)
+			} else {
+				rest = append(rest, b)
+			}
+		}
+		dead = rest
+		if len(due) == 0 {
+			continue
+		}
+		if d.Created.IsZero() || r.now.Sub(d.Created) < r.o.Grace {
+			r.wait(due)
+			continue
+		}
+		if err := r.removeFor(ctx, d, due); err != nil {
+			return err
+		}
+	}
+	r.wait(dead) // for one that is itself replaced, which is not for long
+	return nil
+}
+
+func (r *run) wait(blobs []*blob) {
+	for _, b := range blobs {
+		r.out.Waiting++
+		r.out.BytesWaiting += b.Size
+	}
+}
+
+// removeFor deletes the blobs of which d, as it is stored, holds every record.
+func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
+	held, err := r.prints(ctx, d)
+	if isDamage(err) {
+		r.problem(d.Key, fmt.Errorf("so nothing was deleted that it replaces: %w", err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(due))
+	slots := make(chan struct{}, gets)
+	var work sync.WaitGroup
+	for i, b := range due {
+		slots <- struct{}{}
+		work.Go(func() {
+			errs[i] = r.contained(ctx, b, held)
+			<-slots
+		})
+	}
+	work.Wait()
+	var gone []storage.Blob
+	for i, b := range due {
+		switch {
+		case errs[i] == nil:
+			gone = append(gone, b.Blob)
+		case isDamage(errs[i]):
+			r.problem(b.Key, fmt.Errorf("replaced by %s, and not deleted: %w", d.Key, errs[i]))
+		case !errors.Is(errs[i], errMoved): // else it has gone already
+			return errs[i]
+		}
+	}
+	for part := range slices.Chunk(gone, deletes) {
+		if err := r.delete(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete deletes blobs. Some may have to stay, by a legal hold say.
+func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
+	stay := map[string]error{}
+	if err := r.store.Delete(ctx, blobs...); err != nil {
+		if !collect(err, stay) {
+			return fmt.Errorf("delete what is replaced: %w", err)
+		}
+	}
+	for _, b := range blobs {
+		if err, ok := stay[b.Key]; ok {
+			r.problem(b.Key, err)
+			continue
+		}
+		r.out.Deleted++
+		r.out.Freed += b.Size
+		r.o.Log.Info().Str("blob", b.Key).Int64("bytes", b.Size).Msg("deleted what is replaced")
+	}
+	return nil
+}
+
+// collect takes a joined error apart by keys; false if not all of it has one.
+func collect(err error, into map[string]error) bool {
+	if k, ok := err.(*storage.KeyError); ok {
+		into[k.Key] = k.Err
+		return true
+	}
+	several, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return false
+	}
+	for _, e := range several.Unwrap() {
+		if !collect(e, into) {
+			return false
+		}
+	}
+	return true
+}
+
+// prints are sums of the records of a blob: identity and line. The seed is of this
+// process, so nobody can write lines that look like others.
+type prints struct {
+	seed maphash.Seed
+	sums []uint64 // ascending
+}
+
+func (p *prints) of(c *cursor) uint64 {
+	var h maphash.Hash
+	h.SetSeed(p.seed)
+	var number [4]byte
+	binary.BigEndian.PutUint32(number[:], c.number)
+	h.Write(c.origin[:])
+	h.Write(number[:])
+	h.Write(c.line)
+	return h.Sum64()
+}
+
+// prints reads a blob whole and sums up its records.
+func (r *run) prints(ctx context.Context, b *blob) (*prints, error) {
+	body, err := r.whole(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCursor(b.Key, body)
+	if err != nil {
+		return nil, err
+	}
+	p := &prints{seed: maphash.MakeSeed(), sums: make([]uint64, 0, b.meta.Records)}
+	for {
+		ok, err := c.next(r.dec)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			slices.Sort(p.sums)
+			return p, nil
+		}
+		p.sums = append(p.sums, p.of(c))
+	}
+}
+
+// contained returns nil if every record of b is among those held.
+func (r *run) contained(ctx context.Context, b *blob, held *prints) error {
+	body, err := r.whole(ctx, b)
+	if err != nil {
+		return err
+	}
+	c, err := newCursor(b.Key, body)
+	if err != nil {
+		return err
+	}
+	dec, err := blobfmt.NewDecoder()
+	if err != nil {
+		return err
+	}
+	for {
+		ok, err := c.next(dec)
+		if !ok || err != nil {
+			return err
+		}
+		if _, found := slices.BinarySearch(held.sums, held.of(c)); !found {
+			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.origin, record.AppendTime(nil, c.time), c.number)}
+		}
+	}
+}
