@@ -220,6 +220,35 @@ func TestLatePut(t *testing.T) {
 	}
 }
 
+// A name that is used again while a run is at it belongs to the new blob: that is
+// neither deleted nor taken for damage.
+func TestNameUsedAgain(t *testing.T) {
+	for _, when := range []storagetest.Op{storagetest.Get, storagetest.Delete} {
+		w := newWorld(t)
+		w.minutes(5)
+		w.run(compact.Options{})
+		w.now = w.now.Add(time.Hour)
+		used := false
+		var answer string
+		store := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
+			if op == when && strings.HasSuffix(key, "/000002.log") && !used {
+				used = true
+				w.must(w.store.Delete(context.Background(), storage.Keys(key)...))
+				w.put(2, hour, request(3000, 10, 0, time.Hour))
+				answer = w.answer()
+			}
+			return storagetest.Fault{}
+		})
+		got, err := w.compactor(store, compact.Options{}).Run(t.Context())
+		if err != nil || len(got.Problems) > 0 || !used {
+			t.Errorf("used again at %s: %+v, %v", when, got, err)
+		}
+		if w.answer() != answer {
+			t.Errorf("used again at %s: the new blob is gone", when)
+		}
+	}
+}
+
 // errKilled ends a run as a kill would: from then on nothing reaches the store.
 var errKilled = errors.New("killed")
 
@@ -408,7 +437,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 			return storagetest.Fault{}
 		})
 		got, err := w.compactor(store, compact.Options{}).Run(t.Context())
-		if err != nil || got.Out != 0 || len(got.Problems) > 0 {
+		if err != nil || got.Out != 0 || len(got.Problems) > 0 || when == storagetest.Get && got.Requests.Create > 0 {
 			t.Errorf("dropped at %s: %+v, %v", when, got, err)
 		}
 		for _, key := range w.keys() {
