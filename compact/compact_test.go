@@ -428,11 +428,10 @@ func TestDroppedMeanwhile(t *testing.T) {
 	for _, when := range []storagetest.Op{storagetest.Get, storagetest.Create} {
 		w := newWorld(t)
 		w.minutes(3)
-		dropped := false
+		var dropped sync.Once
 		store := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
-			if op == when && !dropped {
-				dropped = true
-				w.must(horizon.Drop(context.Background(), w.store, "web", horizon.DayOf(hour)))
+			if op == when {
+				dropped.Do(func() { w.must(horizon.Drop(context.Background(), w.store, "web", horizon.DayOf(hour))) })
 			}
 			return storagetest.Fault{}
 		})
