@@ -118,21 +118,26 @@ const oneByOne = 4
 // Read gives the horizons of some services, or of all if none are named. A store
 // that is not there has none.
 func Read(ctx context.Context, store Lister, services ...string) (Horizons, error) {
-	names, err := Marks(ctx, store, services...)
+	marks, err := Marks(ctx, store, services...)
 	if err != nil {
 		return nil, err
 	}
+	return Of(marks), nil
+}
+
+// Of is what marks say together.
+func Of(marks []Mark) Horizons {
 	h := Horizons{}
-	for _, n := range names {
-		s := h[n.Service]
-		if n.Single {
-			s.Dropped = append(s.Dropped, n.Day)
-		} else if !s.Set || n.Day > s.First {
-			s.First, s.Set = n.Day, true
+	for _, m := range marks {
+		s := h[m.Service]
+		if m.Single {
+			s.Dropped = append(s.Dropped, m.Day)
+		} else if !s.Set || m.Day > s.First {
+			s.First, s.Set = m.Day, true
 		}
-		h[n.Service] = s
+		h[m.Service] = s
 	}
-	return h, nil
+	return h
 }
 
 // Mark is one object that tells of dropped days.

@@ -56,6 +56,7 @@ var allowed = map[string][]string{
 	"bill":              {"record", "blobfmt", "storage"},
 	"config":            {},
 	"compact":           {"record", "blobfmt", "storage", "horizon"},
+	"retention":         {"record", "blobfmt", "storage", "horizon", "tailindex", "clockskew"},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 

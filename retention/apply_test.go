@@ -1,0 +1,262 @@
+package retention_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/retention"
+	"blobtail/storage"
+	"blobtail/storage/storagetest"
+)
+
+// A day is hidden first, and deleted by the first run that finds its horizon a
+// grace old; what is inside its age is not touched, nor is what has a name alike.
+func TestApplyHidesThenDeletes(t *testing.T) {
+	w := newWorld(t)
+	old := w.blob("app", days(31), 100)
+	edge := w.blob("app", days(30)+12*time.Hour, 100) // the first hour of the first day kept
+	young := w.blob("app", days(29), 100)
+	sibling := w.blob("app2", days(31), 100)
+	minus := w.blob("app-2", days(31), 100)
+	legal := w.blob("legal", days(3000), 100)
+	policy := retention.Policy{Default: days(400), Tail: days(3), Rules: []retention.Rule{{Service: "app", Age: days(30)}, {Service: "legal", Age: retention.Keep}}}
+
+	r := w.apply(policy)
+	if got := planned(w, r.Plan); !slices.Equal(got, []string{"app -31 hide"}) || len(r.Deleted) != 0 || !w.has(old) {
+		t.Errorf("first run: %v, deleted %v", got, r.Deleted)
+	}
+	h, err := horizon.Read(t.Context(), w.store)
+	if err != nil || !h.Hides("app", horizon.DayOf(w.now.Add(-days(31)))) || h.Hides("app", horizon.DayOf(w.now.Add(-days(30)))) || h.Hides("legal", 0) {
+		t.Errorf("%+v, %v", h, err)
+	}
+	w.now = w.now.Add(grace - time.Second)
+	if r = w.apply(policy); r.Total().Blobs != 0 || !w.has(old) {
+		t.Errorf("before the grace is over: %+v", r.Deleted)
+	}
+	w.now = w.now.Add(time.Second)
+	var log audit
+	o := w.options(policy)
+	o.Log = log.log()
+	r, err = retention.New(w.store, w.store, o).Apply(t.Context(), "")
+	if err != nil || len(r.Deleted) != 1 || r.Total().Blobs != 1 || r.Total().Records != 10 || r.Total().Bytes != 100 || w.has(old) {
+		t.Errorf("%+v, %v", r.Deleted, err)
+	}
+	for _, key := range []string{edge, young, sibling, minus, legal} {
+		if !w.has(key) {
+			t.Errorf("%s is gone", key)
+		}
+	}
+	if want := `"plan":"` + r.Plan.Hash + `","service":"app","day":"2026-10-20","blobs":1,"records":10,"bytes":100,"failed":0,"message":"deleted"`; !strings.Contains(log.String(), want) {
+		t.Errorf("audit:\n%s", log.String())
+	}
+	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(30)).Truncate(day)) || len(r.Oldest) != 3 {
+		t.Errorf("oldest %v", r.Oldest)
+	}
+}
+
+// A horizon that is raised day by day leaves one mark behind, and single dropped
+// days go with it.
+func TestApplyTidies(t *testing.T) {
+	w := newWorld(t)
+	policy := retention.Policy{Default: days(30)}
+	for range 5 {
+		w.blob("app", 0, 1)
+		if err := horizon.Drop(t.Context(), w.store, "app", horizon.DayOf(w.now.Add(-days(29)))); err != nil {
+			t.Fatal(err)
+		}
+		w.apply(policy)
+		w.now = w.now.Add(day)
+	}
+	w.apply(policy)
+	marks, err := horizon.Marks(t.Context(), w.store)
+	var got []string
+	for _, m := range marks {
+		got = append(got, m.Blob.Key)
+	}
+	// The last run found yesterday's horizon old enough, and published today's.
+	if want := []string{"_horizon/app/20261025", "_horizon/app/20261026", "_dropped/app/20261025", "_dropped/app/20261026"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// What cannot be deleted is told by its key, and all else goes.
+func TestApplyGoesOnAtALegalHold(t *testing.T) {
+	w := newWorld(t)
+	held := w.blob("app", days(40), 1)
+	free := w.blob("app", days(40), 1)
+	other := w.blob("web", days(40), 1)
+	w.table("tail20261001")
+	policy := retention.Policy{Default: days(30), Tail: days(3)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	hold := errors.New("409 BlobImmutableDueToLegalHold")
+	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Delete, held, storagetest.Fault{Before: hold}))
+	r, err := confirmedRun(retention.New(store, w.store, w.options(policy)))
+	if err != nil || len(r.Problems) != 1 || !errors.Is(r.Problems[0], hold) || r.Total().Failed != 1 || r.Total().Blobs != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var key *storage.KeyError
+	if !errors.As(r.Problems[0], &key) || key.Key != held {
+		t.Errorf("%v", r.Problems)
+	}
+	if !w.has(held) || w.has(free) || w.has(other) || slices.Contains(slices.Collect(keysOf(w.state())), "table tail20261001") {
+		t.Errorf("%v", w.state())
+	}
+	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(40)).Truncate(day)) {
+		t.Errorf("oldest %v", r.Oldest)
+	}
+	w.apply(policy)
+	if w.has(held) {
+		t.Error("it stays without a hold")
+	}
+}
+
+// An answer that is lost is not a blob that stays.
+func TestApplyLooksAgainAfterAFailure(t *testing.T) {
+	w := newWorld(t)
+	w.blob("app", days(40), 7)
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	store := storagetest.Faulty(w.store, storagetest.Times(1, storagetest.Delete, "app/", storagetest.Fault{After: storagetest.ErrFault}))
+	r, err := confirmedRun(retention.New(store, w.store, w.options(policy)))
+	if err != nil || len(r.Problems) != 0 || r.Total().Failed != 0 || r.Total().Bytes != 7 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Objects that are not ours stay and are told of; blobs of ours go, whatever has
+// become of their metadata.
+func TestApplyLeavesForeignObjects(t *testing.T) {
+	w := newWorld(t)
+	name := func(n int) string {
+		return blobfmt.Name{Service: "app", Period: w.now.Add(-days(40)).Truncate(time.Hour), Number: n}.String()
+	}
+	ours := map[string]string{name(1): "", name(2): "", name(3): ""}
+	w.put(name(1), 1, metadata(1, w.now, 1))
+	broken := metadata(2, w.now, 1)
+	broken["records"] = "many"
+	w.put(name(2), 1, broken)
+	newer := metadata(3, w.now, 1)
+	newer["format"] = "99"
+	w.put(name(3), 1, newer)
+	foreign := []string{name(4), "app/2026/10/11/notes.txt", "app/2026/10/11/1200/000001.log.bak", "app/2026/10/11/12:00/000001.log", "app/2026/10/11/1260/000001.log"}
+	for _, key := range foreign {
+		w.put(key, 1, nil)
+	}
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	r := w.apply(policy)
+	for key := range ours {
+		if w.has(key) {
+			t.Errorf("%s stays", key)
+		}
+	}
+	for _, key := range foreign {
+		if !w.has(key) || !slices.Contains(r.Plan.Foreign.First, key) {
+			t.Errorf("%s: there %v, told %v", key, w.has(key), r.Plan.Foreign)
+		}
+	}
+	if r.Plan.Foreign.Count != len(foreign) {
+		t.Errorf("%+v", r.Plan.Foreign)
+	}
+}
+
+// A horizon in the last day is of no policy: someone's clock was wrong, or their
+// hand slipped.
+func TestApplyRefusesAHorizonThatIsTooLate(t *testing.T) {
+	w := newWorld(t)
+	key, old := w.blob("app", days(2), 1), w.blob("web", days(40), 1)
+	w.publish("app", -days(300))
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	r := w.apply(policy)
+	if !w.has(key) || w.has(old) || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "app: its horizon 2027-09-16 is later") {
+		t.Errorf("%v", r.Problems)
+	}
+}
+
+// A horizon that someone takes away while a run is under way saves what it hid.
+func TestApplyReadsHorizonsAgain(t *testing.T) {
+	w := newWorld(t)
+	key := w.blob("app", days(40), 1)
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	// The policy is listed last before anything is deleted.
+	store := storagetest.Faulty(w.store, func(op storagetest.Op, prefix string) storagetest.Fault {
+		if op == storagetest.List && prefix == "_policy/" {
+			w.store.Delete(context.Background(), storage.Keys("_horizon/app/20261021")...)
+		}
+		return storagetest.Fault{}
+	})
+	r, err := confirmedRun(retention.New(store, w.store, w.options(policy)))
+	if err != nil || !w.has(key) || r.Total().Blobs != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Azure goes on deleting a table for 40 s and more and answers with a conflict.
+func TestApplyWaitsForTables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.table("tail20261116", "tail20261117", "tail20261118", "tail20261", "tailx20261101", "tail20261301", "audit20261101", "ingesters")
+		begun := time.Now()
+		busy := errors.New("409 TableBeingDeleted")
+		tables := storagetest.FaultyTables(w.store, func(op storagetest.Op, name string) storagetest.Fault {
+			if op == storagetest.Drop && name == "tail20261116" && time.Since(begun) < 40*time.Second {
+				return storagetest.Fault{Before: busy}
+			}
+			return storagetest.Fault{}
+		})
+		policy := retention.Policy{Default: days(30), Tail: days(2)}
+		r, err := confirmedRun(retention.New(w.store, tables, w.options(policy)))
+		if err != nil || len(r.Problems) != 0 || !slices.Equal(r.Tables, []string{"tail20261117", "tail20261116"}) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if took := time.Since(begun); took < 40*time.Second || took > time.Minute {
+			t.Errorf("took %v", took)
+		}
+		// One that is never gone is given up, and told of.
+		begun = time.Now()
+		w.table("tail20261101", "tail20261102")
+		broken := storagetest.FaultyTables(w.store, storagetest.Times(-1, storagetest.Drop, "", storagetest.Fault{Before: busy}))
+		r, err = confirmedRun(retention.New(w.store, broken, w.options(policy)))
+		if took := time.Since(begun); err != nil || len(r.Problems) != 2 || took < time.Minute || took > 2*time.Minute {
+			t.Errorf("%+v, %v, took %v", r.Problems, err, took)
+		}
+		left := slices.Collect(keysOf(w.state()))
+		for _, name := range []string{"tail20261118", "tail20261", "tailx20261101", "tail20261301", "audit20261101", "ingesters"} {
+			if !slices.Contains(left, "table "+name) {
+				t.Errorf("table %s is gone", name)
+			}
+		}
+	})
+}
+
+// Blobs go by their age even when tables cannot be listed.
+func TestApplyWithoutTables(t *testing.T) {
+	w := newWorld(t)
+	key := w.blob("app", days(40), 1)
+	policy := retention.Policy{Default: days(30), Tail: days(3)}
+	tables := storagetest.FaultyTables(w.store, storagetest.Times(-1, storagetest.Tables, "", storagetest.Fault{Before: storage.ErrUnauthorized}))
+	for range 2 {
+		r, err := confirmedRun(retention.New(w.store, tables, w.options(policy)))
+		if err != nil || len(r.Problems) != 1 || !errors.Is(r.Problems[0], storage.ErrUnauthorized) {
+			t.Errorf("%+v, %v", r, err)
+		}
+		w.now = w.now.Add(grace)
+	}
+	if w.has(key) {
+		t.Error("the blob stays")
+	}
+}

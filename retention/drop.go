@@ -1,0 +1,88 @@
+package retention
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+)
+
+// DropRequest names a day of a service.
+type DropRequest struct {
+	Service string
+	Day     horizon.Day
+	// KeepTail leaves the tail's tables that may have records of the day. They have
+	// those of other services too.
+	KeepTail bool
+	Confirm  string // the hash of the plan
+}
+
+// Drop drops one day of one service at once, for what must never have been logged.
+// It hides the day for ever, deletes its blobs without waiting for a grace, and
+// drops the tables of the tail that may have its records. Without the right
+// confirmation it changes nothing: the error is a *[ConfirmError], and the plan in
+// the result says what would go. No policy is needed.
+//
+// Ingesters learn of it within two minutes and do not store what they have of the
+// day. What they did store meanwhile goes when Drop is called again, or with the
+// next Apply.
+func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
+	if !isService(req.Service) {
+		return nil, refusef("%q cannot be the name of a service", req.Service)
+	}
+	_, now, err := j.clocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if req.Day > horizon.DayOf(now) {
+		return nil, refusef("the day %s is yet to come", req.Day)
+	}
+	p, err := j.planDrop(ctx, req, now)
+	if err != nil {
+		return nil, err
+	}
+	r := j.newRun(p)
+	if err := confirmed(p.Confirm, p.Hash, req.Confirm); err != nil {
+		return r.Result, err
+	}
+	if err := horizon.Drop(ctx, j.blobs, req.Service, req.Day); err != nil {
+		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
+	}
+	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")
+	if err := r.deleteDay(ctx, req.Service, req.Day); err != nil {
+		return r.Result, err
+	}
+	r.dropTables(ctx, p.Tables)
+	return r.Result, ctx.Err()
+}
+
+// planDrop is what a drop finds to do.
+func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Plan, error) {
+	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
+	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
+	f := &surveyed{days: map[horizon.Day]*Day{}}
+	for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(req.Service, req.Day.Start()), "") {
+		if err == nil {
+			_, err = j.take(ctx, s, b, f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s of %s: %w", req.Day, req.Service, err)
+		}
+	}
+	for _, d := range f.days {
+		p.Days = append(p.Days, *d)
+	}
+	p.Foreign = f.foreign
+	if !req.KeepTail {
+		var err error
+		// A row tells of records from a day before its arrival to ten minutes after it.
+		if p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return req.Day-1 <= d && d <= req.Day+1 }); err != nil {
+			p.Problems = append(p.Problems, err)
+		}
+	}
+	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\n", req.Service, req.Day)))
+	return p, nil
+}

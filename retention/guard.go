@@ -1,0 +1,142 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/storage"
+)
+
+// A policy that was applied is an object _policy/<yyyymmddThhmmssZ>-<hash>, made by
+// the conditional create, with the policy as its text. The greatest name is the one
+// applied last.
+const (
+	policyPrefix = "_policy/"
+	policyTime   = "20060102T150405Z"
+)
+
+// policyName is the form of a policy's name.
+var policyName = regexp.MustCompile(`^_policy/([0-9]{8}T[0-9]{6}Z)-([0-9a-f]{64})$`)
+
+// More than this, and a policy that was not applied before wants a confirmation.
+const (
+	freeDays    = 2 // of any service
+	freePercent = 20
+)
+
+// policyRecord is the policy that was applied last; zero is none.
+type policyRecord struct {
+	at   time.Time
+	hash string
+}
+
+func (j *Job) recordedPolicy(ctx context.Context) (last policyRecord, err error) {
+	for b, err := range j.blobs.List(ctx, policyPrefix, "") {
+		if err != nil {
+			return last, fmt.Errorf("list the policies that were applied: %w", err)
+		}
+		m := policyName.FindStringSubmatch(b.Key)
+		if m == nil {
+			continue
+		}
+		if at, err := time.Parse(policyTime, m[1]); err == nil {
+			last = policyRecord{at, m[2]}
+		}
+	}
+	return last, nil
+}
+
+// recordPolicy notes that a policy is applied, under a name greater than all.
+func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
+	if p.recorded.hash == p.policy {
+		return nil
+	}
+	at := p.now.UTC().Truncate(time.Second)
+	if !at.After(p.recorded.at) {
+		at = p.recorded.at.Add(time.Second)
+	}
+	key := policyPrefix + at.Format(policyTime) + "-" + p.policy
+	err := j.blobs.Create(ctx, key, []byte(j.o.Policy.text()), storage.Attrs{ContentType: "text/plain"})
+	if err != nil && !errors.Is(err, storage.ErrExist) {
+		return fmt.Errorf("record the policy: %w", err)
+	}
+	return nil
+}
+
+// guard says why a plan has to be confirmed, or "". A backlog under the policy that
+// was applied last never has to be.
+func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
+	if p.recorded.hash == p.policy {
+		return "", nil
+	}
+	changed := "no policy was applied to this store before"
+	if p.recorded.hash != "" {
+		changed = "the policy is not the one applied last, on " + p.recorded.at.Format(time.DateOnly)
+	}
+	days := map[string]int{}
+	most := ""
+	for _, d := range p.Days {
+		if d.Step == Hide {
+			if days[d.Service]++; days[d.Service] > days[most] {
+				most = d.Service
+			}
+		}
+	}
+	switch {
+	case most == "":
+		return "", nil
+	case days[most] > freeDays:
+		return fmt.Sprintf("%s, and it hides %d days of %s", changed, days[most], most), nil
+	}
+	all, err := j.allBytes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if hides := p.Total(Hide).Bytes; hides*100 > all*freePercent {
+		return fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all), nil
+	}
+	return "", nil
+}
+
+// allBytes lists the whole store: how much of it goes says nothing else.
+func (j *Job) allBytes(ctx context.Context) (sum int64, err error) {
+	for b, err := range j.blobs.List(ctx, "", "") {
+		if err != nil {
+			return 0, fmt.Errorf("list the store: %w", err)
+		}
+		if n, err := blobfmt.ParseName(b.Key); err != nil || !isService(n.Service) {
+			continue
+		}
+		if _, err := blobfmt.ParseMeta(b.Metadata); !errors.Is(err, blobfmt.ErrForeign) {
+			sum += b.Size
+		}
+	}
+	return sum, nil
+}
+
+// ConfirmError says that a run has to be confirmed and was not.
+type ConfirmError struct {
+	Why   string
+	Hash  string // what would confirm it
+	Given string // what was given instead; "": nothing
+}
+
+func (e *ConfirmError) Error() string {
+	if e.Given != "" {
+		return fmt.Sprintf("%s is not the hash of this plan, which is %s; %s", e.Given, e.Hash, e.Why)
+	}
+	return e.Why
+}
+
+// confirmed says whether what was given confirms a hash.
+func confirmed(why, hash, given string) error {
+	if why == "" || strings.EqualFold(strings.TrimSpace(given), hash) {
+		return nil
+	}
+	return &ConfirmError{Why: why, Hash: hash, Given: given}
+}

@@ -1,0 +1,144 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/horizon"
+)
+
+// Step is what the next [Job.Apply] does to a day.
+type Step string
+
+// The steps of a day, from the last to the first.
+const (
+	Delete Step = "delete" // its blobs go
+	Wait   Step = "wait"   // it is hidden already, and its horizon not yet a grace old
+	Hide   Step = "hide"   // it is hidden
+)
+
+// Day is what is stored of a service and day that goes.
+type Day struct {
+	Service string
+	Day     horizon.Day
+	Step    Step
+	Blobs   int
+	Records int64 // of the blobs whose metadata can be read
+	Bytes   int64 // stored
+}
+
+// Horizon is one that is to be raised to First.
+type Horizon struct {
+	Service string
+	First   horizon.Day
+}
+
+// Plan is what a run finds to do. Days are in order of service and day.
+type Plan struct {
+	At      time.Time // that ages count back from
+	Days    []Day
+	Tables  []string // of the tail, that are past their age
+	Raise   []Horizon
+	Foreign Foreign
+	// Hash is that of the policy, the day of At, and the service and day of each of
+	// Days: 64 hexadecimal digits.
+	Hash string
+	// Confirm says why Apply wants the hash as a confirmation; "": it does not.
+	Confirm string
+	// Problems are what was left out.
+	Problems []error
+
+	now      time.Time // by the store's clock
+	policy   string    // its hash
+	recorded policyRecord
+	services []service
+}
+
+// Foreign are objects below the names of services that are none of ours. They
+// stay.
+type Foreign struct {
+	Count int
+	First []string // some of their keys
+}
+
+// fewKeys is how many foreign keys are remembered.
+const fewKeys = 20
+
+func (f *Foreign) add(keys ...string) {
+	f.Count += len(keys)
+	f.First = append(f.First, keys[:min(len(keys), fewKeys-len(f.First))]...)
+}
+
+func (f *Foreign) join(other Foreign) {
+	count := f.Count + other.Count
+	f.add(other.First...)
+	f.Count = count
+}
+
+// Plan says what the next Apply would find to do. It lists what is past its age,
+// or hidden, and nothing more unless a confirmation depends on it.
+func (j *Job) Plan(ctx context.Context) (*Plan, error) {
+	if err := j.o.Policy.check(); err != nil {
+		return nil, err
+	}
+	at, now, err := j.clocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{At: at, now: now, policy: j.o.Policy.hash()}
+	if p.services, err = j.services(ctx, at, now); err != nil {
+		return nil, err
+	}
+	if err := j.survey(ctx, p); err != nil {
+		return nil, err
+	}
+	for _, s := range p.services {
+		if s.expires && s.stored && (!s.hidden.Set || s.keptFrom > s.hidden.First) {
+			p.Raise = append(p.Raise, Horizon{s.name, s.keptFrom})
+		}
+	}
+	if p.Tables, err = j.oldTables(ctx, at); err != nil {
+		// Tables only make the newest end quick. That they cannot be listed is no
+		// reason to keep blobs.
+		p.Problems = append(p.Problems, err)
+	}
+	p.Hash = p.hash(j.o.Policy)
+	if p.recorded, err = j.recordedPolicy(ctx); err != nil {
+		return nil, err
+	}
+	p.Confirm, err = j.guard(ctx, p)
+	return p, err
+}
+
+func (p *Plan) hash(policy Policy) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "plan 1\n%sday %s\n", policy.text(), horizon.DayOf(p.At))
+	for _, d := range p.Days {
+		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// Total adds up the days of a step, or all if none is named.
+func (p *Plan) Total(steps ...Step) Day {
+	var sum Day
+	for _, d := range p.Days {
+		if len(steps) == 0 || slices.Contains(steps, d.Step) {
+			sum.Blobs += d.Blobs
+			sum.Records += d.Records
+			sum.Bytes += d.Bytes
+		}
+	}
+	return sum
+}
+
+func sortDays(days []Day) {
+	slices.SortFunc(days, func(a, b Day) int {
+		return cmp.Or(strings.Compare(a.Service, b.Service), cmp.Compare(a.Day, b.Day))
+	})
+}

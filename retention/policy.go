@@ -1,0 +1,89 @@
+package retention
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"time"
+
+	"blobtail/horizon"
+)
+
+// Keep is the age that nothing reaches.
+const Keep time.Duration = math.MaxInt64
+
+// minAge is the least that an age may be.
+const minAge = 24 * time.Hour
+
+// Policy says how long what is kept.
+type Policy struct {
+	Default time.Duration // of services that no rule names; 0: not set, so nothing goes
+	Rules   []Rule        // the first that matches counts
+	Tail    time.Duration // of the tail's tables; 0: they stay
+}
+
+// Rule is the age of the services that a glob, as of path.Match, stands for. A
+// glob matches a name that begins with "_" only if it begins so itself.
+type Rule struct {
+	Service string
+	Age     time.Duration
+}
+
+// Age is how old the logs of a service get.
+func (p Policy) Age(service string) time.Duration {
+	for _, r := range p.Rules {
+		if ok, _ := path.Match(r.Service, service); ok && (service[0] != '_' || r.Service[0] == '_') {
+			return r.Age
+		}
+	}
+	return p.Default
+}
+
+// check refuses what is no policy. Whoever made it may have checked it already:
+// nothing else stands between a slip and the logs.
+func (p Policy) check() error {
+	if p.Default == 0 {
+		return refusef("no age is set for all services, so nothing is deleted; set retention.default in the configuration, to 30d or to keep")
+	}
+	ages := []time.Duration{p.Default}
+	if p.Tail != 0 {
+		ages = append(ages, p.Tail)
+	}
+	for _, r := range p.Rules {
+		if _, err := path.Match(r.Service, ""); err != nil || r.Service == "" {
+			return refusef("rule %q: not a glob", r.Service)
+		}
+		ages = append(ages, r.Age)
+	}
+	for _, age := range ages {
+		if age < minAge {
+			return refusef("the age %v is too short; want at least %v", age, minAge)
+		}
+	}
+	return nil
+}
+
+// text is the one form of a policy that its hash is made of.
+func (p Policy) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "policy 1\ndefault %s\ntail %s\n", ageText(p.Default), ageText(p.Tail))
+	for _, r := range p.Rules {
+		fmt.Fprintf(&b, "%q %s\n", r.Service, ageText(r.Age))
+	}
+	return b.String()
+}
+
+func (p Policy) hash() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(p.text()))) }
+
+func ageText(age time.Duration) string {
+	if age == Keep {
+		return "keep"
+	}
+	return age.String()
+}
+
+// firstKept is the first day that is not past an age: a day is past it when the
+// whole of it is.
+func firstKept(at time.Time, age time.Duration) horizon.Day { return horizon.DayOf(at.Add(-age)) }

@@ -1,0 +1,169 @@
+package retention
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/storage"
+)
+
+const (
+	// batch is how many blobs are deleted at once: what Azure takes in a request.
+	batch = 256
+	// rounds is how often a day is listed again because it was not empty. Nobody
+	// stores anything below a horizon, so it takes two.
+	rounds = 8
+)
+
+// deleteDays deletes the days of the plan whose turn it is.
+func (r *run) deleteDays(ctx context.Context) error {
+	var s *service
+	for _, d := range r.Plan.Days {
+		if d.Step != Delete {
+			continue
+		}
+		if s == nil || s.name != d.Service {
+			// A horizon never sinks, but someone may have taken it away by hand to
+			// save what is below it.
+			marks, err := horizon.Marks(ctx, r.job.blobs, d.Service)
+			if err != nil {
+				return err
+			}
+			s = &service{name: d.Service}
+			s.know(marks, r.Plan.now, r.job.o.Grace)
+		}
+		if s.step(d.Day) != Delete {
+			r.Problems = append(r.Problems, fmt.Errorf("%s of %s: it is not hidden any more, so it stays", d.Day, d.Service))
+			continue
+		}
+		if err := r.deleteDay(ctx, d.Service, d.Day); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remover deletes the blobs of one day.
+type remover struct {
+	r    *run
+	done Deleted
+	next []blob
+	left map[string]*blob // could not be deleted
+}
+
+// blob is one that goes.
+type blob struct {
+	storage.Blob
+	records int64
+	err     error // why it could not be deleted
+	there   bool  // it was listed again after that
+}
+
+// deleteDay deletes what a service has of a day, until a listing has nothing of
+// ours but what cannot be deleted. It lists by the whole prefix of service and day,
+// so that no other service is in it, and goes by the names that it parsed.
+func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day) error {
+	m := &remover{r: r, left: map[string]*blob{}}
+	m.done.Service, m.done.Day.Day, m.done.Step = service, day, Delete
+	err := m.empty(ctx)
+	m.settle(err == nil)
+	if m.done.Blobs > 0 || m.done.Failed > 0 {
+		r.Deleted = append(r.Deleted, m.done)
+		r.log.Info().Str("service", service).Stringer("day", day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
+			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed).Msg("deleted")
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s of %s: %w", day, service, err)
+	}
+	return nil
+}
+
+func (m *remover) empty(ctx context.Context) error {
+	for range rounds {
+		found, err := m.round(ctx)
+		if err != nil || !found {
+			return err
+		}
+	}
+	m.r.Problems = append(m.r.Problems, fmt.Errorf("%s of %s: after %d listings there are still blobs; is someone writing them?", m.done.Day.Day, m.done.Service, rounds))
+	return nil
+}
+
+// round lists the day once and deletes what it finds.
+func (m *remover) round(ctx context.Context) (found bool, err error) {
+	service, day := m.done.Service, m.done.Day.Day
+	for _, b := range m.left {
+		b.there = false
+	}
+	for b, err := range m.r.job.blobs.List(ctx, blobfmt.DayPrefix(service, day.Start()), "") {
+		if err != nil {
+			return found, err
+		}
+		if tried := m.left[b.Key]; tried != nil {
+			tried.there = true
+			continue
+		}
+		its, records, ours, err := m.r.job.ours(ctx, service, b)
+		if err != nil {
+			return found, err
+		}
+		if !ours || its != day {
+			continue
+		}
+		found = true
+		if m.next = append(m.next, blob{Blob: b, records: records}); len(m.next) == batch {
+			m.delete(ctx)
+		}
+	}
+	m.delete(ctx)
+	return found, ctx.Err()
+}
+
+// delete deletes the batch, in the versions that were listed.
+func (m *remover) delete(ctx context.Context) {
+	if len(m.next) == 0 {
+		return
+	}
+	list := make([]storage.Blob, len(m.next))
+	for i := range m.next {
+		list[i] = m.next[i].Blob
+	}
+	failed := map[string]error{}
+	for _, e := range keyErrors(m.r.job.blobs.Delete(ctx, list...)) {
+		failed[e.Key] = e
+	}
+	for _, b := range m.next {
+		if b.err = cmp.Or(failed[b.Key], failed[""]); b.err != nil {
+			b.there = true
+			m.left[b.Key] = &b
+			continue
+		}
+		m.done.add(&b)
+	}
+	m.next = m.next[:0]
+}
+
+// settle tells what could not be deleted from what turned out to be gone all the
+// same, as after a lost answer. listed says that the last round went to its end.
+func (m *remover) settle(listed bool) {
+	for _, key := range slices.Sorted(maps.Keys(m.left)) {
+		b := m.left[key]
+		if listed && !b.there {
+			m.done.add(b)
+			continue
+		}
+		m.done.Failed++
+		m.r.Problems = append(m.r.Problems, b.err)
+	}
+}
+
+func (d *Deleted) add(b *blob) {
+	d.Blobs++
+	d.Records += b.records
+	d.Bytes += b.Size
+}

@@ -1,0 +1,236 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// service is what a run knows of one service.
+type service struct {
+	name   string
+	stored bool // there is something under the name
+	// keptFrom is the first day that the policy keeps, where the service expires.
+	keptFrom horizon.Day
+	expires  bool
+	marks    []horizon.Mark
+	hidden   horizon.Service // what marks say
+	settled  horizon.Service // what those say that are a grace old, and all single days
+	// refused is a horizon that no policy can have published.
+	refused bool
+	oldest  time.Time // start of the period of the oldest blob above all horizons, if it was seen
+}
+
+// step is what is to be done to a day that is hidden or past its age.
+func (s *service) step(d horizon.Day) Step {
+	switch {
+	case s.settled.Hides(d) && !s.refused:
+		return Delete
+	case s.hidden.Hides(d):
+		return Wait
+	}
+	return Hide
+}
+
+// isService says whether blobs may stand under a name. The system's other names
+// hold horizons and policies.
+func isService(name string) bool { return record.ValidService(name) || name == record.RejectedService }
+
+// services lists the services of the store, with what is hidden of them.
+func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error) {
+	var list []service
+	for name, err := range j.blobs.Dirs(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list services: %w", err)
+		}
+		if isService(name) {
+			list = append(list, service{name: name, stored: true})
+		}
+	}
+	marks, err := horizon.Marks(ctx, j.blobs)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[string][]horizon.Mark)
+	for _, m := range marks {
+		of[m.Service] = append(of[m.Service], m)
+	}
+	for i := range list {
+		s := &list[i]
+		s.know(of[s.name], now, j.o.Grace)
+		delete(of, s.name)
+		if age := j.o.Policy.Age(s.name); age != Keep {
+			s.keptFrom, s.expires = firstKept(at, age), true
+		}
+	}
+	// What has marks and nothing else has marks to be tidied.
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		s := service{name: name}
+		s.know(of[name], now, j.o.Grace)
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// know takes in the marks of a service.
+func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
+	var settled []horizon.Mark
+	for _, m := range marks {
+		if m.Single || !m.Blob.Created.IsZero() && now.Sub(m.Blob.Created) >= grace {
+			settled = append(settled, m)
+		}
+	}
+	s.marks = marks
+	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]
+	// No age is below a day, so a horizon in the last one is not of a policy.
+	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
+}
+
+// surveyed is what one service has that goes.
+type surveyed struct {
+	days     map[horizon.Day]*Day
+	foreign  Foreign
+	oldest   time.Time
+	problems []error
+	err      error
+}
+
+// atOnce is how many services are listed at the same time.
+const atOnce = 8
+
+// survey lists what goes of all services.
+func (j *Job) survey(ctx context.Context, p *Plan) error {
+	found := make([]surveyed, len(p.services))
+	slots := make(chan struct{}, atOnce)
+	var work sync.WaitGroup
+	for i := range p.services {
+		slots <- struct{}{}
+		work.Go(func() {
+			found[i].err = j.surveyService(ctx, &p.services[i], &found[i])
+			<-slots
+		})
+	}
+	work.Wait()
+	for i := range found {
+		f := &found[i]
+		if f.err != nil {
+			return fmt.Errorf("list %s/: %w", p.services[i].name, f.err)
+		}
+		p.services[i].oldest = f.oldest
+		for _, d := range f.days {
+			p.Days = append(p.Days, *d)
+		}
+		p.Foreign.join(f.foreign)
+		p.Problems = append(p.Problems, f.problems...)
+	}
+	sortDays(p.Days)
+	return nil
+}
+
+// surveyService walks a service from its oldest blob up to the first that stays,
+// and then the single days that were dropped above that.
+func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error {
+	if !s.stored {
+		return nil
+	}
+	f.days = map[horizon.Day]*Day{}
+	end, bounded := s.keptFrom, s.expires
+	switch {
+	case s.refused:
+		f.problems = append(f.problems, fmt.Errorf("%s: its horizon %s is later than any policy can have set it, so nothing of it is deleted; look at _horizon/%s/",
+			s.name, s.hidden.First, s.name))
+	case s.hidden.Set && (!bounded || s.hidden.First > end):
+		end, bounded = s.hidden.First, true
+	}
+	if bounded {
+		if err := j.walk(ctx, s, end, f); err != nil {
+			return err
+		}
+	}
+	for _, d := range s.hidden.Dropped {
+		if bounded && d < end {
+			continue
+		}
+		for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(s.name, d.Start()), "") {
+			if err != nil {
+				return err
+			}
+			if _, err := j.take(ctx, s, b, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// walk takes in what a service has below a day, and looks at the first blob after
+// it. Names sort as their days do.
+func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
+	for b, err := range j.blobs.List(ctx, s.name+"/", "") {
+		if err != nil {
+			return err
+		}
+		n, nameErr := blobfmt.ParseName(b.Key)
+		if nameErr == nil && horizon.DayOf(n.Period) >= end {
+			f.oldest = n.Period
+			return nil
+		}
+		if _, err := j.take(ctx, s, b, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take adds an object to its day, if it is a blob of ours.
+func (j *Job) take(ctx context.Context, s *service, b storage.Blob, f *surveyed) (ours bool, err error) {
+	day, records, ours, err := j.ours(ctx, s.name, b)
+	if err != nil {
+		return false, err
+	}
+	if !ours {
+		f.foreign.add(b.Key)
+		return false, nil
+	}
+	d := f.days[day]
+	if d == nil {
+		d = &Day{Service: s.name, Day: day, Step: s.step(day)}
+		f.days[day] = d
+	}
+	d.Blobs++
+	d.Records += records
+	d.Bytes += b.Size
+	return true, nil
+}
+
+// ours says whether an object is a blob of a service, and of which day. One whose
+// metadata are damaged, or of a newer format, is one: its name tells the day.
+func (j *Job) ours(ctx context.Context, service string, b storage.Blob) (day horizon.Day, records int64, ours bool, err error) {
+	n, nameErr := blobfmt.ParseName(b.Key)
+	if nameErr != nil || n.Service != service {
+		return 0, 0, false, nil
+	}
+	day = horizon.DayOf(n.Period)
+	meta, metaErr := blobfmt.ParseMeta(b.Metadata)
+	if errors.Is(metaErr, blobfmt.ErrForeign) {
+		// The store may know that there were metadata, and that they are damaged.
+		_, statErr := j.blobs.Stat(ctx, b.Key)
+		switch {
+		case errors.Is(statErr, storage.ErrDamaged):
+			return day, 0, true, nil
+		case statErr == nil, errors.Is(statErr, storage.ErrNotExist):
+			return day, 0, false, nil
+		}
+		return day, 0, false, statErr
+	}
+	return day, meta.Records, true, nil
+}

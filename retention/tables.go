@@ -1,0 +1,95 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/horizon"
+	"blobtail/storage"
+	"blobtail/tailindex"
+)
+
+// Azure goes on deleting a table after it has said that it is gone, and until then
+// it answers what is asked of it with a conflict: 40 s and more. So long, and not
+// much longer, a run waits for tables.
+const (
+	tablePatience = 2 * time.Minute
+	tablePause    = time.Second
+	maxTablePause = 20 * time.Second
+)
+
+// tableDay is the day of arrival that a table of the tail is of.
+func (j *Job) tableDay(table string) (horizon.Day, bool) {
+	rest, ok := strings.CutPrefix(table, j.o.Prefix)
+	if !ok || len(rest) != len("20060102") {
+		return 0, false
+	}
+	d, err := horizon.ParseDay(rest)
+	return d, err == nil && tailindex.Table(j.o.Prefix, d.Start()) == table
+}
+
+// tablesOf lists the tail's tables of the days that are wanted.
+func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]string, error) {
+	if j.o.Prefix == "" {
+		return nil, nil
+	}
+	var names []string
+	for name, err := range j.tables.Tables(ctx, j.o.Prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list the tables of the tail: %w", err)
+		}
+		if d, ok := j.tableDay(name); ok && wanted(d) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// oldTables are those that are past their age.
+func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
+	age := j.o.Policy.Tail
+	if age == 0 || age == Keep {
+		return nil, nil
+	}
+	return j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
+}
+
+// dropTables drops tables, and those that cannot be dropped again after a while.
+func (r *run) dropTables(ctx context.Context, names []string) {
+	end := time.Now().Add(tablePatience)
+	for pause := tablePause; len(names) > 0; pause = min(2*pause, maxTablePause) {
+		var errs []error
+		names, errs = r.dropEach(ctx, names)
+		if len(names) == 0 || ctx.Err() != nil || time.Now().Add(pause).After(end) {
+			r.Problems = append(r.Problems, errs...)
+			return
+		}
+		r.log.Info().Err(errs[0]).Int("tables", len(names)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// dropEach drops tables, and gives those that are worth another try, with what was
+// wrong with them.
+func (r *run) dropEach(ctx context.Context, names []string) (left []string, errs []error) {
+	for _, name := range slices.Clone(names) {
+		err := r.job.tables.Drop(ctx, name)
+		switch {
+		case err == nil:
+			r.Tables = append(r.Tables, name)
+			r.log.Info().Str("table", name).Msg("table of the tail dropped")
+		case errors.Is(err, storage.ErrUnauthorized):
+			r.Problems = append(r.Problems, fmt.Errorf("drop table %s: %w", name, err))
+		default:
+			left, errs = append(left, name), append(errs, fmt.Errorf("drop table %s: %w", name, err))
+		}
+	}
+	return left, errs
+}
