@@ -209,18 +209,13 @@ func TestApplyReadsHorizonsAgain(t *testing.T) {
 func TestApplyWaitsForTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.table("tail20261116", "tail20261117", "tail20261118", "tail20261", "tailx20261101", "tail20261301", "audit20261101", "ingesters")
+		stay := []string{"tail20261118", "tail20261", "tailx20261101", "tail20261301", "audit20261101", "ingesters"}
+		w.table(stay...)
+		w.table("tail20261116", "tail20261117")
 		begun := time.Now()
-		busy := errors.New("409 TableBeingDeleted")
-		tables := storagetest.FaultyTables(w.store, func(op storagetest.Op, name string) storagetest.Fault {
-			if op == storagetest.Drop && name == "tail20261116" && time.Since(begun) < 40*time.Second {
-				return storagetest.Fault{Before: busy}
-			}
-			return storagetest.Fault{}
-		})
 		policy := retention.Policy{Default: days(30), Tail: days(2)}
-		r, err := confirmedRun(retention.New(w.store, tables, w.options(policy)))
-		if err != nil || len(r.Problems) != 0 || !slices.Equal(r.Tables, []string{"tail20261117", "tail20261116"}) {
+		r, err := confirmedRun(retention.New(w.store, storagetest.DropsTake(w.store, 40*time.Second), w.options(policy)))
+		if err != nil || len(r.Problems) != 0 || !slices.Equal(r.Tables, []string{"tail20261116", "tail20261117"}) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if took := time.Since(begun); took < 40*time.Second || took > time.Minute {
@@ -229,14 +224,13 @@ func TestApplyWaitsForTables(t *testing.T) {
 		// One that is never gone is given up, and told of.
 		begun = time.Now()
 		w.table("tail20261101", "tail20261102")
-		broken := storagetest.FaultyTables(w.store, storagetest.Times(-1, storagetest.Drop, "", storagetest.Fault{Before: busy}))
-		r, err = confirmedRun(retention.New(w.store, broken, w.options(policy)))
-		if took := time.Since(begun); err != nil || len(r.Problems) != 2 || took < time.Minute || took > 2*time.Minute {
+		r, err = confirmedRun(retention.New(w.store, storagetest.DropsTake(w.store, time.Hour), w.options(policy)))
+		if took := time.Since(begun); err != nil || len(r.Problems) != 2 || !errors.Is(r.Problems[0], storage.ErrBeingDeleted) || took < time.Minute || took > 2*time.Minute {
 			t.Errorf("%+v, %v, took %v", r.Problems, err, took)
 		}
-		left := slices.Collect(keysOf(w.state()))
-		for _, name := range []string{"tail20261118", "tail20261", "tailx20261101", "tail20261301", "audit20261101", "ingesters"} {
-			if !slices.Contains(left, "table "+name) {
+		left := w.state()
+		for _, name := range stay {
+			if _, there := left["table "+name]; !there {
 				t.Errorf("table %s is gone", name)
 			}
 		}

@@ -1,0 +1,162 @@
+package retention_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/retention"
+	"blobtail/storage"
+)
+
+// counting counts requests as Azure Blob Storage would be sent them: a page of a
+// listing has 5,000 objects, a batch 256 deletions.
+type counting struct {
+	storage.BlobStore
+	lists, deletes, creates, others int
+}
+
+func (c *counting) total() int { return c.lists + c.deletes + c.creates + c.others }
+
+func (c *counting) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		c.lists++
+		n := 0
+		for b, err := range c.BlobStore.List(ctx, prefix, startAfter) {
+			if n++; n > 5000 {
+				c.lists, n = c.lists+1, 1
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+func (c *counting) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	c.lists++
+	return c.BlobStore.Dirs(ctx, prefix)
+}
+
+func (c *counting) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	c.others++
+	return c.BlobStore.Stat(ctx, key)
+}
+
+func (c *counting) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	c.creates++
+	return c.BlobStore.Create(ctx, key, body, attrs)
+}
+
+func (c *counting) Delete(ctx context.Context, blobs ...storage.Blob) error {
+	c.deletes += (len(blobs) + 255) / 256
+	return c.BlobStore.Delete(ctx, blobs...)
+}
+
+// dayOf stores a service with a day that is hidden and due, of so many blobs with
+// so many records each, and one blob of today.
+func dayOf(w *world, service string, blobs int, records int64) {
+	at := w.now.Add(-days(31)).Truncate(day)
+	for i := range blobs {
+		w.made++
+		key := blobfmt.Name{Service: service, Period: at.Add(time.Duration(i%24) * time.Hour), Number: i/24 + 1}.String()
+		w.put(key, 1, metadata(w.made, at, records))
+	}
+	w.blob(service, 0, 1)
+}
+
+// What it takes to drop a day depends on the number of blobs alone, a little, and
+// not on that of records. The figures are those of docs/OPERATING.md.
+func TestRequestsOfADay(t *testing.T) {
+	policy := retention.Policy{Default: days(30)}
+	run := func(services, blobs int, records int64) *counting {
+		w := newWorld(t)
+		for i := range services {
+			dayOf(w, fmt.Sprintf("app%d", i), blobs, records)
+		}
+		w.apply(policy)
+		w.now = w.now.Add(grace)
+		c := &counting{BlobStore: w.store}
+		r, err := retention.New(c, w.store, w.options(policy)).Apply(t.Context(), "")
+		if err != nil || r.Total().Blobs != services*blobs {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return c
+	}
+	base := run(10, 0, 0)
+	for _, c := range []struct{ blobs, lists, deletes int }{
+		{1, 4, 1}, {24, 4, 1}, {256, 4, 1}, {257, 4, 2}, {288, 4, 2}, {1440, 4, 6}, {6000, 6, 24},
+	} {
+		for _, records := range []int64{1, 1_000_000} {
+			got := run(10, c.blobs, records)
+			if got.others != 0 || got.creates != base.creates || got.lists-base.lists != 10*c.lists || got.deletes-base.deletes != 10*c.deletes {
+				t.Errorf("10 days of %d blobs of %d records: %d listings, %d batches beyond the %+v of nothing; want %d and %d a day",
+					c.blobs, records, got.lists-base.lists, got.deletes-base.deletes, *base, c.lists, c.deletes)
+			}
+		}
+	}
+	if base.total() != 4+10 {
+		t.Errorf("a run that finds nothing to do, with 10 services, takes %+v; want 4 and 1 a service", base)
+	}
+}
+
+// A drop takes about as much.
+func TestRequestsOfADrop(t *testing.T) {
+	for _, c := range []struct{ blobs, want int }{{1, 5}, {288, 6}, {1440, 10}} {
+		w := newWorld(t)
+		dayOf(w, "app", c.blobs, 1000)
+		store := &counting{BlobStore: w.store}
+		job := retention.New(store, w.store, w.options(retention.Policy{}))
+		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(w.now) - 31}
+		r, _ := job.Drop(t.Context(), req)
+		store.lists, req.Confirm = 0, r.Plan.Hash
+		if r, err := job.Drop(t.Context(), req); err != nil || r.Total().Blobs != c.blobs || store.total() != c.want {
+			t.Errorf("%d blobs: %+v, %v", c.blobs, *store, err)
+		}
+	}
+}
+
+// Under an unchanged policy only what goes is listed, and not what lies behind it.
+func TestOnlyWhatGoesIsListed(t *testing.T) {
+	w := newWorld(t)
+	for i := range 100 {
+		w.blob("app", days(i/4), 1)
+	}
+	w.blob("app", days(31), 1)
+	policy := retention.Policy{Default: days(30), Rules: []retention.Rule{{Service: "legal", Age: retention.Keep}}}
+	w.blob("legal", days(1000), 1)
+	w.apply(policy)
+	var seen []string
+	store := &looking{BlobStore: w.store, seen: &seen}
+	if _, err := retention.New(store, w.store, w.options(policy)).Plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// One to delete, and one that ends the listing.
+	if len(seen) != 2 || !strings.HasPrefix(seen[0], "app/2026/10/20/") {
+		t.Errorf("%v", seen)
+	}
+}
+
+// looking notes the blobs that a listing gives.
+type looking struct {
+	storage.BlobStore
+	seen *[]string
+}
+
+func (l *looking) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range l.BlobStore.List(ctx, prefix, startAfter) {
+			if !strings.HasPrefix(b.Key, "_") {
+				*l.seen = append(*l.seen, b.Key)
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
