@@ -3,6 +3,9 @@ package retention_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"blobtail/horizon"
 	"blobtail/retention"
 	"blobtail/storage"
+	"blobtail/storage/dir"
 	"blobtail/storage/storagetest"
 )
 
@@ -174,13 +178,13 @@ func TestApplyLeavesForeignObjects(t *testing.T) {
 // hand slipped.
 func TestApplyRefusesAHorizonThatIsTooLate(t *testing.T) {
 	w := newWorld(t)
-	key, old := w.blob("app", days(2), 1), w.blob("web", days(40), 1)
+	key, past, old := w.blob("app", days(2), 1), w.blob("app", days(40), 1), w.blob("web", days(40), 1)
 	w.publish("app", -days(300))
 	policy := retention.Policy{Default: days(30)}
 	w.apply(policy)
 	w.now = w.now.Add(grace)
 	r := w.apply(policy)
-	if !w.has(key) || w.has(old) || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "app: its horizon 2027-09-16 is later") {
+	if !w.has(key) || !w.has(past) || w.has(old) || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Error(), "app: its horizon 2027-09-16 is later") {
 		t.Errorf("%v", r.Problems)
 	}
 }
@@ -199,9 +203,95 @@ func TestApplyReadsHorizonsAgain(t *testing.T) {
 		}
 		return storagetest.Fault{}
 	})
-	r, err := confirmedRun(retention.New(store, w.store, w.options(policy)))
-	if err != nil || !w.has(key) || r.Total().Blobs != 0 {
+	r, err := retention.New(store, w.store, w.options(policy)).Apply(t.Context(), "")
+	if err != nil || !w.has(key) || r.Total().Blobs != 0 || len(r.Problems) != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A horizon of which the store cannot tell the age is never old enough.
+func TestApplyWithoutTheAgeOfAHorizon(t *testing.T) {
+	w := newWorld(t)
+	key := w.blob("app", days(40), 1)
+	policy := retention.Policy{Default: days(30)}
+	for range 3 {
+		if _, err := confirmedRun(retention.New(altered{w.store, func(b *storage.Blob) { b.Created = time.Time{} }, ""}, w.store, w.options(policy))); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(day)
+	}
+	if !w.has(key) {
+		t.Error("the blob is gone")
+	}
+}
+
+// Names are parsed: a store whose listings have too much in them takes no other
+// service with it.
+func TestApplyParsesNames(t *testing.T) {
+	w := newWorld(t)
+	key, sibling, today := w.blob("app", days(40), 1), w.blob("app2", days(40), 1), w.blob("app", 0, 1)
+	policy := retention.Policy{Default: days(30), Rules: []retention.Rule{{Service: "app2", Age: retention.Keep}}}
+	for range 2 {
+		if _, err := confirmedRun(retention.New(altered{w.store, func(*storage.Blob) {}, "app"}, w.store, w.options(policy))); err != nil {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(grace)
+	}
+	if w.has(key) || !w.has(sibling) || !w.has(today) {
+		t.Errorf("%v", w.state())
+	}
+}
+
+// altered is a store whose listings are not what they should be.
+type altered struct {
+	storage.BlobStore
+	change func(*storage.Blob)
+	short  string // what listings of all that begins with it give
+}
+
+func (a altered) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	if a.short != "" && strings.HasPrefix(prefix, a.short) {
+		prefix = a.short
+	}
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range a.BlobStore.List(ctx, prefix, startAfter) {
+			a.change(&b)
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// A blob in a directory that was cut short, so that its metadata are lost, is ours
+// all the same; a file that somebody copied there is not.
+func TestApplyDamagedFile(t *testing.T) {
+	root := t.TempDir()
+	store, err := dir.Open(root, dir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-days(40)).UTC().Truncate(time.Hour)
+	cut := blobfmt.Name{Service: "app", Period: at, Number: 1}.String()
+	copied := blobfmt.Name{Service: "app", Period: at, Number: 2}.String()
+	if err := store.Create(t.Context(), cut, []byte("body"), storage.Attrs{Metadata: metadata(1, at, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, cut)
+	if err := errors.Join(os.Chmod(path, 0o600), os.Truncate(path, 20), os.Chmod(path, 0o400), os.WriteFile(filepath.Join(root, copied), []byte("{}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		j := retention.New(store, nil, retention.Options{Policy: retention.Policy{Default: days(30)}})
+		if _, err := confirmedRun(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := store.Stat(t.Context(), cut); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("the blob: %v", err)
+	}
+	if _, err := store.Stat(t.Context(), copied); err != nil {
+		t.Errorf("the copy: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 // tableDay is the day of arrival that a table of the tail is of.
 func (j *Job) tableDay(table string) (horizon.Day, bool) {
 	rest, ok := strings.CutPrefix(table, j.o.Prefix)
-	if !ok || len(rest) != len("20060102") {
+	if !ok {
 		return 0, false
 	}
 	d, err := horizon.ParseDay(rest)
