@@ -277,7 +277,7 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 	for {
 		e, err := answer.Next()
 		if err == nil {
-			if !f.match.Line(e.Line) {
+			if !f.match.Line(e.Line) || f.hidden.entry(&e) {
 				continue
 			}
 			if err = h.add(&e); err == nil {

@@ -111,6 +111,10 @@ type follower struct {
 	nextCheck time.Time
 	checking  chan roll // nil: nobody is at it
 	besides   sync.WaitGroup
+	hidden    hidden
+	looking   *look // nil: nobody is at it
+	nextLook  time.Time
+	looked    time.Time // when it was last known
 	debt      debt
 	// Of which ingesters more was given out than up to the positions: what was read
 	// since they answered last. Another follower would be given it again.
@@ -182,7 +186,11 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
+	f.looking = f.lookExpired(ctx)
 	rows, now, err := f.r.o.Ingesters(ctx)
+	<-f.looking.done
+	f.knowExpired()
+	f.nextLook = time.Now().Add(expiredEvery)
 	if err == nil && !now.IsZero() {
 		f.ahead = time.Until(now)
 	}
@@ -215,6 +223,9 @@ func (f *follower) first(ctx context.Context) error {
 		sum, report, err = f.r.Tail(ctx, q, f.pass)
 		if report != nil {
 			report.Problems = append(sum.Problems, report.Problems...)
+			for _, w := range sum.Warnings {
+				report.note("%v", w)
+			}
 		}
 	} else {
 		report, err = f.r.read(ctx, q, f.pass)
@@ -293,6 +304,7 @@ func (f *follower) end() Cursor {
 
 // look finds what is new.
 func (f *follower) look(ctx context.Context) error {
+	f.watchExpired(ctx)
 	if f.r.o.Live != nil {
 		return f.lookLive(ctx)
 	}

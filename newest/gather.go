@@ -22,6 +22,9 @@ type Gathered struct {
 	Report Report
 	// Live says that ingesters were asked and that all of them answered.
 	Live bool
+
+	looking *look
+	hidden  hidden // once it is known
 }
 
 // Close gives up what was gathered.
@@ -39,10 +42,15 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 	if mode == Off {
 		return g, nil
 	}
-	err := r.askLive(ctx, question(&q), g)
+	g.looking = r.look(ctx, q.Services)
+	err := r.askLive(ctx, question(&q), g, mode)
+	kerr := g.know(mode)
 	if ctx.Err() != nil {
+		kerr = ctx.Err()
+	}
+	if kerr != nil {
 		g.Close()
-		return nil, ctx.Err()
+		return nil, kerr
 	}
 	if err == nil && g.Live {
 		return g, nil
@@ -80,7 +88,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 // askLive asks the ingesters and adds their records to the query. An answer that
 // lacks some is a problem, and is added as far as it came; an error means that
 // there is none.
-func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered) error {
+func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, mode Mode) error {
 	if r.o.Live == nil {
 		return nil
 	}
@@ -89,8 +97,17 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered) 
 		return err
 	}
 	defer answer.Close()
+	if err := g.know(mode); err != nil {
+		return err
+	}
 	loose := query.NewLoose("live records")
-	whole, err := fill(loose, answer, &g.Report)
+	whole, expired, err := fill(loose, answer, &g.Report, &g.hidden)
+	if err == nil && expired && question.Newest > 0 {
+		// In place of others that were not sent.
+		loose.Close()
+		question.Newest = 0
+		return r.askLive(ctx, question, g, mode)
+	}
 	if err == nil {
 		err = loose.Seal()
 	}
@@ -105,20 +122,23 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered) 
 	return nil
 }
 
-// fill adds all that an answer has. That it lacks some is a problem; an error means
-// that no more can be added.
-func fill(loose *query.Loose, answer *live.Answer, report *Report) (whole bool, err error) {
+// fill adds all that an answer has but for what has expired. That it lacks some is a
+// problem; an error means that no more can be added.
+func fill(loose *query.Loose, answer *live.Answer, report *Report, hidden *hidden) (whole, expired bool, err error) {
 	for {
 		e, err := answer.Next()
 		switch {
 		case err == io.EOF:
-			return true, nil
+			return true, expired, nil
 		case err != nil:
 			report.problem(err)
-			return false, nil
+			return false, expired, nil
+		case hidden.entry(&e):
+			expired = true
+			continue
 		}
 		if err := loose.Add(&e); err != nil {
-			return false, err
+			return false, expired, err
 		}
 	}
 }
@@ -142,6 +162,7 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, s *standing, partl
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	g.hidden.rows(rows)
 	if err != nil {
 		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
 	} else if r.o.Live == nil {

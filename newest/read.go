@@ -20,5 +20,8 @@ func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entr
 	}
 	sum, err := plan.Entries(ctx, each)
 	g.Report.Problems = append(g.Report.Problems, sum.Problems...)
+	for _, w := range sum.Warnings {
+		g.Report.note("%v", w)
+	}
 	return &g.Report, err
 }

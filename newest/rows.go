@@ -70,8 +70,13 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 	polling.Wait()
 	now := time.Now()
 	for _, a := range all {
+		rows := make([]serviceRow, 0, len(a.rows))
 		for _, row := range a.rows {
-			f.takeRow(serviceRow{a.service, row}, now)
+			rows = append(rows, serviceRow{a.service, row})
+		}
+		f.hidden.rows(rows)
+		for _, row := range rows {
+			f.takeRow(row, now)
 		}
 		for _, m := range a.missed {
 			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",

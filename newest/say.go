@@ -87,6 +87,8 @@ func over(what string) string {
 		return "the tables of the tail can be read again"
 	case "blobs":
 		return "the blobs can be read again"
+	case "expired":
+		return "what has expired is known again"
 	}
 	return "the store can be listed again"
 }

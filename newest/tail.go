@@ -49,16 +49,22 @@ type tail struct {
 	g        *Gathered
 	rows     []serviceRow
 	tableErr error
+	expired  bool     // some of what rows had has expired
 	standing standing // where no ingester answered for all
 	given    span
 }
 
 // gather finds what is in no blob.
 func (t *tail) gather(ctx context.Context) error {
+	t.g.looking = t.r.look(ctx, t.g.Query.Services)
 	t.rows, t.tableErr = t.r.newestRows(ctx, &t.g.Query)
+	if err := t.g.know(Auto); err != nil {
+		return err
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	t.expired = t.g.hidden.rows(t.rows)
 	if err := t.g.addRows("the tail", t.rows); err != nil {
 		return err
 	}
@@ -76,7 +82,7 @@ func (t *tail) gather(ctx context.Context) error {
 // those with the newest do not suffice.
 func (t *tail) addWritten(ctx context.Context) error {
 	q := &t.g.Query
-	if t.r.o.Tail == nil || t.tableErr != nil || t.standing.since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) {
+	if t.r.o.Tail == nil || t.tableErr != nil || t.standing.since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) && !t.expired {
 		return nil
 	}
 	rows, err := t.r.written(ctx, q, t.standing.writtenSince(q))
@@ -84,6 +90,7 @@ func (t *tail) addWritten(ctx context.Context) error {
 		return ctx.Err()
 	}
 	t.tableErr = err
+	t.g.hidden.rows(rows)
 	known := map[string]bool{}
 	for i := range t.rows {
 		known[t.rows[i].service+" "+t.rows[i].Key] = true
@@ -176,7 +183,7 @@ func (t *tail) askLive(ctx context.Context) error {
 	} else if ok {
 		ask.From = max(ask.From, floor)
 	}
-	err := t.r.askLive(ctx, ask, t.g)
+	err := t.r.askLive(ctx, ask, t.g, Auto)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

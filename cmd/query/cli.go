@@ -14,6 +14,7 @@ import (
 	"blobtail/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
+	"blobtail/storage"
 )
 
 // cli is the command line. Every flag has its twin in the environment only
@@ -55,10 +56,11 @@ type app struct {
 	store string // as the user wrote it
 	live  string // URL of an ingester, or ""
 	tail  config.Tail
-	// tailAge is how long the tables of the newest records are kept.
-	tailAge time.Duration
-	quiet   bool
-	color   bool
+	// tailAge is how long the tables of the newest records are kept, maxAge how old a
+	// read may get.
+	tailAge, maxAge time.Duration
+	quiet           bool
+	color           bool
 	// searches tells that the verb takes -F, for those who forget it.
 	searches bool
 	now      time.Time // at the start, in the zone of the user
@@ -170,7 +172,7 @@ func (a *app) configure() error {
 		return &usageError{err}
 	}
 	a.store, a.live, a.tail = cmp.Or(a.cli.Store, c.Store, openstore.Default), cmp.Or(a.cli.LiveURL, c.Live), c.Tail
-	a.tailAge = time.Duration(c.Retention.Tail)
+	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
 	switch a.cli.Color {
 	case "always":
 		a.color = true
@@ -199,7 +201,12 @@ func (a *app) open(ctx context.Context) (*query.Reader, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return query.New(store, query.Options{}), closeStore, nil
+	return a.reader(store), closeStore, nil
+}
+
+// reader makes a reader of a store.
+func (a *app) reader(store storage.BlobStore) *query.Reader {
+	return query.New(store, query.Options{MaxAge: a.maxAge})
 }
 
 // times gives the range that the flags mean.

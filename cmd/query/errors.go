@@ -57,6 +57,9 @@ func (a *app) exitCode(err error) int {
 	case errors.As(err, &service):
 		a.complain("%s", a.noService(service))
 		return exitNothing
+	case errors.As(err, &blob) && blob.Expired:
+		a.complain("%v", err)
+		return exitNothing
 	case errors.As(err, &blob):
 		a.complain("%v; logquery ls SERVICE DAY lists them", err)
 		return exitNothing

@@ -37,7 +37,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
-	l := &logs{blobs: query.New(blobs, query.Options{}), close: func() {
+	l := &logs{blobs: a.reader(blobs), close: func() {
 		// What was only read needs no care.
 		_ = closeTables()
 		_ = closeStore()

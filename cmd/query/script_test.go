@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		"logquery": main,
 		"mkstore":  mkstore,
 		"announce": announce,
+		"expire":   expire,
 	})
 }
 
@@ -86,6 +88,28 @@ func mkstore() {
 			err = addBlob(store, text, i)
 		}
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// expire DIR SERVICE DAY [only] drops all days before one, or that day only.
+func expire() {
+	err := func() error {
+		store, err := dir.Open(os.Args[1], dir.Options{})
+		if err != nil {
+			return err
+		}
+		day, err := horizon.ParseDay(os.Args[3])
+		if err != nil {
+			return err
+		}
+		if len(os.Args) > 4 {
+			return horizon.Drop(context.Background(), store, os.Args[2], day)
+		}
+		return horizon.Publish(context.Background(), store, os.Args[2], day)
+	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,0 +1,142 @@
+package newest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"blobtail/horizon"
+	"blobtail/record"
+)
+
+// hidden is what has expired, for records that are in no blob. The zero value is
+// nothing.
+type hidden struct {
+	days  horizon.Horizons
+	until int64 // nothing from here on has expired, of whatever service
+}
+
+func hiddenBy(h horizon.Horizons) hidden {
+	x := hidden{days: h, until: math.MinInt64}
+	for _, s := range h {
+		end := s.First
+		if n := len(s.Dropped); n > 0 {
+			end = max(end, s.Dropped[n-1]+1)
+		}
+		if start := end.Start(); start.After(time.Unix(0, math.MaxInt64)) {
+			x.until = math.MaxInt64
+		} else {
+			x.until = max(x.until, start.UnixNano())
+		}
+	}
+	return x
+}
+
+// entry says whether a record has expired.
+func (x *hidden) entry(e *record.Entry) bool {
+	if len(x.days) == 0 || e.Time >= x.until {
+		return false
+	}
+	service, _ := record.LineService(e.Line)
+	return x.days.Hides(string(service), horizon.DayOfNs(e.Time))
+}
+
+// rows leaves out of rows what has expired, and says whether there was any.
+func (x *hidden) rows(rows []serviceRow) (any bool) {
+	if len(x.days) == 0 {
+		return false
+	}
+	for i := range rows {
+		row := &rows[i]
+		if row.First >= x.until {
+			continue
+		}
+		n := len(row.Entries)
+		row.Entries = slices.DeleteFunc(row.Entries, func(e record.Entry) bool { return x.entry(&e) })
+		any = any || len(row.Entries) < n
+		if x.days.Hides(row.service, horizon.DayOfNs(row.First)) && x.days.Hides(row.service, horizon.DayOfNs(row.Last)) {
+			row.Omitted = 0 // which nobody is to look for
+		}
+	}
+	return any
+}
+
+// look is what has expired, being read while something else is asked for.
+type look struct {
+	done chan struct{}
+	days horizon.Horizons
+	err  error
+}
+
+// look reads what has expired of the services of a query. It is waited for.
+func (r *Reader) look(ctx context.Context, services []string) *look {
+	l := &look{done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		l.days, l.err = r.o.Blobs.Horizons(ctx, services)
+	}()
+	return l
+}
+
+// know waits for what has expired. Without a store of blobs to read, that it cannot
+// be known is no failure.
+func (g *Gathered) know(mode Mode) error {
+	<-g.looking.done
+	if err := g.looking.err; err != nil {
+		if mode != Only {
+			return err
+		}
+		g.Report.note("what has expired is not known, and may be among this: %v", err)
+		g.looking.err, g.looking.days = nil, horizon.Horizons{}
+	}
+	g.Query.Expired, g.hidden = g.looking.days, hiddenBy(g.looking.days)
+	return nil
+}
+
+const (
+	// expiredEvery is how often a follower asks what has expired.
+	expiredEvery = time.Minute
+	// expiredStale is for how long it goes on by what it knew without a word.
+	expiredStale = 5 * time.Minute
+)
+
+// watchExpired asks in the background what has expired since.
+func (f *follower) watchExpired(ctx context.Context) {
+	if f.looking == nil && !time.Now().Before(f.nextLook) {
+		f.nextLook = time.Now().Add(expiredEvery)
+		f.looking = f.lookExpired(ctx)
+	}
+	if f.looking == nil {
+		return
+	}
+	select {
+	case <-f.looking.done:
+		f.knowExpired()
+	default:
+	}
+}
+
+func (f *follower) lookExpired(ctx context.Context) *look {
+	l := &look{done: make(chan struct{})}
+	f.besides.Go(func() {
+		defer close(l.done)
+		ctx, cancel := context.WithTimeout(ctx, tablePatience)
+		defer cancel()
+		l.days, l.err = f.r.o.Blobs.Horizons(ctx, f.o.Query.Services)
+	})
+	return l
+}
+
+func (f *follower) knowExpired() {
+	l := f.looking
+	f.looking = nil
+	switch {
+	case l.err == nil:
+		f.hidden, f.looked = hiddenBy(l.days), time.Now()
+		f.say("expired", nil)
+	case time.Since(f.looked) >= expiredStale:
+		f.say("expired", fmt.Errorf("what has expired is not known, and is asked again: %w", l.err))
+	}
+}
