@@ -31,10 +31,13 @@ func read(t *testing.T, name string) string {
 }
 
 // ingester builds the binary that the files run.
-func ingester(t *testing.T) string {
+func ingester(t *testing.T) string { return build(t, "ingest") }
+
+// build makes a binary out of the directory of cmd/ that has its name.
+func build(t *testing.T, name string) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "ingest")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "./cmd/ingest")
+	bin := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-trimpath", "-o", bin, "./cmd/"+name)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -249,13 +252,7 @@ func checkAzurite(t *testing.T, s service) {
 // the ingester takes, and that a stop gets the time it may need.
 func TestUnit(t *testing.T) {
 	unit := read(t, "blobtail-ingest.service")
-	value := func(key string) string {
-		m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindStringSubmatch(unit)
-		if m == nil {
-			t.Fatalf("the unit has no %s", key)
-		}
-		return m[1]
-	}
+	value := func(key string) string { return unitValue(t, unit, key) }
 	grace := time.Duration(config.Default().Ingest.Grace)
 	if stop, err := time.ParseDuration(value("TimeoutStopSec") + "s"); err != nil || stop <= grace {
 		t.Errorf("TimeoutStopSec=%s (%v) must be more than the %s that a stop may take", value("TimeoutStopSec"), err, grace)
@@ -273,18 +270,40 @@ func TestUnit(t *testing.T) {
 	conf := filepath.Join("..", "configs", filepath.Base(args[len(args)-1]))
 	checkConfig(t, bin, nil, "--config", conf)
 
+	verifyUnits(t, bin, "blobtail-ingest.service")
+}
+
+// unitValue is what a unit says of a key, the first time.
+func unitValue(t *testing.T, unit, key string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindStringSubmatch(unit)
+	if m == nil {
+		t.Fatalf("the unit has no %s", key)
+	}
+	return m[1]
+}
+
+// verifyUnits asks systemd what it thinks of units that run a binary, which it
+// wants to be there.
+func verifyUnits(t *testing.T, bin string, names ...string) {
+	t.Helper()
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("no systemd-analyze here, so systemd itself was not asked")
 	}
-	// It wants the binary to be there.
-	copied := filepath.Join(t.TempDir(), "blobtail-ingest.service")
-	if err := os.WriteFile(copied, []byte(strings.ReplaceAll(unit, args[0], bin)), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	args := []string{"verify", "--man=no"}
+	for _, name := range names {
+		copied := filepath.Join(dir, name)
+		text := strings.ReplaceAll(read(t, name), "/usr/local/bin/"+filepath.Base(bin), bin)
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, copied)
 	}
 	// A key it does not know is a line of output, not a failure.
-	out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput()
-	if err != nil || strings.Contains(string(out), "blobtail-ingest") {
+	out, err := exec.Command(analyze, args...).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "blobtail") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }

@@ -1,0 +1,274 @@
+package deploy
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"blobtail/config"
+)
+
+// job builds the binary that the scheduled runs are of.
+func job(t *testing.T) string {
+	t.Helper()
+	if _, err := os.Stat("../cmd/retention"); err != nil {
+		t.Skip("there is no cmd/retention yet")
+	}
+	return build(t, "retention")
+}
+
+// checkCommand ensures that a command line is one that the job knows: its command
+// and its flags.
+func checkCommand(t *testing.T, bin string, args []string) {
+	t.Helper()
+	if len(args) < 2 || args[0] != "/usr/local/bin/retention" {
+		t.Fatalf("%q does not run retention", args)
+	}
+	help, err := exec.Command(bin, args[1], "--help").CombinedOutput()
+	if err != nil {
+		t.Errorf("retention %s --help: %v\n%s", args[1], err, help)
+	}
+	for _, arg := range args[2:] {
+		if strings.HasPrefix(arg, "--") && !regexp.MustCompile(regexp.QuoteMeta(arg)+`\b`).Match(help) {
+			t.Errorf("retention %s has no %s", args[1], arg)
+		}
+	}
+}
+
+type object struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Data     map[string]string
+	Spec     struct {
+		Schedule                string
+		TimeZone                string `yaml:"timeZone"`
+		ConcurrencyPolicy       string `yaml:"concurrencyPolicy"`
+		StartingDeadlineSeconds int    `yaml:"startingDeadlineSeconds"`
+		JobTemplate             struct {
+			Spec struct {
+				ActiveDeadlineSeconds int `yaml:"activeDeadlineSeconds"`
+				PodFailurePolicy      struct {
+					Rules []struct {
+						OnExitCodes struct {
+							ContainerName string `yaml:"containerName"`
+						} `yaml:"onExitCodes"`
+					}
+				} `yaml:"podFailurePolicy"`
+				Template struct{ Spec pod }
+			}
+		} `yaml:"jobTemplate"`
+	}
+}
+
+type pod struct {
+	ServiceAccountName string `yaml:"serviceAccountName"`
+	RestartPolicy      string `yaml:"restartPolicy"`
+	SecurityContext    struct {
+		RunAsNonRoot bool `yaml:"runAsNonRoot"`
+	} `yaml:"securityContext"`
+	Containers []struct {
+		Name            string
+		Image           string
+		Command         []string
+		Env             []struct{ Name, Value string }
+		SecurityContext struct {
+			ReadOnlyRootFilesystem   bool `yaml:"readOnlyRootFilesystem"`
+			AllowPrivilegeEscalation bool `yaml:"allowPrivilegeEscalation"`
+			Capabilities             struct{ Drop []string }
+		} `yaml:"securityContext"`
+		VolumeMounts []struct {
+			Name      string
+			MountPath string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+	}
+	Volumes []struct {
+		Name      string
+		ConfigMap struct{ Name string } `yaml:"configMap"`
+	}
+}
+
+// objects reads the manifest, by kind and name.
+func objects(t *testing.T) map[string]object {
+	t.Helper()
+	found := map[string]object{}
+	for _, doc := range strings.Split(read(t, "kubernetes/retention.yaml"), "\n---\n") {
+		var o object
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+			t.Fatal(yaml.FormatError(err, false, true))
+		}
+		found[o.Kind+"/"+o.Metadata.Name] = o
+	}
+	return found
+}
+
+// TestCronJobs ensures that the jobs run one at a time, as nobody, what the binary
+// knows, with a configuration that it takes and a store that wins over the image's.
+func TestCronJobs(t *testing.T) {
+	all := objects(t)
+	bin, ingest := job(t), ingester(t)
+	for name, command := range map[string]string{"blobtail-retention": "apply", "blobtail-compact": "compact"} {
+		o, ok := all["CronJob/"+name]
+		if !ok {
+			t.Fatalf("there is no CronJob %s", name)
+		}
+		s := o.Spec
+		if s.ConcurrencyPolicy != "Forbid" || s.TimeZone != "Etc/UTC" || len(strings.Fields(s.Schedule)) != 5 || s.StartingDeadlineSeconds == 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		p := s.JobTemplate.Spec.Template.Spec
+		// A policy for failures asks for Never.
+		if p.RestartPolicy != "Never" || !p.SecurityContext.RunAsNonRoot || s.JobTemplate.Spec.ActiveDeadlineSeconds == 0 {
+			t.Errorf("%s: %+v", name, p)
+		}
+		if _, ok := all["ServiceAccount/"+p.ServiceAccountName]; !ok {
+			t.Errorf("%s: there is no ServiceAccount %q", name, p.ServiceAccountName)
+		}
+		if len(p.Containers) != 1 || len(p.Volumes) != 1 {
+			t.Fatalf("%s: %d containers, %d volumes", name, len(p.Containers), len(p.Volumes))
+		}
+		c := p.Containers[0]
+		if got := s.JobTemplate.Spec.PodFailurePolicy.Rules[0].OnExitCodes.ContainerName; got != c.Name {
+			t.Errorf("%s: the exit codes of %q, but the container is %q", name, got, c.Name)
+		}
+		if sc := c.SecurityContext; !sc.ReadOnlyRootFilesystem || sc.AllowPrivilegeEscalation || !slices.Equal(sc.Capabilities.Drop, []string{"ALL"}) {
+			t.Errorf("%s may do more than it needs", name)
+		}
+		if _, tag, ok := strings.Cut(c.Image, ":"); !ok || tag == "latest" {
+			t.Errorf("%s: image %q has no tag of its own", name, c.Image)
+		}
+		if c.Command[1] != command {
+			t.Errorf("%s runs %q", name, c.Command)
+		}
+		checkCommand(t, bin, c.Command)
+		if !slices.ContainsFunc(c.Env, func(e struct{ Name, Value string }) bool {
+			return e.Name == "BLOBTAIL_STORE" && strings.HasPrefix(e.Value, "azure:")
+		}) {
+			t.Errorf("%s: the store is that of the image", name)
+		}
+		file := c.Command[len(c.Command)-1]
+		m, v := c.VolumeMounts[0], p.Volumes[0]
+		text, ok := all["ConfigMap/"+v.ConfigMap.Name].Data[filepath.Base(file)]
+		if !ok || m.Name != v.Name || m.MountPath != filepath.Dir(file) {
+			t.Fatalf("%s: nothing gives it %s", name, file)
+		}
+		conf := filepath.Join(t.TempDir(), "blobtail.yaml")
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkConfig(t, ingest, nil, "--config", conf)
+		if c, err := config.Load(conf); err != nil || c.Retention.Default == 0 {
+			t.Errorf("%s: the policy has no age for all services: %v", name, err)
+		}
+	}
+}
+
+// TestJobUnits ensures that systemd takes the units and their timers, that they
+// run what the binary knows, and that they are who the ingester is.
+func TestJobUnits(t *testing.T) {
+	bin := job(t)
+	for _, name := range []string{"blobtail-retention", "blobtail-compact"} {
+		unit, timer := read(t, name+".service"), read(t, name+".timer")
+		checkCommand(t, bin, strings.Fields(unitValue(t, unit, "ExecStart")))
+		for key, want := range map[string]string{
+			"Type": "oneshot", "NoNewPrivileges": "yes", "DynamicUser": "yes",
+			// A unit without User= has one of its own name.
+			"User":             "blobtail-ingest",
+			"StateDirectory":   unitValue(t, read(t, "blobtail-ingest.service"), "StateDirectory"),
+			"WorkingDirectory": unitValue(t, read(t, "blobtail-ingest.service"), "WorkingDirectory"),
+		} {
+			if got := unitValue(t, unit, key); got != want {
+				t.Errorf("%s: %s=%s, want %s", name, key, got, want)
+			}
+		}
+		if got := unitValue(t, timer, "Persistent"); got != "yes" {
+			t.Errorf("%s.timer: Persistent=%s", name, got)
+		}
+		if !strings.HasSuffix(unitValue(t, timer, "OnCalendar"), " UTC") {
+			t.Errorf("%s.timer: days are those of UTC", name)
+		}
+		if strings.Contains(unit, "\n[Install]") {
+			t.Errorf("%s.service would run at each start of the machine", name)
+		}
+		verifyUnits(t, bin, name+".service", name+".timer")
+	}
+}
+
+// TestAlerts ensures that the rules parse, and ask for metrics that there are.
+func TestAlerts(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert       string
+				Expr        string
+				For         string
+				Labels      map[string]string
+				Annotations map[string]string
+			}
+		}
+	}
+	d := yaml.NewDecoder(bytes.NewReader([]byte(read(t, "prometheus/alerts.yaml"))), yaml.Strict())
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(yaml.FormatError(err, false, true))
+	}
+	known := written(t)
+	// Of kube-state-metrics.
+	known["kube_cronjob_status_last_successful_time"], known["kube_cronjob_spec_suspend"] = true, true
+	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/OPERATING.md"), -1) {
+		known[name[1]] = true // docs/docs_test.go ensures that they are served
+	}
+	seen := map[string]bool{}
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			if r.Alert == "" || seen[r.Alert] || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+				t.Errorf("%s: %+v", g.Name, r)
+			}
+			seen[r.Alert] = true
+			if _, err := config.ParseDuration(r.For); r.For != "" && err != nil {
+				t.Errorf("%s: for: %v", r.Alert, err)
+			}
+			if strings.Count(r.Expr, "(") != strings.Count(r.Expr, ")") {
+				t.Errorf("%s: %s", r.Alert, r.Expr)
+			}
+			names := regexp.MustCompile(`\b(blobtail|kube)_[a-z_]+`).FindAllString(r.Expr, -1)
+			if len(names) == 0 {
+				t.Errorf("%s asks for nothing", r.Alert)
+			}
+			for _, name := range names {
+				if !known[name] {
+					t.Errorf("%s: there is no metric %s", r.Alert, name)
+				}
+			}
+		}
+	}
+}
+
+// written are the metrics that a run of the job leaves in its file.
+func written(t *testing.T) map[string]bool {
+	t.Helper()
+	dir := t.TempDir()
+	conf, file := filepath.Join(dir, "blobtail.yaml"), filepath.Join(dir, "retention.prom")
+	if err := os.WriteFile(conf, []byte("retention: {default: 30d}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(dir, "store")
+	if err := os.Mkdir(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(job(t), "apply", "--config", conf, "--store", "dir:"+store, "--metrics-file", file)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("retention apply: %v\n%s", err, out)
+	}
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^(blobtail_[a-z_]+)`).FindAllStringSubmatch(read(t, file), -1) {
+		names[m[1]] = true
+	}
+	return names
+}
