@@ -31,9 +31,10 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath
 
 .PHONY: build demo picture test torture lint bench fuzz clean
 
-build: ## bin/ingest and bin/logquery
+build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
 	$(GO_BUILD) -o bin/logquery ./cmd/query
+	$(GO_BUILD) -o bin/retention ./cmd/retention
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/demo/demo.sh

@@ -64,7 +64,8 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations", "horizon"},
-	"cmd/query": {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill"},
+	"cmd/retention": {"config", "storage", "internal/openstore", "horizon", "retention", "compact"},
+	"cmd/query":     {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill"},
 }
 
 // forTests are packages that only tests and development programs import, and
@@ -82,7 +83,7 @@ var forTests = map[string][]string{
 var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
-	"github.com/alecthomas/kong": {"cmd/ingest", "cmd/query"},
+	"github.com/alecthomas/kong": {"cmd/ingest", "cmd/query", "cmd/retention"},
 	"github.com/goccy/go-yaml":   {"config", "bill"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},

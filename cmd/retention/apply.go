@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"blobtail/config"
+	"blobtail/retention"
+)
+
+type applyCmd struct {
+	Now         string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
+	Grace       string `help:"How long a day has to have been hidden before it is deleted (retention.grace of the configuration, 1h)." placeholder:"D"`
+	Confirm     string `help:"Hash of the plan, where one is asked for." placeholder:"HASH"`
+	MetricsFile string `help:"Write metrics to this file, for the textfile collector of node_exporter." env:"BLOBTAIL_METRICS_FILE" placeholder:"FILE"`
+}
+
+func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
+	r, err := c.apply(ctx, a)
+	code := exitDone
+	if err != nil {
+		code = a.exitCode(err)
+	} else {
+		code = a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0)
+	}
+	if c.MetricsFile == "" {
+		return code, nil
+	}
+	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
+		a.complain("metrics: %v", err)
+		if code == exitDone {
+			code = exitIncomplete
+		}
+	}
+	return code, nil
+}
+
+func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err error) {
+	o, err := a.options(c.Now, c.Grace)
+	if err != nil {
+		return nil, err
+	}
+	blobs, tables, closeStore, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	r, err = retention.New(blobs, tables, o).Apply(ctx, c.Confirm)
+	if r == nil {
+		return nil, err
+	}
+	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
+		if perr := printPlan(a.env.stdout, r.Plan); perr != nil {
+			return r, perr
+		}
+		a.complain("%s", confirmation(c.again(), r.Plan))
+		return r, err
+	}
+	a.foreign(r.Plan.Foreign)
+	return r, errors.Join(err, printResult(a.env.stdout, r))
+}
+
+// again is the command without its confirmation.
+func (c *applyCmd) again() string {
+	words := []string{"retention apply"}
+	if c.Now != "" {
+		words = append(words, "--now '"+c.Now+"'")
+	}
+	if c.Grace != "" {
+		words = append(words, "--grace "+c.Grace)
+	}
+	return strings.Join(words, " ")
+}
+
+func graceText(d time.Duration) string { return config.Duration(d).String() }

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"blobtail/compact"
+)
+
+type compactCmd struct {
+	Service []string `help:"Name or glob of services; all if none." placeholder:"GLOB"`
+	Grace   string   `help:"How long a replaced blob stays for those who read it (retention.grace of the configuration, 1h)." placeholder:"D"`
+}
+
+func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
+	for _, glob := range c.Service {
+		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+			return 0, usagef("--service %q: want a name or a glob such as web-*", glob)
+		}
+	}
+	o, err := a.options("", c.Grace)
+	if err != nil {
+		return 0, err
+	}
+	if o.Grace == 0 {
+		o.Grace = -1 // none; for the compactor 0 is its default
+	}
+	blobs, _, closeStore, err := a.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	r, err := compact.New(blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	_, perr := fmt.Fprintf(a.env.stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
+		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
+	if err != nil || perr != nil {
+		a.verdict(r.Problems, true)
+		return 0, errors.Join(err, perr)
+	}
+	if r.Foreign > 0 {
+		a.complain("%d objects are no blobs of ours and stay", r.Foreign)
+	}
+	return a.verdict(r.Problems, r.Out+r.Deleted > 0), nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blobtail/horizon"
+	"blobtail/internal/openstore"
+	"blobtail/retention"
+)
+
+type dropCmd struct {
+	Service  string `arg:"" help:"Name of the service."`
+	Day      string `help:"The day (UTC), such as 2026-11-20." required:"" placeholder:"D"`
+	Confirm  string `help:"Hash that the command prints without it." placeholder:"HASH"`
+	KeepTail bool   `help:"Leave the tables of the newest records, which have other services too. They go when they are past retention.tail."`
+}
+
+func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
+	day, err := horizon.ParseDay(c.Day)
+	if err != nil {
+		return 0, usagef("--day: %w", err)
+	}
+	o, err := a.options("", "")
+	if err != nil {
+		return 0, err
+	}
+	blobs, tables, closeStore, err := a.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	r, err := retention.New(blobs, tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Confirm: c.Confirm})
+	confirm := (*retention.ConfirmError)(nil)
+	switch {
+	case r == nil:
+		return 0, err
+	case errors.As(err, &confirm):
+		return 0, errors.Join(c.preview(a, day, r.Plan), err)
+	}
+	a.foreign(r.Plan.Foreign)
+	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
+		return 0, errors.Join(err, perr)
+	}
+	a.complain("records of %s of %s that come in from now on are not kept", c.Service, day)
+	a.complain("ingesters know that within two minutes; run the same again then, and what they stored meanwhile goes too. Their log directories may hold the lines until the segments are stored and deleted")
+	if openstore.Remote(a.config.Store) {
+		a.complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
+	}
+	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables) > 0), nil
+}
+
+// preview says what would go.
+func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
+	if err := printPlan(a.env.stdout, p); err != nil {
+		return err
+	}
+	a.foreign(p.Foreign)
+	a.sharedTables(p)
+	if len(p.Days) == 0 {
+		a.complain("no blob of %s is stored for %s; is that the name and the day (UTC)?", c.Service, day)
+	}
+	if p.At.Before((day + 1).Start()) {
+		a.complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
+	}
+	command := fmt.Sprintf("retention drop %s --day %s", c.Service, day)
+	if c.KeepTail {
+		command += " --keep-tail"
+	}
+	a.complain("%s", confirmation(command, p))
+	return nil
+}

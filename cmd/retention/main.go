@@ -1,0 +1,36 @@
+// Command retention deletes logs that are past their age, a day of a service that
+// must not have been logged, and small blobs for which it has made large ones.
+//
+// main.go     one error, one exit code
+// cli.go      the flags and verbs
+// plan.go, apply.go, drop.go, compact.go   the verbs
+// print.go    plans and results as text and JSON
+// metrics.go  what a run leaves for Prometheus
+// errors.go   exit codes, and mistakes answered with their fix
+//
+// stdout has plans and results; stderr has notes, and for the record a JSON line for
+// whatever is hidden or deleted.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, clock: time.Now}))
+}
+
+// environment is all that a run takes from outside, the store and files apart.
+type environment struct {
+	args           []string
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	clock          func() time.Time
+}

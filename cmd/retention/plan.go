@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"blobtail/internal/openstore"
+	"blobtail/retention"
+)
+
+type planCmd struct {
+	Now    string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
+	Output string `short:"o" help:"text or json." enum:"text,json" default:"text"`
+}
+
+func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
+	o, err := a.options(c.Now, "")
+	if err != nil {
+		return 0, err
+	}
+	blobs, tables, closeStore, err := a.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, closeStore()) }()
+	p, err := retention.New(blobs, tables, o).Plan(ctx)
+	if err != nil {
+		return 0, err
+	}
+	print := printPlan
+	if c.Output == "json" {
+		print = printPlanJSON
+	}
+	if err := print(a.env.stdout, p); err != nil {
+		return 0, err
+	}
+	a.foreign(p.Foreign)
+	a.sharedTables(p)
+	if p.Total(retention.Hide).Blobs > 0 {
+		a.complain("what apply hides it deletes in a run that comes %s or more later", graceText(o.Grace))
+	}
+	if p.Confirm != "" {
+		a.complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)
+	}
+	return a.verdict(p.Problems, true), nil
+}
+
+// sharedTables warns that tables are not those of a container alone.
+func (a *app) sharedTables(p *retention.Plan) {
+	if len(p.Tables) > 0 && openstore.Remote(a.config.Store) {
+		a.complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
+	}
+}
+
+// confirmation is how a command is called again to confirm a plan.
+func confirmation(command string, p *retention.Plan) string {
+	return fmt.Sprintf("if that is right: %s --confirm %s", command, p.Hash)
+}

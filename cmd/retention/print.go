@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"blobtail/retention"
+)
+
+// does says what the next run does to a day.
+func does(s retention.Step) string {
+	return map[retention.Step]string{retention.Delete: "deletes", retention.Wait: "waits", retention.Hide: "hides"}[s]
+}
+
+// printPlan writes a plan as a table. Its last line is the hash.
+func printPlan(out io.Writer, p *retention.Plan) error {
+	buf := bufio.NewWriter(out)
+	if len(p.Days) > 0 {
+		w := tabwriter.NewWriter(buf, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(w, "service\tday (UTC)\tblobs\trecords\tbytes\tapply")
+		for _, d := range p.Days {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, does(d.Step))
+		}
+		sum := p.Total()
+		fmt.Fprintf(w, "total\t%d days\t%d\t%d\t%d\n", len(p.Days), sum.Blobs, sum.Records, sum.Bytes)
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.Tables {
+		fmt.Fprintf(buf, "table %s\n", name)
+	}
+	if len(p.Days)+len(p.Tables) == 0 {
+		fmt.Fprintln(buf, "nothing goes")
+	}
+	fmt.Fprintf(buf, "plan %s\n", p.Hash)
+	return buf.Flush()
+}
+
+// printPlanJSON writes a plan as one object a line. The last one is the hash.
+func printPlanJSON(out io.Writer, p *retention.Plan) error {
+	buf := bufio.NewWriter(out)
+	enc := json.NewEncoder(buf)
+	for _, d := range p.Days {
+		line := struct {
+			Service string `json:"service"`
+			Day     string `json:"day"`
+			Blobs   int    `json:"blobs"`
+			Records int64  `json:"records"`
+			Bytes   int64  `json:"bytes"`
+			Apply   string `json:"apply"`
+		}{d.Service, d.Day.String(), d.Blobs, d.Records, d.Bytes, does(d.Step)}
+		if err := enc.Encode(line); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.Tables {
+		if err := enc.Encode(map[string]string{"table": name}); err != nil {
+			return err
+		}
+	}
+	if f := p.Foreign; f.Count > 0 {
+		if err := enc.Encode(map[string]any{"foreign": f.Count, "first": f.First}); err != nil {
+			return err
+		}
+	}
+	sum := p.Total()
+	total := struct {
+		Days    int   `json:"days"`
+		Blobs   int   `json:"blobs"`
+		Records int64 `json:"records"`
+		Bytes   int64 `json:"bytes"`
+		Tables  int   `json:"tables"`
+		Confirm bool  `json:"confirm"` // apply wants a confirmation
+	}{len(p.Days), sum.Blobs, sum.Records, sum.Bytes, len(p.Tables), p.Confirm != ""}
+	if err := enc.Encode(map[string]any{"total": total}); err != nil {
+		return err
+	}
+	if err := enc.Encode(map[string]string{"plan": p.Hash}); err != nil {
+		return err
+	}
+	return buf.Flush()
+}
+
+// printResult says in one line what a run did. What it did in detail is in its log.
+func printResult(out io.Writer, r *retention.Result) error {
+	sum := r.Total()
+	_, err := fmt.Fprintf(out, "deleted %d blobs with %d records and %d bytes, of %d days; dropped %d tables; raised %d horizons\n",
+		sum.Blobs, sum.Records, sum.Bytes, len(r.Deleted), len(r.Tables), len(r.Raised))
+	return err
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"blobtail/blobfmt"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/dir"
+	"blobtail/storage/dir/tables"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"retention": main, "mkblob": mkblob, "mktable": mktable})
+}
+
+// The scripts say what users see: output, messages and exit codes.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits, "hash": hash},
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TZ", "America/New_York")
+			e.Setenv("BLOBTAIL_STORE", "dir:data")
+			return nil
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must exit with the code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// hash sets HASH to that of the last line of stdout, as text or JSON.
+func hash(ts *testscript.TestScript, _ bool, _ []string) {
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stdout")), "\n")
+	last := lines[len(lines)-1]
+	h, ok := strings.CutPrefix(last, "plan ")
+	if !ok {
+		var o struct{ Plan string }
+		ts.Check(json.Unmarshal([]byte(last), &o))
+		h = o.Plan
+	}
+	if len(h) != 64 || strings.Trim(h, "0123456789abcdef") != "" {
+		ts.Fatalf("no hash: %s", last)
+	}
+	ts.Setenv("HASH", h)
+}
+
+// mkblob KEY RECORDS makes a blob of the store in data, of so many records at the
+// start of its period.
+func mkblob() {
+	if err := addBlob(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func addBlob(key, records string) error {
+	name, err := blobfmt.ParseName(key)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(records)
+	if err != nil {
+		return err
+	}
+	store, err := dir.Open("data", dir.Options{Create: true})
+	if err != nil {
+		return err
+	}
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
+	if err != nil {
+		return err
+	}
+	p := record.NewParser()
+	for i := range n {
+		object := fmt.Appendf(nil, `{"ts":%q,"service":%q,"msg":"number %d of %s"}`, name.Period.Format(time.RFC3339), name.Service, i, key)
+		if _, err := p.Scan(object); err != nil {
+			return err
+		}
+		line, stamp := p.AppendLine(nil, record.Defaults{})
+		if err := enc.Add(line, stamp.Time, record.BodyOrigin("", "", 0, []byte(key), 0), uint32(i)); err != nil {
+			return err
+		}
+	}
+	var batch blobfmt.BatchID
+	copy(batch[:], fmt.Sprintf("%016d", name.Number+int(name.Period.Unix())))
+	body, meta, err := enc.Finish(batch)
+	if err != nil {
+		return err
+	}
+	return store.Create(context.Background(), key, body, storage.Attrs{
+		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map(),
+	})
+}
+
+// mktable NAME... makes tables of the store in data.
+func mktable() {
+	t, err := tables.Open("data")
+	for _, name := range os.Args[1:] {
+		if err == nil {
+			err = t.Upsert(context.Background(), name, "p", nil)
+		}
+	}
+	if err == nil {
+		err = t.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
