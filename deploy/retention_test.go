@@ -9,20 +9,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"blobtail/blobfmt"
 	"blobtail/config"
+	"blobtail/storage"
+	"blobtail/storage/dir"
 )
 
 // job builds the binary that the scheduled runs are of.
-func job(t *testing.T) string {
-	t.Helper()
-	if _, err := os.Stat("../cmd/retention"); err != nil {
-		t.Skip("there is no cmd/retention yet")
-	}
-	return build(t, "retention")
-}
+func job(t *testing.T) string { return build(t, "retention") }
 
 // checkCommand ensures that a command line is one that the job knows: its command
 // and its flags.
@@ -147,6 +145,9 @@ func TestCronJobs(t *testing.T) {
 			t.Errorf("%s runs %q", name, c.Command)
 		}
 		checkCommand(t, bin, c.Command)
+		if !strings.Contains(read(t, "Dockerfile"), "-o /out/"+filepath.Base(c.Command[0])+" ") {
+			t.Errorf("%s: the image has no %s", name, c.Command[0])
+		}
 		if !slices.ContainsFunc(c.Env, func(e struct{ Name, Value string }) bool {
 			return e.Name == "BLOBTAIL_STORE" && strings.HasPrefix(e.Value, "azure:")
 		}) {
@@ -253,16 +254,22 @@ func TestAlerts(t *testing.T) {
 // written are the metrics that a run of the job leaves in its file.
 func written(t *testing.T) map[string]bool {
 	t.Helper()
-	dir := t.TempDir()
-	conf, file := filepath.Join(dir, "blobtail.yaml"), filepath.Join(dir, "retention.prom")
+	tmp := t.TempDir()
+	conf, file, root := filepath.Join(tmp, "blobtail.yaml"), filepath.Join(tmp, "retention.prom"), filepath.Join(tmp, "store")
 	if err := os.WriteFile(conf, []byte("retention: {default: 30d}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store := filepath.Join(dir, "store")
-	if err := os.Mkdir(store, 0o700); err != nil {
+	store, err := dir.Open(root, dir.Options{Create: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(job(t), "apply", "--config", conf, "--store", "dir:"+store, "--metrics-file", file)
+	now := time.Now()
+	key := blobfmt.Name{Service: "web", Period: now.UTC().Truncate(time.Hour), Number: 1}.String()
+	meta := blobfmt.Meta{First: now.UnixNano(), Last: now.UnixNano(), Records: 1, RawBytes: 1}
+	if err := store.Create(t.Context(), key, []byte("x"), storage.Attrs{Metadata: meta.Map()}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(job(t), "apply", "--config", conf, "--store", "dir:"+root, "--metrics-file", file)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("retention apply: %v\n%s", err, out)
 	}
