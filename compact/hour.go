@@ -105,9 +105,9 @@ func (r *run) due(blobs []*blob) bool {
 }
 
 // mayReplace says whether d can stand for b, by what is true of every blob that
-// holds all records of another.
+// holds all records of another, and stands for what that stands for and for it too.
 func (d *blob) mayReplace(b *blob) bool {
-	if d.meta.Compacted == 0 || d == b || d.meta.First > b.meta.First || d.meta.Last < b.meta.Last || d.meta.RawBytes < b.meta.RawBytes {
+	if d.meta.Compacted <= b.meta.Compacted || d.meta.First > b.meta.First || d.meta.Last < b.meta.Last || d.meta.RawBytes < b.meta.RawBytes {
 		return false
 	}
 	for l, n := range b.meta.Levels {
