@@ -16,7 +16,7 @@ PARTS           ?=
 # What counts cases is run once more in full, without the race detector, which
 # makes it several times slower: crash states, simulated worlds, flipped bits,
 # policies.
-COUNTED      := ./integration/sim ./query ./retention ./wal
+COUNTED      := ./compact ./integration/sim ./query ./retention ./wal
 LONG_TIMEOUT ?= 15m
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/storage"
+	"blobtail/storage/dir"
 	"blobtail/storage/storagetest"
 )
 
@@ -52,10 +54,17 @@ func TestHour(t *testing.T) {
 	if want := (compact.Requests{Dirs: 1, List: 5}); got.Hours != 0 || got.Requests.Get+got.Requests.Create+got.Requests.Delete != 0 || got.Requests.List > want.List {
 		t.Errorf("a run with nothing to do: %+v", got)
 	}
-	r := query.New(w.store, query.Options{})
-	v, err := r.Verify(t.Context(), query.Query{Range: query.Always()}, func(f query.Finding) { t.Errorf("verify: %s: %v", f.Key, f.Err) })
-	if err != nil || v.Blobs != 1 {
-		t.Errorf("verify: %+v, %v", v, err)
+	w.verify()
+}
+
+// verify ensures that logquery verify has nothing to say.
+func (w *world) verify() {
+	w.t.Helper()
+	v, err := query.New(w.store, query.Options{}).Verify(context.Background(), query.Query{Range: query.Always()}, func(f query.Finding) {
+		w.t.Errorf("verify: %s: %v", f.Key, f.Err)
+	})
+	if err != nil || v.Blobs == 0 {
+		w.t.Errorf("verify: %+v, %v", v, err)
 	}
 }
 
@@ -122,6 +131,11 @@ func TestPeriods(t *testing.T) {
 	if w.answer() != before {
 		t.Error("another answer")
 	}
+	// A late one in one of the periods leaves no gap that would have to be said.
+	w.put(4, hour.Add(15*time.Minute), request(90, 5, 15*time.Minute, time.Minute))
+	w.verify()
+	w.run(compact.Options{})
+	w.verify()
 }
 
 func shifted(recs []rec, by time.Duration) []rec {
@@ -131,6 +145,41 @@ func shifted(recs []rec, by time.Duration) []rec {
 		r.line = line("web", r.time, "info", "shifted")
 	}
 	return recs
+}
+
+// A directory tells versions and ages in its own way.
+func TestDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(5)
+	d, err := dir.Open(t.TempDir(), dir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, err := range w.store.List(t.Context(), "", "") {
+		w.must(err)
+		r, err := w.store.Get(t.Context(), b.Key, 0, -1)
+		w.must(err)
+		body, err := io.ReadAll(r)
+		w.must(err)
+		w.must(d.Create(t.Context(), b.Key, body, b.Attrs))
+	}
+	at := time.Now().Add(30 * time.Hour) // whatever day it is
+	if at.Before(now) {
+		at = now
+	}
+	run := func() compact.Result {
+		got, err := compact.New(d, compact.Options{Now: func() time.Time { return at }}).Run(t.Context())
+		if err != nil || len(got.Problems) > 0 {
+			t.Fatalf("run: %+v, %v", got, err)
+		}
+		return got
+	}
+	if got := run(); got.Out != 1 || got.Deleted != 0 {
+		t.Errorf("first run: %+v", got)
+	}
+	if got := run(); got.Deleted != 5 || got.Out != 0 {
+		t.Errorf("second run: %+v", got)
+	}
 }
 
 // No blob is made larger than the target, and full ones are not made again when a
