@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +24,8 @@ import (
 	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/storage"
+	dirstore "blobtail/storage/dir"
 )
 
 const root = ".."
@@ -104,7 +108,7 @@ func need(t *testing.T, programs ...string) {
 func build(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	for name, pkg := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
+	for name, pkg := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query", "retention": "./cmd/retention"} {
 		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(bin, name), pkg)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -271,14 +275,16 @@ func TestLinks(t *testing.T) {
 }
 
 // TestMetrics ensures that docs/OPERATING.md explains every metric of ours that
-// a running ingester has, and no other.
+// a running ingester has or a run of retention leaves, and no other.
 func TestMetrics(t *testing.T) {
 	page := read(t, filepath.Join("docs", "OPERATING.md"))
 	explained := map[string]bool{}
 	for _, name := range regexp.MustCompile("blobtail_[a-z_]+").FindAllString(page, -1) {
 		explained[regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")] = true
 	}
-	served := metrics(t)
+	bin := build(t)
+	served := metrics(t, bin)
+	maps.Copy(served, left(t, bin))
 	for name := range served {
 		if !explained[name] {
 			t.Errorf("docs/OPERATING.md does not explain %s", name)
@@ -304,11 +310,11 @@ func stream(t *testing.T) string {
 }
 
 // metrics asks an ingester that has taken a request for the names of its own.
-func metrics(t *testing.T) map[string]bool {
+func metrics(t *testing.T, bin string) map[string]bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(build(t), "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "ingest"), "--store", "dir:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--nats", stream(t))
 	cmd.Env = environment()
 	stderr, err := cmd.StderrPipe()
@@ -342,8 +348,37 @@ func metrics(t *testing.T) map[string]bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return named(body)
+}
+
+// left are the names of the metrics that a run of retention leaves in its file.
+func left(t *testing.T, bin string) map[string]bool {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := dirstore.Open(dir, dirstore.Options{})
+	if err == nil {
+		err = store.Create(t.Context(), "web/2026/11/20/1500/000001.log", nil, storage.Attrs{Metadata: map[string]string{"format": "1", "batch": "x"}})
+	}
+	config, file := filepath.Join(t.TempDir(), "blobtail.yaml"), filepath.Join(t.TempDir(), "retention.prom")
+	if err := errors.Join(err, os.WriteFile(config, []byte("retention: {default: 9999d}"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "retention"), "apply", "--config", config, "--store", "dir:"+dir, "--metrics-file", file)
+	cmd.Env = environment()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return named(text)
+}
+
+// named are the names of our metrics in a text of Prometheus.
+func named(text []byte) map[string]bool {
 	names := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (blobtail_[a-z_]+) `).FindAllSubmatch(body, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (blobtail_[a-z_]+) `).FindAllSubmatch(text, -1) {
 		names[string(m[1])] = true
 	}
 	return names

@@ -22,7 +22,11 @@ type Result struct {
 	Raised  []Horizon
 	// Oldest is, of each service that expires and has blobs, when the period of the
 	// oldest begins that is still stored.
-	Oldest   map[string]time.Time
+	Oldest map[string]time.Time
+	// Overdue is by how much the one of them that is most so is past its age. With a
+	// run a day it is less than two: the day that was not over when it was a day
+	// younger, and the time between hiding and deleting.
+	Overdue  time.Duration
 	Problems []error
 }
 
@@ -74,6 +78,9 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 		return r.Result, err
 	}
 	r.Oldest = p.oldest(r.Deleted)
+	for service, start := range r.Oldest {
+		r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(service))
+	}
 	return r.Result, ctx.Err()
 }
 

@@ -60,8 +60,8 @@ func TestApplyHidesThenDeletes(t *testing.T) {
 	if want := `"plan":"` + r.Plan.Hash + `","service":"app","day":"2026-10-20","blobs":1,"records":10,"bytes":100,"failed":0,"message":"deleted"`; !strings.Contains(log.String(), want) {
 		t.Errorf("audit:\n%s", log.String())
 	}
-	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(30)).Truncate(day)) || len(r.Oldest) != 3 {
-		t.Errorf("oldest %v", r.Oldest)
+	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(30)).Truncate(day)) || len(r.Oldest) != 3 || r.Overdue != 13*time.Hour {
+		t.Errorf("oldest %v, overdue %v", r.Oldest, r.Overdue)
 	}
 }
 
@@ -113,8 +113,8 @@ func TestApplyGoesOnAtALegalHold(t *testing.T) {
 	if !w.has(held) || w.has(free) || w.has(other) || slices.Contains(slices.Collect(keysOf(w.state())), "table tail20261001") {
 		t.Errorf("%v", w.state())
 	}
-	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(40)).Truncate(day)) {
-		t.Errorf("oldest %v", r.Oldest)
+	if at := r.Oldest["app"]; !at.Equal(w.now.Add(-days(40)).Truncate(day)) || r.Overdue <= days(10) {
+		t.Errorf("oldest %v, overdue %v", r.Oldest, r.Overdue)
 	}
 	w.apply(policy)
 	if w.has(held) {

@@ -52,11 +52,7 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 		return nil, err
 	}
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		if perr := printPlan(a.env.stdout, r.Plan); perr != nil {
-			return r, perr
-		}
-		a.complain("%s", confirmation(c.again(), r.Plan))
-		return r, err
+		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, c.again()})
 	}
 	a.foreign(r.Plan.Foreign)
 	return r, errors.Join(err, printResult(a.env.stdout, r))

@@ -37,14 +37,15 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	case r == nil:
 		return 0, err
 	case errors.As(err, &confirm):
-		return 0, errors.Join(c.preview(a, day, r.Plan), err)
+		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, c.again(day)})
 	}
 	a.foreign(r.Plan.Foreign)
 	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
 		return 0, errors.Join(err, perr)
 	}
 	a.complain("records of %s of %s that come in from now on are not kept", c.Service, day)
-	a.complain("ingesters know that within two minutes; run the same again then, and what they stored meanwhile goes too. Their log directories may hold the lines until the segments are stored and deleted")
+	a.complain("ingesters know that within two minutes: run the same again then, and what they stored meanwhile goes too")
+	a.complain("the log of an ingester on its disk may have the lines until the segment they are in is full; start the ingester again to have them off it sooner")
 	if openstore.Remote(a.config.Store) {
 		a.complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
 	}
@@ -64,10 +65,14 @@ func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 	if p.At.Before((day + 1).Start()) {
 		a.complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
 	}
+	return nil
+}
+
+// again is the command without its confirmation.
+func (c *dropCmd) again(day horizon.Day) string {
 	command := fmt.Sprintf("retention drop %s --day %s", c.Service, day)
 	if c.KeepTail {
 		command += " --keep-tail"
 	}
-	a.complain("%s", confirmation(command, p))
-	return nil
+	return command
 }

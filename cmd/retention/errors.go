@@ -30,6 +30,12 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// unconfirmed says that a plan has to be confirmed, and how.
+type unconfirmed struct {
+	*retention.ConfirmError
+	command string // that confirms it
+}
+
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // exitCode says on stderr what went wrong, with what to do about it, and gives the
@@ -38,7 +44,7 @@ func (a *app) exitCode(err error) int {
 	var (
 		usage   *usageError
 		refused *retention.RefusedError
-		confirm *retention.ConfirmError
+		confirm *unconfirmed
 	)
 	switch {
 	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
@@ -49,7 +55,8 @@ func (a *app) exitCode(err error) int {
 		a.complain("%v", err)
 		return exitUsage
 	case errors.As(err, &confirm):
-		a.complain("%v; nothing was done", err)
+		a.complain("%v; nothing was done", confirm)
+		a.complain("if it is right: %s --confirm %s", confirm.command, confirm.Hash)
 		return exitUsage
 	case errors.Is(err, storage.ErrUnauthorized):
 		if openstore.Remote(a.config.Store) {

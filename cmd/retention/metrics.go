@@ -21,6 +21,7 @@ const (
 	lastRun      = "blobtail_retention_last_run_timestamp_seconds"
 	lastExit     = "blobtail_retention_last_run_exit_code"
 	oldestAge    = "blobtail_retention_oldest_blob_age_seconds"
+	overdue      = "blobtail_retention_overdue_seconds"
 	freedBytes   = "blobtail_retention_freed_bytes_total"
 	deletedBlobs = "blobtail_retention_deleted_blobs_total"
 	failed       = "blobtail_retention_failed_deletes"
@@ -54,6 +55,9 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	value(freedBytes, "counter", "Bytes of the blobs that it deleted.", before[freedBytes]+float64(sum.Bytes))
 	value(deletedBlobs, "counter", "Blobs that it deleted.", before[deletedBlobs]+float64(sum.Blobs))
 	value(failed, "gauge", "Blobs that the last run could not delete.", float64(sum.Failed))
+	if r != nil && oldest != nil {
+		value(overdue, "gauge", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
+	}
 	if len(oldest) > 0 {
 		metric(oldestAge, "gauge", "Age of the oldest blob of each service that expires, by the start of its period or day.")
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"blobtail/internal/openstore"
 	"blobtail/retention"
@@ -51,9 +50,4 @@ func (a *app) sharedTables(p *retention.Plan) {
 	if len(p.Tables) > 0 && openstore.Remote(a.config.Store) {
 		a.complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
 	}
-}
-
-// confirmation is how a command is called again to confirm a plan.
-func confirmation(command string, p *retention.Plan) string {
-	return fmt.Sprintf("if that is right: %s --confirm %s", command, p.Hash)
 }

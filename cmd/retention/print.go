@@ -25,7 +25,7 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, does(d.Step))
 		}
 		sum := p.Total()
-		fmt.Fprintf(w, "total\t%d days\t%d\t%d\t%d\n", len(p.Days), sum.Blobs, sum.Records, sum.Bytes)
+		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", count(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
 		if err := w.Flush(); err != nil {
 			return err
 		}
@@ -88,7 +88,15 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 // printResult says in one line what a run did. What it did in detail is in its log.
 func printResult(out io.Writer, r *retention.Result) error {
 	sum := r.Total()
-	_, err := fmt.Fprintf(out, "deleted %d blobs with %d records and %d bytes, of %d days; dropped %d tables; raised %d horizons\n",
-		sum.Blobs, sum.Records, sum.Bytes, len(r.Deleted), len(r.Tables), len(r.Raised))
+	_, err := fmt.Fprintf(out, "deleted %s with %d records and %d bytes, of %s; dropped %s; raised %s\n",
+		count(sum.Blobs, "blob"), sum.Records, sum.Bytes, count(len(r.Deleted), "day"), count(len(r.Tables), "table"), count(len(r.Raised), "horizon"))
 	return err
+}
+
+// count is a number of things, in English.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
