@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,9 +72,27 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Watch{o: o, store: store}
+	w := &Watch{o: o, store: present{store}}
 	w.known.Store(&reading{})
 	return w
+}
+
+// present is a store that has to be there. For who is about to store something, one
+// that is not tells nothing: its disk may be back the next moment, horizons and all.
+type present struct{ Lister }
+
+// List walks as the store does.
+func (p present) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range p.Lister.List(ctx, prefix, startAfter) {
+			if errors.Is(err, storage.ErrNotExist) {
+				err = fmt.Errorf("the store is away: %v", err)
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
 }
 
 // Run reads the horizons until ctx ends.

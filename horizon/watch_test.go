@@ -246,3 +246,14 @@ func TestGuardKnowsOrRefuses(t *testing.T) {
 		}
 	})
 }
+
+// A store that is not there, as when its disk is not mounted, does not say that
+// nothing has been dropped.
+func TestGuardOfAnAbsentStore(t *testing.T) {
+	s := newCable()
+	g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
+	s.set(storagetest.Fault{Before: storage.ErrNotExist})
+	if err := g.Create(t.Context(), "web/2026/10/20/2355/000001.log", nil, storage.Attrs{}); err == nil || errors.Is(err, storage.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -200,9 +200,9 @@ func (p *ingester) stop() (code int, took time.Duration) {
 
 // answer is what /ingest answers.
 type answer struct {
-	Accepted, Rejected int
-	Duplicate          bool
-	Errors             []struct {
+	Accepted, Rejected, Expired int
+	Duplicate                   bool
+	Errors                      []struct {
 		Index  int
 		Reason string
 	}
