@@ -28,6 +28,9 @@ func (w *world) compose(name string, rng *rand.Rand) *request {
 		}
 		// Few different times, so that records of several blobs have the same.
 		at := epoch.UnixNano() + int64(rng.IntN(w.p.Periods*60))*int64(time.Minute)
+		if w.expiry != nil {
+			at -= int64(rng.IntN(oldDays)) * 24 * int64(time.Hour)
+		}
 		id := fmt.Sprintf("%s-%d", name, j)
 		off := len(s.r.Data)
 		s.r.Data = append(s.r.Data, `{"ts":"`...)
@@ -36,6 +39,9 @@ func (w *world) compose(name string, rng *rand.Rand) *request {
 		s.r.Lines = append(s.r.Lines, record.Line{Time: at, Off: uint32(off), Len: uint32(len(s.r.Data) - off), Service: uint32(service)})
 		s.ids = append(s.ids, id)
 		w.ledger.Sent(id, s.r.Services[service], at)
+		if w.expiry != nil {
+			w.expiry.composed(id, s.r.Services[service], at)
+		}
 	}
 	return s
 }
@@ -100,7 +106,7 @@ func (w *world) send(p *process, a attempt) {
 		if a.stored {
 			w.store.mustHold("acknowledged as stored", a.ids)
 		}
-		w.ledger.Acked(a.ids...)
+		w.acknowledged(a.ids)
 	}
 	// A request without an origin is not sent again: nobody would know it for a
 	// copy, and it says most about what is stored twice.
@@ -125,6 +131,7 @@ func (w *world) accept(ctx context.Context, p *process, s *request) (record.Rece
 	if receipt.Duplicate || errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrKeyReused) {
 		w.taken[s.r.Origin]--
 	}
+	w.totals.expired += receipt.Expired
 	switch {
 	case receipt.Duplicate:
 		w.totals.repeats++

@@ -68,6 +68,9 @@ func (w *world) lastFlush(p *process) {
 
 // verify reads everything back and holds it against the ledger.
 func (w *world) verify() {
+	if w.expiry != nil {
+		w.expiry.settle()
+	}
 	var out bytes.Buffer
 	if err := readAll(w.store, &out); err != nil {
 		w.violation("read: %v", err)

@@ -165,6 +165,20 @@ var mutants = []mutant{
 	}
 	got`}}},
 
+	// Not in the table: days that are dropped.
+	{name: "a put without a look at what has been dropped", edits: []edit{{"horizon/watch.go",
+		`h, err := g.w.Fresh(ctx)`, `h, err := Horizons(nil), ctx.Err()`}}},
+	{name: "a put by what was known last", edits: []edit{{"horizon/watch.go",
+		`h, err := g.w.Fresh(ctx)`, `h, err := g.w.known.Load().h, ctx.Err()`}}},
+	{name: "what is not known taken for dropped", edits: []edit{{"horizon/watch.go",
+		`	if err == nil && h.Hides(`, `	if err != nil && ctx.Err() == nil || h.Hides(`}}},
+	{name: "messages of an expired batch not acknowledged", edits: []edit{{"buffer/flow.go",
+		`	b.storedMessages(batch.messages)
+	if`, `	if !batch.expired {
+		b.storedMessages(batch.messages)
+	}
+	if`}}},
+
 	// Not in the table: what the dir store does so that MINE is true after a crash.
 	{name: "a file linked into place before it is synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
 		`		err = f.Sync()

@@ -5,7 +5,7 @@
 // [TestSimulation] draws whole worlds from seeds: ingesters that are killed, or
 // whose power is cut, at any operation of their disks; a store that loses
 // requests, answers late or not at all, and executes what everybody gave up long
-// ago; clients and a stream that send again elsewhere. [TestStates] forks the disk
+// ago; clients and a stream that send again elsewhere; days that are dropped. [TestStates] forks the disk
 // at every operation of one workload and starts from each state that a crash may
 // leave. [TestMutants] takes the rules of the production code away, one after
 // another, and makes sure that the simulation notices.
@@ -104,6 +104,7 @@ type totals struct {
 	messages, deliveries, acks, acksLost                      int
 	puts, lostRequests, lostAnswers, latePuts, landed         int
 	blobs, parked                                             int
+	raised, expired, expiredBatches                           int
 }
 
 func (t *totals) add(o *totals) {
@@ -118,8 +119,9 @@ func (t *totals) String() string {
 	return fmt.Sprintf("%d lives of ingesters (%d killed, %d ended by power cuts, %d shut down before), %d failed fsyncs, %d writes to a full disk; "+
 		"%d requests sent %d times, %d refused, %d repeats recognised; "+
 		"%d messages delivered %d times, %d acknowledged before the end, %d acks lost or late; "+
-		"%d creates: %d lost, %d answers lost, %d late, of which %d took a name; %d blobs; %d batches parked in worlds with a refused service",
+		"%d creates: %d lost, %d answers lost, %d late, of which %d took a name; %d blobs; %d batches parked in worlds with a refused service; "+
+		"%d times days dropped, %d records answered as expired, %d batches not stored for it",
 		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs, t.fullDisk,
 		t.requests, t.sent, t.refused, t.repeats, t.messages, t.deliveries, t.acks, t.acksLost,
-		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked)
+		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.raised, t.expired, t.expiredBatches)
 }

@@ -199,7 +199,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, e
 	if err != nil {
 		return nil, err
 	}
-	p.buf = buffer.New(log, sink{writer}, o)
+	p.buf = buffer.New(log, sink{Writer: writer}, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel
 	go func() {

@@ -63,7 +63,7 @@ func (s *simStore) mustHold(what string, ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range ids {
-		if !s.look.ids[id] {
+		if !s.look.ids[id] && !s.w.hides(id) {
 			s.w.violation("%s, but not there: %s", what, id)
 		}
 	}
@@ -94,6 +94,9 @@ func (s *storeOf) refused(key string) bool {
 func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	w := s.w
 	w.count(&w.totals.puts)
+	if w.expiry != nil {
+		w.expiry.put(key)
+	}
 	if w.isQuiet() {
 		return s.create(ctx, key, body, attrs)
 	}
@@ -166,7 +169,7 @@ func (s *storeOf) Stat(ctx context.Context, key string) (storage.Blob, error) {
 
 func (s *storeOf) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	if s.w.isQuiet() || s.w.fate("list", s.ingester, prefix).IntN(100) >= s.w.p.Faults {
-		return s.Store.List(ctx, prefix, startAfter)
+		return s.slowList(ctx, prefix, s.Store.List(ctx, prefix, startAfter))
 	}
 	return func(yield func(storage.Blob, error) bool) {
 		n := s.w.fate("listed", s.ingester, prefix).IntN(3)

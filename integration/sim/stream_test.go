@@ -98,7 +98,7 @@ func (s *stream) ack(to string) {
 		s.w.count(&s.w.totals.acks)
 	}
 	s.unacked--
-	s.w.ledger.Acked(m.ids...)
+	s.w.acknowledged(m.ids)
 }
 
 // extend gives the holder of the last delivery another while, or none.

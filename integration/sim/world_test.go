@@ -15,9 +15,11 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/horizon"
 	"blobtail/internal/check"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/record"
+	"blobtail/storage"
 	"blobtail/wal"
 )
 
@@ -50,6 +52,7 @@ type profile struct {
 	Hangs     bool // what is refused gets no answer at all
 	Outages   bool // it is down for half of each two minutes
 	Rare      int  // how much rarer the first service is than others; 0: it is not
+	Expires   bool // days are dropped
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -91,6 +94,7 @@ type world struct {
 	store  *simStore
 	stream *stream
 	ledger check.Ledger
+	expiry *expiry // nil: no day is dropped
 	disks  []*simdisk.Disk
 
 	start    time.Time
@@ -116,11 +120,15 @@ func newWorld(seed uint64) *world {
 		taken: map[record.Origin]int{},
 	}
 	w.p = drawProfile(w.rng)
-	if w.p.Stuck { // parking pays where most of the log is others'
+	w.p.Expires = rand.New(rand.NewPCG(seed, 11)).IntN(4) == 0 // by itself: what else is drawn stays as it was
+	if w.p.Stuck {                                             // parking pays where most of the log is others'
 		w.p.Services, w.p.Rare = max(w.p.Services, 2), 4
 	}
 	for i := range w.p.Ingesters {
 		w.disks = append(w.disks, simdisk.New(seed+uint64(i)<<32))
+	}
+	if w.p.Expires {
+		w.expiry = newExpiry(w)
 	}
 	w.store = newSimStore(w)
 	w.stream = newStream(w, w.p.Messages)
@@ -175,6 +183,9 @@ func (w *world) run() {
 				}
 			}
 		})
+	}
+	if w.expiry != nil {
+		wg.Go(func() { w.expiry.run(w.fate("expiry")) })
 	}
 	wg.Wait()
 	w.mu.Lock()
@@ -280,14 +291,22 @@ type process struct {
 	reg   *prometheus.Registry // nil: not counted
 	end   context.CancelFunc
 	ended chan struct{}
+	watch *horizon.Watch // nil: no day is dropped
 }
 
-type sink struct{ *blobwriter.Writer }
+type sink struct {
+	*blobwriter.Writer
+	w *world
+}
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	err := s.Writer.Write(ctx, b)
 	var reuse *blobwriter.IDReuseError
-	if errors.As(err, &reuse) {
+	switch {
+	case errors.Is(err, horizon.ErrExpired):
+		s.w.count(&s.w.totals.expiredBatches)
+		err = fmt.Errorf("%w: %w", buffer.ErrExpired, err)
+	case errors.As(err, &reuse):
 		err = fmt.Errorf("%w: %w", buffer.ErrAside, err)
 	}
 	return err
@@ -302,11 +321,16 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	if w.p.SameLane {
 		lane = 0
 	}
-	writer, err := blobwriter.New(&storeOf{w.store, i}, blobwriter.Options{Lane: lane, Encoders: 1})
+	p := &process{log: log, dead: dead, ended: make(chan struct{})}
+	store := storage.BlobStore(&storeOf{w.store, i})
+	if w.expiry != nil {
+		p.watch = horizon.NewWatch(store, horizon.WatchOptions{})
+		store = p.watch.Guard(store)
+	}
+	writer, err := blobwriter.New(store, blobwriter.Options{Lane: lane, Encoders: 1})
 	if err != nil {
 		return nil, err
 	}
-	p := &process{log: log, dead: dead, ended: make(chan struct{})}
 	o := buffer.Options{
 		Size: w.p.Size, Age: w.p.Age, Min: w.p.Size / 4, MaxAge: 3 * w.p.Age, Soft: w.p.Soft, Workers: 3,
 		Messages: &told{w.stream, i},
@@ -315,7 +339,10 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		p.reg = prometheus.NewRegistry()
 		o.Metrics = p.reg
 	}
-	p.buf = buffer.New(log, sink{writer}, o)
+	if p.watch != nil {
+		o.Expired = func(service string, period time.Time) bool { return p.watch.Hides(service, horizon.DayOf(period)) }
+	}
+	p.buf = buffer.New(log, sink{writer, w}, o)
 	// What comes before the log is replayed is not known to be a repeat.
 	for range rng.IntN(3) {
 		if rng.IntN(3) > 0 {
@@ -328,6 +355,12 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	p.end = cancel
 	go func() {
 		defer close(p.ended)
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer cancel()
+		if p.watch != nil {
+			watching.Go(func() { p.watch.Run(ctx) })
+		}
 		_ = p.buf.Run(ctx) // its error is the fault that ended it
 	}()
 	return p, nil
