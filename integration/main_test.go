@@ -65,7 +65,7 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes both binaries once. BLOBTAIL_RACE makes them with the race
+// build makes the binaries once. BLOBTAIL_RACE makes them with the race
 // detector, which is slower than the suite's time allows every day.
 func (s *suite) build() error {
 	dir, err := os.Getwd()
@@ -79,7 +79,7 @@ func (s *suite) build() error {
 	if s.bin, err = os.MkdirTemp("", "blobtail-bin-"); err != nil {
 		return err
 	}
-	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query"} {
+	for name, path := range map[string]string{"ingest": "./cmd/ingest", "logquery": "./cmd/query", "retention": "./cmd/retention"} {
 		args := []string{"build", "-o", filepath.Join(s.bin, name)}
 		env := "CGO_ENABLED=0"
 		if os.Getenv("BLOBTAIL_RACE") != "" {

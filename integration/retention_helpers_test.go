@@ -1,0 +1,241 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/horizon"
+	"blobtail/record"
+	"blobtail/storage"
+	"blobtail/storage/azure"
+	"blobtail/storage/dir"
+)
+
+// estate is a store with logs of many days, and what its policy says.
+type estate struct {
+	t      testing.TB
+	at     place
+	prefix string        // of the tail's tables
+	flag   string        // --config
+	now    time.Time     // what the days are counted back from, and --now of the runs
+	gap    time.Duration // between two records of a day
+	want   map[string]map[horizon.Day]int
+}
+
+// newEstate is an estate without logs. Its tables have a name of their own: in Azure
+// they are those of an account, and other tests have theirs in it.
+func newEstate(t testing.TB, at place, policy string) *estate {
+	t.Helper()
+	prefix := []byte("tail")
+	for range 12 {
+		prefix = append(prefix, byte('a'+rand.IntN(26)))
+	}
+	e := &estate{
+		prefix: string(prefix), t: t, at: at, now: time.Now().UTC(), gap: time.Millisecond, want: map[string]map[horizon.Day]int{},
+	}
+	e.policy(policy)
+	return e
+}
+
+// policy changes the policy, which is YAML.
+func (e *estate) policy(text string) {
+	e.flag = config(e.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {%s}\n", e.prefix, text))
+}
+
+// day is so many days ago.
+func (e *estate) day(ago int) horizon.Day { return horizon.DayOf(e.now) - horizon.Day(ago) }
+
+// lines are records of a service, n of each of some days ago. They stand at the
+// day's begin, so that those of today are not of the future.
+func (e *estate) lines(service string, n int, ago ...int) []byte {
+	var body []byte
+	if e.want[service] == nil {
+		e.want[service] = map[horizon.Day]int{}
+	}
+	for _, a := range ago {
+		d := e.day(a)
+		for range n {
+			e.want[service][d]++
+			at := d.Start().Add(time.Duration(e.want[service][d]-1)*e.gap + time.Millisecond).UnixNano()
+			body = appendRecord(body, at, fmt.Sprintf("%s-%s-%d", service, d, e.want[service][d]), "was here")
+		}
+	}
+	return body
+}
+
+// fill sends records of some days ago and puts them into blobs.
+func (e *estate) fill(p *ingester, service string, n int, ago ...int) {
+	e.t.Helper()
+	p.mustPost("/ingest/"+service, e.lines(service, n, ago...))
+	p.mustFlush()
+}
+
+// run is a retention with its config, by the time that the estate was made at.
+func (e *estate) run(args ...string) (stdout, stderr string, code int) {
+	e.t.Helper()
+	if args[0] == "plan" || args[0] == "apply" {
+		args = append(args, "--now", e.now.Format(time.RFC3339))
+	}
+	return retain(e.t, e.at, append(args, e.flag)...)
+}
+
+// must runs retention, which has to exit with a code.
+func (e *estate) must(code int, args ...string) (stdout, stderr string) {
+	e.t.Helper()
+	out, errs, got := e.run(args...)
+	if got != code {
+		e.t.Fatalf("retention %s exits %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), got, code, out, errs)
+	}
+	return out, errs
+}
+
+// confirm applies, with the hash that is asked for.
+func (e *estate) confirm(args ...string) (stdout, stderr string) {
+	e.t.Helper()
+	out, _ := e.must(0, "plan")
+	return e.must(0, append([]string{"apply", "--confirm", planHash(e.t, out)}, args...)...)
+}
+
+// sweep deletes what is hidden, without a grace.
+func (e *estate) sweep() (stdout, stderr string) {
+	e.t.Helper()
+	return e.must(0, "apply", "--grace", "0s")
+}
+
+// counts holds what readers count against what a service should have from a day on.
+func (e *estate) counts(service string, from horizon.Day) {
+	e.t.Helper()
+	want := 0
+	for d, n := range e.want[service] {
+		if d >= from {
+			want += n
+		}
+	}
+	if got := count(e.t, e.at, service); got != want {
+		e.t.Errorf("%s: %d records, want %d from %s on", service, got, want, from)
+	}
+}
+
+// knows waits until an ingester has seen that a day has expired.
+func (e *estate) knows(p *ingester, service string, d horizon.Day) {
+	e.t.Helper()
+	until(e.t, "the ingester knows of the day", func() bool {
+		return p.expired("/ingest/"+service, appendRecord(nil, d.Start().UnixNano(), "probe", "of nothing")).Expired == 1
+	})
+}
+
+var planLine = regexp.MustCompile(`(?m)^plan ([0-9a-f]{64})\n\z`)
+
+func planHash(t testing.TB, out string) string {
+	t.Helper()
+	m := planLine.FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no hash in the last line:\n%s", out)
+	}
+	return m[1]
+}
+
+// retain runs the command retention to its end.
+func retain(t testing.TB, at place, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	cmd := retention(ctx, at, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := shared.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
+		if strings.Contains(errs.String(), sign) {
+			t.Errorf("retention %s: %s", strings.Join(args, " "), errs.String())
+		}
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func retention(ctx context.Context, at place, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "retention"), append([]string{"--store", at.store}, args...)...)
+	cmd.Env = append(cleanEnv(), at.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// blobsOfPlace opens the blobs of a place.
+func blobsOfPlace(t testing.TB, at place) storage.BlobStore {
+	t.Helper()
+	if root, ok := strings.CutPrefix(at.store, "dir:"); ok {
+		s, err := dir.Open(root, dir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s, err := azure.Open(strings.TrimPrefix(at.store, "azure:"), azure.Options{Getenv: shared.Azurite(t).Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// keys are the names of all objects, sorted; only those of a prefix, if there is one.
+func keys(t testing.TB, at place, prefix string) (out []string) {
+	t.Helper()
+	for b, err := range blobsOfPlace(t, at).List(t.Context(), prefix, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b.Key)
+	}
+	return out
+}
+
+// logs are the names of blobs, without what retention keeps.
+func logs(t testing.TB, at place) []string {
+	return slices.DeleteFunc(keys(t, at, ""), func(k string) bool {
+		return strings.HasPrefix(k, "_") && !strings.HasPrefix(k, record.RejectedService+"/")
+	})
+}
+
+// of gives the names that are of some days of a service.
+func of(names []string, service string, days func(d horizon.Day) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(k string) bool {
+		parts := strings.Split(k, "/")
+		if parts[0] != service {
+			return true
+		}
+		d, err := horizon.ParseDay(strings.Join(parts[1:4], "-"))
+		return err != nil || !days(d)
+	})
+}
+
+// bodyOf reads an object whole.
+func bodyOf(t testing.TB, s storage.BlobStore, key string) []byte {
+	t.Helper()
+	r, err := s.Get(t.Context(), key, 0, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,96 @@
+package integration_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/lease"
+
+	"blobtail/horizon"
+)
+
+// A blob that may not be deleted is told of by its name, and everything else goes;
+// once it is free, it goes too.
+func TestRetentionHeld(t *testing.T) {
+	t.Parallel()
+	for name, batches := range map[string]bool{"batch": true, "single": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			through, direct, px := proxied(t)
+			e := newEstate(t, direct, "default: 3d")
+			p := start(t, direct, t.TempDir(), e.flag)
+			e.fill(p, "web", 3, 0, 1, 2, 4, 5, 6)
+			e.fill(p, "db", 3, 5, 6)
+			e.confirm()
+			held := of(logs(t, direct), "web", func(d horizon.Day) bool { return d == e.day(5) })[0]
+			var release func()
+			if batches {
+				release = leased(t, direct, held)
+			} else {
+				release = px.immutable(held)
+			}
+
+			e.at = through
+			_, errs := e.must(3, "apply", "--grace", "0s")
+			if !strings.Contains(errs, held) {
+				t.Errorf("it does not say what stays: %s", errs)
+			}
+			if got := of(logs(t, direct), "web", func(d horizon.Day) bool { return d < e.day(3) }); !slices.Equal(got, []string{held}) {
+				t.Errorf("of web stay %v, want %s", got, held)
+			}
+			if got := of(logs(t, direct), "db", func(horizon.Day) bool { return true }); len(got) > 0 {
+				t.Errorf("of db stay %v", got)
+			}
+			e.counts("web", e.day(3)) // it is hidden all the same
+			release()
+			e.sweep()
+			if got := of(logs(t, direct), "web", func(d horizon.Day) bool { return d < e.day(3) }); len(got) > 0 {
+				t.Errorf("released, there stay %v", got)
+			}
+		})
+	}
+}
+
+// immutable has the store refuse to delete a blob as it does one under a legal
+// hold, and know no batches, as some accounts do.
+func (p *proxy) immutable(key string) (release func()) {
+	forward, free := p.forward, new(atomic.Bool)
+	p.forward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Get("comp") == "batch":
+			w.Header().Set("x-ms-error-code", "FeatureNotSupported")
+			http.Error(w, "no batches", http.StatusBadRequest)
+		case r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, key) && !free.Load():
+			w.Header().Set("x-ms-error-code", "BlobImmutableDueToLegalHold")
+			http.Error(w, "This operation is not permitted as the blob is immutable due to one or more legal holds.", http.StatusConflict)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	})
+	return func() { free.Store(true) }
+}
+
+// leased holds a blob by a lease, which is what the emulator has of the kind.
+func leased(t *testing.T, at place, key string) (release func()) {
+	t.Helper()
+	c, err := container.NewClientFromConnectionString(shared.Azurite(t).ConnectionString, strings.TrimPrefix(at.store, "azure:"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lease.NewBlobClient(c.NewBlobClient(key), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.AcquireLease(t.Context(), -1, nil); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := l.ReleaseLease(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

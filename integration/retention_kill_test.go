@@ -1,0 +1,220 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"blobtail/horizon"
+)
+
+// archive is an estate of three services with names alike and four blobs a day, for
+// so many days before today.
+func archive(t testing.TB, at place, days int) (e *estate, services []string) {
+	t.Helper()
+	e = newEstate(t, at, "default: keep")
+	e.gap = 5 * time.Hour
+	p := start(t, at, t.TempDir(), e.flag)
+	ago := make([]int, days)
+	for i := range ago {
+		ago[i] = i + 1
+	}
+	services = []string{"app", "app2", "app-2"}
+	for _, s := range services {
+		e.fill(p, s, 4, ago...)
+	}
+	p.stop()
+	return e, services
+}
+
+// state is all that a store has, but for the times of its policies.
+func state(t testing.TB, at place) []string {
+	all := keys(t, at, "")
+	for i, k := range all {
+		if strings.HasPrefix(k, "_policy/") {
+			all[i] = "_policy/" + k[len(k)-64:]
+		}
+	}
+	return slices.Compact(all)
+}
+
+// A job that is killed at any moment and runs again ends where one ends that was
+// not: all that is past its age is gone, and nothing else.
+func TestRetentionKilled(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		const days, step, rounds = 40, 4, 8
+		e, services := archive(t, at, days)
+		seed := newSeed(t)
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		killed := 0
+		for round := range rounds {
+			age := days - step*(round+1)
+			e.policy(fmt.Sprintf("default: %dd", age))
+			out, _ := e.must(0, "plan")
+			args := []string{"apply", "--grace", "0s", "--confirm", planHash(t, out), "--now", e.now.Format(time.RFC3339)}
+			begun := time.Now()
+			took := 50 * time.Millisecond
+			for range 5 {
+				if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), args...) {
+					killed++
+				} else {
+					took = max(time.Since(begun)/2, 10*time.Millisecond)
+				}
+				// Whatever has happened, what is kept is there.
+				allKept(e, services, age)
+			}
+			e.must(0, args[:5]...)
+			e.sweep()
+			want := func(d horizon.Day) bool { return d >= e.day(age) }
+			for _, s := range services {
+				got := of(logs(t, at), s, func(horizon.Day) bool { return true })
+				if keep := of(got, s, want); len(got) != len(keep) || len(keep) != 4*age {
+					t.Errorf("round %d: %d blobs of %s, %d of them to keep; want %d", round, len(got), s, len(keep), 4*age)
+				}
+				e.counts(s, e.day(age))
+			}
+		}
+		if killed < rounds {
+			t.Errorf("killed %d times only", killed)
+		}
+		t.Logf("seed %d: killed %d times", seed, killed)
+		query(t, at, "verify")
+		all := state(t, at)
+		e.sweep()
+		if got := state(t, at); !slices.Equal(got, all) {
+			t.Errorf("one more run does something: %v, was %v", got, all)
+		}
+	})
+}
+
+// allKept holds the blobs that are kept against those that are there.
+func allKept(e *estate, services []string, age int) {
+	e.t.Helper()
+	names := logs(e.t, e.at)
+	for _, s := range services {
+		if got := of(names, s, func(d horizon.Day) bool { return d >= e.day(age) }); len(got) != 4*age {
+			e.t.Fatalf("%d blobs of %s above the horizon, want %d", len(got), s, 4*age)
+		}
+	}
+}
+
+// killRetention starts a run and kills it after a while; false if it was done.
+func killRetention(t testing.TB, e *estate, after time.Duration, args ...string) bool {
+	t.Helper()
+	cmd := retention(context.Background(), e.at, append(args, e.flag)...)
+	if err := shared.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	over := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // it may have ended
+	defer over.Stop()
+	_ = cmd.Wait() // the state tells
+	return !cmd.ProcessState.Exited()
+}
+
+// Readers cannot tell from one that was never killed a compactor that is killed at
+// any moment, or one of two that run at once.
+func TestCompactionKilled(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		e := newEstate(t, at, "default: keep")
+		e.gap = 2 * time.Minute
+		p := start(t, at, t.TempDir(), e.flag)
+		for range 6 {
+			e.fill(p, "web", 10, 2, 3, 4)
+			e.fill(p, "db", 10, 2)
+		}
+		p.stop()
+		want := query(t, at, "*", "-o", "json")
+		small := len(logs(t, at))
+		seed := newSeed(t)
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		killed := 0
+		took := 60 * time.Millisecond
+		for range 12 {
+			begun := time.Now()
+			if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), "compact", "--grace", "0s") {
+				killed++
+			} else {
+				took = max(time.Since(begun)/2, 5*time.Millisecond)
+			}
+			if got := query(t, at, "*", "-o", "json"); !bytes.Equal(got, want) {
+				t.Fatalf("seed %d, after %d kills: %s", seed, killed, difference(got, want))
+			}
+		}
+		for range 2 {
+			var work sync.WaitGroup
+			for range 2 {
+				cmd := retention(t.Context(), at, "compact", "--grace", "0s", e.flag)
+				work.Go(func() {
+					if log, err := output(cmd); err != nil {
+						t.Errorf("%v: %s", err, log)
+					}
+				})
+			}
+			work.Wait()
+		}
+		e.must(0, "compact", "--grace", "0s")
+		if got := query(t, at, "*", "-o", "json"); !bytes.Equal(got, want) {
+			t.Errorf("in the end: %s", difference(got, want))
+		}
+		few := len(logs(t, at))
+		t.Logf("seed %d: killed %d times; %d blobs before, %d after", seed, killed, small, few)
+		if few*2 > small {
+			t.Errorf("%d blobs before, %d after", small, few)
+		}
+		query(t, at, "verify")
+	})
+}
+
+// Two jobs at once do what one does, and both end well.
+func TestRetentionTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		const days, age = 20, 10
+		e, services := archive(t, at, days)
+		e.policy(fmt.Sprintf("default: %dd", age))
+		out, _ := e.must(0, "plan")
+		hash := planHash(t, out)
+		for range 3 {
+			var work sync.WaitGroup
+			for range 3 {
+				cmd := retention(t.Context(), at, "apply", "--grace", "0s", "--confirm", hash, "--now", e.now.Format(time.RFC3339), e.flag)
+				work.Go(func() {
+					if log, err := output(cmd); err != nil {
+						t.Errorf("%v: %s", err, log)
+					}
+				})
+			}
+			work.Wait()
+			allKept(e, services, age)
+		}
+		if got := logs(t, at); len(got) != 3*4*age {
+			t.Errorf("%d blobs stay, want %d", len(got), 3*4*age)
+		}
+		for _, s := range services {
+			e.counts(s, e.day(age))
+			if marks := keys(t, at, "_horizon/"+s+"/"); len(marks) != 1 {
+				t.Errorf("marks of %s: %v", s, marks)
+			}
+		}
+	})
+}
+
+// output runs a command to its end.
+func output(cmd *exec.Cmd) (string, error) {
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := shared.start(cmd); err != nil {
+		return "", err
+	}
+	err := cmd.Wait()
+	return log.String(), err
+}

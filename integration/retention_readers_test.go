@@ -1,0 +1,159 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"blobtail/horizon"
+	"blobtail/internal/check"
+	"blobtail/record"
+)
+
+// While one job hides and deletes and another compacts, and an ingester takes
+// records and puts them into blobs, readers have every record of the days that are
+// kept, once and in order, and of the others whole days, or they say that they
+// expired.
+func TestReadersBesideRetention(t *testing.T) {
+	t.Parallel()
+	stores(t, func(t *testing.T, at place) {
+		const days, least = 30, 6
+		e := newEstate(t, at, "default: keep, grace: 4s")
+		e.gap = 3 * time.Hour
+		h := newHouse(t, at, 1, e.flag)
+		ago := make([]int, days)
+		for i := range ago {
+			ago[i] = i + 1
+		}
+		for range 4 { // small blobs, several an hour
+			e.fill(h.p(0), "web", 2, ago...)
+		}
+		e.fill(h.p(0), "app", 8, ago...)
+		r := &races{estate: e, read: h.read, ledger: &check.Ledger{}}
+		r.from.Store(int32(e.day(days + 1)))
+		r.to.Store(int32(e.day(days + 1)))
+		r.flag = e.flag
+
+		stop := make(chan struct{})
+		var work, jobs sync.WaitGroup
+		seed := newSeed(t)
+		sender := &teller{name: "s", services: []string{"web"}, ledger: r.ledger, house: h, size: 5, pause: 30 * time.Millisecond, rand: rand.New(rand.NewPCG(seed, 1))}
+		work.Go(func() { sender.run(stop) })
+		work.Go(func() { flushUntil(h.p(0), 300*time.Millisecond, stop) })
+		for range 3 {
+			work.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						r.once(t)
+					}
+				}
+			})
+		}
+		jobs.Go(func() {
+			for age := days; age >= least; age -= 3 {
+				r.raise(age)
+				time.Sleep(time.Second)
+			}
+		})
+		jobs.Go(func() { r.compact(20) })
+		jobs.Wait()
+		close(stop)
+		work.Wait()
+		t.Logf("%d reads, %d of them told of days that expired meanwhile, %d were too old; %d records of now",
+			r.reads.Load(), r.partial.Load(), r.stopped.Load(), len(sender.known()))
+		if r.reads.Load()-r.stopped.Load() < 20 {
+			t.Errorf("too few reads")
+		}
+		r.once(t)
+		query(t, at, "verify")
+		e.counts("app", e.day(least))
+	})
+}
+
+// races is an estate that is read while it shrinks.
+type races struct {
+	*estate
+	read   place
+	flag   string // as readers have it
+	ledger *check.Ledger
+	// Days below from have been hidden for sure, and those below to perhaps.
+	from, to                atomic.Int32
+	reads, partial, stopped atomic.Int32
+}
+
+// raise hides days, and deletes what was hidden a while before.
+func (r *races) raise(age int) {
+	r.to.Store(int32(r.day(age)))
+	flag := config(r.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {default: %dd, grace: 4s}\n", r.prefix, age))
+	now := r.now.Format(time.RFC3339)
+	out, errs, code := retain(r.t, r.at, "plan", "--now", now, flag)
+	if code != 0 {
+		r.t.Errorf("plan exits %d: %s", code, errs)
+		return
+	}
+	if out, errs, code := retain(r.t, r.at, "apply", "--now", now, flag, "--confirm", planHash(r.t, out)); code != 0 {
+		r.t.Errorf("apply exits %d: %s%s", code, out, errs)
+	}
+	r.from.Store(int32(r.day(age)))
+}
+
+// compact compacts what there is, again and again.
+func (r *races) compact(times int) {
+	for range times {
+		if out, errs, code := retain(r.t, r.at, "compact", r.flag); code != 0 {
+			r.t.Errorf("compact exits %d: %s%s", code, out, errs)
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+// once reads all of the old days and holds them against what must be there.
+func (r *races) once(t *testing.T) {
+	from := horizon.Day(r.from.Load())
+	out, note, code := logquery(t, r.read, "web", r.flag, "-o", "json", "--to", r.day(0).Start().Format(time.RFC3339))
+	to := horizon.Day(r.to.Load())
+	r.reads.Add(1)
+	stopped := code == 3 && strings.Contains(note, "stopped after 2s")
+	if code != 0 && !stopped {
+		t.Errorf("exit code %d: %s", code, note)
+		return
+	}
+	if stopped { // a slow machine: it says that it is not all
+		r.stopped.Add(1)
+	}
+	got := map[horizon.Day]int{}
+	seen := map[string]bool{}
+	last := int64(0)
+	for line := range bytes.Lines(out) {
+		at, ok := record.LineTime(line)
+		id := check.ID(line)
+		if !ok || at < last || seen[id] {
+			t.Errorf("twice, or out of order: %s", line)
+		}
+		last, seen[id] = at, true
+		got[horizon.DayOfNs(at)]++
+	}
+	said := strings.Contains(note, "expired while it was read")
+	if said {
+		r.partial.Add(1)
+	}
+	for d, n := range r.want["web"] {
+		switch {
+		case d < from && got[d] > 0:
+			t.Errorf("%d records of %s, which was hidden before", got[d], d)
+		case stopped:
+		case d >= to && got[d] != n:
+			t.Errorf("%d records of %s, want %d; first kept is %s: %s", got[d], d, n, to, note)
+		case got[d] != 0 && got[d] != n && !said:
+			t.Errorf("%d of %d records of %s, in silence", got[d], n, d)
+		}
+	}
+}
