@@ -41,7 +41,7 @@ import (
 // Options tune a Compactor. The zero value works.
 type Options struct {
 	// Grace is for how long a replaced blob stays, for readers that have listed it;
-	// 0: an hour. Below zero there is none.
+	// 0: an hour. Below zero there is none, which is for stores that nobody reads.
 	Grace time.Duration
 	// Closed is how long ago an hour must have ended; 0: a day. Below zero it need
 	// only have ended.
