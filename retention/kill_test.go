@@ -130,6 +130,48 @@ func TestKilledAnywhere(t *testing.T) {
 	t.Logf("killed %d times", kills)
 }
 
+// So does a drop that is killed and asked for again.
+func TestDropKilledAnywhere(t *testing.T) {
+	drop := func(j *retention.Job, ctx context.Context, w *world) error {
+		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(w.now.Add(-days(33)))}
+		p, _ := w.job(retention.Policy{}).Drop(context.Background(), req)
+		req.Confirm = p.Plan.Hash
+		_, err := j.Drop(ctx, req)
+		return err
+	}
+	start := func() *world {
+		w, _ := killWorld(t)
+		w.table("tail20261017", "tail20261018", "tail20261019")
+		return w
+	}
+	undisturbed := start()
+	if err := drop(undisturbed.job(retention.Policy{}), t.Context(), undisturbed); err != nil {
+		t.Fatal(err)
+	}
+	want := undisturbed.state()
+	for _, after := range []bool{false, true} {
+		for at := 1; ; at++ {
+			w := start()
+			ctx, cancel := context.WithCancel(t.Context())
+			k := &killer{left: at, after: after, die: cancel}
+			err := drop(retention.New(storagetest.Faulty(w.store, k.script), storagetest.FaultyTables(w.store, k.script), w.options(retention.Policy{})), ctx, w)
+			cancel()
+			if k.seen < at {
+				if err != nil || at < 8 {
+					t.Errorf("%d operations, %v", at-1, err)
+				}
+				break
+			}
+			if err := drop(w.job(retention.Policy{}), t.Context(), w); err != nil {
+				t.Fatal(err)
+			}
+			if d := diff(w.state(), want); d != "" {
+				t.Errorf("killed at operation %d (done: %v), then asked again:\n%s", at, after, d)
+			}
+		}
+	}
+}
+
 // Two runs at once do the same twice.
 func TestTwoAtOnce(t *testing.T) {
 	for range 50 {
