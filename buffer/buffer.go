@@ -238,7 +238,7 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		defer b.mu.Unlock()
 		return b.nothingLeft(r), nil
 	}
-	if b.isFull() {
+	if b.isFull() && !b.allExpired(r) {
 		return b.acceptKnown(r)
 	}
 	e := b.encoders.Get().(*runsEncoder)
@@ -254,6 +254,22 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 
 func (b *Buffer) isFull() bool {
 	return b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max)
+}
+
+// allExpired reports whether nothing of a request is to be kept, which needs no room
+// in a log that is full. Of most requests the first line tells.
+func (b *Buffer) allExpired(r *record.Request) bool {
+	if b.o.Expired == nil {
+		return false
+	}
+	minutes := int64(b.o.Period / time.Minute)
+	for i := range r.Lines {
+		minute := floorDiv(r.Lines[i].Time, int64(time.Minute))
+		if !b.o.Expired(r.Services[r.Lines[i].Service], periodTime(minute-mod(minute, minutes))) {
+			return false
+		}
+	}
+	return true
 }
 
 // acceptKnown answers a request while the log is full: a repeat takes no room.

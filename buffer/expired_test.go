@@ -106,6 +106,25 @@ func TestExpiredWhole(t *testing.T) {
 	}
 }
 
+// A log that is full has no room for others, and needs none for what has expired.
+func TestExpiredWhileFull(t *testing.T) {
+	srv := &server{}
+	old := func(_ string, period time.Time) bool { return period.Hour() < 16 }
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{Messages: srv, Expired: old, Max: 1}, false)
+	for name, r := range map[string]*record.Request{
+		"kept":  request(1, line{"web", at(61), "a"}),
+		"mixed": request(2, line{"web", at(1), "a"}, line{"db", at(60), "b"}),
+	} {
+		if _, err := p.buf.Accept(t.Context(), r); !errors.Is(err, record.ErrFull) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if receipt := p.accept(message(3, "m", line{"web", at(1), "a"}, line{"db", at(59), "b"})); receipt.Expired != 2 {
+		t.Errorf("%+v", receipt)
+	}
+	srv.want(t, nil, []string{"m"}, nil)
+}
+
 // A batch that expires while it waits for the store is done with: whoever waits is
 // answered, and the log lets go, also behind a restart.
 func TestBatchExpires(t *testing.T) {
