@@ -122,6 +122,22 @@ func TestApplyGoesOnAtALegalHold(t *testing.T) {
 	}
 }
 
+// A whole day that cannot be deleted is not a problem for each blob.
+func TestApplyCountsWhatStays(t *testing.T) {
+	w := newWorld(t)
+	for range 300 {
+		w.blob("app", days(40), 1)
+	}
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Delete, "app/", storagetest.Fault{Before: storage.ErrUnauthorized}))
+	r, err := confirmedRun(retention.New(store, w.store, w.options(policy)))
+	if err != nil || r.Total().Failed != 300 || len(r.Problems) != 11 || !strings.Contains(r.Problems[10].Error(), "290 more blobs") || !errors.Is(r.Problems[10], storage.ErrUnauthorized) {
+		t.Errorf("%v, %v", r.Problems, err)
+	}
+}
+
 // An answer that is lost is not a blob that stays.
 func TestApplyLooksAgainAfterAFailure(t *testing.T) {
 	w := newWorld(t)

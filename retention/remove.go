@@ -18,6 +18,8 @@ const (
 	// rounds is how often a day is listed again because it was not empty. Nobody
 	// stores anything below a horizon, so it takes two.
 	rounds = 8
+	// fewErrors is how many blobs of a day are named that could not be deleted.
+	fewErrors = 10
 )
 
 // deleteDays deletes the days of the plan whose turn it is.
@@ -151,14 +153,20 @@ func (m *remover) delete(ctx context.Context) {
 // settle tells what could not be deleted from what turned out to be gone all the
 // same, as after a lost answer. listed says that the last round went to its end.
 func (m *remover) settle(listed bool) {
+	var last error
 	for _, key := range slices.Sorted(maps.Keys(m.left)) {
 		b := m.left[key]
 		if listed && !b.there {
 			m.done.add(b)
 			continue
 		}
-		m.done.Failed++
-		m.r.Problems = append(m.r.Problems, b.err)
+		if m.done.Failed++; m.done.Failed <= fewErrors {
+			m.r.Problems = append(m.r.Problems, b.err)
+		}
+		last = b.err
+	}
+	if more := m.done.Failed - fewErrors; more > 0 {
+		m.r.Problems = append(m.r.Problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day.Day, m.done.Service, more, last))
 	}
 }
 
