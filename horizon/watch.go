@@ -39,6 +39,7 @@ type Watch struct {
 	known atomic.Pointer[reading] // the last that worked; never changed
 	reads atomic.Uint64
 	fails atomic.Uint64
+	first chan struct{}
 
 	mu      sync.Mutex
 	under   *reading // the one under way, which all wait for
@@ -72,7 +73,7 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Watch{o: o, store: present{store}}
+	w := &Watch{o: o, store: present{store}, first: make(chan struct{})}
 	w.known.Store(&reading{})
 	return w
 }
@@ -95,12 +96,18 @@ func (p present) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
-// Run reads the horizons until ctx ends.
+// First is closed when Run has read for the first time, whatever came of it.
+func (w *Watch) First() <-chan struct{} { return w.first }
+
+// Run reads the horizons until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(w.o.Every)
 	defer t.Stop()
-	for {
+	for n := 0; ; n++ {
 		w.read(ctx) // an error is told by it, and what is known stands
+		if n == 0 {
+			close(w.first)
+		}
 		select {
 		case <-ctx.Done():
 			return

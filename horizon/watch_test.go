@@ -66,7 +66,7 @@ func TestWatchHides(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
-		synctest.Wait()
+		<-w.First()
 		if !w.Hides("web", day(t, "2026-10-20")) || w.Hides("web", day(t, "2026-10-21")) || w.Hides("app", day(t, "2026-10-20")) {
 			t.Error("not as published")
 		}

@@ -109,9 +109,9 @@ func (p *company) run(ctx context.Context) {
 }
 
 // wait returns when the others know of this ingester, so that reads ask it for what
-// it takes, and the lane and the clock are as good as known; or at until. All of it
-// goes on in the background.
-func (p *company) wait(ctx context.Context, until time.Time) {
+// it takes, and the lane and the clock are as good as known, and what else is to be
+// known first; or at until. All of it goes on in the background.
+func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	known := func(first <-chan struct{}) {
@@ -121,6 +121,9 @@ func (p *company) wait(ctx context.Context, until time.Time) {
 		}
 	}
 	known(p.announcer.First())
+	for _, first := range besides {
+		known(first)
+	}
 	if p.shared {
 		known(p.clock.First())
 	}

@@ -110,7 +110,7 @@ type parts struct {
 
 // run lets the parts work until ctx ends, or one of them fails. They outlive ctx,
 // because they end in the order of the flow. until is when records are taken even
-// if little is known of the other ingesters.
+// if little is known of the other ingesters, and of what has been dropped.
 func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, until time.Time) error {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -119,7 +119,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working)
-	p.company.wait(ctx, until)
+	p.company.wait(ctx, until, p.watch.First())
 	group.Go(func() error { return p.stream.run(working, p.buf) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
