@@ -30,11 +30,12 @@ type expiry struct {
 	services []string
 	began    time.Time // of the plan: nothing that it knows is older
 
-	looking sync.Mutex // one look at a time, so that none is replaced by an older one
-	before  horizon.Horizons
-	now     atomic.Pointer[horizon.Horizons] // nil: not known yet
+	before horizon.Horizons
+	now    atomic.Pointer[horizon.Horizons] // nil: not known yet
 
-	mu       sync.Mutex
+	// turn has room for who asks the store: one at a time, so that no look is replaced
+	// by an older one.
+	turn     chan struct{}
 	replaced map[string]map[blobfmt.BatchID]bool // by hour, since the listing
 }
 
@@ -56,7 +57,7 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 }
 
 func (r *Reader) expiry(services []string, known horizon.Horizons) *expiry {
-	e := &expiry{store: r.store, services: services, began: time.Now()}
+	e := &expiry{store: r.store, services: services, began: time.Now(), turn: make(chan struct{}, 1)}
 	if known != nil {
 		e.before = known
 		e.now.Store(&known)
@@ -82,14 +83,27 @@ func (e *expiry) look(ctx context.Context) error {
 	if len(e.services) == 0 {
 		return nil
 	}
-	e.looking.Lock()
-	defer e.looking.Unlock()
+	if err := e.take(ctx); err != nil {
+		return err
+	}
+	defer e.leave()
 	h, err := horizon.Read(ctx, e.store, e.services...)
 	if err == nil {
 		e.now.Store(&h)
 	}
 	return err
 }
+
+func (e *expiry) take(ctx context.Context) error {
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *expiry) leave() { <-e.turn }
 
 // hides says whether a day of a service has expired, as far as is known.
 func (e *expiry) hides(service string, day horizon.Day) bool {
@@ -155,11 +169,10 @@ func (p *Plan) gone(ctx context.Context, s *source, err error) (expired bool, _ 
 // replaces says whether a compacted blob has come that stands for one that is gone.
 func (e *expiry) replaces(ctx context.Context, r *Reader, s *source) bool {
 	name, err := blobfmt.ParseName(s.key)
-	if err != nil {
+	if err != nil || e.take(ctx) != nil {
 		return false
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.leave()
 	hour := name.Service + name.Period.Format("/2006/01/02/15")
 	ids, known := e.replaced[hour]
 	if !known {

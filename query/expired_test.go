@@ -231,26 +231,27 @@ func TestGone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		what    func(t *testing.T, b *builder)
+		most    int // records of that day
 		warning string
 		problem string
 	}{
 		{"horizon", func(t *testing.T, b *builder) {
 			mark(t, horizon.Publish(context.Background(), b.store, "web", day(t, "2026-11-18")))
 			remove(t, b.store, "web/2026/11/17/")
-		}, "2026-11-17 of web expired while it was read", ""},
+		}, 0, "2026-11-17 of web expired while it was read", ""},
 		{"first horizon", func(t *testing.T, b *builder) {
 			remove(t, b.store, "_horizon/")
 			mark(t, horizon.Publish(context.Background(), b.store, "web", day(t, "2026-11-18")))
-			remove(t, b.store, "web/2026/11/17/1300/")
-		}, "2026-11-17 of web expired while it was read", ""},
+			remove(t, b.store, "web/2026/11/17/1300/") // so that what is behind it is left out
+		}, 1, "2026-11-17 of web expired while it was read", ""},
 		{"dropped", func(t *testing.T, b *builder) {
 			mark(t, horizon.Drop(context.Background(), b.store, "web", day(t, "2026-11-17")))
 			remove(t, b.store, "web/2026/11/17/2300/")
-		}, "2026-11-17 of web expired while it was read", ""},
+		}, 2, "2026-11-17 of web expired while it was read", ""},
 		{"another one's", func(t *testing.T, b *builder) {
 			mark(t, horizon.Publish(context.Background(), b.store, "we", day(t, "2026-11-18")))
 			remove(t, b.store, "web/2026/11/17/1300/")
-		}, "", "web/2026/11/17/1300/000001.log: get web/2026/11/17/1300/000001.log: does not exist"},
+		}, 2, "", "web/2026/11/17/1300/000001.log: get web/2026/11/17/1300/000001.log: does not exist"},
 		{"compacted", func(t *testing.T, b *builder) {
 			var id blobfmt.BatchID
 			for o := range b.store.List(context.Background(), "web/2026/11/17/1300/", "") {
@@ -262,7 +263,7 @@ func TestGone(t *testing.T) {
 			at := time.Date(2026, 11, 17, 13, 0, 0, 0, time.UTC).UnixNano()
 			b.add(time.Hour, []rec{{service: "web", time: at, origin: origin(9), line: line(at, "info", "web", "x")}}, id)
 			remove(t, b.store, "web/2026/11/17/1300/000001")
-		}, "", "web/2026/11/17/1300/000001.log: compacted while it was read; read again: get web/2026/11/17/1300/000001.log: does not exist"},
+		}, 2, "", "web/2026/11/17/1300/000001.log: compacted while it was read; read again: get web/2026/11/17/1300/000001.log: does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder(t, 0)
@@ -287,7 +288,7 @@ func TestGone(t *testing.T) {
 			}
 			got := slices.Collect(strings.Lines(out.String()))
 			rest := lines(all[6:])
-			if n := len(got) - len(rest); n < 0 || n > 2 || c.problem != "" && n != 2 || !slices.Equal(got[n:], rest) {
+			if n := len(got) - len(rest); n < 0 || n > c.most || c.problem != "" && n != 2 || !slices.Equal(got[n:], rest) {
 				t.Errorf("%s", got)
 			}
 			if n, sum, err := plan.Count(t.Context()); err != nil || n != 18 || !sum.Complete() {

@@ -71,6 +71,23 @@ func (b *builder) batch() (id blobfmt.BatchID) {
 // add stores one blob of records, all of one service and period.
 func (b *builder) add(period time.Duration, recs []rec, replaces ...blobfmt.BatchID) (key string, id blobfmt.BatchID) {
 	b.t.Helper()
+	body, meta, id := b.encode(recs, replaces...)
+	name := blobfmt.Name{Service: recs[0].service, Period: time.Unix(0, recs[0].time).UTC().Truncate(period)}
+	prefix := blobfmt.PeriodPrefix(name.Service, name.Period)
+	b.numbers[prefix]++
+	name.Number = b.number + b.numbers[prefix]
+	b.put(name.String(), body, meta.Map())
+	return name.String(), id
+}
+
+// forget begins with an empty store.
+func (b *builder) forget() {
+	b.store, b.numbers, b.number = mem.New(mem.Options{}), map[string]int{}, 0
+}
+
+// encode makes the body of a blob.
+func (b *builder) encode(recs []rec, replaces ...blobfmt.BatchID) (body []byte, meta blobfmt.Meta, id blobfmt.BatchID) {
+	b.t.Helper()
 	recs = slices.Clone(recs)
 	slices.SortFunc(recs, compareRecs)
 	b.enc.Reset()
@@ -87,12 +104,7 @@ func (b *builder) add(period time.Duration, recs []rec, replaces ...blobfmt.Batc
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	name := blobfmt.Name{Service: recs[0].service, Period: time.Unix(0, recs[0].time).UTC().Truncate(period)}
-	prefix := blobfmt.PeriodPrefix(name.Service, name.Period)
-	b.numbers[prefix]++
-	name.Number = b.number + b.numbers[prefix]
-	b.put(name.String(), body, meta.Map())
-	return name.String(), id
+	return bytes.Clone(body), meta, id
 }
 
 func (b *builder) put(key string, body []byte, meta map[string]string) {
