@@ -62,7 +62,7 @@ func TestRetentionKilled(t *testing.T) {
 			args := []string{"apply", "--grace", "0s", "--confirm", planHash(t, out), "--now", e.now.Format(time.RFC3339)}
 			begun := time.Now()
 			took := 50 * time.Millisecond
-			for range 5 {
+			for range kills(t, 40) / rounds {
 				if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), args...) {
 					killed++
 				} else {
@@ -138,7 +138,7 @@ func TestCompactionKilled(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		killed := 0
 		took := 60 * time.Millisecond
-		for range 12 {
+		for range kills(t, 12) {
 			begun := time.Now()
 			if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), "compact", "--grace", "0s") {
 				killed++

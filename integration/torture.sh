@@ -45,6 +45,10 @@ disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL
 states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
+retention() {
+	run retention tests ./integration '^(TestRetentionKilled|TestCompactionKilled)$' BLOBTAIL_KILLS=400
+	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
+}
 log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
 
@@ -58,7 +62,7 @@ simulation() {
 	done
 }
 
-parts=(kills azure faults outage stuck disk simulation states mutants newest log blobs)
+parts=(kills azure faults outage stuck disk simulation states mutants newest retention log blobs)
 for part in "${@:-${parts[@]}}"; do
 	if [[ " ${parts[*]} " != *" $part "* ]]; then
 		echo "torture: no part $part; there are: ${parts[*]}" >&2

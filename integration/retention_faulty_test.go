@@ -1,0 +1,138 @@
+package integration_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/horizon"
+)
+
+// often is how many in a thousand requests meet each fault: so many that a request
+// fails now and then although it is tried again.
+func often() map[fault]int {
+	return map[fault]int{refuse: 150, fail: 80, lose: 80, hang: 5, cutBody: 10, cutAnswer: 20, drip: 20}
+}
+
+// Behind a store that fails in every way that is known, now and then, a job says
+// that it could not do all, and gets there in the end; what is kept stays.
+func TestRetentionFaulty(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	e, services := archive(t, direct, 15)
+	seed := newSeed(t)
+	px.hangs.Store(int64(2 * time.Second))
+	px.set(bad(seed, often()))
+	codes := map[int]int{}
+	ages := []int{8}
+	if _, long := torture(t); long {
+		ages = []int{14, 12, 10, 8, 6, 4, 2}
+	}
+	for _, age := range ages {
+		e.policy(fmt.Sprintf("default: %dd", age))
+		e.at = direct
+		out, _ := e.must(0, "plan")
+		hash := planHash(t, out)
+		e.at = through
+		for done := 0; done < 2; {
+			out, errs, code := e.run("apply", "--grace", "0s", "--confirm", hash)
+			codes[code]++
+			switch code {
+			case 0:
+				done++
+			case 3, 5:
+			default:
+				t.Fatalf("exit code %d: %s%s", code, out, errs)
+			}
+			if codes[3]+codes[5] > 60 {
+				t.Fatalf("it never gets there: %v; %s", codes, errs)
+			}
+			e.at = direct
+			allKept(e, services, age)
+			e.at = through
+		}
+		for _, s := range services {
+			if got := of(logs(t, direct), s, func(d horizon.Day) bool { return d < e.day(age) }); len(got) > 0 {
+				t.Errorf("a run said that it was done, and there stay %v", got)
+			}
+		}
+	}
+	if px.done() < 5 {
+		t.Errorf("hardly anything failed")
+	}
+	t.Logf("exit codes %v; %s", codes, px.report())
+}
+
+// So does a compactor, and no reader can tell at any moment.
+func TestCompactionFaulty(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	e := newEstate(t, direct, "default: keep")
+	e.gap = 2 * time.Minute
+	p := start(t, direct, t.TempDir(), e.flag)
+	for range 6 {
+		e.fill(p, "web", 10, 2, 3, 4)
+	}
+	p.stop()
+	want := query(t, direct, "*", "-o", "json")
+	small := len(logs(t, direct))
+	px.hangs.Store(int64(2 * time.Second))
+	px.set(bad(newSeed(t), often()))
+	codes := map[int]int{}
+	e.at = through
+	for done := 0; done < 3; {
+		out, errs, code := e.run("compact", "--grace", "0s")
+		codes[code]++
+		switch code {
+		case 0:
+			done++
+		case 3, 5:
+		default:
+			t.Fatalf("exit code %d: %s%s", code, out, errs)
+		}
+		if codes[3]+codes[5] > 60 {
+			t.Fatalf("it never gets there: %v; %s", codes, errs)
+		}
+		if got := query(t, direct, "*", "-o", "json"); !bytes.Equal(got, want) {
+			t.Fatal(difference(got, want))
+		}
+	}
+	t.Logf("exit codes %v; %d blobs before, %d after; %s", codes, small, len(logs(t, direct)), px.report())
+	if few := len(logs(t, direct)); few*2 > small {
+		t.Errorf("%d blobs before, %d after", small, few)
+	}
+	query(t, direct, "verify")
+}
+
+// A store that refuses, and one that is not there, have codes of their own, and
+// nothing changes.
+func TestRetentionRefused(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	e := newEstate(t, direct, "default: 3d")
+	p := start(t, direct, t.TempDir(), e.flag)
+	e.fill(p, "web", 2, 1, 5, 6)
+	p.stop()
+	before := keys(t, direct, "")
+	e.at = through
+	px.set(all(forbid))
+	drop := []string{"drop", "web", "--day", e.day(5).String()}
+	for _, args := range [][]string{{"plan"}, {"apply"}, {"compact"}, drop} {
+		if out, errs, code := e.run(args...); code != 4 || strings.Count(errs, "\n") > 4 {
+			t.Errorf("forbidden, retention %v exits %d, want 4: %s%s", args, code, out, errs)
+		}
+	}
+	px.server.CloseClientConnections()
+	px.server.Close()
+	for _, args := range [][]string{{"apply"}, {"compact"}} { // each tries for some seconds
+		if out, errs, code := e.run(args...); code != 5 || strings.Count(errs, "\n") > 4 {
+			t.Errorf("unreachable, retention %v exits %d, want 5: %s%s", args, code, out, errs)
+		}
+	}
+	if got := keys(t, direct, ""); !slices.Equal(got, before) {
+		t.Errorf("%v, was %v", got, before)
+	}
+}
