@@ -62,7 +62,7 @@ func TestRetentionKilled(t *testing.T) {
 			args := []string{"apply", "--grace", "0s", "--confirm", planHash(t, out), "--now", e.now.Format(time.RFC3339)}
 			begun := time.Now()
 			took := 50 * time.Millisecond
-			for range kills(t, 40) / rounds {
+			for range 1 + kills(t, 40)/rounds {
 				if killRetention(t, e, time.Duration(rnd.Int64N(int64(took))), args...) {
 					killed++
 				} else {
