@@ -191,3 +191,39 @@ func TestExpiredNATS(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 }
+
+// A horizon that rises while an ingester works is known to it within a minute: what
+// waits is not put, and what comes is answered as expired. Nothing is restarted.
+func TestHorizonRises(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, t.TempDir())
+	mend := breakDir(t, root, "web")
+	old := dated(time.Now().Add(-2*month), "old")
+	if a := p.mustPost("/ingest/web", []byte(old)); a.Accepted != 1 {
+		t.Errorf("%+v", a)
+	}
+	if code, _, err := p.flush("?timeout=1s"); err != nil || code != http.StatusGatewayTimeout {
+		t.Fatalf("flush: %d, %v", code, err)
+	}
+	raise(t, root, "web", month)
+	begun := time.Now()
+	for p.metric("blobtail_batches_expired_total") == 0 {
+		if time.Since(begun) > 90*time.Second {
+			t.Fatal("the batch still waits")
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+	t.Logf("known after %s", time.Since(begun).Round(time.Second))
+	if a := p.mustPost("/ingest/web", []byte(old)); a.Expired != 1 {
+		t.Errorf("%+v", a)
+	}
+	mend()
+	p.mustFlush()
+	if _, err := os.Stat(filepath.Join(root, "web")); err == nil {
+		t.Error("something of web is stored")
+	}
+}
