@@ -68,6 +68,16 @@ func (x *inspector) blob(key string, body []byte, attrs storage.Attrs) []error {
 	return append(bad, x.lines(body, index)...)
 }
 
+// compactable is blob for a store whose blobs are compacted: then a name is free
+// again, and one batch may well get two. A reader knows what is replaced.
+func (x *inspector) compactable(key string, body []byte, _ storage.Attrs) []error {
+	index, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
+	if err != nil {
+		return []error{err}
+	}
+	return x.lines(body, index)
+}
+
 // lines notes which records a blob holds.
 func (x *inspector) lines(body []byte, index *blobfmt.Index) (bad []error) {
 	if x.dec == nil {

@@ -179,6 +179,12 @@ var mutants = []mutant{
 	}
 	if`}}},
 
+	// Not in the table: blobs that are compacted.
+	{name: "compaction deletes whatever has the name", seeds: 6000, edits: []edit{{"compact/remove.go",
+		`gone = append(gone, b.Blob)`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
+	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
+		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
+
 	// Not in the table: what the dir store does so that MINE is true after a crash.
 	{name: "a file linked into place before it is synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
 		`		err = f.Sync()

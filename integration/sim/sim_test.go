@@ -5,7 +5,7 @@
 // [TestSimulation] draws whole worlds from seeds: ingesters that are killed, or
 // whose power is cut, at any operation of their disks; a store that loses
 // requests, answers late or not at all, and executes what everybody gave up long
-// ago; clients and a stream that send again elsewhere; days that are dropped. [TestStates] forks the disk
+// ago; clients and a stream that send again elsewhere; days that are dropped; compactors. [TestStates] forks the disk
 // at every operation of one workload and starts from each state that a crash may
 // leave. [TestMutants] takes the rules of the production code away, one after
 // another, and makes sure that the simulation notices.
@@ -105,6 +105,7 @@ type totals struct {
 	puts, lostRequests, lostAnswers, latePuts, landed         int
 	blobs, parked                                             int
 	raised, expired, expiredBatches                           int
+	compacted, compactedTo, replaced                          int
 }
 
 func (t *totals) add(o *totals) {
@@ -120,8 +121,9 @@ func (t *totals) String() string {
 		"%d requests sent %d times, %d refused, %d repeats recognised; "+
 		"%d messages delivered %d times, %d acknowledged before the end, %d acks lost or late; "+
 		"%d creates: %d lost, %d answers lost, %d late, of which %d took a name; %d blobs; %d batches parked in worlds with a refused service; "+
-		"%d times days dropped, %d records answered as expired, %d batches not stored for it",
+		"%d times days dropped, %d records answered as expired, %d batches not stored for it; "+
+		"%d blobs compacted to %d, %d deleted for it",
 		t.lives, t.kills, t.powerCuts, t.shutdowns, t.failedSyncs, t.fullDisk,
 		t.requests, t.sent, t.refused, t.repeats, t.messages, t.deliveries, t.acks, t.acksLost,
-		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.raised, t.expired, t.expiredBatches)
+		t.puts, t.lostRequests, t.lostAnswers, t.latePuts, t.landed, t.blobs, t.parked, t.raised, t.expired, t.expiredBatches, t.compacted, t.compactedTo, t.replaced)
 }

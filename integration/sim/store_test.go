@@ -26,7 +26,7 @@ type simStore struct {
 }
 
 func newSimStore(w *world) *simStore {
-	return &simStore{Store: mem.New(mem.Options{}), w: w, look: newInspector(w.taken)}
+	return &simStore{Store: w.memory(), w: w, look: newInspector(w.taken)}
 }
 
 // later does something after a while, whatever becomes of who asked for it.
@@ -53,7 +53,11 @@ func (s *simStore) inspect(key string, body []byte, attrs storage.Attrs) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	s.w.totals.blobs++
-	for _, err := range s.look.blob(key, body, attrs) {
+	look := s.look.blob
+	if s.w.compaction != nil {
+		look = s.look.compactable
+	}
+	for _, err := range look(key, body, attrs) {
 		s.w.violations = append(s.w.violations, err.Error())
 	}
 }

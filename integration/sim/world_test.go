@@ -53,6 +53,7 @@ type profile struct {
 	Outages   bool // it is down for half of each two minutes
 	Rare      int  // how much rarer the first service is than others; 0: it is not
 	Expires   bool // days are dropped
+	Compacts  int  // compactors
 }
 
 func drawProfile(rng *rand.Rand) profile {
@@ -97,8 +98,9 @@ type world struct {
 	expiry *expiry // nil: no day is dropped
 	disks  []*simdisk.Disk
 
-	start    time.Time
-	stuckFor time.Duration
+	compaction *compaction // nil: blobs stay as they are stored
+	start      time.Time
+	stuckFor   time.Duration
 
 	mu         sync.Mutex
 	rng        *rand.Rand     // of who draws in no order of its own
@@ -129,6 +131,10 @@ func newWorld(seed uint64) *world {
 	}
 	if w.p.Expires {
 		w.expiry = newExpiry(w)
+	}
+	if rng := rand.New(rand.NewPCG(seed, 13)); rng.IntN(4) == 0 {
+		w.p.Compacts = 1 + rng.IntN(2)
+		w.compaction = newCompaction(w, rng)
 	}
 	w.store = newSimStore(w)
 	w.stream = newStream(w, w.p.Messages)
@@ -187,11 +193,21 @@ func (w *world) run() {
 	if w.expiry != nil {
 		wg.Go(func() { w.expiry.run(w.fate("expiry")) })
 	}
+	var compactors sync.WaitGroup
+	for i := range w.p.Compacts {
+		compactors.Go(func() { w.compaction.run(i, w.fate("compactor", i)) })
+	}
 	wg.Wait()
 	w.mu.Lock()
 	w.quiet = true
 	w.mu.Unlock()
 	w.finish()
+	if w.compaction != nil {
+		w.compaction.end()
+		compactors.Wait()
+		w.store.late.Wait()
+		w.compaction.finish()
+	}
 	w.verify()
 }
 

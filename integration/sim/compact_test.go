@@ -1,0 +1,129 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"blobtail/compact"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// compaction rewrites what ingesters have stored while they live and die, with no
+// regard for what is still to come: no hour of these worlds is ever over. So names
+// are used again while PUTs to them are on their way, and what was replaced arrives
+// once more.
+type compaction struct {
+	w     *world
+	grace time.Duration
+	alive context.Context // until the ingesters have ended
+	end   context.CancelFunc
+}
+
+func newCompaction(w *world, rng *rand.Rand) *compaction {
+	c := &compaction{w: w, grace: []time.Duration{-1, -1, time.Minute, 10 * time.Minute}[rng.IntN(4)]}
+	c.alive, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// now is a clock of the store by which all records are long past.
+func (c *compaction) now() time.Time { return epoch.AddDate(0, 0, 7).Add(time.Since(c.w.start)) }
+
+func (c *compaction) options() compact.Options {
+	return compact.Options{Grace: c.grace, Now: c.now, Level: zstd.SpeedFastest, Target: 8 << 10}
+}
+
+// run compacts again and again. Some runs are killed.
+func (c *compaction) run(i int, rng *rand.Rand) {
+	store := &compacted{&storeOf{c.w.store, 100 + i}}
+	for c.alive.Err() == nil {
+		ctx, stop := c.alive, context.CancelFunc(func() {})
+		if rng.IntN(3) == 0 {
+			ctx, stop = context.WithTimeout(ctx, time.Duration(rng.IntN(60))*time.Second)
+		}
+		got, _ := compact.New(store, c.options()).Run(ctx) // its error is the store's, or the kill
+		stop()
+		c.told(got)
+		wait(c.alive, time.Duration(rng.IntN(100))*time.Second)
+	}
+}
+
+// compacted is the store as a compactor meets it: it reads and deletes too, slowly,
+// and what it deletes may go when nobody waits for it any more.
+type compacted struct{ *storeOf }
+
+func (s *compacted) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	rng := s.w.fate("get", s.ingester, key)
+	if !s.w.isQuiet() && rng.IntN(4) == 0 {
+		wait(ctx, time.Duration(rng.IntN(20))*time.Second)
+	}
+	if !s.w.isQuiet() && rng.IntN(100) < s.w.p.Faults {
+		return nil, errLost
+	}
+	return s.Store.Get(ctx, key, off, n)
+}
+
+func (s *compacted) Delete(ctx context.Context, blobs ...storage.Blob) error {
+	if s.w.isQuiet() {
+		return s.Store.Delete(ctx, blobs...)
+	}
+	rng := s.w.fate("delete", s.ingester)
+	wait(ctx, time.Duration(rng.IntN(60))*time.Second)
+	switch rng.IntN(8) {
+	case 0:
+		return errLost
+	case 1:
+		_ = s.Store.Delete(context.Background(), blobs[:len(blobs)/2]...)
+		return errLost
+	case 2, 3, 4:
+		late := slices.Clone(blobs)
+		s.later(time.Duration(rng.IntN(900))*time.Second, func() { _ = s.Store.Delete(context.Background(), late...) })
+		return errLost
+	}
+	return s.Store.Delete(ctx, blobs...)
+}
+
+// told looks at what a run says. Nothing is damaged here, and nothing contradicts
+// itself.
+func (c *compaction) told(got compact.Result) {
+	for _, p := range got.Problems {
+		if !errors.Is(p, errLost) && !errors.Is(p, context.Canceled) && !errors.Is(p, context.DeadlineExceeded) {
+			c.w.violation("compaction: %v", p)
+		}
+	}
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.totals.compacted += got.In
+	c.w.totals.compactedTo += got.Out
+	c.w.totals.replaced += got.Deleted
+}
+
+// finish compacts what is left, until there is nothing to do.
+func (c *compaction) finish() {
+	for range 5 {
+		got, err := compact.New(&storeOf{c.w.store, 100}, c.options()).Run(context.Background())
+		if err != nil {
+			c.w.violation("the last compaction: %v", err)
+		}
+		c.told(got)
+		time.Sleep(c.grace + time.Minute)
+	}
+	got, err := compact.New(&storeOf{c.w.store, 100}, c.options()).Run(context.Background())
+	if err != nil || got.Out+got.Deleted+got.Waiting > 0 {
+		c.w.violation("no end of compaction: %+v, %v", got, err)
+	}
+}
+
+// memory is the store's, by the clock of the world's compaction if it has one.
+func (w *world) memory() *mem.Store {
+	if w.compaction == nil {
+		return mem.New(mem.Options{})
+	}
+	return mem.New(mem.Options{Now: w.compaction.now})
+}
