@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -382,6 +383,67 @@ func TestTooOld(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// late is a store in which something happens between the first look at what has
+// expired and the listing.
+type late struct {
+	storage.BlobStore
+	looks sync.WaitGroup
+	what  func()
+}
+
+func (s *late) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		if !isMark(prefix) && s.what != nil {
+			s.looks.Wait()
+			s.what()
+			s.what = nil
+		}
+		for b, err := range s.BlobStore.List(ctx, prefix, after) {
+			if !yield(b, err) {
+				return
+			}
+		}
+		if isMark(prefix) && s.what != nil {
+			s.looks.Done()
+		}
+	}
+}
+
+// A day that is dropped and deleted before it is listed is told of, also where nothing
+// else is left of the service.
+func TestGoneBeforeListed(t *testing.T) {
+	for _, limit := range []int{0, 1000} {
+		for _, left := range []bool{false, true} {
+			b := newBuilder(t, 0)
+			all := days(t, b, "web")
+			if !left {
+				remove(t, b.store, "web/2026/11/1")
+				remove(t, b.store, "web/2026/11/20")
+				remove(t, b.store, "web/2026/11/22")
+				all = nil
+			}
+			all = slices.DeleteFunc(all, func(r rec) bool { return horizon.DayOfNs(r.time) == day(t, "2026-11-21") })
+			s := &late{BlobStore: b.store, what: func() {
+				mark(t, horizon.Drop(context.Background(), b.store, "web", day(t, "2026-11-21")))
+				remove(t, b.store, "web/2026/11/21")
+			}}
+			s.looks.Add(2)
+			r := query.New(s, query.Options{})
+			q := query.Query{Services: []string{"web"}, Range: query.Always(), Limit: limit}
+			var got []string
+			var sum query.Summary
+			if limit == 0 {
+				got, sum = read(t, r, q)
+			} else {
+				got, sum = newest(t, r, q)
+			}
+			if !slices.Equal(got, lines(all)) || !sum.Complete() || fmt.Sprint(sum.Warnings) != "[2026-11-21 of web expired while it was read]" {
+				t.Errorf("limit %d, left %v: %d lines, %v %v", limit, left, len(got), sum.Problems, sum.Warnings)
+			}
 		}
 	}
 }

@@ -288,7 +288,18 @@ func (p *Plan) mustExist(ctx context.Context, service string) error {
 	if p.loosed[service] || slices.Contains(p.stored, service) || !was.Empty() {
 		return nil
 	}
-	return p.reader.noService(ctx, service)
+	err := p.reader.noService(ctx, service)
+	var none *NoServiceError
+	if errors.As(err, &none) {
+		// It may have gone since the first look, with its only day.
+		if err := p.expiry.look(ctx); err != nil {
+			return err
+		}
+		if was := p.expiry.of(service); !was.Empty() {
+			return nil
+		}
+	}
+	return err
 }
 
 // listService lists what one service has in the range.
