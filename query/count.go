@@ -237,9 +237,11 @@ func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPa
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
-		if err != nil {
-			out[i], merged = true, len(loose) > 0
-			continue
+		if err != nil { // it may have copies of any of them
+			for j := range out {
+				out[j] = true
+			}
+			return out, len(loose) > 0, nil
 		}
 		for _, o := range from.Dict {
 			if first, ok := seen[o]; ok {

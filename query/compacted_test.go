@@ -1,0 +1,158 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/query"
+	"blobtail/storage"
+)
+
+// rewritten stores an hour of blobs of several periods, and one under its hour that
+// replaces all of them but the last, which came late.
+func rewritten(t *testing.T, b *builder) (all []rec, compacted string) {
+	t.Helper()
+	var ids []blobfmt.BatchID
+	var replaced []rec
+	for i := range 8 {
+		period := []time.Duration{15 * time.Minute, time.Hour, 30 * time.Minute}[i%3]
+		var recs []rec
+		for k := range 10 {
+			at := noon + int64(i)*400e9 + int64(k)*30e9
+			recs = append(recs, rec{service: "web", time: at, origin: origin(uint64(i)), index: uint32(k),
+				line: line(at, []string{"info", "error"}[k%2], "web", fmt.Sprintf("%d of %d", k, i))})
+		}
+		_, id := b.add(period, recs)
+		all = append(all, recs...)
+		if i < 7 {
+			ids, replaced = append(ids, id), append(replaced, recs...)
+		}
+	}
+	body, meta, _ := b.encode(replaced, ids...)
+	compacted = blobfmt.Name{Service: "web", Period: time.Unix(0, noon).UTC(), Number: 990001}.String()
+	b.put(compacted, body, meta.Map())
+	slices.SortFunc(all, compareRecs)
+	return all, compacted
+}
+
+// Lines, numbers and the newest are right wherever the ends of a range lie in an hour
+// that is half compacted, and what is replaced is not opened.
+func TestCompactedAcrossTheRange(t *testing.T) {
+	b := newBuilder(t, 300)
+	all, _ := rewritten(t, b)
+	r := query.New(b.store, query.Options{})
+	for from := -1; from < 30; from++ {
+		for to := from + 1; to < 30; to += 3 {
+			q := query.Query{Services: []string{"web"}, Range: query.Range{From: noon + int64(from)*120e9, To: noon + int64(to)*120e9 + 7}}
+			var want []string
+			errors := int64(0)
+			for _, c := range all {
+				if c.time >= q.Range.From && c.time < q.Range.To {
+					want = append(want, c.line)
+					errors += int64(strings.Count(c.line, `"level":"error"`))
+				}
+			}
+			got, sum := read(t, r, q)
+			if !slices.Equal(got, want) || sum.Copies > 0 || sum.BlobsOpened > 3 || len(sum.Warnings)+len(sum.Problems) > 0 {
+				t.Errorf("%d to %d: %d lines, want %d; %+v", from, to, len(got), len(want), sum)
+			}
+			plan, err := r.Plan(t.Context(), q)
+			mark(t, err)
+			n, sum, err := plan.Count(t.Context())
+			if err != nil || n != int64(len(want)) || sum.Copies > 0 {
+				t.Errorf("%d to %d: counted %d, want %d; %+v, %v", from, to, n, len(want), sum, err)
+			}
+			buckets, _, err := plan.Histogram(t.Context(), time.Minute)
+			mark(t, err)
+			total := [2]int64{}
+			for _, b := range buckets {
+				for _, n := range b.Levels {
+					total[0] += n
+				}
+			}
+			q.Filter.Levels, _ = query.ParseLevels("error")
+			plan, err = r.Plan(t.Context(), q)
+			mark(t, err)
+			total[1], _, err = plan.Count(t.Context())
+			if err != nil || total != [2]int64{int64(len(want)), errors} {
+				t.Errorf("%d to %d: %v, want %d and %d; %v", from, to, total, len(want), errors, err)
+			}
+			q.Filter.Levels, q.Limit = 0, 7
+			if found, sum := newest(t, r, q); !slices.Equal(found, want[max(0, len(want)-7):]) || !sum.Complete() {
+				t.Errorf("%d to %d: the newest are %s, %+v", from, to, found, sum)
+			}
+		}
+	}
+}
+
+// A compacted blob whose index is damaged replaces nothing: all is read, what may
+// come twice is said to, and nothing is missing. When those that it replaces are gone
+// its lines are found without the index. One that only cannot be fetched at once does
+// no harm at all.
+func TestCompactedDamaged(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		t.Run(fmt.Sprint("replaced are gone ", gone), func(t *testing.T) {
+			b := newBuilder(t, 300)
+			all, key := rewritten(t, b)
+			object, err := b.store.Stat(t.Context(), key)
+			mark(t, err)
+			rc, err := b.store.Get(t.Context(), key, 0, -1)
+			mark(t, err)
+			body, err := io.ReadAll(rc)
+			mark(t, err)
+			body[len(body)-40] ^= 1
+			remove(t, b.store, key)
+			b.put(key, body, object.Metadata)
+			if gone {
+				for o, err := range b.store.List(t.Context(), "web/", "") {
+					mark(t, err)
+					meta, err := blobfmt.ParseMeta(o.Metadata)
+					if mark(t, err); o.Key != key && meta.Last < noon+7*400e9 {
+						mark(t, b.store.Delete(t.Context(), o))
+					}
+				}
+			}
+			r := query.New(b.store, query.Options{})
+			q := query.Query{Services: []string{"web"}, Range: query.Always()}
+			got, sum := read(t, r, q)
+			if once := slices.Compact(slices.Clone(got)); !slices.Equal(once, lines(all)) {
+				t.Errorf("%d lines, %d different, want %d", len(got), len(once), len(all))
+			}
+			if len(got) > len(all) && sum.Complete() || gone && !sum.Complete() || len(sum.Warnings) == 0 {
+				t.Errorf("%d lines, want %d: %v %v", len(got), len(all), sum.Problems, sum.Warnings)
+			}
+			plan, err := r.Plan(t.Context(), q)
+			mark(t, err)
+			if n, sum, err := plan.Count(t.Context()); err != nil || n < int64(len(all)) || n > int64(len(all)) && sum.Complete() {
+				t.Errorf("counted %d, want %d; %v, %v", n, len(all), sum.Problems, err)
+			}
+		})
+	}
+	b := newBuilder(t, 300)
+	all, key := rewritten(t, b)
+	r := query.New(&once{BlobStore: b.store, key: key}, query.Options{})
+	got, sum := read(t, r, query.Query{Services: []string{"web"}, Range: query.Always()})
+	if !slices.Equal(got, lines(all)) || !sum.Complete() || sum.Copies != 70 || len(sum.Warnings) != 1 {
+		t.Errorf("%d lines, %+v", len(got), sum)
+	}
+}
+
+// once is a store that fails the first GET of a key.
+type once struct {
+	storage.BlobStore
+	key string
+}
+
+func (s *once) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if key == s.key {
+		s.key = ""
+		return nil, fmt.Errorf("get %s: the network is away", key)
+	}
+	return s.BlobStore.Get(ctx, key, off, n)
+}
