@@ -46,7 +46,7 @@ states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STAT
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
-	run retention tests ./integration '^(TestRetentionKilled|TestCompactionKilled)$' BLOBTAIL_KILLS=400
+	run retention tests ./integration '^(TestRetentionKilled|TestCompactionKilled)$' BLOBTAIL_KILLS=200
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
 }
 log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
