@@ -41,9 +41,10 @@ type Watch struct {
 	fails atomic.Uint64
 	first chan struct{}
 
-	mu      sync.Mutex
-	under   *reading // the one under way, which all wait for
-	failing bool
+	mu         sync.Mutex
+	under      *reading // the one under way, which all wait for
+	failing    bool
+	impossible string // what was last told of
 }
 
 // reading is one look at all horizons.
@@ -176,6 +177,7 @@ func (w *Watch) perform(ctx context.Context, r *reading) {
 	limited, cancel := context.WithTimeout(ctx, w.o.Timeout)
 	defer cancel()
 	r.h, r.err = Read(limited, w.store)
+	impossible := r.h.withoutImpossible(DayOf(r.begun))
 	if r.err == nil && !w.fresh(r) {
 		r.err = fmt.Errorf("list what has been dropped: took longer than %s", w.o.MaxAge)
 	}
@@ -193,6 +195,7 @@ func (w *Watch) perform(ctx context.Context, r *reading) {
 		}
 		w.failing = true
 	default:
+		w.tellImpossible(impossible)
 		w.known.Store(r)
 		w.reads.Add(1)
 		if w.failing {
@@ -201,6 +204,33 @@ func (w *Watch) perform(ctx context.Context, r *reading) {
 		w.failing = false
 	}
 	close(r.done)
+}
+
+// withoutImpossible takes out horizons that hide today, and gives the first service
+// that has one. No policy hides what is not a day old: such a horizon is that of a
+// wrong clock, or of somebody's hand, and the job deletes nothing by it. Who stored
+// nothing by it would lose what is logged now.
+func (h Horizons) withoutImpossible(today Day) (first string) {
+	for name, s := range h {
+		if !s.Set || s.First <= today {
+			continue
+		}
+		if first == "" || name < first {
+			first = name
+		}
+		s.First, s.Set = 0, false
+		h[name] = s
+	}
+	return first
+}
+
+// tellImpossible warns of what withoutImpossible found, once. w.mu is held.
+func (w *Watch) tellImpossible(service string) {
+	if service != "" && service != w.impossible {
+		w.o.Log.Error().Str("service", service).
+			Msg("a horizon hides today, which no policy does: records are stored as if it were not there, but readers show nothing below it; see docs/OPERATING.md, Retention")
+	}
+	w.impossible = service
 }
 
 // Readings is how many readings worked and how many failed.

@@ -1,13 +1,17 @@
 package horizon_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"blobtail/horizon"
 	"blobtail/storage"
@@ -58,26 +62,26 @@ func publish(t *testing.T, s storage.BlobStore, service, first string) {
 func TestWatchHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
-		publish(t, s, "web", "2026-10-21")
+		publish(t, s, "web", "1999-10-21")
 		w := horizon.NewWatch(s, horizon.WatchOptions{})
-		if w.Hides("web", day(t, "2026-10-20")) {
+		if w.Hides("web", day(t, "1999-10-20")) {
 			t.Error("hidden before anything was read")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); w.Run(ctx) }()
 		<-w.First()
-		if !w.Hides("web", day(t, "2026-10-20")) || w.Hides("web", day(t, "2026-10-21")) || w.Hides("app", day(t, "2026-10-20")) {
+		if !w.Hides("web", day(t, "1999-10-20")) || w.Hides("web", day(t, "1999-10-21")) || w.Hides("app", day(t, "1999-10-20")) {
 			t.Error("not as published")
 		}
-		publish(t, s, "web", "2026-10-22")
+		publish(t, s, "web", "1999-10-22")
 		time.Sleep(time.Minute + time.Second)
-		if !w.Hides("web", day(t, "2026-10-21")) {
+		if !w.Hides("web", day(t, "1999-10-21")) {
 			t.Error("a horizon is not known a minute after it rose")
 		}
 		s.set(storagetest.Fault{Before: storagetest.ErrFault})
 		time.Sleep(time.Hour)
-		if !w.Hides("web", day(t, "2026-10-21")) {
+		if !w.Hides("web", day(t, "1999-10-21")) {
 			t.Error("forgotten because the store is away")
 		}
 		if worked, failed := w.Readings(); worked != 2 || failed != 60 {
@@ -168,7 +172,7 @@ func TestFreshWhoReadsGivesUp(t *testing.T) {
 // A machine that slept has an old copy though its own clock stood still, and a clock
 // that is set back makes none younger.
 func TestFreshClocks(t *testing.T) {
-	wall := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	wall := time.Date(1999, 11, 22, 12, 0, 0, 0, time.UTC)
 	s := newCable()
 	w := horizon.NewWatch(s, horizon.WatchOptions{Now: func() time.Time { return wall }})
 	for _, c := range []struct {
@@ -188,8 +192,8 @@ func TestFreshClocks(t *testing.T) {
 func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
-		publish(t, s, "web", "2026-10-21")
-		if err := horizon.Drop(t.Context(), s, "web", day(t, "2026-11-03")); err != nil {
+		publish(t, s, "web", "1999-10-21")
+		if err := horizon.Drop(t.Context(), s, "web", day(t, "1999-11-03")); err != nil {
 			t.Fatal(err)
 		}
 		g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
@@ -197,14 +201,14 @@ func TestGuard(t *testing.T) {
 			key  string
 			want error
 		}{
-			{"web/2026/10/20/2355/000001.log", horizon.ErrExpired},
-			{"web/2026/10/21/0000/000001.log", nil},
-			{"web/2026/11/03/1200/000001.log", horizon.ErrExpired},
-			{"web/2026/11/04/1200/000001.log", nil},
-			{"web2/2026/10/20/2355/000001.log", nil},
-			{"_rejected/2026/10/20/2355/000001.log", nil},
-			{"_horizon/web/20261001", nil}, // no blob
-			{"web/2026/10/20/2355/000001.txt", nil},
+			{"web/1999/10/20/2355/000001.log", horizon.ErrExpired},
+			{"web/1999/10/21/0000/000001.log", nil},
+			{"web/1999/11/03/1200/000001.log", horizon.ErrExpired},
+			{"web/1999/11/04/1200/000001.log", nil},
+			{"web2/1999/10/20/2355/000001.log", nil},
+			{"_rejected/1999/10/20/2355/000001.log", nil},
+			{"_horizon/web/19991001", nil}, // no blob
+			{"web/1999/10/20/2355/000001.txt", nil},
 		} {
 			if err := g.Create(t.Context(), c.key, nil, storage.Attrs{}); !errors.Is(err, c.want) {
 				t.Errorf("%s: %v, want %v", c.key, err, c.want)
@@ -227,12 +231,12 @@ func TestGuardKnowsOrRefuses(t *testing.T) {
 		g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
 		create := func(number string, want error) {
 			t.Helper()
-			if err := g.Create(t.Context(), "web/2026/10/20/2355/"+number+".log", nil, storage.Attrs{}); !errors.Is(err, want) {
+			if err := g.Create(t.Context(), "web/1999/10/20/2355/"+number+".log", nil, storage.Attrs{}); !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", number, err, want)
 			}
 		}
 		create("000001", nil)
-		publish(t, s, "web", "2026-10-21")
+		publish(t, s, "web", "1999-10-21")
 		time.Sleep(2 * time.Minute)
 		create("000002", nil) // it may not know yet
 		time.Sleep(time.Nanosecond)
@@ -253,7 +257,48 @@ func TestGuardOfAnAbsentStore(t *testing.T) {
 	s := newCable()
 	g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
 	s.set(storagetest.Fault{Before: storage.ErrNotExist})
-	if err := g.Create(t.Context(), "web/2026/10/20/2355/000001.log", nil, storage.Attrs{}); err == nil || errors.Is(err, storage.ErrNotExist) {
+	if err := g.Create(t.Context(), "web/1999/10/20/2355/000001.log", nil, storage.Attrs{}); err == nil || errors.Is(err, storage.ErrNotExist) {
 		t.Error(err)
 	}
+}
+
+// A horizon that hides today is of no policy: who stored nothing by it would lose
+// what is logged now. A day that was dropped by itself may be today.
+func TestImpossibleHorizon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New(mem.Options{})
+		today := horizon.DayOf(time.Now())
+		publish(t, s, "app", today.String())
+		publish(t, s, "web", (today + 1).String())
+		publish(t, s, "wild", "9999-12-31")
+		if err := horizon.Drop(t.Context(), s, "web", today); err != nil {
+			t.Fatal(err)
+		}
+		var told bytes.Buffer
+		w := horizon.NewWatch(s, horizon.WatchOptions{Log: zerolog.New(&told)})
+		for range 2 {
+			h, err := w.Fresh(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct {
+				service string
+				day     horizon.Day
+				want    bool
+			}{
+				{"app", today - 1, true}, {"app", today, false},
+				{"web", today - 1, false}, {"web", today, true}, {"web", today + 1, false},
+				{"wild", today - 1, false}, {"wild", today, false},
+			} {
+				if got := h.Hides(c.service, c.day); got != c.want {
+					t.Errorf("Hides(%s, %s) = %v", c.service, c.day, got)
+				}
+			}
+			time.Sleep(3 * time.Minute)
+			today = horizon.DayOf(time.Now())
+		}
+		if n := strings.Count(told.String(), "hides today"); n != 1 || !strings.Contains(told.String(), `"service":"web"`) {
+			t.Errorf("told %d times: %s", n, told.String())
+		}
+	})
 }

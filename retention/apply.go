@@ -28,6 +28,8 @@ type Result struct {
 	// younger, and the time between hiding and deleting.
 	Overdue  time.Duration
 	Problems []error
+	// NewPolicy says that the policy was not the one applied last, and is now.
+	NewPolicy bool
 }
 
 // Deleted is what a run deleted of a day.
@@ -91,6 +93,7 @@ func (r *run) apply(ctx context.Context) error {
 	if err := r.job.recordPolicy(ctx, r.Plan); err != nil {
 		return err
 	}
+	r.NewPolicy = r.Plan.recorded.hash != r.Plan.policy
 	if err := r.deleteDays(ctx); err != nil {
 		return err
 	}

@@ -17,7 +17,10 @@ type DropRequest struct {
 	// KeepTail leaves the tail's tables that may have records of the day. They have
 	// those of other services too.
 	KeepTail bool
-	Confirm  string // the hash of the plan
+	// Store is what the caller calls the store: a confirmation is good for that one
+	// alone.
+	Store   string
+	Confirm string // the hash of the plan
 }
 
 // Drop drops one day of one service at once, for what must never have been logged.
@@ -83,6 +86,6 @@ func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Pl
 			p.Problems = append(p.Problems, err)
 		}
 	}
-	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\n", req.Service, req.Day)))
+	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\nkeep tail %t\nstore %s\n", req.Service, req.Day, req.KeepTail, req.Store)))
 	return p, nil
 }

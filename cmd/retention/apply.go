@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"blobtail/config"
@@ -52,22 +51,25 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 		return nil, err
 	}
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, c.again()})
+		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again(c.words()...)})
 	}
 	a.foreign(r.Plan.Foreign)
+	if r.NewPolicy && c.Now != "" {
+		a.complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
+	}
 	return r, errors.Join(err, printResult(a.env.stdout, r))
 }
 
-// again is the command without its confirmation.
-func (c *applyCmd) again() string {
-	words := []string{"retention apply"}
+// words are the command without its confirmation.
+func (c *applyCmd) words() []string {
+	words := []string{"apply"}
 	if c.Now != "" {
-		words = append(words, "--now '"+c.Now+"'")
+		words = append(words, "--now", c.Now)
 	}
 	if c.Grace != "" {
-		words = append(words, "--grace "+c.Grace)
+		words = append(words, "--grace", c.Grace)
 	}
-	return strings.Join(words, " ")
+	return words
 }
 
 func graceText(d time.Duration) string { return config.Duration(d).String() }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"blobtail/horizon"
 	"blobtail/internal/openstore"
@@ -31,13 +30,13 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	r, err := retention.New(blobs, tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Confirm: c.Confirm})
+	r, err := retention.New(blobs, tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store, Confirm: c.Confirm})
 	confirm := (*retention.ConfirmError)(nil)
 	switch {
 	case r == nil:
 		return 0, err
 	case errors.As(err, &confirm):
-		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, c.again(day)})
+		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.words(day)...)})
 	}
 	a.foreign(r.Plan.Foreign)
 	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
@@ -68,11 +67,11 @@ func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 	return nil
 }
 
-// again is the command without its confirmation.
-func (c *dropCmd) again(day horizon.Day) string {
-	command := fmt.Sprintf("retention drop %s --day %s", c.Service, day)
+// words are the command without its confirmation.
+func (c *dropCmd) words(day horizon.Day) []string {
+	words := []string{"drop", c.Service, "--day", day.String()}
 	if c.KeepTail {
-		command += " --keep-tail"
+		words = append(words, "--keep-tail")
 	}
-	return command
+	return words
 }

@@ -38,6 +38,30 @@ type unconfirmed struct {
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
+// again is the command that words make, for the store and the configuration of this
+// run: whoever copies it may be somewhere else.
+func (a *app) again(words ...string) string {
+	words = append([]string{"retention"}, words...)
+	if a.cli.Config != "" {
+		words = append(words, "--config", a.cli.Config)
+	}
+	if a.cli.Store != "" {
+		words = append(words, "--store", a.cli.Store)
+	}
+	for i, w := range words {
+		if strings.ContainsFunc(w, needsQuotes) {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// needsQuotes tells what a shell may take for something else.
+func needsQuotes(c rune) bool {
+	plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:,+@", c)
+	return !plain
+}
+
 // exitCode says on stderr what went wrong, with what to do about it, and gives the
 // code to exit with.
 func (a *app) exitCode(err error) int {

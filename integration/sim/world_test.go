@@ -340,7 +340,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 	p := &process{log: log, dead: dead, ended: make(chan struct{})}
 	store := storage.BlobStore(&storeOf{w.store, i})
 	if w.expiry != nil {
-		p.watch = horizon.NewWatch(store, horizon.WatchOptions{})
+		p.watch = horizon.NewWatch(store, horizon.WatchOptions{Now: w.expiry.now})
 		store = p.watch.Guard(store)
 	}
 	writer, err := blobwriter.New(store, blobwriter.Options{Lane: lane, Encoders: 1})
