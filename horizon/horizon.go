@@ -111,9 +111,10 @@ type Lister interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
 }
 
-// oneByOne is up to how many services are listed each by itself: two requests each,
-// where all of them together are two and more.
-const oneByOne = 4
+// oneByOne is up to how many services are listed each by itself, at once: two
+// requests each. All of them together are two, and two more for every 2,500 services
+// or so, one after another.
+const oneByOne = 8
 
 // Read gives the horizons of some services, or of all if none are named. A store
 // that is not there has none.

@@ -23,7 +23,7 @@ var ErrExpired = errors.New("expired")
 type WatchOptions struct {
 	Every   time.Duration    // how often Run reads; 0: 1 min
 	MaxAge  time.Duration    // how old a copy Fresh gives; 0: 2 min
-	Timeout time.Duration    // of one reading; 0: 30 s, and MaxAge at most
+	Timeout time.Duration    // of one reading; 0: MaxAge, which is also the most
 	Now     func() time.Time // nil: time.Now
 	Log     zerolog.Logger
 }
@@ -67,8 +67,10 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 	if o.MaxAge == 0 {
 		o.MaxAge = 2 * time.Minute
 	}
+	// 100,000 services have 40 pages of marks, one after another: a reading that took
+	// too long every time would have nothing stored any more.
 	if o.Timeout == 0 {
-		o.Timeout = 30 * time.Second
+		o.Timeout = o.MaxAge
 	}
 	o.Timeout = min(o.Timeout, o.MaxAge)
 	if o.Now == nil {
