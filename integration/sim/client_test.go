@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"blobtail/record"
@@ -128,7 +129,9 @@ func (w *world) accept(ctx context.Context, p *process, s *request) (record.Rece
 	receipt, err := p.buf.Accept(ctx, &s.r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if receipt.Duplicate || errors.Is(err, record.ErrFull) || errors.Is(err, record.ErrKeyReused) {
+	// What a full disk broke off is cut off the log again, which a power cut may undo.
+	mayBe := errors.Is(err, syscall.ENOSPC)
+	if receipt.Duplicate || errors.Is(err, record.ErrFull) && !mayBe || errors.Is(err, record.ErrKeyReused) {
 		w.taken[s.r.Origin]--
 	}
 	w.totals.expired += receipt.Expired
