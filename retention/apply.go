@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,11 +18,11 @@ import (
 // tries it again.
 type Result struct {
 	Plan    *Plan
-	Deleted []Deleted // in the order of the run
+	Deleted []Deleted // in order of service and day
 	Tables  []string  // dropped
 	Raised  []Horizon
-	// Oldest is, of each service that expires and has blobs, when the period of the
-	// oldest begins that is still stored.
+	// Oldest is, of each service that expires and has blobs, when the oldest day
+	// begins that is still stored.
 	Oldest map[string]time.Time
 	// Overdue is by how much the one of them that is most so is past its age. With a
 	// run a day it is less than two: the day that was not over when it was a day
@@ -53,8 +54,9 @@ func (r *Result) Total() Deleted {
 // run is one run as it goes.
 type run struct {
 	*Result
-	job *Job
-	log zerolog.Logger
+	job     *Job
+	log     zerolog.Logger
+	logging sync.Mutex // what the log is written to may not stand two lines at once
 }
 
 func (j *Job) newRun(p *Plan) *run {
@@ -107,14 +109,24 @@ func (r *run) apply(ctx context.Context) error {
 
 // raise publishes new horizons.
 func (r *run) raise(ctx context.Context) error {
-	for _, h := range r.Plan.Raise {
+	raised := make([]bool, len(r.Plan.Raise))
+	err := each(len(raised), func(i int) error {
+		h := r.Plan.Raise[i]
 		if err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First); err != nil {
 			return fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
 		}
-		r.Raised = append(r.Raised, h)
+		raised[i] = true
+		r.logging.Lock()
+		defer r.logging.Unlock()
 		r.log.Info().Str("service", h.Service).Stringer("first", h.First).Msg("horizon raised")
+		return nil
+	})
+	for i, h := range r.Plan.Raise {
+		if raised[i] {
+			r.Raised = append(r.Raised, h)
+		}
 	}
-	return nil
+	return err
 }
 
 // tidy deletes the marks that lie below a horizon that is a grace old: it hides all

@@ -190,6 +190,31 @@ func TestApplyLeavesForeignObjects(t *testing.T) {
 	}
 }
 
+// Directories that no blob can be in are passed over, wherever they sort.
+func TestApplyPassesOverForeignDirectories(t *testing.T) {
+	w := newWorld(t)
+	old, young := w.blob("app", days(40), 1), w.blob("app", days(1), 1)
+	foreign := []string{
+		"app/!/x", "app/+026/10/11/x", "app/0000/01/01/x", "app/0000/x", "app/1/x", "app/10/11/1200/x", "app/2025/x", "app/2025/13/01/x", "app/2025/02/30/x", "app/2025/2/03/x",
+		"app/2026/10/1/x", "app/2026/10/11x/x", "app/2026/10/ 1/x", "app/20261011/x", "app/12026/10/11/x", "app/2026-10-11/x", "app/x", "app/\u00e9\u00e9/x", "app/~/x",
+	}
+	for _, key := range foreign {
+		w.put(key, 1, nil)
+	}
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	r := w.apply(policy)
+	if w.has(old) || !w.has(young) || len(r.Problems) != 0 || !r.Oldest["app"].Equal(w.now.Add(-days(1)).Truncate(day)) {
+		t.Errorf("%v, %v, oldest %v", w.has(old), r.Problems, r.Oldest)
+	}
+	for _, key := range foreign {
+		if !w.has(key) {
+			t.Errorf("%s is gone", key)
+		}
+	}
+}
+
 // A horizon in the last day is of no policy: someone's clock was wrong, or their
 // hand slipped.
 func TestApplyRefusesAHorizonThatIsTooLate(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"blobtail/blobfmt"
 	"blobtail/horizon"
 )
 
@@ -30,8 +29,8 @@ type DropRequest struct {
 // the result says what would go. No policy is needed.
 //
 // Ingesters learn of it within two minutes and do not store what they have of the
-// day. What they did store meanwhile goes when Drop is called again, or with the
-// next Apply.
+// day. What they did store meanwhile goes when Drop is called again: blobs would go
+// with the next Apply too, the tail's tables only at their own age.
 func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	if !isService(req.Service) {
 		return nil, refusef("%q cannot be the name of a service", req.Service)
@@ -55,7 +54,9 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
 	}
 	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")
-	if err := r.deleteDay(ctx, req.Service, req.Day); err != nil {
+	var did part
+	err = r.deleteDay(ctx, req.Service, req.Day, &did)
+	if r.add(&did); err != nil {
 		return r.Result, err
 	}
 	r.dropTables(ctx, p.Tables)
@@ -67,13 +68,8 @@ func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Pl
 	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
 	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
 	f := &surveyed{days: map[horizon.Day]*Day{}}
-	for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(req.Service, req.Day.Start()), "") {
-		if err == nil {
-			_, err = j.take(ctx, s, b, f)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s of %s: %w", req.Day, req.Service, err)
-		}
+	if err := j.takeDay(ctx, s, req.Day, f); err != nil {
+		return nil, fmt.Errorf("list %s of %s: %w", req.Day, req.Service, err)
 	}
 	for _, d := range f.days {
 		p.Days = append(p.Days, *d)

@@ -54,6 +54,7 @@ type Plan struct {
 	Problems []error
 
 	now      time.Time // by the store's clock
+	newest   time.Time // when the youngest blob of Days was stored; zero: unknown
 	policy   string    // its hash
 	recorded policyRecord
 	services []service
@@ -80,8 +81,8 @@ func (f *Foreign) join(other Foreign) {
 	f.Count = count
 }
 
-// Plan says what the next Apply would find to do. It lists what is past its age,
-// or hidden, and nothing more unless a confirmation depends on it.
+// Plan says what the next Apply would find to do. It lists the days that are past
+// their age, or hidden, and nothing more unless a confirmation depends on it.
 func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	if err := j.o.Policy.check(); err != nil {
 		return nil, err

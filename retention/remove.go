@@ -22,28 +22,55 @@ const (
 	fewErrors = 10
 )
 
-// deleteDays deletes the days of the plan whose turn it is.
+// part is what a run did to the days of one service.
+type part struct {
+	deleted  []Deleted
+	problems []error
+}
+
+// deleteDays deletes the days of the plan whose turn it is: those of one service
+// after each other, and several services at a time.
 func (r *run) deleteDays(ctx context.Context) error {
-	var s *service
+	var services [][]Day
 	for _, d := range r.Plan.Days {
-		if d.Step != Delete {
-			continue
+		n := len(services)
+		switch {
+		case d.Step != Delete:
+		case n > 0 && services[n-1][0].Service == d.Service:
+			services[n-1] = append(services[n-1], d)
+		default:
+			services = append(services, []Day{d})
 		}
-		if s == nil || s.name != d.Service {
-			// A horizon never sinks, but someone may have taken it away by hand to
-			// save what is below it.
-			marks, err := horizon.Marks(ctx, r.job.blobs, d.Service)
-			if err != nil {
-				return err
-			}
-			s = &service{name: d.Service}
-			s.know(marks, r.Plan.now, r.job.o.Grace)
-		}
+	}
+	parts := make([]part, len(services))
+	err := each(len(services), func(i int) error { return r.deleteService(ctx, services[i], &parts[i]) })
+	for i := range parts {
+		r.add(&parts[i])
+	}
+	return err
+}
+
+func (r *run) add(p *part) {
+	r.Deleted = append(r.Deleted, p.deleted...)
+	r.Problems = append(r.Problems, p.problems...)
+}
+
+// deleteService deletes days of one service.
+func (r *run) deleteService(ctx context.Context, days []Day, p *part) error {
+	s := service{name: days[0].Service}
+	// A horizon never sinks, but someone may have taken it away by hand to save what
+	// is below it.
+	marks, err := horizon.Marks(ctx, r.job.blobs, s.name)
+	if err != nil {
+		return err
+	}
+	s.know(marks, r.Plan.now, r.job.o.Grace)
+	for _, d := range days {
 		if s.step(d.Day) != Delete {
-			r.Problems = append(r.Problems, fmt.Errorf("%s of %s: it is not hidden any more, so it stays", d.Day, d.Service))
+			p.problems = append(p.problems, fmt.Errorf("%s of %s: it is not hidden any more, so it stays", d.Day, s.name))
 			continue
 		}
-		if err := r.deleteDay(ctx, d.Service, d.Day); err != nil {
+		if err := r.deleteDay(ctx, s.name, d.Day, p); err != nil {
 			return err
 		}
 	}
@@ -52,7 +79,8 @@ func (r *run) deleteDays(ctx context.Context) error {
 
 // remover deletes the blobs of one day.
 type remover struct {
-	r    *run
+	job  *Job
+	part *part
 	done Deleted
 	next []blob
 	left map[string]*blob // could not be deleted
@@ -69,15 +97,17 @@ type blob struct {
 // deleteDay deletes what a service has of a day, until a listing has nothing of
 // ours but what cannot be deleted. It lists by the whole prefix of service and day,
 // so that no other service is in it, and goes by the names that it parsed.
-func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day) error {
-	m := &remover{r: r, left: map[string]*blob{}}
+func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p *part) error {
+	m := &remover{job: r.job, part: p, left: map[string]*blob{}}
 	m.done.Service, m.done.Day.Day, m.done.Step = service, day, Delete
 	err := m.empty(ctx)
 	m.settle(err == nil)
 	if m.done.Blobs > 0 || m.done.Failed > 0 {
-		r.Deleted = append(r.Deleted, m.done)
+		p.deleted = append(p.deleted, m.done)
+		r.logging.Lock()
 		r.log.Info().Str("service", service).Stringer("day", day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
 			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed).Msg("deleted")
+		r.logging.Unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s of %s: %w", day, service, err)
@@ -92,7 +122,7 @@ func (m *remover) empty(ctx context.Context) error {
 			return err
 		}
 	}
-	m.r.Problems = append(m.r.Problems, fmt.Errorf("%s of %s: after %d listings there are still blobs; is someone writing them?", m.done.Day.Day, m.done.Service, rounds))
+	m.part.problems = append(m.part.problems, fmt.Errorf("%s of %s: after %d listings there are still blobs; is someone writing them?", m.done.Day.Day, m.done.Service, rounds))
 	return nil
 }
 
@@ -102,7 +132,7 @@ func (m *remover) round(ctx context.Context) (found bool, err error) {
 	for _, b := range m.left {
 		b.there = false
 	}
-	for b, err := range m.r.job.blobs.List(ctx, blobfmt.DayPrefix(service, day.Start()), "") {
+	for b, err := range m.job.blobs.List(ctx, blobfmt.DayPrefix(service, day.Start()), "") {
 		if err != nil {
 			return found, err
 		}
@@ -110,7 +140,7 @@ func (m *remover) round(ctx context.Context) (found bool, err error) {
 			tried.there = true
 			continue
 		}
-		its, records, ours, err := m.r.job.ours(ctx, service, b)
+		its, records, ours, err := m.job.ours(ctx, service, b)
 		if err != nil {
 			return found, err
 		}
@@ -136,7 +166,7 @@ func (m *remover) delete(ctx context.Context) {
 		list[i] = m.next[i].Blob
 	}
 	failed := map[string]error{}
-	for _, e := range keyErrors(m.r.job.blobs.Delete(ctx, list...)) {
+	for _, e := range keyErrors(m.job.blobs.Delete(ctx, list...)) {
 		failed[e.Key] = e
 	}
 	for _, b := range m.next {
@@ -161,12 +191,12 @@ func (m *remover) settle(listed bool) {
 			continue
 		}
 		if m.done.Failed++; m.done.Failed <= fewErrors {
-			m.r.Problems = append(m.r.Problems, b.err)
+			m.part.problems = append(m.part.problems, b.err)
 		}
 		last = b.err
 	}
 	if more := m.done.Failed - fewErrors; more > 0 {
-		m.r.Problems = append(m.r.Problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day.Day, m.done.Service, more, last))
+		m.part.problems = append(m.part.problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day.Day, m.done.Service, more, last))
 	}
 }
 

@@ -1,12 +1,14 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"blobtail/blobfmt"
@@ -27,7 +29,7 @@ type service struct {
 	settled  horizon.Service // what those say that are a grace old, and all single days
 	// refused is a horizon that no policy can have published.
 	refused bool
-	oldest  time.Time // start of the period of the oldest blob above all horizons, if it was seen
+	oldest  time.Time // start of the oldest day that stays, if there is one
 }
 
 // step is what is to be done to a day that is hidden or past its age.
@@ -98,36 +100,58 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 // surveyed is what one service has that goes.
 type surveyed struct {
 	days     map[horizon.Day]*Day
+	newest   time.Time // when the youngest blob of them was stored; zero: unknown
 	foreign  Foreign
 	oldest   time.Time
 	problems []error
-	err      error
 }
 
-// atOnce is how many services are listed at the same time.
+// atOnce is how many services are worked on at the same time.
 const atOnce = 8
 
-// survey lists what goes of all services.
-func (j *Job) survey(ctx context.Context, p *Plan) error {
-	found := make([]surveyed, len(p.services))
+// each does something for 0 to n-1, some at a time, and gives the first error in
+// that order. When there is one no more are begun.
+func each(n int, do func(i int) error) error {
+	errs := make([]error, n)
 	slots := make(chan struct{}, atOnce)
+	var failed atomic.Bool
 	var work sync.WaitGroup
-	for i := range p.services {
+	for i := range n {
 		slots <- struct{}{}
+		if failed.Load() {
+			break
+		}
 		work.Go(func() {
-			found[i].err = j.surveyService(ctx, &p.services[i], &found[i])
+			if errs[i] = do(i); errs[i] != nil {
+				failed.Store(true)
+			}
 			<-slots
 		})
 	}
 	work.Wait()
+	return cmp.Or(errs...)
+}
+
+// survey lists what goes of all services.
+func (j *Job) survey(ctx context.Context, p *Plan) error {
+	found := make([]surveyed, len(p.services))
+	err := each(len(found), func(i int) error {
+		if err := j.surveyService(ctx, &p.services[i], &found[i]); err != nil {
+			return fmt.Errorf("list %s/: %w", p.services[i].name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	for i := range found {
 		f := &found[i]
-		if f.err != nil {
-			return fmt.Errorf("list %s/: %w", p.services[i].name, f.err)
-		}
 		p.services[i].oldest = f.oldest
 		for _, d := range f.days {
 			p.Days = append(p.Days, *d)
+		}
+		if f.newest.After(p.newest) {
+			p.newest = f.newest
 		}
 		p.Foreign.join(f.foreign)
 		p.Problems = append(p.Problems, f.problems...)
@@ -136,8 +160,8 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// surveyService walks a service from its oldest blob up to the first that stays,
-// and then the single days that were dropped above that.
+// surveyService lists the days of a service from its oldest up to the first that
+// stays, and then the single days that were dropped above that.
 func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error {
 	if !s.stored {
 		return nil
@@ -160,56 +184,60 @@ func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error 
 		if bounded && d < end {
 			continue
 		}
-		for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(s.name, d.Start()), "") {
-			if err != nil {
-				return err
-			}
-			if _, err := j.take(ctx, s, b, f); err != nil {
-				return err
-			}
+		if err := j.takeDay(ctx, s, d, f); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// walk takes in what a service has below a day, and looks at the first blob after
-// it. Names sort as their days do.
+// walk takes in what a service has below a day, and notes the first day after it.
 func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
-	for b, err := range j.blobs.List(ctx, s.name+"/", "") {
+	for d, err := range j.days(ctx, s.name, "") {
 		if err != nil {
 			return err
 		}
-		n, nameErr := blobfmt.ParseName(b.Key)
-		if nameErr == nil && horizon.DayOf(n.Period) >= end {
-			f.oldest = n.Period
+		if d >= end {
+			f.oldest = d.Start()
 			return nil
 		}
-		if _, err := j.take(ctx, s, b, f); err != nil {
+		if err := j.takeDay(ctx, s, d, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take adds an object to its day, if it is a blob of ours.
-func (j *Job) take(ctx context.Context, s *service, b storage.Blob, f *surveyed) (ours bool, err error) {
-	day, records, ours, err := j.ours(ctx, s.name, b)
-	if err != nil {
-		return false, err
+// takeDay takes in what a service has of a day.
+func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surveyed) error {
+	for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(s.name, day.Start()), "") {
+		if err != nil {
+			return err
+		}
+		its, records, ours, err := j.ours(ctx, s.name, b)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			f.foreign.add(b.Key)
+			continue
+		}
+		if its != day {
+			continue
+		}
+		d := f.days[day]
+		if d == nil {
+			d = &Day{Service: s.name, Day: day, Step: s.step(day)}
+			f.days[day] = d
+		}
+		d.Blobs++
+		d.Records += records
+		d.Bytes += b.Size
+		if b.Created.After(f.newest) {
+			f.newest = b.Created
+		}
 	}
-	if !ours {
-		f.foreign.add(b.Key)
-		return false, nil
-	}
-	d := f.days[day]
-	if d == nil {
-		d = &Day{Service: s.name, Day: day, Step: s.step(day)}
-		f.days[day] = d
-	}
-	d.Blobs++
-	d.Records += records
-	d.Bytes += b.Size
-	return true, nil
+	return nil
 }
 
 // ours says whether an object is a blob of a service, and of which day. One whose
