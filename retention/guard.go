@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/horizon"
 	"blobtail/storage"
 )
 
@@ -28,6 +30,9 @@ const (
 	freeDays    = 2 // of any service
 	freePercent = 20
 )
+
+// maxSilence is for how long nothing may have been stored where everything goes.
+const maxSilence = 24 * time.Hour
 
 // policyRecord is the policy that was applied last; zero is none.
 type policyRecord struct {
@@ -69,8 +74,11 @@ func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
 }
 
 // guard says why a plan has to be confirmed, or "". A backlog under the policy that
-// was applied last never has to be.
+// was applied last never has to be, unless a wrong clock would explain it.
 func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
+	if why, err := j.clockGuard(ctx, p); why != "" || err != nil {
+		return why, err
+	}
 	if p.recorded.hash == p.policy {
 		return "", nil
 	}
@@ -101,6 +109,39 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 		return fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all), nil
 	}
 	return "", nil
+}
+
+// clockGuard looks for what shows that a store without a clock of its own is
+// looked at by a host whose clock is ahead: everything would be hidden, and by that
+// clock nobody has stored anything for long. Logs of old that were stored lately are
+// no such sign, nor is it one that a service has come to its end while others go on.
+func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
+	if _, ok := j.blobs.(storage.Clock); ok || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence {
+		return "", nil
+	}
+	if !slices.ContainsFunc(p.Days, func(d Day) bool { return d.Step == Hide }) {
+		return "", nil
+	}
+	today := horizon.DayOf(p.now)
+	for i := range p.services {
+		s := &p.services[i]
+		from := firstKept(p.now, minAge) // what never expires is of use while it goes on
+		if s.expires {
+			from = horizon.DayOf(s.oldest)
+		}
+		if !s.stored || s.expires && s.oldest.IsZero() {
+			continue
+		}
+		// A blob of days to come says nothing of the clock.
+		if stays, err := j.survivors(ctx, s.name, from, today+1); stays || err != nil {
+			return "", err
+		}
+	}
+	since := "the store cannot tell when it was stored"
+	if !p.newest.IsZero() {
+		since = "nothing of it was stored after " + p.newest.UTC().Format(time.DateOnly)
+	}
+	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
 // allBytes lists the whole store: how much of it goes says nothing else.
