@@ -16,7 +16,8 @@
 // Everything may be interrupted anywhere and done again. Two at once make the same
 // blobs, for id and content of one follow from what it replaces; where they saw
 // different things their blobs overlap, which readers put up with and a later run
-// mends. What is damaged is left as it is and told: less is never made of it.
+// mends as far as that makes no larger blobs. What is damaged is left as it is and
+// told: less is never made of it.
 //
 // A run holds one group at a time: its blobs as they are stored, a block of each
 // decoded, and the blob being made.
@@ -47,7 +48,8 @@ type Options struct {
 	// only have ended.
 	Closed time.Duration
 	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of
-	// half of it are not touched again.
+	// half of it are not touched again, but where they overlap: of these it may be
+	// twice as much.
 	Target int64
 	// Level is that of the new blobs; 0: zstd.SpeedBetterCompression.
 	Level zstd.EncoderLevel

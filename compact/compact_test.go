@@ -502,11 +502,12 @@ func TestForeign(t *testing.T) {
 	w.minutes(3)
 	w.must(w.store.Create(t.Context(), "web/2026/11/20/1500/notes.txt", []byte("x"), storage.Attrs{}))
 	w.must(w.store.Create(t.Context(), "web/README", []byte("x"), storage.Attrs{}))
+	w.must(w.store.Create(t.Context(), "web/2026/11/20/1500/000900.log", []byte("x"), storage.Attrs{}))
 	got := w.run(compact.Options{})
-	if got.Foreign != 2 || got.Out != 1 {
+	if got.Foreign != 3 || got.Out != 1 {
 		t.Errorf("run: %+v", got)
 	}
-	if n := len(w.keys()); n != 6 {
+	if n := len(w.keys()); n != 7 {
 		t.Errorf("%d objects: %v", n, fmt.Sprint(w.keys()))
 	}
 }

@@ -1,8 +1,6 @@
 package compact
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,14 +22,6 @@ type blob struct {
 	// replaces is what a compacted blob stands for, where that was looked up.
 	replaces []blobfmt.BatchID
 }
-
-// maxGroup is how many blobs make one, whatever their size: their ids are in its
-// index.
-const maxGroup = 4000
-
-// worthwhile is the least lines of a blob that is rewritten all by itself, for the
-// better level alone. A smaller one waits for company.
-const worthwhile = 1 << 20
 
 func hourPrefix(service string, hour time.Time) string {
 	return strings.TrimSuffix(blobfmt.PeriodPrefix(service, hour), "00/")
@@ -76,7 +66,9 @@ func (r *run) hours(ctx context.Context, service string, hidden horizon.Service)
 		}
 		meta, err := blobfmt.ParseMeta(o.Metadata)
 		if err != nil {
-			r.problem(o.Key, err)
+			if err := r.unreadable(ctx, o.Key, err); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		blobs = append(blobs, &blob{Blob: o, name: name, meta: meta})
@@ -94,10 +86,28 @@ func (r *run) foreign(key string) {
 	}
 }
 
+// unreadable tells of an object whose metadata say nothing. Without any it is not
+// ours, unless the store knows that there were some.
+func (r *run) unreadable(ctx context.Context, key string, err error) error {
+	if !errors.Is(err, blobfmt.ErrForeign) {
+		r.problem(key, err)
+		return nil
+	}
+	switch _, serr := r.store.Stat(ctx, key); {
+	case errors.Is(serr, storage.ErrDamaged):
+		r.problem(key, serr)
+	case serr != nil && !errors.Is(serr, storage.ErrNotExist):
+		return serr
+	default:
+		r.foreign(key)
+	}
+	return nil
+}
+
 // due says whether there may be something to do with the blobs of an hour.
 func (r *run) due(blobs []*blob) bool {
 	for _, d := range blobs {
-		if slices.ContainsFunc(blobs, d.mayReplace) {
+		if d.meta.Compacted > 0 && slices.ContainsFunc(blobs, d.mayReplace) {
 			return true
 		}
 	}
@@ -236,65 +246,6 @@ func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err err
 		d.replaces = x.Replaces
 	}
 	return true, nil
-}
-
-// groups says which blobs are to become one each, in order of time.
-func (r *run) groups(live []*blob) [][]*blob {
-	var out [][]*blob
-	again := overlapping(live)
-	if len(again) > 1 {
-		out = append(out, again)
-	}
-	var fit []*blob
-	for _, b := range live {
-		if !slices.Contains(again, b) && (b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2) {
-			fit = append(fit, b)
-		}
-	}
-	slices.SortFunc(fit, func(a, b *blob) int {
-		return cmp.Or(cmp.Compare(a.meta.First, b.meta.First), bytes.Compare(a.meta.Batch[:], b.meta.Batch[:]), strings.Compare(a.Key, b.Key))
-	})
-	for len(fit) > 0 {
-		n, sum := 0, int64(0)
-		for n < len(fit) && n < maxGroup && (n == 0 || sum+fit[n].meta.RawBytes <= r.o.Target) {
-			sum += fit[n].meta.RawBytes
-			n++
-		}
-		if g := fit[:n:n]; worth(g) {
-			out = append(out, g)
-		}
-		fit = fit[n:]
-	}
-	return out
-}
-
-// worth says whether a group is to be rewritten.
-func worth(group []*blob) bool {
-	return len(group) > 1 || len(group) == 1 && group[0].meta.Compacted == 0 && group[0].meta.RawBytes >= worthwhile
-}
-
-// overlapping gives the compacted blobs that stand for a batch that another one
-// stands for too. Two compactors make such blobs when a late one comes in between
-// them.
-func overlapping(live []*blob) []*blob {
-	first := make(map[blobfmt.BatchID]*blob)
-	double := make(map[*blob]bool)
-	for _, b := range live {
-		for _, id := range append(slices.Clip(b.replaces), b.meta.Batch) {
-			if o := first[id]; o == nil {
-				first[id] = b
-			} else if o.meta.Compacted > 0 && b.meta.Compacted > 0 {
-				double[o], double[b] = true, true
-			}
-		}
-	}
-	var out []*blob
-	for _, b := range live {
-		if double[b] {
-			out = append(out, b)
-		}
-	}
-	return out
 }
 
 // errMoved says that a blob is not the one any more that was listed.

@@ -216,6 +216,9 @@ func (r *race) settled() {
 		want = append(want, line)
 	}
 	r.check(got, want)
+	if most := r.most(); most > 6<<10 {
+		r.t.Errorf("a blob has %d bytes of lines", most)
+	}
 	if last := r.run(compact.Options{Target: 3 << 10}); last.Out+last.Deleted+last.Waiting > 0 {
 		r.t.Errorf("no end to it: %+v", last)
 	}

@@ -20,9 +20,16 @@ const deletes = 256
 // remove deletes the blobs that a live one stands for, where that is old enough.
 func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 	for _, d := range live {
+		if len(dead) == 0 || len(d.replaces) == 0 || !r.old(d) {
+			continue
+		}
+		ids := make(map[blobfmt.BatchID]bool, len(d.replaces))
+		for _, id := range d.replaces {
+			ids[id] = true
+		}
 		var due, rest []*blob
 		for _, b := range dead {
-			if slices.Contains(d.replaces, b.meta.Batch) {
+			if ids[b.meta.Batch] {
 				due = append(due, b)
 			} else {
 				rest = append(rest, b)
@@ -32,16 +39,18 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 		if len(due) == 0 {
 			continue
 		}
-		if d.Created.IsZero() || r.now.Sub(d.Created) < r.o.Grace {
-			r.wait(due)
-			continue
-		}
 		if err := r.removeFor(ctx, d, due); err != nil {
 			return err
 		}
 	}
-	r.wait(dead) // for one that is itself replaced, which is not for long
+	r.wait(dead)
 	return nil
+}
+
+// old says whether a blob has stood for a grace: who listed the hour before it was
+// there has stopped reading.
+func (r *run) old(b *blob) bool {
+	return !b.Created.IsZero() && r.now.Sub(b.Created) >= r.o.Grace
 }
 
 func (r *run) wait(blobs []*blob) {

@@ -1,0 +1,126 @@
+package compact
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"blobtail/blobfmt"
+)
+
+// maxGroup is how many blobs make one, whatever their size: their ids are in its
+// index.
+const maxGroup = 4000
+
+// worthwhile is the least lines of a blob that is rewritten all by itself, for the
+// better level alone. A smaller one waits for company.
+const worthwhile = 1 << 20
+
+// groups says which blobs are to become one each, in order of time. A compacted one
+// is left alone until it is a grace old: rewritten before that, it would take what it
+// replaces on with it, and where something late comes before each run that would
+// never go.
+//
+// There is an end to it: each group leaves fewer blobs, or makes a compacted one of
+// one that was not.
+func (r *run) groups(live []*blob) [][]*blob {
+	var free []*blob
+	for _, b := range live {
+		if b.meta.Compacted == 0 || r.old(b) {
+			free = append(free, b)
+		}
+	}
+	slices.SortFunc(free, inOrder)
+	out, taken := r.overlapping(free)
+	var fit []*blob
+	for _, b := range free {
+		if !taken[b] && (b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2) {
+			fit = append(fit, b)
+		}
+	}
+	for len(fit) > 0 {
+		n, sum := 0, int64(0)
+		for n < len(fit) && n < maxGroup && (n == 0 || sum+fit[n].meta.RawBytes <= r.o.Target) {
+			sum += fit[n].meta.RawBytes
+			n++
+		}
+		if g := fit[:n:n]; worth(g) {
+			out = append(out, g)
+		}
+		fit = fit[n:]
+	}
+	return out
+}
+
+// inOrder is by time, and the same for whoever compares.
+func inOrder(a, b *blob) int {
+	return cmp.Or(cmp.Compare(a.meta.First, b.meta.First), bytes.Compare(a.meta.Batch[:], b.meta.Batch[:]), strings.Compare(a.Key, b.Key))
+}
+
+// worth says whether a group is to be rewritten.
+func worth(group []*blob) bool {
+	return len(group) > 1 || len(group) == 1 && group[0].meta.Compacted == 0 && group[0].meta.RawBytes >= worthwhile
+}
+
+// overlapping groups compacted blobs that stand for the same batches. Two compactors
+// make such blobs when a late one comes in between them, and then all of an hour may
+// hang together, each with the next. So a group is what fits into twice the target,
+// for much of it are copies, and into one target as it is stored, which is in memory.
+// What does not fit stays: readers drop the copies.
+func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]bool) {
+	owners := make(map[blobfmt.BatchID][]*blob)
+	for _, b := range sorted {
+		for _, id := range b.standsFor() {
+			owners[id] = append(owners[id], b)
+		}
+	}
+	taken = make(map[*blob]bool)
+	for _, b := range sorted {
+		if taken[b] || b.meta.Compacted == 0 {
+			continue
+		}
+		taken[b] = true
+		group, lines, stored := []*blob{b}, b.meta.RawBytes, b.Size
+		for i := 0; i < len(group); i++ { // it grows
+			for _, o := range group[i].neighbours(owners) {
+				if taken[o] || len(group) == maxGroup || lines+o.meta.RawBytes > 2*r.o.Target || stored+o.Size > r.o.Target {
+					continue
+				}
+				taken[o] = true
+				group, lines, stored = append(group, o), lines+o.meta.RawBytes, stored+o.Size
+			}
+		}
+		if len(group) > 1 {
+			groups = append(groups, group)
+		} else {
+			delete(taken, b)
+		}
+	}
+	return groups, taken
+}
+
+// standsFor gives the batches of which a compacted blob holds the records, and its
+// own id; nothing for others.
+func (d *blob) standsFor() []blobfmt.BatchID {
+	if d.meta.Compacted == 0 {
+		return nil
+	}
+	return append(slices.Clip(d.replaces), d.meta.Batch)
+}
+
+// neighbours gives the blobs that stand for batches that d stands for, those with
+// most in common first.
+func (d *blob) neighbours(owners map[blobfmt.BatchID][]*blob) []*blob {
+	common := make(map[*blob]int)
+	var out []*blob
+	for _, id := range d.standsFor() {
+		for _, o := range owners[id] {
+			if common[o]++; common[o] == 1 && o != d {
+				out = append(out, o)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *blob) int { return cmp.Or(cmp.Compare(common[b], common[a]), inOrder(a, b)) })
+	return out
+}

@@ -1,0 +1,155 @@
+package compact_test
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/compact"
+	"blobtail/storage"
+	"blobtail/storage/storagetest"
+)
+
+// unseen is a store as it was listed before one of its blobs came.
+type unseen struct {
+	storage.BlobStore
+	key string
+}
+
+func (u unseen) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
+	return func(yield func(storage.Blob, error) bool) {
+		for b, err := range u.BlobStore.List(ctx, prefix, after) {
+			if err == nil && b.Key == u.key {
+				continue
+			}
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// most is how many bytes of lines the largest blob has.
+func (w *world) most() (most int64) {
+	w.t.Helper()
+	for b, err := range w.store.List(context.Background(), "web/", "") {
+		w.must(err)
+		meta, err := blobfmt.ParseMeta(b.Metadata)
+		w.must(err)
+		most = max(most, meta.RawBytes)
+	}
+	return most
+}
+
+func (w *world) stored() (n int64) {
+	w.t.Helper()
+	for b, err := range w.store.List(context.Background(), "web/", "") {
+		w.must(err)
+		n += b.Size
+	}
+	return n
+}
+
+// Of two compactors one lists a late blob that sorts first, so that all blobs of one
+// overlap with those of the other, each with the next. No later run makes more than
+// twice the target of them, readers get the same all the time, and there is an end.
+func TestOverlapHangsTogether(t *testing.T) {
+	for _, late := range []int{5, 10, 25, 40} { // lines, which is by how much the groups are shifted
+		const target = 4 << 10
+		o := compact.Options{Target: target}
+		w := newWorld(t)
+		w.minutes(60)
+		w.put(90, hour, request(5000, late, 0, time.Millisecond))
+		before := w.answer()
+		raced := false
+		first := storagetest.Faulty(w.store, func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Create && !raced {
+				raced = true
+				got, err := w.compactor(unseen{w.store, "web/2026/11/20/1500/000090.log"}, o).Run(context.Background())
+				if err != nil || got.Out < 5 {
+					t.Errorf("the second compactor: %+v, %v", got, err)
+				}
+			}
+			return storagetest.Fault{}
+		})
+		if got, err := w.compactor(first, o).Run(t.Context()); err != nil || got.Out < 5 || len(got.Problems) > 0 {
+			t.Fatalf("the first compactor: %+v, %v", got, err)
+		}
+		if w.answer() != before {
+			t.Fatal("another answer with both")
+		}
+		both, runs := len(w.keys())-61, 0
+		for ; ; runs++ {
+			w.now = w.now.Add(time.Hour)
+			got := w.run(o)
+			if w.answer() != before {
+				t.Fatalf("another answer after run %d", runs)
+			}
+			if most := w.most(); most > 2*target {
+				t.Fatalf("after run %d a blob has %d bytes of lines, the target is %d", runs, most, target)
+			}
+			if got.Out+got.Deleted+got.Waiting == 0 {
+				break
+			}
+			if runs == 10 {
+				t.Fatalf("no end to it: %+v", got)
+			}
+		}
+		end := w.dump()
+		w.now = w.now.Add(24 * time.Hour)
+		if w.run(o); w.dump() != end {
+			t.Error("one more run does something")
+		}
+		t.Logf("late by %d lines: %d blobs of two compactors, %d after %d runs, the largest has %d bytes of lines", late, both, len(w.keys()), runs, w.most())
+		if len(w.keys()) >= both*3/4 {
+			t.Errorf("%d blobs of %d are left", len(w.keys()), both)
+		}
+		w.verify()
+	}
+}
+
+// Runs come twice in a grace, and something late before each of them: what is
+// replaced goes all the same.
+func TestLateBeforeEachRun(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(60)
+	small := w.stored()
+	deleted, most, out := 0, 0, 0
+	for i := range 48 {
+		w.put(100+i, hour, request(uint64(7000+i), 1, time.Duration(i)*time.Minute, time.Second))
+		before := w.answer()
+		got := w.run(compact.Options{})
+		if w.answer() != before {
+			t.Fatalf("another answer after run %d", i)
+		}
+		deleted, out = deleted+got.Deleted, out+got.Out
+		if n := len(w.keys()); i > 1 {
+			most = max(most, n)
+		}
+		if n := w.stored(); n > 2*small {
+			t.Fatalf("after run %d: %d bytes of %d", i, n, small)
+		}
+		w.now = w.now.Add(30 * time.Minute)
+	}
+	t.Logf("%d deleted, at most %d blobs, rewritten %d times, %d bytes of %d", deleted, most, out, w.stored(), small)
+	if deleted < 100 || most > 10 || out > 25 {
+		t.Errorf("%d deleted, at most %d blobs, rewritten %d times", deleted, most, out)
+	}
+}
+
+// An object without metadata is not ours, unless the store knows of some that it
+// cannot read.
+func TestMetadataLost(t *testing.T) {
+	w := newWorld(t)
+	w.minutes(3)
+	const key = "web/2026/11/20/1500/000900.log"
+	w.must(w.store.Create(t.Context(), key, []byte("x"), storage.Attrs{}))
+	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Stat, "000900", storagetest.Fault{Before: storage.ErrDamaged}))
+	got, err := w.compactor(store, compact.Options{}).Run(t.Context())
+	if err != nil || got.Out != 1 || got.Foreign != 0 || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), key) {
+		t.Errorf("run: %+v, %v", got, err)
+	}
+}
