@@ -17,6 +17,7 @@ import (
 	"blobtail/query"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // cutStore is a directory with two blobs of one hour, of which the first can be
@@ -248,5 +249,31 @@ func TestVerifyTwins(t *testing.T) {
 	other, _ := b.add(time.Hour, some("web", 10, 3))
 	if notes, bad := verify(); len(notes) != 1 || !slices.Equal(bad, []string{other + " has the batch id of " + key + ", and other lines"}) {
 		t.Errorf("notes %q, bad %q", notes, bad)
+	}
+}
+
+// A name that another blob gets after it was listed is no damage.
+func TestVerifyNameUsedAgain(t *testing.T) {
+	b := newBuilder(t, 500)
+	key, _ := b.add(time.Hour, some("web", 30, 1))
+	for _, lines := range []int{30, 3} { // another of about the size, and a smaller one
+		body, meta, _ := b.encode(some("web", lines, 2))
+		body = slices.Clone(body)
+		used := false
+		store := storagetest.Faulty(b.store, func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Get && !used {
+				used = true
+				mark(t, b.store.Delete(context.Background(), storage.Keys(key)...))
+				b.put(key, body, meta.Map())
+			}
+			return storagetest.Fault{}
+		})
+		var notes []string
+		v, err := query.New(store, query.Options{}).Verify(t.Context(), query.Query{Range: query.Always()}, func(f query.Finding) {
+			notes = append(notes, f.Key+" "+f.Err.Error())
+		})
+		if err != nil || v.Bad > 0 || !slices.Equal(notes, []string{key + " another blob has got its name since it was listed"}) {
+			t.Errorf("%+v, %v, %q", v, err, notes)
+		}
 	}
 }

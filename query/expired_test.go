@@ -447,3 +447,41 @@ func TestGoneBeforeListed(t *testing.T) {
 		}
 	}
 }
+
+// What is older than the first window, and of another month, goes while that window
+// is given out: the read comes up short and says why.
+func TestGoneBeforeSearched(t *testing.T) {
+	for _, c := range []struct {
+		drop bool
+		says string
+	}{
+		{true, "2026-10-31 of web expired while it was read"},
+		{false, "stopped after 30m0s: "},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBuilder(t, 0)
+			for n, start := range []time.Time{time.Date(2026, 10, 31, 12, 0, 0, 0, time.UTC), time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)} {
+				b.add(time.Hour, []rec{{service: "web", time: start.UnixNano(), origin: origin(uint64(n)), line: line(start.UnixNano(), "info", "web", "one")}})
+			}
+			lines := 0
+			sum, err := query.New(b.store, query.Options{}).Newest(t.Context(), query.Query{Services: []string{"web"}, Range: query.Always(), Limit: 1000, Reverse: true}, func([]byte) error {
+				if lines++; lines > 1 {
+					return nil
+				}
+				time.Sleep(time.Second) // the look beside it is done
+				if c.drop {
+					mark(t, horizon.Drop(t.Context(), b.store, "web", day(t, "2026-10-31")))
+				} else {
+					mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-22")))
+					time.Sleep(2 * time.Hour) // a pager
+				}
+				remove(t, b.store, "web/2026/10")
+				return nil
+			})
+			said := fmt.Sprint(sum.Warnings, sum.Problems)
+			if err != nil || lines != 1 || sum.Complete() != c.drop || !strings.Contains(said, c.says) {
+				t.Errorf("%d lines, %v, %s", lines, err, said)
+			}
+		})
+	}
+}

@@ -108,6 +108,12 @@ func (w *windows) read(ctx context.Context) error {
 			return err
 		}
 		if !ok || newest.Add(time.Hour).Compare(time.Unix(0, rng.From)) <= 0 {
+			if !full {
+				err = w.searched(ctx)
+			}
+			if err != nil {
+				return err
+			}
 			break
 		}
 		if full {
@@ -265,6 +271,12 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	})
 	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
 	return err
+}
+
+// searched makes sure that what was looked for and not found has not gone since it
+// was last asked what has expired.
+func (w *windows) searched(ctx context.Context) error {
+	return w.plan.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
 }
 
 // none says which service there is nothing of, if any.

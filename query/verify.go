@@ -127,23 +127,26 @@ func (v *verifying) blob(ctx context.Context, b *blob) error {
 	var count counters
 	s := v.plan.reader.source(b, &count)
 	body, err := s.fetch(ctx, 0, b.size)
-	if err != nil {
-		if err := fatal(ctx, err); err != nil {
-			return err
-		}
-		note := false
-		if errors.Is(err, storage.ErrNotExist) {
-			if note, err = v.plan.gone(ctx, s, err); note {
-				err = errors.New("expired after it was listed")
-			} else {
-				err = fmt.Errorf("vanished after it was listed: %w", err)
-			}
-		}
-		v.report(Finding{Key: b.key, Err: err, Note: note})
+	if err := fatal(ctx, err); err != nil {
+		return err
+	}
+	if errors.Is(err, storage.ErrNotExist) {
+		v.vanished(ctx, s, err)
 		return nil
 	}
-	for _, err := range blobfmt.Verify(b.key, body, b.meta) {
+	found := []error{err}
+	if err == nil {
+		found = blobfmt.Verify(b.key, body, b.meta)
+	}
+	if len(found) > 0 && v.another(ctx, b) {
+		v.report(Finding{Key: b.key, Err: errors.New("another blob has got its name since it was listed"), Note: true})
+		return nil
+	}
+	for _, err := range found {
 		v.report(Finding{Key: b.key, Err: err})
+	}
+	if err != nil {
+		return nil
 	}
 	v.mu.Lock()
 	v.out.Blobs++
@@ -151,6 +154,28 @@ func (v *verifying) blob(ctx context.Context, b *blob) error {
 	v.out.Records += b.meta.Records
 	v.mu.Unlock()
 	return nil
+}
+
+// vanished tells why a blob is not there any more.
+func (v *verifying) vanished(ctx context.Context, s *source, err error) {
+	expired, err := v.plan.gone(ctx, s, err)
+	if expired {
+		err = errors.New("expired after it was listed")
+	} else {
+		err = fmt.Errorf("vanished after it was listed: %w", err)
+	}
+	v.report(Finding{Key: s.key, Err: err, Note: expired})
+}
+
+// another says whether a blob that was replaced and deleted has left its name to a
+// batch that came late.
+func (v *verifying) another(ctx context.Context, b *blob) bool {
+	o, err := v.plan.reader.store.Stat(ctx, b.key)
+	if err != nil {
+		return false
+	}
+	meta, err := blobfmt.ParseMeta(o.Metadata)
+	return err == nil && meta.Batch != b.meta.Batch
 }
 
 // gaps notes where a lane's numbers do not count on from 1, in periods of which
