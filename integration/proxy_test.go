@@ -67,10 +67,11 @@ type proxy struct {
 	server  *httptest.Server
 	forward http.Handler
 	mode    atomic.Pointer[mode]
-	hangs   atomic.Int64         // how long hang does, in ns; 0: until the client gives up
-	count   [faults]atomic.Int64 // requests by what became of them
-	creates [100]atomic.Int64    // creates of blobs that were asked for, by lane
-	closing chan struct{}        // closed at the end, for what hangs
+	refuses atomic.Pointer[func(http.ResponseWriter, *http.Request) bool] // answers some requests itself, nil: none
+	hangs   atomic.Int64                                                  // how long hang does, in ns; 0: until the client gives up
+	count   [faults]atomic.Int64                                          // requests by what became of them
+	creates [100]atomic.Int64                                             // creates of blobs that were asked for, by lane
+	closing chan struct{}                                                 // closed at the end, for what hangs
 }
 
 // proxied is a place behind a proxy, and the same place without it.
@@ -122,6 +123,9 @@ func (p *proxy) report() string {
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if refuses := p.refuses.Load(); refuses != nil && (*refuses)(w, r) {
+		return
+	}
 	f := (*p.mode.Load())(r)
 	p.count[f].Add(1)
 	if puts(r) {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -58,20 +57,21 @@ func TestRetentionHeld(t *testing.T) {
 // immutable has the store refuse to delete a blob as it does one under a legal
 // hold, and know no batches, as some accounts do.
 func (p *proxy) immutable(key string) (release func()) {
-	forward, free := p.forward, new(atomic.Bool)
-	p.forward = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	refuses := func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.URL.Query().Get("comp") == "batch":
 			w.Header().Set("x-ms-error-code", "FeatureNotSupported")
 			http.Error(w, "no batches", http.StatusBadRequest)
-		case r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, key) && !free.Load():
+		case r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, key):
 			w.Header().Set("x-ms-error-code", "BlobImmutableDueToLegalHold")
 			http.Error(w, "This operation is not permitted as the blob is immutable due to one or more legal holds.", http.StatusConflict)
 		default:
-			forward.ServeHTTP(w, r)
+			return false
 		}
-	})
-	return func() { free.Store(true) }
+		return true
+	}
+	p.refuses.Store(&refuses)
+	return func() { p.refuses.Store(nil) }
 }
 
 // leased holds a blob by a lease, which is what the emulator has of the kind.
