@@ -1,11 +1,13 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -51,16 +53,23 @@ func (r *Result) Total() Deleted {
 	return sum
 }
 
+// serviceDay is a day of a service.
+type serviceDay struct {
+	service string
+	day     horizon.Day
+}
+
 // run is one run as it goes.
 type run struct {
 	*Result
 	job     *Job
 	log     zerolog.Logger
+	emptied map[serviceDay]bool
 	logging sync.Mutex // what the log is written to may not stand two lines at once
 }
 
 func (j *Job) newRun(p *Plan) *run {
-	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
+	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, emptied: map[serviceDay]bool{}, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
 }
 
 // Apply does one run: it deletes what has been hidden for a grace and the tables of
@@ -81,7 +90,7 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := r.apply(ctx); err != nil {
 		return r.Result, err
 	}
-	r.Oldest = p.oldest(r.Deleted)
+	r.Oldest = p.oldest(r.emptied)
 	for service, start := range r.Oldest {
 		r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(service))
 	}
@@ -92,28 +101,36 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 // harmless: what goes was hidden by an earlier one, and the policy that hides is
 // noted before it does.
 func (r *run) apply(ctx context.Context) error {
-	if err := r.job.recordPolicy(ctx, r.Plan); err != nil {
-		return err
-	}
-	r.NewPolicy = r.Plan.recorded.hash != r.Plan.policy
+	recordErr := r.job.recordPolicy(ctx, r.Plan)
+	r.tidy(ctx)
 	if err := r.deleteDays(ctx); err != nil {
 		return err
 	}
 	r.dropTables(ctx, r.Plan.Tables)
-	if err := r.raise(ctx); err != nil {
-		return err
+	if recordErr != nil { // perhaps there was no room, and now there is
+		recordErr = r.job.recordPolicy(ctx, r.Plan)
 	}
-	r.tidy(ctx)
-	return nil
+	if recordErr != nil {
+		return recordErr
+	}
+	r.NewPolicy = r.Plan.recorded.hash != r.Plan.policy
+	return r.raise(ctx)
 }
 
-// raise publishes new horizons.
+// raise publishes new horizons. A few that cannot be published keep no other from
+// being raised.
 func (r *run) raise(ctx context.Context) error {
 	raised := make([]bool, len(r.Plan.Raise))
+	errs := make([]error, len(raised))
+	var failed atomic.Int32
 	err := each(len(raised), func(i int) error {
 		h := r.Plan.Raise[i]
 		if err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First); err != nil {
-			return fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
+			errs[i] = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
+			if failed.Add(1) > fewErrors || ctx.Err() != nil {
+				return errs[i]
+			}
+			return nil
 		}
 		raised[i] = true
 		r.logging.Lock()
@@ -124,6 +141,14 @@ func (r *run) raise(ctx context.Context) error {
 	for i, h := range r.Plan.Raise {
 		if raised[i] {
 			r.Raised = append(r.Raised, h)
+		}
+	}
+	if err == nil && len(r.Raised) == 0 {
+		return cmp.Or(errs...) // no store answers so
+	}
+	for _, e := range errs {
+		if e != nil && err == nil {
+			r.Problems = append(r.Problems, e)
 		}
 	}
 	return err
@@ -149,14 +174,10 @@ func (r *run) tidy(ctx context.Context) {
 }
 
 // oldest is what is left of each service that expires.
-func (p *Plan) oldest(deleted []Deleted) map[string]time.Time {
-	gone := map[Horizon]bool{}
-	for _, d := range deleted {
-		gone[Horizon{d.Service, d.Day.Day}] = d.Failed == 0
-	}
+func (p *Plan) oldest(gone map[serviceDay]bool) map[string]time.Time {
 	oldest := map[string]time.Time{}
 	for _, d := range p.Days {
-		if _, seen := oldest[d.Service]; !seen && !gone[Horizon{d.Service, d.Day}] {
+		if _, seen := oldest[d.Service]; !seen && !gone[serviceDay{d.Service, d.Day}] {
 			oldest[d.Service] = d.Day.Start()
 		}
 	}

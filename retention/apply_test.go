@@ -190,6 +190,71 @@ func TestApplyLeavesForeignObjects(t *testing.T) {
 	}
 }
 
+// A horizon that cannot be published, and a blob that cannot be looked at, keep no
+// other service from its turn.
+func TestApplyGoesOnBesideOneService(t *testing.T) {
+	w := newWorld(t)
+	for _, service := range []string{"app", "web", "zoo"} {
+		w.blob(service, days(40), 1)
+	}
+	key := blobfmt.Name{Service: "app", Period: w.now.Add(-days(41)).Truncate(day), Number: 1}.String()
+	w.put(key, 1, nil)
+	policy := retention.Policy{Default: days(30)}
+	broken := storagetest.Faulty(w.store, storagetest.InTurn(
+		storagetest.Times(-1, storagetest.Create, "_horizon/web/", storagetest.Fault{Before: storagetest.ErrFault}),
+		storagetest.Times(-1, storagetest.Stat, key, storagetest.Fault{Before: storagetest.ErrFault})))
+	r, err := confirmedRun(retention.New(broken, w.store, w.options(policy)))
+	if err != nil || len(r.Raised) != 2 || len(r.Problems) != 2 || !errors.Is(r.Problems[0], storagetest.ErrFault) || !strings.Contains(r.Problems[1].Error(), "the horizon of web") {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	w.now = w.now.Add(grace)
+	if r, err = confirmedRun(retention.New(broken, w.store, w.options(policy))); err == nil {
+		t.Errorf("none could be raised: %+v", r)
+	}
+	if r.Total().Blobs != 2 || len(r.Problems) != 1 || !w.has(key) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A disk that is full takes no policy before something is deleted, and then it does.
+func TestApplyMakesRoom(t *testing.T) {
+	w := newWorld(t)
+	key := w.blob("app", days(40), 1)
+	w.blob("app", days(20), 1)
+	w.apply(retention.Policy{Default: days(30)})
+	w.now = w.now.Add(grace)
+	full := storagetest.Faulty(w.store, func(op storagetest.Op, _ string) storagetest.Fault {
+		if op == storagetest.Create && w.has(key) {
+			return storagetest.Fault{Before: storagetest.ErrFault}
+		}
+		return storagetest.Fault{}
+	})
+	r, err := confirmedRun(retention.New(full, w.store, w.options(retention.Policy{Default: days(10)})))
+	if err != nil || w.has(key) || len(r.Raised) != 1 || len(r.Problems) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// What another run has deleted meanwhile is not there.
+func TestApplyOldestOfTwoRuns(t *testing.T) {
+	w := newWorld(t)
+	key := w.blob("app", days(40), 1)
+	w.blob("app", days(1), 1)
+	policy := retention.Policy{Default: days(30)}
+	w.apply(policy)
+	w.now = w.now.Add(grace)
+	store := storagetest.Faulty(w.store, func(op storagetest.Op, prefix string) storagetest.Fault {
+		if op == storagetest.List && prefix == "_policy/" {
+			w.store.Delete(context.Background(), storage.Keys(key)...)
+		}
+		return storagetest.Fault{}
+	})
+	r, err := retention.New(store, w.store, w.options(policy)).Apply(t.Context(), "")
+	if err != nil || len(r.Deleted) != 0 || !r.Oldest["app"].Equal(w.now.Add(-days(1)).Truncate(day)) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // Directories that no blob can be in are passed over, wherever they sort.
 func TestApplyPassesOverForeignDirectories(t *testing.T) {
 	w := newWorld(t)

@@ -74,7 +74,7 @@ func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Pl
 	for _, d := range f.days {
 		p.Days = append(p.Days, *d)
 	}
-	p.Foreign = f.foreign
+	p.Foreign, p.Problems = f.foreign, f.problems
 	if !req.KeepTail {
 		var err error
 		// A row tells of records from a day before its arrival to ten minutes after it.

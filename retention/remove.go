@@ -26,6 +26,7 @@ const (
 type part struct {
 	deleted  []Deleted
 	problems []error
+	emptied  []serviceDay // nothing of ours is left
 }
 
 // deleteDays deletes the days of the plan whose turn it is: those of one service
@@ -53,6 +54,9 @@ func (r *run) deleteDays(ctx context.Context) error {
 func (r *run) add(p *part) {
 	r.Deleted = append(r.Deleted, p.deleted...)
 	r.Problems = append(r.Problems, p.problems...)
+	for _, d := range p.emptied {
+		r.emptied[d] = true
+	}
 }
 
 // deleteService deletes days of one service.
@@ -100,8 +104,11 @@ type blob struct {
 func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p *part) error {
 	m := &remover{job: r.job, part: p, left: map[string]*blob{}}
 	m.done.Service, m.done.Day.Day, m.done.Step = service, day, Delete
-	err := m.empty(ctx)
+	empty, err := m.empty(ctx)
 	m.settle(err == nil)
+	if empty && m.done.Failed == 0 {
+		p.emptied = append(p.emptied, serviceDay{service, day})
+	}
 	if m.done.Blobs > 0 || m.done.Failed > 0 {
 		p.deleted = append(p.deleted, m.done)
 		r.logging.Lock()
@@ -115,15 +122,16 @@ func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p 
 	return nil
 }
 
-func (m *remover) empty(ctx context.Context) error {
+// empty says whether the last listing had nothing that is worth another try.
+func (m *remover) empty(ctx context.Context) (bool, error) {
 	for range rounds {
 		found, err := m.round(ctx)
 		if err != nil || !found {
-			return err
+			return err == nil, err
 		}
 	}
 	m.part.problems = append(m.part.problems, fmt.Errorf("%s of %s: after %d listings there are still blobs; is someone writing them?", m.done.Day.Day, m.done.Service, rounds))
-	return nil
+	return false, nil
 }
 
 // round lists the day once and deletes what it finds.
@@ -142,7 +150,8 @@ func (m *remover) round(ctx context.Context) (found bool, err error) {
 		}
 		its, records, ours, err := m.job.ours(ctx, service, b)
 		if err != nil {
-			return found, err
+			m.left[b.Key] = &blob{Blob: b, err: err, there: true}
+			continue
 		}
 		if !ours || its != day {
 			continue

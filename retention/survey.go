@@ -216,7 +216,9 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surve
 		}
 		its, records, ours, err := j.ours(ctx, s.name, b)
 		if err != nil {
-			return err
+			// It may be ours or not: so it stays this time.
+			f.problems = append(f.problems, err)
+			continue
 		}
 		if !ours {
 			f.foreign.add(b.Key)
