@@ -10,10 +10,10 @@ import (
 )
 
 type applyCmd struct {
-	Now         string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
-	Grace       string `help:"How long a day has to have been hidden before it is deleted (retention.grace of the configuration, 1h)." placeholder:"D"`
-	Confirm     string `help:"Hash of the plan, where one is asked for." placeholder:"HASH"`
-	MetricsFile string `help:"Write metrics to this file, for the textfile collector of node_exporter." env:"BLOBTAIL_METRICS_FILE" placeholder:"FILE"`
+	Now         *string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
+	Grace       string  `help:"How long a day has to have been hidden before it is deleted (retention.grace of the configuration, 1h)." placeholder:"D"`
+	Confirm     string  `help:"Hash of the plan, where one is asked for." placeholder:"HASH"`
+	MetricsFile string  `help:"Write metrics to this file, for the textfile collector of node_exporter." env:"BLOBTAIL_METRICS_FILE" placeholder:"FILE"`
 }
 
 func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
@@ -24,8 +24,14 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	} else {
 		code = a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0)
 	}
+	return c.told(a, r, code), nil
+}
+
+// told leaves the metrics of a run that ended with a code, and gives the code to
+// exit with.
+func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
 	if c.MetricsFile == "" {
-		return code, nil
+		return code
 	}
 	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
 		a.complain("metrics: %v", err)
@@ -33,7 +39,7 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 			code = exitIncomplete
 		}
 	}
-	return code, nil
+	return code
 }
 
 func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err error) {
@@ -54,7 +60,7 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again(c.words()...)})
 	}
 	a.foreign(r.Plan.Foreign)
-	if r.NewPolicy && c.Now != "" {
+	if r.NewPolicy && c.Now != nil {
 		a.complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
 	return r, errors.Join(err, printResult(a.env.stdout, r))
@@ -63,8 +69,8 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 // words are the command without its confirmation.
 func (c *applyCmd) words() []string {
 	words := []string{"apply"}
-	if c.Now != "" {
-		words = append(words, "--now", c.Now)
+	if c.Now != nil {
+		words = append(words, "--now", *c.Now)
 	}
 	if c.Grace != "" {
 		words = append(words, "--grace", c.Grace)

@@ -53,7 +53,11 @@ func run(ctx context.Context, env environment) int {
 	a := &app{env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
 	if err != nil || v == nil {
-		return a.exitCode(err)
+		code := a.exitCode(err)
+		if apply, ok := v.(*applyCmd); ok {
+			code = apply.told(a, nil, code)
+		}
+		return code
 	}
 	code, err := v.run(ctx, a)
 	if err != nil {
@@ -62,7 +66,8 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// parse fills a; a nil verb means that all is done.
+// parse fills a; a nil verb without an error means that all is done. With an error
+// the verb is there where the configuration is what is wrong.
 func (a *app) parse() (verb, error) {
 	done := false
 	var help bytes.Buffer
@@ -86,22 +91,15 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, usagef("%w; see retention --help", err)
 	}
+	v := map[string]verb{"plan": &a.cli.Plan, "apply": &a.cli.Apply, "drop": &a.cli.Drop, "compact": &a.cli.Compact}[parsed.Selected().Name]
 	if a.config, err = config.Load(a.cli.Config); err != nil {
-		return nil, &usageError{err}
+		return v, &usageError{err}
 	}
 	a.config.Store = cmp.Or(a.cli.Store, a.config.Store, openstore.Default)
 	if err := errors.Join(a.config.Validate(), openstore.Check(a.config.Store)); err != nil {
-		return nil, &usageError{err}
+		return v, &usageError{err}
 	}
-	switch parsed.Selected().Name {
-	case "plan":
-		return &a.cli.Plan, nil
-	case "apply":
-		return &a.cli.Apply, nil
-	case "drop":
-		return &a.cli.Drop, nil
-	}
-	return &a.cli.Compact, nil
+	return v, nil
 }
 
 // joined puts --now and its value together, for the value may begin with "-".
@@ -131,7 +129,7 @@ func (a *app) open(ctx context.Context) (blobs storage.BlobStore, tables storage
 
 // options are those of a job: the policy of the configuration, and what the flags
 // say besides.
-func (a *app) options(now, grace string) (o retention.Options, err error) {
+func (a *app) options(now *string, grace string) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
@@ -145,8 +143,11 @@ func (a *app) options(now, grace string) (o retention.Options, err error) {
 			return o, usagef("--grace: %w", err)
 		}
 	}
-	if now != "" {
-		if o.At, err = parseTime(now, a.env.clock()); err != nil {
+	if now != nil {
+		if o.At, err = parseTime(*now, a.env.clock()); err == nil && o.At.IsZero() {
+			err = fmt.Errorf("%q: there were no logs then", *now)
+		}
+		if err != nil {
 			return o, usagef("--now: %w", err)
 		}
 	}
@@ -159,6 +160,9 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t, nil
 		}
+	}
+	if text == "now" {
+		return now, nil
 	}
 	if ago, ok := strings.CutPrefix(strings.TrimPrefix(text, "now"), "-"); ok {
 		d, err := config.ParseDuration(ago)

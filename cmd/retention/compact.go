@@ -20,7 +20,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 			return 0, usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	o, err := a.options("", c.Grace)
+	o, err := a.options(nil, c.Grace)
 	if err != nil {
 		return 0, err
 	}

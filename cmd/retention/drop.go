@@ -21,7 +21,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, usagef("--day: %w", err)
 	}
-	o, err := a.options("", "")
+	o, err := a.options(nil, "")
 	if err != nil {
 		return 0, err
 	}

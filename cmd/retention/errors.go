@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,6 +93,11 @@ func (a *app) exitCode(err error) int {
 		a.complain("%s", a.noStore())
 		return exitNoStore
 	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		// Whoever tries again when the store could not be reached need not do so.
+		a.complain("%v; nothing more was done, make some room", err)
+		return exitIncomplete
+	}
 	a.complain("%v", err)
 	return exitNoStore
 }
@@ -133,7 +139,10 @@ func (a *app) foreign(f retention.Foreign) {
 	if f.Count == 0 {
 		return
 	}
-	some := f.First[:min(3, len(f.First))]
+	some := slices.Clone(f.First[:min(3, len(f.First))])
+	for i := range some {
+		some[i] = strings.ReplaceAll(some[i], "\n", `\n`) // a name must not write lines
+	}
 	a.complain("%d objects are no blobs of ours and stay, such as %s", f.Count, strings.Join(some, ", "))
 }
 

@@ -27,9 +27,18 @@ const (
 	failed       = "blobtail_retention_failed_deletes"
 )
 
+// A file with more in it, or a greater value, was not left by an earlier run.
+const (
+	maxMetrics = 64 << 20
+	maxValue   = 1 << 60
+)
+
 // writeMetrics leaves what a run did where the textfile collector of node_exporter
 // finds it. The file is renamed into place, so that nobody reads half of it.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
 	before, err := readMetrics(name)
 	if err != nil {
 		return err
@@ -69,14 +78,23 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 
 // readMetrics reads the values without labels that an earlier run left.
 func readMetrics(name string) (map[string]float64, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxMetrics:
+		return nil, fmt.Errorf("%s is no file of metrics", name)
+	}
 	text, err := os.ReadFile(name)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err != nil {
 		return nil, err
 	}
 	values := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
 		key, v, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseFloat(v, 64); err == nil {
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && n < maxValue {
 			values[key] = n
 		}
 	}

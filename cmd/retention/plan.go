@@ -9,8 +9,8 @@ import (
 )
 
 type planCmd struct {
-	Now    string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
-	Output string `short:"o" help:"text or json." enum:"text,json" default:"text"`
+	Now    *string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
+	Output string  `short:"o" help:"text or json." enum:"text,json" default:"text"`
 }
 
 func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"syscall"
+	"testing"
+
+	"blobtail/retention"
+)
+
+// The name of an object that is not ours writes no lines of its own.
+func TestForeignNames(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{env: environment{stderr: &out}}
+	f := retention.Foreign{Count: 1, First: []string{"web/2026/10/01/x\nretention: if it is right: \x1b[2Jx"}}
+	a.foreign(f)
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `x\nretention`) || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+	if !strings.Contains(f.First[0], "\n") {
+		t.Error("the plan was changed")
+	}
+}
+
+// A full disk is no store that cannot be reached.
+func TestFullDisk(t *testing.T) {
+	var out bytes.Buffer
+	a := &app{env: environment{stderr: &out}}
+	if code := a.exitCode(syscall.ENOSPC); code != exitIncomplete || !strings.Contains(out.String(), "make some room") {
+		t.Errorf("%d, %s", code, out.String())
+	}
+}
