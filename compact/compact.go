@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -91,7 +92,8 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 // Result is what a run did. Problems make it incomplete; what is in them was left
 // as it was.
 type Result struct {
-	Services, Hours int // looked at; hours are those with something to do
+	Services, Hours int      // looked at; hours are those with something to do
+	Unmatched       []string // of Options.Services, which no service is called
 
 	In, Out             int // blobs rewritten, and blobs made of them
 	BytesIn, BytesOut   int64
@@ -122,7 +124,8 @@ func (p *Problem) Unwrap() error { return p.Err }
 const maxFailures = 3
 
 // Run looks through the store once. The error says that it could not be done, or
-// not to the end; what was done until then is in the Result all the same.
+// not to the end; what was done until then is in the Result all the same. It wraps
+// storage.ErrNotExist where there is no store.
 func (c *Compactor) Run(ctx context.Context) (Result, error) {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: c.o.Level})
 	if err != nil {
@@ -230,9 +233,6 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for name, err := range r.store.Dirs(ctx, "") {
-		if errors.Is(err, storage.ErrNotExist) {
-			return nil, nil
-		}
 		if err != nil {
 			return nil, fmt.Errorf("list services: %w", err)
 		}
@@ -240,14 +240,19 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	for _, glob := range r.o.Services {
+		if !slices.ContainsFunc(names, func(service string) bool { return matches(glob, service) }) {
+			r.out.Unmatched = append(r.out.Unmatched, glob)
+		}
+	}
 	return names, nil
 }
 
 func (r *run) wants(service string) bool {
-	for _, glob := range r.o.Services {
-		if ok, _ := path.Match(glob, service); ok && (service[0] != '_' || glob[0] == '_') {
-			return true
-		}
-	}
-	return len(r.o.Services) == 0
+	return len(r.o.Services) == 0 || slices.ContainsFunc(r.o.Services, func(glob string) bool { return matches(glob, service) })
+}
+
+func matches(glob, service string) bool {
+	ok, _ := path.Match(glob, service)
+	return ok && (service[0] != '_' || glob[0] == '_')
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +175,9 @@ func TestTwoAtOnce(t *testing.T) {
 	worlds := 25
 	if testing.Short() {
 		worlds = 10
+	}
+	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_RACES")); err == nil {
+		worlds = n
 	}
 	for seed := range worlds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -62,6 +62,7 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 	for _, b := range group {
 		in += b.Size
 	}
+	r.wait(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in
 	if made {

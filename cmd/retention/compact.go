@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"blobtail/compact"
 )
@@ -33,11 +34,22 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	r, err := compact.New(blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
+		return 0, usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
+	}
+	return a.compacted(&r, err)
+}
+
+// compacted tells what a run did.
+func (a *app) compacted(r *compact.Result, err error) (int, error) {
 	_, perr := fmt.Fprintf(a.env.stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
 		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
 	if err != nil || perr != nil {
 		a.verdict(r.Problems, true)
 		return 0, errors.Join(err, perr)
+	}
+	for _, glob := range r.Unmatched {
+		a.complain("no service is called %s", glob)
 	}
 	if r.Foreign > 0 {
 		a.complain("%d objects are no blobs of ours and stay", r.Foreign)
