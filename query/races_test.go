@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -227,51 +228,6 @@ func (r *race) hidden(c rec, at time.Time) bool {
 	})
 }
 
-// dragging is a store whose requests take their time.
-type dragging struct {
-	storage.BlobStore
-	pause  func() time.Duration
-	listed func(prefix string)
-}
-
-func (s dragging) wait(ctx context.Context) error {
-	select {
-	case <-time.After(s.pause()):
-	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
-func (s dragging) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	if err := s.wait(ctx); err != nil {
-		return nil, err
-	}
-	return s.BlobStore.Get(ctx, key, off, n)
-}
-
-func (s dragging) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		for { // a page of one, each as the store is by then
-			if err := s.wait(ctx); err != nil {
-				yield(storage.Blob{}, err)
-				return
-			}
-			more := false
-			for b, err := range s.BlobStore.List(ctx, prefix, after) {
-				if !yield(b, err) || err != nil {
-					return
-				}
-				after, more = b.Key, true
-				break
-			}
-			if !more {
-				s.listed(prefix)
-				return
-			}
-		}
-	}
-}
-
 // A read during all that is complete, but for days of which it says that they expired
 // meanwhile, or says that it stopped. It gives nothing twice, and nothing that had
 // expired when it began.
@@ -279,6 +235,9 @@ func TestRaces(t *testing.T) {
 	races := uint64(1000)
 	if testing.Short() {
 		races = 100
+	}
+	if n, err := strconv.ParseUint(os.Getenv("BLOBTAIL_RACES"), 10, 64); err == nil {
+		races = n
 	}
 	b := newBuilder(t, 0)
 	outcomes := map[string]int{}
