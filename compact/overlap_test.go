@@ -3,6 +3,7 @@ package compact_test
 import (
 	"context"
 	"iter"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -151,5 +152,36 @@ func TestMetadataLost(t *testing.T) {
 	got, err := w.compactor(store, compact.Options{}).Run(t.Context())
 	if err != nil || got.Out != 1 || got.Foreign != 0 || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), key) {
 		t.Errorf("run: %+v, %v", got, err)
+	}
+}
+
+// What is held in memory is bounded too: of blobs that overlap and are large as they
+// are stored none is made, and they are left alone.
+func TestOverlapTooLarge(t *testing.T) {
+	w := newWorld(t)
+	noise := rand.New(rand.NewPCG(1, 1))
+	var recs []rec
+	for i := range 200 {
+		at := hour.Add(time.Duration(i) * time.Second).UnixNano()
+		msg := make([]byte, 300)
+		for k := range msg {
+			msg[k] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[noise.IntN(64)]
+		}
+		recs = append(recs, rec{at, origin(1), uint32(i), line("web", at, "info", string(msg))})
+	}
+	w.putAs(80, 990001, hour, recs[:190], batch(1), batch(2))
+	w.putAs(81, 990002, hour, recs[10:], batch(2), batch(3))
+	w.put(1, hour, request(1, 5, 0, time.Minute))
+	before := w.answer()
+	o := compact.Options{Target: w.most() + 100}
+	if w.stored() <= o.Target {
+		t.Fatalf("%d bytes stored, the target is %d", w.stored(), o.Target)
+	}
+	end := w.dump()
+	for range 3 {
+		w.now = w.now.Add(time.Hour)
+		if w.run(o); w.dump() != end || w.answer() != before {
+			t.Fatal("something was made of them")
+		}
 	}
 }
