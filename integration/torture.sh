@@ -5,7 +5,8 @@
 #   integration/torture.sh [PART...]     all parts, or those named
 #
 # TORTURE_MINUTES is the time for all of it, about: what can take any time takes
-# its share. TORTURE_KILLS, TORTURE_STATES and TORTURE_CORRUPTIONS are counts.
+# its share. TORTURE_KILLS, TORTURE_STATES, TORTURE_CORRUPTIONS and TORTURE_RACES
+# are counts.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +14,7 @@ minutes=${TORTURE_MINUTES:-70}
 kills=${TORTURE_KILLS:-10000}
 states=${TORTURE_STATES:-300000}
 corruptions=${TORTURE_CORRUPTIONS:-100000}
+races=${TORTURE_RACES:-4000}
 share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 9 }')
 logs=$(mktemp -d)
 failed=()
@@ -46,8 +48,12 @@ states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STAT
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
-	run retention tests ./integration '^(TestRetentionKilled|TestCompactionKilled)$' BLOBTAIL_KILLS=200
+	run retention-policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
+	run retention-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
+	run retention-compactors tests ./compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 10))"
+	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
+	run retention-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$races"
 }
 log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
