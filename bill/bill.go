@@ -125,8 +125,8 @@ type Report struct {
 	ForeignBytes int64
 	ForeignKey   string // the first of them
 	// Twice is in how many hours of a service a compacted blob stands beside others.
-	// Those that it replaced are counted with it until they are deleted: their
-	// records twice.
+	// Those that it replaced are counted with it until they are deleted, their records
+	// twice; those that came later are no copies. A LIST does not tell which they are.
 	Twice int64
 	Pages int64 // requests that the listing took
 }
@@ -233,6 +233,12 @@ func list(ctx context.Context, store Lister, service string, rng Range) (listing
 		}
 		l.objects++
 		name, err := blobfmt.ParseName(o.Key)
+		if err == nil {
+			// Only metadata of ours that are damaged, or of a newer format, are a blob's.
+			if _, metaErr := blobfmt.ParseMeta(o.Metadata); errors.Is(metaErr, blobfmt.ErrForeign) {
+				err = metaErr
+			}
+		}
 		if err != nil {
 			if l.foreign == 0 {
 				l.foreignKey = o.Key

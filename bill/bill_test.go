@@ -63,6 +63,7 @@ func TestRead(t *testing.T) {
 	put(t, s, "app", hour.Add(2*time.Hour), 1, 30, blobfmt.Meta{})
 	for key, meta := range map[string]map[string]string{
 		"web/2026/11/20/1500/000002.log": {"format": "1", "batch": "?"},
+		"web/2026/11/20/1500/000003.log": nil,
 		"web/2026/11/20/1500/notes.txt":  nil,
 		"web/readme":                     nil,
 	} {
@@ -90,7 +91,7 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r.Foreign != 2 || r.ForeignBytes != 2000 || r.ForeignKey != "web/2026/11/20/1500/notes.txt" || r.Twice != 1 || r.Pages != 3 {
+	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 || r.Pages != 3 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, bill.Range{}); !errors.Is(err, storage.ErrUnauthorized) {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strings"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -343,14 +344,14 @@ func (b *billPrinter) dates() string {
 func (b *billPrinter) verdict() int {
 	a, r := b.a, b.report
 	if r.Foreign > 0 {
-		a.note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), r.ForeignKey)
+		a.note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), strings.ReplaceAll(r.ForeignKey, "\n", `\n`))
 	}
 	if r.Total.Blobs == 0 {
 		a.note("nothing is stored of these")
 		return exitNothing
 	}
 	if r.Twice > 0 {
-		a.note("in %d hours compacted blobs stand beside others; what they replaced and is not deleted yet is counted with them, its records twice", r.Twice)
+		a.note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
 	}
 	remote := ""
 	if !openstore.Remote(a.store) {
