@@ -17,25 +17,25 @@ const maxGroup = 4000
 // better level alone. A smaller one waits for company.
 const worthwhile = 1 << 20
 
-// groups says which blobs are to become one each, in order of time. A compacted one
-// is left alone until it is a grace old: rewritten before that, it would take what it
-// replaces on with it, and where something late comes before each run that would
-// never go.
+// groups says which blobs are to become one each: those that overlap, and others in
+// order of time. A compacted one is left alone until it is a grace old: rewritten
+// before that, it would take what it replaces on with it, and where something late
+// comes before each run that would never go. Where it is one of those that overlap
+// they are not ready, and nothing may go that they replace: by that the next run
+// knows that there is something to do.
 //
 // There is an end to it: each group leaves fewer blobs, or makes a compacted one of
 // one that was not.
-func (r *run) groups(live []*blob) [][]*blob {
-	var free []*blob
-	for _, b := range live {
-		if b.meta.Compacted == 0 || r.old(b) {
-			free = append(free, b)
-		}
-	}
-	slices.SortFunc(free, inOrder)
-	out, taken := r.overlapping(free)
+func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
+	sorted := slices.SortedFunc(slices.Values(live), inOrder)
+	overlapping, taken := r.overlapping(sorted)
+	young := func(b *blob) bool { return b.meta.Compacted > 0 && !r.old(b) }
+	all := len(overlapping)
+	overlapping = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
 	var fit []*blob
-	for _, b := range free {
-		if !taken[b] && (b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2) {
+	for _, b := range sorted {
+		small := b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2
+		if small && !taken[b] && !young(b) {
 			fit = append(fit, b)
 		}
 	}
@@ -46,11 +46,11 @@ func (r *run) groups(live []*blob) [][]*blob {
 			n++
 		}
 		if g := fit[:n:n]; worth(g) {
-			out = append(out, g)
+			rest = append(rest, g)
 		}
 		fit = fit[n:]
 	}
-	return out
+	return overlapping, rest, len(overlapping) == all
 }
 
 // inOrder is by time, and the same for whoever compares.

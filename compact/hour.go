@@ -111,7 +111,8 @@ func (r *run) due(blobs []*blob) bool {
 			return true
 		}
 	}
-	return len(r.groups(blobs)) > 0
+	overlapping, rest, _ := r.groups(blobs)
+	return len(overlapping)+len(rest) > 0
 }
 
 // mayReplace says whether d can stand for b, by what is true of every blob that
@@ -143,15 +144,19 @@ func (r *run) hour(ctx context.Context, service string, hour time.Time) error {
 		r.problem(b.Key, errors.New("has the batch id of another blob of its hour, and other lines, so nothing of this hour was touched"))
 		return nil
 	}
-	if err := r.remove(ctx, live, dead); err != nil {
+	overlapping, rest, ready := r.groups(live)
+	if !ready {
+		r.wait(dead)
+	}
+	if err := r.rewriteAll(ctx, u, overlapping); err != nil {
 		return err
 	}
-	for _, g := range r.groups(live) {
-		if err := r.rewrite(ctx, u, g); err != nil {
+	if ready {
+		if err := r.remove(ctx, live, dead); err != nil {
 			return err
 		}
 	}
-	return nil
+	return r.rewriteAll(ctx, u, rest)
 }
 
 // split gives the blobs that a reader shows, and those that another one replaces.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,34 @@ func TestOverlapHangsTogether(t *testing.T) {
 			t.Errorf("%d blobs of %d are left", len(w.keys()), both)
 		}
 		w.verify()
+	}
+}
+
+// Of two blobs that overlap one is old enough for what it replaces to go, the other
+// not old enough to be made anew: that is not forgotten, nor when a run is killed.
+func TestOverlapYoung(t *testing.T) {
+	for kills := range 12 {
+		w := newWorld(t)
+		w.minutes(3)
+		all := slices.Concat(request(1000, 10, 0, time.Minute), request(1001, 10, time.Minute, time.Minute), request(1002, 10, 2*time.Minute, time.Minute))
+		w.putAs(80, 990001, hour, all, batch(1), batch(2), batch(3))
+		w.now = w.now.Add(30 * time.Minute)
+		late := request(90, 30, 0, time.Hour)
+		w.putAs(81, 990002, hour, append(late, all[10:]...), batch(2), batch(3), batch(70))
+		before := w.answer()
+		o := compact.Options{Target: 4 << 10}
+		w.now = w.now.Add(40 * time.Minute)
+		w.run(o)
+		w.now = w.now.Add(time.Hour)
+		script, _ := kill(kills*2+1, true)
+		_, _ = w.compactor(storagetest.Faulty(w.store, script), o).Run(t.Context())
+		for range 3 {
+			w.run(o)
+			w.now = w.now.Add(time.Hour)
+		}
+		if keys := w.keys(); len(keys) != 1 || w.answer() != before {
+			t.Errorf("killed at call %d: the store has %v", kills*2+1, keys)
+		}
 	}
 }
 
