@@ -8,8 +8,8 @@ import (
 	"math"
 	"path"
 	"slices"
-	"strings"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
