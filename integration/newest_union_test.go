@@ -33,7 +33,7 @@ func TestUnion(t *testing.T) {
 		}
 		u := &union{t: t, at: h.read, tellers: tellers}
 		begun := time.Now()
-		for lasts := briefly(t, 8*time.Second, 2*time.Minute); time.Since(begun) < lasts && !t.Failed(); {
+		for lasts := briefly(t, 8*time.Second, 2*time.Minute); (time.Since(begun) < lasts || u.reads < 5) && !t.Failed(); {
 			switch rng.IntN(4) {
 			case 0:
 				u.count()
@@ -49,9 +49,6 @@ func TestUnion(t *testing.T) {
 		u.read(time.Time{})
 		t.Logf("%d reads and %d counts; %d records and %d blobs in the end; reads took up to %v",
 			u.reads, u.counts, len(u.known()), countBlobs(t, at), u.longest.Round(time.Millisecond))
-		if u.reads < 5 {
-			t.Errorf("%d reads are too few for this to mean anything", u.reads)
-		}
 	})
 }
 
