@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/fsys"
 	"blobtail/storage"
 )
 
@@ -22,6 +23,10 @@ type Options struct {
 	// Keep is called by Run when the identity has changed, to save it; nil: it is
 	// not kept.
 	Keep func(Identity) error
+	// Dir is the directory of the log, where the announcer keeps what it announced;
+	// "": in memory only. FS is its file system; nil: that of the host.
+	Dir string
+	FS  fsys.FS
 	// Lane is the lane that is announced; with Auto one is found instead.
 	Lane int
 	Auto bool
@@ -29,21 +34,63 @@ type Options struct {
 	// another ingester turns out to have it too; nil: nobody minds.
 	Moved func(lane int)
 
-	Store   string // the container, where several share one table
+	Store string // the container, where several share one table
+	// StoreID gives the id of the store. An error says why it is not known, or that
+	// the store is another one now: nothing is announced then. It is asked before and
+	// after each write of the row. nil: "".
+	StoreID func() (string, error)
 	Address string
 	Host    string
 	Version string
+	// BestEffort takes records also while the row cannot be written.
+	BestEffort bool
 	// Oldest gives the arrival of the oldest record that is in no blob, by this
 	// host's clock; nil: there is none.
 	Oldest func() (time.Time, bool)
 	// Replayed tells whether Oldest knows of what the start found in the log. Until
-	// that is stored, what the last row of the id said stands; nil: from the start.
+	// then the row says that the ingester holds records; nil: from the start.
 	Replayed func() bool
+	// Lost gives what was found to be lost since the start; nil: nothing ever is.
+	Lost func() Loss
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now func() time.Time
 	// Every is the pause between two writes; 0: 10 s.
 	Every time.Duration
-	Log   zerolog.Logger
+	// IdleAfter is for how long the log must have held nothing before the row says
+	// Idle; 0: 10 min.
+	IdleAfter time.Duration
+	Log       zerolog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Every == 0 {
+		o.Every = 10 * time.Second
+	}
+	if o.IdleAfter == 0 {
+		o.IdleAfter = 10 * time.Minute
+	}
+	if o.Oldest == nil {
+		o.Oldest = func() (time.Time, bool) { return time.Time{}, false }
+	}
+	if o.Replayed == nil {
+		o.Replayed = func() bool { return true }
+	}
+	if o.Lost == nil {
+		o.Lost = func() Loss { return Loss{} }
+	}
+	if o.StoreID == nil {
+		o.StoreID = func() (string, error) { return "", nil }
+	}
+	if o.Keep == nil {
+		o.Keep = func(Identity) error { return nil }
+	}
+	if o.Moved == nil {
+		o.Moved = func(int) {}
+	}
+	return o
 }
 
 // patience bounds one write with what is read for it.
@@ -57,7 +104,8 @@ const (
 	wait     = 50 * time.Millisecond
 )
 
-// Announcer keeps one ingester's row up to date.
+// Announcer keeps one ingester's row true. Its methods may be called by any number
+// of goroutines while Run runs.
 type Announcer struct {
 	o       Options
 	tables  storage.TableStore
@@ -67,55 +115,45 @@ type Announcer struct {
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
 	missed  atomic.Uint64
+	lease   lease
 
-	mu sync.Mutex
-	me Identity // the lane is that in force
+	mu     sync.Mutex
+	me     Identity // the lane is that in force
+	failed error    // of the last write; nil: it succeeded, or there was none
+	since  time.Time
 
 	// What follows belongs to Run, and then to Stop.
-	left   time.Time // what the row said was unflushed before this start, until it is stored
-	known  time.Time // from when on Oldest knows all
-	found  bool      // a lane that nobody had was looked for with the others in sight
-	wrote  bool      // our row has been written
-	empty  bool      // it says that all is in blobs
-	shared int       // how often running our row was another's
-	kept   Identity
-	told   int    // the lane that the log tells of; -1: none
-	failed string // the failure that the log tells of
-	rival  string // likewise
+	found bool // a lane that nobody had was looked for with the others in sight
+	kept  Identity
+	told  int    // the lane that the log tells of; -1: none
+	said  string // the failure that the log tells of
+	rival string // likewise
+	wrote bool   // a beat has written the row
 }
 
-// New returns an announcer. It starts nothing and asks the store nothing.
-func New(tables storage.TableStore, o Options) *Announcer {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Every == 0 {
-		o.Every = 10 * time.Second
-	}
-	if o.Oldest == nil {
-		o.Oldest = func() (time.Time, bool) { return time.Time{}, false }
-	}
-	if o.Replayed == nil {
-		o.Replayed = func() bool { return true }
-	}
-	if o.Keep == nil {
-		o.Keep = func(Identity) error { return nil }
-	}
-	if o.Moved == nil {
-		o.Moved = func(int) {}
-	}
+// New returns an announcer. It starts nothing and asks the store nothing, but it
+// reads what an earlier one kept in the directory of the log.
+func New(tables storage.TableStore, o Options) (*Announcer, error) {
+	o = o.withDefaults()
 	if o.Identity.ID == "" {
 		o.Identity = Identity{ID: newID(), Lane: -1}
 	}
+	notes, err := loadNotes(o.FS, o.Dir, o.Identity.ID)
 	a := &Announcer{
 		o: o, tables: tables, process: newID(),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		me: Identity{ID: o.Identity.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
+		me: Identity{ID: notes.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
 	}
+	a.lease.turn = make(chan struct{}, 1)
+	a.lease.notes = notes
+	a.lease.upgraded = !notes.Announced && err == nil
+	a.lease.holding.Store(notes.State == Holding)
+	a.lease.busy.Store(time.Now().UnixNano())
+	a.lease.kept.Store(&keptLoss{notes.loss(), notes.Acked})
 	if o.Auto {
 		a.me.Lane = min(max(o.Identity.Lane, 0), Lanes-1)
 	}
-	return a
+	return a, err
 }
 
 // Beats is how many announcements were written, and how many failed.
@@ -142,11 +180,38 @@ func (a *Announcer) Process() string { return a.process }
 // from then on the lane is as good as can be had now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
 
+// deaf is for how long announcements may fail before the ingester says that it is
+// not ready.
+const deaf = 20 * time.Second
+
+// Err says why the ingester cannot be announced: at once where it takes no records
+// for that reason, else when that has lasted for 20 s; nil while all is well.
+func (a *Announcer) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed == nil || time.Since(a.since) < deaf && (a.lease.holding.Load() || a.o.BestEffort) {
+		return nil
+	}
+	return a.failed
+}
+
+// outcome keeps how the last write went.
+func (a *Announcer) outcome(err error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil && a.failed == nil {
+		a.since = time.Now()
+	}
+	a.failed = err
+	return err
+}
+
 // Run announces the ingester until ctx ends. It is called once.
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
 	a.started = a.o.Now()
 	a.settle() // before there is a row of a new id, which would be left behind
+	a.awaitReplay(ctx)
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -163,8 +228,16 @@ func (a *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// soon is how often it is looked whether there is something in no blob, of which
-// the row does not tell: who is killed then is missed only if the row says so.
+// awaitReplay gives a start a moment to read its log: before that the row would
+// have to say that it holds records.
+func (a *Announcer) awaitReplay(ctx context.Context) {
+	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+// soon is how often it is looked whether the row has to say something new: that
+// there is a record in no blob, or that something was lost.
 const soon = 500 * time.Millisecond
 
 // wait returns true when it is time to announce again, false when ctx has ended.
@@ -178,7 +251,7 @@ func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
 		case <-tick:
 			return true
 		case <-look.C:
-			if _, some := a.o.Oldest(); some && a.empty {
+			if a.lease.untold(a.o) {
 				return true
 			}
 		}
@@ -186,14 +259,19 @@ func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
 }
 
 // Stop writes the last row once Run has returned, which its caller sees to:
-// stopped, if all is in blobs.
+// Stopped, if all is in blobs.
 func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	select {
 	case <-a.ended:
 	case <-ctx.Done():
 		return fmt.Errorf("announce the end: %w", ctx.Err())
 	}
-	return a.write(ctx, empty)
+	return a.write(ctx, func() State {
+		if empty && a.rest(0) != Holding {
+			return Stopped
+		}
+		return Holding
+	})
 }
 
 // beat looks who is there and writes the row. While the lane is new it looks
@@ -207,8 +285,7 @@ func (a *Announcer) beat(ctx context.Context) error {
 	settled := a.wrote
 	for round, waits := 0, 0; round <= rounds; round++ {
 		others, err := List(ctx, a.tables, a.o.Store)
-		var unread *RowError // of a newer version, whose lane is not known
-		if err != nil && !errors.As(err, &unread) {
+		if _, err = Unread(err); err != nil && !errors.Is(err, storage.ErrNotExist) {
 			unlisted = err
 		}
 		var changed, contested bool
@@ -224,7 +301,7 @@ func (a *Announcer) beat(ctx context.Context) error {
 			pause(ctx, wait)
 			continue
 		}
-		if err := a.write(ctx, false); err != nil {
+		if err := a.write(ctx, a.due); err != nil {
 			return err // and most likely what reading fails for too
 		}
 		a.wrote = true
@@ -243,45 +320,6 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (a *Announcer) write(ctx context.Context, stopped bool) error {
-	a.mu.Lock()
-	me := a.me
-	a.mu.Unlock()
-	now := a.o.Now()
-	i := Ingester{
-		ID: me.ID, Process: a.process, Store: a.o.Store, Lane: me.Lane,
-		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
-		Oldest: a.oldest(now), Started: a.started, At: now,
-	}
-	i.Stopped = stopped && i.Oldest.IsZero()
-	err := a.tables.Upsert(ctx, Table, Partition, []storage.Row{i.row()})
-	if err != nil {
-		return fmt.Errorf("announce this ingester: %w", err)
-	}
-	a.empty = i.Oldest.IsZero()
-	return nil
-}
-
-// oldest is the arrival of the oldest record in no blob, by the store's clock. A
-// restart takes that of what it finds in the log for the time of the restart: a
-// reader that relied on it would not miss what came before.
-func (a *Announcer) oldest(now time.Time) time.Time {
-	if replayed := a.o.Replayed(); replayed && a.known.IsZero() {
-		a.known = time.Now()
-	}
-	since, ok := a.o.Oldest()
-	if !a.known.IsZero() && (!ok || since.After(a.known)) {
-		a.left = time.Time{}
-	}
-	switch {
-	case !a.left.IsZero():
-		return a.left
-	case ok:
-		return now.Add(-max(0, time.Since(since)))
-	}
-	return time.Time{}
-}
-
 // text is what of a string any table store takes.
 func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1024)], "?") }
 
@@ -290,16 +328,20 @@ func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1024)], "
 func (a *Announcer) report(err error) {
 	if err == nil {
 		a.written.Add(1)
-		if a.failed != "" {
+		if a.said != "" {
 			a.o.Log.Info().Msg("the table of ingesters works again")
 		}
-		a.failed = ""
+		a.said = ""
 		return
 	}
 	a.missed.Add(1)
-	if k := kind(err); a.failed != k {
-		a.failed = k
-		a.o.Log.Warn().Err(err).Msg("the table of ingesters fails; records are taken and stored as before")
+	if k := kind(err); a.said != k {
+		a.said = k
+		effect := "nothing is taken until it works again"
+		if a.lease.holding.Load() || a.o.BestEffort {
+			effect = "records are taken as before; reads that cannot ask this ingester are incomplete"
+		}
+		a.o.Log.Warn().Err(err).Msg("this ingester cannot be announced; " + effect)
 	}
 }
 

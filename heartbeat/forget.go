@@ -18,38 +18,106 @@ type ForgetError struct {
 
 func (e *ForgetError) Error() string { return fmt.Sprintf("ingester %s: %s", e.ID, e.Reason) }
 
-// Forget marks the row of an ingester whose log is lost as stopped, so that nobody
-// waits any more for what was in it, and returns what the row said: what was in no
+// Forget marks the row of an ingester whose log is lost as stopped, so that reads
+// no longer wait for what was in it, and returns what the row said: what was in no
 // blob since its Oldest is given up. It refuses with a [*ForgetError] where there is
 // no such row, or its ingester is not silent. Should that come back after all, its
 // next announcement replaces the mark.
 func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time) (Ingester, error) {
+	return amend(ctx, tables, store, id, func(i *Ingester) error {
+		if err := i.mayBeForgotten(now); err != nil {
+			return err
+		}
+		i.State, i.GivenUp = Stopped, now
+		i.acked, i.Lost = i.Lost.Until, Loss{}
+		return nil
+	})
+}
+
+// ForgetSilent forgets every ingester that may hold records and has been silent for
+// so long. It returns those that it forgot, and joins an error for each that it
+// could not.
+func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time) ([]Ingester, error) {
 	rows, err := List(ctx, tables, store)
-	var unread *RowError
-	if err != nil && !errors.As(err, &unread) {
-		return Ingester{}, err
+	unread, err := Unread(err)
+	if errors.Is(err, storage.ErrNotExist) {
+		return nil, nil
 	}
-	var ids []string
+	if err != nil {
+		return nil, err
+	}
+	errs := []error{unread}
+	var gone []Ingester
 	for _, i := range rows {
-		if i.ID != id {
-			ids = append(ids, i.ID)
+		if i.State != Holding || now.Sub(i.At) < silent {
 			continue
 		}
-		if err := i.mayBeForgotten(now); err != nil {
+		was, err := Forget(ctx, tables, store, i.ID, now)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		gone = append(gone, was)
+	}
+	return gone, errors.Join(errs...)
+}
+
+// ForgetLoss acknowledges what an ingester has lost, so that reads are complete
+// without it, and returns what the row said. A [*ForgetError] says that there is no
+// such row, or no such loss.
+func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string) (Ingester, error) {
+	return amend(ctx, tables, store, id, func(i *Ingester) error {
+		if !i.Lost.Any() {
+			return &ForgetError{i.ID, "it has lost nothing that was not acknowledged already"}
+		}
+		i.acked, i.Lost = i.Lost.Until, Loss{}
+		return nil
+	})
+}
+
+// amend changes the row of an ingester unless that changes itself meanwhile, and
+// returns what it said before.
+func amend(ctx context.Context, tables storage.TableStore, store, id string, change func(*Ingester) error) (Ingester, error) {
+	for range tries {
+		was, err := find(ctx, tables, store, id)
+		if err != nil {
 			return Ingester{}, err
 		}
-		gone := i
-		gone.Stopped, gone.GivenUp = true, now
-		if err := tables.Upsert(ctx, Table, Partition, []storage.Row{gone.row()}); err != nil {
+		next := was
+		if err := change(&next); err != nil {
+			return Ingester{}, err
+		}
+		_, err = tables.Swap(ctx, Table, Partition, next.row())
+		if errors.Is(err, storage.ErrChanged) {
+			continue
+		}
+		if err != nil {
 			return Ingester{}, fmt.Errorf("forget ingester %s: %w", id, err)
 		}
-		return i, nil
+		return was, nil
+	}
+	return Ingester{}, &ForgetError{id, "its row changes while this is done: it runs"}
+}
+
+// find returns the row of an ingester of a store.
+func find(ctx context.Context, tables storage.TableStore, store, id string) (Ingester, error) {
+	rows, err := List(ctx, tables, store)
+	unread, err := Unread(err)
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
+		return Ingester{}, err
+	}
+	ids := make([]string, len(rows))
+	for n, i := range rows {
+		if i.ID == id {
+			return i, nil
+		}
+		ids[n] = i.ID
 	}
 	there := "none"
 	if len(ids) > 0 {
 		there = strings.Join(ids, ", ")
 	}
-	return Ingester{}, errors.Join(&ForgetError{id, "there is no such ingester; there is: " + there}, err)
+	return Ingester{}, errors.Join(&ForgetError{id, "there is no such ingester; there is: " + there}, unread)
 }
 
 func (i Ingester) mayBeForgotten(now time.Time) error {
@@ -57,8 +125,10 @@ func (i Ingester) mayBeForgotten(now time.Time) error {
 	switch {
 	case !i.GivenUp.IsZero():
 		return &ForgetError{i.ID, "it was forgotten at " + i.GivenUp.UTC().Format(time.RFC3339) + " already"}
-	case i.Stopped:
-		return &ForgetError{i.ID, "it has ended with all in blobs: there is nothing to forget"}
+	case i.State != Holding && i.Lost.Any():
+		return &ForgetError{i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost"}
+	case i.State != Holding:
+		return &ForgetError{i.ID, fmt.Sprintf("it is %s: all that it took is in blobs, and there is nothing to forget", i.State)}
 	case age < Silence && age > -ahead:
 		return &ForgetError{i.ID, fmt.Sprintf("it announced itself %s ago; if it runs, stop it, or drain it to keep what it has; if it was killed, wait until it is silent for a minute", max(age, 0))}
 	}

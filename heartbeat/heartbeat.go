@@ -1,18 +1,34 @@
-// Package heartbeat tells ingesters, and who reads, which ingesters are alive:
-// each keeps one row in a table up to date, and all may read them.
-//
-// An ingester makes an [Announcer] and runs it; with [Options.Auto] it also finds
-// a lane that no other has. Who wants to know calls [List] and asks each row
-// whether it is [Ingester.Live]. Which row is an ingester's own, and which lane it
-// had last, it keeps beside its log: see [Identity].
+// Package heartbeat keeps, in a table that all ingesters of a store share, what
+// each of them may hold that no blob has yet. Readers decide by these rows whether
+// a read is complete.
 //
 //	table ingesters, partition i, one row for each log directory
-//	       | every 10 s, or when needed      | List
-//	   Announcer -> lane -> blobwriter    logquery ingesters, other ingesters
+//	       | before the first acknowledgement,     | List
+//	       | then every 10 s                       |
+//	   Announcer -> Enter -> buffer            readers, other ingesters
 //
-// Nothing here is needed to take, keep or store a record: rows may be missing,
-// stale or wrong, and all it costs is a few conflicts for names and a worse
-// answer to the question who is there. The form of a row is in docs/FORMAT.md.
+// An ingester makes an [Announcer] and runs it. It calls [Announcer.Enter] before
+// it appends a request; that fails while the row cannot say that the ingester
+// holds records. A reader calls [List] and asks every ingester whose State is
+// [Holding]; one that does not answer makes the read incomplete, however long it
+// has been silent.
+//
+// # The lease
+//
+// A row is a lease. The state that was written last is kept beside the log too
+// (package file notes.go), and three rules tie both together:
+//
+//   - The file enters Holding after the row has, and leaves it, durably, before the
+//     row is asked to. So a file that says Holding implies a row that does, and an
+//     ingester that starts while the tables are away goes on taking records.
+//   - Every write of the row is conditional on the version that was read or written
+//     last. So a write that arrives late cannot put Idle over Holding, and of two
+//     ingesters on copies of one log the second one notices.
+//   - Idle and Stopped are written only when the log holds no record that is in no
+//     blob, and Idle only after ten minutes of that.
+//
+// With [Options.Auto] the announcer also finds a lane that no other ingester has.
+// Nothing of that has to be right. The form of a row is in docs/FORMAT.md.
 package heartbeat
 
 import (
@@ -34,32 +50,83 @@ const (
 const Format = 1
 
 const (
-	// Silence is how long a row may be old before its ingester counts as gone.
+	// Silence is how long a row may be old before its ingester counts as silent.
 	Silence = time.Minute
 	// ahead is how far apart two clocks may be.
 	ahead = 5 * time.Minute
-	// Memory is how long a row is shown of an ingester that is gone and left
-	// nothing behind.
+	// Memory is how long a row of an ingester is shown that ended and left nothing
+	// behind.
 	Memory = 24 * time.Hour
 	// Lanes is the number of lanes that ingesters may have; they count from 0.
 	Lanes = 99
 )
 
+// State says what an ingester may hold.
+type State string
+
+// The states of a row. A row without a state was written by an older version and
+// reads as Stopped or Holding.
+const (
+	// Holding: the log may have records that are in no blob.
+	Holding State = "holding"
+	// Idle: the log had no such record, and gets none before the row says Holding.
+	Idle State = "idle"
+	// Stopped: the ingester ended like that, or an operator gave it up.
+	Stopped State = "stopped"
+)
+
 // Ingester is what a row says. All its times are by the store's clock, as far as
-// the ingester knew it.
+// the ingester knew it, but for those of Lost, which are by its own.
 type Ingester struct {
 	ID      string // of its log directory; 8 hex digits
 	Process string // 8 hex digits, new with each start
 	Store   string // which of the stores that share a table: a container, or ""
-	Lane    int
-	Address string // URL where other ingesters and readers reach it; "" when not known
-	Host    string
-	Version string
-	Oldest  time.Time // arrival of the oldest record that is in no blob; zero when there is none
-	Started time.Time
-	At      time.Time // when the row was written
-	Stopped bool      // it has ended with all in blobs, or was given up
-	GivenUp time.Time // when [Forget] was called on it: what it had since Oldest is lost
+	StoreID string // the id in the store's object _store; "" in rows of older versions
+	State   State
+	// BestEffort says that the ingester acknowledges records also while its row
+	// cannot be written, so that nobody can rely on the row.
+	BestEffort bool
+	Lane       int
+	Address    string // URL where other ingesters and readers reach it; "" when not known
+	Host       string
+	Version    string
+	Oldest     time.Time // arrival of the oldest record that is in no blob; zero when there is none
+	Started    time.Time
+	At         time.Time // when the row was written
+	GivenUp    time.Time // when [Forget] was called on it: what it had since Oldest is lost
+	// Lost is what the ingester found to be lost and no operator has acknowledged.
+	Lost Loss
+
+	acked   time.Time // Until of the loss that an operator acknowledged last
+	old     bool      // the row has no state: an older version wrote it
+	version string    // of the row
+}
+
+// Loss is a span of arrival in which records may be lost, by the ingester's clock.
+// The zero value is none.
+type Loss struct {
+	Since time.Time // zero with an Until: not known
+	Until time.Time
+}
+
+// Any tells whether something was lost.
+func (l Loss) Any() bool { return !l.Until.IsZero() }
+
+// join is a span that covers both.
+func (l Loss) join(o Loss) Loss {
+	switch {
+	case !o.Any():
+		return l
+	case !l.Any():
+		return o
+	}
+	if o.Since.Before(l.Since) {
+		l.Since = o.Since
+	}
+	if o.Until.After(l.Until) {
+		l.Until = o.Until
+	}
+	return l
 }
 
 // Live tells whether the ingester is running, as far as one can know at now. A
@@ -67,13 +134,13 @@ type Ingester struct {
 // long as that.
 func (i Ingester) Live(now time.Time) bool {
 	age := now.Sub(i.At)
-	return !i.Stopped && age < Silence && age > -ahead
+	return i.State != Stopped && age < Silence && age > -ahead
 }
 
-// Forgotten tells whether the row is of no more interest: gone for long, and
-// nothing is missing because of it.
+// Forgotten tells whether the row is of no more interest: the ingester is gone for
+// long, and nothing is missing because of it.
 func (i Ingester) Forgotten(now time.Time) bool {
-	return now.Sub(i.At) > Memory && (i.Stopped || i.Oldest.IsZero())
+	return now.Sub(i.At) > Memory && i.State != Holding && !i.Lost.Any()
 }
 
 // RowError says that a row of the table cannot be read: it is not an ingester's,
@@ -88,16 +155,14 @@ func (e *RowError) Error() string {
 }
 
 // List returns the rows of the ingesters of one store, in order of their ids,
-// whether they are live or not. No table means that no ingester was ever there: no
-// rows and no error. Rows that cannot be read are left out, and the error joins a
-// [*RowError] for each; after any other error nothing is returned.
+// whatever their state. Rows that cannot be read are left out, and the error joins
+// a [*RowError] for each; after any other error nothing is returned. An absent
+// table is [storage.ErrNotExist]: nobody was ever announced, or somebody removed
+// the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
 	var found []Ingester
 	var bad []error
 	for row, err := range tables.Scan(ctx, Table, Partition, "", "", 0) {
-		if errors.Is(err, storage.ErrNotExist) {
-			return nil, nil
-		}
 		if err != nil {
 			return nil, fmt.Errorf("list the ingesters: %w", err)
 		}
@@ -114,6 +179,35 @@ func List(ctx context.Context, tables storage.TableStore, store string) ([]Inges
 	return found, errors.Join(bad...)
 }
 
+// Unread returns err without the rows that could not be read, and these apart: the
+// rest of a list is good beside them.
+func Unread(err error) (rows, rest error) {
+	var row *RowError
+	if errors.As(err, &row) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// get returns the row of one ingester, whatever its store; ok is false when there
+// is none.
+func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester, ok bool, err error) {
+	for row, err := range tables.Scan(ctx, Table, Partition, id, "", 1) {
+		if errors.Is(err, storage.ErrNotExist) {
+			return Ingester{}, false, nil
+		}
+		if err != nil {
+			return Ingester{}, false, fmt.Errorf("read the row of ingester %s: %w", id, err)
+		}
+		if row.Key != id {
+			break
+		}
+		i, err = decode(row)
+		return i, err == nil, err
+	}
+	return Ingester{}, false, nil
+}
+
 // timeLayout has the same width for every time, like that in blobs' metadata.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
@@ -124,16 +218,25 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
+// row is the row of the table. Older versions read stopped and oldest, and nothing
+// of what came later.
 func (i Ingester) row() storage.Row {
 	props := map[string]any{
-		"format": int64(Format), "process": i.Process, "store": i.Store, "lane": int64(i.Lane),
-		"address": i.Address, "host": i.Host, "version": i.Version, "oldest": formatTime(i.Oldest),
-		"started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.Stopped,
+		"format": int64(Format), "process": i.Process, "store": i.Store, "storeid": i.StoreID, "state": string(i.State),
+		"lane": int64(i.Lane), "address": i.Address, "host": i.Host, "version": i.Version, "oldest": formatTime(i.Oldest),
+		"started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.State == Stopped,
 	}
-	if !i.GivenUp.IsZero() {
-		props["forgotten"] = formatTime(i.GivenUp)
+	if i.BestEffort {
+		props["besteffort"] = true
 	}
-	return storage.Row{Key: i.ID, Props: props}
+	for name, t := range map[string]time.Time{
+		"forgotten": i.GivenUp, "lostsince": i.Lost.Since, "lostuntil": i.Lost.Until, "lostacked": i.acked,
+	} {
+		if !t.IsZero() {
+			props[name] = formatTime(t)
+		}
+	}
+	return storage.Row{Key: i.ID, Props: props, Version: i.version}
 }
 
 func decode(row storage.Row) (Ingester, error) {
@@ -144,27 +247,48 @@ func decode(row storage.Row) (Ingester, error) {
 	case f > Format:
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
-	i := Ingester{ID: row.Key}
+	i := Ingester{ID: row.Key, version: row.Version}
 	i.Process, _ = row.Props["process"].(string)
 	i.Store, _ = row.Props["store"].(string)
+	i.StoreID, _ = row.Props["storeid"].(string)
 	i.Address, _ = row.Props["address"].(string)
 	i.Host, _ = row.Props["host"].(string)
 	i.Version, _ = row.Props["version"].(string)
-	i.Stopped, _ = row.Props["stopped"].(bool)
+	i.BestEffort, _ = row.Props["besteffort"].(bool)
 	lane, _ := row.Props["lane"].(int64)
 	i.Lane = int(lane)
-	for _, p := range []struct {
-		name string
-		t    *time.Time
-	}{{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp}} {
-		text, _ := row.Props[p.name].(string)
-		if text == "" && (p.t == &i.Oldest || p.t == &i.GivenUp) {
+	if err := i.decodeState(row); err != nil {
+		return Ingester{}, err
+	}
+	for name, t := range map[string]*time.Time{
+		"at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "forgotten": &i.GivenUp,
+		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
+	} {
+		text, _ := row.Props[name].(string)
+		if text == "" && t != &i.At && t != &i.Started {
 			continue
 		}
 		var err error
-		if *p.t, err = time.Parse(timeLayout, text); err != nil {
-			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
+		if *t, err = time.Parse(timeLayout, text); err != nil {
+			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
 		}
 	}
 	return i, nil
+}
+
+// decodeState reads the state; that of an older version is Holding unless it had
+// ended in order, for its row may be older than its last record.
+func (i *Ingester) decodeState(row storage.Row) error {
+	text, ok := row.Props["state"].(string)
+	stopped, _ := row.Props["stopped"].(bool)
+	switch i.State = State(text); {
+	case !ok:
+		i.old, i.State = true, Holding
+		if stopped {
+			i.State = Stopped
+		}
+	case i.State != Holding && i.State != Idle && i.State != Stopped:
+		return &RowError{row.Key, fmt.Sprintf("state %.40q is not known: use a newer version", text)}
+	}
+	return nil
 }

@@ -14,26 +14,19 @@ import (
 // right for blobs to be: two on one lane meet at names and one steps aside.
 func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested bool) {
 	now := a.o.Now()
+	a.mu.Lock()
 	before := a.me
+	a.mu.Unlock()
 	after := before
 	var others []Ingester
-	shared := false
 	for _, r := range rows {
-		switch {
-		case r.ID != before.ID:
+		if r.ID != before.ID {
 			others = append(others, r)
-		case !a.wrote:
-			a.left = r.Oldest
-		case r.Process != a.process:
-			shared = true
 		}
-	}
-	if a.sharedID(shared) {
-		after.ID = newID()
 	}
 	after.Lane, contested = a.pick(now, others, yield)
 	a.mu.Lock()
-	a.me = after
+	a.me.Lane = after.Lane
 	a.mu.Unlock()
 	if after.Lane != before.Lane || !a.found && a.o.Auto {
 		a.o.Moved(after.Lane)
@@ -55,22 +48,6 @@ func (a *Announcer) settle() {
 	if err := a.o.Keep(a.me); err != nil {
 		a.o.Log.Warn().Err(err).Msg("the next start will not know its row and its lane")
 	}
-}
-
-// sharedID tells that another process writes our row: the directory of the log
-// was copied. A write of an earlier life may come late, so it is believed when it
-// is seen twice running.
-func (a *Announcer) sharedID(now bool) bool {
-	if !now {
-		a.shared = 0
-		return false
-	}
-	if a.shared++; a.shared < 2 {
-		return false
-	}
-	a.shared = 0
-	a.o.Log.Warn().Str("id", a.me.ID).Msg("another ingester goes by this one's id; it takes a new one: was the log directory copied?")
-	return true
 }
 
 // pick is the lane to have beside the others. The lane in force is kept unless a

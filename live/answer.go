@@ -41,7 +41,9 @@ const (
 type Answer struct {
 	client    *Client
 	query     Query
-	ingester  string
+	self      Self
+	snapshots map[string]string
+	rowsAge   time.Duration
 	positions Positions
 	behind    []string
 
@@ -79,8 +81,17 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// Ingester is the id of who answers.
-func (a *Answer) Ingester() string { return a.ingester }
+// Self says whose answer it is.
+func (a *Answer) Self() Self { return a.self }
+
+// Snapshots are the ingesters whose records are in the answer, by id, with the
+// process of each. Which of them broke off later Next tells.
+func (a *Answer) Snapshots() map[string]string { return maps.Clone(a.snapshots) }
+
+// RowsAge is how old the list of ingesters was, by which the ingester that answers
+// asked the others, when the question came; 0 when it was read after that. It is
+// negative where no list was read.
+func (a *Answer) RowsAge() time.Duration { return a.rowsAge }
 
 // Positions are what the next poll of a follower asks with. Once Next has ended
 // they have for what was missing, or cut off, what this question asked with, so

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type ClientOptions struct {
 	// HTTP sends the questions; nil: a client with connections of its own. It must
 	// not follow redirects.
 	HTTP *http.Client
+	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
+	Wait time.Duration
 }
 
 // Client asks one ingester for the live records of all. It is safe for concurrent
@@ -53,7 +56,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if c.http == nil {
 		c.http = newHTTP(http.ProxyFromEnvironment)
 	}
-	c.wait.header, c.wait.idle = readerHeaderWait, readerIdleWait
+	c.wait.header, c.wait.idle = cmp.Or(o.Wait, readerHeaderWait), readerIdleWait
 	return c, nil
 }
 
@@ -160,7 +163,7 @@ func (a *Answer) header(resp *http.Response) error {
 		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: fmt.Sprintf(form, args...), Foreign: true}
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	id := resp.Header.Get(headerIngester)
+	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
 		return foreign("it does not know /live/ (%d); is it an ingester's listener for records, of this version?", resp.StatusCode)
@@ -171,11 +174,19 @@ func (a *Answer) header(resp *http.Response) error {
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(a.body, 300))
 		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: plain(string(text))}
-	case !isID(id):
+	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
+	case !isID(self.Process) || self.Store != "" && !isStore(self.Store):
+		return foreign("the answer of ingester %s does not say of which start and which store it is; it is of an older version: upgrade it", self.ID)
 	}
-	a.ingester = id
+	a.self = self
 	var err error
+	if a.snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
+		return foreign("its list of ingesters cannot be read: %v", err)
+	}
+	if a.rowsAge, err = parseAge(resp.Header.Get(headerRowsAge)); err != nil {
+		return foreign("the age of its list of ingesters cannot be read: %v", err)
+	}
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)
 	}

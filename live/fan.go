@@ -16,7 +16,8 @@ import (
 // answered. It belongs to one goroutine once ask has returned.
 type fan struct {
 	query   Query
-	self    string
+	self    Self
+	rowsAge time.Duration // how old the list of the others was when the question came; negative: there is none
 	held    Held
 	asked   int
 	answers []*stream
@@ -33,7 +34,7 @@ type stream struct {
 
 // ask takes all snapshots at the same time. It fails only if the own log does.
 func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
-	f := &fan{query: q, self: h.o.Self()}
+	f := &fan{query: q, self: h.o.Self(), rowsAge: -1}
 	var own error
 	var asking sync.WaitGroup
 	whole := false
@@ -46,7 +47,7 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 	asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
-		f.held, own = h.o.Journal.Open(ctx, q.logQuery(f.self))
+		f.held, own = h.o.Journal.Open(ctx, q.logQuery(f.self.ID))
 		if own != nil && ctx.Err() != nil {
 			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
 		}
@@ -64,16 +65,20 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 
 // askPeers asks all others and keeps who answers, and who should have.
 func (h *Handler) askPeers(ctx context.Context, f *fan) {
-	peers, err := h.o.Peers(ctx, !f.query.Follow)
+	came := time.Now()
+	roll, err := h.o.Peers(ctx, !f.query.Follow)
 	if err != nil {
 		f.asked++
 		f.missing = append(f.missing, Missing{ID: "-", Reason: "the table of ingesters cannot be read: " + err.Error()})
 	}
-	peers = slices.DeleteFunc(slices.Clone(peers), func(p Peer) bool { return p.ID == f.self || !isID(p.ID) })
+	if !roll.Listed.IsZero() {
+		f.rowsAge = max(0, came.Sub(roll.Listed))
+	}
+	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p Peer) bool { return p.ID == f.self.ID || !isID(p.ID) })
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
-		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, p, f.query) })
+		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, p, f.self.Store, f.query) })
 	}
 	asking.Wait()
 	for i, p := range peers {
@@ -82,7 +87,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
 			continue
 		}
-		if p.Silent && (p.Oldest.IsZero() || !f.query.Follow && f.query.To <= p.Oldest.UnixNano()) {
+		if !p.Holding {
 			continue
 		}
 		f.asked++
@@ -90,8 +95,9 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	}
 }
 
-// askPeer asks one other for its own records.
-func (h *Handler) askPeer(ctx context.Context, p Peer, q Query) (*Answer, error) {
+// askPeer asks one other for its own records. An answer of another ingester, of
+// another process of it, or of another store is none.
+func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*Answer, error) {
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
@@ -113,9 +119,9 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, q Query) (*Answer, error)
 	if err != nil {
 		return nil, err
 	}
-	if a.ingester != p.ID {
+	if err := a.self.mustBe(Self{p.ID, p.Process, store}); err != nil {
 		a.Close()
-		return nil, fmt.Errorf("ingester %s answers at its address %s", a.ingester, base)
+		return nil, fmt.Errorf("at its address %s %w", base, err)
 	}
 	return a, nil
 }
@@ -124,11 +130,19 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, q Query) (*Answer, error)
 func (f *fan) miss(p Peer, err error) {
 	reason := err.Error()
 	if p.Silent {
-		reason = fmt.Sprintf("it has been silent for over a minute, and what it took since %s may be in no blob: start it again on its log, or `ingest forget %s` if that is lost (%s)",
-			p.Oldest.UTC().Format(time.RFC3339), p.ID, reason)
+		reason = fmt.Sprintf("it has been silent for over a minute and may hold records%s that are in no blob: start it again on its log, or run `ingest forget %s` if that is lost (%s)",
+			since(p.Oldest), p.ID, reason)
 	}
 	var lacks *IncompleteError
 	f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""})
+}
+
+// since says from when on, if that is known.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " since " + t.UTC().Format(time.RFC3339)
 }
 
 // lose notes that the answer of s broke off.
@@ -149,8 +163,17 @@ func (f *fan) positions() Positions {
 	for _, s := range f.answers {
 		p[s.peer.ID] = s.answer.positions[s.peer.ID]
 	}
-	p[f.self] = f.held.Position()
+	p[f.self.ID] = f.held.Position()
 	return p
+}
+
+// snapshots are the ingesters that answer, with the process of each.
+func (f *fan) snapshots() map[string]string {
+	all := map[string]string{f.self.ID: f.self.Process}
+	for _, s := range f.answers {
+		all[s.peer.ID] = s.answer.self.Process
+	}
+	return all
 }
 
 func (f *fan) behind() []string {
@@ -161,7 +184,7 @@ func (f *fan) behind() []string {
 		}
 	}
 	if f.held.Behind() {
-		ids = append(ids, f.self)
+		ids = append(ids, f.self.ID)
 	}
 	slices.Sort(ids)
 	return ids

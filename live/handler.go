@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -59,26 +60,44 @@ func (e *DamageError) Error() string { return e.Err.Error() }
 // Unwrap returns what is lost.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Peer is another ingester that has to be asked: one that is alive, or one that
-// is silent and may hold what is in no blob.
+// Self says whose answers these are. Readers and other ingesters compare all of it
+// with the rows of the ingesters.
+type Self struct {
+	ID      string // of the ingester; 8 hex digits
+	Process string // of this start of it; 8 hex digits
+	Store   string // id of the store that it writes to; "" while that is not known
+}
+
+// Peer is another ingester that has to be asked.
 type Peer struct {
 	ID      string
+	Process string // that the answer must be of
 	Address string // URL; "" when it announces none
 	Host    string
 	Oldest  time.Time // arrival of the oldest record that was in no blob; zero: there was none
+	// Holding: it may hold what is in no blob, so that it counts as missing when it
+	// does not answer.
+	Holding bool
 	// Silent: it has announced nothing for a minute. It is asked in case only its
-	// announcements fail, and given a second. If it does not answer it counts as
-	// missing, but not if Oldest is zero, or later than all that is asked for.
+	// announcements fail, and given a second.
 	Silent bool
+}
+
+// Roll is the list of the other ingesters.
+type Roll struct {
+	Peers []Peer
+	// Listed is when the reading of the list began, by this host's clock.
+	Listed time.Time
 }
 
 // Options say what a handler works with.
 type Options struct {
-	Self    func() string // id of this ingester
+	Self    func() Self // this ingester
 	Journal Log
 	// Peers returns the others that have to be asked. Without fresh it may be as of
-	// two seconds ago. nil: there are none.
-	Peers func(ctx context.Context, fresh bool) ([]Peer, error)
+	// two seconds ago, and while the table cannot be read it is the last that was
+	// read. With an error there may be some besides. nil: there are none.
+	Peers func(ctx context.Context, fresh bool) (Roll, error)
 	HTTP  *http.Client // asks the others; it must not follow redirects; nil: one with connections of its own
 	// MaxAnswers is how many readers are answered at once; 0: 64. Of other ingesters
 	// four times as many are, so that readers cannot keep them away.
@@ -116,7 +135,7 @@ func NewHandler(o Options) *Handler {
 		o.MaxAnswers = defaultAnswers
 	}
 	if o.Peers == nil {
-		o.Peers = func(context.Context, bool) ([]Peer, error) { return nil, nil }
+		o.Peers = func(context.Context, bool) (Roll, error) { return Roll{Listed: time.Now()}, nil }
 	}
 	h := &Handler{
 		o: o, http: o.HTTP, counts: counts{questions: map[int]uint64{}},
@@ -228,7 +247,13 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	header.Set(headerIngester, f.self)
+	header.Set(headerIngester, f.self.ID)
+	header.Set(headerProcess, f.self.Process)
+	header.Set(headerStore, f.self.Store)
+	header.Set(headerSnapshots, formatSnapshots(f.snapshots()))
+	if f.rowsAge >= 0 {
+		header.Set(headerRowsAge, strconv.FormatInt(ceilMillis(f.rowsAge), 10))
+	}
 	header.Set(headerPositions, f.positions().String())
 	if behind := f.behind(); len(behind) > 0 {
 		header.Set(headerBehind, strings.Join(behind, ","))
@@ -262,6 +287,11 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	if out.Flush() == nil && p.flush() == nil {
 		p.done()
 	}
+}
+
+// ceilMillis rounds up: only a list that was read after the question has no age.
+func ceilMillis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // paced gives each write its time. Writers that know no deadlines are no

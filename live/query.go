@@ -29,6 +29,10 @@ const (
 // The headers of an answer.
 const (
 	headerIngester  = "Blobtail-Ingester"
+	headerProcess   = "Blobtail-Process"
+	headerStore     = "Blobtail-Store"
+	headerSnapshots = "Blobtail-Snapshots"
+	headerRowsAge   = "Blobtail-Rows-Age"
 	headerPositions = "Blobtail-Positions"
 	headerBehind    = "Blobtail-Behind"
 )

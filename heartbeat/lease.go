@@ -1,0 +1,359 @@
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"blobtail/storage"
+)
+
+// lease is what an announcer knows of its row.
+type lease struct {
+	// entering is held for reading by requests between the look at holding and their
+	// place in the log, and for writing by who gives up the state Holding.
+	entering sync.RWMutex
+	holding  atomic.Bool  // the row is known to say Holding
+	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
+
+	asking sync.Mutex
+	asked  *attempt // to enter Holding, that is under way or failed just now
+
+	turn chan struct{} // a token, for who reads and writes the row; it guards what follows
+	// known says that version is that of the row.
+	known   bool
+	version string
+	row     Ingester // as last read or written
+	notes   notes
+	wrote   bool // this process has written the row
+	// upgraded says that the log has no notes: an older version wrote the row, or
+	// nobody did.
+	upgraded bool
+	lost     Loss // that this process found in the table
+	toldLoss Loss // the row says so
+
+	kept atomic.Pointer[keptLoss]
+}
+
+// keptLoss is what the notes say of losses, for those who do not have the turn.
+type keptLoss struct {
+	loss  Loss
+	acked time.Time
+}
+
+// attempt is one attempt to have the row say Holding.
+type attempt struct {
+	done  chan struct{}
+	err   error // once done is closed
+	ended time.Time
+}
+
+// UnheldError says that the row of the ingester cannot say that it holds records,
+// so that it must not take any.
+type UnheldError struct{ Err error }
+
+func (e *UnheldError) Error() string {
+	return fmt.Sprintf("this ingester cannot be announced, and readers would miss what it takes: %v", e.Err)
+}
+
+// Unwrap returns what is in the way.
+func (e *UnheldError) Unwrap() error { return e.Err }
+
+// Enter returns when the row says that the ingester holds records. The caller puts
+// its records into the log then and calls leave, soon. The error is an
+// [*UnheldError], or that of ctx: nothing may be taken.
+func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
+	l := &a.lease
+	for {
+		l.entering.RLock()
+		if l.holding.Load() {
+			l.busy.Store(time.Now().UnixNano())
+			return l.entering.RUnlock, nil
+		}
+		l.entering.RUnlock()
+		try := a.hold()
+		if a.o.BestEffort {
+			return func() {}, nil
+		}
+		select {
+		case <-try.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if try.err != nil {
+			return nil, &UnheldError{try.err}
+		}
+	}
+}
+
+// again is how long a failed attempt to enter Holding answers for all.
+const again = 500 * time.Millisecond
+
+// hold begins to have the row say Holding, unless that is being done.
+func (a *Announcer) hold() *attempt {
+	l := &a.lease
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	if t := l.asked; t != nil {
+		select {
+		case <-t.done:
+			if t.err != nil && time.Since(t.ended) < again {
+				return t
+			}
+		default:
+			return t
+		}
+	}
+	t := &attempt{done: make(chan struct{})}
+	l.asked = t
+	go func() {
+		defer close(t.done)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		t.err = a.write(ctx, func() State { return Holding })
+		t.ended = time.Now()
+	}()
+	return t
+}
+
+// due is the state that the row has to say now.
+func (a *Announcer) due() State { return a.rest(a.o.IdleAfter) }
+
+// rest gives up the state Holding where nothing is left to hold, for so long. It
+// returns the state that the row may say.
+func (a *Announcer) rest(after time.Duration) State {
+	l := &a.lease
+	l.entering.Lock()
+	defer l.entering.Unlock()
+	if !a.o.Replayed() {
+		return Holding
+	}
+	now := time.Now()
+	if _, some := a.o.Oldest(); some {
+		l.busy.Store(now.UnixNano())
+		return Holding
+	}
+	if l.holding.Load() && now.Sub(time.Unix(0, l.busy.Load())) < after {
+		return Holding
+	}
+	l.holding.Store(false)
+	return Idle
+}
+
+// untold tells whether there is something that the row does not say.
+func (l *lease) untold(o Options) bool {
+	_, some := o.Oldest()
+	lost := o.Lost()
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	default:
+		return false // the row is being written
+	}
+	return l.wrote && (some && l.row.Oldest.IsZero() ||
+		lost.Until.After(l.toldLoss.Until) && lost.Until.After(l.notes.Acked))
+}
+
+// tries bounds how often a write is tried again because the row has changed.
+const tries = 4
+
+var errContended = errors.New("the row changes again and again: do several processes write it?")
+
+// write has the row say a state, which is asked for when it is this caller's turn.
+func (a *Announcer) write(ctx context.Context, want func() State) error {
+	l := &a.lease
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return a.outcome(fmt.Errorf("announce this ingester: %w", ctx.Err()))
+	}
+	for range tries {
+		err := a.tryWrite(ctx, want())
+		if !errors.Is(err, storage.ErrChanged) {
+			if err != nil {
+				err = fmt.Errorf("announce this ingester: %w", err)
+			}
+			return a.outcome(err)
+		}
+	}
+	return a.outcome(fmt.Errorf("announce this ingester: %w", errContended))
+}
+
+// tryWrite writes the row once. The caller has the turn.
+func (a *Announcer) tryWrite(ctx context.Context, want State) error {
+	l := &a.lease
+	id, err := a.o.StoreID()
+	if err != nil {
+		return err
+	}
+	if err := l.notes.mayWrite(a.process); err != nil {
+		return err
+	}
+	if !l.known {
+		if err := a.readRow(ctx); err != nil {
+			return err
+		}
+	}
+	if err := a.keepLoss(); err != nil {
+		return err
+	}
+	if want != Holding {
+		// Before the row is asked to: a start that finds Holding believes it.
+		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
+			return err
+		}
+	}
+	next := a.compose(want, id)
+	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
+	if err != nil {
+		l.known = false
+		return err
+	}
+	next.version = version
+	l.known, l.version, l.row, l.wrote, l.upgraded, l.toldLoss = true, version, next, true, false, next.Lost
+	if _, err := a.o.StoreID(); err != nil {
+		return err // the row may stand in another store
+	}
+	err = l.notes.change(func(n *notes) {
+		n.State, n.Announced, n.Writers = want, true, []string{a.process}
+	})
+	if err == nil && want == Holding {
+		l.holding.Store(true)
+	}
+	return err
+}
+
+// compose makes the row.
+func (a *Announcer) compose(state State, storeID string) Ingester {
+	l := &a.lease
+	a.mu.Lock()
+	me := a.me
+	a.mu.Unlock()
+	now := a.o.Now()
+	return Ingester{
+		ID: me.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: me.Lane,
+		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
+		Oldest: a.oldest(now), Started: a.started, At: now,
+		Lost: l.notes.loss(), acked: l.notes.Acked, version: l.version,
+	}
+}
+
+// oldest is the arrival of the oldest record in no blob, by the store's clock.
+// While a start reads its log, what the row said stands.
+func (a *Announcer) oldest(now time.Time) time.Time {
+	since, ok := a.o.Oldest()
+	was := a.lease.row.Oldest
+	if !a.o.Replayed() && !was.IsZero() {
+		return was
+	}
+	if !ok {
+		return time.Time{}
+	}
+	return now.Add(-max(0, time.Since(since)))
+}
+
+// readRow learns what the row says and whether it is this ingester's still.
+func (a *Announcer) readRow(ctx context.Context) error {
+	l := &a.lease
+	row, there, err := get(ctx, a.tables, l.notes.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !there:
+		row = Ingester{}
+		if l.notes.Announced {
+			a.tableGone()
+		}
+	case !a.mine(&row):
+		return a.takeNewID()
+	}
+	l.known, l.version, l.row = true, row.version, row
+	return l.notes.change(func(n *notes) {
+		if row.acked.After(n.Acked) {
+			n.Acked = row.acked
+		}
+		lost := n.loss().join(row.Lost)
+		n.LostSince, n.LostUntil = lost.Since, lost.Until
+	})
+}
+
+// mine tells whether the row is this ingester's: one of its processes wrote it, or
+// nobody can mind.
+func (a *Announcer) mine(row *Ingester) bool {
+	l := &a.lease
+	switch {
+	case row.Process == a.process || slices.Contains(l.notes.Writers, row.Process):
+		return true
+	case l.wrote:
+		return false
+	case row.State != Holding:
+		return true // its writer holds nothing, and notices when it wants to
+	}
+	return row.old && l.upgraded
+}
+
+// takeNewID gives way to another ingester on a copy of the log: the row goes on
+// being that one's. What this one holds is announced under the new id, and it takes
+// nothing before that.
+func (a *Announcer) takeNewID() error {
+	l := &a.lease
+	l.entering.Lock()
+	l.holding.Store(false)
+	l.entering.Unlock()
+	id := newID()
+	err := l.notes.change(func(n *notes) {
+		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
+	})
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	old := a.me.ID
+	a.me.ID = id
+	a.mu.Unlock()
+	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester goes by this one's id; it takes a new one: was the log directory copied?")
+	l.known, l.version, l.row, l.wrote = true, "", Ingester{}, false
+	return nil
+}
+
+// tableGone notes that the table lost rows: this ingester's is not there, so those
+// of others may lack too, and nobody knows what they held.
+func (a *Announcer) tableGone() {
+	l := &a.lease
+	now := time.Now()
+	l.lost = l.lost.join(Loss{Since: now, Until: now})
+	l.wrote = false
+	a.o.Log.Error().Str("id", l.notes.ID).
+		Msg("the table of ingesters lost the row of this one; rows of others may lack too, so reads are incomplete until `ingest forget --lost` is run for this id")
+}
+
+// keepLoss notes what was lost, until an operator has acknowledged it.
+func (a *Announcer) keepLoss() error {
+	l := &a.lease
+	err := l.notes.change(func(n *notes) {
+		lost := n.loss().join(l.lost).join(a.o.Lost())
+		if !lost.Until.After(n.Acked) {
+			lost = Loss{}
+		}
+		n.LostSince, n.LostUntil = lost.Since, lost.Until
+	})
+	l.kept.Store(&keptLoss{l.notes.loss(), l.notes.Acked})
+	return err
+}
+
+// Loss is what was lost and no operator has acknowledged, as far as this ingester
+// knows.
+func (a *Announcer) Loss() Loss {
+	kept := a.lease.kept.Load()
+	lost := kept.loss.join(a.o.Lost())
+	if !lost.Until.After(kept.acked) {
+		return Loss{}
+	}
+	return lost
+}

@@ -1,0 +1,137 @@
+package heartbeat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"blobtail/internal/fsys"
+)
+
+// notesFile is the name of the notes in the directory of a log, which ignores it.
+const notesFile = "lease"
+
+// maxWriters bounds the processes that the notes remember. A log that was started
+// more often without ever reaching the tables gets a new id when it reaches them.
+const maxWriters = 64
+
+// notes is what an announcer keeps beside the log: what its row is known to say,
+// and who may have written it. Each change is durable before the announcer goes on.
+type notes struct {
+	Format int    `json:"format"`
+	ID     string `json:"id"`
+	// State is Holding only while the row is known to be; "" is not known.
+	State State `json:"state"`
+	// Writers are the processes that may have written the row, the last one known to
+	// have done so first.
+	Writers []string `json:"writers"`
+	// Announced says that the row was written at least once.
+	Announced bool `json:"announced"`
+	// Inode is that of the directory: a copy of the log has another one, and must not
+	// rely on what the row of the first one says.
+	Inode uint64 `json:"inode"`
+	// LostSince and LostUntil are a [Loss] that no operator has acknowledged, Acked
+	// the Until of one that an operator has.
+	LostSince time.Time `json:"lost_since,omitzero"`
+	LostUntil time.Time `json:"lost_until,omitzero"`
+	Acked     time.Time `json:"acked,omitzero"`
+
+	fs  fsys.FS
+	dir string // "": kept in memory only
+}
+
+// loadNotes reads the notes in the directory of a log. Without a directory, and
+// where there are none yet, they are empty; an error says that there were some and
+// what is wrong with them, and comes with empty ones.
+func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
+	if fsy == nil {
+		fsy = fsys.OS()
+	}
+	fresh := notes{Format: 1, ID: id, fs: fsy, dir: dir}
+	if dir == "" {
+		return fresh, nil
+	}
+	info, err := fsy.Stat(dir)
+	if err != nil {
+		return fresh, fmt.Errorf("read what was announced: %w", err)
+	}
+	fresh.Inode = inodeOf(info)
+	path := filepath.Join(dir, notesFile)
+	text, err := fsys.ReadFile(fsy, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fresh, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	if err != nil || n.Format != 1 || !isID(n.ID) {
+		return fresh, errors.Join(fmt.Errorf("read what was announced: %s holds something else", path), err)
+	}
+	if n.Inode != fresh.Inode {
+		n.State = "" // a copy
+	}
+	n.Inode, n.fs, n.dir = fresh.Inode, fsy, dir
+	return n, nil
+}
+
+// inodeOf returns the inode of a file, 0 where the file system has none.
+func inodeOf(info os.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
+}
+
+// change changes the notes and makes that durable. After an error they are as
+// before in memory, and either way on the disk.
+func (n *notes) change(f func(*notes)) error {
+	next := *n
+	next.Writers = slices.Clone(n.Writers)
+	f(&next)
+	if slices.Equal(next.Writers, n.Writers) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
+		next.LostSince.Equal(n.LostSince) && next.LostUntil.Equal(n.LostUntil) && next.Acked.Equal(n.Acked) {
+		return nil
+	}
+	if n.dir != "" {
+		text, err := json.Marshal(next)
+		if err == nil {
+			err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("keep what is announced: %w", err)
+		}
+	}
+	*n = next
+	return nil
+}
+
+// wrote notes that a process may write the row from now on.
+func (n *notes) mayWrite(process string) error {
+	return n.change(func(n *notes) {
+		if slices.Contains(n.Writers, process) {
+			return
+		}
+		if len(n.Writers) == maxWriters {
+			n.Writers = slices.Delete(n.Writers, 1, 2)
+		}
+		n.Writers = append(n.Writers, process)
+	})
+}
+
+func (n *notes) loss() Loss { return Loss{n.LostSince, n.LostUntil} }
+
+// isID tells whether s is as the id of an ingester is.
+func isID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == 8
+}

@@ -1,0 +1,50 @@
+package fsys
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// maxSmall bounds what ReadFile reads: more is not a file that Replace wrote.
+const maxSmall = 1 << 20
+
+// ReadFile returns all that is in a small file.
+func ReadFile(fsys FS, path string) (text []byte, err error) {
+	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, maxSmall+1)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if n > maxSmall {
+		return nil, fmt.Errorf("read %s: it is longer than %d bytes", path, maxSmall)
+	}
+	return b[:n], nil
+}
+
+// Replace makes text the whole of a small file. When it returns nil that is
+// durable; after an error and after a crash the file is as it was, or new.
+func Replace(fsys FS, path string, text []byte) error {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
+	f, err := fsys.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(text, 0); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, fsys.Remove(temp))
+	}
+	if err := fsys.Rename(temp, path); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(path))
+}

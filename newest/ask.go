@@ -1,0 +1,165 @@
+package newest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+)
+
+// finder asks the ingesters whose addresses are in their rows.
+type finder struct {
+	mu      sync.Mutex
+	clients map[string]Asker
+	last    string // address of the ingester that answered last
+}
+
+// asks tells whether any ingester can be asked.
+func (r *Reader) asks() bool { return r.o.Live != nil || r.o.Dial != nil }
+
+// ask puts a question to one ingester, which asks the others. An answer of an
+// ingester of another store is none. known may be waited for where it is needed. The
+// error is [ErrNobody] when there is no ingester that could be asked.
+func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
+	if r.o.Live == nil {
+		return r.find(ctx, q, known)
+	}
+	answer, err := r.o.Live.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return r.ours(ctx, answer, known)
+}
+
+// ours returns the answer if it is of an ingester of the store that is read.
+func (r *Reader) ours(ctx context.Context, answer *live.Answer, known *survey) (*live.Answer, error) {
+	k := known.wait()
+	self := answer.Self()
+	if k.storeErr == nil && self.Store != k.store {
+		// The store may have got its id just now.
+		if id, err := r.o.Store(ctx); err == nil {
+			k.store = id
+		}
+	}
+	switch {
+	case k.storeErr != nil:
+		answer.Close()
+		return nil, fmt.Errorf("which store this is cannot be read, so nobody knows whether ingester %s writes to it: %w", self.ID, k.storeErr)
+	case self.Store == k.store && k.store != "":
+		return answer, nil
+	}
+	answer.Close()
+	return nil, &foreignError{self, k.store}
+}
+
+// foreignError says that an ingester of another store has answered.
+type foreignError struct {
+	self  live.Self
+	store string
+}
+
+func (e *foreignError) Error() string {
+	its, ours := cmp.Or(e.self.Store, "that it does not know yet"), cmp.Or(e.store, "none")
+	return fmt.Sprintf("ingester %s has answered, which writes to another store (id %s, and this one has %s): is --store the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?", e.self.ID, its, ours)
+}
+
+// find asks one ingester after another. The one that answered last comes first,
+// without a look at the rows, so that a follower does not hang on the tables.
+func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
+	f := &r.finder
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	var failed error
+	if last != "" {
+		answer, err := r.askAt(ctx, last, false, q, known)
+		if err == nil || !elsewhere(err) {
+			return answer, err
+		}
+		failed = err
+	}
+	k := known.wait()
+	if k.err != nil && len(k.rows) == 0 {
+		return nil, cmp.Or(failed, fmt.Errorf("no ingester to ask is known: %w", k.err))
+	}
+	rows := k.askable()
+	for _, i := range rows {
+		if i.Address == last {
+			continue
+		}
+		answer, err := r.askAt(ctx, i.Address, !i.Live(k.now), q, known)
+		if err == nil {
+			f.mu.Lock()
+			f.last = i.Address
+			f.mu.Unlock()
+			return answer, nil
+		}
+		failed = cmp.Or(failed, err)
+		if !elsewhere(err) {
+			return nil, err
+		}
+	}
+	if len(rows) == 0 || !slices.ContainsFunc(rows, func(i heartbeat.Ingester) bool { return i.State == heartbeat.Holding || i.Live(k.now) }) {
+		return nil, cmp.Or(failed, ErrNobody)
+	}
+	return nil, failed
+}
+
+// askable are the ingesters that say an address and may answer: those that run, the
+// one heard of last first, and then those that are silent and may hold something.
+func (k *roster) askable() []heartbeat.Ingester {
+	rows := slices.DeleteFunc(slices.Clone(k.rows), func(i heartbeat.Ingester) bool {
+		return i.Address == "" || i.State != heartbeat.Holding && !i.Live(k.now)
+	})
+	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int {
+		if a, b := x.Live(k.now), y.Live(k.now); a != b {
+			if a {
+				return -1
+			}
+			return 1
+		}
+		return y.At.Compare(x.At)
+	})
+	return rows
+}
+
+// askAt asks the ingester at an address; silent gives it a second only.
+func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
+	f := &r.finder
+	f.mu.Lock()
+	client := f.clients[address]
+	f.mu.Unlock()
+	if client == nil {
+		var err error
+		if client, err = r.o.Dial(address, silent); err != nil {
+			return nil, err
+		}
+		if !silent {
+			f.mu.Lock()
+			if f.clients == nil {
+				f.clients = map[string]Asker{}
+			}
+			f.clients[address] = client
+			f.mu.Unlock()
+		}
+	}
+	answer, err := client.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return r.ours(ctx, answer, known)
+}
+
+// elsewhere says whether another ingester may answer a question that failed so:
+// this one cannot be reached, or another program has its port now.
+func elsewhere(err error) bool {
+	var unreachable *live.UnreachableError
+	var refused *live.RefusedError
+	var foreign *foreignError
+	return errors.As(err, &unreachable) || errors.As(err, &refused) || errors.As(err, &foreign)
+}

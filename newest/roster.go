@@ -1,0 +1,186 @@
+package newest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/query"
+	"blobtail/storage"
+)
+
+// roster is which ingesters may hold records of a store, as a reader finds it
+// after its read began. By it the reader decides whether an answer has them all.
+type roster struct {
+	store    string // id of the store; "" when it has none
+	storeErr error
+	rows     []heartbeat.Ingester
+	unread   error // rows that cannot be read
+	err      error // the rows cannot be listed
+	now      time.Time
+}
+
+// survey is a roster that is being read.
+type survey struct {
+	done   chan struct{}
+	roster roster
+}
+
+// wait returns the roster once it is read.
+func (s *survey) wait() *roster {
+	<-s.done
+	return &s.roster
+}
+
+// survey reads which ingesters there are. It takes tablePatience at most.
+func (r *Reader) survey(ctx context.Context) *survey {
+	s := &survey{done: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	var reading sync.WaitGroup
+	reading.Go(func() { s.roster.store, s.roster.storeErr = r.o.Store(ctx) })
+	reading.Go(func() {
+		rows, now, err := r.o.Ingesters(ctx)
+		s.roster.rows, s.roster.now = rows, now
+		s.roster.unread, s.roster.err = heartbeat.Unread(err)
+	})
+	go func() {
+		defer close(s.done)
+		defer cancel()
+		reading.Wait()
+	}()
+	return s
+}
+
+// latest is how far ahead of the clock of its ingester a record may be (24 h), with
+// room for clocks that differ.
+const latest = 25 * time.Hour
+
+// A heard is what came of asking: nobody, or one answer for all.
+type heard struct {
+	any       bool
+	snapshots map[string]string // by id, the process of each ingester whose records came
+	rowsAge   time.Duration
+	told      map[string]bool // ingesters that the answer itself names as missing
+	err       error           // why nobody answered
+}
+
+// hear notes what an answer says of itself.
+func hear(answer *live.Answer) heard {
+	return heard{any: true, snapshots: answer.Snapshots(), rowsAge: answer.RowsAge(), told: map[string]bool{}}
+}
+
+// verify compares what was heard with the rows, and reports what a read may lack.
+// It returns whether all that may hold records have answered. The rows were read
+// after the read began, and blobs are listed after verify returns: so an ingester
+// that held an acknowledged record then is Holding in its row, or the record is in
+// a blob.
+func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (whole bool) {
+	lacking := r.lacking(known, h)
+	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
+		// It may have started just now, or ended: a later list is as good.
+		if again := r.survey(ctx).wait(); again.err == nil {
+			*known = *again
+			lacking = r.lacking(known, h)
+		}
+	}
+	before := len(report.Problems)
+	known.doubts(h, report)
+	for _, i := range known.rows {
+		known.judge(&i, q, report)
+	}
+	for _, i := range lacking {
+		if !h.told[i.ID] {
+			report.problem(known.missing(&i, h))
+		}
+	}
+	return h.any && len(lacking) == 0 && len(report.Problems) == before
+}
+
+// lacking are the ingesters that may hold records and did not answer. Where nobody
+// can be asked at all these are the silent ones: a note tells of the others.
+func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
+	for _, i := range known.rows {
+		switch {
+		case i.State != heartbeat.Holding:
+		case h.any && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:
+		case !r.asks() && i.Live(known.now):
+		default:
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// doubts reports what keeps the roster from being relied on.
+func (k *roster) doubts(h *heard, report *Report) {
+	if k.storeErr != nil {
+		report.problem(fmt.Errorf("which store this is cannot be read, so nobody knows whose records belong to it: %w", k.storeErr))
+	}
+	if k.unread != nil {
+		report.problem(fmt.Errorf("ingesters whose rows cannot be read may hold records that are in no blob: %w", k.unread))
+	}
+	switch {
+	case k.err == nil:
+		for _, i := range k.rows {
+			if i.StoreID != "" && k.store == "" && k.storeErr == nil {
+				report.problem(fmt.Errorf("the store has lost its object _store, and ingester %s wrote to store %s: put the object back, or read with --live off", i.ID, i.StoreID))
+				break
+			}
+		}
+	case errors.Is(k.err, storage.ErrNotExist):
+		if k.store != "" {
+			report.problem(errors.New("the table of ingesters is gone, so nobody knows who holds records that are in no blob"))
+		}
+	case errors.Is(k.err, storage.ErrUnauthorized):
+		if h.any && h.rowsAge != 0 {
+			report.problem(errors.New("the ingester that was asked could not list the others, and this reader has no right to (role Storage Table Data Reader): records of others may be missing"))
+		}
+	default:
+		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows who holds records that are in no blob: %w", k.err))
+	}
+}
+
+// judge reports what the row of one ingester says of the records of a query,
+// whether that answered or not.
+func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
+	if i.Lost.Any() && (q.Range.From == query.Oldest || q.Range.From < i.Lost.Until.Add(latest).UnixNano()) {
+		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took%s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, lostSpan(i.Lost), i.ID))
+	}
+	if i.BestEffort && i.State != heartbeat.Stopped {
+		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)
+	}
+}
+
+// lostSpan says when what is lost came.
+func lostSpan(l heartbeat.Loss) string {
+	if l.Since.IsZero() {
+		return " before " + utc(l.Until)
+	}
+	return fmt.Sprintf(" between %s and %s", utc(l.Since), utc(l.Until))
+}
+
+// missing says what is known of an ingester that did not answer.
+func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
+	held := "may hold records that are in no blob"
+	if !i.Oldest.IsZero() {
+		held = "holds records since " + i.Oldest.UTC().Format(time.RFC3339) + " that may be in no blob"
+	}
+	process, answered := h.snapshots[i.ID]
+	switch {
+	case i.StoreID != k.store && i.StoreID != "":
+		return fmt.Errorf("ingester %s on %s %s, and wrote to store %s, which is not this one (%s): was the store made anew? `ingest forget %s` gives it up", i.ID, i.Host, held, i.StoreID, k.store, i.ID)
+	case answered && process != i.Process:
+		return fmt.Errorf("another start of ingester %s on %s answered (%s) than the one in its row (%s), which %s: ask again in a moment; if this goes on, two run on copies of one log", i.ID, i.Host, process, i.Process, held)
+	case !i.Live(k.now):
+		return fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
+			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)
+	case h.err != nil:
+		return fmt.Errorf("ingester %s on %s %s, and could not be asked: %w", i.ID, i.Host, held, h.err)
+	}
+	return fmt.Errorf("ingester %s on %s %s, and is not among those that answered", i.ID, i.Host, held)
+}
