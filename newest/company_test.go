@@ -139,6 +139,13 @@ func (m mortalTables) Upsert(ctx context.Context, table, partition string, rows 
 	return m.TableStore.Upsert(ctx, table, partition, rows)
 }
 
+func (m mortalTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	if m.dead.Load() {
+		return "", errGone
+	}
+	return m.TableStore.Swap(ctx, table, partition, row)
+}
+
 type mortalBlobs struct {
 	storage.BlobStore
 	dead *atomic.Bool

@@ -36,6 +36,9 @@ var (
 	ErrBeingDeleted = errors.New("is being deleted")
 	// ErrDamaged says that an object is there, but not as it was written.
 	ErrDamaged = errors.New("damaged")
+	// ErrChanged says that a row is not in the state that a Swap expected: it
+	// changed, or went, or is there though none was expected.
+	ErrChanged = errors.New("changed meanwhile")
 )
 
 // Attrs are what an object carries beside its bytes. They are fixed when it is
@@ -141,6 +144,10 @@ const (
 type Row struct {
 	Key   string
 	Props map[string]any
+	// Version tells this state of the row from any earlier and later one, for
+	// [TableStore.Swap]. Scan fills it (also when only some properties are asked
+	// for); Upsert ignores it.
+	Version string
 }
 
 // TableStore keeps small rows, sorted by (partition, row key), in tables that
@@ -154,6 +161,17 @@ type TableStore interface {
 	// Beyond the bounds above, for two rows of one key and for keys outside the
 	// grammar it fails without asking the store.
 	Upsert(ctx context.Context, table, partition string, rows []Row) error
+
+	// Swap writes one row on the condition that the row of its key is in the state
+	// row.Version says; "" is for no row at all. It returns the version of what it
+	// has written, which is durable then. [ErrChanged] means that nothing was
+	// written by this call; it may also come when an earlier attempt of this very
+	// call was carried out and its answer was lost (the caller reads the row and
+	// recognises its own). After any other error the outcome is unknown: it may
+	// have happened or may yet happen, but never once the row has another version.
+	// It makes the table when there is none; [ErrBeingDeleted] is as for Upsert,
+	// and so are the bounds.
+	Swap(ctx context.Context, table, partition string, row Row) (version string, err error)
 
 	// Scan walks rows of one partition with from <= key < to (to "" for no end)
 	// in key order, at most limit of them (0 for all). An absent table yields

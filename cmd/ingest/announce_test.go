@@ -27,6 +27,15 @@ func (s slowTables) Upsert(ctx context.Context, table, partition string, rows []
 	}
 }
 
+func (s slowTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.TableStore.Swap(ctx, table, partition, row)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
 // No record is taken before the others know whom to ask for it, also where the
 // lane is given; but for no longer than a store that hangs is waited for.
 func TestAnnouncedFirst(t *testing.T) {

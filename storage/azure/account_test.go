@@ -124,10 +124,13 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		_, statErr := s.Stat(ctx, "k")
 		_, getErr := s.Get(ctx, "k", 0, -1)
 		_, nowErr := s.Now(ctx)
+		_, addErr := s.Swap(ctx, "tail", "p", storage.Row{Key: "k"})
+		_, updateErr := s.Swap(ctx, "tail", "p", storage.Row{Key: "k", Version: `W/"x"`})
 		for op, err := range map[string]error{
 			"Create": s.Create(ctx, "k", nil, storage.Attrs{}), "Stat": statErr, "Get": getErr, "Now": nowErr,
 			"List": last(s.List(ctx, "", "")), "Dirs": last(s.Dirs(ctx, "")), "Delete": s.Delete(ctx, storage.Keys("k")...),
 			"Upsert": s.Upsert(ctx, "tail", "p", []storage.Row{{Key: "k"}}), "Scan": last(s.Scan(ctx, "tail", "p", "", "", 0)),
+			"Swap, no row": addErr, "Swap": updateErr,
 			"Tables": last(s.Tables(ctx, "")), "Drop": s.Drop(ctx, "tail"), "EnsureContainer": s.EnsureContainer(ctx),
 		} {
 			if err != nil && (strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "\n")) {

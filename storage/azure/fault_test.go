@@ -56,6 +56,42 @@ func TestLostResponse(t *testing.T) {
 	}
 }
 
+// The service carries a swap out, its answer is lost, the SDK tries again: the
+// condition does not hold any more, for a row that was made and for one that
+// changed, and the row is that of the caller.
+func TestSwapLostResponse(t *testing.T) {
+	var lose atomic.Bool
+	var tries atomic.Int32
+	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err == nil && (r.Method == http.MethodPost || r.Method == http.MethodPut) && lose.Load() && tries.Add(1) == 1 {
+			resp.Body.Close()
+			return nil, io.ErrUnexpectedEOF
+		}
+		return resp, err
+	})
+	table := testenv.Name("swap")
+	if err := s.Upsert(t.Context(), table, "p", nil); err != nil {
+		t.Fatal(err)
+	}
+	version := ""
+	for _, by := range []string{"first", "second"} {
+		tries.Store(0)
+		lose.Store(true)
+		got, err := s.Swap(t.Context(), table, "p", storage.Row{Key: "k", Version: version, Props: map[string]any{"by": by}})
+		lose.Store(false)
+		if !errors.Is(err, storage.ErrChanged) || got != "" || tries.Load() != 2 {
+			t.Errorf("Swap: %q, %v after %d tries, want ErrChanged after 2", got, err, tries.Load())
+		}
+		for r, err := range s.Scan(t.Context(), table, "p", "", "", 0) {
+			if err != nil || r.Props["by"] != by || r.Version == version {
+				t.Fatalf("Scan = %v, %v, want what %s wrote", r, err, by)
+			}
+			version = r.Version
+		}
+	}
+}
+
 // A body that is cut is read on from there; where that fails too, it is an
 // error and never a short body.
 func TestCutBody(t *testing.T) {
@@ -297,7 +333,10 @@ func TestTableBeingDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	going.Store(true)
+	_, addErr := s.Swap(t.Context(), "tailgoing", "p", storage.Row{Key: "l"})
+	_, updateErr := s.Swap(t.Context(), "tailgoing", "p", storage.Row{Key: "k", Version: `W/"x"`})
 	for what, err := range map[string]error{
+		"Swap, no row": addErr, "Swap": updateErr,
 		"Drop":            s.Drop(t.Context(), "tailgoing"),
 		"Upsert":          s.Upsert(t.Context(), "tailgoing", "p", rows),
 		"Upsert, no rows": s.Upsert(t.Context(), "tailgoing", "p", nil),

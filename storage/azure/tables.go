@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"blobtail/storage"
@@ -67,6 +69,69 @@ func (s *Store) makeTable(ctx context.Context, table string) error {
 	return err
 }
 
+// Swap implements [storage.TableStore]. A version is the ETag. The service makes
+// it of the time of the write, in steps of 100 ns. Azurite makes it of the time at
+// which the request came, to the millisecond, and of four digits of another
+// clock, most often steps of 100 us: two writes of one row have the same ETag there
+// only if both came within one such step, which no caller that waits for its
+// answers can bring about.
+func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
+	version := ""
+	if err == nil {
+		version, err = s.swap(ctx, table, partition, row)
+	}
+	return version, keyError("swap", table+"/"+partition+"/"+row.Key, err)
+}
+
+func (s *Store) swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	// "*" would be any row that is there, and other text is an error of the request.
+	if row.Version != "" && (!strings.HasPrefix(row.Version, `W/"`) || !strings.HasSuffix(row.Version, `"`)) {
+		return "", storage.ErrChanged // no row has such a version
+	}
+	entity, err := encode(partition, row)
+	if err != nil {
+		return "", err
+	}
+	version := ""
+	submit := func() error {
+		version, err = s.putIf(ctx, table, entity, row.Version)
+		return translate(err)
+	}
+	err = submit()
+	if hasCode(err, "TableNotFound") {
+		if err = s.makeTable(ctx, table); err == nil {
+			err = submit()
+		}
+	}
+	if err == nil && version == "" {
+		err = errors.New("written, but the answer has no ETag")
+	}
+	return version, changed(err)
+}
+
+// putIf sends one conditional write, and returns the ETag of the answer.
+func (s *Store) putIf(ctx context.Context, table string, entity []byte, version string) (string, error) {
+	client := s.tables.NewClient(table)
+	if version == "" {
+		r, err := client.AddEntity(ctx, entity, nil)
+		return string(r.ETag), err
+	}
+	match := azcore.ETag(version)
+	r, err := client.UpdateEntity(ctx, entity, &aztables.UpdateEntityOptions{IfMatch: &match, UpdateMode: aztables.UpdateModeReplace})
+	return string(r.ETag), err
+}
+
+// changed makes of the answers to a condition that does not hold the error that
+// callers know. A table that is not there is another matter.
+func changed(err error) error {
+	var e *ServiceError
+	if errors.As(err, &e) && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
+		e.sentinel = storage.ErrChanged
+	}
+	return err
+}
+
 func encode(partition string, r storage.Row) ([]byte, error) {
 	e := aztables.EDMEntity{
 		Entity:     aztables.Entity{PartitionKey: partition, RowKey: r.Key},
@@ -93,7 +158,7 @@ func decode(entity []byte) (storage.Row, error) {
 	if err := json.Unmarshal(entity, &e); err != nil {
 		return storage.Row{}, err
 	}
-	r := storage.Row{Key: e.RowKey, Props: make(map[string]any, len(e.Properties))}
+	r := storage.Row{Key: e.RowKey, Version: e.ETag, Props: make(map[string]any, len(e.Properties))}
 	for name, v := range e.Properties {
 		switch v := v.(type) {
 		case string, bool:
@@ -136,6 +201,7 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 		if limit > 0 {
 			top = int32(min(limit, maxPage))
 		}
+		// The SDK's usual format has the ETags, with a Select too.
 		o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
 		if len(props) > 0 {
 			names := "RowKey," + strings.Join(props, ",")

@@ -34,7 +34,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	blobs  map[string]object
-	made   uint64                                       // objects so far
+	made   uint64                                       // objects and states of rows so far
 	tables map[string]map[string]map[string]storage.Row // table, partition, row
 }
 

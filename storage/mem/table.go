@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"blobtail/storage"
@@ -20,6 +21,30 @@ func (s *Store) Upsert(ctx context.Context, table, partition string, rows []stor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p := s.partition(table, partition)
+	for _, r := range rows {
+		s.put(p, r)
+	}
+	return nil
+}
+
+// Swap implements [storage.TableStore].
+func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
+	if err != nil {
+		return "", keyError("swap", table+"/"+partition+"/"+row.Key, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partition(table, partition)
+	if p[row.Key].Version != row.Version {
+		return "", keyError("swap", table+"/"+partition+"/"+row.Key, storage.ErrChanged)
+	}
+	return s.put(p, row), nil
+}
+
+// partition returns a partition, made if it is not there. The caller holds mu.
+func (s *Store) partition(table, partition string) map[string]storage.Row {
 	t := s.tables[table]
 	if t == nil {
 		t = map[string]map[string]storage.Row{}
@@ -30,10 +55,16 @@ func (s *Store) Upsert(ctx context.Context, table, partition string, rows []stor
 		p = map[string]storage.Row{}
 		t[partition] = p
 	}
-	for _, r := range rows {
-		p[r.Key] = cloneRow(r, nil)
-	}
-	return nil
+	return p
+}
+
+// put stores a copy of a row under a version of its own. The caller holds mu.
+func (s *Store) put(p map[string]storage.Row, r storage.Row) (version string) {
+	s.made++
+	c := cloneRow(r, nil)
+	c.Version = strconv.FormatUint(s.made, 10)
+	p[r.Key] = c
+	return c.Version
 }
 
 // Scan implements [storage.TableStore].
@@ -109,7 +140,7 @@ func (s *Store) Drop(ctx context.Context, table string) error {
 }
 
 func cloneRow(r storage.Row, props []string) storage.Row {
-	c := storage.Row{Key: r.Key, Props: make(map[string]any, len(r.Props))}
+	c := storage.Row{Key: r.Key, Version: r.Version, Props: make(map[string]any, len(r.Props))}
 	for name, v := range r.Props {
 		if len(props) > 0 && !slices.Contains(props, name) {
 			continue

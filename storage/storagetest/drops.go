@@ -14,7 +14,7 @@ import (
 
 // DropsTake returns s as a service whose deletion of a table lasts for d, by the
 // clock of package time, so virtual in a bubble of testing/synctest. All that
-// while the name is listed, Drop and Upsert of it fail with
+// while the name is listed, Drop, Upsert and Swap of it fail with
 // [storage.ErrBeingDeleted], and Scan finds nothing. That holds for the Drop that
 // begins it too, as if its answer had been lost and the request sent again. The
 // rows are gone from s at once.
@@ -54,6 +54,13 @@ func (d *droppingTables) Upsert(ctx context.Context, table, partition string, ro
 		return fmt.Errorf("upsert %s/%s: %w", table, partition, storage.ErrBeingDeleted)
 	}
 	return d.s.Upsert(ctx, table, partition, rows)
+}
+
+func (d *droppingTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	if d.going(table) {
+		return "", fmt.Errorf("swap %s/%s: %w", table, partition, storage.ErrBeingDeleted)
+	}
+	return d.s.Swap(ctx, table, partition, row)
 }
 
 func (d *droppingTables) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {

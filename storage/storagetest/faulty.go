@@ -28,6 +28,7 @@ const (
 	Dirs   Op = "dirs" // key is the prefix
 	Delete Op = "delete"
 	Upsert Op = "upsert" // key is "table/partition"
+	Swap   Op = "swap"   // key is "table/partition"
 	Scan   Op = "scan"   // key is "table/partition"
 	Tables Op = "tables" // key is the prefix
 	Drop   Op = "drop"
@@ -186,6 +187,17 @@ type faultyTables struct {
 
 func (f faultyTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	return f.script.do(ctx, Upsert, table+"/"+partition, func() error { return f.s.Upsert(ctx, table, partition, rows) })
+}
+
+func (f faultyTables) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
+	err = f.script.do(ctx, Swap, table+"/"+partition, func() error {
+		version, err = f.s.Swap(ctx, table, partition, row)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return version, nil
 }
 
 func (f faultyTables) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {

@@ -25,6 +25,13 @@ func runTables(t *testing.T, open Open) {
 		{"UpsertRefuses", testUpsertRefuses},
 		{"UpsertLimits", testUpsertLimits},
 		{"UpsertAtOnce", testUpsertAtOnce},
+		{"Swap", testSwap},
+		{"SwapChanged", testSwapChanged},
+		{"SwapVersions", testSwapVersions},
+		{"SwapAtOnce", testSwapAtOnce},
+		{"SwapCounts", testSwapCounts},
+		{"SwapFaults", testSwapFaults},
+		{"SwapRefuses", testSwapRefuses},
 		{"ScanRanges", testScanRanges},
 		{"ScanProps", testScanProps},
 		{"ScanManyRows", testScanManyRows},
@@ -342,7 +349,9 @@ func testTablesCancelled(t *testing.T, s storage.TableStore) {
 	upsert(t, s, "tail", "p", []storage.Row{{Key: "k"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	_, swapErr := s.Swap(ctx, "tail", "p", storage.Row{Key: "l"})
 	for op, err := range map[string]error{
+		"Swap":   swapErr,
 		"Upsert": s.Upsert(ctx, "tail", "p", []storage.Row{{Key: "l"}}),
 		"Scan":   last(s.Scan(ctx, "tail", "p", "", "", 0)),
 		"Tables": last(s.Tables(ctx, "")),
@@ -364,9 +373,17 @@ func upsert(t testing.TB, s storage.TableStore, table, partition string, rows []
 	}
 }
 
+// scan returns rows without their versions, which each must have.
 func scan(t testing.TB, s storage.TableStore, table, partition, from, to string, limit int, props ...string) []storage.Row {
 	t.Helper()
-	return collect(t, s.Scan(t.Context(), table, partition, from, to, limit, props...))
+	rows := collect(t, s.Scan(t.Context(), table, partition, from, to, limit, props...))
+	for i := range rows {
+		if rows[i].Version == "" {
+			t.Errorf("row %s has no version", rows[i].Key)
+		}
+		rows[i].Version = ""
+	}
+	return rows
 }
 
 func reversed(rows []storage.Row) []storage.Row {

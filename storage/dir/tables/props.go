@@ -2,7 +2,10 @@ package tables
 
 import (
 	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"slices"
@@ -11,11 +14,22 @@ import (
 // The properties of a row are one value: for each, in order of the names, the
 // length of the name, the name, a letter for the type, and the value: length and
 // bytes (s, b), a number (i) or nothing (t, f). Lengths and numbers are varints.
-// The first byte is the version.
-const propsVersion = 1
+// The first byte is the version of this format.
+//
+// The first property has no name: it is the version of the row, a random value
+// that each write makes anew, for a row that comes back to what it was before is
+// in another state. Readers of before it was there take it for a property that
+// nobody asks for. Of a row that they wrote the version is a hash.
+const (
+	propsVersion = 1
+	versionBytes = 16
+)
 
-func encode(props map[string]any) []byte {
-	b := []byte{propsVersion}
+// encode returns the properties as they are stored, with a new version.
+func encode(props map[string]any) (stored []byte, version string) {
+	nonce := make([]byte, versionBytes)
+	rand.Read(nonce) // never fails
+	b := append([]byte{propsVersion, 0, 'b', versionBytes}, nonce...)
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		b = binary.AppendUvarint(b, uint64(len(name)))
 		b = append(b, name...)
@@ -32,7 +46,17 @@ func encode(props map[string]any) []byte {
 			b = append(b, map[bool]byte{true: 't', false: 'f'}[v])
 		}
 	}
-	return b
+	return b, hex.EncodeToString(nonce)
+}
+
+// rowVersion returns the version of stored properties.
+func rowVersion(b []byte) string {
+	const head = 4
+	if len(b) >= head+versionBytes && b[1] == 0 && b[2] == 'b' && b[3] == versionBytes {
+		return hex.EncodeToString(b[head : head+versionBytes])
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 // decode returns the wanted properties, all of them when want is empty.
@@ -73,7 +97,7 @@ func decode(b []byte, want []string) (map[string]any, error) {
 		default:
 			return nil, damaged
 		}
-		if len(want) == 0 || slices.Contains(want, string(name)) {
+		if len(name) > 0 && (len(want) == 0 || slices.Contains(want, string(name))) {
 			props[string(name)] = v
 		}
 	}

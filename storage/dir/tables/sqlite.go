@@ -29,10 +29,13 @@ const (
 	schema = `CREATE TABLE rows (partition TEXT NOT NULL, row TEXT NOT NULL, props BLOB NOT NULL,
 		PRIMARY KEY (partition, row)) WITHOUT ROWID`
 	upsertRow = `INSERT OR REPLACE INTO rows (partition, row, props) VALUES (?, ?, ?)`
+	getRow    = `SELECT props FROM rows WHERE partition = ? AND row = ?`
 	scanRows  = `SELECT row, props FROM rows WHERE partition = ?1 AND row >= ?2 AND (?3 = '' OR row < ?3) ORDER BY row LIMIT ?4`
 
 	writing = "&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
-	reading = "mode=ro&_pragma=busy_timeout(5000)"
+	// Others rely on a row that was swapped, also after a power cut.
+	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
+	reading  = "mode=ro&_pragma=busy_timeout(5000)"
 	// A WAL database cannot be read without writing beside it. Where that is not
 	// allowed, it can if nobody writes to it.
 	readingFrozen = "mode=ro&immutable=1"
@@ -44,6 +47,7 @@ type table struct {
 	path  string
 	file  fs.FileInfo // which file it is: the name may come to mean another
 	write *sql.DB     // one connection: SQLite has one writer
+	swap  *sql.DB     // another, which makes durable what it writes
 	read  *sql.DB
 
 	users int // these two are the Store's, under its mu
@@ -62,8 +66,14 @@ func openTable(path string) (*table, error) {
 		return nil, err
 	}
 	t.write.SetMaxOpenConns(1)
+	if t.swap, err = openDB(path, swapping); err != nil {
+		t.write.Close()
+		return nil, err
+	}
+	t.swap.SetMaxOpenConns(1)
 	if t.read, err = openDB(path, reading); err != nil {
 		t.write.Close()
+		t.swap.Close()
 		return nil, err
 	}
 	return t, nil
@@ -73,7 +83,7 @@ func openDB(path, query string) (*sql.DB, error) {
 	return sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+query)
 }
 
-func (t *table) close() error { return errors.Join(t.read.Close(), t.write.Close()) }
+func (t *table) close() error { return errors.Join(t.read.Close(), t.swap.Close(), t.write.Close()) }
 
 // isThere tells whether the table's name still means this database. Its file is
 // open, so no other file can be taken for it.
@@ -97,11 +107,38 @@ func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row
 	}
 	defer stmt.Close()
 	for _, r := range rows {
-		if _, err := stmt.ExecContext(ctx, partition, r.Key, encode(r.Props)); err != nil {
+		props, _ := encode(r.Props)
+		if _, err := stmt.ExecContext(ctx, partition, r.Key, props); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
+}
+
+// swapRow writes one row if that of its key has the version of it.
+func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) (string, error) {
+	tx, err := t.swap.BeginTx(ctx, nil) // with the lock of writers
+	if err != nil {
+		return "", err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	var stored []byte
+	now := ""
+	err = tx.QueryRowContext(ctx, getRow, partition, row.Key).Scan(&stored)
+	switch {
+	case err == nil:
+		now = rowVersion(stored)
+	case !errors.Is(err, sql.ErrNoRows):
+		return "", err
+	}
+	if now != row.Version {
+		return "", storage.ErrChanged
+	}
+	props, version := encode(row.Props)
+	if _, err := tx.ExecContext(ctx, upsertRow, partition, row.Key, props); err != nil {
+		return "", err
+	}
+	return version, tx.Commit()
 }
 
 // scan calls visit for each row until it returns false.
@@ -128,7 +165,7 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 		if err := rows.Scan(&key, &stored); err != nil {
 			return false, err
 		}
-		r := storage.Row{Key: key}
+		r := storage.Row{Key: key, Version: rowVersion(stored)}
 		if r.Props, err = decode(stored, props); err != nil {
 			return false, err
 		}
@@ -158,6 +195,10 @@ func (t *table) frozen() bool {
 // make makes an empty table, unless another was quicker.
 func (s *Store) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return known(err)
+	}
+	// Whoever made it may have been killed before its name was durable.
+	if err := fsys.OS().SyncDir(filepath.Dir(s.dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return known(err)
 	}
 	tmp := filepath.Join(s.dir, tmpPrefix+rand.Text())

@@ -78,16 +78,7 @@ func (s *Store) Upsert(ctx context.Context, name, partition string, rows []stora
 func (s *Store) upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
 	for range attempts {
 		var t *table
-		t, err = s.acquire(name)
-		if errors.Is(err, storage.ErrNotExist) {
-			if err = s.make(ctx, name); err == nil {
-				t, err = s.acquire(name)
-			}
-		}
-		if errors.Is(err, storage.ErrNotExist) {
-			continue // dropped as soon as it was made
-		}
-		if err != nil {
+		if t, err = s.acquireOrMake(ctx, name); err != nil {
 			return err
 		}
 		err = t.upsert(ctx, partition, rows)
@@ -98,6 +89,59 @@ func (s *Store) upsert(ctx context.Context, name, partition string, rows []stora
 		}
 	}
 	return err
+}
+
+// Swap implements [storage.TableStore]. It fails when the table is not under its
+// name any more after the write: somebody dropped it, or another directory
+// stands where the store was.
+func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
+	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, []storage.Row{row}))
+	version := ""
+	if err == nil {
+		version, err = s.swap(ctx, name, partition, row)
+	}
+	return version, keyError("swap", name+"/"+partition+"/"+row.Key, err)
+}
+
+func (s *Store) swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
+	t, err := s.acquireOrMake(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer s.release(t)
+	version, err := t.swapRow(ctx, partition, row)
+	if !t.isThere() {
+		return "", errors.Join(errors.New("its table was dropped or replaced meanwhile"), unlessChanged(err))
+	}
+	if err != nil {
+		return "", err
+	}
+	return version, nil
+}
+
+// unlessChanged keeps what a table said that is not in use any more from being
+// taken for the state of the one that is.
+func unlessChanged(err error) error {
+	if errors.Is(err, storage.ErrChanged) {
+		return nil
+	}
+	return err
+}
+
+// acquireOrMake is acquire for writers.
+func (s *Store) acquireOrMake(ctx context.Context, name string) (t *table, err error) {
+	for range attempts {
+		t, err = s.acquire(name)
+		if errors.Is(err, storage.ErrNotExist) {
+			if err = s.make(ctx, name); err == nil {
+				t, err = s.acquire(name)
+			}
+		}
+		if !errors.Is(err, storage.ErrNotExist) {
+			break // else dropped as soon as it was made
+		}
+	}
+	return t, err
 }
 
 // Scan implements [storage.TableStore].
