@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"blobtail/heartbeat"
 	"blobtail/live"
@@ -82,6 +83,9 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 			return answer, err
 		}
 		failed = err
+	}
+	if time.Since(known.begun) > time.Second { // of a follower, who may ask for days
+		known = r.survey(ctx)
 	}
 	k := known.wait()
 	if k.err != nil && len(k.rows) == 0 {

@@ -180,9 +180,12 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	f.sayLive(err)
+	f.heard = heard{err: err}
 	if answer == nil {
 		return false, nil
 	}
+	f.heard = hear(answer)
+	f.heard.told = missingOf(err)
 	for _, id := range answer.Behind() {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
@@ -266,7 +269,7 @@ func missingOf(err error) map[string]bool {
 func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool) (*live.Answer, *haul, error) {
 	h := &haul{}
 	question.From, question.To = query.Oldest, query.Newest
-	answer, err := f.r.o.Live.Ask(ctx, question)
+	answer, err := f.r.ask(ctx, question, f.company)
 	if err != nil {
 		return nil, h, err
 	}
@@ -313,9 +316,8 @@ func (f *follower) watchEnds(ctx context.Context) {
 
 // roll is the rows of the ingesters, as of a time.
 type roll struct {
-	rows  []heartbeat.Ingester
-	begun time.Time
-	err   error
+	survey *survey
+	begun  time.Time
 }
 
 // askRows reads the rows of the ingesters in the background.
@@ -323,24 +325,27 @@ func (f *follower) askRows(ctx context.Context) chan roll {
 	done := make(chan roll, 1)
 	begun := f.now()
 	f.besides.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, tablePatience)
-		defer cancel()
-		rows, _, err := f.r.o.Ingesters(ctx)
-		done <- roll{rows, begun, err}
+		s := f.r.survey(ctx)
+		s.wait()
+		done <- roll{s, begun}
 	})
 	return done
 }
 
 func (f *follower) judgeEnds(c roll) {
-	rows, begun := c.rows, c.begun
-	if c.err != nil || len(rows) == 0 {
+	k := c.survey.wait()
+	if k.storeErr == nil {
+		f.company = c.survey
+	}
+	rows, begun := k.rows, c.begun
+	if k.err != nil || len(rows) == 0 {
 		return
 	}
 	running := map[string]bool{}
 	for _, i := range rows {
 		_, ours := f.positions[i.ID]
 		switch {
-		case !i.Stopped:
+		case i.State != heartbeat.Stopped:
 			running[i.ID] = true
 			delete(f.ended, i.ID)
 		case ours && !f.ended[i.ID].Equal(i.At):

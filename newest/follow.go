@@ -66,7 +66,7 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	}
 	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost)}
 	f.order.wait = rowsWait
-	if r.o.Live != nil {
+	if r.asks() {
 		f.order.wait = liveWait
 	}
 	if o.After != nil {
@@ -106,6 +106,8 @@ type follower struct {
 	positions live.Positions
 	good      map[string]time.Time // when each ingester last answered
 	known     map[string]bool      // ingesters that were there when it began; nil: not known
+	company   *survey              // as last read
+	heard     heard                // from the last poll
 	ended     map[string]time.Time // those that have ended, by the time of their rows
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time
@@ -165,7 +167,7 @@ func (f *follower) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.r.o.Live != nil && !f.o.Once {
+	if f.r.asks() && !f.o.Once {
 		if err := f.meet(ctx); err != nil {
 			return err
 		}
@@ -187,7 +189,9 @@ func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
 	f.looking = f.lookExpired(ctx)
-	rows, now, err := f.r.o.Ingesters(ctx)
+	f.company = f.r.survey(ctx)
+	k := f.company.wait()
+	rows, now, err := k.rows, k.now, k.err
 	<-f.looking.done
 	f.knowExpired()
 	f.nextLook = time.Now().Add(expiredEvery)
@@ -253,7 +257,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.o.After = &c
 	}
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
-	if f.r.o.Live == nil || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
+	if !f.r.asks() || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
 		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
 		f.positions, f.exact = nil, false
 		return false, nil
@@ -269,6 +273,11 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	}
 	if !answered {
 		f.owe(time.Unix(0, f.floor), "")
+	}
+	if f.o.Once {
+		report := &Report{}
+		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
+		f.tell(report)
 	}
 	f.judgeEnds(<-f.askRows(ctx)) // now: what is in blobs comes first
 	return true, f.pay(ctx)
@@ -305,7 +314,7 @@ func (f *follower) end() Cursor {
 // look finds what is new.
 func (f *follower) look(ctx context.Context) error {
 	f.watchExpired(ctx)
-	if f.r.o.Live != nil {
+	if f.r.asks() {
 		return f.lookLive(ctx)
 	}
 	return f.lookRows(ctx)

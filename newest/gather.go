@@ -20,11 +20,13 @@ import (
 type Gathered struct {
 	Query  query.Query
 	Report Report
-	// Live says that ingesters were asked and that all of them answered.
+	// Live says that all ingesters that may hold records have answered.
 	Live bool
 
 	looking *look
 	hidden  hidden // once it is known
+	known   *survey
+	heard   heard
 }
 
 // Close gives up what was gathered.
@@ -42,7 +44,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 	if mode == Off {
 		return g, nil
 	}
-	g.looking = r.look(ctx, q.Services)
+	g.looking, g.known = r.look(ctx, q.Services), r.survey(ctx)
 	err := r.askLive(ctx, question(&q), g, mode)
 	kerr := g.know(mode)
 	if ctx.Err() != nil {
@@ -52,47 +54,48 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 		g.Close()
 		return nil, kerr
 	}
-	if err == nil && g.Live {
-		return g, nil
-	}
-	partly := err == nil && r.o.Live != nil // who did not answer is told already
-	switch {
-	case partly:
-	case mode == Only && err == nil:
-		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
-	case mode == Only && errors.Is(err, ErrNobody):
-		g.Report.note("%v, so there are no live records", err)
-	case err != nil && !errors.Is(err, ErrNobody):
-		g.Report.problem(err)
-	}
-	if mode == Only && partly {
-		return g, nil
-	}
-	s := r.standing(ctx)
-	if !partly {
-		s.blame(q.Range.To, &g.Report)
-	}
-	if mode == Only {
+	if r.settle(ctx, g, mode, err) {
 		return g, ctx.Err()
 	}
-	if errors.Is(err, ErrNobody) && s.live > 0 {
-		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
-	}
-	if err := r.addWritten(ctx, g, &s, partly); err != nil {
+	if err := r.addWritten(ctx, g, g.heard.any); err != nil {
 		g.Close()
 		return nil, err
 	}
 	return g, nil
 }
 
+// settle reports what a read lacks of what ingesters hold, after they were asked
+// with this error. It returns true when rows of the tail have nothing to add.
+func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) (done bool) {
+	known := g.known.wait()
+	g.heard.err = err
+	nobody := errors.Is(err, ErrNobody)
+	switch {
+	case !r.asks() && mode == Only:
+		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
+	case !r.asks():
+		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
+	case nobody && mode == Only:
+		g.Report.note("%v, so there are no live records", err)
+	case err != nil && !nobody:
+		g.Report.problem(err)
+	}
+	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
+	g.Live = g.Live && whole
+	if s := known.standing(); nobody && s.live > 0 && mode != Only {
+		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
+	}
+	return g.Live || mode == Only
+}
+
 // askLive asks the ingesters and adds their records to the query. An answer that
 // lacks some is a problem, and is added as far as it came; an error means that
 // there is none.
 func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, mode Mode) error {
-	if r.o.Live == nil {
+	if !r.asks() {
 		return nil
 	}
-	answer, err := r.o.Live.Ask(ctx, question)
+	answer, err := r.ask(ctx, question, g.known)
 	if err != nil {
 		return err
 	}
@@ -100,8 +103,9 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 	if err := g.know(mode); err != nil {
 		return err
 	}
+	g.heard = hear(answer)
 	loose := query.NewLoose("live records")
-	whole, expired, err := fill(loose, answer, &g.Report, &g.hidden)
+	whole, expired, err := fill(loose, answer, g)
 	if err == nil && expired && question.Newest > 0 {
 		// In place of others that were not sent.
 		loose.Close()
@@ -124,16 +128,19 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 
 // fill adds all that an answer has but for what has expired. That it lacks some is a
 // problem; an error means that no more can be added.
-func fill(loose *query.Loose, answer *live.Answer, report *Report, hidden *hidden) (whole, expired bool, err error) {
+func fill(loose *query.Loose, answer *live.Answer, g *Gathered) (whole, expired bool, err error) {
 	for {
 		e, err := answer.Next()
 		switch {
 		case err == io.EOF:
 			return true, expired, nil
 		case err != nil:
-			report.problem(err)
+			g.Report.problem(err)
+			for id := range missingOf(err) {
+				g.heard.told[id] = true
+			}
 			return false, expired, nil
-		case hidden.entry(&e):
+		case g.hidden.entry(&e):
 			expired = true
 			continue
 		}
@@ -145,10 +152,11 @@ func fill(loose *query.Loose, answer *live.Answer, report *Report, hidden *hidde
 
 // addWritten adds rows of the tail that were written since the oldest record that
 // may be in no blob. partly says that some ingesters answered.
-func (r *Reader) addWritten(ctx context.Context, g *Gathered, s *standing, partly bool) error {
+func (r *Reader) addWritten(ctx context.Context, g *Gathered, partly bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	s := g.known.wait().standing()
 	if s.err != nil {
 		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
 		return nil
@@ -165,8 +173,6 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, s *standing, partl
 	g.hidden.rows(rows)
 	if err != nil {
 		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
-	} else if r.o.Live == nil {
-		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE), so of what came since %s only the newest of each second are here", utc(since))
 	}
 	for _, row := range rows {
 		if !partly { // or it would tell of gaps that live records fill

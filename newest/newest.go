@@ -12,8 +12,9 @@
 //
 // Live records are what ingesters hold in their logs. They are asked for first,
 // and blobs are listed after: what was acknowledged before the question is in an
-// answer or in the listing. With them a read is exact. Where no ingester can be
-// asked, rows of the tail's tables stand in; they have the newest records of each
+// answer or in the listing. Whether all ingesters that may hold records have answered
+// is decided by their rows, which are read after the read began (roster.go). With all
+// of them a read is exact. Where no ingester can be asked, rows of the tail's tables stand in; they have the newest records of each
 // second only, and what else there was is told as a [Gap].
 package newest
 
@@ -29,6 +30,7 @@ import (
 	"blobtail/live"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/storage"
 	"blobtail/tailindex"
 )
 
@@ -55,10 +57,16 @@ const (
 // Options are what a [Reader] reads. Only Blobs must be set.
 type Options struct {
 	Blobs *query.Reader
-	Live  Asker             // nil: no ingester can be asked
-	Tail  *tailindex.Reader // nil: there are no tables
-	// Ingesters lists who has announced itself in the store, and gives the store's
-	// time to judge that by; nil: nobody has.
+	// Live is the ingester to ask; nil: one is found by the rows, by means of Dial.
+	Live Asker
+	// Dial makes an Asker of the ingester at an address; with hasty it does not wait
+	// for long. nil: without Live no ingester can be asked.
+	Dial func(address string, hasty bool) (Asker, error)
+	Tail *tailindex.Reader // nil: there are no tables
+	// Store returns the id of the store, "" when it has none; nil: it has none.
+	Store func(ctx context.Context) (string, error)
+	// Ingesters lists the rows of the ingesters of the store, as [heartbeat.List], and
+	// gives the store's time to judge them by; nil: there are none.
 	Ingesters func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error)
 	// Pace is how long a follower waits from one look to the next; 0: 200 ms.
 	Pace time.Duration
@@ -66,7 +74,10 @@ type Options struct {
 
 // Reader reads one store and the ingesters that write to it. It may be used by
 // several goroutines at once.
-type Reader struct{ o Options }
+type Reader struct {
+	o      Options
+	finder finder
+}
 
 // New makes a Reader. It does nothing yet.
 func New(o Options) *Reader {
@@ -76,7 +87,10 @@ func New(o Options) *Reader {
 	if o.Ingesters == nil {
 		o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return nil, time.Now(), nil }
 	}
-	return &Reader{o}
+	if o.Store == nil {
+		o.Store = func(context.Context) (string, error) { return "", nil }
+	}
+	return &Reader{o: o}
 }
 
 // Report is what is to be said of a read beside its records.
@@ -132,7 +146,8 @@ func question(q *query.Query) live.Query {
 	return ask
 }
 
-// standing is how the ingesters stand, as far as their rows tell.
+// standing is since when rows of the tail may have what no blob has, as far as the
+// rows of the ingesters tell.
 type standing struct {
 	now time.Time
 	// since is when the oldest record arrived that may be in no blob; zero when all
@@ -140,8 +155,7 @@ type standing struct {
 	since time.Time
 	live  int // ingesters that are running
 	heard time.Time
-	left  []heartbeat.Ingester // silent, with records that are in no blob
-	err   error                // the rows cannot be read
+	err   error // the rows cannot be read
 }
 
 // longest is how far back rows of the tail are read for a record that is in no blob:
@@ -162,45 +176,31 @@ func (s *standing) writtenSince(q *query.Query) time.Time {
 	return since
 }
 
-// standing asks for the rows of the ingesters.
-func (r *Reader) standing(ctx context.Context) standing {
-	ctx, cancel := context.WithTimeout(ctx, tablePatience)
-	defer cancel()
-	rows, now, err := r.o.Ingesters(ctx)
-	s := standing{now: now, err: err}
-	for _, i := range rows {
-		if i.Stopped || i.Forgotten(now) {
-			continue
-		}
-		since := i.Oldest
-		switch {
-		case i.Live(now):
+// standing is what the rows say.
+func (k *roster) standing() standing {
+	s := standing{now: k.now, err: k.err}
+	if errors.Is(k.err, storage.ErrNotExist) {
+		s.err = nil
+	}
+	for _, i := range k.rows {
+		running := i.Live(k.now)
+		if running {
 			s.live++
 			if i.At.After(s.heard) {
 				s.heard = i.At
 			}
-			if since.IsZero() {
-				since = i.At // what came after it was heard
-			}
-		case since.IsZero():
-			continue
-		default:
-			s.left = append(s.left, i)
 		}
-		if s.since.IsZero() || since.Before(s.since) {
+		since := i.Oldest
+		switch {
+		case !since.IsZero():
+		case i.State == heartbeat.Holding || running:
+			since = i.At // what came after that
+		default:
+			continue
+		}
+		if i.State != heartbeat.Stopped && (s.since.IsZero() || since.Before(s.since)) {
 			s.since = since
 		}
 	}
 	return s
-}
-
-// blame tells of ingesters that are gone and took records with them that a read
-// up to a time misses.
-func (s *standing) blame(to int64, report *Report) {
-	for _, i := range s.left {
-		if to == query.Newest || to > i.Oldest.UnixNano() {
-			report.problem(fmt.Errorf("ingester %s on %s has been silent for %s and has records since %s that may be in no blob: start it on its log again, or give it up with ingest forget %s",
-				i.ID, i.Host, s.now.Sub(i.At).Round(time.Second), i.Oldest.UTC().Format(time.RFC3339), i.ID))
-		}
-	}
 }

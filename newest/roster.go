@@ -27,6 +27,7 @@ type roster struct {
 
 // survey is a roster that is being read.
 type survey struct {
+	begun  time.Time
 	done   chan struct{}
 	roster roster
 }
@@ -39,7 +40,7 @@ func (s *survey) wait() *roster {
 
 // survey reads which ingesters there are. It takes tablePatience at most.
 func (r *Reader) survey(ctx context.Context) *survey {
-	s := &survey{done: make(chan struct{})}
+	s := &survey{begun: time.Now(), done: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	var reading sync.WaitGroup
 	reading.Go(func() { s.roster.store, s.roster.storeErr = r.o.Store(ctx) })

@@ -56,7 +56,7 @@ type tail struct {
 
 // gather finds what is in no blob.
 func (t *tail) gather(ctx context.Context) error {
-	t.g.looking = t.r.look(ctx, t.g.Query.Services)
+	t.g.looking, t.g.known = t.r.look(ctx, t.g.Query.Services), t.r.survey(ctx)
 	t.rows, t.tableErr = t.r.newestRows(ctx, &t.g.Query)
 	if err := t.g.know(Auto); err != nil {
 		return err
@@ -71,10 +71,7 @@ func (t *tail) gather(ctx context.Context) error {
 	if err := t.askLive(ctx); err != nil || t.g.Live {
 		return err
 	}
-	t.standing = t.r.standing(ctx)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
+	t.standing = t.g.known.wait().standing()
 	return t.addWritten(ctx)
 }
 
@@ -187,10 +184,8 @@ func (t *tail) askLive(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && !errors.Is(err, ErrNobody) {
-		t.g.Report.problem(err)
-	}
-	return nil
+	t.r.settle(ctx, t.g, Auto, err)
+	return ctx.Err()
 }
 
 // floor is a time before which no record is among the newest. Lines that are cut
@@ -235,7 +230,6 @@ func (t *tail) judge() {
 		report.problem(fmt.Errorf("some rows of the tail are left out: %w", tableErr))
 		tableErr = nil
 	}
-	s.blame(query.Newest, report)
 	if tableErr != nil || s.err != nil {
 		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, errors.Join(tableErr, s.err)))
 		return
