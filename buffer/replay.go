@@ -45,6 +45,16 @@ type foundRun struct {
 // are left out: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	start := time.Now()
+	p, err := b.scan(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	b.adopt(p, start)
+	return b.release()
+}
+
+// scan reads the log as it was found on opening; nil when ctx ends first.
+func (b *Buffer) scan(ctx context.Context) (*replay, error) {
 	p := &replay{
 		b:       b,
 		open:    map[key][]foundRun{},
@@ -70,18 +80,17 @@ func (b *Buffer) replay(ctx context.Context) error {
 		}
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return nil, nil
 			}
-			return fmt.Errorf("replay the log: %w", err)
+			return nil, fmt.Errorf("replay the log: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil, nil
 	}
 	p.missing(wal.Pos(b.log.Active()) << 32)
 	p.salvage()
-	b.adopt(p, start)
-	return b.release()
+	return p, nil
 }
 
 // missing notes that what stood before pos may be damaged: what came after an

@@ -52,6 +52,9 @@ type Ingest struct {
 	// Advertise is the URL at which other ingesters and readers reach this one; ""
 	// is none, or on a dir store the listener's.
 	Advertise string `yaml:"advertise"`
+	// Announce is "required" or "best-effort": whether records are taken while the
+	// store cannot be told that this ingester holds some.
+	Announce string `yaml:"announce"`
 }
 
 // Flush says when a batch is cut.
@@ -87,6 +90,8 @@ func Default() Config {
 			Period: Duration(time.Hour),
 			Dedupe: "body",
 			Grace:  Duration(8 * time.Second),
+
+			Announce: "required",
 		},
 		Flush: Flush{
 			Size:   32 << 20,
@@ -199,6 +204,11 @@ func (c Config) Validate() error {
 	case "body", "key", "off":
 	default:
 		bad("ingest.dedupe", strconv.Quote(c.Ingest.Dedupe), "want body, key or off")
+	}
+	switch c.Ingest.Announce {
+	case "required", "best-effort":
+	default:
+		bad("ingest.announce", strconv.Quote(c.Ingest.Announce), "want required or best-effort")
 	}
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
 		if u, err := url.Parse(a.value); a.value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {

@@ -80,6 +80,18 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	return n, nil
 }
 
+// Discard removes all that an ingester is known by from the directory of a log that
+// goes over to another store: its row there is none of this one.
+func Discard(dir string) error {
+	var errs []error
+	for _, name := range []string{notesFile, file} {
+		if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // inodeOf returns the inode of a file, 0 where the file system has none.
 func inodeOf(info os.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -18,6 +18,8 @@ import (
 	"blobtail/config"
 	"blobtail/heartbeat"
 	"blobtail/internal/openstore"
+	"blobtail/live"
+	"blobtail/live/peers"
 	"blobtail/storage"
 )
 
@@ -28,7 +30,8 @@ type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
 	tables    storage.TableStore
-	others    *others      // who else has to be asked for live records
+	premises  *premises
+	peers     *peers.Peers // whom else readers have to be answered for
 	shared    bool         // the store has a clock of its own
 	close     func() error // of the tables
 	log       zerolog.Logger
@@ -43,16 +46,17 @@ const (
 	companyWait = 1500 * time.Millisecond
 	// clockWait is how long the search for a lane waits for the store's time.
 	clockWait = 500 * time.Millisecond
-	// lastWords bounds the announcement that it ends.
-	lastWords = 500 * time.Millisecond
+	// lastWords bounds the announcement that it ends: without it reads name the
+	// ingester until it starts again.
+	lastWords = 2 * time.Second
 )
 
 // newCompany makes what run starts. The log's directory is ours by now, so what
 // is kept in it is too. setLane is called with each lane that is found.
-func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, shared := blobs.(storage.Clock)
-	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), shared: shared, log: log, quit: func() {}}
+	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: shared, log: log, quit: func() {}}
 	tables, closeTables, err := openstore.Tables(c.Store, blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
@@ -67,8 +71,9 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 	if c.Ingest.Advertise != "" || openstore.Remote(c.Store) {
 		address = c.Ingest.Advertise // where we listen means nothing to other hosts
 	}
-	p.announcer = heartbeat.New(tables, heartbeat.Options{
-		Identity: me,
+	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
+		Identity: me, Dir: c.WALDir(), StoreID: premises.storeID, BestEffort: c.Ingest.Announce == "best-effort",
+		Lost: func() heartbeat.Loss { return lossOf(buf) },
 		Keep:     func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
 		Lane:     lane, Auto: !settled,
 		Moved: func(lane int) {
@@ -79,10 +84,13 @@ func newCompany(c config.Config, blobs storage.BlobStore, buf *buffer.Buffer, se
 		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
 	})
+	if err != nil {
+		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")
+	}
 	showCompany(p.announcer, reg)
-	p.others = newOthers(p.announcer.ID, func(ctx context.Context) ([]heartbeat.Ingester, error) {
+	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
-	}, p.clock.Now)
+	}})
 	// Until the others are known: the lane of the last time.
 	if err := setLane(p.announcer.Lane()); err != nil {
 		return nil, errors.Join(err, closeTables())
@@ -105,7 +113,8 @@ func (p *company) run(ctx context.Context) {
 		}
 		p.announcer.Run(ctx)
 	})
-	p.running.Go(func() { p.others.run(ctx) })
+	p.running.Go(func() { p.peers.Run(ctx) })
+	p.running.Go(func() { p.premises.run(ctx) })
 }
 
 // wait returns when the others know of this ingester, so that reads ask it for what
@@ -129,12 +138,31 @@ func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan s
 	}
 }
 
-// ready says why nothing can be taken now.
-func (p *company) ready(buf *buffer.Buffer) error {
+// self is what answers to readers are signed with.
+func (p *company) self() live.Self {
+	return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.id()}
+}
+
+// taking says why nothing can be taken now.
+func (p *company) taking(buf *buffer.Buffer) error {
 	if err := buf.Ready(); err != nil {
 		return fmt.Errorf("the log takes no appends: %w", err)
 	}
-	return p.clock.Err()
+	return errors.Join(p.premises.ready(), p.clock.Err())
+}
+
+// ready says why nothing can be taken, stored or announced now.
+func (p *company) ready(buf *buffer.Buffer) error {
+	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.stalled())
+}
+
+// lossOf is what the buffer has found to be lost.
+func lossOf(buf *buffer.Buffer) heartbeat.Loss {
+	l, ok := buf.Lost()
+	if !ok {
+		return heartbeat.Loss{}
+	}
+	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
 // started tells in our own log how the start went.

@@ -29,6 +29,7 @@ type cli struct {
 	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
 	Lane        string          `help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE" default:"${lane}"`
 	Advertise   string          `help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" default:"${advertise}" placeholder:"URL"`
+	Announce    string          `help:"required or best-effort: whether to take records while readers cannot be told of this ingester." env:"BLOBTAIL_ANNOUNCE" default:"${announce}"`
 	Period      config.Duration `help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD" default:"${period}"`
 	Dedupe      string          `help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE" default:"${dedupe}"`
 	Grace       config.Duration `help:"How long a stop may take." env:"BLOBTAIL_GRACE" default:"${grace}"`
@@ -48,7 +49,9 @@ type cli struct {
 		Timeout config.Duration `help:"How long to wait; none: until all is in blobs." placeholder:"DURATION"`
 	} `cmd:"" help:"Have the ingester at --admin take no more, and wait until its log is empty."`
 	Forget struct {
-		ID string `arg:"" help:"As logquery ingesters shows it." placeholder:"ID"`
+		ID     string          `arg:"" optional:"" help:"As logquery ingesters shows it." placeholder:"ID"`
+		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
+		Silent config.Duration `help:"Every ingester that may hold records and has been silent for so long." placeholder:"DURATION"`
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
 	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
@@ -58,7 +61,7 @@ func vars(c config.Config) kong.Vars {
 	return kong.Vars{
 		"version": "ingest " + version(),
 		"store":   c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
-		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
+		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "announce": c.Ingest.Announce, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
 		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
 		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
 		"nats": c.NATS.URL, "stream": c.NATS.Stream, "consumer": c.NATS.Consumer,
@@ -71,7 +74,7 @@ func (f *cli) over(c config.Config) config.Config {
 	c.Store = f.Store
 	c.Ingest.Listen, c.Ingest.Admin, c.Ingest.WAL = f.Listen, f.Admin, f.WAL
 	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
-	c.Ingest.Advertise = f.Advertise
+	c.Ingest.Advertise, c.Ingest.Announce = f.Advertise, f.Announce
 	c.Flush.Size, c.Flush.Age, c.Flush.Min, c.Flush.MaxAge = f.FlushSize, f.FlushAge, f.FlushMin, f.FlushMaxAge
 	c.NATS.URL, c.NATS.Stream, c.NATS.Consumer, c.NATS.AllowLossy, c.NATS.AckWait = f.NATS, f.Stream, f.Consumer, f.Lossy, f.AckWait
 	return c
@@ -105,8 +108,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 		stdout.Write(text)
 	case "drain":
 		return askDrain(c, f.Drain.Timeout, stdout, stderr)
-	case "forget <id>":
-		return forget(c, f.Forget.ID, stdout, stderr)
+	case "forget", "forget <id>":
+		return forget(c, f.Forget.ID, f.Forget.Lost, time.Duration(f.Forget.Silent), stdout, stderr)
 	default:
 		log := zerolog.New(stderr).With().Timestamp().Logger()
 		ctx, cancel := untilSignal()

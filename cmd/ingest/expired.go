@@ -20,10 +20,12 @@ import (
 // has been dropped.
 type sink struct {
 	*blobwriter.Writer
-	watch *horizon.Watch
+	watch    *horizon.Watch
+	premises *premises
 }
 
-func newSink(blobs storage.BlobStore, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
+func newSink(blobs storage.BlobStore, premises *premises, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
+	s.premises = premises
 	s.watch = horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
 	const help = "Readings of which days have been dropped, by result."
@@ -40,12 +42,19 @@ func (s sink) refuse(o buffer.Options) buffer.Options {
 }
 
 // Write implements [buffer.Sink]. What is known to have expired is not even read:
-// horizons only rise. Of the rest the writer's store makes sure.
+// horizons only rise. Of the rest the writer's store makes sure. Nothing goes to a
+// store that is not known to be the one which the log belongs to.
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	if err := s.premises.storing(); err != nil {
+		return err
+	}
 	if s.watch.Hides(b.Service(), horizon.DayOf(b.Period())) {
 		return fmt.Errorf("%w: %s of %s", buffer.ErrExpired, horizon.DayOf(b.Period()), b.Service())
 	}
 	err := s.Writer.Write(ctx, b)
+	if ctx.Err() == nil {
+		s.premises.stored(err)
+	}
 	var reuse *blobwriter.IDReuseError
 	switch {
 	case errors.Is(err, horizon.ErrExpired):

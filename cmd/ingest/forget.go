@@ -16,42 +16,81 @@ import (
 // forgetWait bounds what is asked of the store.
 const forgetWait = 30 * time.Second
 
-// forget gives up an ingester whose log is lost, and says what is given up.
-func forget(c config.Config, id string, stdout, stderr io.Writer) int {
+// forget gives up an ingester whose log is lost, or all that have been silent for so
+// long, or acknowledges what one has lost. It says what is given up.
+func forget(c config.Config, id string, lost bool, silent time.Duration, stdout, stderr io.Writer) int {
+	switch {
+	case id == "" && silent == 0:
+		fmt.Fprintln(stderr, "ingest: forget which ingester? Give its ID, as `logquery ingesters` shows it, or --silent 24h for all that are gone")
+		return exitUsage
+	case id != "" && silent != 0, silent != 0 && lost:
+		fmt.Fprintln(stderr, "ingest: --silent stands alone: give either it, or an ID (with --lost, if that is meant)")
+		return exitUsage
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
-	was, err := forgetRow(ctx, c, id)
+	err := withTables(ctx, c, func(tables storage.TableStore, now time.Time) error {
+		store := openstore.Name(c.Store)
+		switch {
+		case silent != 0:
+			gone, err := heartbeat.ForgetSilent(ctx, tables, store, silent, now)
+			for _, was := range gone {
+				forgotten(stdout, was)
+			}
+			if len(gone) == 0 && err == nil {
+				fmt.Fprintf(stdout, "no ingester that may hold records has been silent for %s\n", config.Duration(silent))
+			}
+			return err
+		case lost:
+			was, err := heartbeat.ForgetLoss(ctx, tables, store, id)
+			if err == nil {
+				fmt.Fprintf(stdout, "acknowledged: ingester %s on %s lost records that it took before %s; reads are complete without them\n",
+					was.ID, printable(was.Host), was.Lost.Until.UTC().Format(time.RFC3339))
+			}
+			return err
+		}
+		was, err := heartbeat.Forget(ctx, tables, store, id, now)
+		if err == nil {
+			forgotten(stdout, was)
+		}
+		return err
+	})
 	if err != nil {
 		fmt.Fprintln(stderr, "ingest: not forgotten:", err)
 		return exitFailed
 	}
-	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, printable(was.Host), was.At.UTC().Format(time.RFC3339))
-	if was.Oldest.IsZero() {
-		fmt.Fprintln(stdout, "it had nothing that is in no blob, as far as it said")
-	} else {
-		fmt.Fprintf(stdout, "given up: what it took since %s and is in no blob; if its log is found after all, start it again on that\n", was.Oldest.UTC().Format(time.RFC3339))
-	}
 	return exitOK
 }
 
-func forgetRow(ctx context.Context, c config.Config, id string) (was heartbeat.Ingester, err error) {
+// forgotten says what is given up.
+func forgotten(stdout io.Writer, was heartbeat.Ingester) {
+	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, printable(was.Host), was.At.UTC().Format(time.RFC3339))
+	since := was.At
+	if !was.Oldest.IsZero() {
+		since = was.Oldest
+	}
+	fmt.Fprintf(stdout, "given up: what it took since %s and is in no blob; if its log is found after all, start it again on that\n", since.UTC().Format(time.RFC3339))
+}
+
+// withTables calls do with the tables of the store, and the store's time.
+func withTables(ctx context.Context, c config.Config, do func(storage.TableStore, time.Time) error) (err error) {
 	blobs, closeStore, err := openstore.Open(ctx, c.Store, false)
 	if err != nil {
-		return was, fmt.Errorf("open the store: %w", err)
+		return fmt.Errorf("open the store: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	tables, closeTables, err := openstore.Tables(c.Store, blobs)
 	if err != nil {
-		return was, fmt.Errorf("open the tables of the store: %w", err)
+		return fmt.Errorf("open the tables of the store: %w", err)
 	}
 	defer func() { err = errors.Join(err, closeTables()) }()
 	now := time.Now()
 	if clock, ok := blobs.(storage.Clock); ok {
 		if now, err = clock.Now(ctx); err != nil {
-			return was, fmt.Errorf("ask the store for its time: %w", err)
+			return fmt.Errorf("ask the store for its time: %w", err)
 		}
 	}
-	return heartbeat.Forget(ctx, tables, openstore.Name(c.Store), id, now)
+	return do(tables, now)
 }
 
 // printable is what of a text from the table does nothing to a terminal.

@@ -28,13 +28,13 @@ type intake struct {
 }
 
 // newIntake makes the HTTP source beside the stream, with the answers to who reads
-// what it took. ready says why nothing can be taken.
+// what it took. ready says why nothing can be taken, stored or announced.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
 	in = &intake{stream: stream, log: part(log, "intake"), last: make(chan struct{})}
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
-		Accept:      buf,
-		Ready:       ready,
+		Accept:      gate{buf, company.announcer},
+		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
 		Log:         part(log, "http"),

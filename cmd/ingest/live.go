@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +20,7 @@ import (
 // newLive makes what answers readers with what is in no blob yet.
 func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
 	h := live.NewHandler(live.Options{
-		Self: company.announcer.ID, Journal: journal{buf}, Peers: company.others.peers, Log: part(log, "live"),
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
 	})
 	showLive(h, reg)
 	return h
@@ -41,7 +41,10 @@ func withLive(source http.Handler, answers http.Handler) http.Handler {
 }
 
 // journal joins the buffer to the handler, which do not know each other.
-type journal struct{ buf *buffer.Buffer }
+type journal struct {
+	buf       *buffer.Buffer
+	announcer *heartbeat.Announcer
+}
 
 // Open implements [live.Log].
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
@@ -53,11 +56,18 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return held{snapshot}, nil
+	if q.Follow || q.Now {
+		return held{snapshot, nil}, nil
+	}
+	return held{snapshot, j.announcer.Loss}, nil
 }
 
-// held is a snapshot that tells damage as live does.
-type held struct{ *buffer.Live }
+// held is a snapshot that tells damage as live does, and what the log has lost
+// before: the row may not say that yet.
+type held struct {
+	*buffer.Live
+	lost func() heartbeat.Loss // nil: it is not to be told
+}
 
 // Each implements [live.Held].
 func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
@@ -65,6 +75,11 @@ func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	var missing *buffer.MissingError
 	if errors.As(err, &missing) {
 		return &live.DamageError{Err: err}
+	}
+	if err == nil && h.lost != nil {
+		if loss := h.lost(); loss.Any() {
+			return &live.DamageError{Err: fmt.Errorf("records were lost that it took before %s", loss.Until.UTC().Format(time.RFC3339))}
+		}
 	}
 	return err
 }

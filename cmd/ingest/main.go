@@ -8,7 +8,9 @@
 //	nothing of days that were dropped <-- horizon <-- blob store
 //	buffer --newest of each second--> tailindex --> tables
 //	buffer --what is in no blob yet--> live --HTTP--> readers, other ingesters
+//	gate: nothing is taken unless heartbeat's row says so --> tables <-- readers
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
+//	premises: log and store belong together --> storeid --> blob store
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
 // It starts in the order of the flow backwards, so that nothing is taken that
@@ -61,7 +63,11 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer journal.Close()
 
-	out, err := newSink(blobs, part(log, "horizon"), reg)
+	premises, err := openPremises(ctx, c, blobs, journal, log)
+	if err != nil {
+		return err
+	}
+	out, err := newSink(blobs, premises, part(log, "horizon"), reg)
 	if err != nil {
 		return err
 	}
@@ -78,7 +84,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	company, err := newCompany(c, blobs, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
+	company, err := newCompany(c, blobs, premises, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}
@@ -120,7 +126,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working)
 	p.company.wait(ctx, until, p.watch.First())
-	group.Go(func() error { return p.stream.run(working, p.buf) })
+	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer}) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
 	p.company.started(log, p.ready(), c, p.records, p.operators)

@@ -60,13 +60,13 @@ func (s *stream) tell(o buffer.Options) buffer.Options {
 }
 
 // run takes messages until stop is called or ctx ends.
-func (s *stream) run(ctx context.Context, buf *buffer.Buffer) error {
+func (s *stream) run(ctx context.Context, accept natssource.Accepter) error {
 	if s == nil {
 		return nil
 	}
 	defer close(s.ended)
 	defer context.AfterFunc(ctx, s.end)()
-	return s.source.Run(s.pulling, buf)
+	return s.source.Run(s.pulling, accept)
 }
 
 // stop ends run, and waits until it has returned, or ctx ends.

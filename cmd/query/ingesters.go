@@ -74,6 +74,9 @@ func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, 
 	}
 	defer closeTables()
 	all, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
+	if errors.Is(err, storage.ErrNotExist) {
+		err = nil
+	}
 	if clock, ok := blobs.(storage.Clock); ok && len(all) > 0 {
 		t, cerr := clock.Now(ctx)
 		if cerr != nil {
@@ -97,7 +100,7 @@ func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, 
 // state is what one wants to know first.
 func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	switch {
-	case i.Stopped:
+	case i.State == heartbeat.Stopped:
 		return "stopped"
 	case i.Live(now):
 		return "live"
@@ -105,12 +108,26 @@ func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	return "silent"
 }
 
+// holds says whether the ingester may hold records that are in no blob.
+func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
+	switch {
+	case i.Lost.Any():
+		return "lost some"
+	case i.State == heartbeat.Holding:
+		return "yes"
+	}
+	return "no"
+}
+
 // warn points out what may be missing from reads.
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
-		if c.state(i, now) == "silent" && !i.Oldest.IsZero() {
-			a.note("ingester %s on %s has been silent for %s; what it took since %s may not be in blobs: start it again on its log",
-				i.ID, i.Host, age(now.Sub(i.At)), a.showTime(i.Oldest.UnixNano()))
+		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {
+			a.note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost",
+				i.ID, i.Host, age(now.Sub(i.At)), i.ID)
+		}
+		if i.Lost.Any() {
+			a.note("ingester %s on %s has lost records, so reads are incomplete: ingest forget --lost %s acknowledges that", i.ID, i.Host, i.ID)
 		}
 	}
 }
@@ -122,6 +139,10 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 		line := struct {
 			ID        string  `json:"id"`
 			State     string  `json:"state"`
+			Holds     string  `json:"holds"` // the state of its row: holding, idle or stopped
+			Store     string  `json:"store_id,omitempty"`
+			LostSince string  `json:"lost_since,omitempty"`
+			LostUntil string  `json:"lost_until,omitempty"`
 			Lane      int     `json:"lane"`
 			Host      string  `json:"host"`
 			Address   string  `json:"address"`
@@ -130,8 +151,14 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			At        string  `json:"at"`
 			Oldest    string  `json:"oldest_unflushed,omitempty"`
 			Unflushed float64 `json:"unflushed_seconds"`
-		}{ID: i.ID, State: c.state(i, now), Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
+		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), Store: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
 			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano())}
+		if i.Lost.Any() {
+			line.LostUntil = rfc3339(i.Lost.Until.UnixNano())
+			if !i.Lost.Since.IsZero() {
+				line.LostSince = rfc3339(i.Lost.Since.UnixNano())
+			}
+		}
 		if !i.Oldest.IsZero() {
 			line.Oldest = rfc3339(i.Oldest.UnixNano())
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
@@ -148,13 +175,13 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "ingester\tstate\tlane\toldest unflushed\tseen\thost\taddress\tversion")
+	fmt.Fprintln(w, "ingester\tstate\tholds\tlane\toldest unflushed\tseen\thost\taddress\tversion")
 	for _, i := range found {
 		oldest := "-"
 		if !i.Oldest.IsZero() {
 			oldest = age(now.Sub(i.Oldest)) + " ago"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), i.Lane, oldest, age(now.Sub(i.At)),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
 			sanitizeString(cmp.Or(i.Host, "-")), sanitizeString(cmp.Or(i.Address, "-")), sanitizeString(cmp.Or(i.Version, "-")))
 	}
 	if err := w.Flush(); err != nil {

@@ -94,6 +94,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		a.stats(&sum, time.Since(started))
 	}
 	if err != nil {
+		a.report(report)
 		return 0, err
 	}
 	for _, err := range sum.Warnings {

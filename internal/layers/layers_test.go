@@ -41,12 +41,14 @@ var allowed = map[string][]string{
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":     {"record", "wal"},
 	"blobwriter": {"record", "blobfmt", "storage"},
-	"heartbeat":  {"storage"},
+	"storeid":    {"storage", "internal/fsys"},
+	"heartbeat":  {"storage", "internal/fsys"},
 	"clockskew":  {"storage"},
 	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
 	"horizon":    {"record", "blobfmt", "storage"},
+	"live/peers": {"heartbeat", "live"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
@@ -63,9 +65,9 @@ var allowed = map[string][]string{
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
-		"heartbeat", "clockskew", "record", "live", "tailindex", "migrations", "horizon"},
+		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},
 	"cmd/retention": {"config", "storage", "internal/openstore", "horizon", "retention", "compact"},
-	"cmd/query":     {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill"},
+	"cmd/query":     {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "storeid"},
 }
 
 // forTests are packages that only tests and development programs import, and

@@ -82,6 +82,8 @@ func (s *Source) explain(r *http.Request, err error) error {
 	case errors.Is(err, record.ErrFull):
 		return &refusal{status: http.StatusTooManyRequests, retry: true, cause: err,
 			reason: err.Error() + ": blobs are not stored as fast as records come; send it again later"}
+	case errors.Is(err, record.ErrUnheld):
+		return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err, reason: err.Error() + "; send it again later"}
 	case errors.Is(err, record.ErrKeyReused):
 		return &refusal{status: http.StatusUnprocessableEntity, cause: err,
 			reason: err.Error() + "; use a new Idempotency-Key for each new body, and for each path it is sent to"}

@@ -36,8 +36,8 @@ import (
 
 // An Accepter appends requests to the log. Accept may be called by any number of
 // goroutines; it copies what it keeps, so the request may be used again when it
-// has returned. It decides by [record.ErrFull] and [record.ErrKeyReused]; any
-// other error means that the request was not taken and may be sent again.
+// has returned. It decides by [record.ErrFull], [record.ErrUnheld] and
+// [record.ErrKeyReused]; any other error means that the request was not taken and may be sent again.
 type Accepter interface {
 	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
 }

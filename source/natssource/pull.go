@@ -238,8 +238,9 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	return nil
 }
 
-// hand hands a request over. While the log is full nothing more is pulled, and the
-// server is told that what was pulled is still wanted. expired is how many of its
+// hand hands a request over. While the log is full, or the ingester may take
+// nothing, nothing more is pulled, and the server is told that what was pulled is
+// still wanted. expired is how many of its
 // records are not kept.
 func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
 	const first = 20 * time.Millisecond
@@ -255,11 +256,11 @@ func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Or
 			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
 			req.Origin, req.Sum = stream, 0
 			continue
-		case !errors.Is(err, record.ErrFull):
+		case !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld):
 			return 0, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
 		}
 		p.s.metrics.full.Inc()
-		p.log.Warn().Msg("the log is full; messages wait in the stream")
+		p.log.Warn().Err(err).Msg("messages wait in the stream")
 		p.gather()
 		pause(ctx, wait)
 	}

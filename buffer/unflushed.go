@@ -1,0 +1,33 @@
+package buffer
+
+import (
+	"context"
+
+	"blobtail/wal"
+)
+
+// Unflushed counts the records that a log which was just opened holds and that are
+// in no blob, but for those of messages that come again. It changes nothing; the
+// log can be given to [New] afterwards.
+func Unflushed(ctx context.Context, log *wal.Log) (records int, err error) {
+	p, err := New(log, nil, Options{}).scan(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if p == nil {
+		return 0, ctx.Err()
+	}
+	for _, found := range p.open {
+		for _, f := range found {
+			if f.m == nil {
+				records += int(f.records)
+			}
+		}
+	}
+	for _, batch := range p.order {
+		if p.batches[batch.id] == batch {
+			records += batch.records
+		}
+	}
+	return records, nil
+}

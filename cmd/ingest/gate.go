@@ -1,0 +1,31 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"blobtail/buffer"
+	"blobtail/heartbeat"
+	"blobtail/record"
+)
+
+// gate lets requests into the buffer while readers can know that this ingester
+// holds some.
+type gate struct {
+	buf       *buffer.Buffer
+	announcer *heartbeat.Announcer
+}
+
+// Accept implements the Accepter of the sources. It waits while the row of the
+// ingester is being written; the error is [record.ErrUnheld] where that fails.
+func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
+	leave, err := g.announcer.Enter(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return record.Receipt{}, ctx.Err()
+		}
+		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
+	}
+	defer leave()
+	return g.buf.Accept(ctx, r)
+}
