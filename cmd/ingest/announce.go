@@ -74,8 +74,8 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, bu
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: me, Dir: c.WALDir(), StoreID: premises.storeID, BestEffort: c.Ingest.Announce == "best-effort",
 		Lost: func() heartbeat.Loss { return lossOf(buf) },
-		Keep:     func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
-		Lane:     lane, Auto: !settled,
+		Keep: func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
+		Lane: lane, Auto: !settled,
 		Moved: func(lane int) {
 			if err := setLane(lane); err != nil {
 				log.Error().Err(err).Msg("the lane cannot be taken")

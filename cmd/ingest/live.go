@@ -83,4 +83,3 @@ func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	}
 	return err
 }
-
