@@ -21,7 +21,7 @@ type finder struct {
 }
 
 // asks tells whether any ingester can be asked.
-func (r *Reader) asks() bool { return r.o.Live != nil || r.o.Dial != nil }
+func (r *Reader) asks() bool { return !r.o.Unasked && (r.o.Live != nil || r.o.Dial != nil) }
 
 // ask puts a question to one ingester, which asks the others. An answer of an
 // ingester of another store is none. known may be waited for where it is needed. The

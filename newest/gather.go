@@ -68,6 +68,9 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 // with this error. It returns true when rows of the tail have nothing to add.
 func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) (done bool) {
 	known := g.known.wait()
+	if r.o.Unasked {
+		return false
+	}
 	g.heard.err = err
 	nobody := errors.Is(err, ErrNobody)
 	switch {

@@ -62,7 +62,10 @@ type Options struct {
 	// Dial makes an Asker of the ingester at an address; with hasty it does not wait
 	// for long. nil: without Live no ingester can be asked.
 	Dial func(address string, hasty bool) (Asker, error)
-	Tail *tailindex.Reader // nil: there are no tables
+	// Unasked says that the caller knows that records in the logs of ingesters are
+	// missing: no ingester is asked, and nobody is told of them.
+	Unasked bool
+	Tail    *tailindex.Reader // nil: there are no tables
 	// Store returns the id of the store, "" when it has none; nil: it has none.
 	Store func(ctx context.Context) (string, error)
 	// Ingesters lists the rows of the ingesters of the store, as [heartbeat.List], and

@@ -44,7 +44,8 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	clock := &storeClock{host: a.clock}
 	ingesters := a.ingesters(blobs, tables, clock)
 	o := newest.Options{
-		Blobs: l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, blobs) },
+		Unasked: !alive,
+		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, blobs) },
 		Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{
 			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: clock.now,
 		}),
