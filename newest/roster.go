@@ -180,6 +180,8 @@ func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 	case !i.Live(k.now):
 		return fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
 			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)
+	case i.Address == "":
+		return fmt.Errorf("ingester %s on %s %s, and says no address at which it could be asked: set ingest.advertise", i.ID, i.Host, held)
 	case h.err != nil:
 		return fmt.Errorf("ingester %s on %s %s, and could not be asked: %w", i.ID, i.Host, held, h.err)
 	}
