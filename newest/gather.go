@@ -80,11 +80,20 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
 	case nobody && mode == Only:
 		g.Report.note("%v, so there are no live records", err)
-	case err != nil && !nobody:
-		g.Report.problem(err)
 	}
+	before := len(g.Report.Problems)
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
+	var foreign *foreignError
+	switch {
+	case err == nil || nobody:
+	case errors.As(err, &foreign) && r.o.Live != nil:
+		g.Report.problem(err) // it was named, so it is a mistake whatever the rows say
+	case !known.sound():
+		g.Report.problem(err)
+	case len(g.Report.Problems) == before:
+		g.Report.note("%v; by their rows no ingester holds records that are in no blob", err)
+	}
 	return g.Live || mode == Only
 }
 

@@ -117,6 +117,9 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 	return all
 }
 
+// sound tells whether the roster names all ingesters that may hold records.
+func (k *roster) sound() bool { return k.err == nil && k.unread == nil && k.storeErr == nil }
+
 // doubts reports what keeps the roster from being relied on.
 func (k *roster) doubts(h *heard, report *Report) {
 	if k.storeErr != nil {

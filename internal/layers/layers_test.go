@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
 	"horizon":    {"record", "blobfmt", "storage"},
-	"live/peers": {"heartbeat", "live"},
+	"live/peers": {"heartbeat", "live", "storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},

@@ -14,6 +14,7 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/live"
+	"blobtail/storage"
 )
 
 const (
@@ -142,6 +143,10 @@ func (o *Peers) look(ctx context.Context) error {
 	begun := time.Now()
 	found, err := o.o.List(ctx)
 	unread, err := heartbeat.Unread(err)
+	if errors.Is(err, storage.ErrNotExist) {
+		// It may be made any moment; until then nobody knows who else there is.
+		found, unread, err = nil, err, nil
+	}
 	if err != nil {
 		if !errors.Is(err, context.Canceled) { // the reader went away
 			o.failed, o.reason = time.Now(), err
