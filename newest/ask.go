@@ -11,6 +11,7 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/live"
+	"blobtail/storage"
 )
 
 // finder asks the ingesters whose addresses are in their rows.
@@ -88,7 +89,7 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 		known = r.survey(ctx)
 	}
 	k := known.wait()
-	if k.err != nil && len(k.rows) == 0 {
+	if k.err != nil && !errors.Is(k.err, storage.ErrNotExist) {
 		return nil, cmp.Or(failed, fmt.Errorf("no ingester to ask is known: %w", k.err))
 	}
 	rows := k.askable()
