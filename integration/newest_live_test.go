@@ -150,12 +150,15 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 	t.Helper()
 	tables, end := tablesOf(t, at)
 	defer end()
-	a := heartbeat.New(tables, heartbeat.Options{
+	a, err := heartbeat.New(tables, heartbeat.Options{
 		Identity: heartbeat.Identity{ID: id, Lane: 50}, Lane: 50, Store: openstore.Name(at.store),
 		Address: "http://127.0.0.1:9", Host: "gone-" + id, Version: "test",
 		Oldest: func() (time.Time, bool) { return oldest, !oldest.IsZero() },
 		Now:    func() time.Time { return time.Now().Add(-ago) },
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	go a.Run(ctx)
 	<-a.First()

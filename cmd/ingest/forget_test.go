@@ -16,13 +16,14 @@ import (
 // What is given up is said; who is not silent, or not there, is not forgotten.
 func TestForget(t *testing.T) {
 	root := t.TempDir()
-	run := func(id string) (code int, stdout, stderr string) {
+	give := func(id string, lost bool, silent time.Duration) (code int, stdout, stderr string) {
 		c := config.Default()
 		c.Store = "dir:" + root
 		var out, err bytes.Buffer
-		code = forget(c, id, &out, &err)
+		code = forget(c, id, lost, silent, &out, &err)
 		return code, out.String(), err.String()
 	}
+	run := func(id string) (code int, stdout, stderr string) { return give(id, false, 0) }
 	if _, err := dir.Open(root, dir.Options{Create: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +42,22 @@ func TestForget(t *testing.T) {
 	if code, _, err := run("deadbeef"); code != exitFailed || !strings.Contains(err, "it was forgotten at 20") {
 		t.Errorf("a second time: %d %s", code, err)
 	}
+	if code, out, err := give("", false, time.Hour); code != exitOK || err != "" || !strings.Contains(out, "no ingester that may hold records has been silent for 1h") {
+		t.Errorf("the silent ones: %d %s%s", code, out, err)
+	}
+	announce(t, root, "cafecafe", 3*time.Hour)
+	if code, out, err := give("", false, 2*time.Hour); code != exitOK || err != "" || !strings.Contains(out, "ingester cafecafe on") || strings.Contains(out, "0badcafe") {
+		t.Errorf("one more that is silent: %d %s%s", code, out, err)
+	}
+	if code, _, err := give("0badcafe", true, 0); code != exitFailed || !strings.Contains(err, "it has lost nothing") {
+		t.Errorf("no loss: %d %s", code, err)
+	}
+	if code, _, err := give("", false, 0); code != exitUsage || !strings.Contains(err, "--silent 24h") {
+		t.Errorf("nothing to forget: %d %s", code, err)
+	}
+	if code, _, err := give("0badcafe", false, time.Hour); code != exitUsage || !strings.Contains(err, "--silent stands alone") {
+		t.Errorf("too much: %d %s", code, err)
+	}
 	root += "/nowhere"
 	if code, _, err := run("deadbeef"); code != exitFailed || !strings.Contains(err, "open the store") {
 		t.Errorf("no store: %d %s", code, err)
@@ -55,11 +72,14 @@ func announce(t *testing.T, root, id string, ago time.Duration) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	a := heartbeat.New(s, heartbeat.Options{
+	a, err := heartbeat.New(s, heartbeat.Options{
 		Identity: heartbeat.Identity{ID: id}, Host: "b\x1b",
 		Now:    func() time.Time { return time.Now().Add(-ago) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-time.Minute), true },
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); a.Run(ctx) }()

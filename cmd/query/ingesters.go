@@ -139,10 +139,6 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 		line := struct {
 			ID        string  `json:"id"`
 			State     string  `json:"state"`
-			Holds     string  `json:"holds"` // the state of its row: holding, idle or stopped
-			Store     string  `json:"store_id,omitempty"`
-			LostSince string  `json:"lost_since,omitempty"`
-			LostUntil string  `json:"lost_until,omitempty"`
 			Lane      int     `json:"lane"`
 			Host      string  `json:"host"`
 			Address   string  `json:"address"`
@@ -151,7 +147,11 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			At        string  `json:"at"`
 			Oldest    string  `json:"oldest_unflushed,omitempty"`
 			Unflushed float64 `json:"unflushed_seconds"`
-		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), Store: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
+			Holds     string  `json:"holds"` // the state of its row: holding, idle or stopped
+			StoreID   string  `json:"store_id,omitempty"`
+			LostSince string  `json:"lost_since,omitempty"`
+			LostUntil string  `json:"lost_until,omitempty"`
+		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), StoreID: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
 			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano())}
 		if i.Lost.Any() {
 			line.LostUntil = rfc3339(i.Lost.Until.UnixNano())

@@ -46,11 +46,14 @@ func announceIn(root, id, lane, ago, what string) error {
 	if err != nil {
 		return err
 	}
-	a := heartbeat.New(s, heartbeat.Options{
+	a, err := heartbeat.New(s, heartbeat.Options{
 		Identity: heartbeat.Identity{ID: id, Lane: n}, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://10.0.0.1:8514",
 		Now:    func() time.Time { return time.Now().Add(-d) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-90 * time.Second), what == "unflushed" },
 	})
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { a.Run(ctx) })
@@ -77,7 +80,7 @@ func TestIngestersTable(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if got := strings.Fields(lines[len(lines)-1]); len(lines) != 2 ||
-		strings.Join(got, " ") != `0badcafe live 12 1m35s ago 5s ago host\x1b[2J http://10.0.0.1:8514 v1` {
+		strings.Join(got, " ") != `0badcafe live yes 12 1m35s ago 5s ago host\x1b[2J http://10.0.0.1:8514 v1` {
 		t.Errorf("%q", got)
 	}
 }
