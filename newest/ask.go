@@ -56,18 +56,19 @@ func (r *Reader) ours(ctx context.Context, answer *live.Answer, known *survey) (
 		return answer, nil
 	}
 	answer.Close()
-	return nil, &foreignError{self, k.store}
+	return nil, &foreignError{self, cmp.Or(r.o.Name, "this store"), k.store}
 }
 
 // foreignError says that an ingester of another store has answered.
 type foreignError struct {
-	self  live.Self
-	store string
+	self        live.Self
+	name, store string
 }
 
 func (e *foreignError) Error() string {
-	its, ours := cmp.Or(e.self.Store, "that it does not know yet"), cmp.Or(e.store, "none")
-	return fmt.Sprintf("ingester %s has answered, which writes to another store (id %s, and this one has %s): is --store the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?", e.self.ID, its, ours)
+	its, ours := cmp.Or(e.self.Store, "it has not reached yet"), cmp.Or(e.store, "none")
+	return fmt.Sprintf("ingester %s answers and has never written to %s, whose id is %s: it writes to store %s. Is --store the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?",
+		e.self.ID, e.name, ours, its)
 }
 
 // find asks one ingester after another. The one that answered last comes first,

@@ -81,14 +81,16 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 	case nobody && mode == Only:
 		g.Report.note("%v, so there are no live records", err)
 	}
+	var foreign *foreignError
+	if errors.As(err, &foreign) && r.o.Live != nil {
+		g.Report.problem(err) // it was named, so it is a mistake whatever the rows say
+		g.heard.err, err = nil, nil
+	}
 	before := len(g.Report.Problems)
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
-	var foreign *foreignError
 	switch {
 	case err == nil || nobody:
-	case errors.As(err, &foreign) && r.o.Live != nil:
-		g.Report.problem(err) // it was named, so it is a mistake whatever the rows say
 	case !known.sound():
 		g.Report.problem(err)
 	case len(g.Report.Problems) == before:

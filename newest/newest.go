@@ -66,6 +66,8 @@ type Options struct {
 	// missing: no ingester is asked, and nobody is told of them.
 	Unasked bool
 	Tail    *tailindex.Reader // nil: there are no tables
+	// Name is what the user calls the store, for messages; "": "this store".
+	Name string
 	// Store returns the id of the store, "" when it has none; nil: it has none.
 	Store func(ctx context.Context) (string, error)
 	// Ingesters lists the rows of the ingesters of the store, as [heartbeat.List], and

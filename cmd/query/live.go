@@ -45,6 +45,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	ingesters := a.ingesters(blobs, tables, clock)
 	o := newest.Options{
 		Unasked: !alive,
+		Name:    a.store,
 		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, blobs) },
 		Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{
 			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: clock.now,
