@@ -1,7 +1,7 @@
 // Package fsys is the seam between what must survive a power cut and the file
 // system: the handful of operations that the log and the dir store rest on.
-// [OS] is the real one; a simulated disk that forgets what was not synced can
-// stand in for it.
+// [OS] is the real one, and [Tree] the part of it below a directory that is held
+// open; a simulated disk that forgets what was not synced can stand in for them.
 package fsys
 
 import (
@@ -109,6 +109,12 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return flock(d)
+}
+
+// flock locks an open directory, or closes it.
+func flock(d *os.File) (io.Closer, error) {
+	var err error
 	for {
 		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
@@ -122,7 +128,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrLocked
 	}
-	return nil, &os.PathError{Op: "flock", Path: name, Err: err}
+	return nil, &os.PathError{Op: "flock", Path: d.Name(), Err: err}
 }
 
 func (osFS) SyncDir(name string) error {

@@ -55,19 +55,18 @@ func Open(ctx context.Context, spec string, create bool) (storage.BlobStore, fun
 	if err := Check(spec); err != nil {
 		return nil, nil, err
 	}
-	none := func() error { return nil }
 	if root, ok := strings.CutPrefix(spec, "dir:"); ok {
 		s, err := dir.Open(root, dir.Options{Create: create})
 		if err != nil {
 			return nil, nil, err
 		}
-		return s, none, nil
+		return s, s.Close, nil
 	}
 	s, err := openAzure(ctx, strings.TrimPrefix(spec, "azure:"), create)
 	if err != nil {
 		return nil, nil, err
 	}
-	return s, none, nil
+	return s, func() error { return nil }, nil
 }
 
 // Tables opens the tables that belong to a blob store which [Open] gave for the

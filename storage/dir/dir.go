@@ -25,6 +25,11 @@
 // An object's age is that of its file. Copies of a store that do not keep the
 // times look younger than they are, which only delays what waits for an age.
 //
+// The store is the directory that Open opened, not whatever has its path later.
+// While a store is open its file system cannot be unmounted, but may go from the
+// path (umount -l, a mount over it), as the directory may by a rename. Reads and
+// writes still go to it; [Store.Check] tells.
+//
 // Open does not lock: any number of processes may read and write at once. Only
 // those who delete wait for each other (delete.go).
 package dir
@@ -49,7 +54,7 @@ import (
 type Options struct {
 	// Create makes the root, and what is missing above it, when it is not there.
 	Create bool
-	// FS is the file system; nil is that of the host.
+	// FS is the file system; nil is that of the host, through the open root.
 	FS fsys.FS
 }
 
@@ -57,6 +62,7 @@ type Options struct {
 type Store struct {
 	root string
 	fs   fsys.FS
+	tree *fsys.Tree // fs, or nil: it is that of Options
 
 	mu sync.Mutex
 	// synced holds, for each directory above a directory that objects were
@@ -79,7 +85,7 @@ func Open(root string, o Options) (*Store, error) {
 		synced: map[string]time.Time{},
 		failed: map[string]error{},
 	}
-	if s.fs == nil {
+	if o.FS == nil {
 		s.fs = fsys.OS()
 	}
 	if o.Create {
@@ -94,7 +100,43 @@ func Open(root string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", root, known(err))
 	}
+	if o.FS == nil {
+		if s.tree, err = fsys.OpenTree(s.root); err != nil {
+			return nil, fmt.Errorf("open store %s: %w", root, known(err))
+		}
+		s.fs = s.tree
+	}
 	return s, nil
+}
+
+// Close lets go of the directory. Calls that follow fail, but what [Store.Get]
+// gave can be read to its end.
+func (s *Store) Close() error {
+	if s.tree == nil {
+		return nil
+	}
+	return s.tree.Close()
+}
+
+// MovedError says that the path of a store does not lead to the directory any
+// more that the store has open.
+type MovedError struct {
+	Path   string // as given to [Open], cleaned
+	Reason string
+}
+
+func (e *MovedError) Error() string { return "store " + e.Path + ": " + e.Reason }
+
+// Check says whether the store's path still leads to the directory that is open.
+// The error is a [*MovedError]. A store on a file system of Options.FS never moves.
+func (s *Store) Check() error {
+	if s.tree == nil {
+		return nil
+	}
+	if reason := s.tree.Moved(); reason != "" {
+		return &MovedError{s.root, reason}
+	}
+	return nil
 }
 
 // makeRoot makes a directory with all above it, each name durable before the next
