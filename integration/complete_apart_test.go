@@ -91,9 +91,6 @@ func testCutOffForLong(t *testing.T) {
 	age(t, p.at, b.id(), 2*time.Hour)
 	byA := newAudit(t, p.at, p.promises).by("--live-url", a.base)
 	byA.complete("hours later")
-	p.tables.set(joined)
-	b.take()
-	byA.whole("joined again")
 }
 
 // An ingester starts that alone does not reach the tables: nobody knows of it, so it

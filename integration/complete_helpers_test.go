@@ -83,6 +83,13 @@ func (p *promises) due() map[string]bool {
 	return maps.Clone(p.acked)
 }
 
+// most is how many records there are at the most.
+func (p *promises) most() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sent)
+}
+
 // known tells whether a record was sent to this store.
 func (p *promises) known(id string) bool {
 	p.mu.Lock()
@@ -119,8 +126,19 @@ func newStation(t testing.TB, at place, p *promises, name string, flags ...strin
 // ended.
 func (s *station) launch() {
 	s.t.Helper()
+	s.begin()
+	s.awaitAdmin()
+}
+
+// begin starts the ingester and waits for nothing.
+func (s *station) begin() {
+	s.t.Helper()
 	listen, admin := strings.TrimPrefix(s.base, "http://"), strings.TrimPrefix(s.admin, "http://")
 	s.ingester = launchBy(s.t, s.by, s.at, s.wal, slices.Concat([]string{"--listen", listen, "--admin", admin, "--advertise", s.base}, s.flags)...)
+}
+
+func (s *station) awaitAdmin() {
+	s.t.Helper()
 	until(s.t, s.name+" answers at its admin listener", func() bool {
 		code, _ := s.get("/readyz")
 		return code != 0 || s.gone()
@@ -376,6 +394,9 @@ func (a audit) read(when string, f form) verdict {
 		case times > 1:
 			a.t.Errorf("%s prints %s %d times", what, id, times)
 		}
+	}
+	if most := a.promises.most(); n > most {
+		a.t.Errorf("%s shows %d, and %d were sent", what, n, most)
 	}
 	missing := len(due) - n
 	if ids != nil {

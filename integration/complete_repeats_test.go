@@ -1,0 +1,191 @@
+package integration_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/record"
+)
+
+// A body comes again and more of it is taken than the first time: what both answers
+// say was accepted is kept, once.
+func TestCompleteRepeats(t *testing.T) {
+	t.Parallel()
+	const uuid = "019aa1a0-0000-7000-8000-00000000000"
+	beside(t, map[string]func(t *testing.T){
+		"as another form":                      func(t *testing.T) { testRepeatedForm(t, false) },
+		"as another form, with a key":          func(t *testing.T) { testRepeatedForm(t, false, "Idempotency-Key", uuid+"1") },
+		"as another form at another":           func(t *testing.T) { testRepeatedForm(t, true) },
+		"as another form at another, with key": func(t *testing.T) { testRepeatedForm(t, true, "Idempotency-Key", uuid+"2") },
+		"later":                                func(t *testing.T) { testRepeatedLater(t, true) },
+		"later, with a key":                    func(t *testing.T) { testRepeatedLater(t, true, "Idempotency-Key", uuid+"3") },
+		"later, without times":                 func(t *testing.T) { testRepeatedLater(t, false, "Idempotency-Key", "abc") },
+	})
+}
+
+// timed is a record of a time with an id.
+func timed(at time.Time, id string) string {
+	return fmt.Sprintf(`{"time":"%s","level":"info","msg":"%s is what happened"}`, record.AppendTime(nil, at.UnixNano()), id)
+}
+
+// sendBody sends a body and notes what is accepted: of all its records, or of those
+// that a first form of it has. Anything but 200 acknowledges none.
+func (s *station) sendBody(body string, some, all []string, headers ...string) (accepted int) {
+	s.t.Helper()
+	code, a, _, err := post(s.client, s.base+"/ingest/web", []byte(body), headers...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Logf("%s answers %d %+v", s.name, code, a)
+	switch {
+	case code != http.StatusOK:
+		return 0
+	case a.Accepted == len(all):
+		s.promises.ack(all...)
+	case a.Accepted == len(some):
+		s.promises.ack(some...)
+	default:
+		s.t.Errorf("%d accepted, want %d or %d", a.Accepted, len(some), len(all))
+	}
+	return a.Accepted
+}
+
+// testRepeatedForm sends lines of which one holds two records, as lines and then as
+// a stream of JSON, in which that is no fault.
+func testRepeatedForm(t *testing.T, elsewhere bool, headers ...string) {
+	at, _ := dirStore(t)
+	p := &promises{}
+	a := newStation(t, at, p, "a", "--lane", "1").start()
+	b := a
+	if elsewhere {
+		b = newStation(t, at, p, "b", "--lane", "2").start()
+	}
+	var ids, lines []string
+	now := time.Now().Truncate(time.Second)
+	for i := range 4 {
+		ids = append(ids, p.next("r"))
+		lines = append(lines, timed(now.Add(time.Duration(1+i)*time.Millisecond), ids[i]))
+	}
+	body := lines[0] + "\n" + lines[1] + "\n" + lines[2] + lines[3] + "\n"
+	with := func(form string) []string { return append([]string{"Content-Type", form}, headers...) }
+	if n := a.sendBody(body, ids[:2], ids, with("application/x-ndjson")...); n != 2 {
+		t.Fatalf("%d of the lines accepted, want 2", n)
+	}
+	b.sendBody(body, ids[:2], ids, with("application/json")...)
+	read := newAudit(t, at, p)
+	read.whole("sent twice")
+	for _, s := range []*station{a, b} {
+		if !s.flushes() {
+			t.Error("it does not flush")
+		}
+	}
+	read.whole("flushed")
+}
+
+// testRepeatedLater sends a body with a record that is too far ahead of the clock, and
+// once more when it is not any more.
+func testRepeatedLater(t *testing.T, times bool, headers ...string) {
+	at, _ := dirStore(t)
+	p := &promises{}
+	s := newStation(t, at, p, "a").start()
+	const ahead = 24 * time.Hour
+	for wait := 3 * time.Second; ; wait *= 2 {
+		now := time.Now()
+		some := []string{p.next("r"), p.next("r")}
+		all := append(some, p.next("r")) //nolint:gocritic // the first two of them
+		lines := []string{timed(now.Add(-2*time.Millisecond), some[0]), timed(now.Add(-time.Millisecond), some[1]), timed(now.Add(ahead+wait), all[2])}
+		if !times {
+			for i := range 2 {
+				lines[i] = fmt.Sprintf(`{"level":"info","msg":"%s is what happened"}`, some[i])
+			}
+		}
+		body := strings.Join(lines, "\n") + "\n"
+		keyed := headers
+		if len(headers) > 0 && wait > 3*time.Second { // a key is for one body
+			keyed = []string{headers[0], strings.TrimSuffix(headers[1], "3") + wait.String()}
+		}
+		if s.sendBody(body, some, all, keyed...) == 3 {
+			continue // a busy machine took its time
+		}
+		time.Sleep(time.Until(now.Add(wait + time.Second)))
+		s.sendBody(body, some, all, keyed...)
+		break
+	}
+	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
+	read.whole("sent twice")
+	if !s.flushes() {
+		t.Error("it does not flush")
+	}
+	read.whole("flushed")
+}
+
+// Senders at different addresses send the same bodies: these are not repeats.
+func TestCompleteSenders(t *testing.T) {
+	t.Parallel()
+	beside(t, map[string]func(t *testing.T){
+		"one ingester":  func(t *testing.T) { testSenders(t, false) },
+		"two ingesters": func(t *testing.T) { testSenders(t, true) },
+	})
+}
+
+func testSenders(t *testing.T, elsewhere bool) {
+	at, _ := dirStore(t)
+	stations := []*station{newStation(t, at, &promises{}, "a", "--lane", "1").start()}
+	if elsewhere {
+		stations = append(stations, newStation(t, at, &promises{}, "b", "--lane", "2").start())
+	}
+	now := time.Now().Truncate(time.Second)
+	var bodies []string
+	for i := range 40 { // what a check of health says, each few milliseconds
+		at := now.Add(time.Duration(i) * 3 * time.Millisecond)
+		bodies = append(bodies, fmt.Sprintf(`{"time":"%s","level":"info","msg":"GET /healthz","status":200}`+"\n", record.AppendTime(nil, at.UnixNano())))
+	}
+	// What a cron job says, in one whole second.
+	cron := fmt.Sprintf(`{"time":"%s","msg":"backup begins"}`+"\n", now.UTC().Format(time.RFC3339))
+	bodies = append(bodies, cron+strings.Replace(cron, "begins", "ends", 1))
+	want := 0
+	send := func(sender, i int) (accepted int) {
+		t.Helper()
+		s := stations[sender%len(stations)]
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+sender))}}).DialContext}}
+		code, a, _, err := post(client, s.base+"/ingest/web", []byte(bodies[i]))
+		if err != nil || code != http.StatusOK {
+			t.Fatalf("%d %+v, %v", code, a, err)
+		}
+		return a.Accepted
+	}
+	const senders = 6
+	for i := range bodies {
+		for sender := range senders {
+			want += send(sender, i)
+		}
+	}
+	// A sender's own repeat is one.
+	for sender := range senders {
+		send(sender, 0)
+	}
+	check := func(when string) {
+		t.Helper()
+		for _, args := range [][]string{{"web"}, {"tail", "web", "-n", "1000"}, {"web", "-n", "1000"}} {
+			out, errs, code := logquery(t, at, args...)
+			if n := strings.Count(string(out), "\n"); code != 0 || n != want {
+				t.Errorf("WRONG COMPLETE: %s: %v exits %d and shows %d of %d acknowledged records: %s", when, args, code, n, want, errs)
+			}
+		}
+		if n := count(t, at, "web"); n != want {
+			t.Errorf("WRONG COMPLETE: %s: --count is %d, and %d records were acknowledged", when, n, want)
+		}
+	}
+	check("sent")
+	for _, s := range stations {
+		if !s.flushes() {
+			t.Error("it does not flush")
+		}
+	}
+	check("flushed")
+}
