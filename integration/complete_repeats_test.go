@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +22,11 @@ func TestCompleteRepeats(t *testing.T) {
 		"as another form, with a key":          func(t *testing.T) { testRepeatedForm(t, false, "Idempotency-Key", uuid+"1") },
 		"as another form at another":           func(t *testing.T) { testRepeatedForm(t, true) },
 		"as another form at another, with key": func(t *testing.T) { testRepeatedForm(t, true, "Idempotency-Key", uuid+"2") },
-		"later":                                func(t *testing.T) { testRepeatedLater(t, true) },
-		"later, with a key":                    func(t *testing.T) { testRepeatedLater(t, true, "Idempotency-Key", uuid+"3") },
-		"later, without times":                 func(t *testing.T) { testRepeatedLater(t, false, "Idempotency-Key", "abc") },
+		"later":                                func(t *testing.T) { testRepeatedLater(t, true, false) },
+		"later, with a key":                    func(t *testing.T) { testRepeatedLater(t, true, false, uuid) },
+		"later, without times":                 func(t *testing.T) { testRepeatedLater(t, false, false, "abc") },
+		"later at another":                     func(t *testing.T) { testRepeatedLater(t, true, true) },
+		"later at another, with a key":         func(t *testing.T) { testRepeatedLater(t, true, true, uuid) },
 	})
 }
 
@@ -54,73 +57,85 @@ func (s *station) sendBody(body string, some, all []string, headers ...string) (
 	return a.Accepted
 }
 
+// pair starts two ingesters of one store, or one that is both.
+func pair(t *testing.T, at place, p *promises, apart bool) (a, b *station) {
+	t.Helper()
+	a = newStation(t, at, p, "a", "--lane", "1").start()
+	if !apart {
+		return a, a
+	}
+	return a, newStation(t, at, p, "b", "--lane", "2").start()
+}
+
+// flushed has both ingesters put all into blobs, and looks once more.
+func (a audit) flushed(both ...*station) {
+	a.t.Helper()
+	for _, s := range both {
+		if !s.flushes() {
+			a.t.Errorf("%s does not flush", s.name)
+		}
+	}
+	a.whole("flushed")
+}
+
 // testRepeatedForm sends lines of which one holds two records, as lines and then as
 // a stream of JSON, in which that is no fault.
-func testRepeatedForm(t *testing.T, elsewhere bool, headers ...string) {
+func testRepeatedForm(t *testing.T, apart bool, headers ...string) {
 	at, _ := dirStore(t)
 	p := &promises{}
-	a := newStation(t, at, p, "a", "--lane", "1").start()
-	b := a
-	if elsewhere {
-		b = newStation(t, at, p, "b", "--lane", "2").start()
-	}
+	a, b := pair(t, at, p, apart)
 	var ids, lines []string
 	now := time.Now().Truncate(time.Second)
 	for i := range 4 {
 		ids = append(ids, p.next("r"))
 		lines = append(lines, timed(now.Add(time.Duration(1+i)*time.Millisecond), ids[i]))
 	}
-	body := lines[0] + "\n" + lines[1] + "\n" + lines[2] + lines[3] + "\n"
+	body := lines[0] + "\n" + lines[1] + lines[2] + "\n" + lines[3] + "\n"
+	some := []string{ids[0], ids[3]}
 	with := func(form string) []string { return append([]string{"Content-Type", form}, headers...) }
-	if n := a.sendBody(body, ids[:2], ids, with("application/x-ndjson")...); n != 2 {
+	if n := a.sendBody(body, some, ids, with("application/x-ndjson")...); n != 2 {
 		t.Fatalf("%d of the lines accepted, want 2", n)
 	}
-	b.sendBody(body, ids[:2], ids, with("application/json")...)
+	b.sendBody(body, some, ids, with("application/json")...)
 	read := newAudit(t, at, p)
 	read.whole("sent twice")
-	for _, s := range []*station{a, b} {
-		if !s.flushes() {
-			t.Error("it does not flush")
-		}
-	}
-	read.whole("flushed")
+	read.flushed(a, b)
 }
 
 // testRepeatedLater sends a body with a record that is too far ahead of the clock, and
 // once more when it is not any more.
-func testRepeatedLater(t *testing.T, times bool, headers ...string) {
+func testRepeatedLater(t *testing.T, times, apart bool, key ...string) {
 	at, _ := dirStore(t)
 	p := &promises{}
-	s := newStation(t, at, p, "a").start()
+	a, b := pair(t, at, p, apart)
 	const ahead = 24 * time.Hour
-	for wait := 3 * time.Second; ; wait *= 2 {
-		now := time.Now()
-		some := []string{p.next("r"), p.next("r")}
-		all := append(some, p.next("r")) //nolint:gocritic // the first two of them
-		lines := []string{timed(now.Add(-2*time.Millisecond), some[0]), timed(now.Add(-time.Millisecond), some[1]), timed(now.Add(ahead+wait), all[2])}
-		if !times {
-			for i := range 2 {
-				lines[i] = fmt.Sprintf(`{"level":"info","msg":"%s is what happened"}`, some[i])
+	for try := 1; ; try++ {
+		now, wait := time.Now(), time.Duration(try)*3*time.Second
+		ids := []string{p.next("r"), p.next("r"), p.next("r")}
+		lines := []string{timed(now.Add(ahead+wait), ids[0])}
+		for i, id := range ids[1:] {
+			line := timed(now.Add(time.Duration(i)*time.Millisecond), id)
+			if !times {
+				line = fmt.Sprintf(`{"level":"info","msg":"%s is what happened"}`, id)
 			}
+			lines = append(lines, line)
 		}
 		body := strings.Join(lines, "\n") + "\n"
-		keyed := headers
-		if len(headers) > 0 && wait > 3*time.Second { // a key is for one body
-			keyed = []string{headers[0], strings.TrimSuffix(headers[1], "3") + wait.String()}
+		headers := []string{"Content-Type", "application/x-ndjson"}
+		if len(key) > 0 { // each is for one body
+			headers = append(headers, "Idempotency-Key", key[0]+strconv.Itoa(try))
 		}
-		if s.sendBody(body, some, all, keyed...) == 3 {
+		if a.sendBody(body, ids[1:], ids, headers...) == len(ids) {
 			continue // a busy machine took its time
 		}
 		time.Sleep(time.Until(now.Add(wait + time.Second)))
-		s.sendBody(body, some, all, keyed...)
+		b.sendBody(body, ids[1:], ids, headers...)
 		break
 	}
+	// The tail is of records of now.
 	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
 	read.whole("sent twice")
-	if !s.flushes() {
-		t.Error("it does not flush")
-	}
-	read.whole("flushed")
+	read.flushed(a, b)
 }
 
 // Senders at different addresses send the same bodies: these are not repeats.
@@ -148,9 +163,8 @@ func testSenders(t *testing.T, elsewhere bool) {
 	cron := fmt.Sprintf(`{"time":"%s","msg":"backup begins"}`+"\n", now.UTC().Format(time.RFC3339))
 	bodies = append(bodies, cron+strings.Replace(cron, "begins", "ends", 1))
 	want := 0
-	send := func(sender, i int) (accepted int) {
+	send := func(s *station, sender, i int) (accepted int) {
 		t.Helper()
-		s := stations[sender%len(stations)]
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+sender))}}).DialContext}}
 		code, a, _, err := post(client, s.base+"/ingest/web", []byte(bodies[i]))
@@ -162,12 +176,12 @@ func testSenders(t *testing.T, elsewhere bool) {
 	const senders = 6
 	for i := range bodies {
 		for sender := range senders {
-			want += send(sender, i)
+			want += send(stations[sender%len(stations)], sender, i)
 		}
 	}
-	// A sender's own repeat is one.
+	// A sender's own repeat is one, also at another ingester.
 	for sender := range senders {
-		send(sender, 0)
+		send(stations[(1+sender)%len(stations)], sender, 0)
 	}
 	check := func(when string) {
 		t.Helper()

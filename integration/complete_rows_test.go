@@ -40,21 +40,31 @@ func editRow(t testing.TB, at place, id string, change func(props map[string]any
 	}
 }
 
+// times are the properties of a row that are times.
+func times(props map[string]any) map[string]time.Time {
+	found := map[string]time.Time{}
+	for name, v := range props {
+		text, _ := v.(string)
+		if when, err := time.Parse(rowTime, text); err == nil {
+			found[name] = when
+		}
+	}
+	return found
+}
+
+// rowTime is how times are written in rows.
+const rowTime = "2006-01-02T15:04:05.000000000Z"
+
 // age makes the row of an ingester that is dead, or hangs, older: all its times move
 // back, as if so much more time had passed since.
 func age(t testing.TB, at place, id string, by time.Duration) {
 	t.Helper()
-	const layout = "2006-01-02T15:04:05.000000000Z"
 	editRow(t, at, id, func(props map[string]any) {
-		moved := 0
-		for name, v := range props {
-			text, _ := v.(string)
-			if when, err := time.Parse(layout, text); err == nil {
-				props[name] = when.Add(-by).Format(layout)
-				moved++
-			}
+		found := times(props)
+		for name, when := range found {
+			props[name] = when.Add(-by).Format(rowTime)
 		}
-		if moved == 0 {
+		if len(found) == 0 {
 			t.Fatalf("the row of ingester %s has no times: %v", id, props)
 		}
 	})
@@ -137,7 +147,7 @@ func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, c
 func forgets(t testing.TB, at place, whom string, args ...string) {
 	t.Helper()
 	out, errs, code := runIngest(t, at, append([]string{"forget"}, args...)...)
-	if code != 0 || strings.TrimSpace(out) == "" || !strings.Contains(out, whom) {
+	if code != 0 || strings.TrimSpace(out+errs) == "" || !strings.Contains(out, whom) {
 		t.Errorf("ingest forget %s exits %d and says %q, %q; want 0 and a word of %q", strings.Join(args, " "), code, out, errs, whom)
 	}
 }
