@@ -181,7 +181,7 @@ func testTablesRemoved(t *testing.T, what string) {
 	read.whole("started again")
 }
 
-// What is taken after the tables went is found, or looked for.
+// What is taken right after the tables went is found, or looked for.
 func testTablesRemovedAtRest(t *testing.T) {
 	at, root := dirStore(t)
 	p := &promises{}
@@ -192,9 +192,8 @@ func testTablesRemovedAtRest(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, ".tables")); err != nil {
 		t.Fatal(err)
 	}
-	s.offers(3)
-	read.complete("removed")
-	s.kill()
+	s.offer()
+	s.kill() // before it looks whether there is something to announce
 	read.complete("killed")
 	s.start().take()
 	read.whole("started again")
