@@ -194,3 +194,19 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	read.by("--live-url", own.base).complete("the own ingester")
 	read.complete("no ingester")
 }
+
+// A reader of Azure is told of no ingester, and the rows of the newest records do not
+// have all: none of those that came late.
+func TestCompleteNobodyToAsk(t *testing.T) {
+	t.Parallel()
+	at, _ := azureStore(t)
+	p := &promises{}
+	a := newStation(t, at, p, "a").start()
+	a.takeAt(time.Now().Add(-48 * time.Hour))
+	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
+	read.complete("in no blob")
+	a.rest()
+	a.takeAt(time.Now().Add(-47 * time.Hour))
+	read.complete("some of it in no blob")
+	read.by("--live-url", a.base).whole("somebody is asked")
+}

@@ -36,14 +36,24 @@ func timed(at time.Time, id string) string {
 	return fmt.Sprintf(`{"time":"%s","level":"info","msg":"%s is what happened"}`, record.AppendTime(nil, at.UnixNano()), id)
 }
 
+// insist sends a body again for as long as the ingester cannot take it now.
+func (s *station) insist(c *http.Client, body string, headers ...string) (code int, a answer) {
+	s.t.Helper()
+	until(s.t, s.name+" takes a body, or refuses it for good", func() bool {
+		var err error
+		if code, a, _, err = post(c, s.base+"/ingest/web", []byte(body), headers...); err != nil {
+			s.t.Fatal(err)
+		}
+		return code != http.StatusServiceUnavailable
+	})
+	return code, a
+}
+
 // sendBody sends a body and notes what is accepted: of all its records, or of those
 // that a first form of it has. Anything but 200 acknowledges none.
 func (s *station) sendBody(body string, some, all []string, headers ...string) (accepted int) {
 	s.t.Helper()
-	code, a, _, err := post(s.client, s.base+"/ingest/web", []byte(body), headers...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	code, a := s.insist(s.client, body, headers...)
 	s.t.Logf("%s answers %d %+v", s.name, code, a)
 	switch {
 	case code != http.StatusOK:
@@ -168,9 +178,9 @@ func testSenders(t *testing.T, elsewhere bool) {
 		t.Helper()
 		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+sender))}}).DialContext}}
-		code, a, _, err := post(client, s.base+"/ingest/web", []byte(bodies[i]))
-		if err != nil || code != http.StatusOK {
-			t.Fatalf("%d %+v, %v", code, a, err)
+		code, a := s.insist(client, bodies[i])
+		if code != http.StatusOK {
+			t.Fatalf("%d %+v", code, a)
 		}
 		return a.Accepted
 	}
