@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,9 +52,17 @@ type ingester struct {
 // test fails; it is killed at the test's end at the latest.
 func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
 	t.Helper()
+	return launchBy(t, nil, at, wal, flags...)
+}
+
+// launchBy starts an ingester by a command that replaces itself with the one that
+// its arguments end in; nil: there is none.
+func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) *ingester {
+	t.Helper()
 	p := &ingester{t: t, ready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
-	p.cmd = exec.Command(filepath.Join(shared.bin, "ingest"), append([]string{
-		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags...)...)
+	args := slices.Concat(by, []string{filepath.Join(shared.bin, "ingest"),
+		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags)
+	p.cmd = exec.Command(args[0], args[1:]...)
 	p.cmd.Env = append(cleanEnv(), at.env...)
 	p.cmd.Dir = t.TempDir()
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

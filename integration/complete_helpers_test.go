@@ -1,0 +1,456 @@
+package integration_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of these files hold every read to one rule: it shows each record that
+// was acknowledged before it began, or it exits with 3 and says why on stderr. Each
+// test brings ingesters and their store into a state in which a read once claimed to
+// be complete and was not.
+
+// silence is longer than an ingester is silent that still counts as running.
+const silence = 65 * time.Second
+
+// beside runs variants of a test at the same time. They wait for most of it, so all
+// of them take one turn of the suite's.
+func beside(t *testing.T, variants map[string]func(t *testing.T)) {
+	t.Helper()
+	var running sync.WaitGroup
+	for name, test := range variants {
+		running.Go(func() { t.Run(name, test) })
+	}
+	running.Wait()
+}
+
+// promises are the records of one store that were sent and that were acknowledged.
+type promises struct {
+	mu    sync.Mutex
+	sent  map[string]bool // ids
+	acked map[string]bool
+	lost  map[string]bool // given up by an operator
+}
+
+// next makes an id and notes that it is sent.
+func (p *promises) next(prefix string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sent == nil {
+		p.sent, p.acked, p.lost = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	}
+	id := fmt.Sprintf("%s-%d", prefix, len(p.sent)+1)
+	p.sent[id] = true
+	return id
+}
+
+func (p *promises) ack(ids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		p.acked[id] = true
+	}
+}
+
+// giveUp says that reads need not show some records any more.
+func (p *promises) giveUp(ids ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		delete(p.acked, id)
+		p.lost[id] = true
+	}
+}
+
+// due are the ids that a read which begins now has to show.
+func (p *promises) due() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.acked)
+}
+
+// most is how many records there are at the most.
+func (p *promises) most() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.sent)
+}
+
+// known tells whether a record was sent to this store.
+func (p *promises) known(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent[id]
+}
+
+// station is an ingester whose addresses and log stay through restarts, and are
+// known before it is ready.
+type station struct {
+	*ingester
+	t           testing.TB
+	at          place
+	promises    *promises
+	name        string // what its records' ids begin with
+	wal         string
+	base, admin string // URLs of its listeners
+	by          []string
+	flags       []string
+	client      *http.Client
+}
+
+// newStation chooses addresses and a log for an ingester; it starts nothing.
+func newStation(t testing.TB, at place, p *promises, name string, flags ...string) *station {
+	t.Helper()
+	s := &station{t: t, at: at, promises: p, name: name, wal: filepath.Join(t.TempDir(), "wal"), flags: flags}
+	s.base, s.admin = "http://"+freeAddress(t), "http://"+freeAddress(t)
+	// A refusal may take as long as the ingester is patient with its tables.
+	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	return s
+}
+
+// launch starts the ingester and waits until its admin listener answers, or it has
+// ended.
+func (s *station) launch() {
+	s.t.Helper()
+	s.begin()
+	s.awaitAdmin()
+}
+
+// begin starts the ingester and waits for nothing.
+func (s *station) begin() {
+	s.t.Helper()
+	listen, admin := strings.TrimPrefix(s.base, "http://"), strings.TrimPrefix(s.admin, "http://")
+	s.ingester = launchBy(s.t, s.by, s.at, s.wal, slices.Concat([]string{"--listen", listen, "--admin", admin, "--advertise", s.base}, s.flags)...)
+}
+
+func (s *station) awaitAdmin() {
+	s.t.Helper()
+	until(s.t, s.name+" answers at its admin listener", func() bool {
+		code, _ := s.get("/readyz")
+		return code != 0 || s.gone()
+	})
+}
+
+// start starts the ingester and waits until it takes records.
+func (s *station) start() *station {
+	s.t.Helper()
+	s.launch()
+	s.becomesReady()
+	return s
+}
+
+func (s *station) becomesReady() {
+	s.t.Helper()
+	until(s.t, s.name+" is ready", func() bool {
+		code, text := s.get("/readyz")
+		if s.gone() {
+			s.t.Fatalf("%s ended: %v; it said %q", s.name, s.err, text)
+		}
+		return code == http.StatusOK
+	})
+}
+
+// get asks the admin listener; 0: it does not answer.
+func (s *station) get(path string) (int, string) {
+	resp, err := s.client.Get(s.admin + path)
+	if err != nil {
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return resp.StatusCode, string(text)
+}
+
+// refuses waits until the ingester says that it is not ready, and why.
+func (s *station) refuses() (reason string) {
+	s.t.Helper()
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		code, text := s.get("/readyz")
+		if code == http.StatusServiceUnavailable {
+			if reason = strings.TrimSpace(strings.TrimPrefix(text, "not ready:")); len(reason) < 10 {
+				s.t.Errorf("%s is not ready, and does not say why: %q", s.name, text)
+			}
+			return reason
+		}
+		if s.gone() || time.Since(begun) > 30*time.Second {
+			s.t.Errorf("/readyz of %s is %d %q after %v (ended: %v), want 503 and a reason", s.name, code, text, time.Since(begun).Round(time.Second), s.gone())
+			return ""
+		}
+	}
+}
+
+// offer sends one record of the service web with the time of now.
+func (s *station) offer() (code int, id string) {
+	s.t.Helper()
+	return s.offerAt("web", time.Now())
+}
+
+// offerAt sends one record. It is acknowledged, or refused with the word when to
+// come again; no answer, as of an ingester that has ended, is 0.
+func (s *station) offerAt(service string, at time.Time) (code int, id string) {
+	s.t.Helper()
+	id = s.promises.next(s.name)
+	code, a, header, err := post(s.client, s.base+"/ingest/"+service, appendRecord(nil, at.UnixNano(), id, "is what happened"))
+	switch {
+	case code == http.StatusOK && err == nil && a.Accepted == 1:
+		s.promises.ack(id)
+	case code == 0 || code == http.StatusTooManyRequests:
+	case code == http.StatusServiceUnavailable:
+		if header.Get("Retry-After") == "" {
+			s.t.Errorf("%s answers 503 without Retry-After: %+v", s.name, a)
+		}
+	default:
+		s.t.Errorf("%s answers %d %+v, %v", s.name, code, a, err)
+	}
+	return code, id
+}
+
+// take sends one record until it is acknowledged.
+func (s *station) take() (id string) {
+	s.t.Helper()
+	return s.takeAt(time.Now())
+}
+
+func (s *station) takeAt(at time.Time) (id string) {
+	s.t.Helper()
+	until(s.t, s.name+" takes a record", func() bool {
+		var code int
+		code, id = s.offerAt("web", at)
+		return code == http.StatusOK
+	})
+	return id
+}
+
+// flushes asks for all to be put into blobs and tells whether that is what happened.
+func (s *station) flushes() bool {
+	resp, err := s.client.Post(s.admin+"/flush?timeout=30s", "", nil)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var f flushed
+	return json.NewDecoder(resp.Body).Decode(&f) == nil && f.Flushed
+}
+
+// rest puts all into blobs and waits until the row of the ingester says so, if such
+// rows ever do.
+func (s *station) rest() {
+	s.t.Helper()
+	until(s.t, s.name+" flushes", s.flushes)
+	for begun := time.Now(); time.Since(begun) < 15*time.Second; time.Sleep(200 * time.Millisecond) {
+		for _, i := range ingesters(s.t, s.at) {
+			if i.Address == s.base && i.Unflushed == 0 {
+				return
+			}
+		}
+	}
+}
+
+// id is that of the ingester, which it keeps beside its log.
+func (s *station) id() string {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.wal, "ingester"))
+	id := regexp.MustCompile(`\b[0-9a-f]{8}\b`).Find(text)
+	if err != nil || id == nil {
+		s.t.Fatalf("who %s is: %q, %v", s.name, text, err)
+	}
+	return string(id)
+}
+
+// freeze lets the ingester hang.
+func (s *station) freeze() { s.signal(syscall.SIGSTOP) }
+
+// form is a way to read; each must be complete.
+type form struct {
+	name  string
+	args  []string
+	shown func(t testing.TB, out []byte) (n int, ids map[string]int)
+}
+
+var (
+	asRead   = form{"read", []string{"web"}, shownLines}
+	asCount  = form{"--count", []string{"web", "--count"}, shownCount}
+	asHist   = form{"hist", []string{"hist", "web", "-o", "json"}, shownHist}
+	asNewest = form{"-n", []string{"web", "-n", "1000"}, shownLines}
+	asTail   = form{"tail", []string{"tail", "web", "-n", "1000"}, shownLines}
+)
+
+func shownLines(t testing.TB, out []byte) (n int, ids map[string]int) {
+	t.Helper()
+	ids = map[string]int{}
+	for line := range bytes.Lines(out) {
+		var l struct{ Msg string }
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Errorf("line %q: %v", line, err)
+		}
+		id, _, _ := strings.Cut(l.Msg, " ")
+		ids[id]++
+		n++
+	}
+	return n, ids
+}
+
+func shownCount(t testing.TB, out []byte) (n int, ids map[string]int) {
+	t.Helper()
+	text := strings.TrimSpace(string(out))
+	n, err := strconv.Atoi(text)
+	if err != nil && text != "" {
+		t.Errorf("--count prints %q", text)
+	}
+	return n, nil
+}
+
+func shownHist(t testing.TB, out []byte) (n int, ids map[string]int) {
+	t.Helper()
+	for line := range bytes.Lines(out) {
+		var l struct{ Total int }
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Errorf("line %q: %v", line, err)
+		}
+		n += l.Total
+	}
+	return n, nil
+}
+
+// audit reads a store in many forms.
+type audit struct {
+	t        testing.TB
+	at       place
+	promises *promises
+	forms    []form
+	flags    []string
+}
+
+func newAudit(t testing.TB, at place, p *promises) audit {
+	return audit{t, at, p, []form{asRead, asCount, asHist, asNewest, asTail}, nil}
+}
+
+// by reads with more flags.
+func (a audit) by(flags ...string) audit {
+	a.flags = slices.Concat(a.flags, flags)
+	return a
+}
+
+// only reads in some forms.
+func (a audit) only(forms ...form) audit {
+	a.forms = forms
+	return a
+}
+
+// complete reads: each read shows all that was acknowledged, or says that it does
+// not. Whatever it says, it shows nothing twice, and nothing that is not the store's.
+// The exit codes and notes come back by the form.
+func (a audit) complete(when string) map[string]verdict {
+	a.t.Helper()
+	var mu sync.Mutex
+	all := map[string]verdict{}
+	var reading sync.WaitGroup
+	for _, f := range a.forms {
+		reading.Go(func() {
+			v := a.read(when, f)
+			mu.Lock()
+			defer mu.Unlock()
+			all[f.name] = v
+		})
+	}
+	reading.Wait()
+	return all
+}
+
+// verdict is how a read ended.
+type verdict struct {
+	code int
+	n    int
+	errs string
+}
+
+func (a audit) read(when string, f form) verdict {
+	a.t.Helper()
+	due := a.promises.due()
+	out, errs, code := logquery(a.t, a.at, slices.Concat(f.args, a.flags)...)
+	n, ids := f.shown(a.t, out)
+	what := strings.TrimSpace(when + ": " + f.name + " " + strings.Join(a.flags, " "))
+	for id, times := range ids {
+		switch {
+		case !a.promises.known(id):
+			a.t.Errorf("%s prints %q, which is not of this store (exit code %d)", what, id, code)
+		case times > 1:
+			a.t.Errorf("%s prints %s %d times", what, id, times)
+		}
+	}
+	if most := a.promises.most(); n > most {
+		a.t.Errorf("%s shows %d, and %d were sent", what, n, most)
+	}
+	missing := len(due) - n
+	if ids != nil {
+		missing = 0
+		for id := range due {
+			if ids[id] == 0 {
+				missing++
+			}
+		}
+	}
+	_, notes, _ := strings.Cut(errs, "\n") // the first line tells what is read
+	switch {
+	case code == 3 && strings.TrimSpace(notes) == "":
+		a.t.Errorf("%s exits 3 and does not say why: %q", what, errs)
+	case code == 0 && missing > 0, code == 1 && len(due) > 0:
+		a.t.Errorf("WRONG COMPLETE: %s exits %d, and shows %d; %d of %d acknowledged records are missing: %s", what, code, n, missing, len(due), errs)
+	case code != 0 && code != 1 && code != 3:
+		a.t.Errorf("%s exits %d: %s", what, code, errs)
+	}
+	return verdict{code, n, errs}
+}
+
+// names reads, and wants each read to exit with 3 and to name something.
+func (a audit) names(when, whom string) {
+	a.t.Helper()
+	for name, v := range a.complete(when) {
+		if v.code != 3 || !strings.Contains(v.errs, whom) {
+			a.t.Errorf("%s: %s %s exits %d, want 3 and a word of %s: %s", when, name, strings.Join(a.flags, " "), v.code, whom, v.errs)
+		}
+	}
+}
+
+// warns reads, and wants each read to exit with 3.
+func (a audit) warns(when string) {
+	a.t.Helper()
+	a.names(when, "")
+}
+
+// whole waits until each read is complete and exits with 0.
+func (a audit) whole(when string) {
+	a.t.Helper()
+	for begun := time.Now(); ; time.Sleep(500 * time.Millisecond) {
+		amiss := ""
+		for name, v := range a.complete(when) {
+			if v.code != 0 {
+				amiss = fmt.Sprintf("%s exits %d: %s", name, v.code, v.errs)
+			}
+		}
+		if amiss == "" {
+			return
+		}
+		if time.Since(begun) > 30*time.Second {
+			a.t.Errorf("%s: 30 s, and not yet whole: %s", when, amiss)
+			return
+		}
+	}
+}

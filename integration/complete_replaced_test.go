@@ -1,0 +1,172 @@
+package integration_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The directory of the store is another one than at the start: its disk was
+// unmounted, or somebody put another directory in its place. Nothing is stored there,
+// and nothing more is acknowledged.
+func TestCompleteStoreReplaced(t *testing.T) {
+	t.Parallel()
+	beside(t, map[string]func(t *testing.T){
+		"unmounted": func(t *testing.T) {
+			disk, mount := t.TempDir(), t.TempDir()
+			bind(t, disk, mount)
+			testStoreReplaced(t, mount, func() { unbind(t, mount) }, func() { bind(t, disk, mount) })
+		},
+		"renamed": func(t *testing.T) {
+			root := filepath.Join(t.TempDir(), "store")
+			if err := os.Mkdir(root, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			swap := func(out, in string) func() {
+				return func() {
+					t.Helper()
+					if err := os.Rename(root, root+out); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.Rename(root+in, root); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := os.Mkdir(root+".bare", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			testStoreReplaced(t, root, swap(".full", ".bare"), swap(".bare", ".full"))
+		},
+		"start without the disk":    testStartUnmounted,
+		"disk that comes back over": testMountedOver,
+	})
+}
+
+func testStoreReplaced(t *testing.T, root string, away, back func()) {
+	at := place{store: "dir:" + root}
+	p := &promises{}
+	s := newStation(t, at, p, "a").start()
+	s.take()
+	s.rest()
+	said := len(s.stderr())
+	away()
+	begun := time.Now()
+	s.offers(3)
+	s.offerStored()
+	reason := s.refuses()
+	t.Logf("not ready after %v: %s", time.Since(begun), reason)
+	if n := s.offers(3); n > 0 {
+		t.Errorf("%d of 3 records acknowledged by an ingester whose store is another directory", n)
+	}
+	if s.flushes() {
+		t.Error("/flush says that all is stored, in another directory than at the start")
+	}
+	if names := blobsBelow(t, root); len(names) > 0 {
+		t.Errorf("in the other directory there are %q", names)
+	}
+	if !strings.Contains(s.stderr()[said:], root) {
+		t.Errorf("its own log does not say that %s was replaced: %q", root, s.stderr()[said:])
+	}
+	read := newAudit(t, at, p)
+	back()
+	read.complete("the directory is back")
+	if s.gone() {
+		s.start()
+	}
+	s.take()
+	s.becomesReady()
+	read.whole("the directory is back, and it works again")
+	if !s.flushes() {
+		t.Error("it does not flush")
+	}
+	s.kill()
+	read.complete("killed")
+	s.start()
+	read.whole("started again")
+}
+
+// offerStored sends a record that is answered when it is in a blob. Not to be
+// answered for long is no fault where it cannot be.
+func (s *station) offerStored() {
+	s.t.Helper()
+	id := s.promises.next(s.name)
+	hasty := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	code, a, _, err := post(hasty, s.base+"/ingest/web", appendRecord(nil, time.Now().UnixNano(), id, "is what happened"), "Ack", "stored")
+	if err == nil && code == http.StatusOK && a.Accepted == 1 {
+		s.promises.ack(id)
+	}
+}
+
+// The disk of the store is not mounted at the start of an ingester whose log belongs
+// to it: the bare directory is not taken for the store.
+func testStartUnmounted(t *testing.T) {
+	disk, mount := t.TempDir(), t.TempDir()
+	bind(t, disk, mount)
+	at := place{store: "dir:" + mount}
+	p := &promises{}
+	s := newStation(t, at, p, "a").start()
+	s.take()
+	s.rest()
+	s.take()
+	s.kill()
+	unbind(t, mount)
+	s.launch()
+	if !s.gone() {
+		t.Logf("not ready: %s", s.refuses())
+	}
+	s.offers(3)
+	if s.flushes() {
+		t.Error("/flush says that all is stored, in the bare directory")
+	}
+	bind(t, disk, mount)
+	read := newAudit(t, at, p)
+	read.complete("mounted")
+	s.kill()
+	read.complete("killed")
+	s.start()
+	read.whole("started again")
+}
+
+// An ingester started on the bare directory, where its log is too, and then the disk
+// is mounted over both.
+func testMountedOver(t *testing.T) {
+	disk, mount := t.TempDir(), t.TempDir()
+	bind(t, disk, mount)
+	at := place{store: "dir:" + mount}
+	p := &promises{}
+	s := newStation(t, at, p, "a")
+	s.wal = filepath.Join(mount, ".wal")
+	s.start().take()
+	s.rest()
+	if code, _ := s.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	unbind(t, mount)
+	// What it takes there is of that directory's store.
+	s.promises, s.name = &promises{}, "bare"
+	s.start().take()
+	bind(t, disk, mount)
+	s.promises, s.name = p, "a"
+	for begun := time.Now(); !s.gone(); time.Sleep(50 * time.Millisecond) {
+		if code, text := s.get("/readyz"); code == http.StatusServiceUnavailable {
+			break
+		} else if time.Since(begun) > 30*time.Second {
+			t.Errorf("30 s after the mount /readyz is %d %q, and it has not ended", code, text)
+			break
+		}
+	}
+	if n := s.offers(3); n > 0 {
+		t.Errorf("%d of 3 records acknowledged by an ingester whose store is below a mount", n)
+	}
+	read := newAudit(t, at, p)
+	read.complete("mounted over it")
+	s.kill()
+	read.complete("killed")
+	// Whatever the other ingester told this store of itself may be named still.
+	s.start().take()
+	read.complete("started on the disk")
+}

@@ -1,0 +1,193 @@
+package integration_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"blobtail/heartbeat"
+	"blobtail/storage"
+)
+
+// editRow changes the row of an ingester in the table, whatever its format is.
+func editRow(t testing.TB, at place, id string, change func(props map[string]any)) {
+	t.Helper()
+	tables, end := tablesOf(t, at)
+	defer end()
+	var found []storage.Row
+	for row, err := range tables.Scan(t.Context(), heartbeat.Table, heartbeat.Partition, "", "", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(row.Key, id) {
+			found = append(found, row)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d rows of ingester %s, want 1", len(found), id)
+	}
+	change(found[0].Props)
+	if err := tables.Upsert(t.Context(), heartbeat.Table, heartbeat.Partition, found); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// times are the properties of a row that are times.
+func times(props map[string]any) map[string]time.Time {
+	found := map[string]time.Time{}
+	for name, v := range props {
+		text, _ := v.(string)
+		if when, err := time.Parse(rowTime, text); err == nil {
+			found[name] = when
+		}
+	}
+	return found
+}
+
+// rowTime is how times are written in rows.
+const rowTime = "2006-01-02T15:04:05.000000000Z"
+
+// age makes the row of an ingester that is dead, or hangs, older: all its times move
+// back, as if so much more time had passed since.
+func age(t testing.TB, at place, id string, by time.Duration) {
+	t.Helper()
+	editRow(t, at, id, func(props map[string]any) {
+		found := times(props)
+		for name, when := range found {
+			props[name] = when.Add(-by).Format(rowTime)
+		}
+		if len(found) == 0 {
+			t.Fatalf("the row of ingester %s has no times: %v", id, props)
+		}
+	})
+}
+
+// lockRows holds the write lock of the table of ingesters until it is let go of.
+func lockRows(t testing.TB, root string) (free func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(root, ".tables", heartbeat.Table, "rows.db")+"?_pragma=busy_timeout(20000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	done := false
+	free = func() {
+		if !done {
+			done = true
+			_, _ = conn.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK") // closing does it too
+			conn.Close()
+			db.Close()
+		}
+	}
+	t.Cleanup(free)
+	return free
+}
+
+// frozen makes a disk of smallDisk read-only, or not.
+func frozen(t testing.TB, disk, size string, yes bool) {
+	t.Helper()
+	flags := uintptr(syscall.MS_REMOUNT)
+	if yes {
+		flags |= syscall.MS_RDONLY
+	}
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", flags, "size="+size); err != nil {
+		t.Fatalf("remount %s: %v", disk, err)
+	}
+}
+
+// crowd takes all room of a disk but a little, at once.
+func crowd(t testing.TB, path string, leave int64) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var fs syscall.Statfs_t
+	if err := syscall.Fstatfs(int(f.Fd()), &fs); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(fs.Bavail)*int64(fs.Bsize)-leave); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runIngest runs a command of ingest that ends by itself.
+func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "ingest"), append(args, "--store", at.store)...)
+	cmd.Env, cmd.Dir = append(cleanEnv(), at.env...), t.TempDir()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := shared.start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the exit code is asked for
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// forgets runs ingest forget and wants it to work and to speak of something.
+func forgets(t testing.TB, at place, whom string, args ...string) {
+	t.Helper()
+	out, errs, code := runIngest(t, at, append([]string{"forget"}, args...)...)
+	if code != 0 || strings.TrimSpace(out+errs) == "" || !strings.Contains(out, whom) {
+		t.Errorf("ingest forget %s exits %d and says %q, %q; want 0 and a word of %q", strings.Join(args, " "), code, out, errs, whom)
+	}
+}
+
+// cloneDir copies a directory of files, as cp -a does.
+func cloneDir(t testing.TB, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("cp -a %s %s: %v\n%s", from, to, err, out)
+	}
+}
+
+// bind mounts a directory over another one.
+func bind(t testing.TB, from, over string) {
+	t.Helper()
+	if err := syscall.Mount(from, over, "", syscall.MS_BIND, ""); err != nil {
+		t.Skipf("nothing can be mounted here, which takes root: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(over, syscall.MNT_DETACH) }) // it may be unmounted
+}
+
+// unbind lazily unmounts what bind mounted.
+func unbind(t testing.TB, over string) {
+	t.Helper()
+	if err := syscall.Unmount(over, syscall.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blobsBelow are the paths of all blobs of a dir store.
+func blobsBelow(t testing.TB, root string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".log") {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
