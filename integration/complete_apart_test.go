@@ -195,18 +195,27 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	read.complete("no ingester")
 }
 
-// A reader of Azure is told of no ingester, and the rows of the newest records do not
-// have all: none of those that came late.
+
+// Without a URL a read of a remote store is of blobs and of rows of the tail, which
+// have no late records. It says so each time, also where it finds no such service.
 func TestCompleteNobodyToAsk(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)
 	p := &promises{}
 	a := newStation(t, at, p, "a").start()
 	a.takeAt(time.Now().Add(-48 * time.Hour))
-	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
-	read.complete("in no blob")
+	noted := func(when string, codes ...int) {
+		t.Helper()
+		for _, args := range [][]string{{"web"}, {"web", "--count"}, {"hist", "web"}, {"web", "-n", "100"}, {"tail", "web"}} {
+			_, errs, code := logquery(t, at, args...)
+			if !slices.Contains(codes, code) || !strings.Contains(errs, "no ingester to ask is known (BLOBTAIL_LIVE)") {
+				t.Errorf("%s: %v exits %d without the note: %s", when, args, code, errs)
+			}
+		}
+	}
+	noted("in no blob", 1)
 	a.rest()
 	a.takeAt(time.Now().Add(-47 * time.Hour))
-	read.complete("some of it in no blob")
-	read.by("--live-url", a.base).whole("somebody is asked")
+	noted("some of it in no blob", 0)
+	newAudit(t, at, p).by("--live-url", a.base).whole("somebody is asked")
 }
