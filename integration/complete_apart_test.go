@@ -195,7 +195,6 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	read.complete("no ingester")
 }
 
-
 // Without a URL a read of a remote store is of blobs and of rows of the tail, which
 // have no late records. It says so each time, also where it finds no such service.
 func TestCompleteNobodyToAsk(t *testing.T) {
