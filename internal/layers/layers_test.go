@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"buffer":     {"record", "wal"},
 	"blobwriter": {"record", "blobfmt", "storage"},
 	"heartbeat":  {"storage"},
+	"storeid":    {"storage"},
 	"clockskew":  {"storage"},
 	"live":       {"record"},
 	"tailindex":  {"record", "storage"},
