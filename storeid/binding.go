@@ -33,7 +33,7 @@ func LoadBinding(fsy fsys.FS, dir string) (Binding, error) {
 		return Binding{}, fmt.Errorf("read which store the log belongs to: %w", err)
 	}
 	id, spec, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
-	if !ok || !valid(id) {
+	if !ok || !isID(id) {
 		return Binding{}, fmt.Errorf("read which store the log belongs to: %s holds something else; put the id of the store and its name into it (the id is in the store's object %s)", path, Key)
 	}
 	return Binding{ID: id, Spec: spec}, nil

@@ -182,16 +182,20 @@ func (p *premises) tell() {
 	}
 }
 
-// definite tells whether the store is known to be another one, or gone, and not
+// definite tells whether the store is known to be another one, or replaced, and not
 // only out of reach. p.mu is held.
-func (p *premises) definite() bool {
-	return p.err != nil && (p.sure || errors.As(p.err, new(*otherStoreError)) || errors.As(p.err, new(*lostStoreError))) && !p.away()
+func (p *premises) definite() bool { return p.err != nil && (p.sure || p.foreign()) && !p.away() }
+
+// away tells whether the store may only be out of reach for a while: a remote one,
+// or a directory that is not there at all. p.mu is held.
+func (p *premises) away() bool {
+	return !p.foreign() && (openstore.Remote(p.spec) || errors.Is(p.err, storage.ErrNotExist))
 }
 
-// away tells whether the store may only be out of reach for a while, as a remote
-// one may. p.mu is held.
-func (p *premises) away() bool {
-	return openstore.Remote(p.spec) && !errors.As(p.err, new(*otherStoreError)) && !errors.As(p.err, new(*lostStoreError))
+// foreign tells whether the store is not the one that the log belongs to. p.mu is
+// held.
+func (p *premises) foreign() bool {
+	return errors.As(p.err, new(*otherStoreError)) || errors.As(p.err, new(*lostStoreError))
 }
 
 // run looks again and again until ctx ends.
@@ -228,7 +232,7 @@ func (p *premises) ready() error {
 func (p *premises) storing() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sure && p.away() {
+	if p.sure && p.away() && openstore.Remote(p.spec) {
 		return nil // what is put there fails, or gets there
 	}
 	return p.err

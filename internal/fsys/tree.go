@@ -87,26 +87,26 @@ func (t *Tree) leave() {
 }
 
 // Moved returns why the name of the directory does not lead to the one that is
-// open, or "" if it does.
-func (t *Tree) Moved() string {
+// open, or "" if it does; gone says that the name leads nowhere.
+func (t *Tree) Moved() (reason string, gone bool) {
 	if t.enter() != nil {
-		return "it was closed"
+		return "it was closed", false
 	}
 	defer t.leave()
 	open, err := t.dir.Stat()
 	if err != nil {
-		return "the open directory does not answer: " + err.Error()
+		return "the open directory does not answer: " + err.Error(), false
 	}
 	now, err := os.Stat(t.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "nothing is there any more"
+		return "nothing is there any more", true
 	case err != nil:
-		return "it cannot be looked at: " + err.Error()
+		return "it cannot be looked at: " + err.Error(), false
 	case !os.SameFile(open, now):
-		return "another directory than the one that is open is there now"
+		return "another directory than the one that is open is there now", false
 	}
-	return ""
+	return "", false
 }
 
 // at makes one system call for a name.

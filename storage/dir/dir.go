@@ -123,9 +123,20 @@ func (s *Store) Close() error {
 type MovedError struct {
 	Path   string // as given to [Open], cleaned
 	Reason string
+	// Gone says that nothing is there, as when a disk is away for a while; else
+	// another directory is.
+	Gone bool
 }
 
 func (e *MovedError) Error() string { return "store " + e.Path + ": " + e.Reason }
+
+// Unwrap makes the error a [storage.ErrNotExist] where nothing is there.
+func (e *MovedError) Unwrap() error {
+	if e.Gone {
+		return storage.ErrNotExist
+	}
+	return nil
+}
 
 // Check says whether the store's path still leads to the directory that is open.
 // The error is a [*MovedError]. A store on a file system of Options.FS never moves.
@@ -133,8 +144,8 @@ func (s *Store) Check() error {
 	if s.tree == nil {
 		return nil
 	}
-	if reason := s.tree.Moved(); reason != "" {
-		return &MovedError{s.root, reason}
+	if reason, gone := s.tree.Moved(); reason != "" {
+		return &MovedError{s.root, reason, gone}
 	}
 	return nil
 }
