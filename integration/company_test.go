@@ -122,7 +122,8 @@ func TestAnnounced(t *testing.T) {
 	}
 }
 
-// Tables that are out of order hold nothing up: start, ingest and stop are as ever.
+// An ingester that cannot be announced takes nothing, unless it is told to do what it
+// can: then start, ingest and stop are as ever.
 func TestNoTables(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
@@ -135,7 +136,17 @@ func TestNoTables(t *testing.T) {
 	notThere, _ := azureStore(t)
 	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
 	for _, at := range []place{at, notThere} {
-		p := start(t, at, t.TempDir(), "--lane", "auto")
+		refused := launch(t, at, t.TempDir(), "--lane", "auto")
+		until(t, "it listens", func() bool {
+			code, _, _, err := refused.post("/ingest/web", []byte(two))
+			return err == nil && code == http.StatusServiceUnavailable
+		})
+		if resp, err := http.Get(refused.admin + "/readyz"); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("readyz of one that cannot be announced: %v, %v", resp, err)
+		}
+		refused.stop()
+
+		p := start(t, at, t.TempDir(), "--lane", "auto", "--announce", "best-effort")
 		if took := time.Since(p.started); took > 2*time.Second {
 			t.Errorf("ready after %v", took)
 		}

@@ -187,13 +187,14 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A store that is away when the ingester starts must not keep it from taking
-// records, nor from stopping; what it took is stored by the next start.
+// A store that is away when an ingester starts that holds records must not keep it
+// from taking more, nor from stopping; what it took is stored by the next start.
 func TestStartWithoutStore(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
-	px.set(all(hang))
 	ledger, wal := &check.Ledger{}, t.TempDir()
+	leaveHolding(t, through, wal, ledger)
+	px.set(all(hang))
 	begun := time.Now()
 	p := start(t, through, wal, config(t, small))
 	if took := time.Since(begun); took > 4*time.Second {
@@ -212,4 +213,12 @@ func TestStartWithoutStore(t *testing.T) {
 	if rep := verifyLedger(t, direct, ledger); rep.Unknown != 0 || rep.Found != rep.Acked {
 		t.Error(rep)
 	}
+}
+
+// leaveHolding has an ingester take records into a log and be killed with them.
+func leaveHolding(t *testing.T, at place, wal string, ledger *check.Ledger) {
+	t.Helper()
+	p := start(t, at, wal)
+	sendFor(p, ledger, 2, 100*time.Millisecond)
+	p.kill()
 }

@@ -16,8 +16,9 @@ import (
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
-	px.set(all(hang))
 	wal, ledger := t.TempDir(), &check.Ledger{}
+	leaveHolding(t, through, wal, ledger)
+	px.set(all(hang))
 	p := start(t, through, wal, config(t, small), "--grace", "30s")
 	sendFor(p, ledger, 1, 300*time.Millisecond)
 	p.signal(syscall.SIGTERM)
