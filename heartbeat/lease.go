@@ -33,8 +33,11 @@ type lease struct {
 	// upgraded says that the log has no notes: an older version wrote the row, or
 	// nobody did.
 	upgraded bool
-	lost     Loss // that this process found in the table
-	toldLoss Loss // the row says so
+	// left is what the row said was in no blob before this start, until that is
+	// stored; replayed is from when on Oldest knows of all.
+	left, replayed time.Time
+	lost           Loss // that this process found in the table
+	toldLoss       Loss // the row says so
 
 	kept atomic.Pointer[keptLoss]
 }
@@ -243,18 +246,25 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 	}
 }
 
-// oldest is the arrival of the oldest record in no blob, by the store's clock.
-// While a start reads its log, what the row said stands.
+// oldest is the arrival of the oldest record in no blob, by the store's clock. A
+// start takes that of what it finds in the log for its own time: a reader that
+// relied on it would not look for what came before.
 func (a *Announcer) oldest(now time.Time) time.Time {
+	l := &a.lease
+	if l.replayed.IsZero() && a.o.Replayed() {
+		l.replayed = time.Now()
+	}
 	since, ok := a.o.Oldest()
-	was := a.lease.row.Oldest
-	if !a.o.Replayed() && !was.IsZero() {
-		return was
+	if !l.replayed.IsZero() && (!ok || since.After(l.replayed)) {
+		l.left = time.Time{}
 	}
-	if !ok {
-		return time.Time{}
+	switch {
+	case !l.left.IsZero():
+		return l.left
+	case ok:
+		return now.Add(-max(0, time.Since(since)))
 	}
-	return now.Add(-max(0, time.Since(since)))
+	return time.Time{}
 }
 
 // readRow learns what the row says and whether it is this ingester's still.
@@ -272,6 +282,8 @@ func (a *Announcer) readRow(ctx context.Context) error {
 		}
 	case !a.mine(&row):
 		return a.takeNewID()
+	case !l.wrote:
+		l.left = row.Oldest
 	}
 	l.known, l.version, l.row = true, row.version, row
 	return l.notes.change(func(n *notes) {
