@@ -278,8 +278,8 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 // again afterwards: of two that write first and look then, at least one sees the
 // other. The other may have looked before, and not look again until its next beat:
 // so who need not move waits a little, and moves if that does not.
-func (a *Announcer) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (a *Announcer) beat(running context.Context) error {
+	ctx, cancel := context.WithTimeout(running, patience)
 	defer cancel()
 	var unlisted error
 	settled := a.wrote
@@ -301,7 +301,7 @@ func (a *Announcer) beat(ctx context.Context) error {
 			pause(ctx, wait)
 			continue
 		}
-		if err := a.write(ctx, a.due); err != nil {
+		if err := a.writeDue(running); err != nil {
 			return err // and most likely what reading fails for too
 		}
 		a.wrote = true
@@ -311,6 +311,14 @@ func (a *Announcer) beat(ctx context.Context) error {
 		}
 	}
 	return unlisted
+}
+
+// writeDue writes the row of a beat. It has a time of its own: rows of others that
+// cannot be listed make nobody silent.
+func (a *Announcer) writeDue(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return a.write(ctx, a.due)
 }
 
 func pause(ctx context.Context, d time.Duration) {
