@@ -12,6 +12,7 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/live"
+	"blobtail/storage"
 )
 
 // Who has to be asked is as fresh as the question needs, and while the table is
@@ -55,6 +56,10 @@ func TestPeers(t *testing.T) {
 		row := func(id string, ago time.Duration, state heartbeat.State) heartbeat.Ingester {
 			return heartbeat.Ingester{ID: id, At: time.Now().Add(-ago), State: state}
 		}
+		// There is no table yet, which is no reason to leave it alone.
+		failure = fmt.Errorf("list: %w", storage.ErrNotExist)
+		ask(true, 1, "list: does not exist")
+		ask(true, 1, "list: does not exist")
 		// Nothing is known, and the table is left alone for a while.
 		failure = errors.New("the store is away")
 		ask(true, 1, "the store is away")
