@@ -41,9 +41,10 @@ var allowed = map[string][]string{
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":     {"record", "wal"},
 	"blobwriter": {"record", "blobfmt", "storage"},
-	"heartbeat":  {"storage"},
+	"heartbeat":  {"storage", "internal/fsys"},
 	"clockskew":  {"storage"},
 	"live":       {"record"},
+	"live/peers": {"live", "heartbeat", "storage"},
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
 	"horizon":    {"record", "blobfmt", "storage"},
