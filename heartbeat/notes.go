@@ -33,8 +33,8 @@ type notes struct {
 	Writers []string `json:"writers"`
 	// Announced says that the row was written at least once.
 	Announced bool `json:"announced"`
-	// Inode is that of the directory: a copy of the log has another one, and must not
-	// rely on what the row of the first one says.
+	// Inode is that of the directory: a copy of the log has another one, and must rely
+	// neither on what the row of the first one says nor on that row being its own.
 	Inode uint64 `json:"inode"`
 	// LostSince and LostUntil are a [Loss] that no operator has acknowledged, Acked
 	// the Until of one that an operator has.
@@ -74,7 +74,8 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 		return fresh, errors.Join(fmt.Errorf("read what was announced: %s holds something else", path), err)
 	}
 	if n.Inode != fresh.Inode {
-		n.State = "" // a copy
+		// A copy. Its original may run, so no row that says Holding is its own.
+		n.State, n.Writers = "", nil
 	}
 	n.Inode, n.fs, n.dir = fresh.Inode, fsy, dir
 	return n, nil
