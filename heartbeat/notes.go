@@ -42,8 +42,9 @@ type notes struct {
 	LostUntil time.Time `json:"lost_until,omitzero"`
 	Acked     time.Time `json:"acked,omitzero"`
 
-	fs  fsys.FS
-	dir string // "": kept in memory only
+	fs     fsys.FS
+	dir    string // "": kept in memory only
+	unsure bool   // a change failed, so the file may say that one
 }
 
 // loadNotes reads the notes in the directory of a log. Without a directory, and
@@ -95,7 +96,7 @@ func (n *notes) change(f func(*notes)) error {
 	next := *n
 	next.Writers = slices.Clone(n.Writers)
 	f(&next)
-	if slices.Equal(next.Writers, n.Writers) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
+	if !n.unsure && slices.Equal(next.Writers, n.Writers) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
 		next.LostSince.Equal(n.LostSince) && next.LostUntil.Equal(n.LostUntil) && next.Acked.Equal(n.Acked) {
 		return nil
 	}
@@ -105,14 +106,16 @@ func (n *notes) change(f func(*notes)) error {
 			err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
 		}
 		if err != nil {
+			n.unsure = true
 			return fmt.Errorf("keep what is announced: %w", err)
 		}
 	}
 	*n = next
+	n.unsure = false
 	return nil
 }
 
-// wrote notes that a process may write the row from now on.
+// mayWrite notes that a process may write the row from now on.
 func (n *notes) mayWrite(process string) error {
 	return n.change(func(n *notes) {
 		if slices.Contains(n.Writers, process) {
