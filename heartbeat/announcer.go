@@ -110,7 +110,6 @@ type Announcer struct {
 	o       Options
 	tables  storage.TableStore
 	process string
-	started time.Time
 	first   chan struct{} // closed after the first attempt
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
@@ -118,8 +117,9 @@ type Announcer struct {
 	lease   lease
 
 	mu     sync.Mutex
-	me     Identity // the lane is that in force
-	failed error    // of the last write; nil: it succeeded, or there was none
+	begun  time.Time // by the store's clock: when Run, or Enter, began
+	me     Identity  // the lane is that in force
+	failed error     // of the last write; nil: it succeeded, or there was none
 	since  time.Time
 
 	// What follows belongs to Run, and then to Stop.
@@ -209,7 +209,7 @@ func (a *Announcer) outcome(err error) error {
 // Run announces the ingester until ctx ends. It is called once.
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
-	a.started = a.o.Now()
+	a.started()
 	a.settle() // before there is a row of a new id, which would be left behind
 	a.awaitReplay(ctx)
 	tick := time.NewTicker(a.o.Every)
@@ -226,6 +226,16 @@ func (a *Announcer) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// started is when this began. A request may come before Run has.
+func (a *Announcer) started() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.begun.IsZero() {
+		a.begun = a.o.Now()
+	}
+	return a.begun
 }
 
 // awaitReplay gives a start a moment to read its log: before that the row would

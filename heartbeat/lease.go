@@ -241,7 +241,7 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 	return Ingester{
 		ID: me.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: me.Lane,
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
-		Oldest: a.oldest(now), Started: a.started, At: now,
+		Oldest: a.oldest(now), Started: a.started(), At: now,
 		Lost: l.notes.loss(), acked: l.notes.Acked, version: l.version,
 	}
 }
