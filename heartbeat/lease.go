@@ -78,6 +78,7 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return l.entering.RUnlock, nil
 		}
 		l.entering.RUnlock()
+		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before this is back
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil
