@@ -37,6 +37,7 @@ type lease struct {
 	// stored; replayed is from when on Oldest knows of all.
 	left, replayed time.Time
 	lost           Loss // that this process found in the table
+	gone           bool // the log tells of that, and the row is not back
 	toldLoss       Loss // the row says so
 
 	kept atomic.Pointer[keptLoss]
@@ -219,7 +220,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err
 	}
 	next.version = version
-	l.known, l.version, l.row, l.wrote, l.upgraded, l.toldLoss = true, version, next, true, false, next.Lost
+	l.known, l.version, l.row, l.wrote, l.upgraded, l.gone, l.toldLoss = true, version, next, true, false, false, next.Lost
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may stand in another store
 	}
@@ -342,6 +343,10 @@ func (a *Announcer) tableGone() {
 	now := time.Now()
 	l.lost = l.lost.join(Loss{Since: now, Until: now})
 	l.wrote = false
+	if l.gone {
+		return
+	}
+	l.gone = true
 	a.o.Log.Error().Str("id", l.notes.ID).
 		Msg("the table of ingesters lost the row of this one; rows of others may lack too, so reads are incomplete until `ingest forget --lost` is run for this id")
 }
