@@ -77,14 +77,9 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
 	case nobody && mode == Only:
 		g.Report.note("%v, so there are no live records", err)
-	case err != nil && !nobody:
-		g.Report.problem(err)
 	}
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
-	if s := known.standing(); nobody && s.live > 0 && mode != Only {
-		g.Report.problem(errors.New("an ingester is running and says no address at which it could be asked for records that are in no blob yet"))
-	}
 	return g.Live || mode == Only
 }
 
