@@ -110,7 +110,6 @@ type Announcer struct {
 	o       Options
 	tables  storage.TableStore
 	process string
-	started time.Time
 	first   chan struct{} // closed after the first attempt
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
@@ -118,8 +117,9 @@ type Announcer struct {
 	lease   lease
 
 	mu     sync.Mutex
-	me     Identity // the lane is that in force
-	failed error    // of the last write; nil: it succeeded, or there was none
+	begun  time.Time // by the store's clock: when Run, or Enter, began
+	me     Identity  // the lane is that in force
+	failed error     // of the last write; nil: it succeeded, or there was none
 	since  time.Time
 
 	// What follows belongs to Run, and then to Stop.
@@ -209,7 +209,7 @@ func (a *Announcer) outcome(err error) error {
 // Run announces the ingester until ctx ends. It is called once.
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
-	a.started = a.o.Now()
+	a.started()
 	a.settle() // before there is a row of a new id, which would be left behind
 	a.awaitReplay(ctx)
 	tick := time.NewTicker(a.o.Every)
@@ -226,6 +226,16 @@ func (a *Announcer) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// started is when this began. A request may come before Run has.
+func (a *Announcer) started() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.begun.IsZero() {
+		a.begun = a.o.Now()
+	}
+	return a.begun
 }
 
 // awaitReplay gives a start a moment to read its log: before that the row would
@@ -278,14 +288,18 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 // again afterwards: of two that write first and look then, at least one sees the
 // other. The other may have looked before, and not look again until its next beat:
 // so who need not move waits a little, and moves if that does not.
-func (a *Announcer) beat(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (a *Announcer) beat(running context.Context) error {
+	ctx, cancel := context.WithTimeout(running, patience)
 	defer cancel()
 	var unlisted error
 	settled := a.wrote
 	for round, waits := 0, 0; round <= rounds; round++ {
 		others, err := List(ctx, a.tables, a.o.Store)
-		if _, err = Unread(err); err != nil && !errors.Is(err, storage.ErrNotExist) {
+		unread, err := Unread(err)
+		switch {
+		case err == nil:
+			a.sawOthers(ctx, others, unread != nil)
+		case !errors.Is(err, storage.ErrNotExist):
 			unlisted = err
 		}
 		var changed, contested bool
@@ -301,7 +315,7 @@ func (a *Announcer) beat(ctx context.Context) error {
 			pause(ctx, wait)
 			continue
 		}
-		if err := a.write(ctx, a.due); err != nil {
+		if err := a.writeDue(running); err != nil {
 			return err // and most likely what reading fails for too
 		}
 		a.wrote = true
@@ -311,6 +325,14 @@ func (a *Announcer) beat(ctx context.Context) error {
 		}
 	}
 	return unlisted
+}
+
+// writeDue writes the row of a beat. It has a time of its own: rows of others that
+// cannot be listed make nobody silent.
+func (a *Announcer) writeDue(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return a.write(ctx, a.due)
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -29,7 +29,7 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 			return err
 		}
 		i.State, i.GivenUp = Stopped, now
-		i.acked, i.Lost = i.Lost.Until, Loss{}
+		i.acknowledge()
 		return nil
 	})
 }
@@ -70,9 +70,17 @@ func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string
 		if !i.Lost.Any() {
 			return &ForgetError{i.ID, "it has lost nothing that was not acknowledged already"}
 		}
-		i.acked, i.Lost = i.Lost.Until, Loss{}
+		i.acknowledge()
 		return nil
 	})
+}
+
+// acknowledge gives up what the row says is lost.
+func (i *Ingester) acknowledge() {
+	if i.Lost.Until.After(i.acked) {
+		i.acked = i.Lost.Until
+	}
+	i.Lost = Loss{}
 }
 
 // amend changes the row of an ingester unless that changes itself meanwhile, and

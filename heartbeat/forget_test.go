@@ -17,7 +17,7 @@ func TestForget(t *testing.T) {
 	ctx, s := t.Context(), mem.New(mem.Options{})
 	since := time.Now().Add(-time.Minute)
 	announcer := func() (a *heartbeat.Announcer, end func()) {
-		a = heartbeat.New(s, heartbeat.Options{
+		a = announcerOf(t, s, heartbeat.Options{
 			Identity: heartbeat.Identity{ID: "0badcafe"}, Store: "logs", Host: "logs-b",
 			Oldest: func() (time.Time, bool) { return since, true },
 		})
@@ -42,18 +42,18 @@ func TestForget(t *testing.T) {
 
 	later := time.Now().Add(heartbeat.Silence + time.Second)
 	was, err := heartbeat.Forget(ctx, s, "logs", "0badcafe", later)
-	if err != nil || was.Stopped || was.Oldest.IsZero() {
+	if err != nil || was.State != heartbeat.Holding || was.Oldest.IsZero() {
 		t.Fatalf("%+v, %v", was, err)
 	}
 	got := one(t, s, "logs")
-	if !got.Stopped || !got.GivenUp.Equal(later) || !got.Oldest.Equal(was.Oldest) || got.Host != "logs-b" || !got.Forgotten(later.Add(heartbeat.Memory)) {
+	if got.State != heartbeat.Stopped || !got.GivenUp.Equal(later) || !got.Oldest.Equal(was.Oldest) || got.Host != "logs-b" || !got.Forgotten(later.Add(heartbeat.Memory)) {
 		t.Errorf("%+v", got)
 	}
 	refused("logs", "0badcafe", later, "it was forgotten at")
 
 	_, end = announcer()
 	end()
-	if got := one(t, s, "logs"); got.Stopped || !got.GivenUp.IsZero() || got.Oldest.IsZero() {
+	if got := one(t, s, "logs"); got.State != heartbeat.Holding || !got.GivenUp.IsZero() || got.Oldest.IsZero() {
 		t.Errorf("back again: %+v", got)
 	}
 	if err := a.Stop(ctx, true); err != nil {
@@ -64,13 +64,13 @@ func TestForget(t *testing.T) {
 // An ingester that ended in order has nothing that could be given up.
 func TestForgetStopped(t *testing.T) {
 	s := mem.New(mem.Options{})
-	a := heartbeat.New(s, heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}})
+	a := announcerOf(t, s, heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}})
 	beat(t, a)()
 	if err := a.Stop(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	_, err := heartbeat.Forget(t.Context(), s, "", "0badcafe", time.Now().Add(time.Hour))
-	if err == nil || !strings.Contains(err.Error(), "ended with all in blobs") {
+	if err == nil || !strings.Contains(err.Error(), "it is stopped: all that it took is in blobs") {
 		t.Error(err)
 	}
 }

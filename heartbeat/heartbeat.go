@@ -260,17 +260,20 @@ func decode(row storage.Row) (Ingester, error) {
 	if err := i.decodeState(row); err != nil {
 		return Ingester{}, err
 	}
-	for name, t := range map[string]*time.Time{
-		"at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "forgotten": &i.GivenUp,
-		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
+	for _, p := range []struct {
+		name string
+		t    *time.Time
+	}{
+		{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp},
+		{"lostsince", &i.Lost.Since}, {"lostuntil", &i.Lost.Until}, {"lostacked", &i.acked},
 	} {
-		text, _ := row.Props[name].(string)
-		if text == "" && t != &i.At && t != &i.Started {
+		text, _ := row.Props[p.name].(string)
+		if text == "" && p.t != &i.At && p.t != &i.Started {
 			continue
 		}
 		var err error
-		if *t, err = time.Parse(timeLayout, text); err != nil {
-			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
+		if *p.t, err = time.Parse(timeLayout, text); err != nil {
+			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
 		}
 	}
 	return i, nil

@@ -52,22 +52,25 @@ func TestRoundTrip(t *testing.T) {
 func roundTrip(t *testing.T, s storage.TableStore) {
 	ctx := t.Context()
 	store := testenv.Name("store")
-	if got, err := heartbeat.List(ctx, s, store); len(got) != 0 || err != nil {
+	if got, err := heartbeat.List(ctx, s, store); len(got) != 0 || !errors.Is(err, storage.ErrNotExist) {
 		t.Errorf("an empty store has %v, %v", got, err)
 	}
 	since := time.Now().Add(-3 * time.Minute)
 	full := true
-	a := heartbeat.New(s, heartbeat.Options{
+	a := announcerOf(t, s, heartbeat.Options{
 		Identity: heartbeat.Identity{ID: "0badcafe", Lane: -1}, Lane: 7, Store: store,
 		Address: "http://10.0.0.5:8514", Host: "web\xff-3", Version: "v1.2.3",
-		Oldest: func() (time.Time, bool) { return since, full },
+		StoreID: func() (string, error) { return "0123456789abcdef0123456789abcdef", nil },
+		Oldest:  func() (time.Time, bool) { return since, full },
 	})
 	running, end := context.WithCancel(ctx)
 	go a.Run(running)
 	<-a.First()
 	got := one(t, s, store)
-	want := heartbeat.Ingester{ID: "0badcafe", Process: got.Process, Store: store, Lane: 7,
-		Address: "http://10.0.0.5:8514", Host: "web?-3", Version: "v1.2.3", Oldest: got.Oldest, Started: got.Started, At: got.At}
+	want := got // with the version of the row, which is the store's
+	want.ID, want.Store, want.StoreID, want.State = "0badcafe", store, "0123456789abcdef0123456789abcdef", heartbeat.Holding
+	want.Lane, want.Address, want.Host, want.Version = 7, "http://10.0.0.5:8514", "web?-3", "v1.2.3"
+	want.BestEffort, want.GivenUp, want.Lost = false, time.Time{}, heartbeat.Loss{}
 	if got != want || len(got.Process) != 8 {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -83,20 +86,30 @@ func roundTrip(t *testing.T, s storage.TableStore) {
 	if err := a.Stop(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := one(t, s, store); got.Stopped {
+	if got := one(t, s, store); got.State != heartbeat.Holding {
 		t.Error("stopped, with records that are in no blob")
 	}
 	full = false
 	if err := a.Stop(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := one(t, s, store); !got.Stopped || got.Live(time.Now()) || !got.Oldest.IsZero() {
+	if got := one(t, s, store); got.State != heartbeat.Stopped || got.Live(time.Now()) || !got.Oldest.IsZero() {
 		t.Errorf("after the stop: %+v", got)
 	}
 	// A store beside it, which has the same tables.
 	if got, err := heartbeat.List(ctx, s, store+"x"); len(got) != 0 || err != nil {
 		t.Errorf("another store has %v, %v", got, err)
 	}
+}
+
+// announcerOf is an announcer whose notes, if there are any, are good.
+func announcerOf(t *testing.T, s storage.TableStore, o heartbeat.Options) *heartbeat.Announcer {
+	t.Helper()
+	a, err := heartbeat.New(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }
 
 func one(t *testing.T, s storage.TableStore, store string) heartbeat.Ingester {
@@ -111,7 +124,7 @@ func one(t *testing.T, s storage.TableStore, store string) heartbeat.Ingester {
 // Rows that cannot be read are named, and do not hide the others.
 func TestUnreadable(t *testing.T) {
 	s := mem.New(mem.Options{})
-	a := heartbeat.New(s, heartbeat.Options{Auto: true})
+	a := announcerOf(t, s, heartbeat.Options{Auto: true})
 	good := map[string]any{"format": int64(1), "started": "2026-11-20T15:04:05.000000000Z", "at": "2026-11-20T15:04:05.000000000Z"}
 	bad := map[string]map[string]any{
 		"format 2": {"format": int64(2)}, "not an ingester": {"x": true}, "no time": {"format": int64(1), "at": "soon"},
@@ -150,22 +163,24 @@ func TestStates(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		age             time.Duration
-		unflushed       bool
-		stopped         bool
+		state           heartbeat.State
+		lost            bool
 		live, forgotten bool
 	}{
-		{"fresh", 5 * time.Second, true, false, true, false},
-		{"silent", time.Minute, true, false, false, false},
-		{"stopped", time.Second, false, true, false, false},
-		{"long gone with nothing", 25 * time.Hour, false, false, false, true},
-		{"long gone with records", 25 * time.Hour, true, false, false, false},
-		{"long stopped", 25 * time.Hour, false, true, false, true},
-		{"a little ahead", -time.Minute, false, false, true, false},
-		{"of a wrong clock", -time.Hour, false, false, false, false},
+		{"fresh", 5 * time.Second, heartbeat.Holding, false, true, false},
+		{"idle", 5 * time.Second, heartbeat.Idle, false, true, false},
+		{"silent", time.Minute, heartbeat.Holding, false, false, false},
+		{"stopped", time.Second, heartbeat.Stopped, false, false, false},
+		{"long gone and idle", 25 * time.Hour, heartbeat.Idle, false, false, true},
+		{"long gone with records", 25 * time.Hour, heartbeat.Holding, false, false, false},
+		{"long stopped", 25 * time.Hour, heartbeat.Stopped, false, false, true},
+		{"long stopped with a loss", 25 * time.Hour, heartbeat.Stopped, true, false, false},
+		{"a little ahead", -time.Minute, heartbeat.Holding, false, true, false},
+		{"of a wrong clock", -time.Hour, heartbeat.Holding, false, false, false},
 	} {
-		i := heartbeat.Ingester{At: now.Add(-c.age), Stopped: c.stopped}
-		if c.unflushed {
-			i.Oldest = i.At
+		i := heartbeat.Ingester{At: now.Add(-c.age), State: c.state}
+		if c.lost {
+			i.Lost.Until = i.At
 		}
 		if i.Live(now) != c.live || i.Forgotten(now) != c.forgotten {
 			t.Errorf("%s: live %v, forgotten %v", c.name, i.Live(now), i.Forgotten(now))

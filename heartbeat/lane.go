@@ -90,6 +90,6 @@ func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int
 
 // after tells whether this ingester started later than other.
 func (a *Announcer) after(other Ingester) bool {
-	c := cmp.Or(a.started.Compare(other.Started), cmp.Compare(a.me.ID, other.ID))
+	c := cmp.Or(a.started().Compare(other.Started), cmp.Compare(a.me.ID, other.ID))
 	return c > 0
 }

@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/fsys/simdisk"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -28,6 +30,8 @@ type peer struct {
 	kept  heartbeat.Identity
 	moved []int
 	log   bytes.Buffer
+
+	killed bool
 }
 
 func (p *peer) Write(b []byte) (int, error) {
@@ -68,11 +72,29 @@ func launch(t *testing.T, s storage.TableStore, id heartbeat.Identity, change ..
 	for _, f := range change {
 		f(&o)
 	}
-	p.Announcer = heartbeat.New(s, o)
+	p.Announcer = announcerOf(t, s, o)
 	ctx, cancel := context.WithCancel(t.Context())
-	p.kill = cancel
+	p.kill = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.killed = true
+		cancel()
+	}
 	go p.Run(ctx)
 	return p
+}
+
+// logDir is where the log of an ingester under test is.
+const logDir = "/log"
+
+// logDisk is a disk with the directory of a log.
+func logDisk(t *testing.T) *simdisk.Disk {
+	t.Helper()
+	disk := simdisk.New(1)
+	if err := errors.Join(disk.Mkdir(logDir, 0o700), disk.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	return disk
 }
 
 func lanes(peers ...*peer) []int {
@@ -212,12 +234,12 @@ func TestFailingTables(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			set(storagetest.Fault{Before: unstable()})
 		}
-		if n := strings.Count(a.told(), "the table of ingesters fails"); n != 1 {
+		if n := strings.Count(a.told(), "this ingester cannot be announced"); n != 1 {
 			t.Errorf("told %d times of one failure:\n%s", n, a.told())
 		}
 		set(storagetest.Fault{Delay: time.Hour})
 		time.Sleep(time.Minute)
-		if n := strings.Count(a.told(), "the table of ingesters fails"); n != 2 {
+		if n := strings.Count(a.told(), "this ingester cannot be announced"); n != 2 {
 			t.Errorf("told %d times of two failures:\n%s", n, a.told())
 		}
 		set(storagetest.Fault{})
@@ -242,7 +264,7 @@ func TestFailingTables(t *testing.T) {
 // Reads that fail while writes succeed, and the other way round, cost the lane at
 // worst.
 func TestHalfFailing(t *testing.T) {
-	for _, op := range []storagetest.Op{storagetest.Scan, storagetest.Upsert} {
+	for _, op := range []storagetest.Op{storagetest.Scan, storagetest.Swap} {
 		synctest.Test(t, func(t *testing.T) {
 			s := mem.New(mem.Options{})
 			first := launch(t, s, heartbeat.Identity{})
@@ -318,10 +340,11 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.0000
 // says what it said before, whatever the buffer knows by then.
 func TestOldestOverRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mem.New(mem.Options{})
+		s, disk := mem.New(mem.Options{}), logDisk(t)
 		came := time.Now()
 		time.Sleep(time.Minute)
 		a := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+			o.FS, o.Dir = disk, logDir
 			o.Oldest = func() (time.Time, bool) { return came, true }
 		})
 		<-a.First()
@@ -338,6 +361,7 @@ func TestOldestOverRestart(t *testing.T) {
 			time.Sleep(11 * time.Second)
 		}
 		b := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+			o.FS, o.Dir = disk.Kill(), logDir
 			o.Oldest = func() (time.Time, bool) {
 				mu.Lock()
 				defer mu.Unlock()

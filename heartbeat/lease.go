@@ -33,8 +33,12 @@ type lease struct {
 	// upgraded says that the log has no notes: an older version wrote the row, or
 	// nobody did.
 	upgraded bool
-	lost     Loss // that this process found in the table
-	toldLoss Loss // the row says so
+	// left is what the row said was in no blob before this start, until that is
+	// stored; replayed is from when on Oldest knows of all.
+	left, replayed time.Time
+	lost           Loss // that this process found in the table
+	gone           bool // the log tells of that, and the row is not back
+	toldLoss       Loss // the row says so
 
 	kept atomic.Pointer[keptLoss]
 }
@@ -75,6 +79,7 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return l.entering.RUnlock, nil
 		}
 		l.entering.RUnlock()
+		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before this is back
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil
@@ -215,7 +220,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err
 	}
 	next.version = version
-	l.known, l.version, l.row, l.wrote, l.upgraded, l.toldLoss = true, version, next, true, false, next.Lost
+	l.known, l.version, l.row, l.wrote, l.upgraded, l.gone, l.toldLoss = true, version, next, true, false, false, next.Lost
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may stand in another store
 	}
@@ -238,23 +243,30 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 	return Ingester{
 		ID: me.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: me.Lane,
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
-		Oldest: a.oldest(now), Started: a.started, At: now,
+		Oldest: a.oldest(now), Started: a.started(), At: now,
 		Lost: l.notes.loss(), acked: l.notes.Acked, version: l.version,
 	}
 }
 
-// oldest is the arrival of the oldest record in no blob, by the store's clock.
-// While a start reads its log, what the row said stands.
+// oldest is the arrival of the oldest record in no blob, by the store's clock. A
+// start takes that of what it finds in the log for its own time: a reader that
+// relied on it would not look for what came before.
 func (a *Announcer) oldest(now time.Time) time.Time {
+	l := &a.lease
+	if l.replayed.IsZero() && a.o.Replayed() {
+		l.replayed = time.Now()
+	}
 	since, ok := a.o.Oldest()
-	was := a.lease.row.Oldest
-	if !a.o.Replayed() && !was.IsZero() {
-		return was
+	if !l.replayed.IsZero() && (!ok || since.After(l.replayed)) {
+		l.left = time.Time{}
 	}
-	if !ok {
-		return time.Time{}
+	switch {
+	case !l.left.IsZero():
+		return l.left
+	case ok:
+		return now.Add(-max(0, time.Since(since)))
 	}
-	return now.Add(-max(0, time.Since(since)))
+	return time.Time{}
 }
 
 // readRow learns what the row says and whether it is this ingester's still.
@@ -272,6 +284,8 @@ func (a *Announcer) readRow(ctx context.Context) error {
 		}
 	case !a.mine(&row):
 		return a.takeNewID()
+	case !l.wrote:
+		l.left = row.Oldest
 	}
 	l.known, l.version, l.row = true, row.version, row
 	return l.notes.change(func(n *notes) {
@@ -308,7 +322,7 @@ func (a *Announcer) takeNewID() error {
 	l.entering.Unlock()
 	id := newID()
 	err := l.notes.change(func(n *notes) {
-		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
+		n.ID, n.State, n.Announced, n.Writers, n.Others = id, "", false, []string{a.process}, nil
 	})
 	if err != nil {
 		return err
@@ -322,15 +336,52 @@ func (a *Announcer) takeNewID() error {
 	return nil
 }
 
-// tableGone notes that the table lost rows: this ingester's is not there, so those
-// of others may lack too, and nobody knows what they held.
+// tableGone notes that the table lost rows, for this ingester's is not there. If rows
+// of others mattered to reads when they were listed last, these may lack too, and
+// nobody knows what their ingesters held.
 func (a *Announcer) tableGone() {
 	l := &a.lease
-	now := time.Now()
-	l.lost = l.lost.join(Loss{Since: now, Until: now})
 	l.wrote = false
-	a.o.Log.Error().Str("id", l.notes.ID).
-		Msg("the table of ingesters lost the row of this one; rows of others may lack too, so reads are incomplete until `ingest forget --lost` is run for this id")
+	event := a.o.Log.Warn()
+	if len(l.notes.Others) > 0 {
+		now := time.Now()
+		l.lost = l.lost.join(Loss{Since: now, Until: now})
+		event = a.o.Log.Error().Strs("others", l.notes.Others).
+			Str("todo", "reads are incomplete until `ingest forget --lost` is run for this id")
+	}
+	if !l.gone {
+		event.Str("id", l.notes.ID).Msg("the table of ingesters was removed: the row of this one is not there, and those of others may lack too")
+	}
+	l.gone = true
+}
+
+// unreadable stands for ingesters whose rows cannot be read.
+const unreadable = "?"
+
+// sawOthers notes whose rows matter to reads, for the case that they are lost.
+func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool) {
+	l := &a.lease
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return
+	}
+	var others []string
+	for _, i := range rows {
+		if i.ID != l.notes.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
+			others = append(others, i.ID)
+		}
+	}
+	if unread {
+		others = append(others, unreadable)
+	}
+	if l.notes.Announced && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == l.notes.ID }) {
+		return // the table was made anew: what was seen before counts
+	}
+	if err := l.notes.change(func(n *notes) { n.Others = others }); err != nil {
+		a.o.Log.Warn().Err(err).Msg("the ingesters that hold records are not noted")
+	}
 }
 
 // keepLoss notes what was lost, until an operator has acknowledged it.

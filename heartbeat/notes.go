@@ -33,17 +33,21 @@ type notes struct {
 	Writers []string `json:"writers"`
 	// Announced says that the row was written at least once.
 	Announced bool `json:"announced"`
-	// Inode is that of the directory: a copy of the log has another one, and must not
-	// rely on what the row of the first one says.
+	// Inode is that of the directory: a copy of the log has another one, and must rely
+	// neither on what the row of the first one says nor on that row being its own.
 	Inode uint64 `json:"inode"`
+	// Others are the ingesters whose rows may matter to a read, as last listed. Should
+	// the table lose its rows, nobody would know of them any more.
+	Others []string `json:"others,omitempty"`
 	// LostSince and LostUntil are a [Loss] that no operator has acknowledged, Acked
 	// the Until of one that an operator has.
 	LostSince time.Time `json:"lost_since,omitzero"`
 	LostUntil time.Time `json:"lost_until,omitzero"`
 	Acked     time.Time `json:"acked,omitzero"`
 
-	fs  fsys.FS
-	dir string // "": kept in memory only
+	fs     fsys.FS
+	dir    string // "": kept in memory only
+	unsure bool   // a change failed, so the file may say that one
 }
 
 // loadNotes reads the notes in the directory of a log. Without a directory, and
@@ -74,7 +78,8 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 		return fresh, errors.Join(fmt.Errorf("read what was announced: %s holds something else", path), err)
 	}
 	if n.Inode != fresh.Inode {
-		n.State = "" // a copy
+		// A copy. Its original may run, so no row that says Holding is its own.
+		n.State, n.Writers = "", nil
 	}
 	n.Inode, n.fs, n.dir = fresh.Inode, fsy, dir
 	return n, nil
@@ -104,9 +109,9 @@ func inodeOf(info os.FileInfo) uint64 {
 // before in memory, and either way on the disk.
 func (n *notes) change(f func(*notes)) error {
 	next := *n
-	next.Writers = slices.Clone(n.Writers)
+	next.Writers, next.Others = slices.Clone(n.Writers), slices.Clone(n.Others)
 	f(&next)
-	if slices.Equal(next.Writers, n.Writers) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
+	if !n.unsure && slices.Equal(next.Writers, n.Writers) && slices.Equal(next.Others, n.Others) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
 		next.LostSince.Equal(n.LostSince) && next.LostUntil.Equal(n.LostUntil) && next.Acked.Equal(n.Acked) {
 		return nil
 	}
@@ -116,14 +121,16 @@ func (n *notes) change(f func(*notes)) error {
 			err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
 		}
 		if err != nil {
+			n.unsure = true
 			return fmt.Errorf("keep what is announced: %w", err)
 		}
 	}
 	*n = next
+	n.unsure = false
 	return nil
 }
 
-// wrote notes that a process may write the row from now on.
+// mayWrite notes that a process may write the row from now on.
 func (n *notes) mayWrite(process string) error {
 	return n.change(func(n *notes) {
 		if slices.Contains(n.Writers, process) {

@@ -136,13 +136,10 @@ func TestNoTables(t *testing.T) {
 	notThere, _ := azureStore(t)
 	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
 	for _, at := range []place{at, notThere} {
-		refused := launch(t, at, t.TempDir(), "--lane", "auto")
-		until(t, "it listens", func() bool {
-			code, _, _, err := refused.post("/ingest/web", []byte(two))
-			return err == nil && code == http.StatusServiceUnavailable
-		})
-		if resp, err := http.Get(refused.admin + "/readyz"); err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("readyz of one that cannot be announced: %v, %v", resp, err)
+		refused := newStation(t, at, &promises{}, "refused", "--lane", "auto")
+		refused.launch()
+		if reason := refused.refuses(); !strings.Contains(reason, "cannot be announced") {
+			t.Errorf("it takes nothing because %q", reason)
 		}
 		refused.stop()
 

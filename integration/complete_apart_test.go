@@ -192,7 +192,6 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	read := newAudit(t, p.through, p.promises)
 	read.by("--live-url", foreign.base).warns("another container's ingester")
 	read.by("--live-url", own.base).complete("the own ingester")
-	read.complete("no ingester")
 }
 
 // Without a URL a read of a remote store is of blobs and of rows of the tail, which

@@ -164,7 +164,9 @@ func testLogOfAnotherStore(t *testing.T, one, two place) {
 	}
 	byY := newAudit(t, one, p).by("--live-url", y.base)
 	byY.complete("started on another store")
-	newAudit(t, one, p).complete("started on another store")
+	if strings.HasPrefix(one.store, "dir:") { // elsewhere nobody would be asked
+		newAudit(t, one, p).complete("started on another store")
+	}
 	_ = a.flushes() // it has nothing that it may flush
 	byY.complete("flushed to another store")
 	a.kill()

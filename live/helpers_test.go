@@ -130,16 +130,57 @@ type ingester struct {
 	url string
 }
 
-func (i *ingester) peer() live.Peer { return live.Peer{ID: i.id, Address: i.url, Host: "host-" + i.id} }
+// peer is what the row of i says.
+func (i *ingester) peer() live.Peer {
+	return peer(live.Peer{ID: i.id, Address: i.url, Host: "host-" + i.id})
+}
+
+// storeID is the id of the store of all ingesters here.
+const storeID = "0123456789abcdef0123456789abcdef"
+
+// processOf is the process of an ingester: a name for each.
+func processOf(id string) string {
+	b := []byte(id)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// selfOf is what the answers of an ingester say of it.
+func selfOf(id string) func() live.Self {
+	return func() live.Self { return live.Self{ID: id, Process: processOf(id), Store: storeID} }
+}
+
+// peer completes what is known of another ingester, which may hold records.
+func peer(p live.Peer) live.Peer {
+	p.Process, p.Holding = processOf(p.ID), true
+	return p
+}
+
+// roll is a list of others that was read just now.
+func roll(peers []live.Peer, err error) func(context.Context, bool) (live.Roll, error) {
+	return func(context.Context, bool) (live.Roll, error) {
+		return live.Roll{Peers: peers, Listed: time.Now()}, err
+	}
+}
 
 func newIngester(t *testing.T, id string, peers ...live.Peer) *ingester {
-	return newIngesterWith(t, id, live.Options{Peers: func(context.Context, bool) ([]live.Peer, error) { return peers, nil }})
+	return newIngesterWith(t, id, live.Options{Peers: roll(peers, nil)})
+}
+
+// headers are those of an answer of an ingester that knows no others.
+func headers(h http.Header, id string) {
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Blobtail-Ingester", id)
+	h.Set("Blobtail-Process", processOf(id))
+	h.Set("Blobtail-Store", storeID)
+	h.Set("Blobtail-Snapshots", id+"."+processOf(id))
+	h.Set("Blobtail-Positions", id+".7")
 }
 
 func newIngesterWith(t *testing.T, id string, o live.Options) *ingester {
 	t.Helper()
 	i := &ingester{id: id, log: &journal{}}
-	o.Self, o.Journal = func() string { return id }, i.log
+	o.Self, o.Journal = selfOf(id), i.log
 	i.h = live.NewHandler(o)
 	i.url = serve(t, i.h)
 	t.Cleanup(i.h.Stop)

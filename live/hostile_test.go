@@ -19,9 +19,7 @@ import (
 // script answers as id with a text.
 func script(id, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Blobtail-Ingester", id)
-		w.Header().Set("Blobtail-Positions", id+".7")
+		headers(w.Header(), id)
 		io.WriteString(w, text)
 	})
 }
@@ -68,7 +66,7 @@ func TestLies(t *testing.T) {
 			url := serve(t, script("bbbbbbbb", c.text))
 			honest := newIngester(t, "cccccccc")
 			honest.log.add(entry(0, 3, 0, "web"), two, three)
-			a := newIngester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: url, Host: "logs-b"}, honest.peer())
+			a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url, Host: "logs-b"}), honest.peer())
 			a.log.add(entry(15, 1, 0, "web"))
 			q := live.Query{Service: "web", From: start, To: start + 3600e9}
 
@@ -97,8 +95,7 @@ func TestForeign(t *testing.T) {
 	})
 	header := func(name, value string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain")
-			w.Header().Set("Blobtail-Ingester", "bbbbbbbb")
+			headers(w.Header(), "bbbbbbbb")
 			w.Header().Set(name, value)
 			io.WriteString(w, "end 0 0 0\n")
 		})
@@ -117,6 +114,12 @@ func TestForeign(t *testing.T) {
 		{"another method", status(http.StatusMethodNotAllowed, ""), true, "it does not know /live/ (405)"},
 		{"a redirect", http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound), true, "it sends elsewhere (302), which is not followed"},
 		{"text", header("Blobtail-Ingester", ""), true, "does not say which ingester"},
+		{"no process", header("Blobtail-Process", ""), true, "it is of an older version: upgrade it"},
+		{"process", header("Blobtail-Process", "0123456"), true, "does not say of which start"},
+		{"store", header("Blobtail-Store", "0123456789ABCDEF0123456789abcdef"), true, "and which store it is"},
+		{"no snapshots", header("Blobtail-Snapshots", ""), true, "its list of ingesters cannot be read"},
+		{"snapshots", header("Blobtail-Snapshots", "bbbbbbbb.01234567,bbbbbbbb.76543210"), true, "its list of ingesters cannot be read"},
+		{"age of the list", header("Blobtail-Rows-Age", "-1"), true, "the age of its list of ingesters cannot be read"},
 		{"positions", header("Blobtail-Positions", "x.y"), true, "its positions cannot be read"},
 		{"behind", header("Blobtail-Behind", "x"), true, `"x" in it is no ingester`},
 		{"busy", status(http.StatusServiceUnavailable, "64 answers\x1b are under way"), false, "does not answer (503): 64 answers? are under way"},
@@ -127,12 +130,12 @@ func TestForeign(t *testing.T) {
 			a, err := client(t, url).Ask(t.Context(), all("web"))
 			var refused *live.RefusedError
 			if c.want == "" {
-				c.want = "ingester dddddddd answers at its address"
+				c.want = "at its address " + url + " ingester dddddddd answers"
 				a.Close()
 			} else if !errors.As(err, &refused) || refused.Foreign != c.foreign || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("a reader gets %v", err)
 			}
-			b := newIngester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: url})
+			b := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}))
 			_, _, err = read(t, b.url, all("web"))
 			if m := incomplete(t, err, 1, 0); !strings.Contains(m.Reason, c.want) {
 				t.Errorf("%+v", m)
@@ -153,7 +156,7 @@ func TestUnreachable(t *testing.T) {
 	if !errors.As(err, &gone) || gone.URL != url || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "Get ") {
 		t.Errorf("%v", err)
 	}
-	a := newIngester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: url}, live.Peer{ID: "cccccccc", Address: "ftp://x"})
+	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}), peer(live.Peer{ID: "cccccccc", Address: "ftp://x"}))
 	_, _, err = read(t, a.url, all("web"))
 	var lacks *live.IncompleteError
 	if !errors.As(err, &lacks) || len(lacks.Missing) != 2 || !strings.Contains(err.Error(), "0 of 2 other ingesters answered") ||
@@ -301,9 +304,9 @@ func FuzzParsePositions(f *testing.F) {
 type body string
 
 func (b body) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(b))), Request: r, Header: http.Header{
-		"Content-Type": {"text/plain"}, "Blobtail-Ingester": {"bbbbbbbb"}, "Blobtail-Positions": {"bbbbbbbb.7"},
-	}}, nil
+	header := http.Header{}
+	headers(header, "bbbbbbbb")
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(b))), Request: r, Header: header}, nil
 }
 
 // What is taken of an answer is what was written, and it ends one way or another.
@@ -376,7 +379,7 @@ func TestEndsOfTime(t *testing.T) {
 
 // A question that ends in a panic, which the server survives, keeps nothing of the log.
 func TestPanicLetsGo(t *testing.T) {
-	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) ([]live.Peer, error) { panic(http.ErrAbortHandler) }})
+	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) (live.Roll, error) { panic(http.ErrAbortHandler) }})
 	var gone *live.UnreachableError
 	if _, err := client(t, in.url).Ask(t.Context(), all("web")); !errors.As(err, &gone) {
 		t.Errorf("%v", err)

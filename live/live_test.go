@@ -43,8 +43,8 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s: %v", q.Service, err)
 		}
 		same(t, got, want)
-		if p := answer.Positions(); len(p) != 3 || p["bbbbbbbb"] != uint64(len(b.log.entries)) || answer.Ingester() != "aaaaaaaa" {
-			t.Errorf("positions %v of %s", p, answer.Ingester())
+		if p := answer.Positions(); len(p) != 3 || p["bbbbbbbb"] != uint64(len(b.log.entries)) || answer.Self() != selfOf("aaaaaaaa")() {
+			t.Errorf("positions %v of %+v", p, answer.Self())
 		}
 	}
 	// Each of the others answers for itself alone when nobody is named to it.
@@ -142,11 +142,11 @@ func TestNewestHuge(t *testing.T) {
 func TestFollow(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	var peers []live.Peer
-	a := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(_ context.Context, fresh bool) ([]live.Peer, error) {
+	a := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(_ context.Context, fresh bool) (live.Roll, error) {
 		if fresh {
 			t.Error("a poll looks the others up afresh")
 		}
-		return peers, nil
+		return live.Roll{Peers: peers, Listed: time.Now()}, nil
 	}})
 	peers = []live.Peer{b.peer()}
 	a.log.add(entry(1, 1, 0, "web"))
@@ -186,15 +186,14 @@ func TestFollow(t *testing.T) {
 // position, and of all when the answer is cut. Damage is not asked for again.
 func TestFollowPositionsStay(t *testing.T) {
 	lies := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain")
-		w.Header().Set("Blobtail-Ingester", "bbbbbbbb")
+		headers(w.Header(), "bbbbbbbb")
 		w.Header().Set("Blobtail-Positions", "bbbbbbbb.ff")
 		io.WriteString(w, "no end\n")
 	})
 	damaged := newIngester(t, "dddddddd")
 	damaged.log.add(entry(1, 4, 0, "web"))
 	damaged.log.damage = errors.New("rotten")
-	a := newIngester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: serve(t, lies)}, live.Peer{ID: "cccccccc"}, damaged.peer())
+	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: serve(t, lies)}), peer(live.Peer{ID: "cccccccc"}), damaged.peer())
 	a.log.add(entry(1, 1, 0, "web"))
 	q := all("web")
 	q.Follow, q.After = true, live.Positions{"bbbbbbbb": 5, "cccccccc": 6}
@@ -219,7 +218,7 @@ func TestFollowPositionsStay(t *testing.T) {
 // Damage of the own log is told when all the rest is there.
 func TestDamage(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
-	a := newIngester(t, "aaaaaaaa", b.peer(), live.Peer{ID: "cccccccc"})
+	a := newIngester(t, "aaaaaaaa", b.peer(), peer(live.Peer{ID: "cccccccc"}))
 	a.log.add(entry(1, 1, 0, "web"))
 	b.log.add(entry(2, 2, 0, "web"))
 	a.log.damage = errors.New("3 runs cannot\nbe read")
@@ -234,11 +233,21 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Who is silent is asked all the same, and missed only if something may be there.
+// Who may hold records is missed when it does not answer, however long it has been
+// silent and whatever is asked for; who holds none is asked, and not missed.
 func TestSilent(t *testing.T) {
 	alive := newIngester(t, "bbbbbbbb")
 	alive.log.add(entry(1, 1, 0, "web"))
 	old := time.Unix(0, start)
+	idle := func(p live.Peer) live.Peer {
+		p = peer(p)
+		p.Holding = false
+		return p
+	}
+	other := func(p live.Peer) live.Peer {
+		p.Process = "01234567"
+		return p
+	}
 	for _, c := range []struct {
 		name     string
 		peer     live.Peer
@@ -246,15 +255,19 @@ func TestSilent(t *testing.T) {
 		answered int
 		missing  string
 	}{
-		{"only its announcements fail", live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true, Oldest: old}, all("web"), 1, ""},
-		{"the same, with nothing left", live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true}, all("web"), 1, ""},
-		{"gone", live.Peer{ID: "bbbbbbbb", Host: "logs b", Silent: true, Oldest: old}, all("web"), 0,
-			"it has been silent for over a minute, and what it took since 2026-11-20T15:00:00Z may be in no blob: start it again"},
-		{"gone, before what is asked for ends", live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}, live.Query{Service: "web", To: start + 1}, 0, "silent"},
-		{"gone, after that", live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}, live.Query{Service: "web", To: start}, -1, ""},
-		{"gone with nothing left", live.Peer{ID: "bbbbbbbb", Silent: true}, all("web"), -1, ""},
-		{"no address", live.Peer{ID: "bbbbbbbb"}, all("web"), 0, "it announces no address; set --advertise"},
-		{"ourselves", live.Peer{ID: "aaaaaaaa"}, all("web"), -1, ""},
+		{"only its announcements fail", peer(live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true, Oldest: old}), all("web"), 1, ""},
+		{"the same, and it says of no record", peer(live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true}), all("web"), 1, ""},
+		{"gone", peer(live.Peer{ID: "bbbbbbbb", Host: "logs b", Silent: true, Oldest: old}), all("web"), 0,
+			"it has been silent for over a minute and may hold records since 2026-11-20T15:00:00Z that are in no blob: start it again on its log, or run `ingest forget bbbbbbbb`"},
+		{"gone, before what is asked for ends", peer(live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}), live.Query{Service: "web", To: start + 1}, 0, "silent"},
+		{"gone, after that", peer(live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}), live.Query{Service: "web", To: start}, 0, "silent"},
+		{"gone, and it says of no record", peer(live.Peer{ID: "bbbbbbbb", Silent: true}), all("web"), 0, "it has been silent for over a minute and may hold records that are in no blob"},
+		{"idle, and answers", idle(live.Peer{ID: "bbbbbbbb", Address: alive.url}), all("web"), 1, ""},
+		{"idle, and is gone", idle(live.Peer{ID: "bbbbbbbb"}), all("web"), -1, ""},
+		{"another process", other(alive.peer()), all("web"), 0, "another start of ingester bbbbbbbb answers than the one in its row"},
+		{"another process, idle", other(idle(live.Peer{ID: "bbbbbbbb", Address: alive.url})), all("web"), -1, ""},
+		{"no address", peer(live.Peer{ID: "bbbbbbbb"}), all("web"), 0, "it announces no address; set --advertise"},
+		{"ourselves", peer(live.Peer{ID: "aaaaaaaa"}), all("web"), -1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newIngester(t, "aaaaaaaa", c.peer)
@@ -276,11 +289,11 @@ func TestSilent(t *testing.T) {
 func TestUnknownPeers(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	b.log.add(entry(1, 1, 0, "web"))
-	a := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(_ context.Context, fresh bool) ([]live.Peer, error) {
+	a := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(_ context.Context, fresh bool) (live.Roll, error) {
 		if !fresh {
 			t.Error("a read makes do with an old list")
 		}
-		return []live.Peer{b.peer()}, errors.New("the store is away")
+		return live.Roll{Peers: []live.Peer{b.peer()}, Listed: time.Now().Add(-time.Hour)}, errors.New("the store is away")
 	}})
 	got, _, err := read(t, a.url, all("web"))
 	if m := incomplete(t, err, 2, 1); len(got) != 1 || m.ID != "-" || !strings.Contains(m.Reason, "the store is away") {

@@ -64,8 +64,7 @@ func (n network) serve(t *testing.T, host string, h http.Handler) {
 func (n network) ingester(t *testing.T, id string, peers ...live.Peer) *ingester {
 	i := &ingester{id: id, log: &journal{}}
 	i.h = live.NewHandler(live.Options{
-		Self: func() string { return id }, Journal: i.log, HTTP: n.http(t),
-		Peers: func(context.Context, bool) ([]live.Peer, error) { return peers, nil },
+		Self: selfOf(id), Journal: i.log, HTTP: n.http(t), Peers: roll(peers, nil),
 	})
 	n.serve(t, id, i.h)
 	return i
@@ -113,6 +112,7 @@ func TestHangs(t *testing.T) {
 				n := network{}
 				n.serve(t, "bbbbbbbb", c.h)
 				c.peer.ID, c.peer.Address = "bbbbbbbb", "http://bbbbbbbb"
+				c.peer = peer(c.peer)
 				a := n.ingester(t, "aaaaaaaa", c.peer)
 				a.log.add(entry(2, 1, 0, "web"))
 				begun := time.Now()
@@ -138,8 +138,8 @@ func TestHangTogether(t *testing.T) {
 		n.serve(t, "bbbbbbbb", hangs(true, ""))
 		n.serve(t, "cccccccc", hangs(false, ""))
 		n.serve(t, "dddddddd", hangs(false, ""))
-		n.ingester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"},
-			live.Peer{ID: "cccccccc", Address: "http://cccccccc"}, live.Peer{ID: "dddddddd", Address: "http://dddddddd"})
+		n.ingester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}),
+			peer(live.Peer{ID: "cccccccc", Address: "http://cccccccc"}), peer(live.Peer{ID: "dddddddd", Address: "http://dddddddd"}))
 		begun := time.Now()
 		answer, err := n.ask(t, "aaaaaaaa")
 		if err != nil {
@@ -176,7 +176,7 @@ func TestReaderWaits(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		// The log of a start is being read.
-		h := live.NewHandler(live.Options{Self: func() string { return "aaaaaaaa" }, Journal: starting{}})
+		h := live.NewHandler(live.Options{Self: selfOf("aaaaaaaa"), Journal: starting{}})
 		n.serve(t, "aaaaaaaa", h)
 		begun = time.Now()
 		_, err = n.ask(t, "aaaaaaaa")
@@ -299,7 +299,7 @@ func TestReaderGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
 		b := n.ingester(t, "bbbbbbbb")
-		a := n.ingester(t, "aaaaaaaa", live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"})
+		a := n.ingester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}))
 		for i := range 20_000 {
 			a.log.add(entry(i, 1, 0, "web"))
 			b.log.add(entry(i, 2, 0, "web"))
@@ -333,7 +333,7 @@ func TestBoundAndStop(t *testing.T) {
 		n := network{}
 		log := &journal{pause: make(chan struct{})}
 		log.add(entry(1, 1, 0, "web"), entry(2, 1, 1, "web"))
-		h := live.NewHandler(live.Options{Self: func() string { return "aaaaaaaa" }, Journal: log, MaxAnswers: 2})
+		h := live.NewHandler(live.Options{Self: selfOf("aaaaaaaa"), Journal: log, MaxAnswers: 2})
 		n.serve(t, "aaaaaaaa", h)
 		var answers []*live.Answer
 		for range 2 {

@@ -11,7 +11,6 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/live"
-	"blobtail/storage"
 )
 
 // finder asks the ingesters whose addresses are in their rows.
@@ -42,10 +41,12 @@ func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.An
 func (r *Reader) ours(ctx context.Context, answer *live.Answer, known *survey) (*live.Answer, error) {
 	k := known.wait()
 	self := answer.Self()
-	if k.storeErr == nil && self.Store != k.store {
-		// The store may have got its id just now.
+	if k.storeErr != nil || self.Store != k.store {
+		// The store may have got its id just now, or be back.
+		ctx, cancel := context.WithTimeout(ctx, tablePatience)
+		defer cancel()
 		if id, err := r.o.Store(ctx); err == nil {
-			k.store = id
+			k.store, k.storeErr = id, nil
 		}
 	}
 	switch {
@@ -90,10 +91,13 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 		known = r.survey(ctx)
 	}
 	k := known.wait()
-	if k.err != nil && !errors.Is(k.err, storage.ErrNotExist) {
+	if k.err != nil && !absent(k.err) {
 		return nil, cmp.Or(failed, fmt.Errorf("no ingester to ask is known: %w", k.err))
 	}
 	rows := k.askable()
+	if len(rows) == 0 {
+		return nil, ErrNobody // one that answered before has ended
+	}
 	for _, i := range rows {
 		if i.Address == last {
 			continue
@@ -109,9 +113,6 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 		if !elsewhere(err) {
 			return nil, err
 		}
-	}
-	if len(rows) == 0 || !slices.ContainsFunc(rows, func(i heartbeat.Ingester) bool { return i.State == heartbeat.Holding || i.Live(k.now) }) {
-		return nil, cmp.Or(failed, ErrNobody)
 	}
 	return nil, failed
 }

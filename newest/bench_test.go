@@ -25,7 +25,10 @@ type canned struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (c *canned) RoundTrip(r *http.Request) (*http.Response, error) {
-	header := http.Header{"Content-Type": {"text/plain"}, "Blobtail-Ingester": {"00000001"}, "Blobtail-Positions": {fmt.Sprintf("00000001.%x", c.next+1)}}
+	header := http.Header{
+		"Content-Type": {"text/plain"}, "Blobtail-Ingester": {"00000001"}, "Blobtail-Process": {"10000000"}, "Blobtail-Store": {storeID},
+		"Blobtail-Snapshots": {"00000001.10000000"}, "Blobtail-Positions": {fmt.Sprintf("00000001.%x", c.next+1)},
+	}
 	body := []byte("end 0 0 0\n")
 	if r.URL.Query().Get("after") != "now" {
 		if c.next < len(c.answers) {
@@ -69,7 +72,10 @@ func BenchmarkFollow(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r := newest.New(newest.Options{Blobs: query.New(mem.New(mem.Options{}), query.Options{}), Live: client, Pace: 20 * time.Millisecond})
+		r := newest.New(newest.Options{
+			Blobs: query.New(mem.New(mem.Options{}), query.Options{}), Live: client, Pace: 20 * time.Millisecond,
+			Store: func(context.Context) (string, error) { return storeID, nil },
+		})
 		lines := 0
 		before := processor()
 		_, err = r.Follow(ctx, newest.FollowOptions{

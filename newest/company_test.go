@@ -17,6 +17,7 @@ import (
 	"blobtail/heartbeat"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/live"
+	"blobtail/live/peers"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -26,6 +27,9 @@ import (
 	"blobtail/tailindex"
 	"blobtail/wal"
 )
+
+// storeID is the id of the store of every company.
+const storeID = "0123456789abcdef0123456789abcdef"
 
 // company is some ingesters of one store in one process, with what was
 // acknowledged. Its time is the test's.
@@ -39,6 +43,7 @@ type company struct {
 	ahead  time.Duration // of our clock is that of the store, of ingesters and of senders
 
 	mu     sync.Mutex
+	made   bool // an ingester has been started
 	sent   int
 	ledger map[string]*sentRecord // by what stands in the message
 }
@@ -168,6 +173,9 @@ func (c *company) now() time.Time { return time.Now().Add(c.ahead) }
 func (in *ingester) start() {
 	t := in.c.t
 	t.Helper()
+	in.c.mu.Lock()
+	in.c.made = true
+	in.c.mu.Unlock()
 	log, err := wal.Open("/var/wal", wal.Options{FS: in.disk, SegmentSize: in.segment, Reserve: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -181,19 +189,26 @@ func (in *ingester) start() {
 	}
 	told := &teller{}
 	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
-	announcer := heartbeat.New(mortal, heartbeat.Options{
-		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host,
-		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
+	announcer, err := heartbeat.New(mortal, heartbeat.Options{
+		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host, FS: in.disk, Dir: "/var/wal",
+		StoreID: func() (string, error) { return storeID, nil },
+		Oldest:  buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, tables, "") }
+	others := peers.New(peers.Options{Self: announcer.ID, List: list, Now: in.c.now})
 	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable, Now: in.c.now})
 	handler := live.NewHandler(live.Options{
-		Self: announcer.ID, Journal: journal{buf}, HTTP: &http.Client{Transport: in.c.wire},
-		Peers: in.c.peersOf(in.identity.ID, tables),
+		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },
+		Journal: journal{buf}, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.log, in.announcer, in.dead, in.end, in.running = log, announcer, dead, cancel, &sync.WaitGroup{}
 	in.running.Go(func() { _ = buf.Run(ctx) }) // its error is the end of the disk
 	in.running.Go(func() { announcer.Run(ctx) })
+	in.running.Go(func() { others.Run(ctx) })
 	in.running.Go(func() { _ = told.w.Run(ctx) })
 	in.c.wire.up(in.host, handler)
 	in.set(buf)
@@ -215,38 +230,6 @@ func (in *ingester) runs() *buffer.Buffer {
 type teller struct{ w *tailindex.Writer }
 
 func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
-
-// peersOf is about what cmd/ingest does.
-func (c *company) peersOf(self string, tables storage.TableStore) func(context.Context, bool) ([]live.Peer, error) {
-	var mu sync.Mutex
-	var known []live.Peer
-	var asked time.Time
-	return func(ctx context.Context, fresh bool) ([]live.Peer, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !fresh && time.Since(asked) < 2*time.Second {
-			return known, nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-		defer cancel()
-		rows, err := heartbeat.List(ctx, tables, "")
-		if err != nil && !asked.IsZero() {
-			asked = time.Now()
-			return known, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		asked, known = time.Now(), nil
-		for _, i := range rows {
-			alive := i.Live(c.now())
-			if i.ID != self && !i.Stopped && (alive || !i.Oldest.IsZero() || c.now().Sub(i.At) < time.Hour) {
-				known = append(known, live.Peer{ID: i.ID, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Silent: !alive})
-			}
-		}
-		return known, nil
-	}
-}
 
 // kill ends the process as SIGKILL does.
 func (in *ingester) kill() {
@@ -338,7 +321,12 @@ func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	copied := *r
+	leave, err := in.announcer.Enter(ctx)
+	if err != nil {
+		return err
+	}
 	receipt, err := buf.Accept(ctx, &copied)
+	leave()
 	if err != nil {
 		return err
 	}
@@ -392,34 +380,13 @@ func nameOf(line []byte) string {
 	return string(name)
 }
 
-// asker asks the ingesters that have announced themselves, as cmd/query does on a
-// dir store.
-type asker struct {
-	c *company
-	r func(context.Context) ([]heartbeat.Ingester, time.Time, error)
-}
-
-func (a *asker) Ask(ctx context.Context, q live.Query) (*live.Answer, error) {
-	rows, now, err := a.r(ctx)
-	if err != nil {
-		return nil, err
+// dial makes a client of the ingester at an address.
+func (c *company) dial(address string, hasty bool) (newest.Asker, error) {
+	o := live.ClientOptions{HTTP: &http.Client{Transport: c.wire}}
+	if hasty {
+		o.Wait = time.Second
 	}
-	err = newest.ErrNobody
-	for _, i := range rows {
-		if i.Address == "" || !i.Live(now) {
-			continue
-		}
-		client, cerr := live.NewClient(i.Address, live.ClientOptions{HTTP: &http.Client{Transport: a.c.wire}})
-		if cerr != nil {
-			return nil, cerr
-		}
-		var answer *live.Answer
-		var away *live.UnreachableError
-		if answer, err = client.Ask(ctx, q); err == nil || !errors.As(err, &away) {
-			return answer, err
-		}
-	}
-	return nil, err
+	return live.NewClient(address, o)
 }
 
 // reader is a reader of the company's store; change may take parts away.
@@ -427,12 +394,22 @@ func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	blobs, tables := c.faulty()
 	o := newest.Options{
 		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{Now: c.now}),
-		Ingesters: c.list, Live: &asker{c, c.list},
+		Ingesters: c.list, Dial: c.dial, Store: c.storeID,
 	}
 	for _, f := range change {
 		f(&o)
 	}
 	return newest.New(o)
+}
+
+// storeID gives the id of the store, which its first ingester made.
+func (c *company) storeID(context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.made {
+		return "", nil
+	}
+	return storeID, nil
 }
 
 // list lists the rows of the ingesters.
@@ -442,7 +419,7 @@ func (c *company) list(ctx context.Context) ([]heartbeat.Ingester, time.Time, er
 	return rows, c.now(), err
 }
 
-func withoutLive(o *newest.Options) { o.Live = nil }
+func withoutLive(o *newest.Options) { o.Live, o.Dial = nil, nil }
 
 // always is a query for all of some services.
 func always(services ...string) query.Query {

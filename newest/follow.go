@@ -202,7 +202,7 @@ func (f *follower) learn(ctx context.Context) {
 	f.checked, f.goodRows = f.started, f.started
 	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
 	f.floor = query.Oldest
-	if err != nil {
+	if err != nil && !(absent(err) && k.store == "" && k.storeErr == nil) { // nobody was ever there
 		return
 	}
 	f.known = map[string]bool{}

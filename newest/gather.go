@@ -84,18 +84,10 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 	var foreign *foreignError
 	if errors.As(err, &foreign) && r.o.Live != nil {
 		g.Report.problem(err) // it was named, so it is a mistake whatever the rows say
-		g.heard.err, err = nil, nil
+		g.heard.err = nil
 	}
-	before := len(g.Report.Problems)
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
-	switch {
-	case err == nil || nobody:
-	case !known.sound():
-		g.Report.problem(err)
-	case len(g.Report.Problems) == before:
-		g.Report.note("%v; by their rows no ingester holds records that are in no blob", err)
-	}
 	return g.Live || mode == Only
 }
 

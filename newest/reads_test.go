@@ -29,7 +29,7 @@ func TestGatherWithoutIngester(t *testing.T) {
 			t.Errorf("read are %v, and told is %v", names, g.Report)
 		}
 		only, err := c.reader().Gather(t.Context(), always("web"), newest.Only)
-		if err != nil || len(only.Report.Notes) != 1 || len(only.Report.Problems) != 1 {
+		if err != nil || len(only.Report.Notes) != 0 || len(only.Report.Problems) != 1 {
 			t.Errorf("of live records alone is told %v %+v", err, only)
 		}
 	})
@@ -81,7 +81,6 @@ func TestTailWithoutTables(t *testing.T) {
 		}
 		known := func(o *newest.Options) {
 			o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return rows, now, nil }
-			o.Live = &asker{c, o.Ingesters}
 		}
 		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan || op == storagetest.Upsert {
@@ -95,8 +94,9 @@ func TestTailWithoutTables(t *testing.T) {
 		}
 		says(t, report.Notes, 1, "miss nothing")
 		names, report = c.tail(c.reader(withoutLive), q)
-		if !slices.Equal(names, namesOf(stored)) || len(report.Problems) != 1 ||
-			!strings.Contains(report.Problems[0].Error(), "the tail is stale from "+string(record.AppendTime(nil, stored[0].time))) {
+		if !slices.Equal(names, namesOf(stored)) || len(report.Problems) != 2 ||
+			!strings.Contains(report.Problems[0].Error(), "the table of ingesters cannot be read") ||
+			!strings.Contains(report.Problems[1].Error(), "the tail is stale from "+string(record.AppendTime(nil, stored[0].time))) {
 			t.Errorf("%v %+v", names, report)
 		}
 	})

@@ -91,6 +91,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	}
 	before := len(report.Problems)
 	known.doubts(h, report)
+	doubted := len(report.Problems) > before
 	for _, i := range known.rows {
 		known.judge(&i, q, report)
 	}
@@ -98,6 +99,13 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 		if !h.told[i.ID] {
 			report.problem(known.missing(&i, h))
 		}
+	}
+	switch {
+	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // which say it
+	case doubted:
+		report.problem(h.err)
+	default:
+		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
 	}
 	return h.any && len(lacking) == 0 && len(report.Problems) == before
 }
@@ -108,7 +116,7 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 	for _, i := range known.rows {
 		switch {
 		case i.State != heartbeat.Holding:
-		case h.any && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:
+		case h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:
 		case !r.asks() && i.Live(known.now):
 		default:
 			all = append(all, i)
@@ -116,9 +124,6 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 	}
 	return all
 }
-
-// sound tells whether the roster names all ingesters that may hold records.
-func (k *roster) sound() bool { return k.err == nil && k.unread == nil && k.storeErr == nil }
 
 // doubts reports what keeps the roster from being relied on.
 func (k *roster) doubts(h *heard, report *Report) {
@@ -175,16 +180,21 @@ func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 		held = "holds records since " + i.Oldest.UTC().Format(time.RFC3339) + " that may be in no blob"
 	}
 	process, answered := h.snapshots[i.ID]
+	nobody := errors.Is(h.err, ErrNobody)
 	switch {
-	case i.StoreID != k.store && i.StoreID != "":
+	case i.StoreID != k.store && i.StoreID != "" && k.storeErr == nil:
 		return fmt.Errorf("ingester %s on %s %s, and wrote to store %s, which is not this one (%s): was the store made anew? `ingest forget %s` gives it up", i.ID, i.Host, held, i.StoreID, k.store, i.ID)
 	case answered && process != i.Process:
 		return fmt.Errorf("another start of ingester %s on %s answered (%s) than the one in its row (%s), which %s: ask again in a moment; if this goes on, two run on copies of one log", i.ID, i.Host, process, i.Process, held)
 	case !i.Live(k.now):
-		return fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
+		err := fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
 			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)
-	case i.Address == "":
-		return fmt.Errorf("ingester %s on %s %s, and says no address at which it could be asked: set ingest.advertise", i.ID, i.Host, held)
+		if h.err != nil && !nobody {
+			err = fmt.Errorf("%w (%w)", err, h.err)
+		}
+		return err
+	case nobody:
+		return fmt.Errorf("ingester %s on %s %s, and says no address at which it could be asked: set --advertise there", i.ID, i.Host, held)
 	case h.err != nil:
 		return fmt.Errorf("ingester %s on %s %s, and could not be asked: %w", i.ID, i.Host, held, h.err)
 	}

@@ -57,10 +57,11 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, bu
 	log = part(log, "company")
 	clock, shared := blobs.(storage.Clock)
 	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: shared, log: log, quit: func() {}}
-	tables, closeTables, err := openstore.Tables(c.Store, blobs)
+	all, closeTables, err := openstore.Tables(c.Store, blobs)
 	if err != nil {
 		return nil, fmt.Errorf("open the tables of the store: %w", err)
 	}
+	tables := ownTables{all, premises}
 	p.tables, p.close = tables, closeTables
 	me, err := heartbeat.LoadIdentity(c.WALDir())
 	if err != nil {

@@ -228,8 +228,14 @@ func (p *premises) ready() error {
 	return nil
 }
 
-// storing says why nothing may be stored.
+// storing says why nothing may be stored. On a directory it looks first: nothing must
+// go to a place that was replaced.
 func (p *premises) storing() error {
+	if place, ok := p.blobs.(interface{ Check() error }); ok {
+		if err := place.Check(); err != nil {
+			return err
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sure && p.away() && openstore.Remote(p.spec) {
@@ -262,14 +268,8 @@ func (p *premises) stalled() error {
 	return fmt.Errorf("nothing could be stored for %s: %w", time.Since(p.since).Round(time.Second), p.failed)
 }
 
-// storeID is the id of the store for announcements, where it is sure. On a
-// directory it looks again: the row must not stand in a place that was replaced.
+// storeID is the id of the store for announcements, where it is sure.
 func (p *premises) storeID() (string, error) {
-	if place, ok := p.blobs.(interface{ Check() error }); ok {
-		if err := place.Check(); err != nil {
-			return "", err
-		}
-	}
 	if err := p.storing(); err != nil {
 		return "", err
 	}
@@ -283,4 +283,27 @@ func (p *premises) id() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.bound.ID
+}
+
+// ownTables are tables that are written only while they are those of the store which
+// the log belongs to: those of a directory go by its name.
+type ownTables struct {
+	storage.TableStore
+	premises *premises
+}
+
+// Upsert implements [storage.TableStore].
+func (t ownTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	if err := t.premises.storing(); err != nil {
+		return err
+	}
+	return t.TableStore.Upsert(ctx, table, partition, rows)
+}
+
+// Swap implements [storage.TableStore].
+func (t ownTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	if err := t.premises.storing(); err != nil {
+		return "", err
+	}
+	return t.TableStore.Swap(ctx, table, partition, row)
 }

@@ -45,10 +45,10 @@ var allowed = map[string][]string{
 	"heartbeat":  {"storage", "internal/fsys"},
 	"clockskew":  {"storage"},
 	"live":       {"record"},
+	"live/peers": {"heartbeat", "live", "storage"},
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
 	"horizon":    {"record", "blobfmt", "storage"},
-	"live/peers": {"heartbeat", "live", "storage"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},

@@ -148,7 +148,9 @@ func (o *Peers) look(ctx context.Context) error {
 		found, unread, err = nil, err, nil
 	}
 	if err != nil {
-		if !errors.Is(err, context.Canceled) { // the reader went away
+		// A reader that went away says nothing of the table. An absent table answers at
+		// once, and is there as soon as an ingester of a new store has announced itself.
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrNotExist) {
 			o.failed, o.reason = time.Now(), err
 		}
 		return err

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -34,6 +35,15 @@ const (
 	Drop   Op = "drop"
 )
 
+// writes tells whether a method changes the store.
+func (op Op) writes() bool {
+	switch op {
+	case Create, Delete, Upsert, Swap, Drop:
+		return true
+	}
+	return false
+}
+
 // Fault is what happens to one call. The zero Fault lets it through.
 type Fault struct {
 	Delay  time.Duration // wait first, or until the context ends
@@ -42,6 +52,10 @@ type Fault struct {
 	// Block, if not nil, holds the call back until it is closed, or until the
 	// context ends.
 	Block <-chan struct{}
+	// Late, if not nil, fails a write at once, with Before or [ErrFault], and has the
+	// store carry it out when it is closed: a request that was held up on its way.
+	// Reads fail only.
+	Late <-chan struct{}
 }
 
 // Script decides what happens to a call. It is asked once for each call, or for
@@ -87,7 +101,7 @@ func FaultyTables(s storage.TableStore, script Script) storage.TableStore {
 }
 
 // do makes one call under its fault.
-func (script Script) do(ctx context.Context, op Op, key string, call func() error) error {
+func (script Script) do(ctx context.Context, op Op, key string, call func(context.Context) error) error {
 	f := script(op, key)
 	if f.Delay > 0 {
 		select {
@@ -103,10 +117,16 @@ func (script Script) do(ctx context.Context, op Op, key string, call func() erro
 			return ctx.Err()
 		}
 	}
-	if f.Before != nil {
-		return f.Before
+	if f.Late != nil && op.writes() {
+		go func() {
+			<-f.Late
+			_ = call(context.WithoutCancel(ctx)) // who asked has gone
+		}()
 	}
-	if err := call(); f.After == nil {
+	if f.Before != nil || f.Late != nil {
+		return cmp.Or(f.Before, ErrFault)
+	}
+	if err := call(ctx); f.After == nil {
 		return err
 	}
 	return f.After
@@ -116,7 +136,7 @@ func (script Script) do(ctx context.Context, op Op, key string, call func() erro
 func walk[T any](ctx context.Context, script Script, op Op, key string, seq iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
-		err := script.do(ctx, op, key, func() error {
+		err := script.do(ctx, op, key, func(context.Context) error {
 			for v, err := range seq {
 				if stopped = !yield(v, err) || err != nil; stopped {
 					break
@@ -137,11 +157,11 @@ type faultyBlobs struct {
 }
 
 func (f faultyBlobs) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	return f.script.do(ctx, Create, key, func() error { return f.s.Create(ctx, key, body, attrs) })
+	return f.script.do(ctx, Create, key, func(ctx context.Context) error { return f.s.Create(ctx, key, body, attrs) })
 }
 
 func (f faultyBlobs) Stat(ctx context.Context, key string) (b storage.Blob, err error) {
-	err = f.script.do(ctx, Stat, key, func() error { b, err = f.s.Stat(ctx, key); return err })
+	err = f.script.do(ctx, Stat, key, func(ctx context.Context) error { b, err = f.s.Stat(ctx, key); return err })
 	if err != nil {
 		return storage.Blob{}, err
 	}
@@ -149,7 +169,7 @@ func (f faultyBlobs) Stat(ctx context.Context, key string) (b storage.Blob, err 
 }
 
 func (f faultyBlobs) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
-	err = f.script.do(ctx, Get, key, func() error { r, err = f.s.Get(ctx, key, off, n); return err })
+	err = f.script.do(ctx, Get, key, func(ctx context.Context) error { r, err = f.s.Get(ctx, key, off, n); return err })
 	if err != nil {
 		if r != nil {
 			r.Close()
@@ -170,7 +190,7 @@ func (f faultyBlobs) Dirs(ctx context.Context, prefix string) iter.Seq2[string, 
 func (f faultyBlobs) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	var errs []error
 	for _, b := range blobs {
-		err := f.script.do(ctx, Delete, b.Key, func() error { return f.s.Delete(ctx, b) })
+		err := f.script.do(ctx, Delete, b.Key, func(ctx context.Context) error { return f.s.Delete(ctx, b) })
 		var ke *storage.KeyError
 		if err != nil && !errors.As(err, &ke) {
 			err = &storage.KeyError{Op: "delete", Key: b.Key, Err: err}
@@ -186,18 +206,20 @@ type faultyTables struct {
 }
 
 func (f faultyTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	return f.script.do(ctx, Upsert, table+"/"+partition, func() error { return f.s.Upsert(ctx, table, partition, rows) })
+	return f.script.do(ctx, Upsert, table+"/"+partition, func(ctx context.Context) error { return f.s.Upsert(ctx, table, partition, rows) })
 }
 
 func (f faultyTables) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
-	err = f.script.do(ctx, Swap, table+"/"+partition, func() error {
-		version, err = f.s.Swap(ctx, table, partition, row)
+	written := new(string) // of the call's own: it may come late
+	err = f.script.do(ctx, Swap, table+"/"+partition, func(ctx context.Context) error {
+		var err error
+		*written, err = f.s.Swap(ctx, table, partition, row)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
-	return version, nil
+	return *written, nil
 }
 
 func (f faultyTables) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
@@ -209,5 +231,5 @@ func (f faultyTables) Tables(ctx context.Context, prefix string) iter.Seq2[strin
 }
 
 func (f faultyTables) Drop(ctx context.Context, table string) error {
-	return f.script.do(ctx, Drop, table, func() error { return f.s.Drop(ctx, table) })
+	return f.script.do(ctx, Drop, table, func(ctx context.Context) error { return f.s.Drop(ctx, table) })
 }

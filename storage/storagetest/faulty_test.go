@@ -3,7 +3,10 @@ package storagetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -63,4 +66,42 @@ func TestFaulty(t *testing.T) {
 	if err := f.Delete(ctx, storage.Keys("web/1", "web/2")...); !errors.As(err, &ke) || ke.Key != "web/2" {
 		t.Errorf("Delete: %v", err)
 	}
+}
+
+// A write that is late fails now and is carried out when it is let through, also
+// when its caller has gone; its condition counts then.
+func TestLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := mem.New(mem.Options{})
+		through := make(chan struct{})
+		f := storagetest.FaultyTables(s, storagetest.Times(2, storagetest.Swap, "", storagetest.Fault{Late: through}))
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, key := range []string{"a", "b"} {
+			row := storage.Row{Key: key, Props: map[string]any{"late": true}}
+			if _, err := f.Swap(ctx, "t00", "p", row); !errors.Is(err, storagetest.ErrFault) {
+				t.Errorf("a late write: %v", err)
+			}
+		}
+		cancel()
+		if _, err := f.Swap(t.Context(), "t00", "p", storage.Row{Key: "b", Props: map[string]any{}}); err != nil {
+			t.Error(err)
+		}
+		list := func() (got []string) {
+			for row, err := range s.Scan(t.Context(), "t00", "p", "", "", 0) {
+				if err != nil {
+					t.Error(err)
+				}
+				got = append(got, fmt.Sprint(row.Key, len(row.Props)))
+			}
+			return got
+		}
+		if got := list(); !slices.Equal(got, []string{"b0"}) {
+			t.Errorf("before they are let through: %v", got)
+		}
+		close(through)
+		synctest.Wait()
+		if got := list(); !slices.Equal(got, []string{"a1", "b0"}) {
+			t.Errorf("afterwards: %v", got)
+		}
+	})
 }

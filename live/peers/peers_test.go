@@ -1,0 +1,171 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/storage"
+)
+
+// Who has to be asked is as fresh as the question needs, and while the table is
+// away it is who was there the last time, and the roll says since when.
+func TestPeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rows []heartbeat.Ingester
+		var failure error
+		looks := 0
+		var listed time.Time
+		o := New(Options{
+			Self: func() string { return "aaaaaaaa" },
+			List: func(context.Context) ([]heartbeat.Ingester, error) {
+				looks++
+				return rows, failure
+			},
+			Now: time.Now,
+		})
+		ask := func(fresh bool, wantLooks int, want string) {
+			t.Helper()
+			time.Sleep(time.Millisecond)
+			looks = 0
+			roll, err := o.Roll(t.Context(), fresh)
+			var got []string
+			for _, p := range roll.Peers {
+				got = append(got, p.ID+map[bool]string{true: " holding"}[p.Holding]+map[bool]string{true: " silent"}[p.Silent])
+			}
+			if err != nil {
+				got = append(got, err.Error())
+			}
+			if text := strings.Join(got, ", "); text != want || looks != wantLooks {
+				t.Errorf("after %d looks: %s; want %d, %s", looks, text, wantLooks, want)
+			}
+			if looks > 0 && failure == nil {
+				listed = time.Now()
+			}
+			if !roll.Listed.Equal(listed) {
+				t.Errorf("listed at %v, want %v", roll.Listed, listed)
+			}
+		}
+		row := func(id string, ago time.Duration, state heartbeat.State) heartbeat.Ingester {
+			return heartbeat.Ingester{ID: id, At: time.Now().Add(-ago), State: state}
+		}
+		// There is no table yet, which is no reason to leave it alone.
+		failure = fmt.Errorf("list: %w", storage.ErrNotExist)
+		ask(true, 1, "list: does not exist")
+		ask(true, 1, "list: does not exist")
+		// Nothing is known, and the table is left alone for a while.
+		failure = errors.New("the store is away")
+		ask(true, 1, "the store is away")
+		ask(true, 0, "the store is away")
+		time.Sleep(listPause)
+		failure = nil
+		rows = []heartbeat.Ingester{
+			row("aaaaaaaa", 0, heartbeat.Holding), row("bbbbbbbb", 0, heartbeat.Holding), row("cccccccc", 2*time.Minute, heartbeat.Holding),
+			row("dddddddd", time.Second, heartbeat.Stopped), row("eeeeeeee", 48*time.Hour, heartbeat.Holding),
+			row("ffffffff", time.Second, heartbeat.Idle), row("00000001", 2*time.Minute, heartbeat.Idle), row("00000002", 2*time.Hour, heartbeat.Stopped),
+		}
+		known := "bbbbbbbb holding, cccccccc holding silent, eeeeeeee holding silent, ffffffff"
+		ask(true, 1, known)
+		ask(true, 1, known)
+		ask(false, 0, known)
+		rows = rows[:2]
+		ask(false, 0, known)
+		time.Sleep(recent)
+		ask(false, 1, "bbbbbbbb holding")
+		// Away: the list stands, and nobody grows silent by it.
+		failure = errors.New("the store is away")
+		ask(true, 1, "bbbbbbbb holding")
+		time.Sleep(2 * time.Minute)
+		ask(true, 1, "bbbbbbbb holding")
+		ask(true, 0, "bbbbbbbb holding")
+		ask(false, 0, "bbbbbbbb holding")
+		time.Sleep(listPause)
+		failure = nil
+		ask(true, 1, "bbbbbbbb holding silent")
+		failure = fmt.Errorf("list: %w", &heartbeat.RowError{ID: "12345678", Reason: "too new"})
+		looks, listed = 0, time.Now().Add(time.Millisecond)
+		ask(true, 1, "bbbbbbbb holding silent, list: row 12345678 of table ingesters: too new")
+	})
+}
+
+// Those who ask while the table is being read use the answer, if it was asked for
+// after them.
+func TestPeersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		o := New(Options{
+			Self: func() string { return "aaaaaaaa" },
+			List: func(context.Context) ([]heartbeat.Ingester, error) {
+				looks++
+				time.Sleep(time.Second)
+				return []heartbeat.Ingester{{ID: "bbbbbbbb", Process: "01234567", Address: "http://b", Host: "b", At: time.Now(), State: heartbeat.Holding}}, nil
+			},
+			Now: time.Now,
+		})
+		type asked struct {
+			roll live.Roll
+			at   time.Time
+		}
+		done := make(chan asked)
+		for range 50 {
+			go func() {
+				at := time.Now()
+				roll, _ := o.Roll(t.Context(), true)
+				done <- asked{roll, at}
+			}()
+			time.Sleep(time.Millisecond)
+		}
+		for range 50 {
+			a := <-done
+			if !slices.Equal(a.roll.Peers, []live.Peer{{ID: "bbbbbbbb", Process: "01234567", Address: "http://b", Host: "b", Holding: true}}) {
+				t.Errorf("%+v", a.roll.Peers)
+			}
+			if a.roll.Listed.Before(a.at) {
+				t.Errorf("asked at %v, listed at %v", a.at, a.roll.Listed)
+			}
+		}
+		if looks != 2 {
+			t.Errorf("%d looks at the table", looks)
+		}
+	})
+}
+
+// Run keeps the list young without any question, so that one that comes when the
+// table is away finds who is there; it ends with its context.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := false
+		o := New(Options{
+			Self: func() string { return "aaaaaaaa" },
+			List: func(context.Context) ([]heartbeat.Ingester, error) {
+				if away {
+					return nil, errors.New("the store is away")
+				}
+				return []heartbeat.Ingester{{ID: "bbbbbbbb", At: time.Now(), State: heartbeat.Holding}}, nil
+			},
+			Now: time.Now,
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			o.Run(ctx)
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		away = true
+		roll, err := o.Roll(t.Context(), true)
+		if err != nil || len(roll.Peers) != 1 || time.Since(roll.Listed) > lookEvery {
+			t.Errorf("%+v, %v", roll, err)
+		}
+		cancel()
+		<-done
+	})
+}
