@@ -25,6 +25,17 @@ func newScene(t *testing.T) *scene {
 	s := &scene{t: t, dir: t.TempDir(), lost: map[int]bool{}}
 	l := open(t, s.dir, wal.Options{SegmentSize: 4096})
 	s.entries = fill(t, l, newRand(7), 36, 1000)
+	if err := l.Roll(); err != nil {
+		t.Fatal(err)
+	}
+	s.entries = append(s.entries, fill(t, l, newRand(8), 4, 500)...)
+	// The last record spans several sectors, and has no zeros.
+	long := entry{typ: 7, payload: bytes.Repeat([]byte("x"), 1500)}
+	var err error
+	if long.pos, err = l.Append(long.typ, long.payload); err != nil {
+		t.Fatal(err)
+	}
+	s.entries = append(s.entries, long)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +129,7 @@ var damages = []struct {
 	}, 0, true},
 	{"garbage tail", func(s *scene) {
 		s.edit(s.last(), func(b []byte) []byte { return append(b, random(newRand(1), 3<<20)...) })
-	}, 0, true},
+	}, 1, false},
 	{"records of another segment behind the last", func(s *scene) {
 		other, err := os.ReadFile(s.path(1))
 		if err != nil {
@@ -130,7 +141,7 @@ var damages = []struct {
 			}
 			return append(b, other[wal.HeaderSize:]...)
 		})
-	}, 0, true},
+	}, 1, false},
 	{"payload in the last segment", func(s *scene) {
 		i := s.in(s.last(), 0)
 		s.at(i, wal.RecordHeader, flip)
@@ -146,7 +157,70 @@ var damages = []struct {
 		s.at(i, 0, flip)
 		s.edit(s.last(), func(b []byte) []byte { return append(b, "0123456789abcdef"...) })
 		s.lose(i)
+	}, 2, false},
+	{"middle of the last segment, and its end cut short", func(s *scene) {
+		i, last := s.in(s.last(), 0), s.in(s.last(), -1)
+		s.at(i, 0, flip)
+		s.edit(s.last(), func(b []byte) []byte { return b[:s.entries[last].pos.Offset()-9] })
+		s.lose(i, last)
 	}, 1, true},
+	{"payload of the last record", func(s *scene) {
+		i := s.in(s.last(), -1)
+		s.at(i, wal.RecordHeader, flip)
+		s.lose(i)
+	}, 1, false},
+	{"header of the last record", func(s *scene) {
+		i := s.in(s.last(), -1)
+		s.at(i, 8, flip)
+		s.lose(i)
+	}, 1, false},
+	{"payloads of the last two records", func(s *scene) {
+		i := s.in(s.last(), -2)
+		s.at(i, wal.RecordHeader, flip)
+		s.at(i+1, wal.RecordHeader, flip)
+		s.lose(i, i+1)
+	}, 1, false},
+	{"the last record but one, and the last is cut short", func(s *scene) {
+		i := s.in(s.last(), -2)
+		s.at(i, wal.RecordHeader, flip)
+		s.edit(s.last(), func(b []byte) []byte { return b[:s.entries[i+1].pos.Offset()+1] })
+		s.lose(i, i+1)
+	}, 1, true},
+	{"header of the last record but one, and the last is cut short", func(s *scene) {
+		i := s.in(s.last(), -2)
+		s.at(i, 8, flip)
+		s.edit(s.last(), func(b []byte) []byte { return b[:s.entries[i+1].pos.Offset()+1] })
+		s.lose(i, i+1)
+	}, 1, true},
+	{"a sector of the last record that was never written", func(s *scene) {
+		i := s.in(s.last(), -1)
+		from := int(s.entries[i].pos.Offset())
+		s.edit(s.last(), func(b []byte) []byte {
+			for at := (from + 511) / 512 * 512; ; at++ {
+				b[at] = 0
+				if at%512 == 511 {
+					return b
+				}
+			}
+		})
+		s.lose(i)
+	}, 0, true},
+	{"the start of the last payload, up to the end of its sector, never written", func(s *scene) {
+		i := s.in(s.last(), -1)
+		from := int(s.entries[i].pos.Offset())
+		s.edit(s.last(), func(b []byte) []byte { clear(b[from : (from+511)/512*512]); return b })
+		s.lose(i)
+	}, 0, true},
+	{"half a sector of zeros in the last record", func(s *scene) {
+		i := s.in(s.last(), -1)
+		from := int(s.entries[i].pos.Offset())
+		s.edit(s.last(), func(b []byte) []byte {
+			at := (from + 511) / 512 * 512
+			clear(b[at : at+256])
+			return b
+		})
+		s.lose(i)
+	}, 1, false},
 	{"payload in an old segment", func(s *scene) {
 		i := s.in(2, 1)
 		s.at(i, wal.RecordHeader, flip)

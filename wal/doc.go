@@ -75,12 +75,19 @@
 //
 // # Damage
 //
-// A process kill or a power cut leaves a torn tail: invalid bytes with nothing
-// valid behind them at the end of the last segment. Open cuts it off. Whatever
-// else does not check is damage: it stays where it is, the segment is
-// quarantined, Replay yields a [*CorruptError] and goes on behind it. A segment
-// that lacks between two others is noticed too. Damage to the very last record
-// cannot be told from a torn tail.
+// A process kill or a power cut leaves a torn tail at the end of the last segment.
+// Bytes there that are no valid records are taken for one only where it shows that
+// they were never all written: the file ends within a record (before its header is
+// whole, or a valid header tells of a payload that reaches beyond the end), or a
+// sector of 512 bytes, as far as it belongs to them, is all zeros. Where the header
+// of a record is valid, its payload alone is looked at. Open cuts the torn tail off,
+// from the first record on that is torn, and keeps a copy.
+//
+// Whatever else does not check is damage, at the end too: it stays where it is, the
+// segment is quarantined, Replay yields a [*CorruptError] and goes on behind it, at
+// each start for as long as the segment is there. A segment that lacks between two
+// others is noticed too. Rot that left a whole sector of zeros in the last record
+// cannot be told from a torn tail, nor can a last segment that was cut short.
 //
 // What was written but never synced may be in the page cache after a kill, and
 // after a failed fsync the kernel may call clean what never reached the disk, so
