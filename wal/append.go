@@ -155,29 +155,14 @@ func (l *Log) Roll() error {
 	return l.reserved(l.roll)
 }
 
-// Check fails the log for good when its directory is no longer where it was:
-// what is appended then can be synced, but no start will ever find it. It also
-// sees to the ballast. It is to be called about once a second.
-func (l *Log) Check() error {
-	if err := l.Err(); err != nil {
-		return err
-	}
-	_, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix))
-	if errors.Is(err, fs.ErrNotExist) && l.Err() == nil {
-		// A roll may have gone on to another segment, and that been removed.
-		if _, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix)); errors.Is(err, fs.ErrNotExist) {
-			return l.fail(fmt.Errorf("the directory was removed while the log was open: %w", err))
-		}
-	}
-	l.growBallast()
-	return nil
-}
-
 // roll makes the full segment durable, and only then the next one: so nothing in
 // a segment can outlive what is before it, and a position in an older segment is
 // durable whoever asks.
 func (l *Log) roll() error {
 	if err := l.syncFile(l.w.file); err != nil {
+		return err
+	}
+	if err := l.inPlace(l.w.file); err != nil {
 		return err
 	}
 	l.commit.advance(makePos(l.w.number, l.w.off))
@@ -200,14 +185,14 @@ func (l *Log) begin(prev uint32) error {
 		return errNumbers
 	}
 	l.w.next++
-	f, h, err := l.create(n, prev)
+	f, info, h, err := l.create(n, prev)
 	if err != nil {
 		if l.Err() != nil {
 			return l.Err()
 		}
 		return fmt.Errorf("wal: make segment %d: %w", n, err)
 	}
-	l.w.file = l.files.add(n, f)
+	l.w.file = l.files.add(n, f, info)
 	l.w.number, l.w.off, l.w.seal = n, headerSize, newSeal(h.id)
 	l.mu.Lock()
 	if k := len(l.segs); k > 0 && l.active != nil {
@@ -223,14 +208,18 @@ func (l *Log) begin(prev uint32) error {
 
 // create makes the file of a segment: header and name are durable before any
 // record is in it.
-func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
+func (l *Log) create(n, prev uint32) (fsys.File, fs.FileInfo, segmentHeader, error) {
 	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev}
 	path := l.files.path(n, segmentSuffix)
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, h, err
+		return nil, nil, h, err
 	}
-	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(h.encode(), 0)
+	}
+	if err == nil {
 		err = l.syncFile(f)
 	}
 	if err == nil {
@@ -239,9 +228,9 @@ func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
 	if err != nil {
 		// The name must be gone for good before another segment is made: this one
 		// would look damaged if it came back before that.
-		return nil, h, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
+		return nil, nil, h, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
-	return f, h, nil
+	return f, info, h, nil
 }
 
 // commit is the state of the group commit.
@@ -307,7 +296,8 @@ func (l *Log) syncUpTo(at Pos) error {
 	}
 }
 
-// syncOnce makes durable what is in the log now and returns its end.
+// syncOnce makes durable what is in the log now, where a start will find it, and
+// returns its end.
 func (l *Log) syncOnce(at Pos) (Pos, error) {
 	l.mu.Lock()
 	end, f := l.end, l.active
@@ -318,14 +308,15 @@ func (l *Log) syncOnce(at Pos) (Pos, error) {
 	if f == nil {
 		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
 	}
+	defer func() { _ = l.files.release(f) }()
 	if at >= end {
-		_ = l.files.release(f)
 		return 0, fmt.Errorf("wal: sync: %d lies behind the end of the log", at)
 	}
 	// A roll between here and the fsync does no harm: it syncs the same file.
-	err := l.syncFile(f)
-	_ = l.files.release(f)
-	if err != nil {
+	if err := l.syncFile(f); err != nil {
+		return 0, err
+	}
+	if err := l.inPlace(f); err != nil {
 		return 0, err
 	}
 	return end, nil

@@ -94,4 +94,9 @@
 // that syncing again proves nothing. Therefore Open copies the last segment to a
 // new file and makes that durable before anything of it is read by anyone; and a
 // failed fsync in a running process is final (see [Log.Failed]).
+//
+// Where the directory or the active segment no longer is what its name stands for,
+// what is synced would be durable and yet no start would find it. So Sync looks at
+// both after its fsync, and before it says that anything is durable; a difference
+// is final too.
 package wal

@@ -59,9 +59,9 @@ type Options struct {
 
 // What callers decide by.
 var (
-	// ErrFailed is in every error after an fsync failed. What was not synced by
-	// then may be lost and cannot be saved: the process must end and open the log
-	// anew.
+	// ErrFailed is in every error after an fsync failed, or the log's directory was
+	// removed or replaced. What was not synced by then may be lost and cannot be
+	// saved: the process must end and open the log anew.
 	ErrFailed = errors.New("the log has failed for good")
 	// ErrClosed is returned once Close was called.
 	ErrClosed = errors.New("the log is closed")
@@ -99,6 +99,7 @@ type Log struct {
 	now         func() time.Time
 	segmentSize int64
 	lock        fsys.File
+	home        *home
 	files       *files
 	found       []*segment // what Open found: Replay's share
 
@@ -278,5 +279,5 @@ func (l *Log) Close() error {
 	l.active = nil
 	l.mu.Unlock()
 	l.files.close()
-	return errors.Join(err, l.files.release(active), l.lock.Close())
+	return errors.Join(err, l.files.release(active), l.home.Close(), l.lock.Close())
 }

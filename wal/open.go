@@ -25,6 +25,9 @@ func Open(dir string, o Options) (*Log, error) {
 	l := newLog(dir, o)
 	if err := l.open(); err != nil {
 		l.files.close()
+		if l.home != nil {
+			err = errors.Join(err, l.home.Close())
+		}
 		if l.lock != nil {
 			err = errors.Join(err, l.lock.Close())
 		}
@@ -70,11 +73,13 @@ func (l *Log) open() error {
 	if err := makeDir(l.fs, l.dir); err != nil {
 		return err
 	}
-	lock, err := lockDir(l.fs, l.dir)
-	if err != nil {
+	var err error
+	if l.home, err = openHome(l.fs, l.dir); err != nil {
 		return err
 	}
-	l.lock = lock
+	if l.lock, err = lockDir(l.fs, l.dir); err != nil {
+		return err
+	}
 	ns, err := list(l.fs, l.dir)
 	if err != nil {
 		return err
