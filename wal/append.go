@@ -167,7 +167,7 @@ func (l *Log) roll() error {
 	}
 	l.commit.advance(makePos(l.w.number, l.w.off))
 	full := l.w.file
-	if err := l.begin(l.w.number); err != nil {
+	if err := l.begin(l.w.number, 0); err != nil {
 		return err
 	}
 	// Nobody who reads it cares whether closing it succeeds: it is durable.
@@ -178,14 +178,15 @@ func (l *Log) roll() error {
 var errNumbers = errors.New("wal: segment numbers are used up")
 
 // begin makes the next segment and lets the log go on there. prev is the number
-// of the segment before it.
-func (l *Log) begin(prev uint32) error {
+// of the segment before it, lost that of the newest one that is missing.
+func (l *Log) begin(prev, lost uint32) error {
 	n := l.w.next
 	if n == math.MaxUint32 {
 		return errNumbers
 	}
 	l.w.next++
-	f, info, h, err := l.create(n, prev)
+	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev, lost: lost}
+	f, info, err := l.create(h)
 	if err != nil {
 		if l.Err() != nil {
 			return l.Err()
@@ -199,21 +200,21 @@ func (l *Log) begin(prev uint32) error {
 		l.segs[k-1].Size = int64(l.end.Offset())
 		l.sealed += l.segs[k-1].Size
 	}
-	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1, prev: prev})
+	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1})
 	l.active, l.end = l.w.file, makePos(n, headerSize)
 	l.mu.Unlock()
 	l.commit.advance(makePos(n, headerSize))
-	return nil
+	l.noteNewest()
+	return l.Err()
 }
 
 // create makes the file of a segment: header and name are durable before any
 // record is in it.
-func (l *Log) create(n, prev uint32) (fsys.File, fs.FileInfo, segmentHeader, error) {
-	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev}
-	path := l.files.path(n, segmentSuffix)
+func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
+	path := l.files.path(h.number, segmentSuffix)
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, nil, h, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
@@ -228,9 +229,9 @@ func (l *Log) create(n, prev uint32) (fsys.File, fs.FileInfo, segmentHeader, err
 	if err != nil {
 		// The name must be gone for good before another segment is made: this one
 		// would look damaged if it came back before that.
-		return nil, nil, h, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
+		return nil, nil, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
-	return f, info, h, nil
+	return f, info, nil
 }
 
 // commit is the state of the group commit.

@@ -90,6 +90,7 @@ func (l *Log) open() error {
 		}
 	}
 	l.openBallast()
+	l.openNewest()
 	if l.segs, err = l.readSegments(ns.segments); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	if err := l.start(ns.greatest, empty); err != nil {
+	if err := l.start(max(ns.greatest, l.newest.noted), empty); err != nil {
 		return err
 	}
 	if l.ballast.spent.Load() {
@@ -118,6 +119,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	if len(kept) > 0 {
 		prev = kept[len(kept)-1].Number
 	}
+	l.lacking = l.lackingEnd()
 	for _, s := range kept {
 		l.sealed += s.Size
 	}
@@ -128,7 +130,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 		return errNumbers
 	}
 	l.w.next = greatest + 1
-	if err := l.reserved(func() error { return l.begin(prev) }); err != nil {
+	if err := l.reserved(func() error { return l.begin(prev, l.lacking.last) }); err != nil {
 		return err
 	}
 	if !empty {
@@ -138,6 +140,18 @@ func (l *Log) start(greatest uint32, empty bool) error {
 		return err
 	}
 	return l.syncDir(l.dir)
+}
+
+// lackingEnd returns what is missing behind the last segment.
+func (l *Log) lackingEnd() hole {
+	last := uint32(0)
+	if len(l.segs) > 0 {
+		last = l.segs[len(l.segs)-1].Number
+	}
+	if l.newest.noted <= last {
+		return hole{}
+	}
+	return hole{last + 1, l.newest.noted}
 }
 
 // unlink removes a segment's file; its absence is not durable yet.
@@ -151,7 +165,7 @@ func (l *Log) unlink(n uint32) error {
 }
 
 // readSegments reads the headers, and notes where a segment names a predecessor
-// that is not there. The front may lack any number of segments: they were removed.
+// that is not there, or one that its process did not find. The front may lack any number of segments: they were removed.
 func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 	segs := make([]*segment, 0, len(numbers))
 	for _, n := range numbers {
@@ -159,8 +173,13 @@ func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := slices.BinarySearch(numbers, s.prev); s.prev > numbers[0] && !ok {
-			s.lacking = s.prev
+		_, there := slices.BinarySearch(numbers, s.prev)
+		_, back := slices.BinarySearch(numbers, s.lost)
+		switch {
+		case s.lost != 0 && !back:
+			s.lacking = hole{s.prev + 1, s.lost}
+		case s.prev > numbers[0] && !there:
+			s.lacking = hole{segs[len(segs)-1].Number + 1, s.prev}
 		}
 		segs = append(segs, s)
 	}
@@ -187,7 +206,7 @@ func (l *Log) readSegment(n uint32) (*segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev}, nil
+	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev, lost: h.lost}, nil
 }
 
 func (h segmentHeader) describe(size int64) Segment {

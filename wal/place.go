@@ -31,8 +31,8 @@ func openHome(fsy fsys.FS, dir string) (*home, error) {
 
 // Check fails the log for good when its directory or the active segment is no
 // longer found under its name: what is appended then can be synced, but no start
-// will ever find it. It also sees to the ballast. It is to be called about once a
-// second.
+// will ever find it. It also sees to the ballast, and to the note on the newest
+// segment. It is to be called about once a second.
 func (l *Log) Check() error {
 	if err := l.Err(); err != nil {
 		return err
@@ -44,8 +44,9 @@ func (l *Log) Check() error {
 			return err
 		}
 	}
+	l.noteNewest()
 	l.growBallast()
-	return nil
+	return l.Err()
 }
 
 // useActive returns the active segment, to be released; nil once the log is closed.

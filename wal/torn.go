@@ -42,7 +42,7 @@ func (l *Log) repairLast() (empty bool, err error) {
 		return false, err
 	}
 	last.Size = cut
-	return records == 0 && !damaged && last.lacking == 0, nil
+	return records == 0 && !damaged && last.lacking == hole{}, nil
 }
 
 // survey finds where the torn tail of the last segment begins, and whether there
@@ -167,10 +167,10 @@ func allZeroAt(f fsys.File, off, n int64) bool {
 }
 
 // moveStillborn puts aside a last segment whose creation was cut short: without
-// a header it never had a record. With more bytes than a header it is damage, and
-// stays.
+// a header it never had a record. With more bytes than a header, or known to have
+// been made whole, it is damage, and stays.
 func (l *Log) moveStillborn(last *segment) error {
-	if last.Size > headerSize {
+	if last.Size > headerSize || last.Number <= l.newest.noted {
 		return nil
 	}
 	from, to := l.files.path(last.Number, segmentSuffix), l.files.path(last.Number, tornSuffix)
