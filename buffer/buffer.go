@@ -151,6 +151,7 @@ type Buffer struct {
 	origins  *originMemory
 	twice    twice
 	replayed bool
+	loss     Loss // none while it has no records
 	closing  bool
 	cutErr   string    // the last failure to cut, so that it is told once
 	demanded time.Time // when batches were last cut because someone waits for them

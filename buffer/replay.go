@@ -28,6 +28,7 @@ type replay struct {
 	rotten  bool             // there was damage since the last record
 	commits int
 	damaged int
+	damages damages
 }
 
 // foundRun is a run that no batch record names so far.
@@ -60,6 +61,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 		if errors.As(err, &damage) {
 			p.damaged++
 			p.rotten = true
+			p.damages.note(damage)
 			b.m.damaged.Inc()
 			b.o.Log.Error().Err(err).Msg("part of the log is damaged; the rest is used, the segment is in quarantine")
 			continue
@@ -132,6 +134,9 @@ func (p *replay) pass(rec wal.Record) {
 	p.damaged++
 	p.rotten = true
 	p.b.m.damaged.Inc()
+	if rec.Type != typeBatch && rec.Type != typeCommit {
+		p.damages.note(&wal.CorruptError{Length: int64(len(rec.Payload)), From: rec.Pos, To: rec.Pos + wal.Pos(len(rec.Payload))})
+	}
 	p.b.log.Quarantine(rec.Pos.Segment())
 	p.b.o.Log.Error().Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
 		Int("starts", rec.Suspected).Msg("a record that ended several starts is left out; its segment is in quarantine")
@@ -200,6 +205,7 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	if len(found) < r.runs.n {
 		p.broken[batch] = found
+		p.damages.lacks(batch, &r.runs, found)
 		return nil
 	}
 	batch.span = noSpan()
@@ -219,6 +225,7 @@ func (p *replay) parked(rec wal.Record) error {
 	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)))
 	if old != nil {
 		p.letGo(old)
+		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
 	}
@@ -320,6 +327,7 @@ func (p *replay) salvage() {
 // may have ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
 	p.letGo(batch)
+	p.damages.saved(batch)
 	delete(p.batches, batch.id)
 	p.commits++
 	for _, m := range batch.messages {
