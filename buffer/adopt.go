@@ -36,6 +36,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	}
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
+	b.loseDamaged(&p.damages)
 	b.replayed = true
 	b.wake.Broadcast()
 }

@@ -91,6 +91,9 @@ type Options struct {
 	// Expired says whether a period of a service has been dropped: its records are
 	// not taken then. It is called for each run and must be quick; nil: never.
 	Expired func(service string, period time.Time) bool
+	// LossFound is called by Run when a start has found that the log lost records,
+	// before anything of the log is given up; [Buffer.Lost] has them. nil: nobody is.
+	LossFound func()
 	// Messages is told of messages; nil: there are none.
 	Messages Messages
 	// Tail is told of all that is accepted; nil: nobody is.
@@ -117,6 +120,9 @@ func (o Options) withDefaults() Options {
 	setN(&o.Size, 32<<20)
 	setN(&o.Min, 1<<20)
 	setN(&o.Soft, 4<<30)
+	if o.LossFound == nil {
+		o.LossFound = func() {}
+	}
 	if o.Messages == nil {
 		o.Messages = noMessages{}
 	}
@@ -151,6 +157,7 @@ type Buffer struct {
 	origins  *originMemory
 	twice    twice
 	replayed bool
+	loss     Loss // none while it has no records
 	closing  bool
 	cutErr   string    // the last failure to cut, so that it is told once
 	demanded time.Time // when batches were last cut because someone waits for them

@@ -1,12 +1,169 @@
 package buffer
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
 
-// Loss is temporary.
+	"blobtail/wal"
+)
+
+// Loss is what the log was promised to hold and does not.
 type Loss struct {
-	Since, Until time.Time
-	Records      int
+	Since   time.Time // arrival of the oldest record that may be lost; zero: not known
+	Until   time.Time // when the loss was found
+	Records int       // at least so many
 }
 
-// Lost is temporary.
-func (b *Buffer) Lost() (Loss, bool) { return Loss{}, false }
+// Lost returns what was found to be lost since the process started; ok is false
+// when nothing was. What the start finds is in it once the log is replayed.
+func (b *Buffer) Lost() (Loss, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.loss, b.loss.Records > 0
+}
+
+// lose joins a loss of at least so many records to what was lost before. b.mu is
+// held.
+func (b *Buffer) lose(records int, since time.Time) {
+	if records == 0 {
+		return
+	}
+	if b.loss.Records == 0 || since.Before(b.loss.Since) {
+		b.loss.Since = since // the zero time is before all others
+	}
+	b.loss.Until = time.Now()
+	b.loss.Records += records
+	b.m.lost.Add(float64(records))
+}
+
+// damages are the spans of the log in which a start found no records although
+// there should be some, and what it learns of what they held.
+type damages struct {
+	spans   []*damagedSpan // ascending
+	missing map[*Batch]missing
+}
+
+type damagedSpan struct {
+	from, to wal.Pos
+	end      wal.Pos  // of the file, where the span reaches to it; else 0
+	safe     []extent // runs in it that are in blobs, or in a copy further on
+}
+
+// missing are the runs that a batch record names and that are not there.
+type missing struct {
+	damaged []extent // those in damaged spans
+	runs    int      // all of them
+	records int      // in all of them
+}
+
+// note takes a span of the log that cannot be read.
+func (d *damages) note(c *wal.CorruptError) {
+	if c.From == c.To {
+		return
+	}
+	s := &damagedSpan{from: c.From, to: c.To}
+	if c.Length > 0 && s.to != s.from+wal.Pos(c.Length) {
+		s.end = s.from + wal.Pos(c.Length)
+	}
+	d.spans = append(d.spans, s)
+}
+
+// at returns the span in which the run at e begins, or nil.
+func (d *damages) at(e extent) *damagedSpan {
+	i, found := slices.BinarySearchFunc(d.spans, e.pos, func(s *damagedSpan, pos wal.Pos) int { return cmp.Compare(s.from, pos) })
+	if !found {
+		i--
+	}
+	if i < 0 || e.pos >= d.spans[i].to {
+		return nil
+	}
+	return d.spans[i]
+}
+
+// lacks notes which of the runs that the record of a batch names are not there. It
+// is called once for a batch, when its record is met: what is there of it may
+// belong to a later batch.
+func (d *damages) lacks(batch *Batch, named *extents, found []foundRun) {
+	if len(d.spans) == 0 {
+		return
+	}
+	there := make(map[wal.Pos]bool, len(found))
+	m := missing{runs: named.n - len(found), records: batch.records}
+	for _, f := range found {
+		there[f.pos] = true
+		m.records -= int(f.records)
+	}
+	for e := range named.all() {
+		if !there[e.pos] && d.at(e) != nil {
+			m.damaged = append(m.damaged, e)
+		}
+	}
+	if len(m.damaged) == 0 {
+		return
+	}
+	if d.missing == nil {
+		d.missing = map[*Batch]missing{}
+	}
+	d.missing[batch] = m
+}
+
+// saved says that nothing of a batch is lost: it is stored, or there is a copy.
+func (d *damages) saved(batch *Batch) {
+	for _, e := range d.missing[batch].damaged {
+		s := d.at(e)
+		s.safe = append(s.safe, e)
+	}
+	delete(d.missing, batch)
+}
+
+// betweenRuns is the longest stretch between two runs that cannot hold a runs
+// record besides the head of the one that the second run is in: two framings of 16
+// bytes, and 21 of a record with the shortest run.
+const betweenRuns = 53
+
+// known tells whether all that the span can have held is in the runs that are
+// safe: no runs record fits beside them. Where the file ends in the span it may
+// have been longer, unless the last of them ends there too.
+func (s *damagedSpan) known() bool {
+	slices.SortFunc(s.safe, func(a, b extent) int { return cmp.Compare(a.pos, b.pos) })
+	at := s.from
+	for _, e := range s.safe {
+		if e.pos > at+betweenRuns {
+			return false
+		}
+		at = max(at, e.pos+wal.Pos(e.len))
+	}
+	if s.end != 0 {
+		return at == s.end
+	}
+	return at+8 > s.to // records stand at multiples of 8
+}
+
+// loseDamaged counts what a start found to be lost: the records that batches lack,
+// and one for each other span that may have held some. b.mu is held.
+func (b *Buffer) loseDamaged(d *damages) {
+	since := func(s *damagedSpan) time.Time {
+		segment, _ := b.log.Segment(s.from.Segment())
+		return segment.Created
+	}
+	counted := map[*damagedSpan]bool{}
+	for _, m := range d.missing {
+		// Runs that never were durable are no loss. Of a run alone it is not known how
+		// many records it had, but that it had one.
+		records := len(m.damaged)
+		if records == m.runs {
+			records = m.records
+		}
+		oldest := d.at(m.damaged[0])
+		for _, e := range m.damaged {
+			counted[d.at(e)] = true
+		}
+		b.lose(records, since(oldest))
+	}
+	for _, s := range d.spans {
+		if !counted[s] && !s.known() {
+			b.lose(1, since(s))
+		}
+	}
+}

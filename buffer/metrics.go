@@ -45,7 +45,7 @@ func newMetrics(b *Buffer) *metrics {
 		aside:       counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
 		damaged:     counter("log_damaged_total", "Damaged spans found in the log on start."),
 		salvaged:    counter("batches_salvaged_total", "Batches that lacked runs, at a start or when they were read; what was there of them was cut anew."),
-		lost:        counter("records_lost_total", "Records of batches that were damaged in the log before they were stored."),
+		lost:        counter("records_lost_total", "Records that were damaged in the log, or missing from it, before they were stored: at least so many."),
 		redelivered: counter("redelivered_total", "Messages delivered again while their first copy was not stored yet."),
 		parked:      counter("batches_parked_total", "Batches copied to the log's end because they held it and could not be stored."),
 		expired: named("records_expired_total",

@@ -28,6 +28,7 @@ type replay struct {
 	rotten  bool             // there was damage since the last record
 	commits int
 	damaged int
+	damages damages
 }
 
 // foundRun is a run that no batch record names so far.
@@ -50,6 +51,9 @@ func (b *Buffer) replay(ctx context.Context) error {
 		return err
 	}
 	b.adopt(p, start)
+	if _, lost := b.Lost(); lost {
+		b.o.LossFound() // before what shows it can go
+	}
 	return b.release()
 }
 
@@ -70,6 +74,7 @@ func (b *Buffer) scan(ctx context.Context) (*replay, error) {
 		if errors.As(err, &damage) {
 			p.damaged++
 			p.rotten = true
+			p.damages.note(damage)
 			b.m.damaged.Inc()
 			b.o.Log.Error().Err(err).Msg("part of the log is damaged; the rest is used, the segment is in quarantine")
 			continue
@@ -141,6 +146,9 @@ func (p *replay) pass(rec wal.Record) {
 	p.damaged++
 	p.rotten = true
 	p.b.m.damaged.Inc()
+	if rec.Type != typeBatch && rec.Type != typeCommit {
+		p.damages.note(&wal.CorruptError{Length: int64(len(rec.Payload)), From: rec.Pos, To: rec.Pos + wal.Pos(len(rec.Payload))})
+	}
 	p.b.log.Quarantine(rec.Pos.Segment())
 	p.b.o.Log.Error().Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
 		Int("starts", rec.Suspected).Msg("a record that ended several starts is left out; its segment is in quarantine")
@@ -209,6 +217,7 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	if len(found) < r.runs.n {
 		p.broken[batch] = found
+		p.damages.lacks(batch, &r.runs, found)
 		return nil
 	}
 	batch.span = noSpan()
@@ -228,6 +237,7 @@ func (p *replay) parked(rec wal.Record) error {
 	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)))
 	if old != nil {
 		p.letGo(old)
+		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
 	}
@@ -329,6 +339,7 @@ func (p *replay) salvage() {
 // may have ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
 	p.letGo(batch)
+	p.damages.saved(batch)
 	delete(p.batches, batch.id)
 	p.commits++
 	for _, m := range batch.messages {

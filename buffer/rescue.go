@@ -55,7 +55,7 @@ func (b *Buffer) rescue(batch *Batch, cause error) error {
 	close(batch.fate.done)
 	lost := max(0, batch.records-w.copies.rec.records)
 	b.m.salvaged.Inc()
-	b.m.lost.Add(float64(lost))
+	b.lose(lost, batch.since)
 	b.o.Log.Error().Err(cause).Str("service", batch.Service()).Time("period", batch.Period()).
 		Int("records", w.copies.rec.records).Int("lost", lost).
 		Msg("part of a batch is damaged in the log; the rest is cut anew, the segment is in quarantine")

@@ -384,6 +384,18 @@ func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool)
 	}
 }
 
+// NoteLoss keeps durably what Options.Lost tells of, before the row can say it.
+func (a *Announcer) NoteLoss(ctx context.Context) error {
+	l := &a.lease
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("note what was lost: %w", ctx.Err())
+	}
+	return a.keepLoss()
+}
+
 // keepLoss notes what was lost, until an operator has acknowledged it.
 func (a *Announcer) keepLoss() error {
 	l := &a.lease

@@ -81,9 +81,8 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 	case nobody && mode == Only:
 		g.Report.note("%v, so there are no live records", err)
 	}
-	var foreign *foreignError
-	if errors.As(err, &foreign) && r.o.Live != nil {
-		g.Report.problem(err) // it was named, so it is a mistake whatever the rows say
+	if err != nil && r.o.Live != nil {
+		g.Report.problem(err) // it was named, so something is amiss whatever the rows say
 		g.heard.err = nil
 	}
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)

@@ -155,24 +155,6 @@ func (l *Log) Roll() error {
 	return l.reserved(l.roll)
 }
 
-// Check fails the log for good when its directory is no longer where it was:
-// what is appended then can be synced, but no start will ever find it. It also
-// sees to the ballast. It is to be called about once a second.
-func (l *Log) Check() error {
-	if err := l.Err(); err != nil {
-		return err
-	}
-	_, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix))
-	if errors.Is(err, fs.ErrNotExist) && l.Err() == nil {
-		// A roll may have gone on to another segment, and that been removed.
-		if _, err := l.fs.Stat(l.files.path(l.Active(), segmentSuffix)); errors.Is(err, fs.ErrNotExist) {
-			return l.fail(fmt.Errorf("the directory was removed while the log was open: %w", err))
-		}
-	}
-	l.growBallast()
-	return nil
-}
-
 // roll makes the full segment durable, and only then the next one: so nothing in
 // a segment can outlive what is before it, and a position in an older segment is
 // durable whoever asks.
@@ -180,9 +162,12 @@ func (l *Log) roll() error {
 	if err := l.syncFile(l.w.file); err != nil {
 		return err
 	}
+	if err := l.inPlace(l.w.file); err != nil {
+		return err
+	}
 	l.commit.advance(makePos(l.w.number, l.w.off))
 	full := l.w.file
-	if err := l.begin(l.w.number); err != nil {
+	if err := l.begin(l.w.number, 0); err != nil {
 		return err
 	}
 	// Nobody who reads it cares whether closing it succeeds: it is durable.
@@ -193,44 +178,49 @@ func (l *Log) roll() error {
 var errNumbers = errors.New("wal: segment numbers are used up")
 
 // begin makes the next segment and lets the log go on there. prev is the number
-// of the segment before it.
-func (l *Log) begin(prev uint32) error {
+// of the segment before it, lost that of the newest one that is missing.
+func (l *Log) begin(prev, lost uint32) error {
 	n := l.w.next
 	if n == math.MaxUint32 {
 		return errNumbers
 	}
 	l.w.next++
-	f, h, err := l.create(n, prev)
+	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev, lost: lost}
+	f, info, err := l.create(h)
 	if err != nil {
 		if l.Err() != nil {
 			return l.Err()
 		}
 		return fmt.Errorf("wal: make segment %d: %w", n, err)
 	}
-	l.w.file = l.files.add(n, f)
+	l.w.file = l.files.add(n, f, info)
 	l.w.number, l.w.off, l.w.seal = n, headerSize, newSeal(h.id)
 	l.mu.Lock()
 	if k := len(l.segs); k > 0 && l.active != nil {
 		l.segs[k-1].Size = int64(l.end.Offset())
 		l.sealed += l.segs[k-1].Size
 	}
-	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1, prev: prev})
+	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1})
 	l.active, l.end = l.w.file, makePos(n, headerSize)
 	l.mu.Unlock()
 	l.commit.advance(makePos(n, headerSize))
-	return nil
+	l.noteNewest()
+	return l.Err()
 }
 
 // create makes the file of a segment: header and name are durable before any
 // record is in it.
-func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
-	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev}
-	path := l.files.path(n, segmentSuffix)
+func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
+	path := l.files.path(h.number, segmentSuffix)
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, h, err
+		return nil, nil, err
 	}
-	if _, err = f.WriteAt(h.encode(), 0); err == nil {
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(h.encode(), 0)
+	}
+	if err == nil {
 		err = l.syncFile(f)
 	}
 	if err == nil {
@@ -239,9 +229,9 @@ func (l *Log) create(n, prev uint32) (fsys.File, segmentHeader, error) {
 	if err != nil {
 		// The name must be gone for good before another segment is made: this one
 		// would look damaged if it came back before that.
-		return nil, h, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
+		return nil, nil, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
-	return f, h, nil
+	return f, info, nil
 }
 
 // commit is the state of the group commit.
@@ -307,7 +297,8 @@ func (l *Log) syncUpTo(at Pos) error {
 	}
 }
 
-// syncOnce makes durable what is in the log now and returns its end.
+// syncOnce makes durable what is in the log now, where a start will find it, and
+// returns its end.
 func (l *Log) syncOnce(at Pos) (Pos, error) {
 	l.mu.Lock()
 	end, f := l.end, l.active
@@ -318,14 +309,15 @@ func (l *Log) syncOnce(at Pos) (Pos, error) {
 	if f == nil {
 		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
 	}
+	defer func() { _ = l.files.release(f) }()
 	if at >= end {
-		_ = l.files.release(f)
 		return 0, fmt.Errorf("wal: sync: %d lies behind the end of the log", at)
 	}
 	// A roll between here and the fsync does no harm: it syncs the same file.
-	err := l.syncFile(f)
-	_ = l.files.release(f)
-	if err != nil {
+	if err := l.syncFile(f); err != nil {
+		return 0, err
+	}
+	if err := l.inPlace(f); err != nil {
 		return 0, err
 	}
 	return end, nil

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,11 @@ type history struct {
 	removed uint32            // segments up to this one must not be there
 	asked   uint32            // segments up to this one need not be there
 	closed  bool              // in this life
+
+	// undone: an append was cut off after a part of it was written. A
+	// disk may show that part behind a power cut, with some of what came later in its
+	// place, but without the cut: that looks like rot.
+	undone bool
 
 	// What TestEveryCrash knows besides.
 	flight  *entry           // is being appended: it may be there or not
@@ -46,6 +53,7 @@ func (h *history) live(budget int, faults bool) error {
 		case !faults:
 			return nil
 		case op.Kind == "write" && h.rng.IntN(12) == 0:
+			h.undone = true
 			return &simdisk.Partial{N: h.rng.IntN(16), Err: syscall.ENOSPC}
 		case op.Kind == "sync" || op.Kind == "syncdir":
 			if syncs--; syncs == 0 {
@@ -164,6 +172,10 @@ func (h *history) examine(l *wal.Log) error {
 			if strings.Contains(c.Reason, "missing") || strings.Contains(c.Reason, "header is") {
 				return c
 			}
+			// Rot at the end is told from what a crash leaves there, and here is none.
+			if info, ok := l.Segment(segmentOf(c)); ok && c.Offset+c.Length >= info.Size && !h.undone {
+				return fmt.Errorf("a crash is taken for damage: %w", c)
+			}
 			continue
 		case err != nil:
 			return err
@@ -207,6 +219,14 @@ func (h *history) examine(l *wal.Log) error {
 		return fmt.Errorf("segment %d is used again", n)
 	}
 	return nil
+}
+
+func segmentOf(c *wal.CorruptError) uint32 {
+	n, err := strconv.ParseUint(strings.TrimSuffix(path.Base(c.Path), ".seg"), 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	return uint32(n)
 }
 
 // Processes are killed and power is cut at any operation; what was synced, or

@@ -28,6 +28,7 @@ type files struct {
 type file struct {
 	fsys.File
 	n    uint32
+	info fs.FileInfo // of a segment that this process made
 	refs int
 	used uint64
 	gone bool // close when refs is 0
@@ -38,10 +39,10 @@ func (c *files) path(n uint32, suffix string) string {
 }
 
 // add takes over a file that the caller goes on using: it must release it.
-func (c *files) add(n uint32, f fsys.File) *file {
+func (c *files) add(n uint32, f fsys.File, info fs.FileInfo) *file {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &file{File: f, n: n}
+	h := &file{File: f, n: n, info: info}
 	c.open[n] = h
 	c.use(h)
 	return h

@@ -37,6 +37,7 @@ type segmentHeader struct {
 	id      segmentID
 	created int64
 	prev    uint32
+	lost    uint32
 }
 
 func (h segmentHeader) encode() []byte {
@@ -47,6 +48,7 @@ func (h segmentHeader) encode() []byte {
 	copy(b[16:32], h.id[:])
 	binary.LittleEndian.PutUint64(b[32:], uint64(h.created))
 	binary.LittleEndian.PutUint32(b[40:], h.prev)
+	binary.LittleEndian.PutUint32(b[44:], h.lost)
 	binary.LittleEndian.PutUint32(b[60:], uint32(checksum(0).add(b[:60])))
 	copy(b[headerCopy:], b[:headerCopy])
 	return b
@@ -87,6 +89,7 @@ func decodeHeaderCopy(b []byte) (segmentHeader, error) {
 		number:  binary.LittleEndian.Uint32(b[12:]),
 		created: int64(binary.LittleEndian.Uint64(b[32:])),
 		prev:    binary.LittleEndian.Uint32(b[40:]),
+		lost:    binary.LittleEndian.Uint32(b[44:]),
 	}
 	copy(h.id[:], b[16:32])
 	return h, nil

@@ -59,9 +59,9 @@ type Options struct {
 
 // What callers decide by.
 var (
-	// ErrFailed is in every error after an fsync failed. What was not synced by
-	// then may be lost and cannot be saved: the process must end and open the log
-	// anew.
+	// ErrFailed is in every error after an fsync failed, or the log's directory was
+	// removed or replaced. What was not synced by then may be lost and cannot be
+	// saved: the process must end and open the log anew.
 	ErrFailed = errors.New("the log has failed for good")
 	// ErrClosed is returned once Close was called.
 	ErrClosed = errors.New("the log is closed")
@@ -89,8 +89,8 @@ type Stats struct {
 
 // Log is an open log. All methods may be called at once from any goroutine.
 //
-// Its locks are taken in this order: removing, appending, suspects.mu, ballast.mu,
-// fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
+// Its locks are taken in this order: removing, appending, newest.mu, suspects.mu,
+// ballast.mu, fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
 // under mu. Around what may panic, a lock is released by a deferred call.
 type Log struct {
 	dir         string
@@ -99,8 +99,10 @@ type Log struct {
 	now         func() time.Time
 	segmentSize int64
 	lock        fsys.File
+	home        *home
 	files       *files
 	found       []*segment // what Open found: Replay's share
+	lacking     hole       // behind them
 
 	appending sync.Mutex // guards w and whatever extends the log
 	w         writer
@@ -115,6 +117,7 @@ type Log struct {
 
 	commit   commit
 	ballast  ballast
+	newest   newest
 	suspects suspects
 
 	failed  chan struct{} // closed by the one who sets failure
@@ -128,10 +131,11 @@ type Log struct {
 // is kept in Log.end until the segment is full.
 type segment struct {
 	Segment
-	readable bool   // its header is
-	badCopy  int64  // offset of the header copy that does not check, or -1
-	lacking  uint32 // number of the segment that should be before it and is not, or 0
+	readable bool  // its header is
+	badCopy  int64 // offset of the header copy that does not check, or -1
+	lacking  hole  // before it
 	prev     uint32
+	lost     uint32 // what its header says was missing when it was made
 }
 
 // Segment describes segment n; false when the log has none of that number.
@@ -278,5 +282,5 @@ func (l *Log) Close() error {
 	l.active = nil
 	l.mu.Unlock()
 	l.files.close()
-	return errors.Join(err, l.files.release(active), l.lock.Close())
+	return errors.Join(err, l.files.release(active), l.home.Close(), l.lock.Close())
 }

@@ -14,9 +14,6 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// maxTorn is how much of a torn tail is kept.
-const maxTorn = 1 << 20
-
 // Open opens the log in dir, making it if needed, and begins a new segment. How
 // long it takes does not depend on how much there is to replay: of old segments
 // the header is read, of the last one everything.
@@ -28,6 +25,9 @@ func Open(dir string, o Options) (*Log, error) {
 	l := newLog(dir, o)
 	if err := l.open(); err != nil {
 		l.files.close()
+		if l.home != nil {
+			err = errors.Join(err, l.home.Close())
+		}
 		if l.lock != nil {
 			err = errors.Join(err, l.lock.Close())
 		}
@@ -73,11 +73,13 @@ func (l *Log) open() error {
 	if err := makeDir(l.fs, l.dir); err != nil {
 		return err
 	}
-	lock, err := lockDir(l.fs, l.dir)
-	if err != nil {
+	var err error
+	if l.home, err = openHome(l.fs, l.dir); err != nil {
 		return err
 	}
-	l.lock = lock
+	if l.lock, err = lockDir(l.fs, l.dir); err != nil {
+		return err
+	}
 	ns, err := list(l.fs, l.dir)
 	if err != nil {
 		return err
@@ -88,6 +90,7 @@ func (l *Log) open() error {
 		}
 	}
 	l.openBallast()
+	l.openNewest()
 	if l.segs, err = l.readSegments(ns.segments); err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
-	if err := l.start(ns.greatest, empty); err != nil {
+	if err := l.start(max(ns.greatest, l.newest.noted), empty); err != nil {
 		return err
 	}
 	if l.ballast.spent.Load() {
@@ -116,6 +119,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	if len(kept) > 0 {
 		prev = kept[len(kept)-1].Number
 	}
+	l.lacking = l.lackingEnd()
 	for _, s := range kept {
 		l.sealed += s.Size
 	}
@@ -126,7 +130,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 		return errNumbers
 	}
 	l.w.next = greatest + 1
-	if err := l.reserved(func() error { return l.begin(prev) }); err != nil {
+	if err := l.reserved(func() error { return l.begin(prev, l.lacking.last) }); err != nil {
 		return err
 	}
 	if !empty {
@@ -136,6 +140,18 @@ func (l *Log) start(greatest uint32, empty bool) error {
 		return err
 	}
 	return l.syncDir(l.dir)
+}
+
+// lackingEnd returns what is missing behind the last segment.
+func (l *Log) lackingEnd() hole {
+	last := uint32(0)
+	if len(l.segs) > 0 {
+		last = l.segs[len(l.segs)-1].Number
+	}
+	if l.newest.noted <= last {
+		return hole{}
+	}
+	return hole{last + 1, l.newest.noted}
 }
 
 // unlink removes a segment's file; its absence is not durable yet.
@@ -149,7 +165,7 @@ func (l *Log) unlink(n uint32) error {
 }
 
 // readSegments reads the headers, and notes where a segment names a predecessor
-// that is not there. The front may lack any number of segments: they were removed.
+// that is not there, or one that its process did not find. The front may lack any number of segments: they were removed.
 func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 	segs := make([]*segment, 0, len(numbers))
 	for _, n := range numbers {
@@ -157,8 +173,13 @@ func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := slices.BinarySearch(numbers, s.prev); s.prev > numbers[0] && !ok {
-			s.lacking = s.prev
+		_, there := slices.BinarySearch(numbers, s.prev)
+		_, back := slices.BinarySearch(numbers, s.lost)
+		switch {
+		case s.lost != 0 && !back:
+			s.lacking = hole{s.prev + 1, s.lost}
+		case s.prev > numbers[0] && !there:
+			s.lacking = hole{segs[len(segs)-1].Number + 1, s.prev}
 		}
 		segs = append(segs, s)
 	}
@@ -185,102 +206,11 @@ func (l *Log) readSegment(n uint32) (*segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev}, nil
+	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev, lost: h.lost}, nil
 }
 
 func (h segmentHeader) describe(size int64) Segment {
 	return Segment{Number: h.number, Created: time.Unix(0, h.created).UTC(), Random: h.id, Size: size}
-}
-
-// repairLast makes the segment that was not rolled fit to build upon: copied to
-// a new file without its torn tail. empty tells that nothing is left in it.
-func (l *Log) repairLast() (empty bool, err error) {
-	if len(l.segs) == 0 {
-		return false, nil
-	}
-	last := l.segs[len(l.segs)-1]
-	if !last.readable || last.Size < headerSize {
-		return false, l.moveStillborn(last)
-	}
-	f, err := l.fs.OpenFile(l.files.path(last.Number, segmentSuffix), os.O_RDONLY, 0)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	cut, records, damaged := survey(f, last)
-	if err := l.keepTorn(f, last, cut); err != nil {
-		return false, err
-	}
-	if damaged {
-		l.quarantine(last.Number)
-	}
-	if err := l.replace(f, last.Number, cut); err != nil {
-		return false, err
-	}
-	last.Size = cut
-	return records == 0 && !damaged && last.lacking == 0, nil
-}
-
-// survey finds where the torn tail of the last segment begins, and whether there
-// is damage before it.
-func survey(f fsys.File, last *segment) (cut int64, records int, damaged bool) {
-	s := newScanner(f, last.Random, last.Size)
-	cut, damaged = headerSize, last.badCopy >= 0
-	pending := false
-	// What could not be read may be readable another time: it must not go with
-	// the tail.
-	defer func() { damaged = damaged || s.src.failed }()
-	for {
-		it, ok := s.step()
-		if !ok {
-			return cut, records, damaged
-		}
-		if it.damaged() {
-			pending = true
-			continue
-		}
-		records++
-		damaged = damaged || pending
-		pending = false
-		cut = it.off + it.length
-	}
-}
-
-// keepTorn puts the torn tail aside before it is cut off.
-func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
-	torn := last.Size - cut
-	if torn < recordAlign && allZeroAt(f, cut, torn) {
-		return nil
-	}
-	l.tornBytes += torn
-	path := l.files.path(last.Number, tornSuffix)
-	l.log.Warn().Str("segment", l.files.path(last.Number, segmentSuffix)).Int64("offset", cut).Int64("bytes", torn).
-		Str("kept", path).Msg("the log has a torn tail, as a kill or a power cut leaves it; it is cut off")
-	return l.writeFile(path, f, cut, min(torn, maxTorn))
-}
-
-func allZeroAt(f fsys.File, off, n int64) bool {
-	b := make([]byte, n)
-	(&pageReader{r: f}).readAt(b, off)
-	return allZero(b)
-}
-
-// moveStillborn puts aside a last segment whose creation was cut short: without
-// a header it never had a record. With more bytes than a header it is damage, and
-// stays.
-func (l *Log) moveStillborn(last *segment) error {
-	if last.Size > headerSize {
-		return nil
-	}
-	from, to := l.files.path(last.Number, segmentSuffix), l.files.path(last.Number, tornSuffix)
-	l.log.Warn().Str("segment", from).Int64("bytes", last.Size).Str("kept", to).
-		Msg("the newest segment of the log was not made whole, and is put aside")
-	l.tornBytes += last.Size
-	l.segs = l.segs[:len(l.segs)-1]
-	if err := l.fs.Rename(from, to); err != nil {
-		return err
-	}
-	return l.syncDir(l.dir)
 }
 
 // replace makes the first n bytes of f the segment's file, durably.

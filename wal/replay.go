@@ -26,6 +26,9 @@ type CorruptError struct {
 	Path           string
 	Offset, Length int64
 	Reason         string
+	// From and To bound where records may lack: from From on, before To. They are
+	// equal where there can have been none.
+	From, To Pos
 }
 
 func (e *CorruptError) Error() string {
@@ -52,7 +55,15 @@ func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 			}
 			room = r.room
 		}
+		if l.lacking != (hole{}) {
+			yield(Record{}, l.missing(l.lacking))
+		}
 	}
+}
+
+func (l *Log) missing(h hole) error {
+	l.corrupt.Add(1)
+	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: h.reason()}
 }
 
 func (l *Log) has(s *segment) bool {
@@ -72,7 +83,7 @@ type replay struct {
 
 // run returns false when the iteration is over.
 func (r *replay) run(ctx context.Context) bool {
-	if n := r.seg.lacking; n != 0 && !r.damage(n, 0, 0, "the file is missing") {
+	if h := r.seg.lacking; h != (hole{}) && !r.yield(Record{}, r.log.missing(h)) {
 		return false
 	}
 	f, err := r.log.files.acquire(r.seg.Number)
@@ -85,9 +96,9 @@ func (r *replay) run(ctx context.Context) bool {
 	}
 	defer r.log.files.release(f)
 	if !r.seg.readable {
-		return r.damage(r.seg.Number, 0, r.seg.Size, errNoHeader.Error())
+		return r.damage(0, r.seg.Size, errNoHeader.Error())
 	}
-	if bad := r.seg.badCopy; bad >= 0 && !r.damage(r.seg.Number, bad, headerCopy, "one of the two headers is unreadable") {
+	if bad := r.seg.badCopy; bad >= 0 && !r.damage(bad, headerCopy, "one of the two headers is unreadable") {
 		return false
 	}
 	return r.walk(ctx, f)
@@ -107,7 +118,7 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 			return true
 		}
 		if it.damaged() {
-			ok = r.damage(r.seg.Number, it.off, it.length, it.reason)
+			ok = r.damage(it.off, it.length, it.reason)
 		} else {
 			pos := makePos(r.seg.Number, it.off+recordHeader)
 			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &r.info, Suspected: r.log.suspects.before[pos]}, nil)
@@ -118,13 +129,20 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 	}
 }
 
-func (r *replay) damage(n uint32, off, length int64, reason string) bool {
+func (r *replay) damage(off, length int64, reason string) bool {
+	n := r.seg.Number
 	r.log.corrupt.Add(1)
-	if n == r.seg.Number {
-		r.log.quarantine(n)
+	r.log.quarantine(n)
+	from, to := makePos(n, off), makePos(n, off+length)
+	switch {
+	case r.seg.readable && off < headerSize && r.seg.Size >= headerSize:
+		to = from // a copy of the header
+	case off+length >= r.seg.Size:
+		to = makePos(n+1, 0) // the file may have been longer
 	}
-	path := r.log.files.path(n, segmentSuffix)
-	return r.yield(Record{}, &CorruptError{Path: path, Offset: off, Length: length, Reason: reason})
+	return r.yield(Record{}, &CorruptError{
+		Path: r.log.files.path(n, segmentSuffix), Offset: off, Length: length, Reason: reason, From: from, To: to,
+	})
 }
 
 // ReadAt fills b with payload bytes from p on: any byte of a payload will do, and

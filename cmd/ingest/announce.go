@@ -157,6 +157,15 @@ func (p *company) ready(buf *buffer.Buffer) error {
 	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.stalled())
 }
 
+// noteLoss keeps what the log was found to lack, for the next start.
+func (p *company) noteLoss() {
+	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
+	defer cancel()
+	if err := p.announcer.NoteLoss(ctx); err != nil {
+		p.log.Error().Err(err).Msg("that the log lost records is not kept for the next start")
+	}
+}
+
 // lossOf is what the buffer has found to be lost.
 func lossOf(buf *buffer.Buffer) heartbeat.Loss {
 	l, ok := buf.Lost()

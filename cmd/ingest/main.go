@@ -77,14 +77,16 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer stream.close()
 	tail := newTail()
+	var company *company
 	options := out.refuse(bufferOptions(c, part(log, "buffer"), reg))
+	options.LossFound = func() { company.noteLoss() } // the buffer runs when there is one
 	buf := buffer.New(journal, out, stream.tell(tail.tell(c, options)))
 	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	company, err := newCompany(c, blobs, premises, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
+	company, err = newCompany(c, blobs, premises, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}

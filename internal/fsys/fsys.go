@@ -29,6 +29,8 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Stat describes a file.
 	Stat(name string) (fs.FileInfo, error)
+	// SameFile tells whether two descriptions are of one file or directory.
+	SameFile(a, b fs.FileInfo) bool
 	// SyncDir makes the names in a directory durable: creations, renames, removals.
 	SyncDir(name string) error
 	// Lock takes the lock of a directory for this caller alone, or fails with
@@ -93,6 +95,7 @@ func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldna
 func (osFS) Remove(name string) error                   { return os.Remove(name) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (osFS) SameFile(a, b fs.FileInfo) bool             { return os.SameFile(a, b) }
 
 // Free leaves out what is reserved for root.
 func (osFS) Free(dir string) (int64, error) {

@@ -295,3 +295,6 @@ func (t *Tree) Free(name string) (int64, error) {
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
+
+// SameFile implements [FS].
+func (t *Tree) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }

@@ -139,14 +139,22 @@ func choose(rng *rand.Rand) fate {
 	return func(int, int, uint64) bool { return rng.Float64() < part }
 }
 
+// platter is what is on the platter when the changes meet a fate. A sector goes
+// there whole, from a cache in which all earlier writes to it stand: so of the
+// writes to one sector those up to some moment are found, never a later one alone.
 func (n *node) platter(keep fate) ([]byte, map[string]*node) {
 	b := slices.Clone(n.stable)
 	var pieces []change
 	for _, c := range n.changes {
 		pieces = append(pieces, c.sectors()...)
 	}
+	old := map[int64]bool{} // sectors that are as they were at some earlier moment
 	for i, c := range pieces {
-		if keep(i, len(pieces), c.at) {
+		kept := keep(i, len(pieces), c.at)
+		switch {
+		case !kept && !c.cut:
+			old[c.off/sector] = true
+		case kept && (c.cut || !old[c.off/sector]):
 			b = c.apply(b)
 		}
 	}

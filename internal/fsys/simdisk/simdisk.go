@@ -313,6 +313,13 @@ func (d *Disk) Stat(name string) (fs.FileInfo, error) {
 	return n.info(base), nil
 }
 
+// SameFile implements [fsys.FS].
+func (d *Disk) SameFile(a, b fs.FileInfo) bool {
+	x, ok := a.(info)
+	y, too := b.(info)
+	return ok && too && x.node == y.node
+}
+
 // SyncDir implements [fsys.FS].
 func (d *Disk) SyncDir(name string) error {
 	err := d.begin("syncdir", name)
@@ -438,10 +445,11 @@ type info struct {
 	name string
 	size int64
 	mode fs.FileMode
+	node *node
 }
 
 func (n *node) info(name string) fs.FileInfo {
-	return info{name: name, size: int64(len(n.data)), mode: n.mode}
+	return info{name: name, size: int64(len(n.data)), mode: n.mode, node: n}
 }
 
 func (i info) Name() string       { return i.name }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -222,5 +223,40 @@ func TestLock(t *testing.T) {
 	next.Close()
 	if _, err := d.Lock("/"); err != nil {
 		t.Errorf("Lock after Close: %v", err)
+	}
+}
+
+// A sector is written whole: what is found of it after a power cut is what it was
+// at some moment, so a later write to it is never there without an earlier one.
+func TestSectorsAreWrittenWhole(t *testing.T) {
+	found := map[string]int{}
+	for seed := range uint64(400) {
+		d := simdisk.New(seed)
+		f, err := d.OpenFile("/f", os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = d.SyncDir("/")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range []string{"a", "b", "c"} {
+			if _, err := f.WriteAt([]byte(text), int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.WriteAt([]byte("next"), 512); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := read(t, d.PowerCut(), "/f")
+		found[strings.TrimRight(text, "\x00")]++
+	}
+	for _, want := range []string{"", "a", "ab", "abc"} {
+		if found[want] == 0 {
+			t.Errorf("never found: %q", want)
+		}
+		delete(found, want)
+	}
+	if len(found) > 0 {
+		t.Errorf("also found: %v", found)
 	}
 }

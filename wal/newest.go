@@ -1,0 +1,125 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+const (
+	newestName    = "newest"
+	newestTemp    = "newest.tmp"
+	newestMagic   = "blobnew\n"
+	newestVersion = 1
+	newestSize    = 20
+)
+
+// newest is what the directory notes of the newest segment, so that its loss is
+// noticed: no other file names it.
+type newest struct {
+	mu    sync.Mutex
+	noted uint32 // number of a segment that was made whole; 0 for none
+	told  bool   // that it cannot be written
+}
+
+// hole says that segments from first to last are missing, as far as there were any
+// of these numbers; last is 0 where none are.
+type hole struct{ first, last uint32 }
+
+func (h hole) reason() string {
+	if h.first == h.last {
+		return "the file is missing"
+	}
+	return fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
+}
+
+// openNewest reads what earlier processes noted. Versions that do not know the file
+// left it behind, which does no harm: the number is then too low.
+func (l *Log) openNewest() {
+	path := filepath.Join(l.dir, newestName)
+	n, err := l.readNewest(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.log.Warn().Err(err).Str("file", path).
+			Msg("the log's note on its newest segment is unreadable; whether that is there is not known")
+	}
+	l.newest.noted = n
+}
+
+func (l *Log) readNewest(path string) (uint32, error) {
+	f, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	b := make([]byte, newestSize+1)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	return decodeNewest(b[:n])
+}
+
+var errNewest = errors.New("it is damaged")
+
+func decodeNewest(b []byte) (uint32, error) {
+	if len(b) != newestSize || string(b[:8]) != newestMagic || binary.LittleEndian.Uint32(b[16:]) != uint32(checksum(0).add(b[:16])) {
+		return 0, errNewest
+	}
+	if v := binary.LittleEndian.Uint32(b[8:]); v != newestVersion {
+		return 0, fmt.Errorf("format version %d, this program reads version %d", v, newestVersion)
+	}
+	return binary.LittleEndian.Uint32(b[12:]), nil
+}
+
+func encodeNewest(n uint32) []byte {
+	b := []byte(newestMagic)
+	b = binary.LittleEndian.AppendUint32(b, newestVersion)
+	b = binary.LittleEndian.AppendUint32(b, n)
+	return binary.LittleEndian.AppendUint32(b, uint32(checksum(0).add(b)))
+}
+
+// noteNewest notes durably that the active segment was made. Without room the note
+// lags until Check finds some: it does not take the ballast's, which is there for
+// what lets records go.
+func (l *Log) noteNewest() {
+	n := l.Active()
+	s := &l.newest
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noted >= n {
+		return
+	}
+	err := l.writeNewest(n)
+	if err == nil {
+		s.noted, s.told = n, false
+		return
+	}
+	if !s.told && l.Err() == nil {
+		s.told = true
+		l.log.Warn().Err(err).Uint32("segment", n).
+			Msg("the log cannot note its newest segment; until it can, nobody would notice that the file is lost")
+	}
+}
+
+func (l *Log) writeNewest(n uint32) error {
+	path, temp := filepath.Join(l.dir, newestName), filepath.Join(l.dir, newestTemp)
+	f, err := l.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(encodeNewest(n), 0); err == nil {
+		err = l.syncFile(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := l.fs.Rename(temp, path); err != nil {
+		return err
+	}
+	return l.syncDir(l.dir)
+}
