@@ -143,10 +143,6 @@ func (o *Peers) look(ctx context.Context) error {
 	begun := time.Now()
 	found, err := o.o.List(ctx)
 	unread, err := heartbeat.Unread(err)
-	if errors.Is(err, storage.ErrNotExist) {
-		// It may be made any moment; until then nobody knows who else there is.
-		found, unread, err = nil, err, nil
-	}
 	if err != nil {
 		// A reader that went away says nothing of the table. An absent table answers at
 		// once, and is there as soon as an ingester of a new store has announced itself.
