@@ -30,6 +30,8 @@ type peer struct {
 	kept  heartbeat.Identity
 	moved []int
 	log   bytes.Buffer
+
+	killed bool
 }
 
 func (p *peer) Write(b []byte) (int, error) {
@@ -72,7 +74,12 @@ func launch(t *testing.T, s storage.TableStore, id heartbeat.Identity, change ..
 	}
 	p.Announcer = announcerOf(t, s, o)
 	ctx, cancel := context.WithCancel(t.Context())
-	p.kill = cancel
+	p.kill = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.killed = true
+		cancel()
+	}
 	go p.Run(ctx)
 	return p
 }

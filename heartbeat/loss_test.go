@@ -1,0 +1,276 @@
+package heartbeat_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/storage/storagetest"
+)
+
+// lossOf is a loss of some minutes before now.
+func lossOf(since, until time.Duration) heartbeat.Loss {
+	return heartbeat.Loss{Since: time.Now().Add(-since), Until: time.Now().Add(-until)}
+}
+
+func sameLoss(x, y heartbeat.Loss) bool { return x.Since.Equal(y.Since) && x.Until.Equal(y.Until) }
+
+// What was lost stays in the notes and, once there are tables, in the row, over any
+// number of starts, until it is acknowledged; what is lost later counts anew.
+func TestLossStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, disk := newWard(t), logDisk(t)
+		p := w.launch(disk)
+		if err := w.enter(p.Announcer); err != nil {
+			t.Fatal(err)
+		}
+		restart := func() {
+			disk = p.end(disk)
+			p = w.launch(disk)
+		}
+		w.away()
+		lost := lossOf(time.Hour, time.Minute)
+		w.lose(lost)
+		if !sameLoss(p.Loss(), lost) {
+			t.Errorf("at once it knows of %v", p.Loss())
+		}
+		time.Sleep(20 * time.Second)
+		w.lose(heartbeat.Loss{}) // the next process finds nothing
+		for range 3 {
+			restart()
+			time.Sleep(20 * time.Second)
+			if !sameLoss(p.Loss(), lost) {
+				t.Errorf("after a start it knows of %v", p.Loss())
+			}
+		}
+		w.setFault(nil)
+		time.Sleep(11 * time.Second)
+		for range 3 {
+			if got := w.row().Lost; !sameLoss(got, lost) {
+				t.Errorf("the row says %v", got)
+			}
+			restart()
+		}
+		acknowledge(t, w, lost)
+		for range 3 {
+			time.Sleep(11 * time.Second)
+			if got := w.row().Lost; got.Any() || p.Loss().Any() {
+				t.Errorf("acknowledged, and the row says %v, the ingester %v", got, p.Loss())
+			}
+			restart()
+		}
+		var refused *heartbeat.ForgetError
+		if _, err := heartbeat.ForgetLoss(t.Context(), w.store, "", "0badcafe"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "it has lost nothing") {
+			t.Errorf("acknowledged again: %v", err)
+		}
+		// The row tells of what is lost later within a second.
+		later := lossOf(2*time.Second, time.Second)
+		w.lose(later)
+		time.Sleep(time.Second)
+		if got := w.row().Lost; !sameLoss(got, later) {
+			t.Errorf("of %v the row says %v", later, got)
+		}
+		acknowledge(t, w, later)
+		time.Sleep(11 * time.Second) // although the process goes on saying it
+		if got := w.row().Lost; got.Any() || p.Loss().Any() {
+			t.Errorf("acknowledged, and the row says %v, the ingester %v", got, p.Loss())
+		}
+	})
+}
+
+// acknowledge does so, and checks what is given up.
+func acknowledge(t *testing.T, w *ward, want heartbeat.Loss) {
+	t.Helper()
+	was, err := heartbeat.ForgetLoss(t.Context(), w.store, "", "0badcafe")
+	if err != nil || !sameLoss(was.Lost, want) {
+		t.Errorf("acknowledged is %v, %v; want %v", was.Lost, err, want)
+	}
+}
+
+// What was acknowledged while the log was away does not come back with it.
+func TestLossAcknowledgedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, disk := newWard(t), logDisk(t)
+		lost := lossOf(time.Hour, time.Minute)
+		w.lose(lost)
+		p := w.launch(disk)
+		disk = p.end(disk)
+		acknowledge(t, w, lost)
+		p = w.launch(disk) // and it finds the loss again
+		if got := w.row().Lost; got.Any() || p.Loss().Any() {
+			t.Errorf("the row says %v, the ingester %v", got, p.Loss())
+		}
+	})
+}
+
+// A table that is removed under a running ingester takes rows with it, and nobody
+// knows whose: the row that is back says so.
+func TestTableRemoved(t *testing.T) {
+	for name, away := range map[string]time.Duration{"at once": 0, "and away for a while": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWard(t)
+				p := w.launch(logDisk(t))
+				if err := w.enter(p.Announcer); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if away > 0 {
+					w.setFault(storagetest.Times(-1, storagetest.Swap, "", storagetest.Fault{Before: storagetest.ErrFault}))
+				}
+				removed := time.Now()
+				if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(away)
+				w.setFault(nil)
+				time.Sleep(11 * time.Second)
+				r := w.row()
+				if r.ID != "0badcafe" || r.State != heartbeat.Holding || !r.Lost.Any() || r.Lost.Until.Before(removed) || !sameLoss(p.Loss(), r.Lost) {
+					t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
+				}
+				if n := strings.Count(p.told(), "the table of ingesters lost the row of this one"); n != 1 {
+					t.Errorf("told %d times", n)
+				}
+				acknowledge(t, w, r.Lost)
+				time.Sleep(time.Minute)
+				if w.row().Lost.Any() || p.Loss().Any() {
+					t.Error("acknowledged, and back again")
+				}
+			})
+		})
+	}
+}
+
+// A table that was removed while the ingester was away is a loss for its next start.
+func TestTableRemovedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, disk := newWard(t), logDisk(t)
+		p := w.launch(disk)
+		disk = p.end(disk)
+		if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
+			t.Fatal(err)
+		}
+		w.launch(disk)
+		if r := w.row(); !r.Lost.Any() || r.ID != "0badcafe" {
+			t.Errorf("the row says %+v", r)
+		}
+	})
+}
+
+// An announcement that comes while an ingester is forgotten wins: it runs.
+func TestForgetBesideAnnouncement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t)
+		p := w.launch(logDisk(t))
+		if err := w.enter(p.Announcer); err != nil {
+			t.Fatal(err)
+		}
+		w.away()
+		time.Sleep(2 * time.Minute) // silent, and running
+		tables := storagetest.FaultyTables(w.store, storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: 20 * time.Second}))
+		time.AfterFunc(time.Second, func() { w.setFault(nil) })
+		var refused *heartbeat.ForgetError
+		if _, err := heartbeat.Forget(t.Context(), tables, "", "0badcafe", time.Now()); !errors.As(err, &refused) {
+			// At the time of the call it was silent; what it says now is ahead of that.
+			t.Errorf("Forget gives %v", err)
+		}
+		w.says(heartbeat.Holding)
+		if err := w.enter(p.Announcer); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One that was forgotten and comes back after all goes on with its row, and what is
+// acknowledged stays so.
+func TestForgottenComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, disk := newWard(t), logDisk(t)
+		lost := lossOf(time.Hour, time.Minute)
+		w.lose(lost)
+		p := w.launch(disk)
+		if err := w.enter(p.Announcer); err != nil {
+			t.Fatal(err)
+		}
+		disk = p.end(disk)
+		time.Sleep(2 * time.Minute)
+		for range 2 {
+			was, err := heartbeat.Forget(t.Context(), w.store, "", "0badcafe", time.Now())
+			if err != nil || was.State != heartbeat.Holding {
+				t.Fatalf("%+v, %v", was, err)
+			}
+			if r := w.row(); r.State != heartbeat.Stopped || r.GivenUp.IsZero() || r.Lost.Any() {
+				t.Errorf("forgotten: %+v", r)
+			}
+			p = w.launch(disk)
+			if r := w.row(); r.ID != "0badcafe" || r.State != heartbeat.Holding || !r.GivenUp.IsZero() || r.Lost.Any() {
+				t.Errorf("back: %+v", r)
+			}
+			disk = p.end(disk)
+			time.Sleep(2 * time.Minute)
+		}
+	})
+}
+
+// All that may hold records and are silent for long enough are forgotten at once; a
+// row that cannot be read is named, and no table is nothing to forget.
+func TestForgetSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t)
+		if gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now()); len(gone) != 0 || err != nil {
+			t.Errorf("without a table: %v, %v", gone, err)
+		}
+		w.storeRow("00000001", 2*time.Hour, "holding")
+		w.storeRow("00000002", 2*time.Hour, "idle")
+		w.storeRow("00000003", 2*time.Hour, "stopped")
+		w.storeRow("00000004", 30*time.Minute, "holding")
+		w.storeRow("00000005", 2*time.Hour, "strange")
+		w.storeRow("00000006", 3*time.Hour, "holding")
+		gone, err := heartbeat.ForgetSilent(t.Context(), w.store, "", time.Hour, time.Now())
+		if len(gone) != 2 || gone[0].ID != "00000001" || gone[1].ID != "00000006" {
+			t.Errorf("forgotten are %+v", gone)
+		}
+		var row *heartbeat.RowError
+		if !errors.As(err, &row) || row.ID != "00000005" {
+			t.Errorf("%v", err)
+		}
+		// With less than a minute they may run.
+		w.storeRow("00000007", 30*time.Second, "holding")
+		gone, err = heartbeat.ForgetSilent(t.Context(), w.store, "", time.Second, time.Now())
+		if len(gone) != 1 || gone[0].ID != "00000004" || !strings.Contains(err.Error(), "00000007: it announced itself 30s ago") {
+			t.Errorf("forgotten are %+v, %v", gone, err)
+		}
+	})
+}
+
+// storeRow stores the row of an ingester.
+func (w *ward) storeRow(id string, ago time.Duration, state string) {
+	w.t.Helper()
+	at := stamp(time.Now().Add(-ago))
+	upsert(w.t, w.store, id, map[string]any{"format": int64(1), "process": "01234567", "state": state, "started": at, "at": at})
+}
+
+// Rows of older versions say stopped or not, and nobody knows what those hold that
+// are not: the ingester of the row goes on with it, and another one does not.
+func TestOlderRow(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWard(t)
+			at := stamp(time.Now().Add(-time.Minute))
+			upsert(t, w.store, "0badcafe", map[string]any{"format": int64(1), "process": "01234567", "stopped": stopped, "started": at, "at": at, "oldest": at})
+			want := heartbeat.Holding
+			if stopped {
+				want = heartbeat.Stopped
+			}
+			w.says(want)
+			p := w.launch(logDisk(t))
+			if r := w.row(); r.Process != p.Process() || r.State != heartbeat.Idle {
+				t.Errorf("it goes on with %+v", r)
+			}
+		})
+	}
+}
