@@ -102,7 +102,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	}
 	switch {
 	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // which say it
-	case doubted:
+	case doubted || known.err != nil && !absent(known.err): // nobody vouches for that
 		report.problem(h.err)
 	default:
 		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
