@@ -119,8 +119,8 @@ type Announcer struct {
 	mu     sync.Mutex
 	begun  time.Time // by the store's clock: when Run, or Enter, began
 	me     Identity  // the lane is that in force
-	failed error     // of the last write; nil: it succeeded, or there was none
-	since  time.Time
+	failed error     // of the last write; nil: it succeeded
+	good   time.Time // when one last succeeded, or this was made
 
 	// What follows belongs to Run, and then to Stop.
 	found bool // a lane that nobody had was looked for with the others in sight
@@ -144,6 +144,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 		first: make(chan struct{}), ended: make(chan struct{}),
 		me: Identity{ID: notes.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
 	}
+	a.failed, a.good = errUnannounced, time.Now()
 	a.lease.turn = make(chan struct{}, 1)
 	a.lease.notes = notes
 	a.lease.upgraded = !notes.Announced && err == nil
@@ -180,6 +181,8 @@ func (a *Announcer) Process() string { return a.process }
 // from then on the lane is as good as can be had now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
 
+var errUnannounced = errors.New("this ingester is not announced yet")
+
 // deaf is for how long announcements may fail before the ingester says that it is
 // not ready.
 const deaf = 20 * time.Second
@@ -189,7 +192,7 @@ const deaf = 20 * time.Second
 func (a *Announcer) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed == nil || time.Since(a.since) < deaf && (a.lease.holding.Load() || a.o.BestEffort) {
+	if a.failed == nil || time.Since(a.good) < deaf && (a.lease.holding.Load() || a.o.BestEffort) {
 		return nil
 	}
 	return a.failed
@@ -199,8 +202,8 @@ func (a *Announcer) Err() error {
 func (a *Announcer) outcome(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err != nil && a.failed == nil {
-		a.since = time.Now()
+	if err == nil {
+		a.good = time.Now()
 	}
 	a.failed = err
 	return err

@@ -64,7 +64,13 @@ func copyDir(t *testing.T, from string) (to string) {
 
 // onHost runs an announcer on a directory of the host.
 func onHost(w *ward, dir string, tables storage.TableStore) *peer {
-	return launch(w.t, tables, heartbeat.Identity{ID: "0badcafe"}, w.on(nil, dir))
+	p := launch(w.t, tables, heartbeat.Identity{ID: "0badcafe"}, w.on(nil, dir))
+	w.t.Cleanup(func() { // before the directory goes
+		p.kill()
+		time.Sleep(10 * time.Second) // longer than any write may take
+		synctest.Wait()
+	})
+	return p
 }
 
 // A copy of a log whose notes say Holding takes nothing before its own row does, also

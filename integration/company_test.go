@@ -138,7 +138,7 @@ func TestNoTables(t *testing.T) {
 	for _, at := range []place{at, notThere} {
 		refused := newStation(t, at, &promises{}, "refused", "--lane", "auto")
 		refused.launch()
-		if reason := refused.refuses(); !strings.Contains(reason, "cannot be announced") {
+		if reason := refused.refuses(); !strings.Contains(reason, "announce") {
 			t.Errorf("it takes nothing because %q", reason)
 		}
 		refused.stop()

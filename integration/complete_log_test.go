@@ -40,12 +40,18 @@ func TestCompleteLogReplaced(t *testing.T) {
 	}
 	s.kill()
 	read.complete("ended")
+	was := s.id()
 	s.start()
-	read.whole("started again")
+	// It runs on a copy: whether the first one runs too nobody knows, but for an
+	// operator.
+	read.names("started on the copy", was)
 	if !s.flushes() {
 		t.Error("it does not flush")
 	}
-	read.whole("flushed")
+	age(t, at, was, time.Hour)
+	read.names("an hour later", was)
+	forgets(t, at, was, was)
+	read.whole("the first one is given up")
 }
 
 // A log is damaged while its ingester is dead: that is counted, and reads tell of it

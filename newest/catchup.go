@@ -341,6 +341,7 @@ func (f *follower) judgeEnds(c roll) {
 	if k.err != nil || len(rows) == 0 {
 		return
 	}
+	f.tellUnasked(k)
 	running := map[string]bool{}
 	for _, i := range rows {
 		_, ours := f.positions[i.ID]
@@ -368,4 +369,23 @@ func (f *follower) judgeEnds(c roll) {
 			}
 		}
 	}
+}
+
+// tellUnasked tells of ingesters that may hold records, and that the asked one does
+// not know: it may be cut off from their table. One that has just started is known
+// to it when the rows are read the next time.
+func (f *follower) tellUnasked(k *roster) {
+	unasked := map[string]string{}
+	if f.heard.any {
+		for _, i := range f.r.lacking(k, &f.heard) {
+			if f.heard.told[i.ID] {
+				continue
+			}
+			unasked[i.ID] = i.Process
+			if f.unasked[i.ID] == i.Process {
+				f.problem(k.missing(&i, &f.heard))
+			}
+		}
+	}
+	f.unasked = unasked
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"sync"
@@ -100,6 +101,8 @@ type ingester struct {
 	segment  int64
 	size     int64
 	age      time.Duration // of what is stored
+	cut      atomic.Bool   // off from the tables
+	effort   bool          // only the best
 
 	mu        sync.Mutex     // guards buf
 	buf       *buffer.Buffer // nil: it does not run
@@ -131,21 +134,30 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 
 var errGone = errors.New("the process is gone")
 
-// mortalTables are tables that a process reaches while it lives.
+// mortalTables are tables that a process reaches while it lives and is not cut off.
 type mortalTables struct {
 	storage.TableStore
-	dead *atomic.Bool
+	dead, cut *atomic.Bool
+}
+
+var errCut = errors.New("the process is cut off from the tables")
+
+func (m mortalTables) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
+	if m.cut.Load() {
+		return func(yield func(storage.Row, error) bool) { yield(storage.Row{}, errCut) }
+	}
+	return m.TableStore.Scan(ctx, table, partition, from, to, limit, props...)
 }
 
 func (m mortalTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	if m.dead.Load() {
+	if m.dead.Load() || m.cut.Load() {
 		return errGone
 	}
 	return m.TableStore.Upsert(ctx, table, partition, rows)
 }
 
 func (m mortalTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	if m.dead.Load() {
+	if m.dead.Load() || m.cut.Load() {
 		return "", errGone
 	}
 	return m.TableStore.Swap(ctx, table, partition, row)
@@ -182,7 +194,7 @@ func (in *ingester) start() {
 	}
 	dead := &atomic.Bool{}
 	blobs, tables := in.c.faulty()
-	mortal := mortalTables{tables, dead}
+	mortal := mortalTables{tables, dead, &in.cut}
 	writer, err := blobwriter.New(mortalBlobs{blobs, dead}, blobwriter.Options{Lane: in.n, Encoders: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -190,14 +202,14 @@ func (in *ingester) start() {
 	told := &teller{}
 	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
 	announcer, err := heartbeat.New(mortal, heartbeat.Options{
-		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host, FS: in.disk, Dir: "/var/wal",
+		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil },
 		Oldest:  buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, tables, "") }
+	list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, mortal, "") }
 	others := peers.New(peers.Options{Self: announcer.ID, List: list, Now: in.c.now})
 	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable, Now: in.c.now})
 	handler := live.NewHandler(live.Options{

@@ -108,6 +108,7 @@ type follower struct {
 	known     map[string]bool      // ingesters that were there when it began; nil: not known
 	company   *survey              // as last read
 	heard     heard                // from the last poll
+	unasked   map[string]string    // who held and had no part in it at the last check, with the process
 	ended     map[string]time.Time // those that have ended, by the time of their rows
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time

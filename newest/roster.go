@@ -102,7 +102,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	}
 	switch {
 	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // which say it
-	case doubted:
+	case doubted || known.err != nil && !absent(known.err): // nobody vouches for that
 		report.problem(h.err)
 	default:
 		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
@@ -134,6 +134,9 @@ func (k *roster) doubts(h *heard, report *Report) {
 		report.problem(fmt.Errorf("ingesters whose rows cannot be read may hold records that are in no blob: %w", k.unread))
 	}
 	switch {
+	case k.err == nil && len(k.rows) == 0 && k.unread == nil && k.store != "":
+		// A table that is made anew is empty at first.
+		report.problem(errors.New("no ingester has a row, although the store was written to: the table of ingesters was removed, so nobody knows who holds records that are in no blob"))
 	case k.err == nil:
 		for _, i := range k.rows {
 			if i.StoreID != "" && k.store == "" && k.storeErr == nil {

@@ -9,6 +9,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -136,6 +137,9 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time) (live.Roll, error) {
 	return last.roll, last.err
 }
 
+// errUnlisted says that rows lack.
+var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
+
 // look asks the table. The caller has its turn.
 func (o *Peers) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
@@ -150,6 +154,9 @@ func (o *Peers) look(ctx context.Context) error {
 			o.failed, o.reason = time.Now(), err
 		}
 		return err
+	}
+	if self := o.o.Self(); unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
+		unread = errUnlisted
 	}
 	o.known, o.rows, o.asked, o.seen = found, unread, begun, o.o.Now()
 	o.failed, o.reason = time.Time{}, nil

@@ -1,0 +1,451 @@
+package newest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/storage/storagetest"
+)
+
+// running has all ingesters run and hold a record each, which are returned.
+func (c *company) running() (all []*sentRecord) {
+	c.t.Helper()
+	for _, in := range c.all {
+		in.start()
+	}
+	time.Sleep(time.Second)
+	for _, in := range c.all {
+		all = append(all, in.send(line{service: "web"})...)
+	}
+	time.Sleep(time.Second)
+	return all
+}
+
+// All that may hold records answer: a read is complete, with or without rights to
+// the tables, through whichever ingester.
+func TestVerifyWhole(t *testing.T) {
+	scene(t, 3, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		for _, change := range [][]func(*newest.Options){
+			nil, {c.via("i0")}, {c.via("i2")}, {c.via("i1"), withoutRights},
+		} {
+			if g := c.reads(c.reader(change...), all); !g.Live {
+				t.Error("it does not say that all have answered")
+			}
+		}
+	})
+}
+
+// The asked ingester is cut off from the tables, and does not know of another that
+// has started since: a reader with rights names that one, and one without says that
+// it cannot know. Through the other one all are there.
+func TestVerifyStaleList(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
+		c.all[0].start()
+		time.Sleep(6 * time.Second) // until it has listed the others by itself
+		first := c.all[0].send(line{service: "web"})
+		time.Sleep(time.Second)
+		c.all[0].cut.Store(true)
+		c.all[1].start()
+		time.Sleep(time.Second)
+		second := c.all[1].send(line{service: "web"})
+		time.Sleep(2 * time.Second)
+		all := slices.Concat(first, second)
+		// The tail's row of the second has its record, and that is no promise.
+		c.reads(c.reader(c.via("i0")), all, "ingester 00000002 on i1 holds records since")
+		c.reads(c.reader(c.via("i0"), withoutRights), first, "could not list the others, and this reader has no right to")
+		if g := c.reads(c.reader(), all); !g.Live {
+			t.Error("through the one that knows all: it does not say so")
+		}
+		time.Sleep(30 * time.Minute) // all that is in blobs, and another one is not
+		all = append(all, c.all[1].send(line{service: "web"})...)
+		time.Sleep(2 * time.Second)
+		c.reads(c.reader(c.via("i0")), all, "ingester 00000002 on i1 holds records since")
+		c.reads(c.reader(c.via("i0"), withoutRights), all[:2], "could not list the others, and this reader has no right to")
+		c.reads(c.reader(), all)
+	})
+}
+
+// A row that the asked ingester does not have in its answer, and does not name, is
+// named; one that it names is named once.
+func TestVerifyRowMissing(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		rows, _, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := heartbeat.Ingester{ID: "0badcafe", Process: "01234567", StoreID: storeID, Host: "h", State: heartbeat.Holding, At: c.now()}
+		list := func(i heartbeat.Ingester) func(*newest.Options) {
+			return func(o *newest.Options) {
+				o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
+					return append(slices.Clone(rows), i), c.now(), nil
+				}
+			}
+		}
+		c.reads(c.reader(list(other)), all, "ingester 0badcafe on h may hold records that are in no blob, and is not among those that answered")
+		silent := other
+		silent.At = c.now().Add(-time.Hour)
+		c.reads(c.reader(list(silent)), all, "ingester 0badcafe on h has been silent for 1h0m0s and may hold records that are in no blob: start it on its log again, or give it up with ingest forget 0badcafe")
+		for _, state := range []heartbeat.State{heartbeat.Idle, heartbeat.Stopped} {
+			for _, at := range []time.Time{other.At, silent.At} {
+				i := other
+				i.State, i.At = state, at
+				if g := c.reads(c.reader(list(i)), all); !g.Live {
+					t.Errorf("%s ones are waited for", state)
+				}
+			}
+		}
+		nameless := other
+		nameless.Process = "" // of a row that nobody wrote
+		c.reads(c.reader(list(nameless)), all, "ingester 0badcafe")
+		// Now the asked one finds it in the table as well.
+		c.storeRow("0badcafe", nil)
+		time.Sleep(time.Millisecond)
+		c.reads(c.reader(), all, "it announces no address")
+	})
+}
+
+// Silence is no emptiness, whatever is asked for.
+func TestVerifySilentWhateverRange(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		c.running()
+		c.all[0].kill()
+		time.Sleep(48 * time.Hour)
+		for _, r := range []query.Range{
+			query.Always(), {From: query.Oldest, To: time.Now().Add(-1000 * time.Hour).UnixNano()},
+			{From: time.Now().Add(-time.Hour).UnixNano(), To: query.Newest}, {From: time.Now().Add(time.Hour).UnixNano(), To: query.Newest},
+		} {
+			for _, change := range []func(*newest.Options){func(*newest.Options) {}, withoutLive} {
+				q := always("web")
+				q.Range = r
+				c.tells(c.gather(c.reader(change), q), "ingest forget 00000001")
+			}
+		}
+		if _, err := heartbeat.Forget(t.Context(), c.store, "", "00000001", c.now()); err != nil {
+			t.Fatal(err)
+		}
+		c.tells(c.gather(c.reader(), always("web")))
+	})
+}
+
+// An ingester was restarted between the list and the answer: a later list clears
+// that up. While its row is of the start before, it does not count.
+func TestVerifyRestarted(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		old, _, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.all[0].kill()
+		c.all[0].start()
+		time.Sleep(time.Second)
+		lists := 0
+		r := c.reader(c.via("i0"), func(o *newest.Options) {
+			o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+				if lists++; lists == 1 {
+					return old, c.now(), nil
+				}
+				return c.list(ctx)
+			}
+		})
+		if g := c.reads(r, all); !g.Live || lists != 2 {
+			t.Errorf("%d lists, and all have answered: %v", lists, g.Live)
+		}
+		c.all[0].kill()
+		c.all[0].cut.Store(true)
+		c.all[0].start()
+		time.Sleep(time.Second)
+		c.reads(c.reader(c.via("i0")), all, "another start of ingester 00000001 on i0 answered", "the table of ingesters cannot be read")
+		c.all[0].cut.Store(false)
+		time.Sleep(11 * time.Second)
+		c.reads(c.reader(c.via("i0")), all)
+	})
+}
+
+// Rows that cannot be read may be of ingesters that hold records.
+func TestVerifyUnreadableRows(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		c.storeRow("0badcafe", map[string]any{"format": int64(2)})
+		// Both who is asked and who reads see it, and say so.
+		c.reads(c.reader(), all, "ingesters whose rows cannot be read may hold records that are in no blob: row 0badcafe", "0 of 1 other ingesters answered")
+		c.reads(c.reader(withoutLive), all, "ingesters whose rows cannot be read may hold records")
+		c.reads(c.reader(c.via("i0"), withoutRights), all, "row 0badcafe of table ingesters")
+		c.storeRow("0badcafe", map[string]any{"state": "dreaming"})
+		c.reads(c.reader(withoutLive), all, `state "dreaming" is not known`)
+	})
+}
+
+// What an ingester has lost is missing from reads that may want it, whoever answers,
+// until it is acknowledged.
+func TestVerifyLost(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		time.Sleep(100 * time.Hour)
+		all := c.running()
+		until := c.now().Add(-50 * time.Hour)
+		text := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+		lost := func(props map[string]any) {
+			props["lostuntil"] = text(until)
+			c.storeRow("0badcafe", props)
+		}
+		lost(map[string]any{"state": "stopped", "lostsince": text(until.Add(-time.Hour))})
+		for _, row := range []struct {
+			from   int64
+			misses bool
+		}{
+			{query.Oldest, true},
+			{until.UnixNano(), true},
+			{until.Add(25*time.Hour - 1).UnixNano(), true}, // a record may be so far ahead
+			{until.Add(25 * time.Hour).UnixNano(), false},
+			{c.now().UnixNano(), false},
+		} {
+			q := always("web")
+			q.Range.From = row.from
+			if !row.misses {
+				c.tells(c.gather(c.reader(), q))
+				continue
+			}
+			c.tells(c.gather(c.reader(), q), "ingester 0badcafe on by-hand has lost records that it took between "+text(until.Add(-time.Hour)))
+			q.Range.To = until.Add(-1000 * time.Hour).UnixNano() // records may be as old as they like
+			if q.Range.From == query.Oldest {
+				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that")
+			}
+		}
+		lost(map[string]any{"state": "idle"})
+		c.reads(c.reader(), all, "has lost records that it took before "+text(until))
+		if _, err := heartbeat.ForgetLoss(t.Context(), c.store, "", "0badcafe"); err != nil {
+			t.Fatal(err)
+		}
+		c.reads(c.reader(), all)
+	})
+}
+
+// A store without its id is not the one that the rows are of, nor one with another id.
+func TestVerifyStoreLost(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		is := func(id string, err error) func(*newest.Options) {
+			return func(o *newest.Options) {
+				o.Store = func(context.Context) (string, error) { return id, err }
+			}
+		}
+		c.reads(c.reader(is("", nil)), all, "the store has lost its object _store, and ingester 00000001 wrote to store "+storeID, "wrote to store "+storeID+", which is not this one")
+		c.reads(c.reader(is(strings.Repeat("f", 32), nil)), all, "ingester 00000001 on i0 holds records since")
+		g := c.reads(c.reader(is("", errors.New("the store is away"))), all, "which store this is cannot be read", "ingester 00000001 on i0 holds records since")
+		for _, p := range g.Report.Problems {
+			if strings.Contains(p.Error(), "is not this one") {
+				t.Errorf("nobody knows that: %v", p)
+			}
+		}
+	})
+}
+
+// Whoever else answers at an address is not believed: the records are another
+// store's.
+func TestVerifyForeignStore(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		c.all[0].kill()
+		// Another store's ingester has the address now.
+		other := live.NewHandler(live.Options{
+			Self: func() live.Self {
+				return live.Self{ID: "0badcafe", Process: "01234567", Store: strings.Repeat("f", 32)}
+			},
+			Journal: nothing{},
+		})
+		defer other.Stop()
+		c.wire.up("i0", other)
+		defer c.wire.down("i0")
+		c.reads(c.reader(), all, "ingester 0badcafe has answered, which writes to another store")
+		c.reads(c.reader(c.via("i0")), all, "ingester 0badcafe has answered, which writes to another store")
+		// Nobody can say what the URL's store is missing, and it is not believed.
+		g := c.gather(c.reader(c.via("i0"), withoutRights), always("web"))
+		c.tells(g, "ingester 0badcafe has answered, which writes to another store")
+		if len(g.Query.Loose) > 0 {
+			t.Error("its records are taken")
+		}
+	})
+}
+
+// nothing is a log that is empty.
+type nothing struct{}
+
+func (nothing) Open(context.Context, live.LogQuery) (live.Held, error) { return nothing{}, nil }
+func (nothing) Position() uint64                                       { return 0 }
+func (nothing) Behind() bool                                           { return false }
+func (nothing) Close()                                                 {}
+func (nothing) Each(context.Context, func(*record.Entry) error) error  { return nil }
+
+// One whose announcements fail is silent, is asked all the same, and answers: with
+// the notes of its log it goes on taking records.
+func TestVerifySilentIsAsked(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		time.Sleep(6 * time.Second) // until it has listed the others by itself
+		c.all[0].cut.Store(true)
+		for range 8 {
+			time.Sleep(15 * time.Second)
+			all = append(all, c.all[0].send(line{service: "web"})...)
+		}
+		r := c.reader(func(o *newest.Options) { o.Tail = nil })
+		if g := c.reads(r, all); !g.Live {
+			t.Error("it does not say that all have answered")
+		}
+	})
+}
+
+// Without a URL a read tells of those that run in a note, and of the silent ones
+// that may hold records in a problem.
+func TestVerifyNoURL(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		g := c.reads(c.reader(withoutLive), all)
+		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		c.all[1].kill()
+		c.reads(c.reader(withoutLive), all)
+		time.Sleep(time.Minute)
+		g = c.reads(c.reader(withoutLive), all, "ingester 00000002 on i1 has been silent for 1m")
+		says(t, g.Report.Notes, 1, "BLOBTAIL_LIVE")
+		if _, g := c.read(c.reader(withoutLive), always("web")); g.Live {
+			t.Error("nobody was asked, and all have answered")
+		}
+		only, err := c.reader(withoutLive).Gather(t.Context(), always("web"), newest.Only)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer only.Close()
+		c.tells(only, "no ingester to ask for live records is known", "00000002")
+	})
+}
+
+// An ingester that is idle need not answer, be it gone or running: all that it took
+// is in blobs.
+func TestVerifyIdle(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		time.Sleep(11 * time.Minute)
+		if rows, _, err := c.list(t.Context()); err != nil || rows[0].State != heartbeat.Idle {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		if g := c.reads(c.reader(), all); !g.Live {
+			t.Error("it was asked, and does not count")
+		}
+		c.all[0].kill()
+		g := c.reads(c.reader(), all)
+		says(t, g.Report.Notes, 1, "no ingester answers, and none holds records", "connection refused")
+		c.reads(c.reader(c.via("i0")), all)
+		c.reads(c.reader(c.via("i0"), withoutRights), all, "no ingester can be reached at http://i0: connection refused")
+		time.Sleep(time.Hour)
+		g = c.reads(c.reader(), all)
+		says(t, g.Report.Notes, 0)
+	})
+}
+
+// One that holds records and says no address is named with what to do.
+func TestVerifyNoAddress(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		in := c.all[0]
+		in.start()
+		time.Sleep(time.Second)
+		in.send(line{service: "web"})
+		time.Sleep(time.Second)
+		rows, _, err := c.list(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[0].Address = ""
+		_, g := c.read(c.reader(func(o *newest.Options) {
+			o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return rows, c.now(), nil }
+		}), always("web"))
+		c.tells(g, "says no address at which it could be asked")
+	})
+}
+
+// The table of ingesters is gone: nobody knows who holds records, unless the store
+// is one that no ingester has ever written to.
+func TestVerifyNoTable(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		c.tells(c.gather(c.reader(), always("web")))
+		all := c.running()
+		if err := c.store.Drop(t.Context(), heartbeat.Table); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range [][]func(*newest.Options){nil, {withoutLive}, {c.via("i0")}} {
+			says(t, problemsOf(c.gather(c.reader(change...), always("web"))), 3, "the table of ingesters is gone")
+		}
+		time.Sleep(11 * time.Second) // the ingester is back in it, and knows what that means
+		c.reads(c.reader(), all, "ingester 00000001 on i0 has lost records that it took")
+		if _, err := heartbeat.ForgetLoss(t.Context(), c.store, "", "00000001"); err != nil {
+			t.Fatal(err)
+		}
+		c.reads(c.reader(), all)
+	})
+}
+
+// The table cannot be listed: nobody knows who holds records.
+func TestVerifyTableAway(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		all := c.running()
+		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.Scan && strings.HasPrefix(key, heartbeat.Table) {
+				return storagetest.Fault{Delay: time.Hour}
+			}
+			return storagetest.Fault{}
+		})
+		c.reads(c.reader(c.via("i0")), all, "the table of ingesters cannot be read, so nobody knows who holds records that are in no blob", "0 of 1 other ingesters answered")
+		g := c.gather(c.reader(), always("web"))
+		c.tells(g, "the table of ingesters cannot be read, so nobody knows", "no ingester to ask is known")
+		if g.Live {
+			t.Error("all have answered, it says")
+		}
+	})
+}
+
+// Of one with best effort a note says that its row is no promise.
+func TestVerifyBestEffort(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
+		c.all[0].effort = true
+		all := c.running()
+		g := c.reads(c.reader(), all)
+		says(t, g.Report.Notes, 1, "ingester 00000001 on i0 is announced with best effort only")
+		c.all[0].drain()
+		g = c.reads(c.reader(), all)
+		says(t, g.Report.Notes, 0)
+	})
+}
+
+// A tail and a follower that ends by itself are told the same as a read.
+func TestVerifyTailAndOnce(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		all := c.running()
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(time.Second)
+		cursor := f.end(t)
+		c.all[1].kill()
+		time.Sleep(2 * time.Minute)
+		q := always("web")
+		q.Limit = 10
+		names, report := c.tail(c.reader(), q)
+		if !slices.Equal(names, namesOf(all)) || len(report.Problems) != 1 || !strings.Contains(report.Problems[0].Error(), "00000002") {
+			t.Errorf("a tail gives %v and %v", names, report.Problems)
+		}
+		got := &screen{c: c}
+		o := got.options(always("web"))
+		o.After, o.Once = cursor, true
+		if _, err := c.reader().Follow(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		says(t, got.problems, 2, "00000002")
+	})
+}

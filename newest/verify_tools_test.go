@@ -1,0 +1,91 @@
+package newest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/storage"
+)
+
+// via has a reader ask one ingester, whose URL it was given.
+func (c *company) via(host string) func(*newest.Options) {
+	return func(o *newest.Options) {
+		asker, err := c.dial("http://"+host, false)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		o.Live, o.Dial = asker, nil
+	}
+}
+
+// withoutRights is a reader that may read blobs and no tables.
+func withoutRights(o *newest.Options) {
+	o.Tail = nil
+	o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		return nil, time.Now(), fmt.Errorf("list the ingesters: %w", storage.ErrUnauthorized)
+	}
+}
+
+// reads reads all of web, and checks what is read and what is told. A read that says
+// nothing is complete.
+func (c *company) reads(r *newest.Reader, want []*sentRecord, problems ...string) *newest.Gathered {
+	c.t.Helper()
+	names, g := c.read(r, always("web"))
+	if want := namesOf(want); !slices.Equal(names, want) {
+		c.t.Errorf("read are %v, want %v", names, want)
+	}
+	c.tells(g, problems...)
+	return g
+}
+
+// tells checks that each of the texts is told, and nothing else.
+func (c *company) tells(g *newest.Gathered, problems ...string) {
+	c.t.Helper()
+	told := problemsOf(g)
+	for _, p := range problems {
+		says(c.t, told, len(problems), p)
+	}
+	if len(problems) == 0 && len(told) > 0 {
+		c.t.Errorf("told is %q", told)
+	}
+	if g.Live && len(problems) > 0 {
+		c.t.Error("all have answered, it says")
+	}
+}
+
+// problemsOf are the texts of what is missing.
+func problemsOf(g *newest.Gathered) (texts []string) {
+	for _, p := range g.Report.Problems {
+		texts = append(texts, p.Error())
+	}
+	return texts
+}
+
+// gather completes a query, and reads no blobs.
+func (c *company) gather(r *newest.Reader, q query.Query) *newest.Gathered {
+	c.t.Helper()
+	g, err := r.Gather(c.t.Context(), q, newest.Auto)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	g.Close()
+	return g
+}
+
+// storeRow stores a row by hand.
+func (c *company) storeRow(key string, props map[string]any) {
+	c.t.Helper()
+	at := c.now().UTC().Format("2006-01-02T15:04:05.000000000Z")
+	row := map[string]any{"format": int64(1), "process": "01234567", "store": "", "storeid": storeID, "state": "holding", "host": "by-hand", "started": at, "at": at}
+	for name, v := range props {
+		row[name] = v
+	}
+	if err := c.store.Upsert(c.t.Context(), heartbeat.Table, heartbeat.Partition, []storage.Row{{Key: key, Props: row}}); err != nil {
+		c.t.Fatal(err)
+	}
+}
