@@ -373,7 +373,7 @@ func TestErrWhileHolding(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second) // until the row says of the record
 		w.away()
-		for time.Since(epoch) < 29*time.Second { // the first beat that fails is at 10 s
+		for time.Since(epoch) < 19*time.Second { // the first beat that fails is at 10 s
 			time.Sleep(time.Second)
 			if err := p.Err(); err != nil {
 				t.Fatalf("not ready after %v: %v", time.Since(epoch), err)

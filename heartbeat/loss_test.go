@@ -106,13 +106,21 @@ func TestLossAcknowledgedMeanwhile(t *testing.T) {
 	})
 }
 
-// A table that is removed under a running ingester takes rows with it, and nobody
-// knows whose: the row that is back says so.
+// holder writes the row of another ingester that holds records.
+func holder(t *testing.T, w *ward) {
+	t.Helper()
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
+	upsert(t, w.store, "deadbeef", map[string]any{"format": int64(1), "state": "holding", "started": now, "at": now})
+}
+
+// A table that is removed under a running ingester takes the row of another with it
+// that held records: the row that is back says so.
 func TestTableRemoved(t *testing.T) {
 	for name, away := range map[string]time.Duration{"at once": 0, "and away for a while": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWard(t)
+				holder(t, w)
 				p := w.launch(logDisk(t))
 				if err := w.enter(p.Announcer); err != nil {
 					t.Fatal(err)
@@ -132,7 +140,7 @@ func TestTableRemoved(t *testing.T) {
 				if r.ID != "0badcafe" || r.State != heartbeat.Holding || !r.Lost.Any() || r.Lost.Until.Before(removed) || !sameLoss(p.Loss(), r.Lost) {
 					t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
 				}
-				if n := strings.Count(p.told(), "the table of ingesters lost the row of this one"); n != 1 {
+				if n := strings.Count(p.told(), "the table of ingesters was removed"); n != 1 {
 					t.Errorf("told %d times", n)
 				}
 				acknowledge(t, w, r.Lost)
@@ -145,10 +153,30 @@ func TestTableRemoved(t *testing.T) {
 	}
 }
 
-// A table that was removed while the ingester was away is a loss for its next start.
+// A table that is removed where no other ingester held records is no loss.
+func TestTableRemovedAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWard(t)
+		p := w.launch(logDisk(t))
+		if err := w.enter(p.Announcer); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		if r := w.row(); r.Lost.Any() || p.Loss().Any() || r.State != heartbeat.Holding {
+			t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
+		}
+	})
+}
+
+// A table that was removed while the ingester was away is a loss for its next start,
+// if another held records when it ended.
 func TestTableRemovedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
+		holder(t, w)
 		p := w.launch(disk)
 		disk = p.end(disk)
 		if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {

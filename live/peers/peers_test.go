@@ -148,7 +148,7 @@ func TestRun(t *testing.T) {
 				if away {
 					return nil, errors.New("the store is away")
 				}
-				return []heartbeat.Ingester{{ID: "bbbbbbbb", At: time.Now(), State: heartbeat.Holding}}, nil
+				return []heartbeat.Ingester{{ID: "aaaaaaaa"}, {ID: "bbbbbbbb", At: time.Now(), State: heartbeat.Holding}}, nil
 			},
 			Now: time.Now,
 		})
