@@ -20,6 +20,7 @@ type cursor struct {
 	size   uint32 // of the line
 	left   uint32 // lines from here on, this one too
 	rows   uint32 // bytes of the table from row on
+	places bool   // the table has the indexes
 	row    wal.Pos
 	line   wal.Pos
 	end    wal.Pos // of the run
@@ -59,13 +60,16 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 	}
 	d := decoder{h.table, true}
 	c = cursor{
-		time: h.time0, origin: h.origin, index: h.first, left: uint32(h.records), run: h.pos,
+		time: h.time0, origin: h.origin, index: h.first, left: uint32(h.records), run: h.pos, places: h.places,
 		end: h.pos + wal.Pos(h.len),
 	}
 	c.line = c.end - wal.Pos(len(h.lines))
 	for {
 		c.time += int64(d.uvarint())
 		c.size = uint32(d.uvarint())
+		if c.places {
+			c.index = d.index(c.index)
+		}
 		if c.time >= from {
 			break
 		}
@@ -91,8 +95,8 @@ const (
 	rowWindow  = 4 << 10
 	// fewRows is what is read of a table when memory is short.
 	fewRows = 48
-	// longestRow is a varint of a time and one of a length.
-	longestRow = 2 * binary.MaxVarintLen64
+	// longestRow is varints of a time, a length and a place.
+	longestRow = 3 * binary.MaxVarintLen64
 )
 
 // bytes reads the line that c stands before; valid until the next is read. While
@@ -156,12 +160,15 @@ func (r *liveReader) advance(c *cursor, room *int) (bool, error) {
 	c.line += wal.Pos(c.size)
 	c.time += int64(d.uvarint())
 	c.size = uint32(d.uvarint())
+	c.index++
+	if c.places {
+		c.index = d.index(c.index)
+	}
 	if !d.ok || c.line+wal.Pos(c.size) > c.end {
 		return false, fmt.Errorf("%w: its table changed", errRun)
 	}
 	c.row += wal.Pos(before - len(d.rest))
 	c.rows -= uint32(before - len(d.rest))
-	c.index++
 	return !beyond(c.time, r.q.To), nil
 }
 

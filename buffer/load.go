@@ -240,12 +240,16 @@ func (l *loader) fill(runs []loadedRun) {
 		r := &runs[i]
 		d := decoder{r.table, true}
 		t, off := r.time0, r.off
-		start := len(l.entries)
-		for j := range r.records {
+		start, index := len(l.entries), r.first
+		for range r.records {
 			t += int64(d.uvarint())
 			n := uint32(d.uvarint())
-			l.entries = append(l.entries, entry{t, off, n, r.rank, r.first + uint32(j)})
+			if r.places {
+				index = d.index(index)
+			}
+			l.entries = append(l.entries, entry{t, off, n, r.rank, index})
 			off += n
+			index++
 		}
 		if start == 0 || l.entries[start].less(&l.entries[start-1]) {
 			l.bounds = append(l.bounds, start)

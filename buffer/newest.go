@@ -85,6 +85,9 @@ func (w *newestOf) take(h *heldRun) error {
 	for range h.records {
 		a.time += int64(d.uvarint())
 		a.size = uint32(d.uvarint())
+		if h.places {
+			a.index = d.index(a.index)
+		}
 		if beyond(a.time, w.q.To) {
 			break
 		}

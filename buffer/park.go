@@ -199,7 +199,7 @@ func (p *parkedRuns) payload() (payload []byte, head int) {
 func (r *loadedRun) appendCopy(p []byte) []byte {
 	off := len(p)
 	p = append(p, make([]byte, runHead)...)
-	p = appendRunOrigin(p, r.origin, 0)
+	p = appendRunOrigin(p, r.origin, 0, r.places)
 	p = appendRunKey(p, r.key, r.first, r.records, r.time0)
 	p = append(append(p, r.table...), r.lines...)
 	return sealRun(p, off)

@@ -11,6 +11,7 @@ type Line struct {
 	Off     uint32 // where the line begins in Request.Data
 	Len     uint32 // its length with the newline
 	Service uint32 // index into Request.Services
+	Shift   int32  // its place in the body less its own number in Request.Lines; see [Request.Index]
 }
 
 // Request is what a source hands over: the accepted lines of one HTTP request,
@@ -34,6 +35,11 @@ type Request struct {
 	// waited for; a request without Reply is durable once it is in the log.
 	Reply string
 }
+
+// Index is the index of line i's identity: its place among the records of the
+// request's part of the body, counted from 0, rejected ones included. So it depends
+// on the body alone, and not on what else of the body was taken.
+func (r *Request) Index(i uint32) uint32 { return i + uint32(r.Lines[i].Shift) }
 
 // Receipt is the answer to a Request that was taken.
 type Receipt struct {

@@ -21,13 +21,18 @@ type Gatherer struct {
 
 	// What was gathered.
 
-	Req         record.Request
-	Rejected    []Rejected // not in Req before AddRejected
-	Accepted    int        // lines in Req
-	Owned       int        // of them, those that bring their own time
-	Earliest    int64      // time of an accepted line
-	EarliestOwn int64      // time of one among the owned
-	Longest     int        // bytes of a record, as it came; Clear leaves it
+	Req      record.Request
+	Rejected []Rejected // not in Req before AddRejected
+	Accepted int        // lines in Req
+	Owned    int        // of them, those that bring their own time
+	Earliest int64      // time of an accepted line
+	Places   int        // of what was gathered; the next record has this one
+	Longest  int        // bytes of a record, as it came; Clear leaves it
+	// What depends on the body alone: how many records it holds, also those that are
+	// rejected as they came, and the earliest time that one of them brings.
+	Found       int
+	EarliestOwn int64
+	AnyOwn      bool
 
 	parser   *record.Parser
 	hash     *xxh3.Hasher
@@ -40,7 +45,10 @@ type Gatherer struct {
 type Rejected struct {
 	Raw    []byte
 	Reason string
-	Index  int // among the records of the body
+	Index  int  // among the records of the body
+	Line   bool // as in [Rejection]
+
+	place int
 }
 
 // NewGatherer makes a Gatherer.
@@ -66,15 +74,14 @@ func (g *Gatherer) Text(raw []byte) (why Rejection, ok bool) {
 // line takes the canonical line that data has more than g.Req.Data.
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
 	g.Longest = max(g.Longest, len(raw))
+	g.found(stamp)
 	if stamp.Time > g.Latest {
 		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.Clock)}, false
 	}
-	g.add(data, stamp.Time, stamp.Service)
+	g.add(data, stamp.Time, stamp.Service, g.Places)
+	g.Places++
 	if stamp.OwnTime {
-		if g.Owned == 0 || stamp.Time < g.EarliestOwn {
-			g.EarliestOwn = stamp.Time
-		}
 		g.Owned++
 	}
 	if g.Accepted == 0 || stamp.Time < g.Earliest {
@@ -84,11 +91,20 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejec
 	return Rejection{}, true
 }
 
-func (g *Gatherer) add(data []byte, t int64, service string) {
+// found notes a record, accepted or not.
+func (g *Gatherer) found(stamp *record.Stamp) {
+	g.Found++
+	if stamp.OwnTime && (!g.AnyOwn || stamp.Time < g.EarliestOwn) {
+		g.EarliestOwn, g.AnyOwn = stamp.Time, true
+	}
+}
+
+func (g *Gatherer) add(data []byte, t int64, service string, place int) {
 	off := len(g.Req.Data)
 	g.Req.Data = data
 	g.Req.Lines = append(g.Req.Lines, record.Line{
-		Time: t, Off: uint32(off), Len: uint32(len(data) - off), Service: g.service(service)})
+		Time: t, Off: uint32(off), Len: uint32(len(data) - off), Service: g.service(service),
+		Shift: int32(place - len(g.Req.Lines))})
 }
 
 // service returns the number of a service in this request.
@@ -116,11 +132,37 @@ func (g *Gatherer) service(name string) uint32 {
 	return n
 }
 
-// Reject keeps what is no record for AddRejected.
+// Reject keeps what is no record for AddRejected. It has one place in the body; a
+// line has as many as the lenient reading finds records in it, so that what stands
+// behind it has the same place in both readings.
 func (g *Gatherer) Reject(r Rejected) {
 	g.Longest = max(g.Longest, len(r.Raw))
+	r.place = g.Places
+	if r.Line {
+		decodeObjects(r.Raw, 0, &lenient{g})
+	}
+	g.Places = max(g.Places, r.place+1)
 	g.Rejected = append(g.Rejected, r)
 }
+
+// lenient is a sink that keeps no records, and notes their places and times.
+type lenient struct{ g *Gatherer }
+
+func (l *lenient) Scan(src []byte) (int, error) { return l.g.Scan(src) }
+
+func (l *lenient) Object([]byte, int) bool {
+	data, stamp := l.g.parser.AppendLine(l.g.Req.Data, l.g.Defaults)
+	l.g.Req.Data = data[:len(l.g.Req.Data)]
+	l.g.found(&stamp)
+	return l.Text(nil, 0)
+}
+
+func (l *lenient) Text([]byte, int) bool {
+	l.g.Places++
+	return true
+}
+
+func (l *lenient) Reject([]byte, Rejection, int) bool { return l.Text(nil, 0) }
 
 // AddRejected adds a line of the service _rejected for what was rejected, with the
 // time of the earliest accepted one so that a retry gives the same. more is asked
@@ -134,7 +176,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 		r := &g.Rejected[i]
 		g.add(record.AppendRejected(g.Req.Data, record.Rejected{
 			Raw: r.Raw, Reason: r.Reason, Source: g.Source, Line: r.Index, Time: t, Service: g.Defaults.Service,
-		}), t, record.RejectedService)
+		}), t, record.RejectedService, r.place)
 		if more != nil {
 			if err := more(); err != nil {
 				return err
@@ -164,7 +206,8 @@ func (g *Gatherer) Clear() {
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected = g.Rejected[:0]
-	g.last, g.Accepted, g.Owned, g.Earliest, g.EarliestOwn = 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.Earliest, g.Places = 0, 0, 0, 0, 0
+	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 
 // Forget makes the gatherer ready for another body and lets go of memory that few

@@ -45,6 +45,7 @@ type builder struct {
 	body []byte
 	from int // where the part begins in body
 	part int
+	past int // places of the parts before it
 
 	// Of the whole body.
 	answer     answer
@@ -84,24 +85,23 @@ func (b *builder) Text(raw []byte, end int) bool {
 
 // Reject takes what is no record.
 func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
-	index := b.answer.Accepted + b.answer.Expired + b.Accepted + b.answer.Rejected + len(b.Rejected)
+	index := b.past + b.Places
 	if why.Syntax {
 		b.syntax++
 	}
 	if len(b.answer.Errors) < maxErrors {
 		b.answer.Errors = append(b.answer.Errors, lineError{Index: index, Reason: body.Short(why.Reason)})
 	}
-	b.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: index})
+	b.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: index, Line: why.Line})
 	return b.cut(end)
 }
 
 // cut ends the part where it is full, and sees that its memory is counted.
 func (b *builder) cut(end int) bool {
-	records := b.Accepted + len(b.Rejected)
-	if end-b.from >= partSize || records >= partRecords {
+	if end-b.from >= partSize || b.Places >= partRecords {
 		return b.flush(end)
 	}
-	return b.count(records)
+	return b.count(b.Accepted + len(b.Rejected))
 }
 
 // count counts lines that take more than was foreseen.
@@ -162,6 +162,7 @@ func (b *builder) flush(end int) bool {
 	b.answer.Expired += receipt.Expired
 	b.answer.Rejected += len(b.Rejected)
 	b.part++
+	b.past += b.Places
 	b.from = end
 	b.Clear()
 	return true
@@ -174,10 +175,10 @@ func (b *builder) origin(part []byte) {
 	switch {
 	case b.dedupe == DedupeOff:
 	case b.key != "":
-		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.Owned > 0)
+		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.AnyOwn)
 		b.Req.Sum = b.Sum(b.path, part)
-	case b.dedupe == DedupeBody && timed && (b.Accepted > 1 || b.Earliest%int64(time.Second) != 0):
-		b.Req.Origin = record.BodyOrigin(b.client, b.path, b.part, part, b.Earliest)
+	case b.dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
+		b.Req.Origin = record.BodyOrigin(b.client, b.path, b.part, part, b.EarliestOwn)
 	}
 }
 

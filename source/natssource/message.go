@@ -26,7 +26,6 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	index  int
 	tooFew bool // room for the lines
 }
 
@@ -42,7 +41,7 @@ func newReader() *reader {
 // same: the clock of this host has no part in it.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	r.Forget(len(m.Data) > keptBuffer)
-	r.index, r.tooFew = 0, false
+	r.tooFew = false
 	r.Defaults = record.Defaults{Service: serviceOf(m), Time: p.sent}
 	r.Latest, r.Clock = p.sent+maxAhead.Nanoseconds(), "its message"
 	r.Source = "nats " + body.Short(m.Subject)
@@ -63,7 +62,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Req.Reply = m.Reply
 	r.Req.Origin, r.Req.Sum = stream, 0
 	if key != "" {
-		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.Owned > 0)
+		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.AnyOwn)
 		r.Req.Sum = r.Sum(m.Subject, identified)
 	}
 	return &r.Req, unreadable
@@ -131,14 +130,13 @@ func (r *reader) Text(raw []byte, end int) bool {
 
 // Reject takes what is no record.
 func (r *reader) Reject(raw []byte, why body.Rejection, _ int) bool {
-	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.index})
+	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.Places, Line: why.Line})
 	return r.counted()
 }
 
 // counted sees that the lines do not become too many. What is rejected becomes a
 // line of some hundred bytes beside its own.
 func (r *reader) counted() bool {
-	r.index++
 	r.tooFew = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
 	return !r.tooFew
 }
