@@ -80,7 +80,7 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	b.origins = newOriginMemory()
 	add := func(o rememberedOrigin) {
 		if !b.origins.add(o) && o.sum != 0 { // without a key it is a copy
-			b.twice.origins[o.origin] = true
+			b.twice.add(o.origin)
 		}
 	}
 	for _, o := range p.origins {

@@ -211,7 +211,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		pinned:   map[uint32]int{},
 		recent:   newRecent(unknownBefore(log)),
 		origins:  newOriginMemory(),
-		twice:    twice{map[record.Origin]bool{}, map[record.Origin]bool{}},
+		twice:    twice{},
 		messages: map[record.Origin]*message{},
 	}
 	b.services = newServices(b.o.Workers)

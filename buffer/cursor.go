@@ -26,6 +26,7 @@ type cursor struct {
 	end    wal.Pos // of the run
 	run    wal.Pos
 	buf    *windows
+	of     *heldRun // of a run that is the reader's in part
 }
 
 // windows are parts of the run that are in memory.
@@ -63,6 +64,9 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 		time: h.time0, origin: h.origin, index: h.first, left: uint32(h.records), run: h.pos, places: h.places,
 		end: h.pos + wal.Pos(h.len),
 	}
+	if h.lots != nil {
+		c.of = &heldRun{lots: h.lots, want: h.want}
+	}
 	c.line = c.end - wal.Pos(len(h.lines))
 	for {
 		c.time += int64(d.uvarint())
@@ -70,7 +74,7 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 		if c.places {
 			c.index = d.index(c.index)
 		}
-		if c.time >= from {
+		if c.time >= from && c.given() {
 			break
 		}
 		if c.left--; c.left == 0 {
@@ -83,6 +87,9 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 	c.row = c.end - wal.Pos(len(h.lines)) - wal.Pos(c.rows)
 	return c, !beyond(c.time, to)
 }
+
+// given reports whether the line is the reader's.
+func (c *cursor) given() bool { return c.of == nil || c.of.has(len(c.of.lots)-int(c.left)) }
 
 // beyond reports whether a time is not before to.
 func beyond(t, to int64) bool { return t >= to && to != math.MaxInt64 }
@@ -137,8 +144,17 @@ func within(p []byte, at, pos wal.Pos, n int) bool {
 	return pos >= at && int64(pos-at)+int64(n) <= int64(len(p))
 }
 
-// advance moves to the next line; false when there is none.
+// advance moves to the next line that is the reader's; false when there is none.
 func (r *liveReader) advance(c *cursor, room *int) (bool, error) {
+	for {
+		if more, err := r.step(c, room); !more || err != nil || c.given() {
+			return more, err
+		}
+	}
+}
+
+// step moves to the next line; false when there is none.
+func (r *liveReader) step(c *cursor, room *int) (bool, error) {
 	if c.left--; c.left == 0 {
 		return false, nil
 	}

@@ -185,8 +185,7 @@ func (e *runsEncoder) addRun(r *record.Request, k key, places bool, at int, grou
 	bytes, last, next := int64(0), t0, first
 	for _, g := range group {
 		l := &r.Lines[g]
-		p = binary.AppendUvarint(p, uint64(l.Time-last))
-		p = binary.AppendUvarint(p, uint64(l.Len))
+		p = appendRow(p, l.Time-last, int(l.Len))
 		if places {
 			p = appendPlace(p, r.Index(g), next)
 			next = r.Index(g) + 1
@@ -245,6 +244,11 @@ func appendRunOrigin(p []byte, origin record.Origin, off int, places bool) []byt
 	}
 	p = append(p, flags|ownOrigin)
 	return append(p, origin[:]...)
+}
+
+// appendRow says how much later than the one before a line is, and how long.
+func appendRow(p []byte, after int64, n int) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(p, uint64(after)), uint64(n))
 }
 
 // appendPlace says what index a line has, by the difference from that which would
