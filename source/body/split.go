@@ -81,6 +81,16 @@ func LooksCompressed(body []byte) error {
 	return nil
 }
 
+// LooksUTF16 is an [Error] for a decoded body that begins with the byte order mark of
+// UTF-16 or UTF-32, whatever its type says: it would be stored as lines of noise.
+// Neither mark is valid UTF-8.
+func LooksUTF16(body []byte) error {
+	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
+		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
+	}
+	return nil
+}
+
 // bom returns how many bytes of body are a byte order mark.
 func bom(body []byte) int {
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {

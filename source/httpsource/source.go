@@ -274,6 +274,9 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, en
 			return answer{}, nil, err
 		}
 	}
+	if err := body.LooksUTF16(decoded); err != nil {
+		return answer{}, nil, err
+	}
 
 	b := s.builders.get()
 	defer s.builders.put(b)

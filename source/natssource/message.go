@@ -95,6 +95,9 @@ func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
 			return nil, err
 		}
 	}
+	if err := body.LooksUTF16(decoded); err != nil {
+		return nil, err
+	}
 	decode(decoded, r)
 	if r.tooFew {
 		return nil, errTooManyRecords

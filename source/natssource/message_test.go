@@ -81,6 +81,8 @@ func TestBodies(t *testing.T) {
 		{"cut gzip", "logs.web", zip(t, strings.Repeat("{\"msg\":\"a\"}\n", 99))[:40], []string{ce, "gzip"}, "!raw"},
 		{"gzip that does not say so", "logs.web", zip(t, "{}"), nil, "!raw"},
 		{"bomb", "logs.web", zip(t, strings.Repeat("\n", 20<<20)), []string{ce, "gzip"}, "!raw"},
+		{"UTF-16", "logs.web", "\xff\xfea\x00", nil, "!\\xff\\xfea\x00"},
+		{"UTF-16 in gzip", "logs.web", zip(t, "\xfe\xff\x00a"), []string{ce, "gzip", ct, "application/json"}, "!raw"},
 		{"unknown type", "logs.web", `<a/>`, []string{ct, "application/xml"}, "!<a/>"},
 		{"unknown encoding", "logs.web", `{}`, []string{ce, "br"}, "!{}"},
 		{"two encodings", "logs.web", `{}`, []string{ce, "gzip", ce, "gzip"}, "!{}"},
