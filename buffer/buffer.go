@@ -228,7 +228,9 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 // is not safe before the receipt's Wait has returned nil; of a message nobody
 // need wait, [Messages] is told. The error is
 // [record.ErrFull] when the log cannot grow, [record.ErrKeyReused] when the
-// request's key came with another body; any other means that the log failed.
+// request's key came with another body, a [*record.EarlierError] when it came with
+// this one and its records have to get the times of then; any other means that the
+// log failed.
 func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return record.Receipt{}, err
@@ -243,9 +245,8 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	}
 	e := b.encoders.Get().(*runsEncoder)
 	defer b.encoders.Put(e)
-	e.encode(r, b.o.Period)
+	e.encode(r, b.o.Period, time.Now())
 	receipt, pos, origin, err := b.append(r, e)
-	receipt.Expired = e.leftOut.records - e.leftOut.rejected
 	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
 		b.tell(r, e, pos, origin)
 	}
@@ -294,7 +295,9 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	if len(e.runs) == 0 {
 		b.m.expired.Add(float64(e.leftOut.records))
-		return b.nothingLeft(r), 0, origin, nil
+		receipt := b.nothingLeft(r)
+		receipt.Expired = e.leftOut.expired()
+		return receipt, 0, origin, nil
 	}
 	pos, err = b.log.Append(typeRuns, e.payload)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -309,16 +312,30 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.newMessage(r, len(e.runs))
+		m = b.newMessage(r, len(e.runs), e.leftOut.expired())
 	} else if !r.Origin.IsZero() {
-		b.origins.add(rememberedOrigin{r.Origin, pos, r.Sum})
+		b.rememberOrigin(r, pos, e.leftOut.expired())
 	}
 	b.recent.appended(pos, len(e.payload))
 	batches := b.gather(pos, e.runs, m)
 	b.m.expired.Add(float64(e.leftOut.records))
 	b.m.records.Add(float64(len(r.Lines) - e.leftOut.records))
 	b.m.bytes.Add(float64(int64(len(r.Data)) - e.leftOut.bytes))
-	return record.Receipt{Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	return record.Receipt{Expired: e.leftOut.expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
+}
+
+// rememberOrigin makes a request known that has been appended at pos. Where one of
+// its origin was taken before, it has another outcome. b.mu is held.
+func (b *Buffer) rememberOrigin(r *record.Request, pos wal.Pos, expired int) {
+	again, oldest := b.origins.add(rememberedOrigin{
+		origin: r.Origin, pos: pos, sum: r.Sum, outcome: r.Outcome, defaultTime: r.DefaultTime, expired: uint32(expired),
+	})
+	if again {
+		b.twice.add(r.Origin)
+	}
+	if len(b.twice) > 0 && !b.origins.knows(oldest) {
+		delete(b.twice, oldest)
+	}
 }
 
 // endIfPanicking ends the process when its caller panics with the buffer locked:
@@ -340,21 +357,25 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
 }
 
-// known answers a request that came before. b.mu is held.
+// known answers a request that came before, as the first one was answered. A request
+// with another outcome is a new one. b.mu is held.
 func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
 	if r.Reply != "" {
-		known, err = b.repeated(r)
-		return record.Receipt{Duplicate: known, Wait: b.waitRepeat(0)}, known, err
+		m, err := b.repeated(r)
+		if m == nil {
+			return receipt, err != nil, err
+		}
+		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitRepeat(0)}, true, nil
 	}
-	first, ok := b.origins.get(r.Origin)
-	if !ok || r.Origin.IsZero() {
+	first, ok := b.origins.find(r)
+	if !ok {
 		return receipt, false, nil
 	}
-	if first.sum != r.Sum {
-		return receipt, true, record.ErrKeyReused
+	if known, err = first.repeatOf(r); !known || err != nil {
+		return receipt, known, err
 	}
 	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Wait: b.waitRepeat(first.pos)}, true, nil
+	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitRepeat(first.pos)}, true, nil
 }
 
 // gather adds freshly appended runs to their open batches, and cuts those that

@@ -36,11 +36,12 @@ func at(minute int) int64 {
 	return time.Date(2026, 11, 20, 15, minute, 0, 0, time.UTC).UnixNano()
 }
 
-// request builds what a source would hand over.
+// request builds what a source would hand over. As of a key, the end of its origin
+// tells it from others by itself.
 func request(origin byte, lines ...line) *record.Request {
 	r := &record.Request{}
 	if origin != 0 {
-		r.Origin = record.Origin{0: origin, 15: 1}
+		r.Origin = record.Origin{0: origin, 6: origin, 15: 1}
 	}
 	for _, l := range lines {
 		s := slices.Index(r.Services, l.service)

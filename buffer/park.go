@@ -152,7 +152,7 @@ func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, 
 		}
 		runs = l.onePerOrigin(runs)
 		b.note(l.renamed)
-		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin}}
+		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin, since: batch.since.UnixMilli()}}
 		copied.body = make([]byte, 0, batch.held+32*int64(len(runs)))
 		for _, r := range runs {
 			from := len(copied.body)

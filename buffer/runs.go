@@ -34,6 +34,10 @@ const (
 	hasOrigin = 1 << 0
 	hasSum    = 1 << 1
 	hasReply  = 1 << 2 // it is a message
+	// These came later: a version that does not know them refuses the log.
+	hasOutcome = 1 << 3
+	hasDefault = 1 << 4
+	hasArrival = 1 << 5
 )
 
 // Flags of a run.
@@ -77,8 +81,8 @@ type leftOut struct {
 // equal times in the order of the input. A record's index is its place in the body,
 // so neither the period nor what has expired, and is left out, changes it. The
 // result is valid until the next call.
-func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, []runInfo) {
-	e.payload = appendRunsHead(e.payload[:0], runsHead{r.Origin, r.Sum, r.Reply})
+func (e *runsEncoder) encode(r *record.Request, period time.Duration, arrived time.Time) ([]byte, []runInfo) {
+	e.payload = appendRunsHead(e.payload[:0], &runsHead{r.Origin, r.Sum, r.Reply, r.Outcome, r.DefaultTime, arrived.UnixMilli()})
 	e.runs, e.leftOut = e.runs[:0], leftOut{}
 	minutes := int64(period / time.Minute)
 	e.sortByService(r)
@@ -109,6 +113,9 @@ func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, [
 	}
 	return e.payload, e.runs
 }
+
+// expired is how many of them an answer calls so.
+func (l *leftOut) expired() int { return l.records - l.rejected }
 
 func (l *leftOut) add(r *record.Request, k key, group []uint32) {
 	l.records += len(group)
@@ -207,12 +214,15 @@ const runHead = 8
 
 // runsHead is the fixed part of a runs record.
 type runsHead struct {
-	origin record.Origin
-	sum    uint64
-	reply  string // of a message
+	origin      record.Origin
+	sum         uint64
+	reply       string // of a message
+	outcome     record.Outcome
+	defaultTime int64 // Unix nanoseconds
+	arrived     int64 // Unix milliseconds; 0: not said
 }
 
-func appendRunsHead(p []byte, h runsHead) []byte {
+func appendRunsHead(p []byte, h *runsHead) []byte {
 	at := len(p)
 	p = append(p, 0)
 	if !h.origin.IsZero() {
@@ -227,6 +237,20 @@ func appendRunsHead(p []byte, h runsHead) []byte {
 		p[at] |= hasReply
 		p = binary.AppendUvarint(p, uint64(len(h.reply)))
 		p = append(p, h.reply...)
+	}
+	if h.outcome != (record.Outcome{}) {
+		p[at] |= hasOutcome
+		p = binary.AppendUvarint(p, uint64(h.outcome.Accepted))
+		p = binary.AppendUvarint(p, uint64(h.outcome.Rejected))
+		p = binary.LittleEndian.AppendUint64(p, h.outcome.Sum)
+	}
+	if h.defaultTime != 0 {
+		p[at] |= hasDefault
+		p = binary.AppendVarint(p, h.defaultTime)
+	}
+	if h.arrived != 0 {
+		p[at] |= hasArrival
+		p = binary.AppendVarint(p, h.arrived)
 	}
 	return p
 }
@@ -361,7 +385,7 @@ func parseRuns(p []byte, each func(h *runsHead, off int, r run, n int)) (runsHea
 	var h runsHead
 	d := decoder{p, true}
 	flags := d.byte()
-	if flags&^(hasOrigin|hasSum|hasReply) != 0 {
+	if flags&^(hasOrigin|hasSum|hasReply|hasOutcome|hasDefault|hasArrival) != 0 {
 		return h, fmt.Errorf("a runs record with flags %#x: %w", flags, errNewer)
 	}
 	if flags&hasOrigin != 0 {
@@ -374,6 +398,18 @@ func parseRuns(p []byte, each func(h *runsHead, off int, r run, n int)) (runsHea
 	}
 	if flags&hasReply != 0 {
 		h.reply = string(d.bytes(d.uvarint()))
+	}
+	if flags&hasOutcome != 0 {
+		h.outcome.Accepted, h.outcome.Rejected = uint32(d.uvarint()), uint32(d.uvarint())
+		if b := d.bytes(8); b != nil {
+			h.outcome.Sum = binary.LittleEndian.Uint64(b)
+		}
+	}
+	if flags&hasDefault != 0 {
+		h.defaultTime = d.varint()
+	}
+	if flags&hasArrival != 0 {
+		h.arrived = d.varint()
 	}
 	if !d.ok {
 		return h, fmt.Errorf("%w: short record", errRun)

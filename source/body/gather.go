@@ -1,6 +1,7 @@
 package body
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/zeebo/xxh3"
@@ -18,6 +19,7 @@ type Gatherer struct {
 	Latest   int64  // records may not be later: 24 h ahead of Clock
 	Clock    string // whose that is, for the reason of a rejection
 	Source   string // for rejected lines; nothing that differs on a retry
+	Keyed    bool   // the body came with a key, so Retime may be called
 
 	// What was gathered.
 
@@ -37,7 +39,8 @@ type Gatherer struct {
 	parser   *record.Parser
 	hash     *xxh3.Hasher
 	services map[string]uint32
-	last     uint32 // service of the line before
+	last     uint32   // service of the line before
+	untimed  []uint32 // of what is keyed, the accepted lines that bring no time
 }
 
 // Rejected is what could not be taken. It waits for the end of its request, whose
@@ -79,11 +82,13 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejec
 		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.Clock)}, false
 	}
-	g.add(data, stamp.Time, stamp.Service, g.Places)
-	g.Places++
 	if stamp.OwnTime {
 		g.Owned++
+	} else if g.Keyed {
+		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
+	g.add(data, stamp.Time, stamp.Service, g.Places)
+	g.Places++
 	if g.Accepted == 0 || stamp.Time < g.Earliest {
 		g.Earliest = stamp.Time
 	}
@@ -186,6 +191,48 @@ func (g *Gatherer) AddRejected(more func() error) error {
 	return nil
 }
 
+// Outcome is the [record.Request.Outcome] of what was gathered. It is called before
+// AddRejected.
+func (g *Gatherer) Outcome() record.Outcome {
+	sum := xxh3.Hash(g.Req.Data)
+	if len(g.Rejected) > 0 { // else the places are the numbers
+		g.hash.Reset()
+		var le [8]byte
+		binary.LittleEndian.PutUint64(le[:], sum)
+		_, _ = g.hash.Write(le[:])
+		for i := range g.Req.Lines {
+			binary.LittleEndian.PutUint32(le[:], uint32(g.Req.Lines[i].Shift))
+			_, _ = g.hash.Write(le[:4])
+		}
+		sum = g.hash.Sum64()
+	}
+	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(sum, 1)}
+}
+
+// Retime gives the lines that bring no time another one, as if it had been the
+// default, and takes back AddRejected.
+func (g *Gatherer) Retime(t int64) {
+	const timeAt = len(`{"ts":"`)
+	g.Defaults.Time = t
+	g.Req.Lines = g.Req.Lines[:g.Accepted]
+	end := uint32(0)
+	if g.Accepted > 0 {
+		last := &g.Req.Lines[g.Accepted-1]
+		end = last.Off + last.Len
+	}
+	g.Req.Data = g.Req.Data[:end]
+	for _, i := range g.untimed {
+		l := &g.Req.Lines[i]
+		l.Time = t
+		record.AppendTime(g.Req.Data[:l.Off+uint32(timeAt)], t)
+	}
+	for i := range g.Req.Lines {
+		if n := g.Req.Lines[i].Time; i == 0 || n < g.Earliest {
+			g.Earliest = n
+		}
+	}
+}
+
 // Sum is the [record.Request.Sum] of a body that came with a key: it tells apart
 // what came with the same key, by its path too, because the same body sent to
 // another service is not the same records.
@@ -205,7 +252,7 @@ func (g *Gatherer) Clear() {
 	g.Req.Services = g.Req.Services[:0]
 	clear(g.services)
 	clear(g.Rejected)
-	g.Rejected = g.Rejected[:0]
+	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
 	g.last, g.Accepted, g.Owned, g.Earliest, g.Places = 0, 0, 0, 0, 0
 	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
@@ -219,12 +266,12 @@ func (g *Gatherer) Forget(long bool) {
 		_, _ = g.parser.Scan(nil)
 	}
 	g.Clear()
-	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected}
+	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
 	if cap(g.Req.Data) > keptData {
 		g.Req.Data = nil
 	}
 	if cap(g.Req.Lines) > keptLines {
-		g.Req.Lines = nil
+		g.Req.Lines, g.untimed = nil, nil
 	}
 	if cap(g.Rejected) > keptServices {
 		g.Rejected = nil

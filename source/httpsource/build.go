@@ -25,6 +25,7 @@ const (
 // the body is decoded.
 type identity struct {
 	client string // "" as long as clients are not told apart
+	sender string // the address that the body came from, without the port
 	path   string
 	key    string
 	dedupe Dedupe
@@ -168,18 +169,30 @@ func (b *builder) flush(end int) bool {
 	return true
 }
 
-// origin gives the part its identity, by which copies of it are known.
+// origin gives the part its identity, by which copies of it are known. What of it
+// was taken is no part of that.
 func (b *builder) origin(part []byte) {
-	b.Req.Origin, b.Req.Sum = record.Origin{}, 0
+	b.Req.Origin, b.Req.Sum, b.Req.Outcome, b.Req.DefaultTime = record.Origin{}, 0, record.Outcome{}, 0
 	timed := b.Owned == b.Accepted && b.Accepted > 0
 	switch {
 	case b.dedupe == DedupeOff:
 	case b.key != "":
 		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.AnyOwn)
 		b.Req.Sum = b.Sum(b.path, part)
+		b.Req.DefaultTime = b.Defaults.Time
 	case b.dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
-		b.Req.Origin = record.BodyOrigin(b.client, b.path, b.part, part, b.EarliestOwn)
+		b.Req.Origin = record.BodyOrigin(b.sender, b.path, b.part, part, b.EarliestOwn)
 	}
+	if !b.Req.Origin.IsZero() {
+		b.Req.Outcome = b.Outcome()
+	}
+}
+
+// asBefore gives the part the times and the origin that it had when it came first.
+func (b *builder) asBefore(first *record.EarlierError) error {
+	b.Retime(first.DefaultTime)
+	b.Req.Origin, b.Req.DefaultTime, b.Req.Outcome = first.Origin, first.DefaultTime, b.Outcome()
+	return b.AddRejected(b.countLines)
 }
 
 // append hands the part over. A full log slows the request down first: many
@@ -188,6 +201,14 @@ func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, longest) {
 		receipt, err := b.s.accept.Accept(b.ctx, &b.Req)
+		if err == nil {
+			return receipt, nil
+		}
+		if e := (*record.EarlierError)(nil); errors.As(err, &e) {
+			if err = b.asBefore(e); err == nil {
+				receipt, err = b.s.accept.Accept(b.ctx, &b.Req)
+			}
+		}
 		if err == nil || !errors.Is(err, record.ErrFull) {
 			return receipt, err
 		}

@@ -46,6 +46,7 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	r.Latest, r.Clock = p.sent+maxAhead.Nanoseconds(), "its message"
 	r.Source = "nats " + body.Short(m.Subject)
 	key := m.Header.Get(nats.MsgIdHdr)
+	r.Keyed = key != ""
 	if ms, ok := record.KeyTime(key); ok && ms <= r.Latest/int64(time.Millisecond) {
 		r.Defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -57,15 +58,29 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 		r.Clear()
 		r.Gatherer.Reject(body.Rejected{Raw: m.Data, Reason: err.Error()})
 	}
-	// Only the count of lines can go wrong from here on, and it has been checked.
-	_ = r.AddRejected(nil)
-	r.Req.Reply = m.Reply
-	r.Req.Origin, r.Req.Sum = stream, 0
+	r.identify(stream)
 	if key != "" {
 		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.AnyOwn)
 		r.Req.Sum = r.Sum(m.Subject, identified)
+		r.Req.Outcome, r.Req.DefaultTime = r.Outcome(), r.Defaults.Time
 	}
+	// Only the count of lines can go wrong from here on, and it has been checked.
+	_ = r.AddRejected(nil)
+	r.Req.Reply = m.Reply
 	return &r.Req, unreadable
+}
+
+// identify makes the request known by its place in the stream, of which the outcome
+// is a function.
+func (r *reader) identify(stream record.Origin) {
+	r.Req.Origin, r.Req.Sum, r.Req.Outcome, r.Req.DefaultTime = stream, 0, record.Outcome{}, 0
+}
+
+// asBefore gives the message the times that it had when it came first.
+func (r *reader) asBefore(first *record.EarlierError) {
+	r.Retime(first.DefaultTime)
+	r.Req.Origin, r.Req.DefaultTime, r.Req.Outcome = first.Origin, first.DefaultTime, r.Outcome()
+	_ = r.AddRejected(nil)
 }
 
 // read finds the records. An error says that the message cannot be read.
