@@ -18,6 +18,10 @@
 // handled as if it had just arrived. The rules that make this safe, and what
 // leaving one out costs, are in DESIGN.md; the bytes are in docs/FORMAT.md.
 //
+// A request that comes again is a repeat if its outcome is the same as well, and is
+// answered as the first one was. Another outcome under the same origin is a new
+// request; what both have has the same identities, and a batch keeps each once.
+//
 // What is on its way can be read: [Buffer.Live] is a snapshot of all that is
 // accepted and may not be in a blob yet, under the identities that the blobs will
 // have. Who takes it first and looks for blobs then misses nothing, and drops by

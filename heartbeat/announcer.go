@@ -262,9 +262,9 @@ func (a *Announcer) write(ctx context.Context, stopped bool) error {
 	return nil
 }
 
-// oldest is the arrival of the oldest record in no blob, by the store's clock. A
-// restart takes that of what it finds in the log for the time of the restart: a
-// reader that relied on it would not miss what came before.
+// oldest is the arrival of the oldest record in no blob, by the store's clock. As
+// long as something waits that the start found in the log, the row says what it said
+// before: a reader relies on that.
 func (a *Announcer) oldest(now time.Time) time.Time {
 	if replayed := a.o.Replayed(); replayed && a.known.IsZero() {
 		a.known = time.Now()

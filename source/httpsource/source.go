@@ -47,8 +47,9 @@ type Accepter interface {
 type Dedupe string
 
 const (
-	// DedupeBody knows a request by its Idempotency-Key or, without one, by its
-	// body if the records in it carry their own times. The zero value is the same.
+	// DedupeBody knows a request by its Idempotency-Key or, without one, by its body
+	// and the address it came from, if the records in it carry their own times. The
+	// zero value is the same.
 	DedupeBody Dedupe = "body"
 	// DedupeKey knows a request by its Idempotency-Key only.
 	DedupeKey Dedupe = "key"
