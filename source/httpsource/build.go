@@ -205,11 +205,12 @@ func (b *builder) append() (record.Receipt, error) {
 			return receipt, nil
 		}
 		if e := (*record.EarlierError)(nil); errors.As(err, &e) {
-			if err = b.asBefore(e); err == nil {
-				receipt, err = b.s.accept.Accept(b.ctx, &b.Req)
+			if err = b.asBefore(e); err != nil {
+				return receipt, err
 			}
+			continue
 		}
-		if err == nil || !errors.Is(err, record.ErrFull) {
+		if !errors.Is(err, record.ErrFull) {
 			return receipt, err
 		}
 		now := time.Now()

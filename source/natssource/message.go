@@ -76,11 +76,17 @@ func (r *reader) identify(stream record.Origin) {
 	r.Req.Origin, r.Req.Sum, r.Req.Outcome, r.Req.DefaultTime = stream, 0, record.Outcome{}, 0
 }
 
-// asBefore gives the message the times that it had when it came first.
-func (r *reader) asBefore(first *record.EarlierError) {
+// asBefore gives the message the times that it had when it came first, if err says
+// what these were.
+func (r *reader) asBefore(err error) bool {
+	var first *record.EarlierError
+	if !errors.As(err, &first) {
+		return false
+	}
 	r.Retime(first.DefaultTime)
 	r.Req.Origin, r.Req.DefaultTime, r.Req.Outcome = first.Origin, first.DefaultTime, r.Outcome()
 	_ = r.AddRejected(nil)
+	return true
 }
 
 // read finds the records. An error says that the message cannot be read.

@@ -246,15 +246,13 @@ func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Or
 	longest := min(time.Second, p.s.o.AckWait/10)
 	for wait := first; ; wait = min(2*wait, longest) {
 		receipt, err := p.accept.Accept(ctx, req)
-		if e := (*record.EarlierError)(nil); err != nil && errors.As(err, &e) {
-			p.reader.asBefore(e)
-			receipt, err = p.accept.Accept(ctx, req)
-		}
 		switch {
 		case err == nil:
 			return receipt.Expired, nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
+		case p.reader.asBefore(err):
+			continue
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
 			p.reader.identify(stream)
