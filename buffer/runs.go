@@ -183,8 +183,9 @@ func (e *runsEncoder) addRun(r *record.Request, k key, places bool, at int, grou
 		l := &r.Lines[g]
 		p = appendRow(p, l.Time-last, int(l.Len))
 		if places {
-			p = appendPlace(p, r.Index(g), next)
-			next = r.Index(g) + 1
+			index := r.Index(g)
+			p = appendPlace(p, index, next)
+			next = index + 1
 		}
 		last = l.Time
 		bytes += int64(l.Len)
@@ -303,7 +304,7 @@ func parseRun(p []byte) (r run, n int, err error) {
 		r.last += int64(d.uvarint())
 		total += d.uvarint()
 		if r.places {
-			d.varint()
+			d.index(0)
 		}
 	}
 	if !d.ok || total != uint64(len(d.rest)) {
@@ -379,7 +380,15 @@ func (d *decoder) uvarint() uint64 {
 
 // index is that of the next line of a table that has them; next is the one that
 // would follow on.
-func (d *decoder) index(next uint32) uint32 { return next + uint32(d.varint()) }
+func (d *decoder) index(next uint32) uint32 {
+	// Where services are mixed the next record is seldom far.
+	if len(d.rest) > 0 && d.rest[0] < 0x80 {
+		v := uint32(d.rest[0])
+		d.rest = d.rest[1:]
+		return next + (v>>1 ^ -(v & 1))
+	}
+	return next + uint32(d.varint())
+}
 
 func (d *decoder) varint() int64 {
 	v, n := binary.Varint(d.rest)
