@@ -12,7 +12,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	defer b.mu.Unlock()
 	for k, found := range p.open {
 		if found = p.leaveOutMessages(found); len(found) > 0 {
-			b.reopen(k, found, time.Now())
+			b.reopen(k, found, p.since)
 		}
 	}
 	var queue []*Batch
@@ -80,9 +80,10 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	young := b.origins
 	b.origins = newOriginMemory()
 	add := func(o rememberedOrigin) {
-		if !b.origins.add(o) && o.sum != 0 { // without a key it is a copy
-			b.twice.origins[o.origin] = true
+		if old, ok := b.origins.get(o.origin); ok && !old.surelyCopies(&o) {
+			b.twice.add(o.origin)
 		}
+		b.origins.add(o)
 	}
 	for _, o := range p.origins {
 		add(o)
@@ -107,16 +108,18 @@ func (b *Buffer) adoptRecent(p *replay) {
 }
 
 // reopen makes runs that no batch holds part of the open batch, or of several
-// where they are too many for one. since is when the oldest came. b.mu is held.
-func (b *Buffer) reopen(k key, found []foundRun, since time.Time) {
+// where they are too many for one. since is when a run came. b.mu is held.
+func (b *Buffer) reopen(k key, found []foundRun, since func(came uint32) time.Time) {
 	young := b.open[k] // may be waited for, so it stays the open one
 	delete(b.open, k)
 	var old *openBatch
 	for _, f := range found {
 		if old = b.open[k]; old == nil {
 			old = newOpenBatch(k)
-			old.since = since
 			b.open[k] = old
+		}
+		if t := since(f.came); t.Before(old.since) {
+			old.since = t
 		}
 		old.runs.add(f.extent)
 		old.span.add(f.seconds.of(k))

@@ -24,7 +24,7 @@ type Batch struct {
 	place
 	messages []*message // one for each run that a message brought
 	fate     *fate
-	since    time.Time // arrival of its oldest record, or the start that found it
+	since    time.Time // arrival of its oldest record
 
 	// The rest belongs to the queue; b.mu guards it.
 	taken     bool

@@ -18,6 +18,10 @@
 // handled as if it had just arrived. The rules that make this safe, and what
 // leaving one out costs, are in DESIGN.md; the bytes are in docs/FORMAT.md.
 //
+// A request that comes again is a repeat if its outcome is the same as well, and is
+// answered as the first one was. Another outcome under the same origin is a new
+// request; what both have has the same identities, and a batch keeps each once.
+//
 // What is on its way can be read: [Buffer.Live] is a snapshot of all that is
 // accepted and may not be in a blob yet, under the identities that the blobs will
 // have. Who takes it first and looks for blobs then misses nothing, and drops by
@@ -218,7 +222,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		pinned:   map[uint32]int{},
 		recent:   newRecent(unknownBefore(log)),
 		origins:  newOriginMemory(),
-		twice:    twice{map[record.Origin]bool{}, map[record.Origin]bool{}},
+		twice:    twice{},
 		messages: map[record.Origin]*message{},
 	}
 	b.services = newServices(b.o.Workers)
@@ -235,7 +239,9 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 // is not safe before the receipt's Wait has returned nil; of a message nobody
 // need wait, [Messages] is told. The error is
 // [record.ErrFull] when the log cannot grow, [record.ErrKeyReused] when the
-// request's key came with another body; any other means that the log failed.
+// request's key came with another body, a [*record.EarlierError] when it came with
+// this one and its records have to get the times of then; any other means that the
+// log failed.
 func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return record.Receipt{}, err
@@ -250,9 +256,8 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	}
 	e := b.encoders.Get().(*runsEncoder)
 	defer b.encoders.Put(e)
-	e.encode(r, b.o.Period)
+	e.encode(r, b.o.Period, time.Now())
 	receipt, pos, origin, err := b.append(r, e)
-	receipt.Expired = e.leftOut.records - e.leftOut.rejected
 	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
 		b.tell(r, e, pos, origin)
 	}
@@ -279,17 +284,6 @@ func (b *Buffer) allExpired(r *record.Request) bool {
 	return true
 }
 
-// acceptKnown answers a request while the log is full: a repeat takes no room.
-func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if receipt, known, err := b.known(r); known {
-		return receipt, err
-	}
-	b.m.refused.Inc()
-	return record.Receipt{}, record.ErrFull
-}
-
 // append is Accept of an encoded request. It also returns where that is in the
 // log, and the origin of its records, unless it came before.
 func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
@@ -301,7 +295,9 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	if len(e.runs) == 0 {
 		b.m.expired.Add(float64(e.leftOut.records))
-		return b.nothingLeft(r), 0, origin, nil
+		receipt := b.nothingLeft(r)
+		receipt.Expired = e.leftOut.expired()
+		return receipt, 0, origin, nil
 	}
 	pos, err = b.log.Append(typeRuns, e.payload)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -316,16 +312,16 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.newMessage(r, len(e.runs))
+		m = b.newMessage(r, len(e.runs), e.leftOut.expired())
 	} else if !r.Origin.IsZero() {
-		b.origins.add(rememberedOrigin{r.Origin, pos, r.Sum})
+		b.rememberOrigin(r, pos, e.leftOut.expired())
 	}
 	b.recent.appended(pos, len(e.payload))
 	batches := b.gather(pos, e.runs, m)
 	b.m.expired.Add(float64(e.leftOut.records))
 	b.m.records.Add(float64(len(r.Lines) - e.leftOut.records))
 	b.m.bytes.Add(float64(int64(len(r.Data)) - e.leftOut.bytes))
-	return record.Receipt{Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	return record.Receipt{Expired: e.leftOut.expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
 // endIfPanicking ends the process when its caller panics with the buffer locked:
@@ -345,23 +341,6 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 		b.o.Messages.Stored(r.Reply)
 	}
 	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
-}
-
-// known answers a request that came before. b.mu is held.
-func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
-	if r.Reply != "" {
-		known, err = b.repeated(r)
-		return record.Receipt{Duplicate: known, Wait: b.waitRepeat(0)}, known, err
-	}
-	first, ok := b.origins.get(r.Origin)
-	if !ok || r.Origin.IsZero() {
-		return receipt, false, nil
-	}
-	if first.sum != r.Sum {
-		return receipt, true, record.ErrKeyReused
-	}
-	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Wait: b.waitRepeat(first.pos)}, true, nil
 }
 
 // gather adds freshly appended runs to their open batches, and cuts those that
@@ -444,46 +423,6 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 		}
 		return nil
 	}
-}
-
-// waitRepeat returns the Wait of a request that came before: it is as safe as
-// the first one is. Which batches hold that is not remembered, so it waits for
-// all there are.
-func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
-	return func(ctx context.Context, stored bool) error {
-		if pos != 0 { // messages need not be durable
-			if err := b.log.Sync(pos); err != nil {
-				return err
-			}
-		}
-		if !stored {
-			return nil
-		}
-		for _, f := range b.fates(pos) {
-			if err := f.wait(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// fates are those of all batches that are not stored yet and may hold the request
-// at pos. The open ones are cut with the next tick that cuts for who waits.
-func (b *Buffer) fates(pos wal.Pos) []*fate {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []*fate
-	for _, ob := range b.open {
-		ob.wanted = true
-		all = append(all, ob.fate)
-	}
-	for _, batch := range b.queue {
-		if !batch.aside || batch.mayHold(pos) {
-			all = append(all, batch.fate)
-		}
-	}
-	return all
 }
 
 // Ready reports whether the log takes appends.

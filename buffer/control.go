@@ -6,8 +6,12 @@ import (
 )
 
 // cuttingRules is the version of the rules by which batches are cut, kept in
-// each batch record.
-const cuttingRules = 1
+// each batch record; withSince is the same, of a record that also says since when the
+// batch waits.
+const (
+	cuttingRules = 1
+	withSince    = 2
+)
 
 // batchRecord is the payload of a batch record: which runs become one blob, and
 // the first name that the sink will give it. It is durable before the first PUT.
@@ -17,11 +21,16 @@ type batchRecord struct {
 	records int
 	bytes   int64
 	pin     []byte
+	since   int64 // Unix milliseconds: arrival of its oldest record; 0: not said
 	runs    extents
 }
 
 func (r *batchRecord) append(p []byte) []byte {
-	p = append(p, cuttingRules)
+	if r.since != 0 {
+		p = binary.AppendVarint(append(p, withSince), r.since)
+	} else {
+		p = append(p, cuttingRules)
+	}
 	p = append(p, r.id[:]...)
 	p = binary.AppendUvarint(p, uint64(len(r.key.service)))
 	p = append(p, r.key.service...)
@@ -37,7 +46,10 @@ func (r *batchRecord) append(p []byte) []byte {
 // parseBatch reads a batch record. What it returns shares p's memory.
 func parseBatch(p []byte) (r batchRecord, err error) {
 	d := decoder{p, true}
-	if v := d.byte(); d.ok && v != cuttingRules {
+	switch v := d.byte(); {
+	case v == withSince:
+		r.since = d.varint()
+	case d.ok && v != cuttingRules:
 		return r, fmt.Errorf("a batch cut by rules %d: %w", v, errNewer)
 	}
 	copy(r.id[:], d.bytes(16))

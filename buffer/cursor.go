@@ -20,11 +20,13 @@ type cursor struct {
 	size   uint32 // of the line
 	left   uint32 // lines from here on, this one too
 	rows   uint32 // bytes of the table from row on
+	places bool   // the table has the indexes
 	row    wal.Pos
 	line   wal.Pos
 	end    wal.Pos // of the run
 	run    wal.Pos
 	buf    *windows
+	of     *heldRun // of a run that is the reader's in part
 }
 
 // windows are parts of the run that are in memory.
@@ -59,14 +61,20 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 	}
 	d := decoder{h.table, true}
 	c = cursor{
-		time: h.time0, origin: h.origin, index: h.first, left: uint32(h.records), run: h.pos,
+		time: h.time0, origin: h.origin, index: h.first, left: uint32(h.records), run: h.pos, places: h.places,
 		end: h.pos + wal.Pos(h.len),
+	}
+	if h.lots != nil {
+		c.of = &heldRun{lots: h.lots, want: h.want}
 	}
 	c.line = c.end - wal.Pos(len(h.lines))
 	for {
 		c.time += int64(d.uvarint())
 		c.size = uint32(d.uvarint())
-		if c.time >= from {
+		if c.places {
+			c.index = d.index(c.index)
+		}
+		if c.time >= from && c.given() {
 			break
 		}
 		if c.left--; c.left == 0 {
@@ -80,6 +88,9 @@ func cursorAt(h *heldRun, from, to int64) (c cursor, ok bool) {
 	return c, !beyond(c.time, to)
 }
 
+// given reports whether the line is the reader's.
+func (c *cursor) given() bool { return c.of == nil || c.of.has(len(c.of.lots)-int(c.left)) }
+
 // beyond reports whether a time is not before to.
 func beyond(t, to int64) bool { return t >= to && to != math.MaxInt64 }
 
@@ -91,8 +102,8 @@ const (
 	rowWindow  = 4 << 10
 	// fewRows is what is read of a table when memory is short.
 	fewRows = 48
-	// longestRow is a varint of a time and one of a length.
-	longestRow = 2 * binary.MaxVarintLen64
+	// longestRow is varints of a time, a length and a place.
+	longestRow = 3 * binary.MaxVarintLen64
 )
 
 // bytes reads the line that c stands before; valid until the next is read. While
@@ -133,8 +144,17 @@ func within(p []byte, at, pos wal.Pos, n int) bool {
 	return pos >= at && int64(pos-at)+int64(n) <= int64(len(p))
 }
 
-// advance moves to the next line; false when there is none.
+// advance moves to the next line that is the reader's; false when there is none.
 func (r *liveReader) advance(c *cursor, room *int) (bool, error) {
+	for {
+		if more, err := r.step(c, room); !more || err != nil || c.given() {
+			return more, err
+		}
+	}
+}
+
+// step moves to the next line; false when there is none.
+func (r *liveReader) step(c *cursor, room *int) (bool, error) {
 	if c.left--; c.left == 0 {
 		return false, nil
 	}
@@ -156,12 +176,15 @@ func (r *liveReader) advance(c *cursor, room *int) (bool, error) {
 	c.line += wal.Pos(c.size)
 	c.time += int64(d.uvarint())
 	c.size = uint32(d.uvarint())
+	c.index++
+	if c.places {
+		c.index = d.index(c.index)
+	}
 	if !d.ok || c.line+wal.Pos(c.size) > c.end {
 		return false, fmt.Errorf("%w: its table changed", errRun)
 	}
 	c.row += wal.Pos(before - len(d.rest))
 	c.rows -= uint32(before - len(d.rest))
-	c.index++
 	return !beyond(c.time, r.q.To), nil
 }
 

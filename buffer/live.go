@@ -36,8 +36,8 @@ type Live struct {
 	b        *Buffer
 	q        LiveQuery
 	units    []*unit
-	batches  []*unit                // of who follows: where runs are that came twice
-	twice    map[record.Origin]bool // of such runs
+	batches  []*unit // of who follows: where runs are that came twice
+	twice    bool    // there are such
 	position uint64
 	behind   bool
 
@@ -104,8 +104,8 @@ func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 	l.position = uint64(end)
 	if !q.Follow {
 		l.units = l.unstored()
-	} else if l.follow(end); len(b.twice.origins) > 0 {
-		l.twice, l.batches = b.twice.origins, l.unstored()
+	} else if l.follow(end); len(b.twice) > 0 {
+		l.twice, l.batches = true, l.unstored()
 	}
 	if len(l.units) > 0 { // then all that is needed is
 		l.pinned = true
@@ -235,8 +235,8 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 	}
 	r := &liveReader{ctx: ctx, b: l.b, q: l.q}
 	units := anew(l.units)
-	if len(l.twice) > 0 {
-		r.twice = &twiceReader{in: liveReader{ctx: ctx, b: l.b, q: l.q}, origins: l.twice, batches: anew(l.batches)}
+	if l.twice {
+		r.twice = &twiceReader{in: liveReader{ctx: ctx, b: l.b, q: l.q}, batches: anew(l.batches)}
 	}
 	var err error
 	if l.q.Newest > 0 {

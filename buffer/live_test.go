@@ -163,7 +163,9 @@ func randomRequest(r *rand.Rand) *record.Request {
 	for range 1 + r.IntN(20) {
 		lines = append(lines, line{fmt.Sprint("s", r.IntN(3)), at(r.IntN(150)) + r.Int64N(3), noise(r, 1+r.IntN(200))})
 	}
-	switch r.IntN(4) {
+	switch r.IntN(5) {
+	case 4:
+		return someOf(r, byte(1+r.IntN(20)))
 	case 0:
 		return request(0, lines...)
 	case 1: // the same whenever it comes
@@ -173,6 +175,28 @@ func randomRequest(r *rand.Rand) *record.Request {
 	default: // a key used again
 		return request(byte(1+r.IntN(200)), lines...)
 	}
+}
+
+// someOf is a body of which this and that is rejected, and now and then read in
+// another way.
+func someOf(r *rand.Rand, n byte) *record.Request {
+	same := rand.New(rand.NewPCG(uint64(n), 10))
+	var lines []line
+	var places []int
+	for place := range 20 {
+		l := line{fmt.Sprint("s", same.IntN(2)), at(same.IntN(90)) + same.Int64N(2), noise(same, 1+same.IntN(50))}
+		if r.IntN(20) == 0 {
+			l.text = "another"
+		}
+		if r.IntN(4) > 0 {
+			lines, places = append(lines, l), append(places, place)
+		}
+	}
+	q := request(200+n, lines...)
+	for i := range q.Lines {
+		q.Lines[i].Shift = int32(places[i] - i)
+	}
+	return q
 }
 
 // toldAll is a Tail that remembers.

@@ -63,7 +63,7 @@ type loader struct {
 	spare   []entry
 	bounds  []int // where each sorted sequence of entries begins
 	origins []record.Origin
-	renamed []renamed // runs of the batch
+	renamed []renaming // of lines of the batch
 }
 
 // loadedRun is a run in the loader's memory.
@@ -193,38 +193,81 @@ func readLog(log *wal.Log, b []byte, pos wal.Pos, id [16]byte) error {
 	return nil
 }
 
-// onePerOrigin drops the copies of runs that stand in the batch already (a
-// request that was sent again and not recognised), and ranks the origins. Runs
-// that share an origin and are not copies came from a key that was used twice:
-// the later one is known by its place in the log then, for an identity may stand
-// in a blob once only, and nothing is dropped that is not a copy.
+// onePerOrigin leaves of each origin what stands in the batch, as copies.go has it,
+// and ranks the origins.
 func (l *loader) onePerOrigin(runs []loadedRun) []loadedRun {
 	first := make(map[record.Origin]int, len(runs))
+	var families map[record.Origin]family
+	var parts []loadedRun
 	kept := runs[:0]
 	l.renamed = l.renamed[:0]
 	for i := range runs {
 		r := runs[i]
-		if j, ok := first[r.origin]; ok {
-			f := &kept[j]
-			if f.first == r.first && f.records == r.records && f.time0 == r.time0 &&
-				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
-				continue
-			}
-			l.renamed = append(l.renamed, renamed{r.origin, r.place})
-			r.origin = r.place
+		j, ok := first[r.origin]
+		switch {
+		case !ok:
+			first[r.origin] = len(kept)
+			kept = append(kept, r)
+			continue
+		case r.isCopyOf(&kept[j].run):
+			continue
+		case families == nil:
+			families = map[record.Origin]family{}
 		}
-		first[r.origin] = len(kept)
-		kept = append(kept, r)
+		f := families[r.origin]
+		if f == nil {
+			f = family{}
+			f.join(&kept[j].run)
+			families[r.origin] = f
+		}
+		if lots := f.join(&r.run); lots == nil {
+			parts = append(parts, r)
+		} else {
+			parts = l.split(parts, &r, lots)
+		}
 	}
+	for _, p := range parts {
+		if _, ok := first[p.origin]; !ok {
+			first[p.origin] = len(kept)
+		}
+		kept = append(kept, p)
+	}
+	l.rank(kept, first)
+	for i := len(kept) - len(parts); i < len(kept); i++ {
+		kept[i].rank = kept[first[kept[i].origin]].rank
+	}
+	return kept
+}
+
+// split appends what is kept of a run: the lines that stand under its origin, and
+// those that are known by its place.
+func (l *loader) split(parts []loadedRun, r *loadedRun, lots lots) []loadedRun {
+	for _, want := range [2]lot{stands, renamed} {
+		if !slices.Contains(lots, want) {
+			continue
+		}
+		origin := r.origin
+		if want == renamed {
+			origin = r.place
+			l.renamed = append(l.renamed, renaming{r.origin, r.place, lots})
+		}
+		part := loadedRun{run: r.only(lots, want, origin), origin: origin, place: r.place, off: uint32(len(l.raw))}
+		l.raw = append(l.raw, part.lines...)
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// rank ranks the origins of runs, of each the first.
+func (l *loader) rank(runs []loadedRun, first map[record.Origin]int) {
 	l.origins = l.origins[:0]
-	for i := range kept {
-		l.origins = append(l.origins, kept[i].origin)
+	for o := range first {
+		l.origins = append(l.origins, o)
 	}
 	slices.SortFunc(l.origins, func(a, b record.Origin) int { return bytes.Compare(a[:], b[:]) })
 	for i, o := range l.origins {
-		kept[first[o]].rank = uint32(i)
+		runs[first[o]].rank = uint32(i)
 	}
-	return kept
 }
 
 // fill makes an entry for every line; each run is a sorted sequence, and runs
@@ -240,12 +283,16 @@ func (l *loader) fill(runs []loadedRun) {
 		r := &runs[i]
 		d := decoder{r.table, true}
 		t, off := r.time0, r.off
-		start := len(l.entries)
-		for j := range r.records {
+		start, index := len(l.entries), r.first
+		for range r.records {
 			t += int64(d.uvarint())
 			n := uint32(d.uvarint())
-			l.entries = append(l.entries, entry{t, off, n, r.rank, r.first + uint32(j)})
+			if r.places {
+				index = d.index(index)
+			}
+			l.entries = append(l.entries, entry{t, off, n, r.rank, index})
 			off += n
+			index++
 		}
 		if start == 0 || l.entries[start].less(&l.entries[start-1]) {
 			l.bounds = append(l.bounds, start)

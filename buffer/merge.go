@@ -107,7 +107,7 @@ func (m *merge) unfold(u *unit) error {
 	}
 	if len(u.next) == 0 && !u.rest {
 		m.units.pop()
-		u.skip, u.renamed = nil, nil
+		u.skip, u.lots = nil, nil
 		return nil
 	}
 	m.units.fix()

@@ -9,37 +9,40 @@ const maxOpenMessages = 10000
 // message is a request with a Reply, from the moment it is accepted, or found by
 // a start, until all its runs are stored. Of its records nothing is kept here.
 type message struct {
-	reply  string
-	origin record.Origin
-	sum    uint64
-	left   int  // runs that are not stored
-	open   int  // runs that no batch record names
-	gone   bool // it will not be stored whole, and its server knows
+	rememberedOrigin
+	reply string
+	left  int  // runs that are not stored
+	open  int  // runs that no batch record names
+	gone  bool // it will not be stored whole, and its server knows
 }
 
 // repeated answers a message that is delivered again while its first copy is
 // still here: only the reply is new. Where the copy is not here any more, or was
 // not named whole by batch records before a start, the message is taken again,
-// because then nobody may be told that it is safe. b.mu is held.
-func (b *Buffer) repeated(r *record.Request) (known bool, err error) {
+// because then nobody may be told that it is safe. The message is nil then.
+// b.mu is held.
+func (b *Buffer) repeated(r *record.Request) (*message, error) {
 	m := b.messages[r.Origin]
 	if m == nil || r.Origin.IsZero() {
-		return false, nil
+		return nil, nil
 	}
-	if m.sum != r.Sum {
-		return true, record.ErrKeyReused
+	if same, err := m.repeatOf(r); !same || err != nil {
+		return nil, err
 	}
 	if m.reply != r.Reply {
 		b.o.Messages.Dropped(m.reply)
 		m.reply = r.Reply
 	}
 	b.m.redelivered.Inc()
-	return true, nil
+	return m, nil
 }
 
 // newMessage begins the account of a message with n runs. b.mu is held.
-func (b *Buffer) newMessage(r *record.Request, n int) *message {
-	m := &message{reply: r.Reply, origin: r.Origin, sum: r.Sum, left: n, open: n}
+func (b *Buffer) newMessage(r *record.Request, n, expired int) *message {
+	m := &message{reply: r.Reply, left: n, open: n}
+	m.rememberedOrigin = rememberedOrigin{
+		origin: r.Origin, sum: r.Sum, outcome: r.Outcome, defaultTime: r.DefaultTime, expired: uint32(expired),
+	}
 	b.remember(m)
 	b.openMessages++
 	return m

@@ -84,12 +84,12 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 		if !ok {
 			return 0
 		}
-		return time.Since(since).Seconds()
+		return max(0, time.Since(since).Seconds())
 	})
 }
 
-// Oldest is when the oldest record came that is in no blob yet (or the start that
-// found it in the log); ok is false when there is none.
+// Oldest is when the oldest record came that is in no blob yet, in this process or
+// one before; ok is false when there is none.
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

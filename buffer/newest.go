@@ -48,7 +48,7 @@ func (r *liveReader) newest(units []*unit, emit func(*record.Entry) error) error
 		if err := r.scan(u, w.take); err != nil {
 			return err
 		}
-		u.skip, u.renamed = nil, nil
+		u.skip, u.lots = nil, nil
 		if err := w.cut(); err != nil {
 			return err
 		}
@@ -82,15 +82,18 @@ func (w *newestOf) take(h *heldRun) error {
 	d := decoder{h.table, true}
 	a := lineAt{time: h.time0, origin: h.origin, index: h.first, pos: h.pos + wal.Pos(int(h.len)-len(h.lines))}
 	lines := h.lines
-	for range h.records {
+	for i := range h.records {
 		a.time += int64(d.uvarint())
 		a.size = uint32(d.uvarint())
+		if h.places {
+			a.index = d.index(a.index)
+		}
 		if beyond(a.time, w.q.To) {
 			break
 		}
 		line := lines[:a.size]
 		lines = lines[a.size:]
-		if a.time >= w.from && (w.q.Keep == nil || w.q.Keep(line)) {
+		if h.has(i) && a.time >= w.from && (w.q.Keep == nil || w.q.Keep(line)) {
 			w.lines = append(w.lines, a)
 		}
 		a.index++

@@ -152,7 +152,7 @@ func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, 
 		}
 		runs = l.onePerOrigin(runs)
 		b.note(l.renamed)
-		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin}}
+		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin, since: batch.since.UnixMilli()}}
 		copied.body = make([]byte, 0, batch.held+32*int64(len(runs)))
 		for _, r := range runs {
 			from := len(copied.body)
@@ -199,7 +199,7 @@ func (p *parkedRuns) payload() (payload []byte, head int) {
 func (r *loadedRun) appendCopy(p []byte) []byte {
 	off := len(p)
 	p = append(p, make([]byte, runHead)...)
-	p = appendRunOrigin(p, r.origin, 0)
+	p = appendRunOrigin(p, r.origin, 0, r.places)
 	p = appendRunKey(p, r.key, r.first, r.records, r.time0)
 	p = append(append(p, r.table...), r.lines...)
 	return sealRun(p, off)

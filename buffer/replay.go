@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"blobtail/record"
 	"blobtail/wal"
 )
 
@@ -15,6 +17,8 @@ import (
 // nothing of the Buffer before it is done, so requests are taken meanwhile.
 type replay struct {
 	b       *Buffer
+	start   time.Time
+	segment wal.Segment // the last one that was asked for
 	open    map[key][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
@@ -38,6 +42,7 @@ type foundRun struct {
 	bytes   uint32
 	m       *message // that brought it, or nil
 	seconds seconds
+	came    uint32 // Unix seconds
 }
 
 // replay reads the log as it was found on opening and takes up what is not
@@ -45,12 +50,11 @@ type foundRun struct {
 // no record names become part of the open batches. Messages that no record names
 // are left out: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
-	start := time.Now()
 	p, err := b.scan(ctx)
 	if err != nil || p == nil {
 		return err
 	}
-	b.adopt(p, start)
+	b.adopt(p, p.start)
 	if _, lost := b.Lost(); lost {
 		b.o.LossFound() // before what shows it can go
 	}
@@ -61,6 +65,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 func (b *Buffer) scan(ctx context.Context) (*replay, error) {
 	p := &replay{
 		b:       b,
+		start:   time.Now(),
 		open:    map[key][]foundRun{},
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
@@ -174,17 +179,27 @@ func (p *replay) record(rec wal.Record) error {
 
 func (p *replay) runs(rec wal.Record) error {
 	var m *message
+	var came uint32
+	var records record.Outcome // as far as the runs tell
 	head, err := parseRuns(rec.Payload, func(h *runsHead, off int, r run, n int) {
+		if came == 0 {
+			came = p.arrival(h.arrived, rec.Pos)
+		}
 		if h.reply != "" {
 			if m == nil {
-				m = &message{reply: h.reply, origin: h.origin, sum: h.sum}
+				m = &message{reply: h.reply, rememberedOrigin: h.remembered(rec.Pos)}
 			}
 			m.left++
 			m.open++
 		}
+		if r.key.service == record.RejectedService {
+			records.Rejected += uint32(r.records)
+		} else {
+			records.Accepted += uint32(r.records)
+		}
 		e := extent{rec.Pos + wal.Pos(off), uint32(n)}
 		p.recent.add(e, r.key.service)
-		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m, secondsOf(&r)})
+		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m, secondsOf(&r), came})
 		p.pending[rec.Pos.Segment()]++
 		p.held += int64(n)
 	})
@@ -192,12 +207,40 @@ func (p *replay) runs(rec wal.Record) error {
 		return err
 	}
 	if !head.origin.IsZero() && head.reply == "" {
-		p.origins = append(p.origins, rememberedOrigin{head.origin, rec.Pos, head.sum})
+		o := head.remembered(rec.Pos)
+		if o.outcome == (record.Outcome{}) {
+			o.outcome = records
+		}
+		o.expired = max(o.outcome.Accepted, records.Accepted) - records.Accepted
+		p.origins = append(p.origins, o)
 		if len(p.origins) >= 2*remembered {
 			p.origins = slices.Clone(p.origins[len(p.origins)-remembered:])
 		}
 	}
 	return nil
+}
+
+// remembered is the request whose record stands at pos.
+func (h *runsHead) remembered(pos wal.Pos) rememberedOrigin {
+	return rememberedOrigin{origin: h.origin, pos: pos, sum: h.sum, outcome: h.outcome, defaultTime: h.defaultTime}
+}
+
+// arrival is when what stands at pos came, in Unix seconds: as its record says (in
+// milliseconds), else when its segment was made.
+func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
+	if ms == 0 {
+		if p.segment.Number != pos.Segment() {
+			p.segment, _ = p.b.log.Segment(pos.Segment())
+		}
+		ms = p.segment.Created.UnixMilli()
+	}
+	return uint32(min(max(ms/1000, 1), math.MaxUint32))
+}
+
+// since is the time of an arrival as this process has it. A clock that was set back
+// since makes nothing younger than now, nor older as this process goes on.
+func (p *replay) since(came uint32) time.Time {
+	return p.start.Add(-max(0, p.start.Sub(time.Unix(int64(came), 0))))
 }
 
 // batch takes the runs that a batch record names out of the open ones.
@@ -207,7 +250,11 @@ func (p *replay) batch(rec wal.Record) error {
 		return err
 	}
 	found := p.takeNamed(r.key, &r.runs)
-	batch := p.add(rec, r, placeOfBatch(rec.Pos, len(rec.Payload), &r.runs))
+	came := p.arrival(r.since, rec.Pos)
+	for _, f := range found {
+		came = min(came, f.came)
+	}
+	batch := p.add(rec, r, placeOfBatch(rec.Pos, len(rec.Payload), &r.runs), came)
 	batch.hold(found)
 	for _, f := range found {
 		if f.m != nil {
@@ -234,22 +281,25 @@ func (p *replay) parked(rec wal.Record) error {
 		return err
 	}
 	old := p.batches[r.id]
-	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)))
+	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.since, rec.Pos))
 	if old != nil {
 		p.letGo(old)
 		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
+		if old.since.Before(batch.since) {
+			batch.since = old.since
+		}
 	}
 	p.pending[rec.Pos.Segment()]++
 	p.held += batch.held
 	return nil
 }
 
-func (p *replay) add(rec wal.Record, r batchRecord, at place) *Batch {
+func (p *replay) add(rec wal.Record, r batchRecord, at place, came uint32) *Batch {
 	batch := &Batch{
 		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin), span: periodSpan(r.key),
-		place: at, fate: newFate(), since: time.Now(),
+		place: at, fate: newFate(), since: p.since(came),
 	}
 	p.batches[r.id] = batch
 	p.order = append(p.order, batch)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 
 	"blobtail/wal"
 )
@@ -45,7 +46,7 @@ func (b *Buffer) rescue(batch *Batch, cause error) error {
 			b.pending[f.pos.Segment()]++
 			b.held += int64(f.len)
 		}
-		b.reopen(batch.key, w.whole, batch.since)
+		b.reopen(batch.key, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.remove(batch)
 	b.forget(batch.place)
@@ -110,7 +111,7 @@ func (b *Buffer) wreck(batch *Batch) (*wreck, error) {
 func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	rec := &w.copies.rec
 	rand.Read(rec.id[:])
-	rec.key = batch.key
+	rec.key, rec.since = batch.key, batch.since.UnixMilli()
 	b.mu.Lock()
 	rec.pin = b.sink.Plan(batch.key.service, batch.Period())
 	b.mu.Unlock()

@@ -29,11 +29,10 @@ type key struct {
 	period  int64 // its start, Unix minutes
 }
 
-// Flags of a runs record and of a run.
+// Flags of a run.
 const (
-	hasOrigin = 1 << 0
-	hasSum    = 1 << 1
-	hasReply  = 1 << 2 // it is a message
+	ownOrigin = 1 << 0 // else its place in the log is its origin
+	hasPlaces = 1 << 1 // the indexes of its lines stand in its table, since they are not consecutive
 )
 
 // runInfo is what the buffer keeps of a run that it has just encoded.
@@ -43,7 +42,6 @@ type runInfo struct {
 	len     int
 	records int
 	bytes   int64 // of its lines
-	first   uint32
 	span    span
 	at      int // its first line in runsEncoder.order
 }
@@ -68,14 +66,12 @@ type leftOut struct {
 	bytes    int64
 }
 
-// encode groups the lines of r by service and period, sorts each group by time
-// (equal times in the order of the input) and numbers them: a record's index
-// counts within its service and hour, so it does not depend on the period. What has
-// expired is numbered like the rest and left out then, so that what stays is the
-// same records as in a copy that came sooner. The result is valid until the next
-// call.
-func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, []runInfo) {
-	e.payload = appendRunsHead(e.payload[:0], runsHead{r.Origin, r.Sum, r.Reply})
+// encode groups the lines of r by service and period and sorts each group by time,
+// equal times in the order of the input. A record's index is its place in the body,
+// so neither the period nor what has expired, and is left out, changes it. The
+// result is valid until the next call.
+func (e *runsEncoder) encode(r *record.Request, period time.Duration, arrived time.Time) ([]byte, []runInfo) {
+	e.payload = appendRunsHead(e.payload[:0], &runsHead{r.Origin, r.Sum, r.Reply, r.Outcome, r.DefaultTime, arrived.UnixMilli()})
 	e.runs, e.leftOut = e.runs[:0], leftOut{}
 	minutes := int64(period / time.Minute)
 	e.sortByService(r)
@@ -85,30 +81,30 @@ func (e *runsEncoder) encode(r *record.Request, period time.Duration) ([]byte, [
 			continue
 		}
 		sortByTime(group, r.Lines)
-		hour, first := int64(-1<<62), uint32(0)
 		for at := int(e.starts[s]); len(group) > 0; {
 			minute := floorDiv(r.Lines[group[0]].Time, int64(time.Minute))
 			start := minute - mod(minute, minutes)
 			end := (start + minutes) * int64(time.Minute)
-			n := 1
+			n, next, places := 1, r.Index(group[0]), false
 			for n < len(group) && r.Lines[group[n]].Time < end {
+				next++
+				places = places || r.Index(group[n]) != next
 				n++
-			}
-			if h := floorDiv(start, 60); h != hour {
-				hour, first = h, 0
 			}
 			if k := (key{r.Services[s], start}); e.expired != nil && e.expired(k.service, periodTime(start)) {
 				e.leftOut.add(r, k, group[:n])
 			} else {
-				e.addRun(r, k, first, at, group[:n])
+				e.addRun(r, k, places, at, group[:n])
 			}
 			at += n
-			first += uint32(n)
 			group = group[n:]
 		}
 	}
 	return e.payload, e.runs
 }
+
+// expired is how many of them an answer calls so.
+func (l *leftOut) expired() int { return l.records - l.rejected }
 
 func (l *leftOut) add(r *record.Request, k key, group []uint32) {
 	l.records += len(group)
@@ -174,18 +170,23 @@ func sortByTime(group []uint32, lines []record.Line) {
 	}
 }
 
-// addRun appends one run: CRC, length, header, a table of (time, length), lines.
-func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, at int, group []uint32) {
+// addRun appends one run: CRC, length, header, a table with a row for each line,
+// lines.
+func (e *runsEncoder) addRun(r *record.Request, k key, places bool, at int, group []uint32) {
 	off := len(e.payload)
-	t0 := r.Lines[group[0]].Time
+	t0, first := r.Lines[group[0]].Time, r.Index(group[0])
 	p := append(e.payload, make([]byte, runHead)...)
-	p = appendRunOrigin(p, r.Origin, off)
+	p = appendRunOrigin(p, r.Origin, off, places)
 	p = appendRunKey(p, k, first, len(group), t0)
-	bytes, last := int64(0), t0
+	bytes, last, next := int64(0), t0, first
 	for _, g := range group {
 		l := &r.Lines[g]
-		p = binary.AppendUvarint(p, uint64(l.Time-last))
-		p = binary.AppendUvarint(p, uint64(l.Len))
+		p = appendRow(p, l.Time-last, int(l.Len))
+		if places {
+			index := r.Index(g)
+			p = appendPlace(p, index, next)
+			next = index + 1
+		}
 		last = l.Time
 		bytes += int64(l.Len)
 	}
@@ -194,48 +195,37 @@ func (e *runsEncoder) addRun(r *record.Request, k key, first uint32, at int, gro
 		p = append(p, r.Data[l.Off:l.Off+l.Len]...)
 	}
 	e.payload = sealRun(p, off)
-	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes, first, span{t0, last}, at})
+	e.runs = append(e.runs, runInfo{k, off, len(p) - off, len(group), bytes, span{t0, last}, at})
 }
 
 // runHead is the length of a run's fixed part: CRC-32C of all that follows it,
 // and the number of bytes that follow both.
 const runHead = 8
 
-// runsHead is the fixed part of a runs record.
-type runsHead struct {
-	origin record.Origin
-	sum    uint64
-	reply  string // of a message
-}
-
-func appendRunsHead(p []byte, h runsHead) []byte {
-	at := len(p)
-	p = append(p, 0)
-	if !h.origin.IsZero() {
-		p[at] |= hasOrigin
-		p = append(p, h.origin[:]...)
-	}
-	if h.sum != 0 {
-		p[at] |= hasSum
-		p = binary.LittleEndian.AppendUint64(p, h.sum)
-	}
-	if h.reply != "" {
-		p[at] |= hasReply
-		p = binary.AppendUvarint(p, uint64(len(h.reply)))
-		p = append(p, h.reply...)
-	}
-	return p
-}
-
 // appendRunOrigin says where a run came from: its origin, or how far the run
 // lies behind the start of its record, whose place is the origin then.
-func appendRunOrigin(p []byte, origin record.Origin, off int) []byte {
+func appendRunOrigin(p []byte, origin record.Origin, off int, places bool) []byte {
+	flags := byte(0)
+	if places {
+		flags = hasPlaces
+	}
 	if origin.IsZero() {
-		p = append(p, 0)
+		p = append(p, flags)
 		return binary.AppendUvarint(p, uint64(off))
 	}
-	p = append(p, hasOrigin)
+	p = append(p, flags|ownOrigin)
 	return append(p, origin[:]...)
+}
+
+// appendRow says how much later than the one before a line is, and how long.
+func appendRow(p []byte, after int64, n int) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(p, uint64(after)), uint64(n))
+}
+
+// appendPlace says what index a line has, by the difference from that which would
+// follow on.
+func appendPlace(p []byte, index, next uint32) []byte {
+	return binary.AppendVarint(p, int64(index)-int64(next))
 }
 
 // appendRunKey is the rest of a run's header.
@@ -261,7 +251,8 @@ type run struct {
 	origin  record.Origin // zero: the record at pos-back is its origin
 	back    int
 	key     key
-	first   uint32
+	first   uint32 // index of the first line
+	places  bool   // the table has the indexes; else they follow on
 	records int
 	table   []byte
 	time0   int64
@@ -288,7 +279,12 @@ func parseRun(p []byte) (r run, n int, err error) {
 		return r, n, fmt.Errorf("%w: checksum differs", errRun)
 	}
 	d := decoder{p[runHead:n], true}
-	if d.byte()&hasOrigin != 0 {
+	flags := d.byte()
+	if flags&^(ownOrigin|hasPlaces) != 0 {
+		return r, n, fmt.Errorf("a run with flags %#x: %w", flags, errNewer)
+	}
+	r.places = flags&hasPlaces != 0
+	if flags&ownOrigin != 0 {
 		copy(r.origin[:], d.bytes(16))
 	} else {
 		r.back = int(d.uvarint())
@@ -307,6 +303,9 @@ func parseRun(p []byte) (r run, n int, err error) {
 	for range count {
 		r.last += int64(d.uvarint())
 		total += d.uvarint()
+		if r.places {
+			d.index(0)
+		}
 	}
 	if !d.ok || total != uint64(len(d.rest)) {
 		return r, n, fmt.Errorf("%w: table and lines differ", errRun)
@@ -332,20 +331,8 @@ func placeOf(pos wal.Pos, segment wal.Segment) record.Origin {
 func parseRuns(p []byte, each func(h *runsHead, off int, r run, n int)) (runsHead, error) {
 	var h runsHead
 	d := decoder{p, true}
-	flags := d.byte()
-	if flags&^(hasOrigin|hasSum|hasReply) != 0 {
-		return h, fmt.Errorf("a runs record with flags %#x: %w", flags, errNewer)
-	}
-	if flags&hasOrigin != 0 {
-		copy(h.origin[:], d.bytes(16))
-	}
-	if flags&hasSum != 0 {
-		if b := d.bytes(8); b != nil {
-			h.sum = binary.LittleEndian.Uint64(b)
-		}
-	}
-	if flags&hasReply != 0 {
-		h.reply = string(d.bytes(d.uvarint()))
+	if err := h.parse(&d); err != nil {
+		return h, err
 	}
 	if !d.ok {
 		return h, fmt.Errorf("%w: short record", errRun)
@@ -389,6 +376,18 @@ func (d *decoder) uvarint() uint64 {
 	}
 	d.rest = d.rest[n:]
 	return v
+}
+
+// index is that of the next line of a table that has them; next is the one that
+// would follow on.
+func (d *decoder) index(next uint32) uint32 {
+	// Where services are mixed the next record is seldom far.
+	if len(d.rest) > 0 && d.rest[0] < 0x80 {
+		v := uint32(d.rest[0])
+		d.rest = d.rest[1:]
+		return next + (v>>1 ^ -(v & 1))
+	}
+	return next + uint32(d.varint())
 }
 
 func (d *decoder) varint() int64 {

@@ -2,6 +2,8 @@ package buffer_test
 
 import (
 	"context"
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,16 +52,30 @@ func TestRecordThatEndsStarts(t *testing.T) {
 
 // What a newer version wrote is never passed over.
 func TestNewerRecord(t *testing.T) {
-	dir, sink := t.TempDir(), &memSink{}
-	p := start(t, dir, sink, buffer.Options{}, false)
-	if _, err := p.log.Append(77, []byte("from the future")); err != nil {
-		t.Fatal(err)
-	}
-	p.accept(request(0, line{"web", at(2), "after"}))
-	p.stop()
-	for range 5 {
-		if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), "newer version") {
+	run := []byte{2, 0, 0, 0, 4, 0} // its length, its flags
+	run = append(binary.LittleEndian.AppendUint32([]byte{0}, crc32.Checksum(run, crc32.MakeTable(crc32.Castagnoli))), run...)
+	for name, r := range map[string]struct {
+		typ     byte
+		payload []byte
+	}{
+		"type":               {77, []byte("from the future")},
+		"flag of a record":   {1, []byte{64}},
+		"flag of a run":      {1, run},
+		"version of a batch": {2, []byte{3}},
+		"version of a copy":  {5, []byte{1, 0, 0, 0, 3}},
+		"flag of a commit":   {4, append(make([]byte, 16), 2)},
+	} {
+		dir, sink := t.TempDir(), &memSink{}
+		p := start(t, dir, sink, buffer.Options{}, false)
+		if _, err := p.log.Append(r.typ, r.payload); err != nil {
 			t.Fatal(err)
+		}
+		p.accept(request(0, line{"web", at(2), "after"}))
+		p.stop()
+		for range 5 {
+			if err := failingStart(t, dir, sink); err == nil || !strings.Contains(err.Error(), "newer version") {
+				t.Fatalf("%s: %v", name, err)
+			}
 		}
 	}
 }

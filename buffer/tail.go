@@ -40,7 +40,7 @@ func (b *Buffer) tell(r *record.Request, e *runsEncoder, pos wal.Pos, origin rec
 	for i := range e.runs {
 		run := &e.runs[i]
 		e.told = record.Run{
-			Service: run.key.service, Origin: origin, First: run.first,
+			Service: run.key.service, Origin: origin,
 			Request: r, Order: e.order[run.at:][:run.records:run.records],
 		}
 		b.o.Tail.Accepted(uint64(pos), &e.told)

@@ -1,29 +1,41 @@
 package buffer
 
-import "blobtail/record"
+import (
+	"slices"
 
-// twice is about keys whose request was taken twice, because it came again before
-// the replay knew it. Times that were given to its records differ then, so the
-// second is no copy, and where both stand in one batch it is known by its place. Who
-// follows must be told the same, also when the batch is stored.
-type twice struct {
-	origins map[record.Origin]bool // never written after adopt
-	places  map[record.Origin]bool // of runs that are known by theirs
+	"blobtail/record"
+)
+
+// twice is about origins whose request was taken twice: because it came again before
+// the replay knew it, when times that were given to its records may differ, or with
+// another outcome. Where both stand in one batch, lines of the second may be known
+// by their run's place. Who follows must be told the same, also when the batch is
+// stored: so of each such origin the lines are kept, by those places.
+type twice map[record.Origin]map[record.Origin]lots
+
+// add notes an origin.
+func (t twice) add(o record.Origin) {
+	if t[o] == nil {
+		t[o] = map[record.Origin]lots{}
+	}
 }
 
-// renamed is a run that is known by its place.
-type renamed struct{ origin, place record.Origin }
+// renaming is a run with lines that are known by its place.
+type renaming struct {
+	origin, place record.Origin
+	lots          lots
+}
 
-// note remembers the places that runs of a batch are known by.
-func (b *Buffer) note(runs []renamed) {
+// note remembers what a batch knows by places.
+func (b *Buffer) note(runs []renaming) {
 	if len(runs) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range runs {
-		if b.twice.origins[r.origin] {
-			b.twice.places[r.place] = true
+		if places := b.twice[r.origin]; places != nil {
+			places[r.place] = r.lots
 		}
 	}
 }
@@ -31,21 +43,25 @@ func (b *Buffer) note(runs []renamed) {
 // twiceReader finds out how such runs are known.
 type twiceReader struct {
 	in      liveReader
-	origins map[record.Origin]bool
 	batches []*unit
 }
 
-// identify gives the run its place for an origin where its batch will.
-func (t *twiceReader) identify(h *heldRun, place record.Origin) error {
-	if t == nil || !t.origins[h.origin] {
-		return nil
+// lots are those of a run that lies at place, as its batch has or will have them.
+// Who follows is given copies as well: what they are copies of lies behind.
+func (t *twiceReader) lots(h *heldRun, place record.Origin) (lots, error) {
+	if t == nil {
+		return nil, nil
 	}
 	b := t.in.b
 	b.mu.Lock()
-	known := b.twice.places[place]
+	places, twice := b.twice[h.origin]
+	found := places[place]
 	b.mu.Unlock()
+	if !twice {
+		return nil, nil
+	}
 	for _, u := range t.batches {
-		if known {
+		if found != nil {
 			break
 		}
 		if u.key != h.key {
@@ -53,13 +69,19 @@ func (t *twiceReader) identify(h *heldRun, place record.Origin) error {
 		}
 		if !u.read {
 			if err := t.in.scan(u, func(*heldRun) error { return nil }); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		known = u.renamed[h.pos]
+		found = u.lots[h.pos]
 	}
-	if known {
-		h.origin = place
+	if !slices.Contains(found, renamed) {
+		return nil, nil
 	}
-	return nil
+	given := slices.Clone(found)
+	for i := range given {
+		if given[i] == copied {
+			given[i] = stands
+		}
+	}
+	return given, nil
 }

@@ -1,19 +1,19 @@
 package buffer
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"blobtail/record"
 	"blobtail/wal"
 )
 
-// unit is runs that are read together: those of one batch, which has one run of an
-// origin, or those that someone who follows has not seen.
+// unit is runs that are read together: those of one batch, which has each identity
+// once, or those that someone who follows has not seen.
 type unit struct {
 	key    key
 	follow bool // of any key
@@ -23,9 +23,9 @@ type unit struct {
 	of     *Batch  // the same, as it is
 
 	// What the first reading found out.
-	read    bool
-	skip    map[wal.Pos]bool // copies, and runs that do not read
-	renamed map[wal.Pos]bool // known by their places
+	read bool
+	skip map[wal.Pos]bool // copies, and runs that do not read
+	lots map[wal.Pos]lots // of the others that have some
 
 	// For the merge.
 	next []cursor // to be begun, in order
@@ -38,7 +38,12 @@ type heldRun struct {
 	run
 	extent
 	origin record.Origin
+	lots   lots // nil: all lines are the reader's
+	want   lot  // which of them are
 }
+
+// has reports whether line i is the reader's.
+func (h *heldRun) has(i int) bool { return h.lots == nil || h.lots[i] == h.want }
 
 // liveReader reads units. It belongs to one goroutine.
 type liveReader struct {
@@ -51,15 +56,14 @@ type liveReader struct {
 	window  []byte
 	line    []byte
 	segment wal.Segment // the last one that was asked for
-	origins map[record.Origin]seenRun
+	origins map[record.Origin]*seenRun
 }
 
-// seenRun is the first run of an origin in a unit.
+// seenRun is the first run of an origin in a unit, and once there is another one
+// that is no copy of it, the lines of all.
 type seenRun struct {
 	extent
-	first   uint32
-	records int
-	time0   int64
+	family family
 }
 
 // scanWindow is how much of the log a scan reads at once, unless one run is longer.
@@ -82,8 +86,8 @@ func (r *liveReader) scan(u *unit, f func(*heldRun) error) error {
 		runs = rec.runs
 	}
 	if !u.read {
-		u.skip, u.renamed = map[wal.Pos]bool{}, map[wal.Pos]bool{}
-		r.origins = map[record.Origin]seenRun{}
+		u.skip, u.lots = map[wal.Pos]bool{}, map[wal.Pos]lots{}
+		r.origins = map[record.Origin]*seenRun{}
 	}
 	sum := &sums{span: noSpan(), f: f}
 	if u.batch != nil {
@@ -208,16 +212,14 @@ func (r *liveReader) one(u *unit, e extent, p []byte, sum *sums) error {
 	}
 	h := &heldRun{run: run, extent: e, origin: run.identity(e.pos, r.segment)}
 	if u.follow {
-		if err := r.twice.identify(h, placeOf(e.pos, r.segment)); err != nil {
+		if h.lots, err = r.twice.lots(h, placeOf(e.pos, r.segment)); err != nil {
 			return err
 		}
 	} else {
 		if !u.read && !run.origin.IsZero() {
 			r.onePerOrigin(u, h)
 		}
-		if u.renamed[e.pos] {
-			h.origin = placeOf(e.pos, r.segment)
-		}
+		h.lots = u.lots[e.pos]
 	}
 	sum.records += run.records
 	sum.bytes += int64(len(run.lines))
@@ -225,29 +227,55 @@ func (r *liveReader) one(u *unit, e extent, p []byte, sum *sums) error {
 		return nil
 	}
 	sum.span.add(span{run.time0, run.last})
+	if slices.Contains(h.lots, renamed) {
+		other := *h
+		other.origin, other.want = placeOf(e.pos, r.segment), renamed
+		if err := sum.f(&other); err != nil {
+			return err
+		}
+	}
 	return sum.f(h)
 }
 
 // onePerOrigin finds out what loader.onePerOrigin will do with a run when the batch
-// is stored: the first of an origin keeps it, copies are dropped, others are known
-// by their places.
+// is stored.
 func (r *liveReader) onePerOrigin(u *unit, h *heldRun) {
-	first, ok := r.origins[h.origin]
+	seen, ok := r.origins[h.origin]
 	if !ok {
-		r.origins[h.origin] = seenRun{h.extent, h.first, h.records, h.time0}
+		r.origins[h.origin] = &seenRun{extent: h.extent}
 		return
 	}
-	if first.first == h.first && first.records == h.records && first.time0 == h.time0 && first.len == h.len {
-		p := make([]byte, first.len)
-		if err := r.b.log.ReadAt(p, first.pos); err == nil {
-			other, _, err := parseRun(p)
-			if err == nil && bytes.Equal(other.table, h.table) && bytes.Equal(other.lines, h.lines) {
-				u.skip[h.pos] = true
-				return
-			}
+	if first := r.again(seen.extent); first != nil {
+		if first.isCopyOf(&h.run) {
+			u.skip[h.pos] = true
+			return
+		}
+		if seen.family == nil {
+			seen.family = family{}
+			seen.family.join(first)
 		}
 	}
-	u.renamed[h.pos] = true
+	if seen.family == nil {
+		seen.family = family{} // the first one is gone, and the batch with it
+	}
+	if lots := seen.family.join(&h.run); slices.Contains(lots, stands) || slices.Contains(lots, renamed) {
+		u.lots[h.pos] = lots
+	} else if lots != nil {
+		u.skip[h.pos] = true
+	}
+}
+
+// again reads a run once more; nil where that fails.
+func (r *liveReader) again(e extent) *run {
+	p := make([]byte, e.len)
+	if r.b.log.ReadAt(p, e.pos) != nil {
+		return nil
+	}
+	run, _, err := parseRun(p)
+	if err != nil {
+		return nil
+	}
+	return &run
 }
 
 // lack notes that a run does not read.

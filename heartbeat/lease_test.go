@@ -147,7 +147,7 @@ func TestEnterTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
 		p := w.launch(logDisk(t))
-		time.Sleep(time.Second)
+		time.Sleep(1100 * time.Millisecond) // between two looks at what the row has to say
 		w.counted()
 		w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: time.Second}))
 		begun := time.Now()

@@ -5,8 +5,8 @@ import (
 	"cmp"
 )
 
-// ID tells a record from all others: where it came from, and its number there.
-// It counts within the service and the hour of the record's time.
+// ID tells a record from all others: where it came from, and its place there,
+// which is [Request.Index].
 type ID struct {
 	Origin Origin
 	Index  uint32
@@ -34,7 +34,6 @@ func (e *Entry) Compare(other *Entry) int {
 type Run struct {
 	Service string
 	Origin  Origin // that of the request, or of its place in the log
-	First   uint32 // index of the first line; the others count on from it
 	Request *Request
 	Order   []uint32 // which of the request's lines, one after the other
 }
@@ -44,9 +43,10 @@ func (r *Run) Len() int { return len(r.Order) }
 
 // Entry is line i. Its bytes are the request's.
 func (r *Run) Entry(i int) Entry {
-	l := &r.Request.Lines[r.Order[i]]
+	n := r.Order[i]
+	l := &r.Request.Lines[n]
 	return Entry{
-		Time: l.Time, ID: ID{r.Origin, r.First + uint32(i)},
+		Time: l.Time, ID: ID{r.Origin, r.Request.Index(n)},
 		Line: r.Request.Data[l.Off : l.Off+l.Len],
 	}
 }

@@ -89,8 +89,9 @@ func base32(c byte) int64 {
 
 // KeyOrigin is the origin of a request that came with an idempotency key. Its
 // time is the key's; where the key has none, that of the earliest record which
-// brings its own (Unix nanoseconds), if there is one. Client is the client's id,
-// never its token. Part counts the parts that a long body is taken in.
+// brings its own (Unix nanoseconds), if there is one. The last 10 bytes depend on
+// client, key and part alone. Client is the client's id, never its token. Part counts
+// the parts that a long body is taken in.
 func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) Origin {
 	ms, ok := KeyTime(key)
 	if !ok && hasEarliest {
@@ -106,10 +107,11 @@ func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) O
 
 // BodyOrigin is the origin of a request without a key all of whose records bring
 // their own times, of which earliest (Unix nanoseconds) is the first: a shipper
-// that sends the body again sends the same records.
-func BodyOrigin(client, path string, part int, body []byte, earliest int64) Origin {
+// that sends the body again sends the same records. Sender is the address that the
+// body came from, without a port, since two hosts may have equal events.
+func BodyOrigin(sender, path string, part int, body []byte, earliest int64) Origin {
 	var buf [256]byte
-	b := append(buf[:0], client...)
+	b := append(buf[:0], sender...)
 	b = append(b, 0)
 	b = append(b, path...)
 	b = append(b, 0)

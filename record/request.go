@@ -11,6 +11,7 @@ type Line struct {
 	Off     uint32 // where the line begins in Request.Data
 	Len     uint32 // its length with the newline
 	Service uint32 // index into Request.Services
+	Shift   int32  // its place in the body less its own number in Request.Lines; see [Request.Index]
 }
 
 // Request is what a source hands over: the accepted lines of one HTTP request,
@@ -25,6 +26,12 @@ type Request struct {
 	// decoded body that it is made of (1 in place of 0) when the origin comes from a
 	// key, so that the same key with another body or path is found out; else 0.
 	Sum uint64
+	// Outcome tells a repeat from another reading of the same body. It is left zero
+	// where there is no origin, or where the outcome is a function of that.
+	Outcome Outcome
+	// DefaultTime is the time, in Unix nanoseconds, that records without one got, when
+	// the origin comes from a key; else 0.
+	DefaultTime int64
 	// Services are the names that Lines refer to, folded, each once.
 	Services []string
 	Lines    []Line
@@ -35,12 +42,18 @@ type Request struct {
 	Reply string
 }
 
+// Index is the index of line i's identity: its place among the records of the
+// request's part of the body, counted from 0, rejected ones included. So it depends
+// on the body alone, and not on what else of the body was taken.
+func (r *Request) Index(i uint32) uint32 { return i + uint32(r.Lines[i].Shift) }
+
 // Receipt is the answer to a Request that was taken.
 type Receipt struct {
-	// Duplicate says that a request with this origin was taken before.
+	// Duplicate says that a request with this origin and outcome was taken before.
 	Duplicate bool
 	// Expired is how many records were not taken, because they are of days that have
-	// been dropped; those of [RejectedService] are not counted.
+	// been dropped; those of [RejectedService] are not counted. Of a repeat it is how
+	// many they were the first time.
 	Expired int
 	// Wait returns nil once the request is durable: in the log, or with stored
 	// set, in a blob. It may be called more than once and from any goroutine.

@@ -2,6 +2,7 @@ package tailindex_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func BenchmarkAccepted(b *testing.B) {
 				for b.Loop() {
 					r.Service = names[n%services]
 					n++
-					r.First += uint32(lines)
+					binary.BigEndian.PutUint64(r.Origin[8:], uint64(n))
 					for i := range r.Request.Lines {
 						r.Request.Lines[i].Time += int64(lines) * 1000
 					}

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,8 +16,46 @@ var epoch = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 
 // request is what a client sends, or what a message holds.
 type request struct {
-	r   record.Request
-	ids []string
+	r     record.Request
+	ids   []string
+	tries int
+}
+
+// reading is what this try makes of a request: all of it, or now and then a part,
+// as when another clock or another decoder rejects the rest. It takes no draw from
+// the world, which goes on as it would without.
+func (s *request) reading() *request {
+	all := len(s.r.Lines)
+	if s.r.Origin.IsZero() || s.r.Reply != "" {
+		return s
+	}
+	s.tries++
+	part := &request{r: s.r}
+	part.r.Outcome.Sum = 1
+	rng := rand.New(rand.NewPCG(binary.BigEndian.Uint64(s.r.Origin[8:]), uint64(s.tries)))
+	partly := rng.IntN(4) == 0
+	part.r.Lines = nil
+	for i, l := range s.r.Lines {
+		if partly && rng.IntN(2) == 0 {
+			continue
+		}
+		l.Shift = int32(i - len(part.r.Lines))
+		part.r.Lines = append(part.r.Lines, l)
+		part.r.Outcome.Sum += 1 << (i + 1)
+		part.ids = append(part.ids, s.ids[i])
+	}
+	if len(part.ids) == 0 {
+		return s.whole()
+	}
+	part.r.Outcome.Accepted, part.r.Outcome.Rejected = uint32(len(part.ids)), uint32(all-len(part.ids))
+	return part
+}
+
+// whole is the reading that rejects nothing.
+func (s *request) whole() *request {
+	all := *s
+	all.r.Outcome = record.Outcome{Accepted: uint32(len(s.ids)), Sum: 1<<(len(s.ids)+1) - 1}
+	return &all
 }
 
 // compose makes a request of a few lines, known by name.
@@ -96,7 +135,8 @@ func (w *world) send(p *process, a attempt) {
 	w.count(&w.totals.sent)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	receipt, err := w.accept(ctx, p, a.request)
+	reading := a.reading()
+	receipt, err := w.accept(ctx, p, reading)
 	switch {
 	case err == nil && a.waits:
 		err = receipt.Wait(ctx, a.stored)
@@ -105,13 +145,13 @@ func (w *world) send(p *process, a attempt) {
 	}
 	if err == nil {
 		if a.stored {
-			w.store.mustHold("acknowledged as stored", a.ids)
+			w.store.mustHold("acknowledged as stored", reading.ids)
 		}
-		w.acknowledged(a.ids)
+		w.acknowledged(reading.ids)
 	}
 	// A request without an origin is not sent again: nobody would know it for a
 	// copy, and it says most about what is stored twice.
-	if (err != nil || a.lost) && !a.r.Origin.IsZero() {
+	if (err != nil || a.lost || len(reading.ids) < len(a.ids)) && !a.r.Origin.IsZero() {
 		w.mu.Lock()
 		w.pending = append(w.pending, a.request)
 		w.mu.Unlock()

@@ -71,11 +71,11 @@ var mutants = []mutant{
 `, `		_ = end
 `}}},
 	{name: "copies of a run kept in a batch", edits: []edit{{"buffer/load.go",
-		`				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
-				continue
-			}
-`, `				bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines) {
-			}
+		`		case r.isCopyOf(&kept[j].run):
+`, `		case false:
+`}, {"buffer/copies.go",
+		`			l = copied
+`, `			l = renamed
 `}}},
 	{name: "a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
 		`	held, err := w.store.Stat(ctx, key)
@@ -146,7 +146,7 @@ var mutants = []mutant{
 		`	b.needed = max(b.needed, pos)
 `, ``}}},
 	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
-		`pin: batch.pin}`, `pin: b.sink.Plan(batch.Service(), batch.Period())}`}}},
+		`pin: batch.pin, since`, `pin: b.sink.Plan(batch.Service(), batch.Period()), since`}}},
 	{name: "batches parked once only", test: "TestParking", edits: []edit{{"buffer/park.go",
 		`	for _, batch := range found {
 		batch.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.base != 0 })
@@ -158,6 +158,14 @@ var mutants = []mutant{
 `}}},
 
 	// Not in the table: rules that came with the code.
+	{name: "another outcome taken for a repeat", edits: []edit{{"buffer/origins.go",
+		`	case o.outcome.Same(r.Outcome):
+`, `	case len(r.Lines) > 0:
+`}}},
+	{name: "of another outcome only copies known", edits: []edit{{"buffer/load.go",
+		`			parts = append(parts, r)
+		} else {`, `			l.entries = l.entries[:0]
+		} else {`}}},
 	{name: "batches that lack runs left as they are", seeds: 20000, edits: []edit{{"buffer/replay.go",
 		`	p.salvage()
 `, ``}}},

@@ -34,7 +34,7 @@ func looksLikeArray(b []byte) bool {
 // anyone's guess.
 func decodeArray(body []byte, off int, to Sink) {
 	rest := func(from int, reason string) {
-		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{reason, true}, len(body))
+		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
 	}
 	off = skipSpace(body, off+1)
 	if off < len(body) && body[off] == ']' {
@@ -93,7 +93,7 @@ func element(b []byte, to Sink) (int, Rejection) {
 	}
 	n, ok := skipValue(b)
 	if !ok {
-		return 0, Rejection{"the array is broken: no JSON value here", true}
+		return 0, Rejection{Reason: "the array is broken: no JSON value here", Syntax: true}
 	}
 	return n, why
 }

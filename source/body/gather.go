@@ -1,6 +1,7 @@
 package body
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/zeebo/xxh3"
@@ -18,21 +19,28 @@ type Gatherer struct {
 	Latest   int64  // records may not be later: 24 h ahead of Clock
 	Clock    string // whose that is, for the reason of a rejection
 	Source   string // for rejected lines; nothing that differs on a retry
+	Keyed    bool   // the body came with a key, so Retime may be called
 
 	// What was gathered.
 
-	Req         record.Request
-	Rejected    []Rejected // not in Req before AddRejected
-	Accepted    int        // lines in Req
-	Owned       int        // of them, those that bring their own time
-	Earliest    int64      // time of an accepted line
-	EarliestOwn int64      // time of one among the owned
-	Longest     int        // bytes of a record, as it came; Clear leaves it
+	Req      record.Request
+	Rejected []Rejected // not in Req before AddRejected
+	Accepted int        // lines in Req
+	Owned    int        // of them, those that bring their own time
+	Earliest int64      // time of an accepted line
+	Places   int        // of what was gathered; the next record has this one
+	Longest  int        // bytes of a record, as it came; Clear leaves it
+	// What depends on the body alone: how many records it holds, also those that are
+	// rejected as they came, and the earliest time that one of them brings.
+	Found       int
+	EarliestOwn int64
+	AnyOwn      bool
 
 	parser   *record.Parser
 	hash     *xxh3.Hasher
 	services map[string]uint32
-	last     uint32 // service of the line before
+	last     uint32   // service of the line before
+	untimed  []uint32 // of what is keyed, the accepted lines that bring no time
 }
 
 // Rejected is what could not be taken. It waits for the end of its request, whose
@@ -40,7 +48,10 @@ type Gatherer struct {
 type Rejected struct {
 	Raw    []byte
 	Reason string
-	Index  int // among the records of the body
+	Index  int  // among the records of the body
+	Line   bool // as in [Rejection]
+
+	place int
 }
 
 // NewGatherer makes a Gatherer.
@@ -66,17 +77,18 @@ func (g *Gatherer) Text(raw []byte) (why Rejection, ok bool) {
 // line takes the canonical line that data has more than g.Req.Data.
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
 	g.Longest = max(g.Longest, len(raw))
+	g.found(stamp)
 	if stamp.Time > g.Latest {
 		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
 			record.AppendTime(nil, stamp.Time), g.Clock)}, false
 	}
-	g.add(data, stamp.Time, stamp.Service)
 	if stamp.OwnTime {
-		if g.Owned == 0 || stamp.Time < g.EarliestOwn {
-			g.EarliestOwn = stamp.Time
-		}
 		g.Owned++
+	} else if g.Keyed {
+		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
+	g.add(data, stamp.Time, stamp.Service, g.Places)
+	g.Places++
 	if g.Accepted == 0 || stamp.Time < g.Earliest {
 		g.Earliest = stamp.Time
 	}
@@ -84,11 +96,20 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejec
 	return Rejection{}, true
 }
 
-func (g *Gatherer) add(data []byte, t int64, service string) {
+// found notes a record, accepted or not.
+func (g *Gatherer) found(stamp *record.Stamp) {
+	g.Found++
+	if stamp.OwnTime && (!g.AnyOwn || stamp.Time < g.EarliestOwn) {
+		g.EarliestOwn, g.AnyOwn = stamp.Time, true
+	}
+}
+
+func (g *Gatherer) add(data []byte, t int64, service string, place int) {
 	off := len(g.Req.Data)
 	g.Req.Data = data
 	g.Req.Lines = append(g.Req.Lines, record.Line{
-		Time: t, Off: uint32(off), Len: uint32(len(data) - off), Service: g.service(service)})
+		Time: t, Off: uint32(off), Len: uint32(len(data) - off), Service: g.service(service),
+		Shift: int32(place - len(g.Req.Lines))})
 }
 
 // service returns the number of a service in this request.
@@ -116,11 +137,37 @@ func (g *Gatherer) service(name string) uint32 {
 	return n
 }
 
-// Reject keeps what is no record for AddRejected.
+// Reject keeps what is no record for AddRejected. It has one place in the body; a
+// line has as many as the lenient reading finds records in it, so that what stands
+// behind it has the same place in both readings.
 func (g *Gatherer) Reject(r Rejected) {
 	g.Longest = max(g.Longest, len(r.Raw))
+	r.place = g.Places
+	if r.Line {
+		decodeObjects(r.Raw, 0, &lenient{g})
+	}
+	g.Places = max(g.Places, r.place+1)
 	g.Rejected = append(g.Rejected, r)
 }
+
+// lenient is a sink that keeps no records, and notes their places and times.
+type lenient struct{ g *Gatherer }
+
+func (l *lenient) Scan(src []byte) (int, error) { return l.g.Scan(src) }
+
+func (l *lenient) Object([]byte, int) bool {
+	data, stamp := l.g.parser.AppendLine(l.g.Req.Data, l.g.Defaults)
+	l.g.Req.Data = data[:len(l.g.Req.Data)]
+	l.g.found(&stamp)
+	return l.Text(nil, 0)
+}
+
+func (l *lenient) Text([]byte, int) bool {
+	l.g.Places++
+	return true
+}
+
+func (l *lenient) Reject([]byte, Rejection, int) bool { return l.Text(nil, 0) }
 
 // AddRejected adds a line of the service _rejected for what was rejected, with the
 // time of the earliest accepted one so that a retry gives the same. more is asked
@@ -134,7 +181,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 		r := &g.Rejected[i]
 		g.add(record.AppendRejected(g.Req.Data, record.Rejected{
 			Raw: r.Raw, Reason: r.Reason, Source: g.Source, Line: r.Index, Time: t, Service: g.Defaults.Service,
-		}), t, record.RejectedService)
+		}), t, record.RejectedService, r.place)
 		if more != nil {
 			if err := more(); err != nil {
 				return err
@@ -142,6 +189,48 @@ func (g *Gatherer) AddRejected(more func() error) error {
 		}
 	}
 	return nil
+}
+
+// Outcome is the [record.Request.Outcome] of what was gathered. It is called before
+// AddRejected.
+func (g *Gatherer) Outcome() record.Outcome {
+	sum := xxh3.Hash(g.Req.Data)
+	if len(g.Rejected) > 0 { // else the places are the numbers
+		g.hash.Reset()
+		var le [8]byte
+		binary.LittleEndian.PutUint64(le[:], sum)
+		_, _ = g.hash.Write(le[:])
+		for i := range g.Req.Lines {
+			binary.LittleEndian.PutUint32(le[:], uint32(g.Req.Lines[i].Shift))
+			_, _ = g.hash.Write(le[:4])
+		}
+		sum = g.hash.Sum64()
+	}
+	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(sum, 1)}
+}
+
+// Retime gives the lines that bring no time another one, as if it had been the
+// default, and takes back AddRejected.
+func (g *Gatherer) Retime(t int64) {
+	const timeAt = len(`{"ts":"`)
+	g.Defaults.Time = t
+	g.Req.Lines = g.Req.Lines[:g.Accepted]
+	end := uint32(0)
+	if g.Accepted > 0 {
+		last := &g.Req.Lines[g.Accepted-1]
+		end = last.Off + last.Len
+	}
+	g.Req.Data = g.Req.Data[:end]
+	for _, i := range g.untimed {
+		l := &g.Req.Lines[i]
+		l.Time = t
+		record.AppendTime(g.Req.Data[:l.Off+uint32(timeAt)], t)
+	}
+	for i := range g.Req.Lines {
+		if n := g.Req.Lines[i].Time; i == 0 || n < g.Earliest {
+			g.Earliest = n
+		}
+	}
 }
 
 // Sum is the [record.Request.Sum] of a body that came with a key: it tells apart
@@ -163,8 +252,9 @@ func (g *Gatherer) Clear() {
 	g.Req.Services = g.Req.Services[:0]
 	clear(g.services)
 	clear(g.Rejected)
-	g.Rejected = g.Rejected[:0]
-	g.last, g.Accepted, g.Owned, g.Earliest, g.EarliestOwn = 0, 0, 0, 0, 0
+	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
+	g.last, g.Accepted, g.Owned, g.Earliest, g.Places = 0, 0, 0, 0, 0
+	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 
 // Forget makes the gatherer ready for another body and lets go of memory that few
@@ -176,12 +266,12 @@ func (g *Gatherer) Forget(long bool) {
 		_, _ = g.parser.Scan(nil)
 	}
 	g.Clear()
-	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected}
+	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
 	if cap(g.Req.Data) > keptData {
 		g.Req.Data = nil
 	}
 	if cap(g.Req.Lines) > keptLines {
-		g.Req.Lines = nil
+		g.Req.Lines, g.untimed = nil, nil
 	}
 	if cap(g.Rejected) > keptServices {
 		g.Rejected = nil

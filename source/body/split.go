@@ -27,10 +27,13 @@ type Sink interface {
 }
 
 // A Rejection says why something is no record. With Syntax set it was not even
-// well formed: of a body of nothing else, nothing could be read.
+// well formed: of a body of nothing else, nothing could be read. With Line set it is
+// a line in which the lenient reading, objects one after the other, may find
+// records.
 type Rejection struct {
 	Reason string
 	Syntax bool
+	Line   bool
 }
 
 // A Decoder finds the records in a decoded body and hands each byte that is not
@@ -74,6 +77,16 @@ func LooksCompressed(body []byte) error {
 			return fail(ErrUnsupported,
 				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)
 		}
+	}
+	return nil
+}
+
+// LooksUTF16 is an [Error] for a decoded body that begins with the byte order mark of
+// UTF-16 or UTF-32, whatever its type says: it would be stored as lines of noise.
+// Neither mark is valid UTF-8.
+func LooksUTF16(body []byte) error {
+	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
+		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
 	}
 	return nil
 }
@@ -141,10 +154,11 @@ func oneObject(line []byte, end int, to Sink) bool {
 	n, err := to.Scan(line)
 	if err != nil {
 		why, _ := rejectionOf(err)
+		why.Line = true
 		return to.Reject(line, why, end)
 	}
 	if skipSpace(line, n) < len(line) {
-		why := Rejection{fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), true}
+		why := Rejection{Reason: fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), Syntax: true, Line: true}
 		return to.Reject(line, why, end)
 	}
 	return to.Object(line, end)
@@ -160,7 +174,7 @@ func decodeObjects(body []byte, off int, to Sink) {
 		end := off + n
 		if n > 0 && !atEnd(body, end) {
 			if why.Reason == "" {
-				why = Rejection{fmt.Sprintf("at byte %d: text after the object", n), true}
+				why = Rejection{Reason: fmt.Sprintf("at byte %d: text after the object", n), Syntax: true}
 			}
 			n = 0
 		}
@@ -248,9 +262,9 @@ func decodeText(body []byte, off int, to Sink) {
 func rejectionOf(err error) (why Rejection, offset int) {
 	var e *record.RejectError
 	if errors.As(err, &e) {
-		return Rejection{e.Error(), e.Syntax}, e.Offset
+		return Rejection{Reason: e.Error(), Syntax: e.Syntax}, e.Offset
 	}
-	return Rejection{err.Error(), true}, 0
+	return Rejection{Reason: err.Error(), Syntax: true}, 0
 }
 
 // noObject says why something that does not begin as an object is no record.
@@ -259,7 +273,7 @@ func noObject(raw []byte) Rejection {
 	if json.Valid(raw) {
 		return Rejection{Reason: "not a JSON object"}
 	}
-	return Rejection{"not a JSON object: begins with neither { nor white space", true}
+	return Rejection{Reason: "not a JSON object: begins with neither { nor white space", Syntax: true}
 }
 
 func lineEnd(body []byte, off int) int {

@@ -25,6 +25,7 @@ const (
 // the body is decoded.
 type identity struct {
 	client string // "" as long as clients are not told apart
+	sender string // the address that the body came from, without the port
 	path   string
 	key    string
 	dedupe Dedupe
@@ -45,6 +46,7 @@ type builder struct {
 	body []byte
 	from int // where the part begins in body
 	part int
+	past int // places of the parts before it
 
 	// Of the whole body.
 	answer     answer
@@ -84,24 +86,23 @@ func (b *builder) Text(raw []byte, end int) bool {
 
 // Reject takes what is no record.
 func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
-	index := b.answer.Accepted + b.answer.Expired + b.Accepted + b.answer.Rejected + len(b.Rejected)
+	index := b.past + b.Places
 	if why.Syntax {
 		b.syntax++
 	}
 	if len(b.answer.Errors) < maxErrors {
 		b.answer.Errors = append(b.answer.Errors, lineError{Index: index, Reason: body.Short(why.Reason)})
 	}
-	b.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: index})
+	b.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: index, Line: why.Line})
 	return b.cut(end)
 }
 
 // cut ends the part where it is full, and sees that its memory is counted.
 func (b *builder) cut(end int) bool {
-	records := b.Accepted + len(b.Rejected)
-	if end-b.from >= partSize || records >= partRecords {
+	if end-b.from >= partSize || b.Places >= partRecords {
 		return b.flush(end)
 	}
-	return b.count(records)
+	return b.count(b.Accepted + len(b.Rejected))
 }
 
 // count counts lines that take more than was foreseen.
@@ -162,23 +163,36 @@ func (b *builder) flush(end int) bool {
 	b.answer.Expired += receipt.Expired
 	b.answer.Rejected += len(b.Rejected)
 	b.part++
+	b.past += b.Places
 	b.from = end
 	b.Clear()
 	return true
 }
 
-// origin gives the part its identity, by which copies of it are known.
+// origin gives the part its identity, by which copies of it are known. What of it
+// was taken is no part of that.
 func (b *builder) origin(part []byte) {
-	b.Req.Origin, b.Req.Sum = record.Origin{}, 0
+	b.Req.Origin, b.Req.Sum, b.Req.Outcome, b.Req.DefaultTime = record.Origin{}, 0, record.Outcome{}, 0
 	timed := b.Owned == b.Accepted && b.Accepted > 0
 	switch {
 	case b.dedupe == DedupeOff:
 	case b.key != "":
-		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.Owned > 0)
+		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.AnyOwn)
 		b.Req.Sum = b.Sum(b.path, part)
-	case b.dedupe == DedupeBody && timed && (b.Accepted > 1 || b.Earliest%int64(time.Second) != 0):
-		b.Req.Origin = record.BodyOrigin(b.client, b.path, b.part, part, b.Earliest)
+		b.Req.DefaultTime = b.Defaults.Time
+	case b.dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
+		b.Req.Origin = record.BodyOrigin(b.sender, b.path, b.part, part, b.EarliestOwn)
 	}
+	if !b.Req.Origin.IsZero() {
+		b.Req.Outcome = b.Outcome()
+	}
+}
+
+// asBefore gives the part the times and the origin that it had when it came first.
+func (b *builder) asBefore(first *record.EarlierError) error {
+	b.Retime(first.DefaultTime)
+	b.Req.Origin, b.Req.DefaultTime, b.Req.Outcome = first.Origin, first.DefaultTime, b.Outcome()
+	return b.AddRejected(b.countLines)
 }
 
 // append hands the part over. A full log slows the request down first: many
@@ -187,7 +201,16 @@ func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, longest) {
 		receipt, err := b.s.accept.Accept(b.ctx, &b.Req)
-		if err == nil || !errors.Is(err, record.ErrFull) {
+		if err == nil {
+			return receipt, nil
+		}
+		if e := (*record.EarlierError)(nil); errors.As(err, &e) {
+			if err = b.asBefore(e); err != nil {
+				return receipt, err
+			}
+			continue
+		}
+		if !errors.Is(err, record.ErrFull) {
 			return receipt, err
 		}
 		now := time.Now()

@@ -86,7 +86,7 @@ func TestBodyOrigin(t *testing.T) {
 	if a := send(t, s, "/ingest/web", compress(t, "gzip", body), "Content-Encoding", "gzip"); !a.Duplicate {
 		t.Error("compressed it is another")
 	}
-	if got, want := m.origins()[0], record.BodyOrigin("", "/ingest/web", 0, []byte(body), 1_500_000_000); got != want {
+	if got, want := m.origins()[0], record.BodyOrigin("192.0.2.1", "/ingest/web", 0, []byte(body), 1_500_000_000); got != want {
 		t.Errorf("origin %v, want %v", got, want)
 	}
 }

@@ -21,6 +21,7 @@ package httpsource
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"path"
 	"runtime"
@@ -46,8 +47,9 @@ type Accepter interface {
 type Dedupe string
 
 const (
-	// DedupeBody knows a request by its Idempotency-Key or, without one, by its
-	// body if the records in it carry their own times. The zero value is the same.
+	// DedupeBody knows a request by its Idempotency-Key or, without one, by its body
+	// and the address it came from, if the records in it carry their own times. The
+	// zero value is the same.
 	DedupeBody Dedupe = "body"
 	// DedupeKey knows a request by its Idempotency-Key only.
 	DedupeKey Dedupe = "key"
@@ -274,6 +276,9 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, en
 			return answer{}, nil, err
 		}
 	}
+	if err := body.LooksUTF16(decoded); err != nil {
+		return answer{}, nil, err
+	}
 
 	b := s.builders.get()
 	defer s.builders.put(b)
@@ -303,16 +308,25 @@ func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gather
 	g.Defaults = record.Defaults{Service: in.service, Time: now.UnixNano()}
 	g.Latest, g.Clock = now.Add(maxAhead).UnixNano(), "this host's clock"
 	g.Source = "http " + r.Method + " " + body.Short(r.URL.Path)
-	id := identity{path: r.URL.Path, dedupe: s.dedupe}
+	id := identity{path: r.URL.Path, dedupe: s.dedupe, sender: senderOf(r)}
 	if s.dedupe == DedupeOff {
 		return id
 	}
-	id.key = key
+	id.key, g.Keyed = key, key != ""
 	// A key from beyond what records may have would have them all rejected.
 	if ms, ok := record.KeyTime(key); ok && ms <= g.Latest/int64(time.Millisecond) {
 		g.Defaults.Time = ms * int64(time.Millisecond)
 	}
 	return id
+}
+
+// senderOf is the address that a request came from, without the port.
+func senderOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // ackOf reports whether to answer only when the records are in a blob. A word

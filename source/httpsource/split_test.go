@@ -133,6 +133,27 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
+// What begins as UTF-16 does is refused as charset=utf-16 is, compressed or not.
+func TestUTF16(t *testing.T) {
+	for name, body := range map[string]string{
+		"little endian": "\xff\xfea\x00\n\x00", "big endian": "\xfe\xff\x00a\x00\n", "UTF-32": "\xff\xfe\x00\x00a\x00\x00\x00",
+	} {
+		for _, header := range [][]string{
+			nil, {"Content-Type", text}, {"Content-Type", ndjson}, {"Content-Type", jsonCT}, {"Content-Encoding", "gzip"},
+		} {
+			m, sent := &memory{}, body
+			if len(header) > 0 && header[1] == "gzip" {
+				sent = compress(t, "gzip", body)
+			}
+			a := send(t, newSource(m), "/ingest/web", sent, header...)
+			wantStatus(t, a, 415, "send UTF-8")
+			if m.calls != 0 {
+				t.Errorf("%s, %v: something was appended", name, header)
+			}
+		}
+	}
+}
+
 // Lines at the edge of 1 MiB, one after the other.
 func TestLongLines(t *testing.T) {
 	pad := func(n int) string { return strings.Repeat("x", n) }

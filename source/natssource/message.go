@@ -26,7 +26,6 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	index  int
 	tooFew bool // room for the lines
 }
 
@@ -42,11 +41,12 @@ func newReader() *reader {
 // same: the clock of this host has no part in it.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	r.Forget(len(m.Data) > keptBuffer)
-	r.index, r.tooFew = 0, false
+	r.tooFew = false
 	r.Defaults = record.Defaults{Service: serviceOf(m), Time: p.sent}
 	r.Latest, r.Clock = p.sent+maxAhead.Nanoseconds(), "its message"
 	r.Source = "nats " + body.Short(m.Subject)
 	key := m.Header.Get(nats.MsgIdHdr)
+	r.Keyed = key != ""
 	if ms, ok := record.KeyTime(key); ok && ms <= r.Latest/int64(time.Millisecond) {
 		r.Defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -58,15 +58,35 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 		r.Clear()
 		r.Gatherer.Reject(body.Rejected{Raw: m.Data, Reason: err.Error()})
 	}
+	r.identify(stream)
+	if key != "" {
+		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.AnyOwn)
+		r.Req.Sum = r.Sum(m.Subject, identified)
+		r.Req.Outcome, r.Req.DefaultTime = r.Outcome(), r.Defaults.Time
+	}
 	// Only the count of lines can go wrong from here on, and it has been checked.
 	_ = r.AddRejected(nil)
 	r.Req.Reply = m.Reply
-	r.Req.Origin, r.Req.Sum = stream, 0
-	if key != "" {
-		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.Owned > 0)
-		r.Req.Sum = r.Sum(m.Subject, identified)
-	}
 	return &r.Req, unreadable
+}
+
+// identify makes the request known by its place in the stream, of which the outcome
+// is a function.
+func (r *reader) identify(stream record.Origin) {
+	r.Req.Origin, r.Req.Sum, r.Req.Outcome, r.Req.DefaultTime = stream, 0, record.Outcome{}, 0
+}
+
+// asBefore gives the message the times that it had when it came first, if err says
+// what these were.
+func (r *reader) asBefore(err error) bool {
+	var first *record.EarlierError
+	if !errors.As(err, &first) {
+		return false
+	}
+	r.Retime(first.DefaultTime)
+	r.Req.Origin, r.Req.DefaultTime, r.Req.Outcome = first.Origin, first.DefaultTime, r.Outcome()
+	_ = r.AddRejected(nil)
+	return true
 }
 
 // read finds the records. An error says that the message cannot be read.
@@ -95,6 +115,9 @@ func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
 		if err := body.LooksCompressed(decoded); err != nil {
 			return nil, err
 		}
+	}
+	if err := body.LooksUTF16(decoded); err != nil {
+		return nil, err
 	}
 	decode(decoded, r)
 	if r.tooFew {
@@ -131,14 +154,13 @@ func (r *reader) Text(raw []byte, end int) bool {
 
 // Reject takes what is no record.
 func (r *reader) Reject(raw []byte, why body.Rejection, _ int) bool {
-	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.index})
+	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.Places, Line: why.Line})
 	return r.counted()
 }
 
 // counted sees that the lines do not become too many. What is rejected becomes a
 // line of some hundred bytes beside its own.
 func (r *reader) counted() bool {
-	r.index++
 	r.tooFew = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
 	return !r.tooFew
 }

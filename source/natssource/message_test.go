@@ -81,6 +81,8 @@ func TestBodies(t *testing.T) {
 		{"cut gzip", "logs.web", zip(t, strings.Repeat("{\"msg\":\"a\"}\n", 99))[:40], []string{ce, "gzip"}, "!raw"},
 		{"gzip that does not say so", "logs.web", zip(t, "{}"), nil, "!raw"},
 		{"bomb", "logs.web", zip(t, strings.Repeat("\n", 20<<20)), []string{ce, "gzip"}, "!raw"},
+		{"UTF-16", "logs.web", "\xff\xfea\x00", nil, "!\\xff\\xfea\x00"},
+		{"UTF-16 in gzip", "logs.web", zip(t, "\xfe\xff\x00a"), []string{ce, "gzip", ct, "application/json"}, "!raw"},
 		{"unknown type", "logs.web", `<a/>`, []string{ct, "application/xml"}, "!<a/>"},
 		{"unknown encoding", "logs.web", `{}`, []string{ce, "br"}, "!{}"},
 		{"two encodings", "logs.web", `{}`, []string{ce, "gzip", ce, "gzip"}, "!{}"},
@@ -231,6 +233,36 @@ func TestKeyReuse(t *testing.T) {
 		e.source.Stored(r.Reply)
 	}
 	e.left(0)
+}
+
+// A message whose key came before gets the times and the origin of then, its
+// rejected lines too.
+func TestEarlier(t *testing.T) {
+	e := newEnv(t)
+	then := &record.EarlierError{Origin: record.KeyOrigin("", "k", 0, 5e9, true), DefaultTime: 1_795_186_860_000_000_001}
+	m := &memory{refuse: func(n int) error {
+		if n == 1 {
+			return fmt.Errorf("the buffer: %w", then)
+		}
+		return nil
+	}}
+	e.run(m)
+	const own = "2026-11-20T15:01:00.000000007Z"
+	e.publish("logs.web", "{\"msg\":\"a\"}\nx\n{\"msg\":\"b\",\"ts\":\""+own+"\"}\n", nats.MsgIdHdr, "k", ct, "application/x-ndjson")
+	r := m.await(t, 1)[0]
+	if r.Origin != then.Origin || r.DefaultTime != then.DefaultTime || r.Sum == 0 || r.Outcome.Accepted != 2 || r.Outcome.Rejected != 1 {
+		t.Errorf("%+v", r)
+	}
+	got := ""
+	for i, l := range linesOf(t, &r) {
+		got += fmt.Sprintf("%s %d %s, ", l.Ts, r.Index(uint32(i)), l.Msg)
+		if at, ok := record.LineTime(r.Data[r.Lines[i].Off:]); !ok || at != r.Lines[i].Time {
+			t.Errorf("line %d is of %d, its record says %d", i, at, r.Lines[i].Time)
+		}
+	}
+	if want := "2026-11-20T15:01:00.000000001Z 0 a, " + own + " 2 b, 2026-11-20T15:01:00.000000001Z 1 x, "; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }
 
 // A record far ahead of its message is rejected, whenever it is delivered.

@@ -252,9 +252,11 @@ func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Or
 			return receipt.Expired, nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
+		case p.reader.asBefore(err):
+			continue
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
-			req.Origin, req.Sum = stream, 0
+			p.reader.identify(stream)
 			continue
 		case !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld):
 			return 0, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)

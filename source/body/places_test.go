@@ -1,0 +1,109 @@
+package body
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"blobtail/record"
+)
+
+// keeper is a sink as the sources are.
+type keeper struct{ *Gatherer }
+
+func (k keeper) Object(raw []byte, end int) bool {
+	why, ok := k.Gatherer.Object(raw)
+	return ok || k.Reject(raw, why, end)
+}
+
+func (k keeper) Text(raw []byte, end int) bool {
+	why, ok := k.Gatherer.Text(raw)
+	return ok || k.Reject(raw, why, end)
+}
+
+func (k keeper) Reject(raw []byte, why Rejection, _ int) bool {
+	k.Gatherer.Reject(Rejected{Raw: raw, Reason: why.Reason, Line: why.Line})
+	return true
+}
+
+// reading gathers a body and gives the place of each accepted line.
+func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
+	g := NewGatherer()
+	g.Latest = math.MaxInt64
+	g.Defaults = record.Defaults{Service: "web", Time: 1}
+	decode([]byte(body), keeper{g})
+	places := map[string]uint32{}
+	for i := range g.Req.Lines {
+		l := &g.Req.Lines[i]
+		places[string(g.Req.Data[l.Off:l.Off+l.Len])] = g.Req.Index(uint32(i))
+	}
+	return g, places
+}
+
+// A record has one place in a body, whichever way that is read and whatever of it
+// is taken; and what a request is known by is the same.
+func TestPlaces(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 0
+	object := func() string {
+		n++
+		return fmt.Sprintf(`{"time":%d.5,"n":%d}`, 1+r.IntN(1000), n)
+	}
+	pieces := []func() string{
+		object, object, object,
+		func() string { return object() + object() },
+		func() string { return object() + " " + object() + object() + " x" },
+		func() string { return object() + " x " + object() },
+		func() string { return `{"broken}` },
+		func() string { return `{"broken"}` + object() },
+		func() string { return object() + `{"a":1,}` },
+		func() string { return `x` },
+		func() string { return `}` },
+		func() string { return `[` + object() + `,` + object() + `]` },
+		func() string { return `12` },
+		func() string { return `` },
+		func() string { return "  \t\r" },
+	}
+	for range 2000 {
+		var lines []string
+		for range 1 + r.IntN(8) {
+			lines = append(lines, pieces[r.IntN(len(pieces))]())
+		}
+		body := object() + "\n" + strings.Join(lines, "\n")
+		strict, a := reading(decodeLines, body)
+		loose, b := reading(decodeJSON, body)
+		for line, place := range a {
+			if b[line] != place {
+				t.Fatalf("%q: %s has place %d in lines, %d in objects", body, line, place, b[line])
+			}
+		}
+		if strict.Places != loose.Places || strict.Found != loose.Found || strict.EarliestOwn != loose.EarliestOwn || strict.AnyOwn != loose.AnyOwn {
+			t.Fatalf("%q: %+v, %+v", body, strict, loose)
+		}
+		for what, g := range map[string]*Gatherer{"lines": strict, "objects": loose} {
+			if err := g.AddRejected(nil); err != nil {
+				t.Fatal(err)
+			}
+			once := map[uint32]bool{}
+			for i := range g.Req.Lines {
+				if place := g.Req.Index(uint32(i)); once[place] || int(place) >= g.Places {
+					t.Fatalf("%q: %s: place %d of %d twice or beyond", body, what, place, g.Places)
+				} else {
+					once[place] = true
+				}
+			}
+		}
+	}
+}
+
+// What is refused for its time keeps its place and counts as found.
+func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
+	g := NewGatherer()
+	g.Defaults, g.Latest = record.Defaults{Service: "web", Time: 1}, 10_000_000_000
+	decodeLines([]byte(`{"time":20,"n":1}`+"\n"+`{"time":5,"n":2}`), keeper{g})
+	if g.Accepted != 1 || g.Req.Index(0) != 1 || g.Places != 2 || g.Found != 2 || g.EarliestOwn != 5_000_000_000 {
+		t.Errorf("%+v", g)
+	}
+}
