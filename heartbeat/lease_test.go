@@ -147,7 +147,7 @@ func TestEnterTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
 		p := w.launch(logDisk(t))
-		time.Sleep(1100 * time.Millisecond) // between two looks at what the row has to say
+		time.Sleep(1100 * time.Millisecond) // the row says of the records when it is looked at again, which is not now
 		w.counted()
 		w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: time.Second}))
 		begun := time.Now()
@@ -319,12 +319,13 @@ func TestLateIdle(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.took()
+			w.says(heartbeat.Holding)
+			leave() // a beat waits for that, and Wait would wait for the beat
 			if !between {
 				close(through)
 				synctest.Wait()
 			}
 			w.says(heartbeat.Holding)
-			leave()
 			time.Sleep(time.Minute)
 			w.says(heartbeat.Holding)
 		})
