@@ -50,6 +50,11 @@ type Options struct {
 	// Replayed tells whether Oldest knows of what the start found in the log. Until
 	// then the row says that the ingester holds records; nil: from the start.
 	Replayed func() bool
+	// Position gives up to where the log is durable, Found where it ended when this
+	// start opened it, as [Ingester] says. A log that ends before what its row says has
+	// lost its end: an old copy was put in its place. nil: that is not looked at.
+	Position func() uint64
+	Found    uint64
 	// Lost gives what was found to be lost since the start; nil: nothing ever is.
 	Lost func() Loss
 	// Now is the store's clock as far as it is known; nil: time.Now.
@@ -77,6 +82,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Replayed == nil {
 		o.Replayed = func() bool { return true }
+	}
+	if o.Position == nil {
+		o.Position = func() uint64 { return 0 }
 	}
 	if o.Lost == nil {
 		o.Lost = func() Loss { return Loss{} }
@@ -253,8 +261,13 @@ func (a *Announcer) awaitReplay(ctx context.Context) {
 // there is a record in no blob, or that something was lost.
 const soon = 500 * time.Millisecond
 
+// unwrittenPause is the pause after a failure while the row is that of an earlier
+// start, which no answer of this one fits.
+const unwrittenPause = time.Second
+
 // wait returns true when it is time to announce again, false when ctx has ended.
 func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
+	begun := time.Now()
 	look := time.NewTicker(min(soon, a.o.Every))
 	defer look.Stop()
 	for {
@@ -265,6 +278,9 @@ func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
 			return true
 		case <-look.C:
 			if a.lease.untold(a.o) {
+				return true
+			}
+			if tried := time.Since(begun) >= unwrittenPause; tried && !a.lease.written.Load() {
 				return true
 			}
 		}

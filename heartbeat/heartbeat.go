@@ -94,6 +94,9 @@ type Ingester struct {
 	Started    time.Time
 	At         time.Time // when the row was written
 	GivenUp    time.Time // when [Forget] was called on it: what it had since Oldest is lost
+	// Position is up to where the log was durable when the row was written: 32 bits of
+	// its segment's number, 32 of the offset there; 0 is not known.
+	Position uint64
 	// Lost is what the ingester found to be lost and no operator has acknowledged.
 	Lost Loss
 
@@ -224,7 +227,7 @@ func (i Ingester) row() storage.Row {
 	props := map[string]any{
 		"format": int64(Format), "process": i.Process, "store": i.Store, "storeid": i.StoreID, "state": string(i.State),
 		"lane": int64(i.Lane), "address": i.Address, "host": i.Host, "version": i.Version, "oldest": formatTime(i.Oldest),
-		"started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.State == Stopped,
+		"position": int64(i.Position), "started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.State == Stopped,
 	}
 	if i.BestEffort {
 		props["besteffort"] = true
@@ -257,6 +260,8 @@ func decode(row storage.Row) (Ingester, error) {
 	i.BestEffort, _ = row.Props["besteffort"].(bool)
 	lane, _ := row.Props["lane"].(int64)
 	i.Lane = int(lane)
+	position, _ := row.Props["position"].(int64)
+	i.Position = uint64(position)
 	if err := i.decodeState(row); err != nil {
 		return Ingester{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,8 @@ type lease struct {
 	version string
 	row     Ingester // as last read or written
 	notes   notes
-	wrote   bool // this process has written the row
+	wrote   bool        // this process has written the row
+	written atomic.Bool // it has once
 	// upgraded says that the log has no notes: an older version wrote the row, or
 	// nobody did.
 	upgraded bool
@@ -221,6 +223,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 	}
 	next.version = version
 	l.known, l.version, l.row, l.wrote, l.upgraded, l.gone, l.toldLoss = true, version, next, true, false, false, next.Lost
+	l.written.Store(true)
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may stand in another store
 	}
@@ -243,7 +246,7 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 	return Ingester{
 		ID: me.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: me.Lane,
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
-		Oldest: a.oldest(now), Started: a.started(), At: now,
+		Position: a.o.Position(), Oldest: a.oldest(now), Started: a.started(), At: now,
 		Lost: l.notes.loss(), acked: l.notes.Acked, version: l.version,
 	}
 }
@@ -286,6 +289,7 @@ func (a *Announcer) readRow(ctx context.Context) error {
 		return a.takeNewID()
 	case !l.wrote:
 		l.left = row.Oldest
+		a.compareEnd(&row)
 	}
 	l.known, l.version, l.row = true, row.version, row
 	return l.notes.change(func(n *notes) {
@@ -295,6 +299,17 @@ func (a *Announcer) readRow(ctx context.Context) error {
 		lost := n.loss().join(row.Lost)
 		n.LostSince, n.LostUntil = lost.Since, lost.Until
 	})
+}
+
+// compareEnd notes a loss where the log ends before what it was known to hold.
+func (a *Announcer) compareEnd(row *Ingester) {
+	if row.State != Holding || row.Position <= a.o.Found || a.o.Position() == 0 {
+		return
+	}
+	l := &a.lease
+	l.lost = l.lost.join(Loss{Since: row.Oldest, Until: time.Now()})
+	a.o.Log.Error().Str("id", row.ID).Uint64("segment", row.Position>>32).Uint64("offset", row.Position&math.MaxUint32).
+		Msg("the log ends before what was in it when its ingester announced itself last: was an old copy put in its place, were segments removed? Reads are incomplete until `ingest forget --lost` is run for this id")
 }
 
 // mine tells whether the row is this ingester's: one of its processes wrote it, or

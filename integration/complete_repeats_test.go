@@ -192,7 +192,7 @@ func testSenders(t *testing.T, elsewhere bool) {
 	}
 	// A sender's own repeat is one, also at another ingester.
 	for sender := range senders {
-		send(stations[(1+sender)%len(stations)], sender, 0)
+		send(stations[(1+sender)%len(stations)], sender, 1) // 0 is of a whole second
 	}
 	check := func(when string) {
 		t.Helper()

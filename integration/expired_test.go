@@ -218,7 +218,10 @@ func TestHorizonRises(t *testing.T) {
 		time.Sleep(250 * time.Millisecond)
 	}
 	t.Logf("known after %s", time.Since(begun).Round(time.Second))
-	if a := p.mustPost("/ingest/web", []byte(old)); a.Expired != 1 {
+	if a := p.mustPost("/ingest/web", []byte(old)); a.Accepted != 1 || !a.Duplicate {
+		t.Errorf("a repeat gets another answer than the first: %+v", a)
+	}
+	if a := p.mustPost("/ingest/web", []byte(dated(time.Now().Add(-2*month), "older"))); a.Expired != 1 {
 		t.Errorf("%+v", a)
 	}
 	mend()

@@ -44,9 +44,10 @@ func TestSecondSignal(t *testing.T) {
 func TestClonedLog(t *testing.T) {
 	t.Parallel()
 	at, direct, px := proxied(t)
-	px.set(all(refuse)) // so that batches are cut and not stored
 	wal, clone := t.TempDir(), t.TempDir()
 	ledger := &check.Ledger{}
+	leaveHolding(t, at, wal, ledger)
+	px.set(all(refuse)) // so that batches are cut and not stored
 	p := start(t, at, wal, config(t, small))
 	sendFor(p, ledger, 1, 500*time.Millisecond)
 	until(t, "batches are cut", func() bool { return p.metric("blobtail_buffer_open_batches") == 0 })

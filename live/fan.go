@@ -119,7 +119,11 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := a.self.mustBe(Self{p.ID, p.Process, store}); err != nil {
+	want := Self{p.ID, p.Process, store}
+	if q.Follow {
+		want.Process = "" // positions hold over restarts, and a row is late to tell of one
+	}
+	if err := a.self.mustBe(want); err != nil {
 		a.Close()
 		return nil, fmt.Errorf("at its address %s %w", base, err)
 	}

@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// mustBe says what is different from the ingester that was expected to answer.
+// mustBe says what is different from the ingester that was expected to answer; any
+// start of it will do where none is given.
 func (s Self) mustBe(want Self) error {
 	switch {
 	case s.ID != want.ID:
 		return fmt.Errorf("ingester %s answers", s.ID)
 	case s.Store != want.Store:
 		return fmt.Errorf("ingester %s answers for another store (%s in place of %s)", s.ID, named(s.Store), named(want.Store))
-	case s.Process != want.Process:
+	case want.Process != "" && s.Process != want.Process:
 		return fmt.Errorf("another start of ingester %s answers than the one in its row (%s in place of %s); if it did not start just now, two run on copies of one log", s.ID, s.Process, named(want.Process))
 	}
 	return nil

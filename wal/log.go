@@ -102,7 +102,8 @@ type Log struct {
 	home        *home
 	files       *files
 	found       []*segment // what Open found: Replay's share
-	lacking     hole       // behind them
+	foundEnd    Pos
+	lacking     hole // behind them
 
 	appending sync.Mutex // guards w and whatever extends the log
 	w         writer
@@ -165,6 +166,17 @@ func (l *Log) Active() uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end.Segment()
+}
+
+// Found returns where the log ended when it was opened, zero for an empty one. What a
+// caller knows to have been durable lies before it, or the log lost it.
+func (l *Log) Found() Pos { return l.foundEnd }
+
+// Durable returns up to where the log is known to be durable. It costs nothing.
+func (l *Log) Durable() Pos {
+	l.commit.mu.Lock()
+	defer l.commit.mu.Unlock()
+	return l.commit.durable
 }
 
 // Size returns the bytes on disk of all segments; quarantine and ballast are not

@@ -98,6 +98,9 @@ func (l *Log) open() error {
 	if err != nil {
 		return err
 	}
+	if n := len(l.segs); n > 0 {
+		l.foundEnd = makePos(l.segs[n-1].Number, align(l.segs[n-1].Size))
+	}
 	if err := l.start(max(ns.greatest, l.newest.noted), empty); err != nil {
 		return err
 	}

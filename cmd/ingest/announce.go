@@ -21,6 +21,7 @@ import (
 	"blobtail/live"
 	"blobtail/live/peers"
 	"blobtail/storage"
+	"blobtail/wal"
 )
 
 // company is how this ingester stands to the others on the store: which lane it
@@ -53,7 +54,7 @@ const (
 
 // newCompany makes what run starts. The log's directory is ours by now, so what
 // is kept in it is too. setLane is called with each lane that is found.
-func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, shared := blobs.(storage.Clock)
 	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: shared, log: log, quit: func() {}}
@@ -74,7 +75,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, bu
 	}
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: me, Dir: c.WALDir(), StoreID: premises.storeID, BestEffort: c.Ingest.Announce == "best-effort",
-		Lost: func() heartbeat.Loss { return lossOf(buf) },
+		Lost: func() heartbeat.Loss { return lossOf(buf) }, Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
 		Keep: func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
 		Lane: lane, Auto: !settled,
 		Moved: func(lane int) {

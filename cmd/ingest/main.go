@@ -86,7 +86,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	company, err = newCompany(c, blobs, premises, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
+	company, err = newCompany(c, blobs, premises, journal, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}

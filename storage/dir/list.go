@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"path"
@@ -179,10 +180,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 		}
 		mode := e.Type()
 		if mode&fs.ModeSymlink != 0 {
-			// Somebody moved a part of the store to another disk.
+			// Somebody moved a part of the store to another disk. While that is away nobody
+			// knows what is there.
 			fi, err := s.fs.Stat(s.path(path.Join(dir, name)))
 			if err != nil {
-				continue
+				return nil, fmt.Errorf("the symbolic link %s leads nowhere: is its disk mounted? (%v)", path.Join(dir, name), err)
 			}
 			mode = fi.Mode()
 		}
