@@ -302,3 +302,43 @@ func TestOlderRow(t *testing.T) {
 		})
 	}
 }
+
+// A log that ends before what its row says was durable has lost its end: an old copy
+// of the directory was put in its place.
+func TestLogGoesBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		found uint64
+		held  bool
+		lost  bool
+	}{
+		{"as it was", 500, true, false},
+		{"longer", 501, true, false},
+		{"shorter", 499, true, true},
+		{"empty", 0, true, true},
+		{"shorter, with nothing held", 499, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, disk := newWard(t), logDisk(t)
+				at := func(found uint64) func(*heartbeat.Options) {
+					return func(o *heartbeat.Options) {
+						o.Found, o.Position = found, func() uint64 { return 500 }
+					}
+				}
+				p := w.launch(disk, at(0))
+				if c.held {
+					if err := w.enter(p.Announcer); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(11 * time.Second)
+				disk = p.end(disk)
+				p = w.launch(disk, at(c.found))
+				if r := w.row(); r.Lost.Any() != c.lost || p.Loss().Any() != c.lost || r.Position != 500 {
+					t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
+				}
+			})
+		})
+	}
+}

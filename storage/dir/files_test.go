@@ -161,8 +161,16 @@ func TestDanglingLink(t *testing.T) {
 	for _, err := range s.Dirs(t.Context(), "") {
 		dirs = err
 	}
-	if !dangles(listed) || !dangles(dirs) {
-		t.Errorf("List gives %v, Dirs %v", listed, dirs)
+	for _, prefix := range []string{"web/", "web/2026/11/22/"} {
+		for _, err := range s.List(t.Context(), prefix, "") {
+			if !dangles(err) {
+				t.Errorf("List of %s gives %v", prefix, err)
+			}
+			dirs = errors.Join(dirs, err)
+		}
+	}
+	if !dangles(listed) || strings.Count(dirs.Error(), "leads nowhere") != 3 {
+		t.Errorf("List gives %v, Dirs and the lists below %v", listed, dirs)
 	}
 }
 

@@ -166,7 +166,9 @@ func (s *Store) entries(dir string) ([]string, error) {
 	}
 	list, err := s.fs.ReadDir(s.path(dir))
 	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
-		_, err = s.fs.Stat(s.root)
+		if _, err = s.fs.Stat(s.root); err == nil {
+			err = s.dangling(strings.TrimSuffix(dir, "/"))
+		}
 		return nil, known(err)
 	}
 	if err != nil {
@@ -183,8 +185,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 			// Somebody moved a part of the store to another disk. While that is away nobody
 			// knows what is there.
 			fi, err := s.fs.Stat(s.path(path.Join(dir, name)))
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, danglingError(path.Join(dir, name))
+			}
 			if err != nil {
-				return nil, fmt.Errorf("the symbolic link %s leads nowhere: is its disk mounted? (%v)", path.Join(dir, name), err)
+				continue // a loop, for one
 			}
 			mode = fi.Mode()
 		}
@@ -197,4 +202,26 @@ func (s *Store) entries(dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// dangling says, of a directory that is not there, whether a symbolic link on the way
+// to it leads nowhere.
+func (s *Store) dangling(dir string) error {
+	for ; dir != "."; dir = path.Dir(dir) {
+		siblings, err := s.fs.ReadDir(s.path(path.Dir(dir)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		for _, e := range siblings {
+			if e.Name() == path.Base(dir) && e.Type()&fs.ModeSymlink != 0 {
+				return danglingError(dir)
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+func danglingError(name string) error {
+	return fmt.Errorf("the symbolic link %s leads nowhere: is its disk mounted?", name)
 }
