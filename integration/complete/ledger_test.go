@@ -30,6 +30,7 @@ type request struct {
 	r    record.Request
 	all  []*sent
 	name string
+	to   *store // that it was sent to first; nil: to none yet
 }
 
 var services = []string{"a", "b", "c"}
@@ -69,6 +70,7 @@ func (w *world) compose(rng *rand.Rand) *request {
 func (w *world) toward(q *request, s *store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	q.to = s
 	for _, r := range q.all {
 		r.stores[s] = true
 	}

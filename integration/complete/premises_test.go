@@ -119,11 +119,12 @@ func (p *premises) run(ctx context.Context) {
 }
 
 // taking says why nothing may be taken, storing why nothing may be stored or
-// announced.
+// announced. Records are taken for the store that the log belongs to, also while it
+// is away; a start with another name must see first that this is the same store.
 func (p *premises) taking() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.other {
+	if p.other || p.err != nil && p.bound != p.store.id {
 		return p.err
 	}
 	return nil

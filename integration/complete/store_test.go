@@ -321,6 +321,12 @@ func (r *registry) quiet(container string, from, until uint64) bool {
 	return !lost
 }
 
+func (r *registry) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.rows) == 0
+}
+
 // clear is what an operator does who removes the table of the ingesters.
 func (r *registry) clear() {
 	r.mu.Lock()

@@ -27,7 +27,7 @@ type profile struct {
 	IdleAfter time.Duration
 	Tail      bool // the tail's tables are written
 	Slow      time.Duration
-	Skewed    bool // the clocks of ingesters differ by minutes
+	Skewed    bool // the clocks of ingesters differ, as far as a store's time corrects them
 	BestEffort,
 	Copies, // logs are copied, while their processes run or not
 	Moves, // ingesters are started with another store, or at another's address
@@ -62,6 +62,7 @@ func drawProfile(rng *rand.Rand) profile {
 		Deaths:     pick(3, 8, 15),
 	}
 	if p.Calm {
+		p.Stores = 1
 		p.Weather, p.Deaths, p.BestEffort, p.Copies, p.Moves, p.Drops, p.Forgets = 0, 0, false, false, false, false, false
 	}
 	return p
@@ -125,7 +126,7 @@ func (w *world) add(disk *simdisk.Disk) *ingester {
 	in := &ingester{w: w, n: n, host: fmt.Sprint("h", n), inode: uint64(n + 1), disk: disk, ids: map[string]bool{}}
 	in.identity = heartbeat.Identity{ID: fmt.Sprintf("%08x", 0xa0+n), Lane: n}
 	if w.p.Skewed {
-		in.skew = time.Duration(w.rng.IntN(600)-300) * time.Second
+		in.skew = time.Duration(w.rng.IntN(40)-20) * time.Second
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,6 +187,9 @@ func (w *world) run() {
 		w.startOn(in, in.to, in.host)
 	}
 	time.Sleep(5 * time.Second)
+	if w.p.Calm { // the table is there, and all have seen it
+		time.Sleep(10 * time.Second)
+	}
 	for range w.p.Steps {
 		if len(w.violations) > 0 {
 			break
@@ -195,6 +199,11 @@ func (w *world) run() {
 		}
 		w.step()
 		time.Sleep(w.pace())
+	}
+	for _, in := range w.all {
+		if in.proc != nil && in.proc.gate.shut() {
+			in.proc.gate.cont()
+		}
 	}
 	w.clients.Wait()
 	if len(w.violations) == 0 {
@@ -232,9 +241,6 @@ func (w *world) mend() {
 	w.say("all is mended")
 	for _, in := range w.all {
 		in.clear()
-		if in.proc != nil && in.proc.gate.shut() {
-			in.proc.gate.cont()
-		}
 	}
 	time.Sleep(25 * time.Second) // processes that end have ended
 	for _, in := range w.all {
@@ -242,7 +248,7 @@ func (w *world) mend() {
 			w.startOn(in, in.to, in.host)
 		}
 	}
-	time.Sleep(80 * time.Second)
+	time.Sleep(100 * time.Second)
 	for _, s := range w.stores {
 		w.forgetSilent(s)
 		w.forgetLosses(s)
