@@ -67,6 +67,7 @@ type process struct {
 	under  int       // requests that are being answered
 	idle   chan struct{}
 	dying  sync.Once
+	ending bool // lets nobody in any more
 	exited bool // in order, by itself
 }
 
@@ -215,7 +216,7 @@ func (p *process) run(address string) {
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !p.closed {
+		if !p.ending {
 			p.port = p.in.w.net.up(address, p.handler, p.gate, &p.in.door)
 		}
 	})
@@ -281,7 +282,7 @@ func (p *process) stop() {
 	p.in.w.ending.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), grace)
 		defer cancel()
-		p.in.w.net.close(p.listener(), false)
+		p.in.w.net.close(p.leaving(), false)
 		p.handler.Stop()
 		select {
 		case <-p.idle:
@@ -304,9 +305,12 @@ func (p *process) stop() {
 	})
 }
 
-func (p *process) listener() *listener {
+// leaving gives the port for the last time, nil when there was none yet and will be
+// none.
+func (p *process) leaving() *listener {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.ending = true
 	return p.port
 }
 
@@ -315,7 +319,7 @@ func (p *process) die() {
 	p.dying.Do(func() {
 		p.refuse()
 		close(p.gate.dead)
-		p.in.w.net.close(p.listener(), true)
+		p.in.w.net.close(p.leaving(), true)
 		p.end()
 		p.in.w.ending.Go(func() {
 			p.running.Wait()

@@ -97,8 +97,8 @@ func nameOf(line []byte) string {
 // absence is a while in which reads may be complete without what an ingester holds.
 type absence struct {
 	from, until uint64 // until is 0 while it lasts
-	// dropped: the table was removed. That excuses a read only while no row tells of
-	// the loss; else an operator forgot the ingester.
+	// dropped: the table was removed, which excuses a read only while nobody can know
+	// that; else an operator forgot the ingester.
 	dropped bool
 }
 

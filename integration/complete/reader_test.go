@@ -30,6 +30,7 @@ type reading struct {
 	url   string
 	blind bool
 	y     *way
+	n     *newest.Reader // that has read before; nil: a new one
 
 	begin, end uint64
 	got        []string
@@ -41,7 +42,10 @@ type reading struct {
 // read has a reader read something.
 func (w *world) read() {
 	rng := w.fate("reader")
-	r := &reading{w: w, name: fmt.Sprint("read", w.totals.Reads), s: w.stores[rng.IntN(len(w.stores))]}
+	r := &reading{w: w, name: fmt.Sprint("read", w.totals.Reads), s: w.all[rng.IntN(len(w.all))].to}
+	if rng.IntN(8) == 0 {
+		r.s = w.stores[rng.IntN(len(w.stores))]
+	}
 	w.totals.Reads++
 	r.y = &way{w: w, name: r.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
 	r.ask(rng)
@@ -49,16 +53,26 @@ func (w *world) read() {
 	case k < 10:
 		for _, n := range rng.Perm(len(w.all)) { // most URLs are right
 			in := w.all[n]
-			if r.url = in.host; in.proc != nil && in.proc.to == r.s || rng.IntN(8) == 0 {
+			if in.proc != nil && in.proc.to == r.s || rng.IntN(12) == 0 {
+				r.url = in.host
 				break
 			}
 		}
+	case k < 13: // one that has read before
+		if r.s.reader == nil {
+			r.s.reader = r.reader()
+		}
+		r.n = r.s.reader
 	case k == 19 && !w.p.Calm:
 		r.blind = true
 	}
 	if !w.p.Calm {
-		r.y.tables.set([]weather{fair, fair, fair, fair, fair, fair, denied, fails, hangs, mixed}[rng.IntN(10)])
-		r.y.blobs.set([]weather{fair, fair, fair, fair, fair, fair, fair, fails, mixed, denied}[rng.IntN(10)])
+		if rng.IntN(3) == 0 {
+			r.y.tables.set([]weather{denied, denied, fails, hangs, mixed, mixed}[rng.IntN(6)])
+		}
+		if rng.IntN(8) == 0 {
+			r.y.blobs.set([]weather{fails, mixed, mixed, denied}[rng.IntN(4)])
+		}
 	}
 	w.clients.Go(r.run)
 }
@@ -142,7 +156,10 @@ func (r *reading) run() {
 	w := r.w
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	n := r.reader()
+	n := r.n
+	if n == nil {
+		n = r.reader()
+	}
 	r.begin = w.tick()
 	w.say("%s of %s begins: %s", r.name, r.s.container, r.what())
 	r.oldest = query.Newest

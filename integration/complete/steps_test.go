@@ -30,9 +30,14 @@ func (w *world) step() {
 		w.flush(in)
 	case at(4):
 		w.freeze(in)
-	case at(3):
+	case at(5):
 		w.rare(in)
 	default:
+		for _, n := range w.rng.Perm(len(w.all)) { // one for which it means something
+			if in = w.all[n]; in.proc == nil && in.disk != nil || in.proc != nil && in.proc.gate.shut() {
+				break
+			}
+		}
 		w.revive(in)
 	}
 }
@@ -167,22 +172,27 @@ func (w *world) freeze(in *ingester) {
 // rare does what happens once a year.
 func (w *world) rare(in *ingester) {
 	s := w.stores[w.rng.IntN(len(w.stores))]
-	switch k := w.rng.IntN(6); {
-	case k == 0 && w.p.Copies && len(w.all) < 6:
-		w.copy(in)
-	case k == 1 && w.p.Drops:
-		w.say("the table of the ingesters of %s is removed", s.container)
-		s.tables.clear()
-		w.totals.Drops++
-	case k == 2:
-		w.forgetLosses(s)
-	case k == 3 && w.p.Forgets:
-		w.forgetSilent(s)
-	case k == 4 && in.proc != nil && !in.proc.gate.shut():
+	may := []func(){func() { w.forgetGone(s) }, func() { w.forgetLosses(s) }, func() { w.drain(in) }}
+	if w.p.Copies && len(w.all) < 6 {
+		may = append(may, func() { w.copy(in) }, func() { w.copy(in) })
+	}
+	if w.p.Drops {
+		may = append(may, func() {
+			w.say("the table of the ingesters of %s is removed", s.container)
+			s.tables.clear()
+			w.totals.Drops++
+		})
+	}
+	if w.p.Forgets {
+		may = append(may, func() { w.forgetSilent(s) })
+	}
+	may[w.rng.IntN(len(may))]()
+}
+
+func (w *world) drain(in *ingester) {
+	if in.proc != nil && !in.proc.gate.shut() {
 		w.say("drain %s", in.host)
 		in.proc.drain()
-	default:
-		w.forgetGone(s)
 	}
 }
 
@@ -199,10 +209,12 @@ func (w *world) forgetGone(s *store) {
 		}
 		w.mu.Unlock()
 		for _, id := range ids {
-			if _, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
-				w.say("%s of %s, which was on %s, is forgotten", id, s.container, in.host)
-				w.totals.Forgotten++
-			}
+			s.tables.amend(func() {
+				if _, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
+					w.say("%s of %s, which was on %s, is forgotten", id, s.container, in.host)
+					w.totals.Forgotten++
+				}
+			})
 		}
 	}
 }
@@ -231,7 +243,7 @@ func (w *world) revive(in *ingester) {
 		w.freeze(in)
 	case in.proc == nil && in.disk != nil:
 		s, host := in.to, in.host
-		if w.p.Moves && w.rng.IntN(6) == 0 {
+		if w.p.Moves && w.rng.IntN(3) == 0 {
 			s = w.stores[w.rng.IntN(len(w.stores))]
 		}
 		if w.p.Moves && w.rng.IntN(6) == 0 {

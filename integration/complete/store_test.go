@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/heartbeat"
+	"blobtail/newest"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -29,6 +30,7 @@ type store struct {
 	container string // its name, where two share their tables
 	blobs     *mem.Store
 	tables    *registry
+	reader    *newest.Reader // that reads now and then; nil: none has yet
 }
 
 // weather is what becomes of a call.
@@ -228,7 +230,13 @@ type registry struct {
 
 	mu   sync.Mutex
 	rows map[string]*registered // by id
-	loss map[string][]turn      // by container: when a row began to tell of a loss, and when none did any more
+	// removed are those that had a row when the table was removed. As soon as one of
+	// them writes again, reads must know that rows are missing, until an operator says
+	// that this is known.
+	removed map[string]*registered
+	owed    map[string][]turn // by container; the world's lock guards it
+	// operator is set while an operator writes rows.
+	operator bool
 }
 
 type registered struct {
@@ -236,14 +244,14 @@ type registered struct {
 	forgotten, lost  bool
 }
 
-// turn is a moment from which on rows tell of a loss, or do not.
+// turn is a moment from which on reads must know of a loss, or need not.
 type turn struct {
 	at   uint64
-	lost bool
+	owed bool
 }
 
 func newRegistry(w *world, s *mem.Store) *registry {
-	return &registry{Store: s, w: w, rows: map[string]*registered{}, loss: map[string][]turn{}}
+	return &registry{Store: s, w: w, rows: map[string]*registered{}, removed: map[string]*registered{}, owed: map[string][]turn{}}
 }
 
 // Swap implements [storage.TableStore].
@@ -284,41 +292,33 @@ func (r *registry) note(row storage.Row) {
 	is := &registered{text("state"), text("store"), text("forgotten") != "", text("lostuntil") != ""}
 	r.rows[row.Key] = is
 	r.w.wrote(row.Key, text("process"), was, is)
-	r.turns()
-}
-
-// turns notes when rows begin to tell of a loss, and when none does any more. r.mu
-// is held.
-func (r *registry) turns() {
-	lost := map[string]bool{}
-	for _, s := range r.w.stores {
-		lost[s.container] = false
-	}
-	for _, row := range r.rows {
-		lost[row.container] = lost[row.container] || row.lost
-	}
-	for container, now := range lost {
-		if all := r.loss[container]; len(all) == 0 && now || len(all) > 0 && all[len(all)-1].lost != now {
-			r.loss[container] = append(all, turn{r.w.tick(), now})
-		}
+	if had := r.removed[row.Key]; had != nil && !r.operator {
+		r.owe(had.container, true)
+		delete(r.removed, row.Key)
 	}
 }
 
-// quiet tells whether at some moment between two no row told of a loss.
+// owe notes that reads must know of a loss from now on, or need not.
+func (r *registry) owe(container string, owed bool) {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.owed[container] = append(r.owed[container], turn{r.w.tickLocked(), owed})
+}
+
+// quiet tells whether at some moment between two reads could not know of a loss, or
+// need not. The world's lock is held.
 func (r *registry) quiet(container string, from, until uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	lost := false
-	for _, t := range r.loss[container] {
-		if t.at > from && !lost {
+	owed := false
+	for _, t := range r.owed[container] {
+		if t.at > from && !owed {
 			return true
 		}
 		if t.at > until {
 			return false
 		}
-		lost = t.lost
+		owed = t.owed
 	}
-	return !lost
+	return !owed
 }
 
 func (r *registry) empty() bool {
@@ -332,9 +332,29 @@ func (r *registry) clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_ = r.Store.Drop(context.Background(), heartbeat.Table) // never fails
-	for id := range r.rows {
+	for id, row := range r.rows {
 		r.w.absent(id, true)
+		r.removed[id] = row
+	}
+	for _, s := range r.w.stores {
+		r.owe(s.container, false)
 	}
 	clear(r.rows)
-	r.turns()
+}
+
+// amend is what an operator does with rows.
+func (r *registry) amend(do func()) {
+	set := func(operator bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.operator = operator
+	}
+	set(true)
+	do()
+	set(false)
+}
+
+// settle notes that an operator has acknowledged all losses that rows tell of.
+func (r *registry) settle(container string) {
+	r.owe(container, false)
 }

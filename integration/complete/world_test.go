@@ -268,26 +268,35 @@ func (in *ingester) clear() {
 
 // forgetSilent gives up who is silent, as an operator does after a change of hosts.
 func (w *world) forgetSilent(s *store) {
-	gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now())
-	if err != nil {
-		w.say("forget the silent of %s: %v", s.container, err)
-	}
-	for _, i := range gone {
-		w.say("%s of %s is forgotten", i.ID, s.container)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.totals.Forgotten += len(gone)
+	s.tables.amend(func() {
+		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now())
+		if err != nil {
+			w.say("forget the silent of %s: %v", s.container, err)
+		}
+		for _, i := range gone {
+			w.say("%s of %s is forgotten", i.ID, s.container)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.totals.Forgotten += len(gone)
+	})
 }
 
 // forgetLosses acknowledges all that was lost.
 func (w *world) forgetLosses(s *store) {
-	rows, _ := heartbeat.List(context.Background(), s.tables, s.container) // there may be no table
-	for _, i := range rows {
-		if !i.Lost.Any() {
-			continue
+	found := false
+	s.tables.amend(func() {
+		rows, _ := heartbeat.List(context.Background(), s.tables, s.container) // there may be no table
+		for _, i := range rows {
+			if i.Lost.Any() {
+				found = true
+				_, err := heartbeat.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
+				w.say("the loss of %s of %s is acknowledged: %v", i.ID, s.container, err)
+			}
 		}
-		_, err := heartbeat.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
-		w.say("the loss of %s of %s is acknowledged: %v", i.ID, s.container, err)
+	})
+	if found {
+		s.tables.settle(s.container)
+		w.totals.Losses++
 	}
 }
