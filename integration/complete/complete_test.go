@@ -68,7 +68,7 @@ func TestComplete(t *testing.T) {
 	})
 	t.Logf("%d seeds from %d: %s", done.Load(), first, &total)
 	// Nothing is proved by refusing everything.
-	if done.Load() >= 200 && total.Complete*3 < total.Reads {
+	if done.Load() >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {
 		t.Errorf("only %d of %d reads are complete", total.Complete, total.Reads)
 	}
 }

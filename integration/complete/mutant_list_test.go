@@ -63,7 +63,7 @@ var mutants = []mutant{
 `, `		all[s.peer.ID] = s.peer.Process
 `}}},
 	{name: "an old list of the others called a new one", edits: []edit{{"live/fan.go",
-		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0`}}},
+		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// What a reader has to do.
 	{name: "blobs listed before ingesters are asked", edits: []edit{{"integration/complete/reader_test.go",

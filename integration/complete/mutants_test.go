@@ -92,7 +92,10 @@ func (m *mutant) build(t *testing.T, root string) string {
 	return binary
 }
 
-var violated = regexp.MustCompile(`violation: (seed (\d+): .*)`)
+var violated = regexp.MustCompile(`violation: (seed \d+: .*(exit 0 without|never sent|comes twice).*)`)
+
+// mutatedEnv tells the simulation that it is run for a mutant.
+const mutatedEnv = "BLOBTAIL_COMPLETE_MUTATED"
 
 // run looks for the read that the mutant breaks.
 func (m *mutant) run(t *testing.T, binary string) {
@@ -105,7 +108,7 @@ func (m *mutant) run(t *testing.T, binary string) {
 	start := time.Now()
 	run := exec.CommandContext(ctx, binary, "-test.run", "^TestComplete$")
 	run.Dir = t.TempDir()
-	run.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprint("BLOBTAIL_COMPLETE_SEEDS=", seeds), "BLOBTAIL_COMPLETE_FIRST=0")
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprint("BLOBTAIL_COMPLETE_SEEDS=", seeds), "BLOBTAIL_COMPLETE_FIRST=0", mutatedEnv+"=1")
 	out, err := run.CombinedOutput()
 	var failed *exec.ExitError
 	switch found := violated.FindSubmatch(out); {

@@ -71,7 +71,7 @@ func (w *world) send(in *ingester) {
 		if err != nil {
 			w.totals.refused[refusal(err)]++
 		}
-		if err != nil && w.p.Calm {
+		if err != nil && w.p.Calm && !w.mutated {
 			w.violations = append(w.violations, "a request is refused though nothing fails: "+err.Error())
 		}
 	})
@@ -234,6 +234,9 @@ func (w *world) copy(in *ingester) {
 	c.to, c.bestEffort = in.to, in.bestEffort
 	w.say("the log of %s is copied to %s", in.host, c.host)
 	w.totals.Copies++
+	if w.rng.IntN(2) == 0 {
+		w.startOn(c, c.to, c.host)
+	}
 }
 
 // revive starts an ingester that is down, or has one go on that is stopped.
