@@ -39,16 +39,25 @@ type reading struct {
 	err        error
 }
 
+// newReading is a read of the store of some ingester, in fair weather.
+func (w *world) newReading(rng *rand.Rand) *reading {
+	w.mu.Lock()
+	name := fmt.Sprint("read", w.totals.Reads)
+	w.totals.Reads++
+	w.mu.Unlock()
+	r := &reading{w: w, name: name, s: w.all[rng.IntN(len(w.all))].to}
+	r.y = &way{w: w, name: name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
+	r.ask(rng)
+	return r
+}
+
 // read has a reader read something.
 func (w *world) read() {
 	rng := w.fate("reader")
-	r := &reading{w: w, name: fmt.Sprint("read", w.totals.Reads), s: w.all[rng.IntN(len(w.all))].to}
+	r := w.newReading(rng)
 	if rng.IntN(8) == 0 {
 		r.s = w.stores[rng.IntN(len(w.stores))]
 	}
-	w.totals.Reads++
-	r.y = &way{w: w, name: r.name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
-	r.ask(rng)
 	switch k := rng.IntN(20); {
 	case k < 10:
 		for _, n := range rng.Perm(len(w.all)) { // most URLs are right

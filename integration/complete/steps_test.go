@@ -62,19 +62,21 @@ func (w *world) send(in *ingester) {
 	}
 	w.toward(q, p.to)
 	stored := rng.IntN(12) == 0
-	w.clients.Go(func() {
-		err := p.send(q, stored)
-		w.say("%s (%s..) to %s: %v", q.name, q.all[0].name, in.host, err)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.totals.Sent++
-		if err != nil {
-			w.totals.refused[refusal(err)]++
-		}
-		if err != nil && w.p.Calm && !w.mutated {
-			w.violations = append(w.violations, "a request is refused though nothing fails: "+err.Error())
-		}
-	})
+	w.clients.Go(func() { w.told(q, in, p.send(q, stored)) })
+}
+
+// told counts what a sender was told.
+func (w *world) told(q *request, in *ingester, err error) {
+	w.say("%s (%s..) to %s: %v", q.name, q.all[0].name, in.host, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.totals.Sent++
+	if err != nil {
+		w.totals.refused[refusal(err)]++
+	}
+	if err != nil && w.p.Calm && !w.mutated {
+		w.violations = append(w.violations, "a request is refused though nothing fails: "+err.Error())
+	}
 }
 
 // refusal is the cause for which a request was not acknowledged.
@@ -236,7 +238,27 @@ func (w *world) copy(in *ingester) {
 	w.totals.Copies++
 	if w.rng.IntN(2) == 0 {
 		w.startOn(c, c.to, c.host)
+		w.meet(in, c)
 	}
+}
+
+// meet has somebody send to an ingester on a copy that was just started, and somebody
+// read by the URL of the first one: a few seconds later that knows of the other.
+func (w *world) meet(first, second *ingester) {
+	p := second.proc
+	if p == nil {
+		return
+	}
+	rng := w.fate("meet")
+	r, q := w.newReading(rng), w.compose(rng)
+	r.s, r.url = p.to, first.host
+	w.toward(q, p.to)
+	w.clients.Go(func() {
+		time.Sleep(100*time.Millisecond + time.Duration(rng.Int64N(int64(5*time.Second))))
+		w.told(q, second, p.send(q, false))
+		time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+		r.run()
+	})
 }
 
 // revive starts an ingester that is down, or has one go on that is stopped.

@@ -222,8 +222,8 @@ func (w *world) run() {
 			in.kill(false)
 		}
 	}
-	w.late.Wait()
 	w.ending.Wait()
+	w.late.Wait()
 }
 
 // pace is the time between two steps: mostly short, so that things meet.
