@@ -354,7 +354,7 @@ func (in *ingester) reap() {
 // send sends a request, and notes what the sender is told.
 func (p *process) send(q *request, stored bool) error {
 	w := p.in.w
-	rng := w.fate("send " + p.in.host)
+	rng := w.fate("send " + q.name + " " + p.in.host)
 	time.Sleep(w.latency(rng))
 	if err := p.gate.pass(); err != nil {
 		return err

@@ -54,8 +54,7 @@ func (w *world) send(in *ingester) {
 	}
 	q := w.compose(rng)
 	if n := len(w.requests); rng.IntN(6) == 0 && n > 1 {
-		// Not to another store: a log that went over to that knows the request, and
-		// counts it as taken. See the notes of what is left out.
+		// Not to another store: see the package's comment.
 		if again := w.requests[rng.IntN(n)]; again.to == nil || again.to == p.to {
 			q = again
 		}

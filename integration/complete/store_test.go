@@ -80,7 +80,7 @@ type way struct {
 
 // script is the part of the weather that [storagetest.Faulty] knows.
 func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
-	rng := y.w.fate(y.name + string(op))
+	rng := y.w.fate(y.name + " " + string(op) + " " + key)
 	f := storagetest.Fault{Delay: y.w.latency(rng)}
 	isWrite := op == storagetest.Create || op == storagetest.Upsert || op == storagetest.Swap
 	x := y.blobs.fate(rng)
@@ -107,8 +107,8 @@ func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
 
 // isLate draws whether a write is on its way for longer than anybody waits for it,
 // and for how long.
-func (y *way) isLate(op string, skies ...*sky) (time.Duration, bool) {
-	rng := y.w.fate(y.name + " late " + op)
+func (y *way) isLate(what string, skies ...*sky) (time.Duration, bool) {
+	rng := y.w.fate(y.name + " late " + what)
 	for _, s := range skies {
 		if x := s.fate(rng); x == late && rng.IntN(4) > 0 {
 			return time.Duration(rng.Int64N(int64([]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}[rng.IntN(3)]))), true
@@ -132,7 +132,7 @@ func (t *wayTables) Swap(ctx context.Context, table, partition string, row stora
 	if t.gate.pass() != nil {
 		return "", errGone
 	}
-	if d, ok := t.isLate("swap", t.tables, t.writes); ok {
+	if d, ok := t.isLate(table+" "+row.Key, t.tables, t.writes); ok {
 		t.w.later(d, func() bool {
 			_, err := t.there.Swap(context.Background(), table, partition, row)
 			return err == nil
@@ -151,7 +151,7 @@ func (t *wayTables) Upsert(ctx context.Context, table, partition string, rows []
 	if t.gate.pass() != nil {
 		return errGone
 	}
-	if d, ok := t.isLate("upsert", t.tables, t.writes); ok {
+	if d, ok := t.isLate(table+" "+partition, t.tables, t.writes); ok {
 		t.w.later(d, func() bool { return t.there.Upsert(context.Background(), table, partition, rows) == nil })
 		return errLost
 	}
@@ -195,7 +195,7 @@ func (b *wayBlobs) Create(ctx context.Context, key string, body []byte, attrs st
 	if b.gate.pass() != nil {
 		return errGone
 	}
-	if d, ok := b.isLate("create", b.blobs); ok {
+	if d, ok := b.isLate(key, b.blobs); ok {
 		body := append([]byte(nil), body...)
 		b.w.later(d, func() bool { return b.there.Create(context.Background(), key, body, attrs) == nil })
 		return errLost
