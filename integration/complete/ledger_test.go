@@ -136,6 +136,12 @@ func (w *world) wrote(id, process string, was, is *registered) {
 	if in == nil || is.forgotten {
 		return
 	}
+	if w.turned++; was.state == "holding" && is.state != "holding" && !w.p.Calm && w.turned%3 == 0 {
+		select {
+		case w.turning <- in:
+		default:
+		}
+	}
 	in.ids[id] = true
 	for _, a := range in.absences {
 		if a.until == 0 {

@@ -59,7 +59,7 @@ func (w *world) read() {
 		r.s = w.stores[rng.IntN(len(w.stores))]
 	}
 	switch k := rng.IntN(20); {
-	case k < 10:
+	case k < 10 || w.p.NoRole:
 		for _, n := range rng.Perm(len(w.all)) { // most URLs are right
 			in := w.all[n]
 			if in.proc != nil && in.proc.to == r.s || rng.IntN(12) == 0 {
@@ -76,7 +76,10 @@ func (w *world) read() {
 		r.blind = true
 	}
 	if !w.p.Calm {
-		if rng.IntN(3) == 0 {
+		switch {
+		case w.p.NoRole:
+			r.y.tables.set(denied)
+		case rng.IntN(3) == 0:
 			r.y.tables.set([]weather{denied, denied, fails, hangs, mixed, mixed}[rng.IntN(6)])
 		}
 		if rng.IntN(8) == 0 {

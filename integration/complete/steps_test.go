@@ -170,6 +170,33 @@ func (w *world) freeze(in *ingester) {
 	w.totals.Frozen++
 }
 
+// catch kills an ingester before it knows that its row has left holding, and starts
+// it again, perhaps out of reach of the tables.
+func (w *world) catch(in *ingester) {
+	if in.reap(); in.proc == nil {
+		return
+	}
+	w.say("kill -9 %s, whose row has turned", in.host)
+	in.kill(w.rng.IntN(3) == 0)
+	w.totals.Kills++
+	if w.rng.IntN(3) > 0 {
+		in.tables.set([]weather{fails, hangs}[w.rng.IntN(2)])
+	}
+	w.startOn(in, in.to, in.host)
+	p, rng := in.proc, w.fate("caught")
+	if p == nil {
+		return
+	}
+	r, q := w.newReading(rng), w.compose(rng)
+	r.s = p.to
+	w.toward(q, p.to)
+	w.clients.Go(func() {
+		time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Second))))
+		w.told(q, in, p.send(q, false))
+		r.run()
+	})
+}
+
 // rare does what happens once a year.
 func (w *world) rare(in *ingester) {
 	s := w.stores[w.rng.IntN(len(w.stores))]
@@ -179,6 +206,11 @@ func (w *world) rare(in *ingester) {
 	}
 	if w.p.Drops {
 		may = append(may, func() {
+			if in.proc != nil && w.rng.IntN(2) == 0 {
+				w.say("kill -9 %s", in.host)
+				in.kill(false)
+				w.totals.Kills++
+			}
 			w.say("the table of the ingesters of %s is removed", s.container)
 			s.tables.clear()
 			w.totals.Drops++
@@ -270,7 +302,7 @@ func (w *world) revive(in *ingester) {
 		if w.p.Moves && w.rng.IntN(3) == 0 {
 			s = w.stores[w.rng.IntN(len(w.stores))]
 		}
-		if w.p.Moves && w.rng.IntN(6) == 0 {
+		if w.p.Moves && w.rng.IntN(3) == 0 {
 			host = w.all[w.rng.IntN(len(w.all))].host
 		}
 		w.startOn(in, s, host)

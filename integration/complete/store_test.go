@@ -141,6 +141,10 @@ func (t *wayTables) Swap(ctx context.Context, table, partition string, row stora
 		return "", ctx.Err()
 	}
 	version, err = t.TableStore.Swap(ctx, table, partition, row)
+	// The answer takes its time too.
+	if !pause(ctx, t.w.latency(t.w.fate(t.name+" swapped "+row.Key))) {
+		return "", ctx.Err()
+	}
 	if t.gate.pass() != nil {
 		return "", errGone
 	}

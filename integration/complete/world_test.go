@@ -33,7 +33,8 @@ type profile struct {
 	Copies, // logs are copied, while their processes run or not
 	Moves, // ingesters are started with another store, or at another's address
 	Drops, // the table of the ingesters is removed
-	Forgets bool // operators forget whoever is silent, not only those whose disk is gone
+	Forgets, // operators forget whoever is silent, not only those whose disk is gone
+	NoRole bool // readers have no right to the tables
 	Sends, Reads, Weather, Deaths int // how often, of 100 steps
 }
 
@@ -55,19 +56,20 @@ func drawProfile(rng *rand.Rand) profile {
 		BestEffort: rng.IntN(20) == 0,
 		Copies:     rng.IntN(4) == 0,
 		Moves:      rng.IntN(2) == 0,
-		Drops:      rng.IntN(8) == 0,
+		Drops:      rng.IntN(6) == 0,
 		Forgets:    rng.IntN(4) == 0,
+		NoRole:     rng.IntN(6) == 0,
 		Sends:      pick(25, 35, 45),
 		Reads:      pick(15, 25),
 		Weather:    pick(3, 8, 15),
 		Deaths:     pick(3, 8, 15),
 	}
-	if p.Copies { // of two on copies one must have been idle
+	if p.Copies || p.NoRole { // which matter most where ingesters turn idle and back
 		p.IdleAfter = time.Duration(pick(1, 5, 20)) * time.Second
 	}
 	if p.Calm {
 		p.Stores = 1
-		p.Weather, p.Deaths, p.BestEffort, p.Copies, p.Moves, p.Drops, p.Forgets = 0, 0, false, false, false, false, false
+		p.Weather, p.Deaths, p.BestEffort, p.Copies, p.Moves, p.Drops, p.Forgets, p.NoRole = 0, 0, false, false, false, false, false, false
 	}
 	return p
 }
@@ -82,6 +84,8 @@ type world struct {
 	net    *wire
 	all    []*ingester
 	never  chan struct{}
+	// turning has an ingester whose row has just left holding, now and then.
+	turning chan *ingester
 	// mutated says that a rule is left out: only what a read gives out is looked at, and
 	// not whether reads become complete again.
 	mutated bool
@@ -92,6 +96,7 @@ type world struct {
 
 	mu         sync.Mutex
 	moment     uint64
+	turned     int // rows that were written
 	asked      map[string]int
 	requests   []*request
 	records    map[string]*sent
@@ -105,7 +110,7 @@ type world struct {
 func newWorld(seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := &world{
-		seed: seed, p: drawProfile(rng), start: time.Now(), rng: rng, never: make(chan struct{}), asked: map[string]int{},
+		seed: seed, p: drawProfile(rng), start: time.Now(), rng: rng, never: make(chan struct{}), turning: make(chan *ingester, 1), asked: map[string]int{},
 		records: map[string]*sent{}, processes: map[string]*ingester{}, mutated: os.Getenv(mutatedEnv) != "",
 	}
 	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
@@ -205,7 +210,11 @@ func (w *world) run() {
 			in.reap()
 		}
 		w.step()
-		time.Sleep(w.pace())
+		select {
+		case <-time.After(w.pace()):
+		case in := <-w.turning:
+			w.catch(in)
+		}
 	}
 	for _, in := range w.all {
 		if in.proc != nil && in.proc.gate.shut() {
@@ -224,6 +233,7 @@ func (w *world) run() {
 	}
 	w.ending.Wait()
 	w.late.Wait()
+	time.Sleep(time.Minute) // what processes began that nobody waits for is over
 }
 
 // pace is the time between two steps: mostly short, so that things meet.
