@@ -67,6 +67,7 @@ type process struct {
 	under  int       // requests that are being answered
 	idle   chan struct{}
 	dying  sync.Once
+	damage sync.Once
 	ending bool // lets nobody in any more
 	exited bool // in order, by itself
 }
@@ -176,7 +177,7 @@ func (p *process) wire(fs host, address string) error {
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: identity, Keep: func(i heartbeat.Identity) error { in.keep(i); return nil },
 		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.storeID, Address: "http://" + address, Host: in.host,
-		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Now: now, IdleAfter: w.p.IdleAfter,
+		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
 	if err != nil {
 		return err
@@ -184,7 +185,7 @@ func (p *process) wire(fs host, address string) error {
 	told.w = tailindex.NewWriter(tables, tailindex.Options{
 		Store: p.to.container, Process: p.announcer.Process(), Lane: p.announcer.Lane, Durable: p.buf.Durable, Now: now,
 	})
-	others := peers.New(peers.Options{Self: p.announcer.ID, Now: now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
+	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, p.to.container)
 	}})
 	p.handler = live.NewHandler(live.Options{
@@ -204,6 +205,23 @@ func (p *process) wire(fs host, address string) error {
 		p.running.Go(func() { _ = told.w.Run(ctx) })
 	}
 	return nil
+}
+
+// lost is what a start found its log to have lost. After a power cut that may be more
+// than was lost: of what was not synced any part may be there, and a gap before
+// something that reads is taken for damage.
+func (p *process) lost() heartbeat.Loss {
+	l, ok := p.buf.Lost()
+	if !ok {
+		return heartbeat.Loss{}
+	}
+	p.damage.Do(func() {
+		p.in.w.say("%s says that its log has lost %d records", p.in.host, l.Records)
+		p.in.w.mu.Lock()
+		defer p.in.w.mu.Unlock()
+		p.in.w.totals.Damaged++
+	})
+	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
 // run lets requests in when readers can know of the process, or after a while.

@@ -97,8 +97,9 @@ func nameOf(line []byte) string {
 // absence is a while in which reads may be complete without what an ingester holds.
 type absence struct {
 	from, until uint64 // until is 0 while it lasts
+	id          string
 	// dropped: the table was removed, which excuses a read only while nobody can know
-	// that; else an operator forgot the ingester.
+	// whose row is missing; else an operator forgot the ingester.
 	dropped bool
 }
 
@@ -110,7 +111,7 @@ func (w *world) absent(id string, dropped bool) {
 	at := w.tickLocked()
 	for _, in := range w.all {
 		if in.ids[id] {
-			in.absences = append(in.absences, &absence{from: at, dropped: dropped})
+			in.absences = append(in.absences, &absence{from: at, id: id, dropped: dropped})
 		}
 	}
 }
@@ -165,7 +166,7 @@ func (w *world) excused(a ack, begin, end uint64) bool {
 		if x.until != 0 {
 			until = min(until, x.until)
 		}
-		if !x.dropped || a.to.tables.quiet(a.to.container, max(begin, x.from), until) {
+		if !x.dropped || a.to.tables.quiet(x.id, max(begin, x.from), until) {
 			return true
 		}
 	}

@@ -2,11 +2,10 @@ package complete_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -15,12 +14,12 @@ import (
 	"blobtail/heartbeat"
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/storeid"
 	"blobtail/wal"
 )
 
 const (
-	dir      = "/var/wal"
-	bindFile = dir + "/store"
+	dir = "/var/wal"
 	// leaseFile is the file of heartbeat's notes.
 	leaseFile = dir + "/lease"
 )
@@ -49,11 +48,11 @@ var (
 // the end of the start.
 func openPremises(in *ingester, fsy fsys.FS, s *store, log *wal.Log) (*premises, error) {
 	p := &premises{in: in, fs: fsy, store: s, err: errUnseen}
-	text, err := fsys.ReadFile(fsy, bindFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	binding, err := storeid.LoadBinding(fsy, dir)
+	if err != nil {
 		return nil, err
 	}
-	p.bound = strings.TrimSpace(string(text))
+	p.bound = binding.ID
 	if p.look(); !p.other {
 		return p, nil
 	}
@@ -81,9 +80,10 @@ func (p *premises) goOver() error {
 }
 
 func (p *premises) bind() error {
-	if err := fsys.Replace(p.fs, bindFile, fmt.Appendln(nil, p.store.id)); err != nil {
+	if err := (storeid.Binding{ID: p.store.id, Spec: p.store.container}).Save(p.fs, dir); err != nil {
 		return err
 	}
+	p.store.made.Store(true)
 	p.bound, p.err, p.other = p.store.id, nil, false
 	return nil
 }
@@ -148,6 +148,23 @@ func (p *premises) id() string {
 	return p.bound
 }
 
+// noted is what the notes of heartbeat on the disk say: the id of the ingester, and
+// whom it knew to hold records when it listed the rows last.
+func (in *ingester) noted() (id string, others []string) {
+	var notes struct {
+		ID     string
+		Others []string
+	}
+	text, err := fsys.ReadFile(in.disk, leaseFile)
+	if err == nil {
+		err = json.Unmarshal(text, &notes)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		in.w.trouble("read the notes of %s: %v", in.host, err)
+	}
+	return notes.ID, notes.Others
+}
+
 // host is the disk of an ingester as a host shows it: directories have inodes.
 type host struct {
 	*simdisk.Disk
@@ -161,6 +178,17 @@ func (h host) Stat(name string) (fs.FileInfo, error) {
 		return nil, err
 	}
 	return withInode{info, h.inode}, nil
+}
+
+// SameFile implements [fsys.FS].
+func (h host) SameFile(a, b fs.FileInfo) bool {
+	plain := func(i fs.FileInfo) fs.FileInfo {
+		if with, ok := i.(withInode); ok {
+			return with.FileInfo
+		}
+		return i
+	}
+	return h.Disk.SameFile(plain(a), plain(b))
 }
 
 type withInode struct {

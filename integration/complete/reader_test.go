@@ -135,6 +135,9 @@ func (r *reading) reader() *newest.Reader {
 			if r.y.blobs.fate(rng) != fair {
 				return "", errAway
 			}
+			if !s.made.Load() {
+				return "", nil
+			}
 			return s.id, nil
 		},
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
@@ -320,7 +323,7 @@ func (r *reading) wants(s *sent) bool {
 
 // finalRead reads when all is mended.
 func (w *world) finalRead(s *store) {
-	if s.tables.empty() {
+	if s.tables.empty(s.container) {
 		return // nobody has ever written to the store, or all are gone since the table was removed
 	}
 	for range 3 {

@@ -25,9 +25,9 @@ var (
 
 // store is what ingesters write to and readers read.
 type store struct {
-	n         int
 	id        string
-	container string // its name, where two share their tables
+	made      atomic.Bool // an ingester has reached it, and put its id there
+	container string      // its name, where two share their tables
 	blobs     *mem.Store
 	tables    *registry
 	reader    *newest.Reader // that reads now and then; nil: none has yet
@@ -234,11 +234,11 @@ type registry struct {
 
 	mu   sync.Mutex
 	rows map[string]*registered // by id
-	// removed are those that had a row when the table was removed. As soon as one of
-	// them writes again, reads must know that rows are missing, until an operator says
-	// that this is known.
-	removed map[string]*registered
-	owed    map[string][]turn // by container; the world's lock guards it
+	// knew has of those that had a row when the table was removed whom they knew to
+	// hold records. As soon as one of them writes again, reads must know that these
+	// rows are missing, until an operator says that this is known.
+	knew map[string][]string
+	owed map[string][]turn // by id; the world's lock guards it
 	// operator is set while an operator writes rows.
 	operator bool
 }
@@ -255,7 +255,7 @@ type turn struct {
 }
 
 func newRegistry(w *world, s *mem.Store) *registry {
-	return &registry{Store: s, w: w, rows: map[string]*registered{}, removed: map[string]*registered{}, owed: map[string][]turn{}}
+	return &registry{Store: s, w: w, rows: map[string]*registered{}, knew: map[string][]string{}, owed: map[string][]turn{}}
 }
 
 // Swap implements [storage.TableStore].
@@ -296,24 +296,27 @@ func (r *registry) note(row storage.Row) {
 	is := &registered{text("state"), text("store"), text("forgotten") != "", text("lostuntil") != ""}
 	r.rows[row.Key] = is
 	r.w.wrote(row.Key, text("process"), was, is)
-	if had := r.removed[row.Key]; had != nil && !r.operator {
-		r.owe(had.container, true)
-		delete(r.removed, row.Key)
+	if !r.operator {
+		for _, id := range r.knew[row.Key] {
+			r.owe(id, true)
+		}
+		delete(r.knew, row.Key)
 	}
 }
 
-// owe notes that reads must know of a loss from now on, or need not.
-func (r *registry) owe(container string, owed bool) {
+// owe notes that reads must know of the lost row of an ingester from now on, or need
+// not.
+func (r *registry) owe(id string, owed bool) {
 	r.w.mu.Lock()
 	defer r.w.mu.Unlock()
-	r.owed[container] = append(r.owed[container], turn{r.w.tickLocked(), owed})
+	r.owed[id] = append(r.owed[id], turn{r.w.tickLocked(), owed})
 }
 
-// quiet tells whether at some moment between two reads could not know of a loss, or
-// need not. The world's lock is held.
-func (r *registry) quiet(container string, from, until uint64) bool {
+// quiet tells whether at some moment between two reads could not know of the lost row
+// of an ingester, or need not. The world's lock is held.
+func (r *registry) quiet(id string, from, until uint64) bool {
 	owed := false
-	for _, t := range r.owed[container] {
+	for _, t := range r.owed[id] {
 		if t.at > from && !owed {
 			return true
 		}
@@ -325,23 +328,34 @@ func (r *registry) quiet(container string, from, until uint64) bool {
 	return !owed
 }
 
-func (r *registry) empty() bool {
+// empty tells whether no ingester of a container has a row.
+func (r *registry) empty(container string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.rows) == 0
+	for _, row := range r.rows {
+		if row.container == container {
+			return false
+		}
+	}
+	return true
 }
 
 // clear is what an operator does who removes the table of the ingesters.
 func (r *registry) clear() {
+	known := map[string][]string{}
+	for _, in := range r.w.all {
+		if in.disk != nil {
+			id, others := in.noted()
+			known[id] = others
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_ = r.Store.Drop(context.Background(), heartbeat.Table) // never fails
-	for id, row := range r.rows {
+	for id := range r.rows {
 		r.w.absent(id, true)
-		r.removed[id] = row
-	}
-	for _, s := range r.w.stores {
-		r.owe(s.container, false)
+		r.owe(id, false)
+		r.knew[id] = known[id]
 	}
 	clear(r.rows)
 }
@@ -359,6 +373,10 @@ func (r *registry) amend(do func()) {
 }
 
 // settle notes that an operator has acknowledged all losses that rows tell of.
-func (r *registry) settle(container string) {
-	r.owe(container, false)
+func (r *registry) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.owed {
+		r.owe(id, false)
+	}
 }

@@ -116,7 +116,7 @@ func newWorld(seed uint64) *world {
 	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
 	w.net = &wire{w: w, hosts: map[string]*listener{}}
 	for n := range w.p.Stores {
-		s := &store{n: n, id: strings.Repeat(fmt.Sprintf("%x", n+10), 32), container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
+		s := &store{id: strings.Repeat(fmt.Sprintf("%x", n+10), 32), container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
 		if n > 0 && w.p.Shared {
 			s.tables = w.stores[0].tables
 		} else {
@@ -313,7 +313,7 @@ func (w *world) forgetLosses(s *store) {
 		}
 	})
 	if found {
-		s.tables.settle(s.container)
+		s.tables.settle()
 		w.totals.Losses++
 	}
 }
