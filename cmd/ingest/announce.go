@@ -90,7 +90,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, jo
 		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")
 	}
 	showCompany(p.announcer, reg)
-	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
+	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
 	}})
 	// Until the others are known: the lane of the last time.

@@ -33,9 +33,10 @@ const (
 	listPause = 5 * time.Second
 )
 
-// Options are what a [Peers] works with. All of them must be set.
+// Options are what a [Peers] works with. All of them must be set, but for Process.
 type Options struct {
-	Self func() string // id of this ingester
+	Self    func() string // id of this ingester
+	Process string        // this start of it; "": its row is not compared with that
 	// List reads the rows of the ingesters, as [heartbeat.List] does.
 	List func(ctx context.Context) ([]heartbeat.Ingester, error)
 	Now  func() time.Time // the store's clock
@@ -50,6 +51,7 @@ type Peers struct {
 	turn   chan struct{}
 	known  []heartbeat.Ingester
 	rows   error     // of the last list: rows that cannot be read
+	other  error     // of the last list: another holds records under the id of this one
 	asked  time.Time // when the last list was asked for; zero: none yet
 	failed time.Time // when the table failed; zero: it did not, the last time
 	reason error     // likewise
@@ -72,7 +74,7 @@ func (o *Peers) Roll(ctx context.Context, fresh bool) (live.Roll, error) {
 	if !fresh {
 		return o.lastKnown(ctx)
 	}
-	return o.ask(ctx, time.Now())
+	return o.ask(ctx, time.Now(), true)
 }
 
 // Run keeps the list fresh until ctx ends.
@@ -80,7 +82,7 @@ func (o *Peers) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		_, _ = o.ask(ctx, time.Now().Add(-lookEvery/2)) // who asks is told what is wrong
+		_, _ = o.ask(ctx, time.Now().Add(-lookEvery/2), false) // who asks is told what is wrong
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -98,7 +100,7 @@ func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
 		// It goes on when the follower does not wait, for the next question.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
 		defer cancel()
-		roll, err := o.ask(ctx, time.Now().Add(-recent))
+		roll, err := o.ask(ctx, time.Now().Add(-recent), false)
 		found <- answered{roll, err}
 	}()
 	hurry := time.NewTimer(hasty)
@@ -117,8 +119,10 @@ func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
 	}
 }
 
-// ask gives who was there at a time, or as late before as is known.
-func (o *Peers) ask(ctx context.Context, wanted time.Time) (live.Roll, error) {
+// ask gives who was there at a time, or as late before as is known. Only strict tells
+// that another ingester goes by this one's id: just after a start the row is that of
+// the last one, which a follower need not hear of.
+func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Roll, error) {
 	select {
 	case o.turn <- struct{}{}:
 		defer func() { <-o.turn }()
@@ -134,11 +138,17 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time) (live.Roll, error) {
 	}
 	last := answered{live.Roll{Peers: o.choose(), Listed: o.asked}, o.rows}
 	o.last.Store(&last)
+	if strict {
+		return last.roll, errors.Join(last.err, o.other)
+	}
 	return last.roll, last.err
 }
 
 // errUnlisted says that rows lack.
 var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
+
+// errAnother says that the row of this ingester is another's.
+var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records; if that one did not end just now, two run on copies of one log")
 
 // look asks the table. The caller has its turn.
 func (o *Peers) look(ctx context.Context) error {
@@ -155,8 +165,15 @@ func (o *Peers) look(ctx context.Context) error {
 		}
 		return err
 	}
-	if self := o.o.Self(); unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
+	self := o.o.Self()
+	if unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
 		unread = errUnlisted
+	}
+	o.other = nil
+	for _, i := range found {
+		if i.ID == self && i.State == heartbeat.Holding && o.o.Process != "" && i.Process != o.o.Process {
+			o.other = errAnother
+		}
 	}
 	o.known, o.rows, o.asked, o.seen = found, unread, begun, o.o.Now()
 	o.failed, o.reason = time.Time{}, nil

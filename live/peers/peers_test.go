@@ -95,6 +95,32 @@ func TestPeers(t *testing.T) {
 	})
 }
 
+// Where the row of the ingester that is asked is of another start, that one may hold
+// records: readers are told, and followers are not.
+func TestAnotherStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		row := heartbeat.Ingester{ID: "aaaaaaaa", Process: "01234567", State: heartbeat.Holding}
+		o := New(Options{
+			Self: func() string { return "aaaaaaaa" }, Process: "01234567",
+			List: func(context.Context) ([]heartbeat.Ingester, error) { return []heartbeat.Ingester{row}, nil },
+			Now:  time.Now,
+		})
+		ask := func(fresh, told bool) {
+			t.Helper()
+			time.Sleep(2 * recent)
+			if roll, err := o.Roll(t.Context(), fresh); errors.Is(err, errAnother) != told || (err != nil) != told || len(roll.Peers) > 0 {
+				t.Errorf("of %+v comes %+v, %v", row, roll, err)
+			}
+		}
+		ask(true, false)
+		row.Process = "89abcdef"
+		ask(true, true)
+		ask(false, false)
+		row.State = heartbeat.Idle
+		ask(true, false)
+	})
+}
+
 // Those who ask while the table is being read use the answer, if it was asked for
 // after them.
 func TestPeersTogether(t *testing.T) {

@@ -1,0 +1,413 @@
+package complete_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"blobtail/blobwriter"
+	"blobtail/buffer"
+	"blobtail/heartbeat"
+	"blobtail/internal/fsys/simdisk"
+	"blobtail/live"
+	"blobtail/live/peers"
+	"blobtail/record"
+	"blobtail/tailindex"
+	"blobtail/wal"
+)
+
+// ingester is a log directory on a host, whether a process runs on it or not.
+type ingester struct {
+	w          *world
+	n          int
+	host       string
+	bestEffort bool
+	skew       time.Duration // of its clock
+	inode      uint64
+	// tables, writes and blobs are the weather on its way to the store, door that on
+	// the way to it.
+	tables, writes, blobs, door sky
+
+	disk *simdisk.Disk // nil: destroyed
+	to   *store        // that it was started with last
+	proc *process      // nil: none runs
+
+	// The world's lock guards what follows.
+	identity heartbeat.Identity
+	ids      map[string]bool // that it went by
+	absences []*absence
+}
+
+func (in *ingester) keep(i heartbeat.Identity) {
+	in.w.mu.Lock()
+	defer in.w.mu.Unlock()
+	in.identity = i
+}
+
+// process is one start of an ingester: all the parts that cmd/ingest wires, but for
+// its listeners.
+type process struct {
+	in        *ingester
+	to        *store
+	gate      *gate
+	log       *wal.Log
+	disk      *simdisk.Disk
+	buf       *buffer.Buffer
+	announcer *heartbeat.Announcer
+	handler   *live.Handler
+	premises  *premises
+	announce  context.CancelFunc
+	end       context.CancelFunc
+	running   sync.WaitGroup
+
+	mu     sync.Mutex
+	port   *listener // nil: it does not listen yet
+	closed bool      // takes no more
+	under  int       // requests that are being answered
+	idle   chan struct{}
+	dying  sync.Once
+	damage sync.Once
+	ending bool // lets nobody in any more
+	exited bool // in order, by itself
+}
+
+// sink is the blob writer, as cmd/ingest guards it.
+type sink struct {
+	*blobwriter.Writer
+	p *process
+}
+
+func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
+	if err := s.p.premises.storing(); err != nil {
+		return err
+	}
+	err := s.Writer.Write(ctx, b)
+	var reuse *blobwriter.IDReuseError
+	if errors.As(err, &reuse) {
+		err = errors.Join(buffer.ErrAside, err)
+	}
+	return err
+}
+
+// journal is as cmd/ingest has it.
+type journal struct {
+	buf       *buffer.Buffer
+	announcer *heartbeat.Announcer
+}
+
+func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
+	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
+	snapshot, err := j.buf.Live(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return held{snapshot, j.announcer.Loss}, nil
+}
+
+type held struct {
+	*buffer.Live
+	lost func() heartbeat.Loss
+}
+
+func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
+	err := h.Live.Each(ctx, emit)
+	var missing *buffer.MissingError
+	if errors.As(err, &missing) {
+		return &live.DamageError{Err: err}
+	}
+	if loss := h.lost(); err == nil && loss.Any() {
+		return &live.DamageError{Err: errors.New("records were lost")}
+	}
+	return err
+}
+
+// teller passes on what is accepted to the tail, which is made after the buffer.
+type teller struct{ w *tailindex.Writer }
+
+func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
+
+// start runs a process on the disk, with a store. It listens at an address of a host
+// as soon as its row was tried to be written, as cmd/ingest does.
+func (in *ingester) start(s *store, address string) error {
+	w := in.w
+	fs := host{in.disk, in.inode}
+	log, err := wal.Open(dir, wal.Options{FS: fs, SegmentSize: w.p.Segment, Reserve: -1})
+	if err != nil {
+		return err
+	}
+	p := &process{in: in, to: s, gate: newGate(), log: log, disk: in.disk, idle: make(chan struct{})}
+	if p.premises, err = openPremises(in, fs, s, log); err != nil {
+		_ = log.Close()
+		in.disk = in.disk.Kill()
+		return err
+	}
+	if err := p.wire(fs, address); err != nil {
+		w.trouble("start: %v", err)
+		return err
+	}
+	in.proc, in.to = p, s
+	w.mu.Lock()
+	w.processes[p.announcer.Process()] = in
+	in.ids[p.announcer.ID()] = true
+	w.mu.Unlock()
+	p.run(address)
+	return nil
+}
+
+// wire makes the parts.
+func (p *process) wire(fs host, address string) error {
+	in, w := p.in, p.in.w
+	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
+	blobs, tables := y.blobsOf(p.to), y.tablesOf(p.to)
+	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: in.n, Encoders: 1})
+	if err != nil {
+		return err
+	}
+	o := buffer.Options{Size: 64 << 10, Min: 1, Age: w.p.Age, MaxAge: w.p.Age, Workers: 2}
+	told := &teller{}
+	if w.p.Tail {
+		o.Tail = told
+	}
+	p.buf = buffer.New(p.log, sink{writer, p}, o)
+	now := func() time.Time { return time.Now().Add(in.skew) }
+	w.mu.Lock()
+	identity := in.identity
+	w.mu.Unlock()
+	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
+		Identity: identity, Keep: func(i heartbeat.Identity) error { in.keep(i); return nil },
+		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.storeID, Address: "http://" + address, Host: in.host,
+		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
+	})
+	if err != nil {
+		return err
+	}
+	told.w = tailindex.NewWriter(tables, tailindex.Options{
+		Store: p.to.container, Process: p.announcer.Process(), Lane: p.announcer.Lane, Durable: p.buf.Durable, Now: now,
+	})
+	others := peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
+		return heartbeat.List(ctx, tables, p.to.container)
+	}})
+	p.handler = live.NewHandler(live.Options{
+		Self: func() live.Self {
+			return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.id()}
+		},
+		Journal: journal{p.buf, p.announcer}, Peers: others.Roll, HTTP: w.net.client(in.host, p.gate),
+	})
+	ctx, end := context.WithCancel(context.Background())
+	announcing, quit := context.WithCancel(ctx)
+	p.end, p.announce = end, quit
+	p.running.Go(func() { _ = p.buf.Run(ctx) }) // its error is the end of the disk
+	p.running.Go(func() { p.announcer.Run(announcing) })
+	p.running.Go(func() { p.premises.run(announcing) })
+	p.running.Go(func() { others.Run(announcing) })
+	if w.p.Tail {
+		p.running.Go(func() { _ = told.w.Run(ctx) })
+	}
+	return nil
+}
+
+// lost is what a start found its log to have lost. After a power cut that may be more
+// than was lost: of what was not synced any part may be there, and a gap before
+// something that reads is taken for damage.
+func (p *process) lost() heartbeat.Loss {
+	l, ok := p.buf.Lost()
+	if !ok {
+		return heartbeat.Loss{}
+	}
+	p.damage.Do(func() {
+		p.in.w.say("%s says that its log has lost %d records", p.in.host, l.Records)
+		p.in.w.mu.Lock()
+		defer p.in.w.mu.Unlock()
+		p.in.w.totals.Damaged++
+	})
+	return heartbeat.Loss{Since: l.Since, Until: l.Until}
+}
+
+// run lets requests in when readers can know of the process, or after a while.
+func (p *process) run(address string) {
+	p.running.Go(func() {
+		select {
+		case <-p.announcer.First():
+		case <-time.After(1500 * time.Millisecond):
+		case <-p.gate.dead:
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.ending {
+			p.port = p.in.w.net.up(address, p.handler, p.gate, &p.in.door)
+		}
+	})
+}
+
+// enter lets a request in, unless none is taken.
+func (p *process) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.port == nil:
+		return errRefused
+	case p.closed:
+		return errDrained
+	}
+	p.under++
+	return nil
+}
+
+func (p *process) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.under--; p.under == 0 && p.closed {
+		close(p.idle)
+	}
+}
+
+var errDrained = errors.New("this ingester takes no more")
+
+// refuse takes no more requests.
+func (p *process) refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	if p.under == 0 {
+		close(p.idle)
+	}
+}
+
+// drain takes no more, and stores all.
+func (p *process) drain() {
+	p.refuse()
+	p.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		select {
+		case <-p.idle:
+		case <-ctx.Done():
+		}
+		_, _ = p.buf.Flush(ctx) // what is left stays in the log
+	})
+}
+
+const grace = 20 * time.Second
+
+// stop ends a process in order, as cmd/ingest does. It takes its time, in which the
+// process may be killed.
+func (p *process) stop() {
+	p.refuse()
+	p.in.w.ending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		p.in.w.net.close(p.leaving(), false)
+		p.handler.Stop()
+		select {
+		case <-p.idle:
+		case <-time.After(grace / 2):
+		}
+		_, err := p.buf.Flush(ctx)
+		if p.gate.pass() != nil {
+			return
+		}
+		p.announce()
+		last, end := context.WithTimeout(context.Background(), 2*time.Second)
+		_ = p.announcer.Stop(last, err == nil)
+		end()
+		if p.gate.pass() == nil {
+			p.die()
+			p.mu.Lock()
+			p.exited = true
+			p.mu.Unlock()
+		}
+	})
+}
+
+// leaving gives the port for the last time, nil when there was none yet and will be
+// none.
+func (p *process) leaving() *listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending = true
+	return p.port
+}
+
+// die ends the process at once, whatever it is doing. The caller sees to the disk.
+func (p *process) die() {
+	p.dying.Do(func() {
+		p.refuse()
+		close(p.gate.dead)
+		p.in.w.net.close(p.leaving(), true)
+		p.end()
+		p.in.w.ending.Go(func() {
+			p.running.Wait()
+			_ = p.log.Close() // its disk is another's by then
+		})
+	})
+}
+
+// kill ends the process of an ingester, and cuts its power if that is meant.
+func (in *ingester) kill(power bool) {
+	p := in.proc
+	in.proc = nil
+	if power {
+		in.disk = in.disk.PowerCut()
+	} else {
+		in.disk = in.disk.Kill()
+	}
+	p.die()
+}
+
+// reap notes that a process has ended by itself.
+func (in *ingester) reap() {
+	if p := in.proc; p != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.exited {
+			in.proc, in.disk = nil, in.disk.Kill()
+		}
+	}
+}
+
+// send sends a request, and notes what the sender is told.
+func (p *process) send(q *request, stored bool) error {
+	w := p.in.w
+	rng := w.fate("send " + q.name + " " + p.in.host)
+	time.Sleep(w.latency(rng))
+	if err := p.gate.pass(); err != nil {
+		return err
+	}
+	if err := p.enter(); err != nil {
+		return err
+	}
+	defer p.leave()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if err := p.premises.taking(); err != nil {
+		return err
+	}
+	receipt, err := p.accept(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := receipt.Wait(ctx, stored); err != nil {
+		return err
+	}
+	if err := p.gate.pass(); err != nil {
+		return err
+	}
+	w.acknowledged(q, p.in, p.to)
+	return nil
+}
+
+// accept is the gate of cmd/ingest. No time passes between Enter and leave: the
+// bubble of a test stands still while a goroutine waits for a mutex.
+func (p *process) accept(ctx context.Context, q *request) (record.Receipt, error) {
+	leave, err := p.announcer.Enter(ctx)
+	if err != nil {
+		return record.Receipt{}, err
+	}
+	defer leave()
+	r := q.r
+	return p.buf.Accept(ctx, &r)
+}

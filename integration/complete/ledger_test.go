@@ -1,0 +1,187 @@
+package complete_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"blobtail/record"
+)
+
+// sent is a record that was sent, with what its sender was told.
+type sent struct {
+	name, service, level string
+	time                 int64
+	stores               map[*store]bool // that it was sent to
+	acks                 []ack
+}
+
+// ack is one acknowledgement of a record.
+type ack struct {
+	by *ingester
+	to *store
+	at uint64
+}
+
+// request is what a sender sends, perhaps several times.
+type request struct {
+	r    record.Request
+	all  []*sent
+	name string
+	to   *store // that it was sent to first; nil: to none yet
+}
+
+var services = []string{"a", "b", "c"}
+
+// compose makes a request of a few lines, and notes them.
+func (w *world) compose(rng *rand.Rand) *request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := &request{name: fmt.Sprint("q", len(w.requests))}
+	w.requests = append(w.requests, q)
+	index := map[string]uint32{}
+	for range 1 + rng.IntN(3) {
+		s := &sent{service: services[rng.IntN(len(services))], level: []string{"info", "info", "error"}[rng.IntN(3)], stores: map[*store]bool{}}
+		s.name = fmt.Sprint("r", len(w.records))
+		w.records[s.name] = s
+		q.all = append(q.all, s)
+		// Most are of now; some came late, some are of clocks that are ahead.
+		age := []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}[rng.IntN(8)]
+		s.time = time.Now().Add(-age).UnixNano() - rng.Int64N(int64(time.Second))
+		service, ok := index[s.service]
+		if !ok {
+			service = uint32(len(q.r.Services))
+			index[s.service] = service
+			q.r.Services = append(q.r.Services, s.service)
+		}
+		off := len(q.r.Data)
+		q.r.Data = append(q.r.Data, `{"ts":"`...)
+		q.r.Data = record.AppendTime(q.r.Data, s.time)
+		q.r.Data = fmt.Appendf(q.r.Data, `","level":"%s","service":"%s","msg":"%s %s"}`+"\n", s.level, s.service, s.name, strings.Repeat("x", rng.IntN(200)))
+		q.r.Lines = append(q.r.Lines, record.Line{Time: s.time, Off: uint32(off), Len: uint32(len(q.r.Data) - off), Service: service})
+	}
+	q.r.Origin = record.BodyOrigin("", "/ingest", 0, q.r.Data, q.all[0].time)
+	return q
+}
+
+// toward notes that a request may get into a store.
+func (w *world) toward(q *request, s *store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q.to = s
+	for _, r := range q.all {
+		r.stores[s] = true
+	}
+}
+
+// acknowledged notes that the sender of a request was told that it is safe.
+func (w *world) acknowledged(q *request, by *ingester, to *store) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.totals.Acked++
+	at := w.tickLocked()
+	for _, r := range q.all {
+		r.acks = append(r.acks, ack{by, to, at})
+	}
+}
+
+// nameOf is what stands in the message of a line.
+func nameOf(line []byte) string {
+	_, rest, _ := bytes.Cut(line, []byte(`"msg":"`))
+	name, _, _ := bytes.Cut(rest, []byte(" "))
+	return string(name)
+}
+
+// absence is a while in which reads may be complete without what an ingester holds.
+type absence struct {
+	from, until uint64 // until is 0 while it lasts
+	id          string
+	// dropped: the table was removed, which excuses a read only while nobody can know
+	// whose row is missing; else an operator forgot the ingester.
+	dropped bool
+}
+
+// absent notes that the row of an ingester was given up by an operator. Its
+// ingesters are those that go by its id, or did.
+func (w *world) absent(id string, dropped bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.tickLocked()
+	for _, in := range w.all {
+		if in.ids[id] {
+			in.absences = append(in.absences, &absence{from: at, id: id, dropped: dropped})
+		}
+	}
+}
+
+// wrote notes that a row was written.
+func (w *world) wrote(id, process string, was, is *registered) {
+	if is.forgotten && !was.forgotten {
+		w.absent(id, false)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if was.state != is.state {
+		switch is.state {
+		case "idle":
+			w.totals.Idle++
+		case "holding":
+			w.totals.Holding++
+		case "stopped":
+			w.totals.Stopped++
+		}
+	}
+	in := w.processes[process]
+	if in == nil || is.forgotten {
+		return
+	}
+	if w.turned++; was.state == "holding" && is.state != "holding" && !w.p.Calm && w.turned%3 == 0 {
+		select {
+		case w.turning <- in:
+		default:
+		}
+	}
+	in.ids[id] = true
+	for _, a := range in.absences {
+		if a.until == 0 {
+			a.until = w.tickLocked()
+		}
+	}
+}
+
+// excused tells whether a read may lack a record although an ingester has
+// acknowledged it: that takes records without its row, or an operator has given it
+// up, while the read went on.
+func (w *world) excused(a ack, begin, end uint64) bool {
+	if a.by.bestEffort {
+		return true
+	}
+	for _, x := range a.by.absences {
+		if x.from > end || x.until != 0 && x.until < begin {
+			continue
+		}
+		until := end
+		if x.until != 0 {
+			until = min(until, x.until)
+		}
+		if !x.dropped || a.to.tables.quiet(x.id, max(begin, x.from), until) {
+			return true
+		}
+	}
+	return false
+}
+
+// tick is the next moment of the world. Moments are told apart also where time
+// stands still.
+func (w *world) tick() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tickLocked()
+}
+
+func (w *world) tickLocked() uint64 {
+	w.moment++
+	return w.moment
+}

@@ -1,0 +1,13 @@
+package complete_test
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+)
+
+// Worlds are small and leave much behind: collecting less often makes them quicker.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(200)
+	os.Exit(m.Run())
+}

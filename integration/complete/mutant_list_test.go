@@ -1,0 +1,145 @@
+package complete_test
+
+// mutants are the rules that a complete read rests on, each left out. Those of
+// callers are left out of what stands for them here.
+var mutants = []mutant{
+	// What an ingester has to do.
+	{name: "acknowledged before the row says holding", edits: []edit{{"heartbeat/lease.go",
+		`		if a.o.BestEffort {
+			return func() {}, nil
+		}
+`, `		if try != nil {
+			return func() {}, nil
+		}
+`}}},
+	{name: "idle written without a condition", edits: []edit{{"heartbeat/lease.go",
+		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
+	if err != nil {
+`, `	version := ""
+	if want == Holding {
+		version, err = a.tables.Swap(ctx, Table, Partition, next.row())
+	} else {
+		err = a.tables.Upsert(ctx, Table, Partition, []storage.Row{next.row()})
+	}
+	if err != nil {
+`}}},
+	{name: "the file leaves holding after the row", edits: []edit{{"heartbeat/lease.go",
+		`		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
+			return err
+		}
+`, ``}}},
+	{name: "a start assumes that the row says holding", edits: []edit{{"heartbeat/announcer.go",
+		`a.lease.holding.Store(notes.State == Holding)`, `a.lease.holding.Store(true)`}}},
+	{name: "idle while the log has records", edits: []edit{{"heartbeat/lease.go",
+		`	if _, some := a.o.Oldest(); some {
+		l.busy.Store(now.UnixNano())
+		return Holding
+	}
+`, ``}}},
+	{name: "a copy relies on the file of the first log", edits: []edit{{"heartbeat/notes.go",
+		`		n.State, n.Writers = "", nil
+`, ``}}},
+	{name: "a copy writes the row of the first log", edits: []edit{{"heartbeat/notes.go",
+		`		n.State, n.Writers = "", nil
+`, `		n.State = ""
+`}}},
+	{name: "the row of another process taken for the own", edits: []edit{{"heartbeat/lease.go",
+		`	case row.Process == a.process || slices.Contains(l.notes.Writers, row.Process):
+		return true
+`, `	case row.Process == a.process || len(row.Process) > 0 || slices.Contains(l.notes.Writers, row.Process):
+		return true
+`}}},
+	{name: "a table that lost rows is no loss", edits: []edit{{"heartbeat/lease.go",
+		`	l.lost = l.lost.join(Loss{Since: now, Until: now})
+`, `	_ = now
+`}}},
+
+	// What the ingester that is asked has to do.
+	{name: "whoever answers at an address is believed", edits: []edit{{"live/fan.go",
+		`	if err := a.self.mustBe(Self{p.ID, p.Process, store}); err != nil {
+`, `	if err := error(nil); err != nil {
+`}, {"live/fan.go",
+		`		all[s.peer.ID] = s.answer.self.Process
+`, `		all[s.peer.ID] = s.peer.Process
+`}}},
+	{name: "an old list of the others called a new one", edits: []edit{{"live/fan.go",
+		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
+
+	// What a reader has to do.
+	{name: "blobs listed before ingesters are asked", edits: []edit{{"integration/complete/reader_test.go",
+		`	g, err := n.Gather(ctx, r.q, newest.Auto)
+`, `	early := map[string]bool{}
+	if plan, err := query.New(r.y.blobsOf(r.s), query.Options{Workers: 2}).Plan(ctx, r.q); err == nil {
+		_, _ = plan.Entries(ctx, func(e *record.Entry) error { early[nameOf(e.Line)] = true; return nil })
+	}
+	g, err := n.Gather(ctx, r.q, newest.Auto)
+	defer func() { r.got = slices.DeleteFunc(r.got, func(name string) bool { return !early[name] && !r.loose[name] }) }()
+	r.loose = looseNames(ctx, g)
+`}, {"integration/complete/reader_test.go",
+		`	begin, end uint64
+`, `	loose map[string]bool
+	begin, end uint64
+`}, {"integration/complete/reader_test.go",
+		`// complete tells whether`, `func looseNames(ctx context.Context, g *newest.Gathered) map[string]bool {
+	all := map[string]bool{}
+	if g == nil {
+		return all
+	}
+	if plan, err := query.Without(query.Options{}).Plan(ctx, g.Query); err == nil {
+		_, _ = plan.Entries(ctx, func(e *record.Entry) error { all[nameOf(e.Line)] = true; return nil })
+	}
+	return all
+}
+
+// complete tells whether`}}},
+	{name: "rows from a list that was read before", edits: []edit{{"newest/newest.go",
+		`	finder finder
+}`, `	finder finder
+	cached *survey
+}`}, {"newest/roster.go",
+		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
+`, `	if r.cached != nil {
+		return r.cached
+	}
+	s := &survey{begun: time.Now(), done: make(chan struct{})}
+	r.cached = s
+`}}},
+	{name: "no answer is compared with the rows", edits: []edit{{"newest/roster.go",
+		`h.any && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
+	{name: "the process is not compared", edits: []edit{{"newest/roster.go",
+		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"live/self.go",
+		`	case s.Process != want.Process:
+		return fmt.Errorf(`, `	case s.Process == "" && want.Process == "":
+		return fmt.Errorf(`}}},
+	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
+		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"live/self.go",
+		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
+	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
+		`		case i.State != heartbeat.Holding:
+`, `		case i.State != heartbeat.Holding || !i.Live(known.now):
+`}, {"live/fan.go",
+		`		if !p.Holding {
+`, `		if !p.Holding || p.Silent {
+`}}},
+	{name: "a silent row left out by the range", edits: []edit{{"newest/roster.go",
+		`		if !h.told[i.ID] {
+`, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
+`}, {"live/fan.go",
+		`		if !p.Holding {
+`, `		if !p.Holding || p.Silent && !p.Oldest.IsZero() && f.query.To <= p.Oldest.UnixNano() {
+`}}},
+	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
+		`	if i.Lost.Any() && (`, `	if i.GivenUp.After(i.At) && (`}, {"integration/complete/ingester_test.go",
+		`	if loss := h.lost(); err == nil && loss.Any() {
+`, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
+`}}},
+	{name: "tables that cannot be read are no matter", edits: []edit{{"newest/roster.go",
+		`	default:
+		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:
+		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`}}},
+	{name: "the asked ingester's old list will do", edits: []edit{{"newest/roster.go",
+		`		if h.any && h.rowsAge != 0 {
+`, `		if h.any && h.rowsAge < 0 {
+`}}},
+	// Belongs to the repeats of package buffer: "origin without outcome".
+}

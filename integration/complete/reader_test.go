@@ -1,0 +1,367 @@
+package complete_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/newest"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/tailindex"
+)
+
+// reading is one read, as logquery does it.
+type reading struct {
+	w    *world
+	name string
+	s    *store
+	q    query.Query
+	tail bool // tail -n
+	// url is the host that the reader was told of; "": it finds one by the rows, and
+	// blind is for one that neither knows nor can.
+	url   string
+	blind bool
+	y     *way
+	n     *newest.Reader // that has read before; nil: a new one
+
+	begin, end uint64
+	got        []string
+	oldest     int64 // time of the oldest that it gave out
+	problems   []error
+	err        error
+}
+
+// newReading is a read of the store of some ingester, in fair weather.
+func (w *world) newReading(rng *rand.Rand) *reading {
+	w.mu.Lock()
+	name := fmt.Sprint("read", w.totals.Reads)
+	w.totals.Reads++
+	w.mu.Unlock()
+	r := &reading{w: w, name: name, s: w.all[rng.IntN(len(w.all))].to}
+	r.y = &way{w: w, name: name, tables: &sky{}, writes: &sky{}, blobs: &sky{}}
+	r.ask(rng)
+	return r
+}
+
+// read has a reader read something.
+func (w *world) read() {
+	rng := w.fate("reader")
+	r := w.newReading(rng)
+	if rng.IntN(8) == 0 {
+		r.s = w.stores[rng.IntN(len(w.stores))]
+	}
+	switch k := rng.IntN(20); {
+	case k < 10 || w.p.NoRole:
+		for _, n := range rng.Perm(len(w.all)) { // most URLs are right
+			in := w.all[n]
+			if in.proc != nil && in.proc.to == r.s || rng.IntN(12) == 0 {
+				r.url = in.host
+				break
+			}
+		}
+	case k < 13: // one that has read before
+		if r.s.reader == nil {
+			r.s.reader = r.reader()
+		}
+		r.n = r.s.reader
+	case k == 19 && !w.p.Calm:
+		r.blind = true
+	}
+	if !w.p.Calm {
+		switch {
+		case w.p.NoRole:
+			r.y.tables.set(denied)
+		case rng.IntN(3) == 0:
+			r.y.tables.set([]weather{denied, denied, fails, hangs, mixed, mixed}[rng.IntN(6)])
+		}
+		if rng.IntN(8) == 0 {
+			r.y.blobs.set([]weather{fails, mixed, mixed, denied}[rng.IntN(4)])
+		}
+	}
+	w.clients.Go(r.run)
+}
+
+// ask draws what is asked.
+func (r *reading) ask(rng *rand.Rand) {
+	r.q = query.Query{Services: [][]string{{"*"}, {"a", "b", "c"}, {"a"}, {"b", "c"}}[rng.IntN(4)], Range: query.Always()}
+	now := time.Now().UnixNano()
+	switch rng.IntN(6) {
+	case 0:
+		r.q.Range.From = now - rng.Int64N(int64(3*time.Hour))
+	case 1: // as one asks for what was before a crash
+		r.q.Range.To = now - rng.Int64N(int64(2*time.Minute))
+	case 2:
+		r.q.Range.From = now - rng.Int64N(int64(31*time.Hour))
+		r.q.Range.To = now - rng.Int64N(int64(time.Hour))
+		if r.q.Range.From >= r.q.Range.To {
+			r.q.Range.To = now
+		}
+	}
+	if rng.IntN(8) == 0 {
+		r.q.Filter.Levels = 1 << record.Error
+	}
+	if r.tail = rng.IntN(3) == 0; r.tail {
+		r.q.Limit = 1 + rng.IntN(30)
+		r.q.Range = query.Always()
+		// Of several names and a limit a read may say that there is no such service as
+		// one whose records are in logs only, and not among the newest. It exits with 1
+		// and gives out nothing; that is known, and left out.
+		if len(r.q.Services) > 1 {
+			r.q.Services = r.q.Services[:1]
+		}
+	}
+}
+
+// reader makes the reader as logquery does.
+func (r *reading) reader() *newest.Reader {
+	w, s := r.w, r.s
+	blobs, tables := r.y.blobsOf(s), r.y.tablesOf(s)
+	o := newest.Options{
+		Blobs: query.New(blobs, query.Options{Workers: 2}),
+		Tail:  tailindex.NewReader(tables, tailindex.ReaderOptions{Store: s.container}),
+		Store: func(ctx context.Context) (string, error) {
+			rng := w.fate(r.name + " store")
+			if !pause(ctx, w.latency(rng)) {
+				return "", ctx.Err()
+			}
+			if r.y.blobs.fate(rng) != fair {
+				return "", errAway
+			}
+			if !s.made.Load() {
+				return "", nil
+			}
+			return s.id, nil
+		},
+		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+			rows, err := heartbeat.List(ctx, tables, s.container)
+			return rows, time.Now(), err
+		},
+	}
+	dial := func(address string, hasty bool) (newest.Asker, error) {
+		lo := live.ClientOptions{HTTP: w.net.client(r.name, nil)}
+		if hasty {
+			lo.Wait = time.Second
+		}
+		return live.NewClient(address, lo)
+	}
+	switch {
+	case r.blind:
+	case r.url != "":
+		asker, err := dial("http://"+r.url, false)
+		if err != nil {
+			w.trouble("dial: %v", err)
+		}
+		o.Live = asker
+	default:
+		o.Dial = dial
+	}
+	return newest.New(o)
+}
+
+// run reads, and holds what comes against what was acknowledged.
+func (r *reading) run() {
+	w := r.w
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	n := r.n
+	if n == nil {
+		n = r.reader()
+	}
+	r.begin = w.tick()
+	w.say("%s of %s begins: %s", r.name, r.s.container, r.what())
+	r.oldest = query.Newest
+	if r.tail {
+		r.readTail(ctx, n)
+	} else {
+		r.readAll(ctx, n)
+	}
+	r.end = w.tick()
+	r.judge()
+}
+
+func (r *reading) what() string {
+	how := "by the rows"
+	switch {
+	case r.blind:
+		how = "blind"
+	case r.url != "":
+		how = "asks " + r.url
+	}
+	return fmt.Sprintf("%s, %v, tail %v %d, from %d to %d, levels %d, tables %s, blobs %s", how, r.q.Services, r.tail, r.q.Limit,
+		(r.q.Range.From-r.w.start.UnixNano())/1e9, (r.q.Range.To-r.w.start.UnixNano())/1e9, r.q.Filter.Levels, weather(r.y.tables.now.Load()), weather(r.y.blobs.now.Load()))
+}
+
+func (r *reading) take(e *record.Entry) error {
+	r.got = append(r.got, nameOf(e.Line))
+	r.oldest = min(r.oldest, e.Time)
+	return nil
+}
+
+func (r *reading) readTail(ctx context.Context, n *newest.Reader) {
+	sum, report, err := n.Tail(ctx, r.q, r.take)
+	r.err, r.problems = err, append(sum.Problems, report.Problems...)
+}
+
+func (r *reading) readAll(ctx context.Context, n *newest.Reader) {
+	g, err := n.Gather(ctx, r.q, newest.Auto)
+	if err != nil {
+		r.err = err
+		return
+	}
+	defer g.Close()
+	blobs := query.New(r.y.blobsOf(r.s), query.Options{Workers: 2})
+	plan, err := blobs.Plan(ctx, g.Query)
+	var sum query.Summary
+	if err == nil {
+		sum, err = plan.Entries(ctx, r.take)
+	}
+	r.err, r.problems = err, append(sum.Problems, g.Report.Problems...)
+}
+
+// complete tells whether logquery would exit with 0, or with 1 because there is no
+// such service: both say that there is no more.
+func (r *reading) complete() bool {
+	return len(r.problems) == 0 && (r.err == nil || r.none() != "")
+}
+
+// none is the service that does not exist as far as the reader knows; "" when it did
+// not say that.
+func (r *reading) none() string {
+	var none *query.NoServiceError
+	if errors.As(r.err, &none) {
+		return none.Name
+	}
+	return ""
+}
+
+// judge checks the rule.
+func (r *reading) judge() {
+	w := r.w
+	w.mu.Lock()
+	bad := append(r.strange(), r.lacking()...)
+	whole := r.complete()
+	switch {
+	case r.blind:
+		w.totals.Blind++
+	case whole:
+		w.totals.Complete++
+	default:
+		w.totals.incomplete[r.cause()]++
+	}
+	w.mu.Unlock()
+	w.say("%s ends: %d records, complete %v, %v %v", r.name, len(r.got), whole, r.err, r.problems)
+	for _, text := range bad {
+		w.violation("%s: %s", r.name, text)
+	}
+	if w.p.Calm && !whole && !w.mutated {
+		w.violation("%s is incomplete though nothing fails: %v %v", r.name, r.err, r.problems)
+	}
+}
+
+// strange are records that were given out and should not have been. w.mu is held.
+func (r *reading) strange() (bad []string) {
+	seen := map[string]bool{}
+	for _, name := range r.got {
+		s := r.w.records[name]
+		switch {
+		case s == nil || !s.stores[r.s]:
+			bad = append(bad, name+" was never sent to this store")
+		case seen[name]:
+			bad = append(bad, name+" comes twice")
+		case !r.wants(s):
+			bad = append(bad, name+" was not asked for")
+		}
+		seen[name] = true
+	}
+	return bad
+}
+
+// lacking are records that a complete read lacks. w.mu is held.
+func (r *reading) lacking() (bad []string) {
+	// A reader of a remote store that knows no URL is documented to exit with 0 and a
+	// note: only blobs and the tail's tables are read.
+	if !r.complete() || r.blind {
+		return nil
+	}
+	full := r.q.Limit > 0 && len(r.got) >= r.q.Limit
+	got := map[string]bool{}
+	for _, name := range r.got {
+		got[name] = true
+	}
+	for name, s := range r.w.records {
+		if got[name] || !r.wants(s) || full && s.time <= r.oldest {
+			continue
+		}
+		if none := r.none(); none != "" && none != "*" && none != s.service {
+			continue
+		}
+		for _, a := range s.acks {
+			if a.to == r.s && a.at < r.begin && !r.w.excused(a, r.begin, r.end) {
+				bad = append(bad, fmt.Sprintf("exit 0 without %s, which %s has acknowledged", name, a.by.host))
+				break
+			}
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}
+
+// wants tells whether a record is asked for.
+func (r *reading) wants(s *sent) bool {
+	return (r.q.Services[0] == "*" || slices.Contains(r.q.Services, s.service)) &&
+		s.time >= r.q.Range.From && (r.q.Range.To == query.Newest || s.time < r.q.Range.To) &&
+		(r.q.Filter.Levels == 0 || r.q.Filter.Levels.Has(record.LevelOf([]byte(s.level))))
+}
+
+// finalRead reads when all is mended.
+func (w *world) finalRead(s *store) {
+	if s.tables.empty(s.container) {
+		return // nobody has ever written to the store, or all are gone since the table was removed
+	}
+	for range 3 {
+		r := &reading{w: w, name: fmt.Sprint("last read of ", s.container), s: s, y: &way{w: w, name: "last", tables: &sky{}, writes: &sky{}, blobs: &sky{}}}
+		r.q = query.Query{Services: []string{"*"}, Range: query.Always()}
+		w.mu.Lock()
+		w.totals.Reads++
+		w.mu.Unlock()
+		r.run()
+		if r.complete() || len(w.violations) > 0 {
+			return
+		}
+		time.Sleep(20 * time.Second)
+	}
+	w.violation("reads of %s stay incomplete when all is mended", s.container)
+}
+
+var varying = regexp.MustCompile(`[0-9a-f]{8,}|h\d+|[0-9][0-9:.TZsmh-]*`)
+
+// cause says in few words why a read is incomplete.
+func (r *reading) cause() string {
+	text := ""
+	switch {
+	case len(r.problems) > 0:
+		text = r.problems[0].Error()
+	case r.err != nil:
+		text = r.err.Error()
+	}
+	for _, known := range []string{
+		"another start of ingester", "has been silent for", "not among those that answered", "could not be asked", "wrote to store", "has lost records",
+		"table of ingesters cannot be read", "table of ingesters is gone", "which store this is", "no right to", "which writes to another store",
+		"other ingesters answered", "can be reached at", "does not answer", "no ingester is running", "stale", "cut short", "no ingester to ask",
+		"log of the ingester that was asked is damaged",
+	} {
+		if strings.Contains(text, known) {
+			return known
+		}
+	}
+	text = varying.ReplaceAllString(text, "#")
+	return text[:min(len(text), 60)]
+}

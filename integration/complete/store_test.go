@@ -1,0 +1,382 @@
+package complete_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/newest"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
+)
+
+var (
+	errGone = errors.New("the process is gone")
+	errAway = errors.New("nothing is there")
+	errLost = errors.New("nothing came back")
+)
+
+// store is what ingesters write to and readers read.
+type store struct {
+	id        string
+	made      atomic.Bool // an ingester has reached it, and put its id there
+	container string      // its name, where two share their tables
+	blobs     *mem.Store
+	tables    *registry
+	reader    *newest.Reader // that reads now and then; nil: none has yet
+}
+
+// weather is what becomes of a call.
+type weather int32
+
+const (
+	fair  weather = iota
+	fails         // at once
+	hangs         // until the caller gives up
+	loses         // it is carried out, and the answer is lost
+	late          // it is carried out later, when nobody waits for it, or never
+	mixed         // each call draws one of these
+	denied
+)
+
+var weathers = [...]string{"fair", "fails", "hangs", "loses", "late", "mixed", "denied"}
+
+func (x weather) String() string { return weathers[x] }
+
+// sky is the weather on the way of one party to something. The steps of the world
+// change it.
+type sky struct{ now atomic.Int32 }
+
+func (s *sky) set(x weather) { s.now.Store(int32(x)) }
+
+// fate draws what becomes of a call.
+func (s *sky) fate(rng *rand.Rand) weather {
+	if s == nil {
+		return fair
+	}
+	x := weather(s.now.Load())
+	if x != mixed {
+		return x
+	}
+	return [...]weather{fair, fair, fair, fails, hangs, loses, late}[rng.IntN(7)]
+}
+
+// way is one party's way to a store.
+type way struct {
+	w    *world
+	name string
+	gate *gate
+	// tables is the weather for all that is asked of the tables, writes that for
+	// writes to them alone.
+	tables, writes, blobs *sky
+}
+
+// script is the part of the weather that [storagetest.Faulty] knows.
+func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
+	rng := y.w.fate(y.name + " " + string(op) + " " + key)
+	f := storagetest.Fault{Delay: y.w.latency(rng)}
+	isWrite := op == storagetest.Create || op == storagetest.Upsert || op == storagetest.Swap
+	x := y.blobs.fate(rng)
+	switch op {
+	case storagetest.Swap, storagetest.Upsert, storagetest.Scan, storagetest.Tables, storagetest.Drop:
+		if x = y.tables.fate(rng); x == fair && isWrite {
+			x = y.writes.fate(rng)
+		}
+	}
+	switch {
+	case x == fails:
+		f.Before = errAway
+	case x == denied:
+		f.Before = fmt.Errorf("%s: %w", key, storage.ErrUnauthorized)
+	case x == hangs, x == late && isWrite:
+		f.Block = y.w.never
+	case x == loses && isWrite:
+		f.After = errLost
+	case x == loses:
+		f.Before = errLost
+	}
+	return f
+}
+
+// isLate draws whether a write is on its way for longer than anybody waits for it,
+// and for how long.
+func (y *way) isLate(what string, skies ...*sky) (time.Duration, bool) {
+	rng := y.w.fate(y.name + " late " + what)
+	for _, s := range skies {
+		if x := s.fate(rng); x == late && rng.IntN(4) > 0 {
+			return time.Duration(rng.Int64N(int64([]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute}[rng.IntN(3)]))), true
+		}
+	}
+	return 0, false
+}
+
+// wayTables are the tables as a party reaches them.
+type wayTables struct {
+	storage.TableStore // with faults
+	*way
+	there storage.TableStore
+}
+
+func (y *way) tablesOf(s *store) storage.TableStore {
+	return &wayTables{storagetest.FaultyTables(s.tables, y.script), y, s.tables}
+}
+
+func (t *wayTables) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
+	if t.gate.pass() != nil {
+		return "", errGone
+	}
+	if d, ok := t.isLate(table+" "+row.Key, t.tables, t.writes); ok {
+		t.w.later(d, func() bool {
+			_, err := t.there.Swap(context.Background(), table, partition, row)
+			return err == nil
+		})
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	version, err = t.TableStore.Swap(ctx, table, partition, row)
+	// The answer takes its time too.
+	if !pause(ctx, t.w.latency(t.w.fate(t.name+" swapped "+row.Key))) {
+		return "", ctx.Err()
+	}
+	if t.gate.pass() != nil {
+		return "", errGone
+	}
+	return version, err
+}
+
+func (t *wayTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	if t.gate.pass() != nil {
+		return errGone
+	}
+	if d, ok := t.isLate(table+" "+partition, t.tables, t.writes); ok {
+		t.w.later(d, func() bool { return t.there.Upsert(context.Background(), table, partition, rows) == nil })
+		return errLost
+	}
+	err := t.TableStore.Upsert(ctx, table, partition, rows)
+	if t.gate.pass() != nil {
+		return errGone
+	}
+	return err
+}
+
+// Scan implements [storage.TableStore].
+func (t *wayTables) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
+	return func(yield func(storage.Row, error) bool) {
+		if t.gate.pass() != nil {
+			yield(storage.Row{}, errGone)
+			return
+		}
+		for row, err := range t.TableStore.Scan(ctx, table, partition, from, to, limit, props...) {
+			if t.gate.pass() != nil {
+				row, err = storage.Row{}, errGone
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// wayBlobs are the blobs as a party reaches them.
+type wayBlobs struct {
+	storage.BlobStore // with faults
+	*way
+	there storage.BlobStore
+}
+
+func (y *way) blobsOf(s *store) storage.BlobStore {
+	return &wayBlobs{storagetest.Faulty(s.blobs, y.script), y, s.blobs}
+}
+
+func (b *wayBlobs) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+	if b.gate.pass() != nil {
+		return errGone
+	}
+	if d, ok := b.isLate(key, b.blobs); ok {
+		body := append([]byte(nil), body...)
+		b.w.later(d, func() bool { return b.there.Create(context.Background(), key, body, attrs) == nil })
+		return errLost
+	}
+	err := b.BlobStore.Create(ctx, key, body, attrs)
+	if b.gate.pass() != nil {
+		return errGone
+	}
+	return err
+}
+
+// later does something after a while, whatever becomes of who asked for it. do tells
+// whether it changed anything.
+func (w *world) later(d time.Duration, do func() bool) {
+	w.late.Go(func() {
+		time.Sleep(d)
+		landed := do()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.totals.LateWrites++
+		if landed {
+			w.totals.LateLanded++
+		}
+	})
+}
+
+// registry is a table store that notes what becomes of the rows of ingesters: by it
+// the world knows what an operator has given up, and when.
+type registry struct {
+	*mem.Store
+	w *world
+
+	mu   sync.Mutex
+	rows map[string]*registered // by id
+	// knew has of those that had a row when the table was removed whom they knew to
+	// hold records. As soon as one of them writes again, reads must know that these
+	// rows are missing, until an operator says that this is known.
+	knew map[string][]string
+	owed map[string][]turn // by id; the world's lock guards it
+	// operator is set while an operator writes rows.
+	operator bool
+}
+
+type registered struct {
+	state, container string
+	forgotten, lost  bool
+}
+
+// turn is a moment from which on reads must know of a loss, or need not.
+type turn struct {
+	at   uint64
+	owed bool
+}
+
+func newRegistry(w *world, s *mem.Store) *registry {
+	return &registry{Store: s, w: w, rows: map[string]*registered{}, knew: map[string][]string{}, owed: map[string][]turn{}}
+}
+
+// Swap implements [storage.TableStore].
+func (r *registry) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	if table != heartbeat.Table {
+		return r.Store.Swap(ctx, table, partition, row)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	version, err := r.Store.Swap(ctx, table, partition, row)
+	if err == nil {
+		r.note(row)
+	}
+	return version, err
+}
+
+// Upsert implements [storage.TableStore]: nothing writes the row of an ingester
+// without a condition, but a mutant.
+func (r *registry) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.Store.Upsert(ctx, table, partition, rows)
+	if err == nil && table == heartbeat.Table {
+		for _, row := range rows {
+			r.note(row)
+		}
+	}
+	return err
+}
+
+// note notes a row that was just written. r.mu is held.
+func (r *registry) note(row storage.Row) {
+	text := func(name string) string { s, _ := row.Props[name].(string); return s }
+	was := r.rows[row.Key]
+	if was == nil {
+		was = &registered{}
+	}
+	is := &registered{text("state"), text("store"), text("forgotten") != "", text("lostuntil") != ""}
+	r.rows[row.Key] = is
+	r.w.wrote(row.Key, text("process"), was, is)
+	if !r.operator {
+		for _, id := range r.knew[row.Key] {
+			r.owe(id, true)
+		}
+		delete(r.knew, row.Key)
+	}
+}
+
+// owe notes that reads must know of the lost row of an ingester from now on, or need
+// not.
+func (r *registry) owe(id string, owed bool) {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.owed[id] = append(r.owed[id], turn{r.w.tickLocked(), owed})
+}
+
+// quiet tells whether at some moment between two reads could not know of the lost row
+// of an ingester, or need not. The world's lock is held.
+func (r *registry) quiet(id string, from, until uint64) bool {
+	owed := false
+	for _, t := range r.owed[id] {
+		if t.at > from && !owed {
+			return true
+		}
+		if t.at > until {
+			return false
+		}
+		owed = t.owed
+	}
+	return !owed
+}
+
+// empty tells whether no ingester of a container has a row.
+func (r *registry) empty(container string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, row := range r.rows {
+		if row.container == container {
+			return false
+		}
+	}
+	return true
+}
+
+// clear is what an operator does who removes the table of the ingesters.
+func (r *registry) clear() {
+	known := map[string][]string{}
+	for _, in := range r.w.all {
+		if in.disk != nil {
+			id, others := in.noted()
+			known[id] = others
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.Store.Drop(context.Background(), heartbeat.Table) // never fails
+	for id := range r.rows {
+		r.w.absent(id, true)
+		r.owe(id, false)
+		r.knew[id] = known[id]
+	}
+	clear(r.rows)
+}
+
+// amend is what an operator does with rows.
+func (r *registry) amend(do func()) {
+	set := func(operator bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.operator = operator
+	}
+	set(true)
+	do()
+	set(false)
+}
+
+// settle notes that an operator has acknowledged all losses that rows tell of.
+func (r *registry) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.owed {
+		r.owe(id, false)
+	}
+}

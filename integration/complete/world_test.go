@@ -1,0 +1,319 @@
+package complete_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/internal/fsys/simdisk"
+	"blobtail/storage/mem"
+)
+
+// profile is what kind of world a seed draws: rare things must meet, so some worlds
+// are full of them.
+type profile struct {
+	Calm      bool // nothing fails, and nobody stops
+	Ingesters int
+	Stores    int
+	Shared    bool // two stores are containers of one account: they share their tables
+	Steps     int
+	Segment   int64
+	Age       time.Duration // of a batch that is stored
+	IdleAfter time.Duration
+	Tail      bool // the tail's tables are written
+	Slow      time.Duration
+	Skewed    bool // the clocks of ingesters differ, as far as a store's time corrects them
+	BestEffort,
+	Copies, // logs are copied, while their processes run or not
+	Moves, // ingesters are started with another store, or at another's address
+	Drops, // the table of the ingesters is removed
+	Forgets, // operators forget whoever is silent, not only those whose disk is gone
+	NoRole bool // readers have no right to the tables
+	Sends, Reads, Weather, Deaths int // how often, of 100 steps
+}
+
+func drawProfile(rng *rand.Rand) profile {
+	pick := func(of ...int) int { return of[rng.IntN(len(of))] }
+	p := profile{
+		Calm:      rng.IntN(8) == 0,
+		Ingesters: pick(1, 2, 2, 3, 4),
+		Stores:    pick(1, 1, 1, 2, 2),
+		Shared:    rng.IntN(2) == 0,
+		Steps:     pick(40, 60, 90),
+		Segment:   int64(pick(2000, 4096, 8192)),
+		Age:       time.Duration(pick(2, 5, 20, 60)) * time.Second,
+		IdleAfter: time.Duration(pick(1, 5, 20, 60, 600)) * time.Second,
+		Tail:      rng.IntN(3) == 0,
+		Slow:      time.Duration(pick(2, 10, 50, 400)) * time.Millisecond,
+		Skewed:    rng.IntN(4) == 0,
+
+		BestEffort: rng.IntN(20) == 0,
+		Copies:     rng.IntN(4) == 0,
+		Moves:      rng.IntN(2) == 0,
+		Drops:      rng.IntN(6) == 0,
+		Forgets:    rng.IntN(4) == 0,
+		NoRole:     rng.IntN(6) == 0,
+		Sends:      pick(25, 35, 45),
+		Reads:      pick(15, 25),
+		Weather:    pick(3, 8, 15),
+		Deaths:     pick(3, 8, 15),
+	}
+	if p.Copies || p.NoRole { // which matter most where ingesters turn idle and back
+		p.IdleAfter = time.Duration(pick(1, 5, 20)) * time.Second
+	}
+	if p.Calm {
+		p.Stores = 1
+		p.Weather, p.Deaths, p.BestEffort, p.Copies, p.Moves, p.Drops, p.Forgets, p.NoRole = 0, 0, false, false, false, false, false, false
+	}
+	return p
+}
+
+// world is one run: stores, ingesters with a disk each, and what senders know.
+type world struct {
+	seed   uint64
+	p      profile
+	start  time.Time
+	rng    *rand.Rand // of the steps
+	stores []*store
+	net    *wire
+	all    []*ingester
+	never  chan struct{}
+	// turning has an ingester whose row has just left holding, now and then.
+	turning chan *ingester
+	// mutated says that a rule is left out: only what a read gives out is looked at, and
+	// not whether reads become complete again.
+	mutated bool
+
+	late    sync.WaitGroup // writes that are on their way
+	ending  sync.WaitGroup // processes that are
+	clients sync.WaitGroup // senders and readers
+
+	mu         sync.Mutex
+	moment     uint64
+	turned     int // rows that were written
+	asked      map[string]int
+	requests   []*request
+	records    map[string]*sent
+	processes  map[string]*ingester
+	story      []string
+	totals     totals
+	violations []string
+	troubles   []string
+}
+
+func newWorld(seed uint64) *world {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := &world{
+		seed: seed, p: drawProfile(rng), start: time.Now(), rng: rng, never: make(chan struct{}), turning: make(chan *ingester, 1), asked: map[string]int{},
+		records: map[string]*sent{}, processes: map[string]*ingester{}, mutated: os.Getenv(mutatedEnv) != "",
+	}
+	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
+	w.net = &wire{w: w, hosts: map[string]*listener{}}
+	for n := range w.p.Stores {
+		s := &store{id: strings.Repeat(fmt.Sprintf("%x", n+10), 32), container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
+		if n > 0 && w.p.Shared {
+			s.tables = w.stores[0].tables
+		} else {
+			s.tables = newRegistry(w, s.blobs)
+		}
+		w.stores = append(w.stores, s)
+	}
+	for range w.p.Ingesters {
+		in := w.add(simdisk.New(seed<<8 | uint64(len(w.all))))
+		in.bestEffort = w.p.BestEffort && w.rng.IntN(2) == 0
+		in.to = w.stores[w.rng.IntN(len(w.stores))]
+	}
+	return w
+}
+
+// add adds an ingester with a disk, on which nothing runs.
+func (w *world) add(disk *simdisk.Disk) *ingester {
+	n := len(w.all)
+	in := &ingester{w: w, n: n, host: fmt.Sprint("h", n), inode: uint64(n + 1), disk: disk, ids: map[string]bool{}}
+	in.identity = heartbeat.Identity{ID: fmt.Sprintf("%08x", 0xa0+n), Lane: n}
+	if w.p.Skewed {
+		in.skew = time.Duration(w.rng.IntN(40)-20) * time.Second
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, in)
+	return in
+}
+
+func (w *world) say(format string, a ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.story = append(w.story, fmt.Sprintf("%10.3f ", time.Since(w.start).Seconds())+fmt.Sprintf(format, a...))
+}
+
+// violation says that a promise was broken, trouble that the simulation did not go
+// as it should.
+func (w *world) violation(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	w.say("VIOLATION: %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violations = append(w.violations, text)
+}
+
+func (w *world) trouble(format string, a ...any) {
+	text := fmt.Sprintf(format, a...)
+	w.say("TROUBLE: %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.troubles = append(w.troubles, text)
+}
+
+// fate is a source of chance for one event of a kind. It depends on how many of that
+// kind there were, not on what else goes on, so that one seed is one story as far as
+// can be.
+func (w *world) fate(kind string) *rand.Rand {
+	w.mu.Lock()
+	w.asked[kind]++
+	n := w.asked[kind]
+	w.mu.Unlock()
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(kind)) // never fails
+	return rand.New(rand.NewPCG(w.seed^h.Sum64(), uint64(n)))
+}
+
+// latency is how long something is on its way. No two take the same time, so that
+// little is left to the scheduler.
+func (w *world) latency(rng *rand.Rand) time.Duration {
+	d := time.Duration(rng.Int64N(int64(2 * time.Millisecond)))
+	if rng.IntN(4) == 0 {
+		d += time.Duration(rng.Int64N(int64(w.p.Slow)))
+	}
+	return d
+}
+
+// run takes the steps, mends all, and looks whether a read is complete then.
+func (w *world) run() {
+	for _, in := range w.all {
+		w.startOn(in, in.to, in.host)
+	}
+	time.Sleep(5 * time.Second)
+	if w.p.Calm { // the table is there, and all have seen it
+		time.Sleep(10 * time.Second)
+	}
+	for range w.p.Steps {
+		if len(w.violations) > 0 {
+			break
+		}
+		for _, in := range w.all {
+			in.reap()
+		}
+		w.step()
+		select {
+		case <-time.After(w.pace()):
+		case in := <-w.turning:
+			w.catch(in)
+		}
+	}
+	for _, in := range w.all {
+		if in.proc != nil && in.proc.gate.shut() {
+			in.proc.gate.cont()
+		}
+	}
+	w.clients.Wait()
+	if len(w.violations) == 0 && !w.mutated {
+		w.mend()
+		w.clients.Wait()
+	}
+	for _, in := range w.all {
+		if in.reap(); in.proc != nil {
+			in.kill(false)
+		}
+	}
+	w.ending.Wait()
+	w.late.Wait()
+	time.Sleep(time.Minute) // what processes began that nobody waits for is over
+}
+
+// pace is the time between two steps: mostly short, so that things meet.
+func (w *world) pace() time.Duration {
+	jitter := time.Duration(w.rng.Int64N(int64(time.Second)))
+	switch k := w.rng.IntN(100); {
+	case k < 70:
+		return 100*time.Millisecond + jitter
+	case k < 88:
+		return jitter + time.Duration(w.rng.IntN(6))*time.Second
+	case k < 96:
+		return jitter + time.Duration(5+w.rng.IntN(20))*time.Second
+	case k < 99 || w.p.IdleAfter > time.Minute && w.rng.IntN(3) > 0:
+		return jitter + time.Duration(20+w.rng.IntN(70))*time.Second
+	}
+	return w.p.IdleAfter + time.Minute + jitter
+}
+
+// mend ends all that is wrong: the weather, processes that are stopped or were
+// killed, logs that are gone. Then reads must be complete.
+func (w *world) mend() {
+	w.say("all is mended")
+	for _, in := range w.all {
+		in.clear()
+	}
+	time.Sleep(25 * time.Second) // processes that end have ended
+	for _, in := range w.all {
+		if in.reap(); in.proc == nil && in.disk != nil {
+			w.startOn(in, in.to, in.host)
+		}
+	}
+	time.Sleep(100 * time.Second)
+	for _, s := range w.stores {
+		w.forgetSilent(s)
+		w.forgetLosses(s)
+	}
+	time.Sleep(15 * time.Second)
+	for _, s := range w.stores {
+		w.finalRead(s)
+	}
+}
+
+// clear makes the weather of an ingester fair.
+func (in *ingester) clear() {
+	for _, s := range []*sky{&in.tables, &in.writes, &in.blobs, &in.door} {
+		s.set(fair)
+	}
+}
+
+// forgetSilent gives up who is silent, as an operator does after a change of hosts.
+func (w *world) forgetSilent(s *store) {
+	s.tables.amend(func() {
+		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now())
+		if err != nil {
+			w.say("forget the silent of %s: %v", s.container, err)
+		}
+		for _, i := range gone {
+			w.say("%s of %s is forgotten", i.ID, s.container)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.totals.Forgotten += len(gone)
+	})
+}
+
+// forgetLosses acknowledges all that was lost.
+func (w *world) forgetLosses(s *store) {
+	found := false
+	s.tables.amend(func() {
+		rows, _ := heartbeat.List(context.Background(), s.tables, s.container) // there may be no table
+		for _, i := range rows {
+			if i.Lost.Any() {
+				found = true
+				_, err := heartbeat.ForgetLoss(context.Background(), s.tables, s.container, i.ID)
+				w.say("the loss of %s of %s is acknowledged: %v", i.ID, s.container, err)
+			}
+		}
+	})
+	if found {
+		s.tables.settle()
+		w.totals.Losses++
+	}
+}
