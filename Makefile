@@ -8,7 +8,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 
 # How long a package's tests may take, and each fuzz target.
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 20m
 FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
@@ -16,7 +16,7 @@ PARTS           ?=
 # What counts cases is run once more in full, without the race detector, which
 # makes it several times slower: crash states, simulated worlds, flipped bits,
 # policies.
-COUNTED      := ./compact ./integration/sim ./query ./retention ./wal
+COUNTED      := ./compact ./integration/complete ./integration/sim ./query ./retention ./wal
 LONG_TIMEOUT ?= 15m
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.
