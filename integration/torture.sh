@@ -15,6 +15,7 @@ kills=${TORTURE_KILLS:-10000}
 states=${TORTURE_STATES:-300000}
 corruptions=${TORTURE_CORRUPTIONS:-100000}
 races=${TORTURE_RACES:-4000}
+worlds=${TORTURE_WORLDS:-50000}
 share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 9 }')
 logs=$(mktemp -d)
 failed=()
@@ -46,6 +47,11 @@ stuck() { run stuck tests ./integration '^TestOneServiceFails$' BLOBTAIL_TORTURE
 disk() { run disk tests ./integration '^(TestFullDisk|TestFsyncFails)$' BLOBTAIL_TORTURE=1; }
 states() { run states tests ./integration/sim '^TestStates$' BLOBTAIL_CRASH_STATES="$states"; }
 mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
+complete() {
+	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
+	run complete-mutants tests ./integration/complete '^TestMutants$'
+	run complete-processes tests ./integration '^(TestComplete|TestOldestUnflushed)'
+}
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
 	run retention-policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
@@ -68,7 +74,7 @@ simulation() {
 	done
 }
 
-parts=(kills azure faults outage stuck disk simulation states mutants newest retention log blobs)
+parts=(kills azure faults outage stuck disk simulation states mutants complete newest retention log blobs)
 for part in "${@:-${parts[@]}}"; do
 	if [[ " ${parts[*]} " != *" $part "* ]]; then
 		echo "torture: no part $part; there are: ${parts[*]}" >&2
