@@ -5,8 +5,8 @@
 #   integration/torture.sh [PART...]     all parts, or those named
 #
 # TORTURE_MINUTES is the time for all of it, about: what can take any time takes
-# its share. TORTURE_KILLS, TORTURE_STATES, TORTURE_CORRUPTIONS and TORTURE_RACES
-# are counts.
+# its share. TORTURE_KILLS, TORTURE_STATES, TORTURE_CORRUPTIONS, TORTURE_RACES
+# and TORTURE_WORLDS are counts.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
