@@ -18,7 +18,7 @@ func (s Self) mustBe(want Self) error {
 	case s.Store != want.Store:
 		return fmt.Errorf("ingester %s answers for another store (%s in place of %s)", s.ID, named(s.Store), named(want.Store))
 	case want.Process != "" && s.Process != want.Process:
-		return fmt.Errorf("another start of ingester %s answers than the one in its row (%s in place of %s); if it did not start just now, two run on copies of one log", s.ID, s.Process, named(want.Process))
+		return fmt.Errorf("another start of ingester %s answers than the one in its row (%s in place of %s); it has just started, or cannot write its row (see its log), or two run on copies of one log", s.ID, s.Process, named(want.Process))
 	}
 	return nil
 }

@@ -188,7 +188,7 @@ func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 	case i.StoreID != k.store && i.StoreID != "" && k.storeErr == nil:
 		return fmt.Errorf("ingester %s on %s %s, and wrote to store %s, which is not this one (%s): was the store made anew? `ingest forget %s` gives it up", i.ID, i.Host, held, i.StoreID, k.store, i.ID)
 	case answered && process != i.Process:
-		return fmt.Errorf("another start of ingester %s on %s answered (%s) than the one in its row (%s), which %s: ask again in a moment; if this goes on, two run on copies of one log", i.ID, i.Host, process, i.Process, held)
+		return fmt.Errorf("another start of ingester %s on %s answered (%s) than the one in its row (%s), which %s: it has just started, or cannot write its row (see its log), or two run on copies of one log; ask again in a moment", i.ID, i.Host, process, i.Process, held)
 	case !i.Live(k.now):
 		err := fmt.Errorf("ingester %s on %s has been silent for %s and %s: start it on its log again, or give it up with ingest forget %s",
 			i.ID, i.Host, k.now.Sub(i.At).Round(time.Second), held, i.ID)

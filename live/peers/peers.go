@@ -148,7 +148,7 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Ro
 var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
 
 // errAnother says that the row of this ingester is another's.
-var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records; if that one did not end just now, two run on copies of one log")
+var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records: it has just started, or cannot write its row (see its log), or two run on copies of one log")
 
 // look asks the table. The caller has its turn.
 func (o *Peers) look(ctx context.Context) error {
