@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -200,14 +201,10 @@ func (c Config) Validate() error {
 	if p := time.Duration(c.Ingest.Period); p < time.Minute || p > time.Hour || time.Hour%p != 0 || p%time.Minute != 0 {
 		bad("ingest.period", c.Ingest.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
 	}
-	switch c.Ingest.Dedupe {
-	case "body", "key", "off":
-	default:
+	if !slices.Contains([]string{"body", "key", "off"}, c.Ingest.Dedupe) {
 		bad("ingest.dedupe", strconv.Quote(c.Ingest.Dedupe), "want body, key or off")
 	}
-	switch c.Ingest.Announce {
-	case "required", "best-effort":
-	default:
+	if !slices.Contains([]string{"required", "best-effort"}, c.Ingest.Announce) {
 		bad("ingest.announce", strconv.Quote(c.Ingest.Announce), "want required or best-effort")
 	}
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
