@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"blobtail/internal/fsys"
@@ -36,6 +35,9 @@ type notes struct {
 	// Inode is that of the directory: a copy of the log has another one, and must rely
 	// neither on what the row of the first one says nor on that row being its own.
 	Inode uint64 `json:"inode"`
+	// Born is when the directory was made, Unix nanoseconds: the roots of two volumes
+	// have one inode number.
+	Born int64 `json:"born"`
 	// Others are the ingesters whose rows may matter to a read, as last listed. Should
 	// the table lose its rows, nobody would know of them any more.
 	Others []string `json:"others,omitempty"`
@@ -65,7 +67,7 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	if err != nil {
 		return fresh, fmt.Errorf("read what was announced: %w", err)
 	}
-	fresh.Inode = inodeOf(info)
+	fresh.Inode, fresh.Born = fsys.Identity(dir, info)
 	path := filepath.Join(dir, notesFile)
 	text, err := fsys.ReadFile(fsy, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,11 +79,11 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	if err != nil || n.Format != 1 || !isID(n.ID) {
 		return fresh, errors.Join(fmt.Errorf("read what was announced: %s holds something else", path), err)
 	}
-	if n.Inode != fresh.Inode {
+	if n.Inode != fresh.Inode || n.Born != fresh.Born {
 		// A copy. Its original may run, so no row that says Holding is its own.
 		n.State, n.Writers = "", nil
 	}
-	n.Inode, n.fs, n.dir = fresh.Inode, fsy, dir
+	n.Inode, n.Born, n.fs, n.dir = fresh.Inode, fresh.Born, fsy, dir
 	return n, nil
 }
 
@@ -95,14 +97,6 @@ func Discard(dir string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// inodeOf returns the inode of a file, 0 where the file system has none.
-func inodeOf(info os.FileInfo) uint64 {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return s.Ino
-	}
-	return 0
 }
 
 // change changes the notes and makes that durable. After an error they are as
