@@ -246,9 +246,8 @@ func (w *world) forgetGone(s *store) {
 		w.mu.Unlock()
 		for _, id := range ids {
 			s.tables.amend(func() {
-				if _, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
-					w.say("%s of %s, which was on %s, is forgotten", id, s.container, in.host)
-					w.totals.Forgotten++
+				if was, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
+					w.forgot(was, s)
 				}
 			})
 		}
