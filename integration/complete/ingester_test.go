@@ -50,6 +50,7 @@ func (in *ingester) keep(i heartbeat.Identity) {
 type process struct {
 	in        *ingester
 	to        *store
+	address   string // host at which it listens
 	gate      *gate
 	log       *wal.Log
 	disk      *simdisk.Disk
@@ -136,13 +137,13 @@ func (in *ingester) start(s *store, address string) error {
 	if err != nil {
 		return err
 	}
-	p := &process{in: in, to: s, gate: newGate(), log: log, disk: in.disk, idle: make(chan struct{})}
+	p := &process{in: in, to: s, address: address, gate: newGate(), log: log, disk: in.disk, idle: make(chan struct{})}
 	if p.premises, err = openPremises(in, fs, s, log); err != nil {
 		_ = log.Close()
 		in.disk = in.disk.Kill()
 		return err
 	}
-	if err := p.wire(fs, address); err != nil {
+	if err := p.wire(fs); err != nil {
 		w.trouble("start: %v", err)
 		return err
 	}
@@ -151,12 +152,12 @@ func (in *ingester) start(s *store, address string) error {
 	w.processes[p.announcer.Process()] = in
 	in.ids[p.announcer.ID()] = true
 	w.mu.Unlock()
-	p.run(address)
+	p.run()
 	return nil
 }
 
 // wire makes the parts.
-func (p *process) wire(fs host, address string) error {
+func (p *process) wire(fs host) error {
 	in, w := p.in, p.in.w
 	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
 	blobs, tables := y.blobsOf(p.to), y.tablesOf(p.to)
@@ -176,7 +177,7 @@ func (p *process) wire(fs host, address string) error {
 	w.mu.Unlock()
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: identity, Keep: func(i heartbeat.Identity) error { in.keep(i); return nil },
-		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.storeID, Address: "http://" + address, Host: in.host,
+		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.storeID, Address: "http://" + p.address, Host: in.host,
 		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
 	if err != nil {
@@ -225,7 +226,7 @@ func (p *process) lost() heartbeat.Loss {
 }
 
 // run lets requests in when readers can know of the process, or after a while.
-func (p *process) run(address string) {
+func (p *process) run() {
 	p.running.Go(func() {
 		select {
 		case <-p.announcer.First():
@@ -235,7 +236,7 @@ func (p *process) run(address string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.ending {
-			p.port = p.in.w.net.up(address, p.handler, p.gate, &p.in.door)
+			p.port = p.in.w.net.up(p.address, p.handler, p.gate, &p.in.door)
 		}
 	})
 }
@@ -386,7 +387,8 @@ func (p *process) send(q *request, stored bool) error {
 	if err := p.premises.taking(); err != nil {
 		return err
 	}
-	receipt, err := p.accept(ctx, q)
+	part := q.reading(rng)
+	receipt, err := p.accept(ctx, part)
 	if err != nil {
 		return err
 	}
@@ -396,7 +398,7 @@ func (p *process) send(q *request, stored bool) error {
 	if err := p.gate.pass(); err != nil {
 		return err
 	}
-	w.acknowledged(q, p.in, p.to)
+	w.acknowledged(part, p.in, p.to)
 	return nil
 }
 

@@ -66,6 +66,25 @@ func (w *world) compose(rng *rand.Rand) *request {
 	return q
 }
 
+// reading is what an ingester makes of a request: all of it, or now and then a part,
+// as when another clock or another decoder rejects the rest.
+func (q *request) reading(rng *rand.Rand) *request {
+	part := &request{r: q.r, name: q.name}
+	part.r.Lines, part.r.Outcome.Sum = nil, 1
+	partly := rng.IntN(6) == 0
+	for i, l := range q.r.Lines {
+		if partly && i > 0 && rng.IntN(2) == 0 {
+			continue
+		}
+		l.Shift = int32(i - len(part.r.Lines))
+		part.r.Lines = append(part.r.Lines, l)
+		part.all = append(part.all, q.all[i])
+		part.r.Outcome.Sum += 1 << (i + 1)
+	}
+	part.r.Outcome.Accepted, part.r.Outcome.Rejected = uint32(len(part.all)), uint32(len(q.all)-len(part.all))
+	return part
+}
+
 // toward notes that a request may get into a store.
 func (w *world) toward(q *request, s *store) {
 	w.mu.Lock()

@@ -1,5 +1,11 @@
 package complete_test
 
+// anotherStart is the rule that an ingester which is asked tells of another that
+// goes by its id.
+var anotherStart = edit{"live/peers/peers.go", `			o.other = errAnother
+`, `			o.other = nil
+`}
+
 // mutants are the rules that a complete read rests on, each left out. Those of
 // callers are left out of what stands for them here.
 var mutants = []mutant{
@@ -36,6 +42,10 @@ var mutants = []mutant{
 		return Holding
 	}
 `, ``}}},
+	{name: "stopped while the log has records", edits: []edit{{"heartbeat/announcer.go",
+		`		if empty && a.rest(0) != Holding {
+`, `		if empty || a.rest(0) != Holding || a.ended != nil {
+`}}},
 	{name: "a copy relies on the file of the first log", edits: []edit{{"heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
 `, ``}}},
@@ -105,12 +115,13 @@ var mutants = []mutant{
 	r.cached = s
 `}}},
 	{name: "no answer is compared with the rows", edits: []edit{{"newest/roster.go",
-		`h.any && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
+		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
 	{name: "the process is not compared", edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"live/self.go",
 		`	case s.Process != want.Process:
 		return fmt.Errorf(`, `	case s.Process == "" && want.Process == "":
-		return fmt.Errorf(`}}},
+		return fmt.Errorf(`}, anotherStart}},
+	{name: "the asked ingester does not look whose its row is", edits: []edit{anotherStart}},
 	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
@@ -141,5 +152,10 @@ var mutants = []mutant{
 		`		if h.any && h.rowsAge != 0 {
 `, `		if h.any && h.rowsAge < 0 {
 `}}},
-	// Belongs to the repeats of package buffer: "origin without outcome".
+
+	// What a sender may rely on: see the repeats of package buffer.
+	{name: "an origin without its outcome taken for a repeat", edits: []edit{{"buffer/origins.go",
+		`	case o.outcome.Same(r.Outcome):
+`, `	case len(r.Lines) > 0:
+`}}},
 }

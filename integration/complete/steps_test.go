@@ -119,6 +119,9 @@ func (w *world) weather(in *ingester) {
 	skies := map[string]*sky{"tables": &in.tables, "writes of tables": &in.writes, "blobs": &in.blobs, "door": &in.door}
 	name := []string{"tables", "tables", "writes of tables", "writes of tables", "blobs", "door"}[w.rng.IntN(6)]
 	x := []weather{fails, hangs, loses, late, late, mixed, mixed, denied}[w.rng.IntN(8)]
+	if w.p.NoRole && w.rng.IntN(2) == 0 { // who is asked cannot list the others
+		name, x = "tables", []weather{fails, hangs, denied}[w.rng.IntN(3)]
+	}
 	if name == "door" && x == denied {
 		x = fails
 	}
@@ -243,9 +246,8 @@ func (w *world) forgetGone(s *store) {
 		w.mu.Unlock()
 		for _, id := range ids {
 			s.tables.amend(func() {
-				if _, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
-					w.say("%s of %s, which was on %s, is forgotten", id, s.container, in.host)
-					w.totals.Forgotten++
+				if was, err := heartbeat.Forget(context.Background(), s.tables, s.container, id, time.Now()); err == nil {
+					w.forgot(was, s)
 				}
 			})
 		}
@@ -273,16 +275,23 @@ func (w *world) copy(in *ingester) {
 	}
 }
 
-// meet has somebody send to an ingester on a copy that was just started, and somebody
-// read by the URL of the first one: a few seconds later that knows of the other.
+// meet has somebody send to one of two ingesters on copies, of which the second was
+// just started, and somebody read by the URL of the other: a few seconds later they
+// know of each other.
 func (w *world) meet(first, second *ingester) {
+	rng := w.fate("meet")
+	if rng.IntN(2) == 0 {
+		first, second = second, first
+	}
 	p := second.proc
 	if p == nil {
 		return
 	}
-	rng := w.fate("meet")
 	r, q := w.newReading(rng), w.compose(rng)
 	r.s, r.url = p.to, first.host
+	if rng.IntN(2) == 0 {
+		r.y.tables.set(denied) // who relies on the one that is asked
+	}
 	w.toward(q, p.to)
 	w.clients.Go(func() {
 		time.Sleep(100*time.Millisecond + time.Duration(rng.Int64N(int64(5*time.Second))))
@@ -311,8 +320,10 @@ func (w *world) revive(in *ingester) {
 
 // startOn starts an ingester with a store, at an address that nobody has.
 func (w *world) startOn(in *ingester, s *store, host string) {
-	if w.net.taken(host) {
-		return
+	for _, other := range w.all {
+		if other.proc != nil && other.proc.address == host {
+			return
+		}
 	}
 	err := in.start(s, host)
 	w.say("start %s with %s at %s: %v", in.host, s.container, host, err)

@@ -45,13 +45,6 @@ func (x *wire) up(host string, h http.Handler, g *gate, s *sky) *listener {
 	return l
 }
 
-// taken tells whether somebody listens at a host.
-func (x *wire) taken(host string) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.hosts[host] != nil
-}
-
 // close lets nobody in any more; with cut the connections break too.
 func (x *wire) close(l *listener, cut bool) {
 	if l == nil {

@@ -291,12 +291,20 @@ func (w *world) forgetSilent(s *store) {
 			w.say("forget the silent of %s: %v", s.container, err)
 		}
 		for _, i := range gone {
-			w.say("%s of %s is forgotten", i.ID, s.container)
+			w.forgot(i, s)
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.totals.Forgotten += len(gone)
 	})
+}
+
+// forgot notes that an ingester was forgotten, and with it what it told to be lost.
+func (w *world) forgot(i heartbeat.Ingester, s *store) {
+	w.say("%s of %s, which was on %s, is forgotten", i.ID, s.container, i.Host)
+	if i.Lost.Any() {
+		s.tables.settle()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.totals.Forgotten++
 }
 
 // forgetLosses acknowledges all that was lost.
