@@ -176,14 +176,33 @@ func lossOf(buf *buffer.Buffer) heartbeat.Loss {
 	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
-// started tells in our own log how the start went.
-func (p *company) started(log zerolog.Logger, notReady error, c config.Config, ingest, admin net.Listener) {
-	event, state := log.Info(), "ready"
-	if notReady != nil {
-		event, state = log.Warn().Err(notReady), "listening, not ready"
+// readyEvery is how often an ingester that was not ready at its start looks whether it
+// is.
+const readyEvery = 250 * time.Millisecond
+
+// started tells in our own log how the start went, and when an ingester that was not
+// ready becomes so.
+func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
+	tell := func(event *zerolog.Event, state string) {
+		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
+			Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", version()).Msg(state)
 	}
-	event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
-		Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", version()).Msg(state)
+	err := ready()
+	if err == nil {
+		tell(log.Info(), "ready")
+		return
+	}
+	tell(log.Warn().Err(err), "listening, not ready")
+	p.running.Go(func() {
+		for ready() != nil {
+			select {
+			case <-time.After(readyEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+		tell(log.Info(), "ready")
+	})
 }
 
 // stop tells the others that this ingester ends, and whether all is in blobs.
