@@ -202,7 +202,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err
 	}
 	if !l.known {
-		if err := a.readRow(ctx); err != nil {
+		if err := a.readRow(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -273,7 +273,7 @@ func (a *Announcer) oldest(now time.Time) time.Time {
 }
 
 // readRow learns what the row says and whether it is this ingester's still.
-func (a *Announcer) readRow(ctx context.Context) error {
+func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	l := &a.lease
 	row, there, err := get(ctx, a.tables, l.notes.ID)
 	if err != nil {
@@ -285,6 +285,8 @@ func (a *Announcer) readRow(ctx context.Context) error {
 		if l.notes.Announced {
 			a.tableGone()
 		}
+	case row.Store != a.o.Store || row.StoreID != "" && storeID != "" && row.StoreID != storeID:
+		return a.takeNewID() // the row goes on saying what reads of the other store may lack
 	case !a.mine(&row):
 		return a.takeNewID()
 	case !l.wrote:
@@ -346,7 +348,7 @@ func (a *Announcer) takeNewID() error {
 	old := a.me.ID
 	a.me.ID = id
 	a.mu.Unlock()
-	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester goes by this one's id; it takes a new one: was the log directory copied?")
+	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester, or another store, has the row of this one's id; it takes a new one: was the log directory copied? was it used with another store?")
 	l.known, l.version, l.row, l.wrote = true, "", Ingester{}, false
 	return nil
 }

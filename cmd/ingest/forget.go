@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"blobtail/config"
 	"blobtail/heartbeat"
 	"blobtail/internal/openstore"
+	"blobtail/live"
 	"blobtail/storage"
 )
 
@@ -49,6 +51,9 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout,
 			}
 			return err
 		}
+		if err := answering(ctx, tables, store, id); err != nil {
+			return err
+		}
 		was, err := heartbeat.Forget(ctx, tables, store, id, now)
 		if err == nil {
 			forgotten(stdout, was)
@@ -60,6 +65,37 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout,
 		return exitFailed
 	}
 	return exitOK
+}
+
+// answerWait is how long an ingester that is to be forgotten may take to answer.
+const answerWait = time.Second
+
+// answering refuses to forget an ingester that answers at its address: it may only be
+// unable to write its row.
+func answering(ctx context.Context, tables storage.TableStore, store, id string) error {
+	rows, err := heartbeat.List(ctx, tables, store)
+	if _, err = heartbeat.Unread(err); err != nil {
+		return nil // forgetting fails for that too, and says so
+	}
+	for _, i := range rows {
+		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
+			continue
+		}
+		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: answerWait})
+		if err != nil {
+			return nil
+		}
+		defer client.Close()
+		answer, err := client.Ask(ctx, live.Query{Service: "-", From: math.MinInt64, To: math.MaxInt64})
+		if err != nil {
+			return nil // nobody is there, or does not answer
+		}
+		defer answer.Close()
+		if answer.Self().ID == id {
+			return &heartbeat.ForgetError{ID: id, Reason: "it answers at " + i.Address + " and only its announcements fail: mend these, or drain or stop it first"}
+		}
+	}
+	return nil
 }
 
 // forgotten says what is given up.

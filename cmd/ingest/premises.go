@@ -80,7 +80,9 @@ func openPremises(ctx context.Context, c config.Config, blobs storage.BlobStore,
 	if left > 0 {
 		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
 	}
-	p.log.Warn().Str("was", p.bound.Spec).Str("id", p.bound.ID).Str("store", p.spec).Msg("the log is empty and goes over to another store, under a new id")
+	me, _ := heartbeat.LoadIdentity(p.dir) // a fresh one where it cannot be read, which is of no use to anyone
+	p.log.Warn().Str("was", p.bound.Spec).Str("id", p.bound.ID).Str("store", p.spec).
+		Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + me.ID + ", run ingest forget " + me.ID + " there")
 	if err := errors.Join(heartbeat.Discard(p.dir), p.bind(foreign.id)); err != nil {
 		return nil, err
 	}

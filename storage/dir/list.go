@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"blobtail/storage"
 )
@@ -188,8 +189,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, danglingError(path.Join(dir, name))
 			}
+			if errors.Is(err, syscall.ELOOP) {
+				continue // there is nothing behind it
+			}
 			if err != nil {
-				continue // a loop, for one
+				return nil, known(err)
 			}
 			mode = fi.Mode()
 		}
@@ -223,5 +227,5 @@ func (s *Store) dangling(dir string) error {
 }
 
 func danglingError(name string) error {
-	return fmt.Errorf("the symbolic link %s leads nowhere: is its disk mounted?", name)
+	return fmt.Errorf("%w: the symbolic link %s leads nowhere: is its disk mounted?", storage.ErrDamaged, name)
 }

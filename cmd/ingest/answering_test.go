@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/live"
+	"blobtail/record"
+	"blobtail/storage/mem"
+)
+
+// empty is a log with nothing in it, and a snapshot of that.
+type empty struct{}
+
+func (empty) Open(context.Context, live.LogQuery) (live.Held, error) { return empty{}, nil }
+func (empty) Position() uint64                                       { return 0 }
+func (empty) Behind() bool                                           { return false }
+func (empty) Close()                                                 {}
+func (empty) Each(context.Context, func(*record.Entry) error) error  { return nil }
+
+// An ingester that answers is not forgotten, however long its row is silent.
+func TestAnsweringIsNotForgotten(t *testing.T) {
+	tables := mem.New(mem.Options{})
+	handler := live.NewHandler(live.Options{
+		Self:    func() live.Self { return live.Self{ID: "0badcafe", Process: "01234567"} },
+		Journal: empty{},
+	})
+	mux := http.NewServeMux()
+	mux.Handle(live.Pattern, handler)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	defer handler.Stop()
+	a, err := heartbeat.New(tables, heartbeat.Options{
+		Identity: heartbeat.Identity{ID: "0badcafe"}, Address: server.URL,
+		Now: func() time.Time { return time.Now().Add(-time.Hour) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave, err := a.Enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if err := answering(t.Context(), tables, "", "0badcafe"); err == nil || !strings.Contains(err.Error(), "it answers at "+server.URL) {
+		t.Errorf("one that answers: %v", err)
+	}
+	if err := answering(t.Context(), tables, "", "deadbeef"); err != nil {
+		t.Errorf("one that is not there: %v", err)
+	}
+	server.Close()
+	if err := answering(t.Context(), tables, "", "0badcafe"); err != nil {
+		t.Errorf("one that is gone: %v", err)
+	}
+}
