@@ -9,7 +9,8 @@ type Outcome struct {
 	// Accepted and Rejected count the records of each kind, before those that have
 	// expired are left out.
 	Accepted, Rejected uint32
-	// Sum is a checksum of the accepted lines and their places; 0: it is not known.
+	// Sum is a checksum of the accepted lines: of the time, length, service and place
+	// of each, since the origin tells of their bytes; 0: it is not known.
 	Sum uint64
 }
 

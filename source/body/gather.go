@@ -191,22 +191,36 @@ func (g *Gatherer) AddRejected(more func() error) error {
 	return nil
 }
 
+// outcomeLine is how many bytes of a line count for an outcome.
+const outcomeLine = 20
+
 // Outcome is the [record.Request.Outcome] of what was gathered. It is called before
-// AddRejected.
+// AddRejected. The bytes of the lines do not count: they follow from the body, which
+// the origin covers, and from how it was read, which shows in the times, lengths,
+// services and places.
 func (g *Gatherer) Outcome() record.Outcome {
-	sum := xxh3.Hash(g.Req.Data)
-	if len(g.Rejected) > 0 { // else the places are the numbers
-		g.hash.Reset()
-		var le [8]byte
-		binary.LittleEndian.PutUint64(le[:], sum)
-		_, _ = g.hash.Write(le[:])
-		for i := range g.Req.Lines {
-			binary.LittleEndian.PutUint32(le[:], uint32(g.Req.Lines[i].Shift))
-			_, _ = g.hash.Write(le[:4])
+	g.hash.Reset()
+	services := uint32(0) // that lines have: a try before may have added the one of rejected lines
+	var buf [128 * outcomeLine]byte
+	b := buf[:0]
+	for i := range g.Req.Lines {
+		l := &g.Req.Lines[i]
+		services = max(services, l.Service+1)
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.Time))
+		b = binary.LittleEndian.AppendUint32(b, l.Len)
+		b = binary.LittleEndian.AppendUint32(b, l.Service)
+		b = binary.LittleEndian.AppendUint32(b, uint32(l.Shift))
+		if len(b) == len(buf) {
+			_, _ = g.hash.Write(b)
+			b = buf[:0]
 		}
-		sum = g.hash.Sum64()
 	}
-	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(sum, 1)}
+	_, _ = g.hash.Write(b)
+	for _, name := range g.Req.Services[:services] {
+		_, _ = g.hash.WriteString(name)
+		_, _ = g.hash.WriteString("\x00")
+	}
+	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(g.hash.Sum64(), 1)}
 }
 
 // Retime gives the lines that bring no time another one, as if it had been the
