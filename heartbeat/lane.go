@@ -37,15 +37,18 @@ func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested boo
 
 // settle tells and keeps what a beat has come to.
 func (a *Announcer) settle() {
-	if a.o.Auto && a.found && a.told != a.me.Lane {
-		a.told = a.me.Lane
+	a.mu.Lock()
+	me := a.me // a request that takes a new id may change it meanwhile
+	a.mu.Unlock()
+	if a.o.Auto && a.found && a.told != me.Lane {
+		a.told = me.Lane
 		a.o.Log.Info().Int("lane", a.told).Msg("lane taken")
 	}
-	if a.kept == a.me {
+	if a.kept == me {
 		return
 	}
-	a.kept = a.me
-	if err := a.o.Keep(a.me); err != nil {
+	a.kept = me
+	if err := a.o.Keep(me); err != nil {
 		a.o.Log.Warn().Err(err).Msg("the next start will not know its row and its lane")
 	}
 }
@@ -54,7 +57,7 @@ func (a *Announcer) settle() {
 // live one has it that was first.
 func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int, contested bool) {
 	var taken [Lanes]bool
-	lane = a.me.Lane
+	lane = a.Lane()
 	rival := ""
 	for _, o := range others {
 		if !o.Live(now) || o.Lane < 0 || o.Lane >= Lanes {
@@ -90,6 +93,6 @@ func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int
 
 // after tells whether this ingester started later than other.
 func (a *Announcer) after(other Ingester) bool {
-	c := cmp.Or(a.started().Compare(other.Started), cmp.Compare(a.me.ID, other.ID))
+	c := cmp.Or(a.started().Compare(other.Started), cmp.Compare(a.ID(), other.ID))
 	return c > 0
 }

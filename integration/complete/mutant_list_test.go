@@ -66,8 +66,8 @@ var mutants = []mutant{
 
 	// What the ingester that is asked has to do.
 	{name: "whoever answers at an address is believed", edits: []edit{{"live/fan.go",
-		`	if err := a.self.mustBe(Self{p.ID, p.Process, store}); err != nil {
-`, `	if err := error(nil); err != nil {
+		`	if err := a.self.mustBe(want); err != nil {
+`, `	if err := want.mustBe(want); err != nil {
 `}, {"live/fan.go",
 		`		all[s.peer.ID] = s.answer.self.Process
 `, `		all[s.peer.ID] = s.peer.Process
@@ -118,9 +118,9 @@ var mutants = []mutant{
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
 	{name: "the process is not compared", edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"live/self.go",
-		`	case s.Process != want.Process:
-		return fmt.Errorf(`, `	case s.Process == "" && want.Process == "":
-		return fmt.Errorf(`}, anotherStart}},
+		`	case want.Process != "" && s.Process != want.Process:
+`, `	case s.Process == "" && want.Process != "":
+`}, anotherStart}},
 	{name: "the asked ingester does not look whose its row is", edits: []edit{anotherStart}},
 	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"live/self.go",
