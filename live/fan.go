@@ -82,21 +82,21 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	}
 	asking.Wait()
 	for i, p := range peers {
-		if errs[i] == nil {
-			f.asked++
+		if answers[i] != nil {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
-			continue
 		}
-		if !p.Holding {
-			continue
+		if answers[i] != nil || p.Holding {
+			f.asked++
 		}
-		f.asked++
-		f.miss(p, errs[i])
+		if errs[i] != nil && p.Holding {
+			f.miss(p, errs[i])
+		}
 	}
 }
 
-// askPeer asks one other for its own records. An answer of another ingester, of
-// another process of it, or of another store is none.
+// askPeer asks one other for its own records. An answer of another ingester, or of
+// another store, is none. That of another start has records and an error: there may
+// be more.
 func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*Answer, error) {
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
@@ -123,11 +123,15 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if q.Follow {
 		want.Process = "" // positions hold over restarts, and a row is late to tell of one
 	}
-	if err := a.self.mustBe(want); err != nil {
-		a.Close()
-		return nil, fmt.Errorf("at its address %s %w", base, err)
+	if err = a.self.mustBe(want); err == nil {
+		return a, nil
 	}
-	return a, nil
+	err = fmt.Errorf("at its address %s %w", base, err)
+	if want.Process = ""; a.self.mustBe(want) == nil {
+		return a, err
+	}
+	a.Close()
+	return nil, err
 }
 
 // miss notes that p is missing, and why.
@@ -153,6 +157,7 @@ func since(t time.Time) string {
 func (f *fan) lose(s *stream, err error) {
 	s.answer.Close()
 	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
+	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be there as another start
 	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
 	f.missing[len(f.missing)-1].Partly = s.gave
 }

@@ -265,7 +265,7 @@ func TestSilent(t *testing.T) {
 		{"idle, and answers", idle(live.Peer{ID: "bbbbbbbb", Address: alive.url}), all("web"), 1, ""},
 		{"idle, and is gone", idle(live.Peer{ID: "bbbbbbbb"}), all("web"), -1, ""},
 		{"another process", other(alive.peer()), all("web"), 0, "another start of ingester bbbbbbbb answers than the one in its row"},
-		{"another process, idle", other(idle(live.Peer{ID: "bbbbbbbb", Address: alive.url})), all("web"), -1, ""},
+		{"another process, idle", other(idle(live.Peer{ID: "bbbbbbbb", Address: alive.url})), all("web"), 1, ""},
 		{"no address", peer(live.Peer{ID: "bbbbbbbb"}), all("web"), 0, "it announces no address; set --advertise"},
 		{"ourselves", peer(live.Peer{ID: "aaaaaaaa"}), all("web"), -1, ""},
 	} {

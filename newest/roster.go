@@ -38,10 +38,14 @@ func (s *survey) wait() *roster {
 	return &s.roster
 }
 
-// survey reads which ingesters there are. It takes tablePatience at most.
+// surveyPatience is how long a read waits for the rows of the ingesters: without them
+// it is incomplete.
+const surveyPatience = 10 * time.Second
+
+// survey reads which ingesters there are. It takes surveyPatience at most.
 func (r *Reader) survey(ctx context.Context) *survey {
 	s := &survey{begun: time.Now(), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	ctx, cancel := context.WithTimeout(ctx, surveyPatience)
 	var reading sync.WaitGroup
 	reading.Go(func() { s.roster.store, s.roster.storeErr = r.o.Store(ctx) })
 	reading.Go(func() {

@@ -51,7 +51,7 @@ type Peers struct {
 	turn   chan struct{}
 	known  []heartbeat.Ingester
 	rows   error     // of the last list: rows that cannot be read
-	other  error     // of the last list: another holds records under the id of this one
+	other  error     // of the last list: what the own row tells, or that it lacks
 	asked  time.Time // when the last list was asked for; zero: none yet
 	failed time.Time // when the table failed; zero: it did not, the last time
 	reason error     // likewise
@@ -166,10 +166,10 @@ func (o *Peers) look(ctx context.Context) error {
 		return err
 	}
 	self := o.o.Self()
-	if unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
-		unread = errUnlisted
-	}
 	o.other = nil
+	if unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
+		o.other = errUnlisted
+	}
 	for _, i := range found {
 		if i.ID == self && i.State == heartbeat.Holding && o.o.Process != "" && i.Process != o.o.Process {
 			o.other = errAnother
