@@ -79,12 +79,17 @@ func (h *house) restart(i int, gently bool, after time.Duration) {
 	h.ps[i].Store(p)
 }
 
+// handedOut counts the addresses that freeAddress gave away. Tests run side by side,
+// and an ingester listens on its address only a moment later.
+var handedOut atomic.Int64
+
 // freeAddress is an address that nobody listens on, of a port that the kernel gives
 // to nobody by itself: an ingester that is killed finds it free.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 12_000+rand.IntN(20_000))
+		port := 12_000 + (int64(os.Getpid())*997+handedOut.Add(1))%20_000
+		address := fmt.Sprintf("127.0.0.1:%d", port)
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address

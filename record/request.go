@@ -65,7 +65,8 @@ var (
 	// sending again later.
 	ErrFull = errors.New("the log is full")
 	// ErrUnheld says that nothing can be taken now, because readers could not know of
-	// it, and that the request is worth sending again later.
+	// it or the log may belong to another store, and that the request is worth sending
+	// again later.
 	ErrUnheld = errors.New("nothing can be taken now")
 	// ErrKeyReused says that the request's key came before with another body.
 	ErrKeyReused = errors.New("the idempotency key was used with another body")

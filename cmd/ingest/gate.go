@@ -9,16 +9,20 @@ import (
 	"blobtail/record"
 )
 
-// gate lets requests into the buffer while readers can know that this ingester
-// holds some.
+// gate lets requests into the buffer while the log may belong to the store, and
+// readers can know that this ingester holds some.
 type gate struct {
 	buf       *buffer.Buffer
 	announcer *heartbeat.Announcer
+	premises  *premises
 }
 
 // Accept implements the Accepter of the sources. It waits while the row of the
 // ingester is being written; the error is [record.ErrUnheld] where that fails.
 func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
+	if err := g.premises.ready(); err != nil {
+		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
+	}
 	leave, err := g.announcer.Enter(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -33,7 +33,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	in = &intake{stream: stream, log: part(log, "intake"), last: make(chan struct{})}
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
-		Accept:      gate{buf, company.announcer},
+		Accept:      gate{buf, company.announcer, company.premises},
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),

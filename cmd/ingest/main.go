@@ -128,7 +128,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working)
 	p.company.wait(ctx, until, p.watch.First())
-	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer}) })
+	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
 	p.company.started(working, log, p.ready, c, p.records, p.operators)

@@ -148,6 +148,8 @@ func (p *premises) compare(ctx context.Context) error {
 		return p.bind(id)
 	case id != bound.ID:
 		return &otherStoreError{bound, p.dir, p.spec, id}
+	case bound.Spec != p.spec:
+		return p.bind(id) // the same store under another name
 	}
 	return nil
 }
@@ -177,7 +179,7 @@ func (p *premises) tell() {
 	switch {
 	case text == "":
 		p.log.Info().Str("store", p.spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
-	case p.definite():
+	case p.definite(), p.renamed():
 		p.log.Error().Err(p.err).Msg("nothing is taken or stored")
 	default:
 		p.log.Warn().Err(p.err).Msg("nothing is stored until the store is reached")
@@ -227,7 +229,17 @@ func (p *premises) ready() error {
 	if p.definite() {
 		return p.err
 	}
+	if p.renamed() {
+		return fmt.Errorf("the log %s belongs to the store %s, and whether %s is that store is not known until it is reached: %w", p.dir, p.bound.Spec, p.spec, p.err)
+	}
 	return nil
+}
+
+// renamed tells whether the store has another name than the one that the log belongs
+// to, and was not reached since the start: a mistake in the name would have records
+// taken that readers of the first store do not know of. p.mu is held.
+func (p *premises) renamed() bool {
+	return !p.sure && p.err != nil && p.bound.ID != "" && p.bound.Spec != p.spec
 }
 
 // storing says why nothing may be stored. On a directory it looks first: nothing must
