@@ -66,8 +66,8 @@ var mutants = []mutant{
 
 	// What the ingester that is asked has to do.
 	{name: "whoever answers at an address is believed", edits: []edit{{"live/fan.go",
-		`	if err := a.self.mustBe(want); err != nil {
-`, `	if err := want.mustBe(want); err != nil {
+		`	if err = a.self.mustBe(want); err == nil {
+`, `	if err = want.mustBe(want); err == nil {
 `}, {"live/fan.go",
 		`		all[s.peer.ID] = s.answer.self.Process
 `, `		all[s.peer.ID] = s.peer.Process
@@ -129,15 +129,15 @@ var mutants = []mutant{
 		`		case i.State != heartbeat.Holding:
 `, `		case i.State != heartbeat.Holding || !i.Live(known.now):
 `}, {"live/fan.go",
-		`		if !p.Holding {
-`, `		if !p.Holding || p.Silent {
+		`		if errs[i] != nil && p.Holding {
+`, `		if errs[i] != nil && p.Holding && !p.Silent {
 `}}},
 	{name: "a silent row left out by the range", edits: []edit{{"newest/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
 `}, {"live/fan.go",
-		`		if !p.Holding {
-`, `		if !p.Holding || p.Silent && !p.Oldest.IsZero() && f.query.To <= p.Oldest.UnixNano() {
+		`		if errs[i] != nil && p.Holding {
+`, `		if errs[i] != nil && p.Holding && (!p.Silent || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()) {
 `}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
 		`	if i.Lost.Any() && (`, `	if i.GivenUp.After(i.At) && (`}, {"integration/complete/ingester_test.go",
