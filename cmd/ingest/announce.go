@@ -17,6 +17,7 @@ import (
 	"blobtail/clockskew"
 	"blobtail/config"
 	"blobtail/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/live"
 	"blobtail/live/peers"
@@ -83,7 +84,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, jo
 				log.Error().Err(err).Msg("the lane cannot be taken")
 			}
 		},
-		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: version(),
+		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: cli.Version(),
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
 	})
 	if err != nil {
@@ -185,7 +186,7 @@ const readyEvery = 250 * time.Millisecond
 func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
 		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
-			Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", version()).Msg(state)
+			Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
 	}
 	err := ready()
 	if err == nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -14,13 +13,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 )
 
-// cli is the command line. The values that are not given come from the
+// grammar is the command line. The values that are not given come from the
 // environment, then from the file, then from the defaults: the file's values
 // are kong's defaults.
-type cli struct {
+type grammar struct {
 	Config  string           `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
@@ -60,8 +60,7 @@ type cli struct {
 
 func vars(c config.Config) kong.Vars {
 	return kong.Vars{
-		"version": "ingest " + version(),
-		"store":   c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
+		"store": c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
 		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "announce": c.Ingest.Announce, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
 		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
 		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
@@ -71,7 +70,7 @@ func vars(c config.Config) kong.Vars {
 }
 
 // over lays the command line over the file.
-func (f *cli) over(c config.Config) config.Config {
+func (f *grammar) over(c config.Config) config.Config {
 	c.Store = f.Store
 	c.Ingest.Listen, c.Ingest.Admin, c.Ingest.WAL = f.Listen, f.Admin, f.WAL
 	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
@@ -81,68 +80,72 @@ func (f *cli) over(c config.Config) config.Config {
 	return c
 }
 
-// Exit codes: 0 done, 1 failed, 2 the command line or configuration is wrong.
-const (
-	exitOK, exitFailed, exitUsage = 0, 1, 2
-)
-
-// command runs the program and returns its exit code. It writes errors once.
+// command runs the program and returns its exit code. It writes an error once.
 func command(args []string, stdout, stderr io.Writer) int {
 	unsetEmpty()
 	c, f, verb, err := parse(args, stdout)
+	if err == nil {
+		err = f.run(verb, c, stdout, stderr)
+	} else if !errors.Is(err, cli.ErrDone) {
+		err = &cli.UsageError{Err: err}
+	}
+	var usage *cli.UsageError
 	switch {
-	case errors.Is(err, errDone):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "ingest:", err)
-		return exitUsage
+	case err == nil, errors.Is(err, cli.ErrDone):
+		return cli.OK
+	case errors.Is(err, errLogged):
+		return cli.Failed
 	}
-	switch verb {
-	case "check-config":
-		fmt.Fprintln(stdout, "the configuration is sound")
-	case "print-config":
-		text, err := c.YAML()
-		if err != nil {
-			fmt.Fprintln(stderr, "ingest:", err)
-			return exitFailed
-		}
-		stdout.Write(text)
-	case "drain":
-		return askDrain(c, f.Drain.Timeout, stdout, stderr)
-	case "forget", "forget <id>":
-		return forget(c, f.Forget.ID, f.Forget.Lost, time.Duration(f.Forget.Silent), stdout, stderr)
-	default:
-		log := zerolog.New(stderr).With().Timestamp().Logger()
-		ctx, cancel := untilSignal()
-		defer cancel()
-		if err := run(ctx, c, log); err != nil {
-			log.Error().Err(err).Msg("ended")
-			return exitFailed
-		}
+	console := cli.Console{Name: "ingest", Stderr: stderr}
+	console.Complain("%v", err)
+	if errors.As(err, &usage) {
+		return cli.Usage
 	}
-	return exitOK
+	return cli.Failed
 }
 
-// errDone is how --help and --version end parsing.
-var errDone = errors.New("done")
+// errLogged is an error that is in our own log already.
+var errLogged = errors.New("logged")
+
+// run does the work of a verb.
+func (f *grammar) run(verb string, c config.Config, stdout, stderr io.Writer) error {
+	switch verb {
+	case "check-config":
+		_, err := fmt.Fprintln(stdout, "the configuration is sound")
+		return err
+	case "print-config":
+		text, err := c.YAML()
+		if err == nil {
+			_, err = stdout.Write(text)
+		}
+		return err
+	case "drain":
+		return askDrain(c, f.Drain.Timeout, stdout)
+	case "forget", "forget <id>":
+		return forget(c, f.Forget.ID, f.Forget.Lost, time.Duration(f.Forget.Silent), stdout)
+	}
+	log := zerolog.New(stderr).With().Timestamp().Logger()
+	ctx, cancel := cli.UntilSignal()
+	defer cancel()
+	if err := run(ctx, c, log); err != nil {
+		log.Error().Err(err).Msg("ended")
+		return errLogged
+	}
+	return nil
+}
 
 // parse returns the configuration in force, the command line and its verb.
-func parse(args []string, stdout io.Writer) (c config.Config, f cli, verb string, err error) {
+func parse(args []string, stdout io.Writer) (c config.Config, f grammar, verb string, err error) {
 	c, err = config.Load(configPath(args))
 	if err != nil {
 		return c, f, "", err
 	}
-	done := false
-	parser, err := kong.New(&f, vars(c), kong.Name("ingest"), kong.Writers(stdout, stdout),
-		kong.Description("Takes log records over HTTP and from JetStream and writes them as numbered, compressed blobs."),
-		kong.Exit(func(int) { done = true }))
+	parser, err := cli.NewParser(&f, "ingest",
+		"Takes log records over HTTP and from JetStream and writes them as numbered, compressed blobs.", vars(c))
 	if err != nil {
 		return c, f, "", err
 	}
-	k, err := parser.Parse(args)
-	if done { // kong goes on after it has printed the help
-		return c, f, "", errDone
-	}
+	k, err := parser.Parse(args, stdout)
 	if err != nil {
 		return c, f, "", err
 	}
@@ -172,22 +175,4 @@ func configPath(args []string) string {
 		}
 	}
 	return os.Getenv("BLOBTAIL_CONFIG")
-}
-
-// version is the module's version, or the commit it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12 && v == "(devel)":
-			v = s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			v += "+changed"
-		}
-	}
-	return v
 }

@@ -11,6 +11,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/config"
+	"blobtail/internal/cli"
 )
 
 // drain takes no more, for good, and answers as flush does when all is in blobs:
@@ -24,12 +25,11 @@ func drain(buf *buffer.Buffer, in *intake) http.Handler {
 	})
 }
 
-// askDrain has a running ingester drained and says when its log is empty.
-func askDrain(c config.Config, timeout config.Duration, stdout, stderr io.Writer) int {
+// askDrain drains a running ingester, and returns when its log is empty.
+func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error {
 	host, port, err := net.SplitHostPort(c.Ingest.Admin)
 	if err != nil {
-		fmt.Fprintln(stderr, "ingest:", err)
-		return exitUsage
+		return &cli.UsageError{Err: err}
 	}
 	if host == "" || host == "0.0.0.0" || host == "::" {
 		host = "127.0.0.1" // it listens everywhere, and answers this only here
@@ -41,23 +41,19 @@ func askDrain(c config.Config, timeout config.Duration, stdout, stderr io.Writer
 	begun := time.Now()
 	resp, err := http.Post(where.String(), "", nil)
 	if err != nil {
-		fmt.Fprintf(stderr, "ingest: no ingester answers at %s: %v; --admin says where it listens\n", where.Host, err)
-		return exitFailed
+		return fmt.Errorf("no ingester answers at %s: %w; --admin says where it listens", where.Host, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	switch {
 	case err != nil:
-		fmt.Fprintf(stderr, "ingest: not drained: read the answer of %s: %v\n", where.Host, err)
-		return exitFailed
+		return fmt.Errorf("not drained: read the answer of %s: %w", where.Host, err)
 	case resp.StatusCode == http.StatusNotFound:
-		fmt.Fprintf(stderr, "ingest: not drained: %s does not know /drain; --admin is the admin listener, not the one for records\n", where.Host)
-		return exitFailed
+		return fmt.Errorf("not drained: %s does not know /drain; --admin is the admin listener, not the one for records", where.Host)
 	case resp.StatusCode != http.StatusOK:
-		fmt.Fprintf(stderr, "ingest: not drained (%s): %s\n", resp.Status, bytes.TrimSpace(answer))
-		return exitFailed
+		return fmt.Errorf("not drained (%s): %s", resp.Status, bytes.TrimSpace(answer))
 	}
 	fmt.Fprintf(stdout, "the log is empty: all is in blobs after %s; the ingester at %s takes no more and can be stopped\n",
 		time.Since(begun).Round(time.Millisecond), where.Host)
-	return exitOK
+	return nil
 }

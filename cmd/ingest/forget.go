@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"blobtail/config"
 	"blobtail/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/live"
 	"blobtail/storage"
@@ -19,15 +21,13 @@ import (
 const forgetWait = 30 * time.Second
 
 // forget gives up an ingester whose log is lost, or all that have been silent for so
-// long, or acknowledges what one has lost. It says what is given up.
-func forget(c config.Config, id string, lost bool, silent time.Duration, stdout, stderr io.Writer) int {
+// long, or acknowledges the records that one has lost. It prints the consequence.
+func forget(c config.Config, id string, lost bool, silent time.Duration, stdout io.Writer) error {
 	switch {
 	case id == "" && silent == 0:
-		fmt.Fprintln(stderr, "ingest: forget which ingester? Give its ID, as `logquery ingesters` shows it, or --silent 24h for all that are gone")
-		return exitUsage
+		return cli.Usagef("forget which ingester? Give its ID, as `logquery ingesters` shows it, or --silent 24h for all that are gone")
 	case id != "" && silent != 0, silent != 0 && lost:
-		fmt.Fprintln(stderr, "ingest: --silent stands alone: give either it, or an ID (with --lost, if that is meant)")
-		return exitUsage
+		return cli.Usagef("--silent stands alone: give either it, or an ID (with --lost, if that is meant)")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
@@ -47,7 +47,7 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout,
 			was, err := heartbeat.ForgetLoss(ctx, tables, store, id)
 			if err == nil {
 				fmt.Fprintf(stdout, "acknowledged: ingester %s on %s lost records that it took before %s; reads are complete without them\n",
-					was.ID, printable(was.Host), was.Lost.Until.UTC().Format(time.RFC3339))
+					was.ID, hostName(was), was.Lost.Until.UTC().Format(time.RFC3339))
 			}
 			return err
 		}
@@ -61,10 +61,9 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout,
 		return err
 	})
 	if err != nil {
-		fmt.Fprintln(stderr, "ingest: not forgotten:", err)
-		return exitFailed
+		return fmt.Errorf("not forgotten: %w", err)
 	}
-	return exitOK
+	return nil
 }
 
 // answerWait is how long an ingester that is to be forgotten may take to answer.
@@ -100,7 +99,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 
 // forgotten says what is given up.
 func forgotten(stdout io.Writer, was heartbeat.Ingester) {
-	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, printable(was.Host), was.At.UTC().Format(time.RFC3339))
+	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, hostName(was), was.At.UTC().Format(time.RFC3339))
 	since := was.At
 	if !was.Oldest.IsZero() {
 		since = was.Oldest
@@ -129,11 +128,6 @@ func withTables(ctx context.Context, c config.Config, do func(storage.TableStore
 	return do(tables, now)
 }
 
-// printable is what of a text from the table does nothing to a terminal.
-func printable(s string) string {
-	if s == "" {
-		return "an unknown host"
-	}
-	q := fmt.Sprintf("%q", s)
-	return q[1 : len(q)-1]
+func hostName(i heartbeat.Ingester) string {
+	return cmp.Or(cli.SafeLine(i.Host), "an unknown host")
 }

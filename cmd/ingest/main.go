@@ -26,7 +26,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -193,22 +192,4 @@ func diskFull(dir string, percent int) bool {
 // part names the part of the program that a line of our own log comes from.
 func part(log zerolog.Logger, name string) zerolog.Logger {
 	return log.With().Str("part", name).Logger()
-}
-
-// untilSignal returns a context that ends at the first SIGTERM or SIGINT. The
-// second ends the process at once; the log has what was acknowledged. timeout(1)
-// and shells send one to the process and one to its group: that is one signal.
-func untilSignal() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() {
-		<-signals
-		cancel()
-		for first := time.Now(); time.Since(first) < 100*time.Millisecond; {
-			<-signals
-		}
-		os.Exit(130)
-	}()
-	return ctx, cancel
 }

@@ -12,6 +12,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/migrations"
 	"blobtail/record"
@@ -61,7 +62,7 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 	host, _ := os.Hostname()
 	t.migrate = func(ctx context.Context) {
 		applied, err := migrations.Apply(ctx, p.tables, migrations.Steps(c.Tail.Prefix, p.clock.Now),
-			migrations.Options{Store: store, By: host + " " + version(), Now: p.clock.Now})
+			migrations.Options{Store: store, By: host + " " + cli.Version(), Now: p.clock.Now})
 		for _, s := range applied {
 			log.Info().Int("version", s.Version).Str("id", s.ID).Str("description", s.Description).Msg("tables migrated")
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"blobtail/internal/cli"
 )
 
 // arrange puts an argument list as people write it into the form that the
@@ -144,10 +146,10 @@ func checkFlags(app *kong.Application, args []string) error {
 			continue
 		}
 		if value == "" {
-			return usagef("%s is given without a value; give one, or leave it out", flagName(f))
+			return cli.Usagef("%s is given without a value; give one, or leave it out", flagName(f))
 		}
 		if given[f] {
-			return usagef("%s is given twice; leave one out", flagName(f))
+			return cli.Usagef("%s is given twice; leave one out", flagName(f))
 		}
 		given[f] = true
 	}
@@ -172,12 +174,12 @@ func mistake(app *kong.Application, args []string, err error) error {
 		switch {
 		case strings.HasPrefix(arg, "--") && len(verbs[name]) > 0 && !taken[name]:
 			flags, _, _ := flagsOf(app)
-			return usagef("logquery %s has no %s; these have: %s", args[0], flagName(flags[name]), strings.Join(verbs[name], ", "))
+			return cli.Usagef("logquery %s has no %s; these have: %s", args[0], flagName(flags[name]), strings.Join(verbs[name], ", "))
 		case len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "0123456789") == "":
-			return usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
+			return cli.Usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
 		}
 	}
-	return usagef("%w; see logquery --help", err)
+	return cli.Usagef("%w; see logquery --help", err)
 }
 
 // flagName is how a person may have written a flag.

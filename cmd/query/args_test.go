@@ -9,7 +9,7 @@ import (
 )
 
 func TestArrange(t *testing.T) {
-	var c cli
+	var c grammar
 	parser, err := kong.New(&c, kong.Name("logquery"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestArrange(t *testing.T) {
 func FuzzArrange(f *testing.F) {
 	f.Add("--from\n-2h\nread\nweb\n-vF\n-x")
 	f.Add("web\n--\n-n")
-	var c cli
+	var c grammar
 	parser, err := kong.New(&c, kong.Name("logquery"))
 	if err != nil {
 		f.Fatal(err)

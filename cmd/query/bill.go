@@ -9,11 +9,11 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"blobtail/bill"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 )
@@ -36,14 +36,14 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	case "text", "json", "csv":
 	default:
-		return 0, usagef("-o %s: it must be text, json or csv", form)
+		return 0, cli.Usagef("-o %s: it must be text, json or csv", form)
 	}
 	if c.By != "service" && c.By != "day" {
-		return 0, usagef("--by %s: it must be service or day", c.By)
+		return 0, cli.Usagef("--by %s: it must be service or day", c.By)
 	}
 	prices, err := bill.Load(c.Prices)
 	if err != nil {
-		return 0, usagef("--prices: %w", err)
+		return 0, cli.Usagef("--prices: %w", err)
 	}
 	rng, err := a.times(c.rangeFlags)
 	if err != nil {
@@ -127,14 +127,14 @@ func (b *billPrinter) text() error {
 	if len(b.prices.Elsewhere) > 0 {
 		other = b.prices.Elsewhere[0].Name
 	}
-	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, sanitizeString(other), b.what())
+	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), b.what())
 	line := func(s *bill.Sum, name string) {
 		cost, elsewhere := b.cost(s), "-"
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
-			money(cost.Here()), elsewhere, sanitizeString(name))
+			money(cost.Here()), elsewhere, cli.Safe(name))
 	}
 	for i := range b.sums {
 		line(&b.sums[i], b.sums[i].Name)
@@ -172,7 +172,7 @@ func (b *billPrinter) costs() error {
 		costs = append(costs, b.cost(s))
 	}
 	line := func(name string, value func(i int) string) {
-		fmt.Fprint(w, sanitizeString(name))
+		fmt.Fprint(w, cli.Safe(name))
 		for i := range columns {
 			fmt.Fprint(w, "\t", value(i))
 		}
@@ -344,24 +344,24 @@ func (b *billPrinter) dates() string {
 func (b *billPrinter) verdict() int {
 	a, r := b.a, b.report
 	if r.Foreign > 0 {
-		a.note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), strings.ReplaceAll(r.ForeignKey, "\n", `\n`))
+		a.Note("%d objects with %s are no blobs of ours and not in the sums, such as %s", r.Foreign, bytesText(r.ForeignBytes), cli.SafeLine(r.ForeignKey))
 	}
 	if r.Total.Blobs == 0 {
-		a.note("nothing is stored of these")
-		return exitNothing
+		a.Note("nothing is stored of these")
+		return cli.Nothing
 	}
 	if r.Twice > 0 {
-		a.note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
+		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
 	}
 	remote := ""
 	if !openstore.Remote(a.store) {
 		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
 	}
-	a.note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)
-	a.note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
+	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)
+	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
 	if r.Total.Unknown > 0 {
-		a.complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)
-		return exitIncomplete
+		a.Complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)
+		return cli.Incomplete
 	}
-	return exitFound
+	return cli.OK
 }

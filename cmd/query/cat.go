@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/storage"
 )
@@ -31,29 +32,29 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	code := exitNothing
+	code := cli.Nothing
 	if problem != nil {
-		a.complain("%v", problem)
-		code = exitIncomplete
+		a.Complain("%v", problem)
+		code = cli.Incomplete
 	}
 	for frame, err := range d.Walk(c.Name, body) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 		if err != nil {
-			a.complain("%v", err)
-			code = exitIncomplete
+			a.Complain("%v", err)
+			code = cli.Incomplete
 			continue
 		}
 		if err := emit(frame.Lines); err != nil {
 			return 0, err
 		}
-		if code == exitNothing {
-			code = exitFound
+		if code == cli.Nothing {
+			code = cli.OK
 		}
 	}
-	if code == exitIncomplete {
-		a.complain("INCOMPLETE: the rest of the blob was printed")
+	if code == cli.Incomplete {
+		a.Complain("INCOMPLETE: the rest of the blob was printed")
 	}
 	return code, nil
 }
@@ -67,7 +68,7 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 			if errors.Is(err, fs.ErrPermission) {
 				return nil, fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
 			}
-			return nil, usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
+			return nil, cli.Usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
 		}
 		return body, nil
 	}

@@ -1,33 +1,32 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/storage"
 )
 
-// cli is the command line. Every flag has its twin in the environment only
+// grammar is the command line. Every flag has its twin in the environment only
 // where contract says so: what names the store.
-type cli struct {
-	Config   string `help:"Read the store from this file." placeholder:"FILE" env:"BLOBTAIL_CONFIG"`
-	Store    string `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
-	LiveURL  string `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	Timezone string `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
-	UTC      bool   `short:"u" name:"utc" help:"The same as --timezone UTC."`
-	Color    string `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
-	Quiet    bool   `short:"q" help:"No notes on stderr, only errors."`
-	Version  bool   `help:"Print the version."`
+type grammar struct {
+	Config   string           `help:"Read the store from this file." placeholder:"FILE" env:"BLOBTAIL_CONFIG"`
+	Store    string           `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
+	LiveURL  string           `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	Timezone string           `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
+	UTC      bool             `short:"u" name:"utc" help:"The same as --timezone UTC."`
+	Color    string           `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
+	Quiet    bool             `short:"q" help:"No notes on stderr, only errors."`
+	Version  kong.VersionFlag `help:"Print the version."`
 
 	Read      readCmd      `cmd:"" help:"Print records in order of time (the default)."`
 	Tail      tailCmd      `cmd:"" help:"Print the newest records; with -f go on with what comes in."`
@@ -42,6 +41,11 @@ type cli struct {
 
 type versionCmd struct{}
 
+func (versionCmd) run(_ context.Context, a *app) (int, error) {
+	fmt.Fprintln(a.out, a.Name, cli.Version())
+	return cli.OK, nil
+}
+
 // rangeFlags say which times are meant.
 type rangeFlags struct {
 	From  string `help:"Oldest time (included)." placeholder:"T"`
@@ -51,15 +55,15 @@ type rangeFlags struct {
 
 // app is one run of the command.
 type app struct {
+	cli.Console
 	env   environment
-	cli   cli
+	flags grammar
 	store string // as the user wrote it
 	live  string // URL of an ingester, or ""
 	tail  config.Tail
 	// tailAge is how long the tables of the newest records are kept, maxAge how old a
 	// read may get.
 	tailAge, maxAge time.Duration
-	quiet           bool
 	color           bool
 	// searches tells that the verb takes -F, for those who forget it.
 	searches bool
@@ -73,30 +77,15 @@ type verb interface {
 	run(ctx context.Context, a *app) (code int, err error)
 }
 
-// printVersion prints what the binary was built from.
-func (a *app) printVersion() error {
-	version, revision := "(devel)", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = cmp.Or(info.Main.Version, version)
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " " + s.Value
-			}
-		}
-	}
-	_, err := fmt.Fprintf(a.env.stdout, "logquery %s%s\n", version, revision)
-	return err
-}
-
 // run parses the command line, runs what it says and gives the exit code.
 func run(ctx context.Context, env environment) int {
-	a := &app{env: env, out: newOutput(env.stdout), started: time.Now()}
+	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
 	v, err := a.parse()
-	if err != nil || v == nil {
-		if err != nil {
-			return a.exitCode(err)
-		}
-		return exitFound
+	if errors.Is(err, cli.ErrDone) {
+		return cli.OK
+	}
+	if err != nil {
+		return a.exitCode(err)
 	}
 	code, err := v.run(ctx, a)
 	if ferr := a.out.flush(); err == nil {
@@ -108,28 +97,17 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// parse fills a; a nil verb means that all is done.
+// parse fills a and returns the verb, or [cli.ErrDone].
 func (a *app) parse() (verb, error) {
-	done := false
-	var help bytes.Buffer
-	parser, err := kong.New(&a.cli,
-		kong.Name("logquery"),
-		kong.Description("Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help."),
-		kong.Writers(&help, &help), kong.Exit(func(int) { done = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	parser, err := cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.",
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
 	}
-	// Kong would go on and complain of missing arguments after the help.
 	args := arrange(parser.Model, a.env.args)
-	parsed, err := parser.Parse(args)
-	if done {
-		_, err := io.Copy(a.env.stdout, &help)
+	parsed, err := parser.Parse(args, a.env.stdout)
+	if errors.Is(err, cli.ErrDone) {
 		return nil, err
-	}
-	if a.cli.Version && err == nil {
-		return nil, a.printVersion()
 	}
 	if err := checkFlags(parser.Model, args); err != nil {
 		return nil, err
@@ -140,40 +118,24 @@ func (a *app) parse() (verb, error) {
 	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	switch parsed.Selected().Name {
-	case "read":
-		a.searches = true
-		return &a.cli.Read, nil
-	case "tail":
-		a.searches = true
-		return &a.cli.Tail, nil
-	case "hist":
-		a.searches = true
-		return &a.cli.Hist, nil
-	case "ls":
-		return &a.cli.Ls, nil
-	case "ingesters":
-		return &a.cli.Ingesters, nil
-	case "cat":
-		return &a.cli.Cat, nil
-	case "verify":
-		return &a.cli.Verify, nil
-	case "bill":
-		return &a.cli.Bill, nil
-	}
-	return nil, a.printVersion()
+	name := parsed.Selected().Name
+	a.searches = name == "read" || name == "tail" || name == "hist"
+	return map[string]verb{
+		"read": &a.flags.Read, "tail": &a.flags.Tail, "hist": &a.flags.Hist, "ls": &a.flags.Ls, "ingesters": &a.flags.Ingesters,
+		"cat": &a.flags.Cat, "verify": &a.flags.Verify, "bill": &a.flags.Bill, "version": &a.flags.Vers,
+	}[name], nil
 }
 
 // configure settles what the common flags, the environment and the file say.
 func (a *app) configure() error {
-	a.quiet = a.cli.Quiet
-	c, err := config.Load(a.cli.Config)
+	a.Quiet = a.flags.Quiet
+	c, err := config.Load(a.flags.Config)
 	if err != nil {
-		return &usageError{err}
+		return &cli.UsageError{Err: err}
 	}
-	a.store, a.live, a.tail = cmp.Or(a.cli.Store, c.Store, openstore.Default), cmp.Or(a.cli.LiveURL, c.Live), c.Tail
+	a.store, a.live, a.tail = cmp.Or(a.flags.Store, c.Store, openstore.Default), cmp.Or(a.flags.LiveURL, c.Live), c.Tail
 	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
-	switch a.cli.Color {
+	switch a.flags.Color {
 	case "always":
 		a.color = true
 	case "auto":
@@ -181,14 +143,14 @@ func (a *app) configure() error {
 	}
 	zone := a.env.local
 	switch {
-	case a.cli.UTC && a.cli.Timezone != "" && a.cli.Timezone != "UTC":
-		return usagef("-u and --timezone %s contradict each other", a.cli.Timezone)
-	case a.cli.UTC:
+	case a.flags.UTC && a.flags.Timezone != "" && a.flags.Timezone != "UTC":
+		return cli.Usagef("-u and --timezone %s contradict each other", a.flags.Timezone)
+	case a.flags.UTC:
 		zone = time.UTC
-	case a.cli.Timezone != "":
+	case a.flags.Timezone != "":
 		var err error
-		if zone, err = time.LoadLocation(a.cli.Timezone); err != nil {
-			return usagef("--timezone %s: %w; zones look like Europe/Berlin or UTC", a.cli.Timezone, err)
+		if zone, err = time.LoadLocation(a.flags.Timezone); err != nil {
+			return cli.Usagef("--timezone %s: %w; zones look like Europe/Berlin or UTC", a.flags.Timezone, err)
 		}
 	}
 	a.now = a.env.now.In(zone)
@@ -212,23 +174,30 @@ func (a *app) reader(store storage.BlobStore) *query.Reader {
 // times gives the range that the flags mean.
 func (a *app) times(f rangeFlags) (query.Range, error) {
 	rng := query.Always()
-	var err error
+	read := func(flag, text string, ns *int64) error {
+		t, err := cli.ParseTime(text, a.now)
+		if err != nil {
+			return cli.Usagef("%s: %w", flag, err)
+		}
+		*ns = t.UnixNano()
+		return nil
+	}
 	if f.To != "" {
-		if rng.To, err = parseTime(f.To, a.now); err != nil {
-			return rng, usagef("--to: %w", err)
+		if err := read("--to", f.To, &rng.To); err != nil {
+			return rng, err
 		}
 	}
 	switch {
 	case f.From != "" && f.Since != "":
-		return rng, usagef("--from and --since say the same; leave one out")
+		return rng, cli.Usagef("--from and --since say the same; leave one out")
 	case f.From != "":
-		if rng.From, err = parseTime(f.From, a.now); err != nil {
-			return rng, usagef("--from: %w", err)
+		if err := read("--from", f.From, &rng.From); err != nil {
+			return rng, err
 		}
 	case f.Since != "":
 		d, err := config.ParseDuration(f.Since)
 		if err != nil {
-			return rng, usagef("--since: %w", err)
+			return rng, cli.Usagef("--since: %w", err)
 		}
 		end := a.now
 		if f.To != "" {
@@ -237,7 +206,7 @@ func (a *app) times(f rangeFlags) (query.Range, error) {
 		rng.From = end.Add(-d).UnixNano()
 	}
 	if rng.From != query.Oldest && rng.To != query.Newest && rng.From >= rng.To {
-		return rng, usagef("the range is empty: --from %s is not before --to %s", a.showTime(rng.From), a.showTime(rng.To))
+		return rng, cli.Usagef("the range is empty: --from %s is not before --to %s", a.showTime(rng.From), a.showTime(rng.To))
 	}
 	return rng, nil
 }
@@ -269,7 +238,7 @@ func (a *app) echo(rng query.Range) {
 	if rng.To != query.Newest {
 		to = a.showTime(rng.To)
 	}
-	if !a.quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", sanitizeString(a.store), from, to, zoneName(a.now))
+	if !a.Quiet {
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.store), from, to, zoneName(a.now))
 	}
 }

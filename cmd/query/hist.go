@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -43,16 +44,16 @@ func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.M
 	}
 	if c.By != "" {
 		if by, err = config.ParseDuration(c.By); err != nil {
-			return q, 0, 0, usagef("--by: %w", err)
+			return q, 0, 0, cli.Usagef("--by: %w", err)
 		}
 		if by <= 0 {
-			return q, 0, 0, usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
+			return q, 0, 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
 	switch c.Output {
 	case "", "text", "json", "csv":
 	default:
-		return q, 0, 0, usagef("-o %s: it must be text, json or csv", c.Output)
+		return q, 0, 0, cli.Usagef("-o %s: it must be text, json or csv", c.Output)
 	}
 	mode, err = (&readCmd{Live: c.Live}).mode()
 	return q, by, mode, err
@@ -83,7 +84,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	case by == 0:
 		by = time.Minute // of nothing
 	case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
-		return query.Summary{}, usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
+		return query.Summary{}, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
 			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
 	}
 	if len(q.Filter.Texts)+len(q.Filter.Exprs) > 0 || by%time.Minute != 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage/dir"
@@ -98,7 +99,7 @@ func TestHistTerminal(t *testing.T) {
 		"2026-11-20 14:00    600  \x1b[32m" + strings.Repeat("█", 42) + "\x1b[0m          600\n" +
 		"2026-11-20 14:10    600  \x1b[32m" + strings.Repeat("█", 42) + "\x1b[0m          600\n" +
 		"2026-11-20 14:20    300  \x1b[31m" + strings.Repeat("█", 7) + "\x1b[0m\x1b[32m" + strings.Repeat("█", 14) + "\x1b[0m" + strings.Repeat(" ", 21) + "    100   200\n"
-	if code != exitFound || out != want {
+	if code != cli.OK || out != want {
 		t.Errorf("exit %d, stderr %s, printed\n%q, want\n%q", code, errs, out, want)
 	}
 	_, out, errs = terminal(t, path, "hist", "web", "--color", "never", "-q")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/storage"
 )
@@ -28,14 +29,14 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	if form != "pretty" && form != "json" {
-		return 0, usagef("-o %s: want pretty or json", form)
+		return 0, cli.Usagef("-o %s: want pretty or json", form)
 	}
 	found, now, err := c.list(ctx, a)
 	var bad *heartbeat.RowError
 	if errors.Is(err, storage.ErrUnauthorized) && openstore.Remote(a.store) {
 		// Another role than that for blobs, which exitCode would name.
-		a.complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
-		return exitRefused, nil
+		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
+		return cli.Refused, nil
 	}
 	if err != nil && !errors.As(err, &bad) {
 		return 0, err
@@ -51,13 +52,13 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	c.warn(a, found, now)
 	switch {
 	case err != nil:
-		a.complain("%v", err)
-		return exitIncomplete, nil
+		a.Complain("%v", err)
+		return cli.Incomplete, nil
 	case len(found) == 0:
-		a.note("no ingester has announced itself in %s", a.store)
-		return exitNothing, nil
+		a.Note("no ingester has announced itself in %s", a.store)
+		return cli.Nothing, nil
 	}
-	return exitFound, nil
+	return cli.OK, nil
 }
 
 // list gives the rows of interest and the time that they are to be judged by.
@@ -123,11 +124,11 @@ func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {
-			a.note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost",
+			a.Note("ingester %s on %s has been silent for %s and may hold records that are in no blob, so reads are incomplete: start it again on its log, or run ingest forget %s if that is lost",
 				i.ID, i.Host, age(now.Sub(i.At)), i.ID)
 		}
 		if i.Lost.Any() {
-			a.note("ingester %s on %s has lost records, so reads are incomplete: ingest forget --lost %s acknowledges that", i.ID, i.Host, i.ID)
+			a.Note("ingester %s on %s has lost records, so reads are incomplete: ingest forget --lost %s acknowledges that", i.ID, i.Host, i.ID)
 		}
 	}
 }
@@ -182,7 +183,7 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 			oldest = age(now.Sub(i.Oldest)) + " ago"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
-			sanitizeString(cmp.Or(i.Host, "-")), sanitizeString(cmp.Or(i.Address, "-")), sanitizeString(cmp.Or(i.Version, "-")))
+			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
 	}
 	if err := w.Flush(); err != nil {
 		return err

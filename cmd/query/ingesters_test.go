@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
@@ -75,7 +76,7 @@ func TestIngestersTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := terminal(t, root, "ingesters")
-	if code != exitFound || !strings.Contains(out, "oldest unflushed") || strings.Contains(out, "\x1b") || errs != "" {
+	if code != cli.OK || !strings.Contains(out, "oldest unflushed") || strings.Contains(out, "\x1b") || errs != "" {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")

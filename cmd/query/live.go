@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/live"
 	"blobtail/newest"
@@ -57,7 +58,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		client, err := live.NewClient(a.live, live.ClientOptions{})
 		if err != nil {
 			l.close()
-			return nil, usagef("BLOBTAIL_LIVE: %w", err)
+			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
 	case !openstore.Remote(a.store):
@@ -120,7 +121,7 @@ func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error 
 	case !errors.As(err, &none):
 		return err
 	case len(report.Problems) > 0:
-		a.note("%v in blobs", none)
+		a.Note("%v in blobs", none)
 		return nil
 	case mode == newest.Only:
 		return nil

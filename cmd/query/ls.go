@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -20,7 +21,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Day != "" {
 		var err error
 		if day, err = time.Parse(time.DateOnly, c.Day); err != nil {
-			return 0, usagef("day %q: it must look like 2026-11-20", c.Day)
+			return 0, cli.Usagef("day %q: it must look like 2026-11-20", c.Day)
 		}
 	}
 	reader, closeStore, err := a.open(ctx)
@@ -48,7 +49,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	for _, err := range sum.Warnings {
-		a.note("%v", err)
+		a.Note("%v", err)
 	}
 	sum.Records = int64(len(entries))
 	return a.verdict(&sum), nil
@@ -68,7 +69,7 @@ func (c *lsCmd) print(a *app, what string, entries []query.Entry) error {
 	fmt.Fprintf(w, "first\tlast\tblobs\trecords\tbytes\tstored\t  %s\n", what)
 	for _, e := range entries {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", c.show(a, e.First), c.show(a, e.Last),
-			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), sanitizeString(e.Name))
+			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -4,17 +4,15 @@
 // main.go     one error, one exit code
 // cli.go      the flags and verbs
 // args.go     the argument list as people write it, put as the parser wants it
-// timeparse.go   times as people write them
 // read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go, bill.go   the verbs
 // live.go     whom to ask for what is in no blob yet
 // print.go, pretty.go, bars.go   the forms of output
-// errors.go   exit codes, and mistakes answered with their fix
+// errors.go   exit codes and messages of errors
 //
 // stdout is data only; all else goes to stderr.
 package main
 
 import (
-	"context"
 	"io"
 	"os"
 	"os/signal"
@@ -23,10 +21,12 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
+
+	"blobtail/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.UntilSignal()
 	defer stop()
 	// A reader that goes away ends us by an error of write, which exit keeps
 	// quiet about; the default is to die of the signal, unflushed.

@@ -2,10 +2,10 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"blobtail/internal/cli"
 	"blobtail/record"
 )
 
@@ -29,7 +29,7 @@ const (
 func (p *prettyPrinter) append(dst, line []byte) []byte {
 	ns, ok := record.LineTime(line)
 	if !ok {
-		return append(appendSafe(dst, bytes.TrimSuffix(line, []byte("\n")), "\n    "), '\n')
+		return append(cli.AppendSafe(dst, bytes.TrimSuffix(line, []byte("\n")), "\n    "), '\n')
 	}
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
 		return time.Unix(0, ns).In(p.zone).AppendFormat(dst, timeLayout)
@@ -81,22 +81,22 @@ func levelColor(l record.Level) string {
 // value writes a string value as text, anything else as it stands.
 func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 	if len(value) < 2 || value[0] != '"' {
-		return appendSafe(dst, value, newline)
+		return cli.AppendSafe(dst, value, newline)
 	}
 	p.text = record.AppendUnescaped(p.text[:0], value[1:len(value)-1])
-	return appendSafe(dst, p.text, newline)
+	return cli.AppendSafe(dst, p.text, newline)
 }
 
 // field writes k=v. A string stays in its quotes, escaped, where it would not
 // be clear without.
 func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
-		return append(appendSafe(dst, record.AppendUnescaped(nil, key), "\\n"), '=')
+		return append(cli.AppendSafe(dst, record.AppendUnescaped(nil, key), "\\n"), '=')
 	})
 	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value[1:len(value)-1], " =\"\\") {
 		value = value[1 : len(value)-1]
 	}
-	return appendSafe(dst, value, "\\n")
+	return cli.AppendSafe(dst, value, "\\n")
 }
 
 // fieldScanner goes through the top level of a canonical line, which is compact
@@ -163,49 +163,3 @@ func cutString(b []byte) (s []byte, ok bool) {
 	}
 	return b, false
 }
-
-// appendSafe appends text such that a terminal shows it and does nothing else:
-// control characters (C0 but tab, DEL, C1), what turns the direction of writing,
-// and bytes that are no UTF-8 are written as escapes. newline stands for a line
-// feed.
-func appendSafe(dst, text []byte, newline string) []byte {
-	for len(text) > 0 {
-		n := 0
-		for n < len(text) && text[n] >= 0x20 && text[n] < 0x7f {
-			n++
-		}
-		dst = append(dst, text[:n]...)
-		if text = text[n:]; len(text) == 0 {
-			break
-		}
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case r == '\n':
-			dst = append(dst, newline...)
-		case r == '\t':
-			dst = append(dst, '\t')
-		case r == utf8.RuneError && size == 1 || r < 0x20 || r == 0x7f:
-			dst = fmt.Appendf(dst, `\x%02x`, text[0])
-		case unsafeRune(r):
-			dst = fmt.Appendf(dst, `\u%04x`, r)
-		default:
-			dst = append(dst, text[:size]...)
-		}
-		text = text[size:]
-	}
-	return dst
-}
-
-// unsafeRune says whether r controls a terminal or the direction of writing, or
-// breaks lines.
-func unsafeRune(r rune) bool {
-	switch {
-	case r >= 0x80 && r <= 0x9f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return true
-	case r == 0x200e, r == 0x200f, r == 0x061c, r == 0x2028, r == 0x2029:
-		return true
-	}
-	return false
-}
-
-func sanitizeString(s string) string { return string(appendSafe(nil, []byte(s), "\n")) }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/record"
 )
 
@@ -64,10 +65,13 @@ func (o *output) flush() error {
 	return nil
 }
 
-// outputError says that stdout did not take everything.
+// outputError is a failed write to stdout: some of the output is missing.
 type outputError struct{ err error }
 
+// Error implements error.
 func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v", e.err) }
+
+// Unwrap returns the error of the write.
 func (e *outputError) Unwrap() error { return e.err }
 
 // printer gives what prints lines in a form; "" is the default of where stdout
@@ -88,7 +92,7 @@ func (a *app) printer(form string) (func(lines []byte) error, error) {
 	case "pretty":
 		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
 	default:
-		return nil, usagef("-o %s: it must be pretty, json or raw", form)
+		return nil, cli.Usagef("-o %s: it must be pretty, json or raw", form)
 	}
 	var buf []byte
 	return func(lines []byte) error {
@@ -115,7 +119,7 @@ func (p rawPrinter) append(dst, line []byte) []byte {
 		msg, _ = cutString(line[off:])
 	}
 	if p.safe {
-		dst = appendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
+		dst = cli.AppendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
 	} else {
 		dst = record.AppendUnescaped(dst, msg)
 	}

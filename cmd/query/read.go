@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/newest"
 	"blobtail/query"
@@ -29,7 +30,7 @@ func (f filterFlags) filter() (query.Filter, error) {
 	if f.Level != "" {
 		var err error
 		if out.Levels, err = query.ParseLevels(f.Level); err != nil {
-			return out, usagef("--level: %w", err)
+			return out, cli.Usagef("--level: %w", err)
 		}
 	}
 	return out, nil
@@ -75,7 +76,7 @@ func (c *readCmd) mode() (newest.Mode, error) {
 	case "only":
 		return newest.Only, nil
 	}
-	return 0, usagef("--live %s: it must be auto, off or only", c.Live)
+	return 0, cli.Usagef("--live %s: it must be auto, off or only", c.Live)
 }
 
 // limits gives how many of the newest and of the oldest are asked for; 0 is all.
@@ -88,11 +89,11 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	}
 	switch {
 	case newest < 0:
-		return 0, 0, usagef("-n %d: it must be positive, or 0 for all", newest)
+		return 0, 0, cli.Usagef("-n %d: it must be positive, or 0 for all", newest)
 	case oldest < 0:
-		return 0, 0, usagef("--first %d: it must be positive, or 0 for all", oldest)
+		return 0, 0, cli.Usagef("--first %d: it must be positive, or 0 for all", oldest)
 	case newest > 0 && oldest > 0:
-		return 0, 0, usagef("-n and --first contradict each other; leave one out")
+		return 0, 0, cli.Usagef("-n and --first contradict each other; leave one out")
 	case a.env.outTTY && c.Number == nil && c.First == nil && !c.Count:
 		newest = defaultOnTerminal
 	}
@@ -151,12 +152,12 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 	most, err := config.ParseSize(c.MaxBytes)
 	if err != nil {
-		return usagef("--max-bytes: %w", err)
+		return cli.Usagef("--max-bytes: %w", err)
 	}
 	if !openstore.Remote(a.store) || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || c.Count || plan.Bytes() <= int64(most) {
 		return nil
 	}
-	return usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
+	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",
 		bytesText(plan.Bytes()), most)
 }
 
@@ -164,17 +165,17 @@ func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	a.left(sum, &q)
 	if sum.More && c.Number == nil && c.First == nil && !c.Count {
-		a.note("these are the newest %d, there is more; -n 0 for all", q.Limit)
+		a.Note("these are the newest %d, there is more; -n 0 for all", q.Limit)
 	}
 }
 
 // left says what a read has left out.
 func (a *app) left(sum *query.Summary, q *query.Query) {
 	for _, err := range sum.Warnings {
-		a.note("%v", err)
+		a.Note("%v", err)
 	}
 	if sum.Higher > 0 {
-		a.note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
+		a.Note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
 	}
 }
 
@@ -183,19 +184,19 @@ func (a *app) verdict(sum *query.Summary) int {
 	const shown = 20
 	for i, err := range sum.Problems {
 		if i == shown {
-			a.complain("and %d more", len(sum.Problems)-shown)
+			a.Complain("and %d more", len(sum.Problems)-shown)
 			break
 		}
-		a.complain("%v", err)
+		a.Complain("%v", err)
 	}
 	switch {
 	case !sum.Complete():
-		a.complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))
-		return exitIncomplete
+		a.Complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))
+		return cli.Incomplete
 	case sum.Records == 0:
-		return exitNothing
+		return cli.Nothing
 	}
-	return exitFound
+	return cli.OK
 }
 
 func (a *app) stats(sum *query.Summary, took time.Duration) {

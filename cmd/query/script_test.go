@@ -18,6 +18,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/horizon"
+	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -182,13 +183,13 @@ func TestTerminal(t *testing.T) {
 	}
 
 	code, out, errs := terminal(t, path, "web")
-	if code != exitFound || strings.Count(out, "\n") != 1000 || !strings.Contains(errs, "there is more; -n 0 for all") {
+	if code != cli.OK || strings.Count(out, "\n") != 1000 || !strings.Contains(errs, "there is more; -n 0 for all") {
 		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
 	}
 	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[36mweb\x1b[0m message 500 \\x1b[2J\n") {
 		t.Errorf("%.200q", out)
 	}
-	if code, out, errs = terminal(t, path, "web", "-n", "0", "-q", "--color", "never"); code != exitFound || strings.Count(out, "\n") != 1500 || errs != "" {
+	if code, out, errs = terminal(t, path, "web", "-n", "0", "-q", "--color", "never"); code != cli.OK || strings.Count(out, "\n") != 1500 || errs != "" {
 		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
 	}
 	checkSafe(t, []byte(out))

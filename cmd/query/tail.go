@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"blobtail/internal/cli"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -50,17 +51,17 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 	}
 	switch {
 	case q.Limit < 0:
-		return q, nil, usagef("-n %d: it must not be negative", q.Limit)
+		return q, nil, cli.Usagef("-n %d: it must not be negative", q.Limit)
 	case q.Limit == 0 && c.Since == "" && !c.Follow && c.After == "":
-		return q, nil, usagef("-n 0 shows nothing; add -f to follow, or --since")
+		return q, nil, cli.Usagef("-n 0 shows nothing; add -f to follow, or --since")
 	case c.Live != "auto" && c.Live != "off":
-		return q, nil, usagef("--live %s: it must be auto or off", c.Live)
+		return q, nil, cli.Usagef("--live %s: it must be auto or off", c.Live)
 	case c.After != "" && (c.Number != nil || c.Since != ""):
-		return q, nil, usagef("--after goes on where another tail ended; leave out -n and --since")
+		return q, nil, cli.Usagef("--after goes on where another tail ended; leave out -n and --since")
 	case c.After != "":
 		cursor, err := newest.ParseCursor(c.After)
 		if err != nil {
-			return q, nil, usagef("--after %.60s: %w", c.After, err)
+			return q, nil, cli.Usagef("--after %.60s: %w", c.After, err)
 		}
 		return q, &cursor, nil
 	}
@@ -98,7 +99,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	for _, err := range sum.Warnings {
-		a.note("%v", err)
+		a.Note("%v", err)
 	}
 	a.report(report)
 	sum.Problems = append(sum.Problems, report.Problems...)
@@ -119,9 +120,9 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	missing := false
 	o.Problem = func(err error) {
 		missing = true
-		a.complain("%v", err)
+		a.Complain("%v", err)
 	}
-	o.Note = func(text string) { a.note("%s", text) }
+	o.Note = func(text string) { a.Note("%s", text) }
 	o.Gap = a.gap
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -132,23 +133,23 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	var none *query.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):
-		return exitFound, nil
+		return cli.OK, nil
 	case errors.As(err, &none):
 		return 0, err
 	case errors.Is(err, context.Canceled) && cursor.Last.Time != 0:
-		if a.env.errTTY && !a.quiet {
+		if a.env.errTTY && !a.Quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		a.note("to go on from here: logquery tail %s -f --after %s", strings.Join(append(c.words(), a.where()...), " "), cursor)
-		return exitInterrupt, nil
+		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(append(c.words(), a.where()...)...), cursor)
+		return cli.Interrupted, nil
 	case err != nil:
 		return 0, err
 	case missing:
-		return exitIncomplete, nil
+		return cli.Incomplete, nil
 	case !printed:
-		return exitNothing, nil
+		return cli.Nothing, nil
 	}
-	return exitFound, nil
+	return cli.OK, nil
 }
 
 // watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
@@ -167,10 +168,10 @@ func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) 
 
 // words are the services and what is asked of them, for a command that goes on.
 func (c *tailCmd) words() []string {
-	out := shellWords(c.Services)
+	out := slices.Clone(c.Services)
 	add := func(flag, value string) {
 		if value != "" {
-			out = append(out, flag, shellWord(value))
+			out = append(out, flag, value)
 		}
 	}
 	add("--level", c.Level)
@@ -197,10 +198,10 @@ func (c *tailCmd) words() []string {
 // What the environment says it says again.
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
-		{"--config", a.cli.Config, "BLOBTAIL_CONFIG"}, {"--store", a.cli.Store, "BLOBTAIL_STORE"}, {"--live-url", a.cli.LiveURL, "BLOBTAIL_LIVE"},
+		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store, "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
 	} {
 		if f.value != "" && f.value != a.env.getenv(f.env) {
-			out = append(out, f.flag, shellWord(f.value))
+			out = append(out, f.flag, f.value)
 		}
 	}
 	return out
@@ -209,7 +210,7 @@ func (a *app) where() (out []string) {
 // report says what a read of the newest records has to say beside its problems.
 func (a *app) report(r *newest.Report) {
 	for _, text := range r.Notes {
-		a.note("%s", text)
+		a.Note("%s", text)
 	}
 	for _, g := range r.Gaps {
 		a.gap(g)
@@ -218,7 +219,7 @@ func (a *app) report(r *newest.Report) {
 
 // gap says where there are more records than were shown, and how to see them.
 func (a *app) gap(g newest.Gap) {
-	if a.quiet {
+	if a.Quiet {
 		return
 	}
 	zone := a.now.Location()
@@ -228,10 +229,10 @@ func (a *app) gap(g newest.Gap) {
 		most = "up to "
 	}
 	words := append([]string{
-		sanitizeString(g.Service), "--from", from.Format(time.RFC3339Nano), "--to", to.Add(time.Nanosecond).Format(time.RFC3339Nano),
+		g.Service, "--from", from.Format(time.RFC3339Nano), "--to", to.Add(time.Nanosecond).Format(time.RFC3339Nano),
 	}, a.where()...)
 	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s\n",
-		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), strings.Join(words, " "))
+		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), cli.Safe(cli.ShellWords(words...)))
 }
 
 // thousands writes a number with commas.
@@ -241,12 +242,4 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-func shellWords(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = shellWord(w)
-	}
-	return out
 }

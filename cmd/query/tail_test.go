@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/storage/dir"
 )
 
@@ -49,7 +50,7 @@ func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, read
 func TestFollowReaderGone(t *testing.T) {
 	began := time.Now()
 	code, first, errs := follow(t, t.TempDir()+"/data", func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
-	if code != exitFound || !strings.Contains(first, `"msg":"x"`) || errs != "" {
+	if code != cli.OK || !strings.Contains(first, `"msg":"x"`) || errs != "" {
 		t.Errorf("exit %d, printed %q, stderr %s", code, first, errs)
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -62,7 +63,7 @@ func TestFollowInterrupted(t *testing.T) {
 	path := t.TempDir() + "/data"
 	code, first, errs := follow(t, path, func(cancel context.CancelFunc, _ *os.File) { cancel() },
 		"--level", "warn+", "-F", "x", "-g", "^x|a b$", "-i", "-o", "raw", "--live", "off")
-	if code != exitInterrupt || first != "x\n" {
+	if code != cli.Interrupted || first != "x\n" {
 		t.Errorf("exit %d, printed %q", code, first)
 	}
 	_, hint, _ := strings.Cut(errs, "to go on from here: ")

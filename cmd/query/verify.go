@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"blobtail/internal/cli"
 	"blobtail/query"
 )
 
@@ -24,24 +25,24 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	v, err := reader.Verify(ctx, query.Query{Services: c.Services, Range: rng}, func(f query.Finding) {
 		switch {
 		case f.Note && f.Key == "":
-			a.note("%v", f.Err)
+			a.Note("%v", f.Err)
 		case f.Note:
-			a.note("%s: %v", f.Key, f.Err)
+			a.Note("%s: %v", f.Key, f.Err)
 		case f.Key == "":
-			a.complain("%v", f.Err)
+			a.Complain("%v", f.Err)
 		default:
-			a.complain("%s: %v", f.Key, f.Err)
+			a.Complain("%s: %v", f.Key, f.Err)
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
-	a.note("%d blobs with %d records in %s verified, %d findings, %d notes", v.Blobs, v.Records, bytesText(v.Bytes), v.Bad, v.Notes)
+	a.Note("%d blobs with %d records in %s verified, %d findings, %d notes", v.Blobs, v.Records, bytesText(v.Bytes), v.Bad, v.Notes)
 	switch {
 	case v.Bad > 0:
-		return exitIncomplete, nil
+		return cli.Incomplete, nil
 	case v.Blobs == 0:
-		return exitNothing, nil
+		return cli.Nothing, nil
 	}
-	return exitFound, nil
+	return cli.OK, nil
 }

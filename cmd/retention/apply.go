@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blobtail/config"
+	"blobtail/internal/cli"
 	"blobtail/retention"
 )
 
@@ -18,7 +19,7 @@ type applyCmd struct {
 
 func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	r, err := c.apply(ctx, a)
-	code := exitDone
+	code := cli.OK
 	if err != nil {
 		code = a.exitCode(err)
 	} else {
@@ -34,9 +35,9 @@ func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
 		return code
 	}
 	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
-		a.complain("metrics: %v", err)
-		if code == exitDone {
-			code = exitIncomplete
+		a.Complain("metrics: %v", err)
+		if code == cli.OK {
+			code = cli.Incomplete
 		}
 	}
 	return code
@@ -61,7 +62,7 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
-		a.complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
+		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
 	return r, errors.Join(err, printResult(a.env.stdout, r))
 }

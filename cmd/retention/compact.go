@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"blobtail/compact"
+	"blobtail/internal/cli"
 )
 
 type compactCmd struct {
@@ -18,7 +19,7 @@ type compactCmd struct {
 func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	for _, glob := range c.Service {
 		if _, err := path.Match(glob, ""); err != nil || glob == "" {
-			return 0, usagef("--service %q: want a name or a glob such as web-*", glob)
+			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
 	o, err := a.options(nil, c.Grace)
@@ -35,7 +36,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	defer func() { err = errors.Join(err, closeStore()) }()
 	r, err := compact.New(blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
-		return 0, usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
+		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}
 	return a.compacted(&r, err)
 }
@@ -49,10 +50,10 @@ func (a *app) compacted(r *compact.Result, err error) (int, error) {
 		return 0, errors.Join(err, perr)
 	}
 	for _, glob := range r.Unmatched {
-		a.complain("no service is called %s", glob)
+		a.Complain("no service is called %s", glob)
 	}
 	if r.Foreign > 0 {
-		a.complain("%d objects are no blobs of ours and stay", r.Foreign)
+		a.Complain("%d objects are no blobs of ours and stay", r.Foreign)
 	}
 	return a.verdict(r.Problems, r.Out+r.Deleted > 0), nil
 }

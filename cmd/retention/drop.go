@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"blobtail/horizon"
+	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
@@ -19,7 +20,7 @@ type dropCmd struct {
 func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	day, err := horizon.ParseDay(c.Day)
 	if err != nil {
-		return 0, usagef("--day: %w", err)
+		return 0, cli.Usagef("--day: %w", err)
 	}
 	o, err := a.options(nil, "")
 	if err != nil {
@@ -42,11 +43,11 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
 		return 0, errors.Join(err, perr)
 	}
-	a.complain("records of %s of %s that come in from now on are not kept", c.Service, day)
-	a.complain("ingesters know that within two minutes: run the same again then, and what they stored meanwhile goes too")
-	a.complain("the log of an ingester on its disk may have the lines until the segment they are in is full; start the ingester again to have them off it sooner")
+	a.Complain("records of %s of %s that come in from now on are not kept", c.Service, day)
+	a.Complain("ingesters know that within two minutes: run the same again then, and what they stored meanwhile goes too")
+	a.Complain("the log of an ingester on its disk may have the lines until the segment they are in is full; start the ingester again to have them off it sooner")
 	if openstore.Remote(a.config.Store) {
-		a.complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
+		a.Complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
 	}
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables) > 0), nil
 }
@@ -59,10 +60,10 @@ func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 	a.foreign(p.Foreign)
 	a.sharedTables(p)
 	if len(p.Days) == 0 {
-		a.complain("no blob of %s is stored for %s; is that the name and the day (UTC)?", c.Service, day)
+		a.Complain("no blob of %s is stored for %s; is that the name and the day (UTC)?", c.Service, day)
 	}
 	if p.At.Before((day + 1).Start()) {
-		a.complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
+		a.Complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
 	}
 	return nil
 }

@@ -6,13 +6,14 @@ import (
 	"syscall"
 	"testing"
 
+	"blobtail/internal/cli"
 	"blobtail/retention"
 )
 
 // The name of an object that is not ours writes no lines of its own.
 func TestForeignNames(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{env: environment{stderr: &out}}
+	a := &app{Console: cli.Console{Name: "retention", Stderr: &out}}
 	f := retention.Foreign{Count: 1, First: []string{"web/2026/10/01/x\nretention: if it is right: \x1b[2Jx"}}
 	a.foreign(f)
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `x\nretention`) || strings.Contains(got, "\x1b") {
@@ -26,8 +27,8 @@ func TestForeignNames(t *testing.T) {
 // A full disk is no store that cannot be reached.
 func TestFullDisk(t *testing.T) {
 	var out bytes.Buffer
-	a := &app{env: environment{stderr: &out}}
-	if code := a.exitCode(syscall.ENOSPC); code != exitIncomplete || !strings.Contains(out.String(), "make some room") {
+	a := &app{Console: cli.Console{Name: "retention", Stderr: &out}}
+	if code := a.exitCode(syscall.ENOSPC); code != cli.Incomplete || !strings.Contains(out.String(), "make some room") {
 		t.Errorf("%d, %s", code, out.String())
 	}
 }

@@ -6,23 +6,22 @@
 // plan.go, apply.go, drop.go, compact.go   the verbs
 // print.go    plans and results as text and JSON
 // metrics.go  what a run leaves for Prometheus
-// errors.go   exit codes, and mistakes answered with their fix
+// errors.go   exit codes and messages of errors
 //
 // stdout has plans and results; stderr has notes, and for the record a JSON line for
 // whatever is hidden or deleted.
 package main
 
 import (
-	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"blobtail/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := cli.UntilSignal()
 	defer stop()
 	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, clock: time.Now}))
 }

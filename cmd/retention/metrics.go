@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/retention"
 )
 
@@ -49,7 +50,7 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 		sum, oldest = r.Total(), r.Oldest
 	}
 	success := before[lastSuccess]
-	if code == exitDone {
+	if code == cli.OK {
 		success = float64(now.Unix())
 	}
 	var b bytes.Buffer

@@ -37,10 +37,10 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 	a.foreign(p.Foreign)
 	a.sharedTables(p)
 	if p.Total(retention.Hide).Blobs > 0 {
-		a.complain("what apply hides it deletes in a run that comes %s or more later", graceText(o.Grace))
+		a.Complain("what apply hides it deletes in a run that comes %s or more later", graceText(o.Grace))
 	}
 	if p.Confirm != "" {
-		a.complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)
+		a.Complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)
 	}
 	return a.verdict(p.Problems, true), nil
 }
@@ -48,6 +48,6 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 // sharedTables warns that tables are not those of a container alone.
 func (a *app) sharedTables(p *retention.Plan) {
 	if len(p.Tables) > 0 && openstore.Remote(a.config.Store) {
-		a.complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
+		a.Complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
 	}
 }

@@ -64,10 +64,11 @@ var allowed = map[string][]string{
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
-	"cmd/ingest": {"config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
+	"internal/cli":       {"config", "storage", "internal/openstore"},
+	"cmd/ingest": {"internal/cli", "config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},
-	"cmd/retention": {"config", "storage", "internal/openstore", "horizon", "retention", "compact"},
-	"cmd/query":     {"config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "storeid"},
+	"cmd/retention": {"internal/cli", "config", "storage", "internal/openstore", "horizon", "retention", "compact"},
+	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "storeid"},
 }
 
 // forTests are packages that only tests and development programs import, and
@@ -85,7 +86,7 @@ var forTests = map[string][]string{
 var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
-	"github.com/alecthomas/kong": {"cmd/ingest", "cmd/query", "cmd/retention"},
+	"github.com/alecthomas/kong": {"internal/cli", "cmd/ingest", "cmd/query", "cmd/retention"},
 	"github.com/goccy/go-yaml":   {"config", "bill"},
 	"net/http/pprof":             {"cmd/ingest"},
 	"log/slog":                   {},

@@ -1,9 +1,10 @@
-package main
+package cli_test
 
 import (
-	"encoding/binary"
 	"testing"
 	"time"
+
+	"blobtail/internal/cli"
 )
 
 func berlin(t testing.TB) *time.Location {
@@ -54,14 +55,14 @@ func TestParseTime(t *testing.T) {
 		"now2h": "", "nowhere": "", "-": "", "-2": "", "2h": "", "1795183445.": "", "1795183445678.5": "",
 		"0001-01-01": "", "9999-01-01": "", "tomorrow": "", "-300000d": "",
 	} {
-		got, err := parseTime(text, now)
+		got, err := cli.ParseTime(text, now)
 		switch {
 		case want == "" && err == nil:
-			t.Errorf("%q: %s, want an error", text, time.Unix(0, got).UTC())
+			t.Errorf("%q: %s, want an error", text, got.UTC())
 		case want != "" && err != nil:
 			t.Errorf("%v", err)
-		case want != "" && time.Unix(0, got).UTC().Format(time.RFC3339Nano) != want:
-			t.Errorf("%q: %s, want %s", text, time.Unix(0, got).UTC().Format(time.RFC3339Nano), want)
+		case want != "" && got.UTC().Format(time.RFC3339Nano) != want:
+			t.Errorf("%q: %s, want %s", text, got.UTC().Format(time.RFC3339Nano), want)
 		}
 	}
 }
@@ -70,9 +71,9 @@ func TestParseTime(t *testing.T) {
 // long as it is.
 func TestParseTimeAcrossClockChange(t *testing.T) {
 	now := time.Date(2026, 10, 26, 1, 0, 0, 0, berlin(t))
-	got, err := parseTime("yesterday", now)
-	if err != nil || now.UnixNano()-got != int64(26*time.Hour) {
-		t.Errorf("yesterday began %s ago, %v", time.Duration(now.UnixNano()-got), err)
+	got, err := cli.ParseTime("yesterday", now)
+	if err != nil || now.Sub(got) != 26*time.Hour {
+		t.Errorf("yesterday began %s ago, %v", now.Sub(got), err)
 	}
 }
 
@@ -82,48 +83,14 @@ func FuzzParseTime(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 20, 15, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, text string) {
-		ns, err := parseTime(text, now)
+		at, err := cli.ParseTime(text, now)
 		if err != nil {
 			return
 		}
 		// What was understood can be written down and is understood again.
-		again, err := parseTime(time.Unix(0, ns).UTC().Format(time.RFC3339Nano), now)
-		if err != nil || again != ns {
-			t.Errorf("%q is %d, but its RFC 3339 form %d, %v", text, ns, again, err)
+		again, err := cli.ParseTime(at.UTC().Format(time.RFC3339Nano), now)
+		if err != nil || !again.Equal(at) {
+			t.Errorf("%q is %s, but its RFC 3339 form %s, %v", text, at, again, err)
 		}
 	})
-}
-
-// A person is told where the local zone is, not that it is local.
-func TestZoneName(t *testing.T) {
-	// local is a host's zone as Go reads it from /etc/localtime.
-	local := func(letters string, hours int) *time.Location {
-		data := append([]byte("TZif"), make([]byte, 16)...)
-		for _, n := range []int{0, 0, 0, 0, 1, len(letters) + 1, hours * 3600} {
-			data = binary.BigEndian.AppendUint32(data, uint32(n))
-		}
-		data = append(append(data, 0, 0), letters+"\x00"...)
-		zone, err := time.LoadLocationFromTZData("Local", data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return zone
-	}
-	for _, c := range []struct {
-		zone *time.Location
-		want string
-	}{
-		{time.UTC, "UTC"},
-		{berlin(t), "Europe/Berlin"},
-		{local("CET", 1), "CET"},
-		{local("UTC", 0), "UTC"},
-		{local("+03", 3), "+03:00"},
-		{local("-03", -3), "-03:00"},
-		{time.FixedZone("", 3600), "+01:00"},
-		{time.FixedZone("Local", 5400), "+01:30"},
-	} {
-		if got := zoneName(time.Unix(0, 0).In(c.zone)); got != c.want {
-			t.Errorf("%v: %q, want %q", c.zone, got, c.want)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -10,21 +10,23 @@ import (
 	"blobtail/config"
 )
 
-// timeForms is what a time may look like, for messages.
+// timeForms are examples of times, for messages.
 const timeForms = "2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds"
 
-// parseTime reads a time as people write it, in ns since 1970. What has no zone
-// is in that of now, and relative forms count from now.
-func parseTime(text string, now time.Time) (int64, error) {
+// ParseTime reads a time as people write it. A time without a zone is in the zone
+// of now, and relative forms count from now. The year is from 1678 to 2261, so
+// that the time has a number of ns since 1970. Errors quote the text and give
+// examples.
+func ParseTime(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	t, err := parseClock(text, now)
 	if err != nil {
-		return 0, fmt.Errorf("time %q: %w", text, err)
+		return t, fmt.Errorf("time %q: %w", text, err)
 	}
 	if y := t.Year(); y < 1678 || y > 2261 {
-		return 0, fmt.Errorf("time %q: the year must be from 1678 to 2261", text)
+		return t, fmt.Errorf("time %q: the year must be from 1678 to 2261", text)
 	}
-	return t.UnixNano(), nil
+	return t, nil
 }
 
 func parseClock(text string, now time.Time) (time.Time, error) {
@@ -63,7 +65,7 @@ func relative(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("after now comes + or - and a duration, such as now-2h")
 }
 
-// parseUnix reads a count since 1970. Its magnitude tells the unit: seconds up
+// parseUnix reads a count since 1970. Its magnitude decides the unit: seconds up
 // to the year 5138, then ms, µs and ns, so that each covers its last centuries.
 func parseUnix(text string) (time.Time, bool) {
 	whole, frac, point := strings.Cut(text, ".")

@@ -1,0 +1,131 @@
+// Package cli has the parts of a command line that ingest, logquery and
+// retention share: the parser, exit codes, messages on stderr, safe text for
+// terminals, times and the version.
+//
+// A command makes a [Parser] for its flags, reports errors with
+// [Console.ExitCode], and exits with the code. The package opens no store and
+// reads no configuration.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"blobtail/internal/openstore"
+	"blobtail/storage"
+)
+
+// Exit codes of all commands.
+const (
+	OK          = 0
+	Nothing     = 1 // logquery: there are no such records
+	Failed      = 1 // ingest: an error while it ran
+	Usage       = 2 // the command line or the configuration is wrong
+	Incomplete  = 3 // some of the data could not be read, or some of the work not done
+	Refused     = 4 // the store refuses access
+	NoStore     = 5 // there is no store, or it cannot be reached
+	Interrupted = 130
+)
+
+// UsageError is a mistake on the command line or in the configuration. Its
+// message names the mistake, its place and the fix.
+type UsageError struct{ Err error }
+
+// Error implements error.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the mistake itself.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a [*UsageError] as [fmt.Errorf] makes an error.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// Console writes the messages of a command to stderr.
+type Console struct {
+	Name   string // of the command
+	Stderr io.Writer
+	Quiet  bool // Note writes nothing
+}
+
+// Complain writes a message. Control characters in it are escaped.
+func (c *Console) Complain(format string, args ...any) {
+	fmt.Fprintf(c.Stderr, "%s: %s\n", c.Name, Safe(fmt.Sprintf(format, args...)))
+}
+
+// Note writes a message that the user can do without, unless Quiet is set.
+func (c *Console) Note(format string, args ...any) {
+	if !c.Quiet {
+		c.Complain(format, args...)
+	}
+}
+
+// Access is a store that a command uses, for messages.
+type Access struct {
+	Store string
+	Role  string // the access that the command needs on a remote store
+}
+
+// ExitCode reports an error in one line, with its fix, and returns the exit code.
+// own is asked first for the errors that only the command knows; its message is
+// "" for all others. No error, and an output that nobody reads any more, are [OK].
+func (c *Console) ExitCode(err error, a Access, own func(error) (code int, message string)) int {
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+		return OK
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	}
+	code, message := own(err)
+	if message == "" {
+		code, message = common(err, a)
+	}
+	c.Complain("%s", message)
+	return code
+}
+
+func common(err error, a Access) (code int, message string) {
+	var (
+		usage *UsageError
+		spec  *openstore.BadSpecError
+	)
+	switch {
+	case errors.As(err, &usage), errors.As(err, &spec):
+		return Usage, err.Error()
+	case errors.Is(err, storage.ErrUnauthorized) && openstore.Remote(a.Store):
+		return Refused, fmt.Sprintf("%v; %s", err, a.Role)
+	case errors.Is(err, storage.ErrUnauthorized):
+		return Refused, err.Error()
+	case errors.Is(err, storage.ErrNotExist):
+		path, byDefault := strings.TrimPrefix(a.Store, "dir:"), ""
+		if a.Store == openstore.Default {
+			byDefault = " (the default)"
+		}
+		return NoStore, fmt.Sprintf("no store at %s%s; set BLOBTAIL_STORE or --store", path, byDefault)
+	}
+	return NoStore, err.Error()
+}
+
+// UntilSignal returns a context that ends at the first SIGTERM or SIGINT. The
+// second ends the process at once, which no command loses data by. timeout(1) and
+// shells send one signal to the process and one to its group: that is one signal.
+func UntilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-signals
+		cancel()
+		for first := time.Now(); time.Since(first) < 100*time.Millisecond; {
+			<-signals
+		}
+		os.Exit(Interrupted)
+	}()
+	return ctx, cancel
+}

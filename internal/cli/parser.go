@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"runtime/debug"
+
+	"github.com/alecthomas/kong"
+)
+
+// ErrDone is the error of [Parser.Parse] after --help or --version.
+var ErrDone = errors.New("done")
+
+// Parser parses the command line of one run.
+type Parser struct {
+	*kong.Kong
+	printed bytes.Buffer
+	done    bool
+}
+
+// NewParser makes a parser that fills grammar, a pointer to a struct with kong's
+// tags. A flag of type [kong.VersionFlag] prints the version.
+func NewParser(grammar any, name, description string, options ...kong.Option) (*Parser, error) {
+	p := &Parser{}
+	var err error
+	p.Kong, err = kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
+		kong.Vars{"version": name + " " + Version()}, kong.Writers(&p.printed, &p.printed), kong.Exit(func(int) { p.done = true }))...)
+	return p, err
+}
+
+// Parse parses args once. Help and version go to stdout, and the error is
+// [ErrDone] then. Other errors are mistakes of the user, or of writing to stdout.
+func (p *Parser) Parse(args []string, stdout io.Writer) (*kong.Context, error) {
+	parsed, err := p.Kong.Parse(args)
+	if p.done { // kong goes on after the help and finds arguments missing
+		if _, err := io.Copy(stdout, &p.printed); err != nil {
+			return nil, err
+		}
+		return nil, ErrDone
+	}
+	return parsed, err
+}
+
+// Version is the version of the module, or the commit that the program was built
+// from. It has no spaces.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := cmp.Or(info.Main.Version, "(devel)")
+	if v != "(devel)" {
+		return v
+	}
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			v = s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+changed"
+		}
+	}
+	return v + changed
+}
