@@ -22,12 +22,14 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"blobtail/internal/openstore"
 )
 
 // Config is the whole file.
 type Config struct {
 	// Store says where blobs and tables are: dir:PATH or azure:[ACCOUNT/]CONTAINER.
-	Store string `yaml:"store"`
+	Store openstore.Spec `yaml:"store"`
 	// Live is the URL of an ingester, of which logquery asks what is in no blob yet;
 	// "" is none, or on a dir store whoever announces itself there.
 	Live   string `yaml:"live"`
@@ -83,7 +85,7 @@ type Log struct {
 // Default is the configuration of an ingester started with no file.
 func Default() Config {
 	return Config{
-		Store: "dir:./data",
+		Store: openstore.Default(),
 		Ingest: Ingest{
 			Listen: "127.0.0.1:8514",
 			Admin:  "127.0.0.1:8515",
@@ -154,7 +156,7 @@ func (c Config) WALDir() string {
 	if c.Ingest.WAL != "" {
 		return c.Ingest.WAL
 	}
-	if dir, ok := strings.CutPrefix(c.Store, "dir:"); ok && dir != "" {
+	if dir := c.Store.Dir(); dir != "" {
 		return strings.TrimRight(dir, "/") + "/.wal"
 	}
 	return "./blobtail-wal"
@@ -182,13 +184,15 @@ func isPort(s string) bool {
 	return err == nil && n >= 0 && n <= 65535
 }
 
-// Validate says what in the configuration cannot be, all of it at once. Each
-// line names the key, the value and what would do. What a store may be called is
-// for its driver to say.
+// Validate returns every mistake in the configuration at once. Each line names the
+// key, the value and the fix.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(key string, value any, want string) {
 		errs = append(errs, fmt.Errorf("%s: %v: %s", key, value, want))
+	}
+	if c.Store == (openstore.Spec{}) {
+		bad("store", `""`, "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
 	}
 	for _, a := range []struct{ key, value string }{{"ingest.listen", c.Ingest.Listen}, {"ingest.admin", c.Ingest.Admin}} {
 		if _, port, err := net.SplitHostPort(a.value); err != nil || !isPort(port) {

@@ -152,7 +152,7 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 	tables, end := tablesOf(t, at)
 	defer end()
 	a, err := heartbeat.New(tables, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: id, Lane: 50}, Lane: 50, Store: openstore.Name(at.store),
+		Identity: heartbeat.Identity{ID: id, Lane: 50}, Lane: 50, Store: spec(t, at).Name(),
 		Address: "http://127.0.0.1:9", Host: "gone-" + id, Version: "test",
 		Oldest: func() (time.Time, bool) { return oldest, !oldest.IsZero() },
 		Now:    func() time.Time { return time.Now().Add(-ago) },
@@ -169,17 +169,26 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 // tablesOf opens the tables of a place.
 func tablesOf(t testing.TB, at place) (storage.TableStore, func() error) {
 	t.Helper()
-	var blobs storage.BlobStore
-	if spec, ok := strings.CutPrefix(at.store, "azure:"); ok {
-		s, err := azure.Open(spec, azure.Options{Getenv: shared.Azurite(t).Getenv})
+	if name, ok := strings.CutPrefix(at.store, "azure:"); ok {
+		s, err := azure.Open(name, azure.Options{Getenv: shared.Azurite(t).Getenv})
 		if err != nil {
 			t.Fatal(err)
 		}
-		blobs = s
+		return s, func() error { return nil }
 	}
-	tables, end, err := openstore.Tables(at.store, blobs)
+	s, err := openstore.Open(t.Context(), spec(t, at), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tables, end
+	return s.Tables, s.Close
+}
+
+// spec parses the store of a place.
+func spec(t testing.TB, at place) openstore.Spec {
+	t.Helper()
+	s, err := openstore.Parse(at.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

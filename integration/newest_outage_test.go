@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/openstore"
 	"blobtail/storage/azure"
 	"blobtail/tailindex"
 )
@@ -183,5 +182,5 @@ func tailReader(t testing.TB, at place) *tailindex.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tailindex.NewReader(store, tailindex.ReaderOptions{Store: openstore.Name(at.store)})
+	return tailindex.NewReader(store, tailindex.ReaderOptions{Store: spec(t, at).Name()})
 }

@@ -35,7 +35,6 @@ type company struct {
 	premises  *premises
 	peers     *peers.Peers // whom else readers have to be answered for
 	shared    bool         // the store has a clock of its own
-	close     func() error // of the tables
 	log       zerolog.Logger
 
 	running sync.WaitGroup
@@ -55,23 +54,18 @@ const (
 
 // newCompany makes what run starts. The log's directory is ours by now, so what
 // is kept in it is too. setLane is called with each lane that is found.
-func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+func newCompany(c config.Config, store *openstore.Store, premises *premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
-	clock, shared := blobs.(storage.Clock)
-	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: shared, log: log, quit: func() {}}
-	all, closeTables, err := openstore.Tables(c.Store, blobs)
-	if err != nil {
-		return nil, fmt.Errorf("open the tables of the store: %w", err)
-	}
-	tables := ownTables{all, premises}
-	p.tables, p.close = tables, closeTables
+	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
+	tables := ownTables{store.Tables, premises}
+	p.tables = tables
 	me, err := heartbeat.LoadIdentity(c.WALDir())
 	if err != nil {
 		log.Warn().Err(err).Msg("this ingester is announced under a new id")
 	}
 	host, _ := os.Hostname()
 	lane, settled := c.LaneNumber(host)
-	if c.Ingest.Advertise != "" || openstore.Remote(c.Store) {
+	if c.Ingest.Advertise != "" || c.Store.Remote() {
 		address = c.Ingest.Advertise // where we listen means nothing to other hosts
 	}
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
@@ -84,7 +78,7 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, jo
 				log.Error().Err(err).Msg("the lane cannot be taken")
 			}
 		},
-		Store: openstore.Name(c.Store), Address: strings.TrimRight(address, "/"), Host: host, Version: cli.Version(),
+		Store: c.Store.Name(), Address: strings.TrimRight(address, "/"), Host: host, Version: cli.Version(),
 		Oldest: buf.Oldest, Replayed: buf.Replayed, Now: p.clock.Now, Log: log,
 	})
 	if err != nil {
@@ -92,11 +86,11 @@ func newCompany(c config.Config, blobs storage.BlobStore, premises *premises, jo
 	}
 	showCompany(p.announcer, reg)
 	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
-		return heartbeat.List(ctx, tables, openstore.Name(c.Store))
+		return heartbeat.List(ctx, tables, c.Store.Name())
 	}})
 	// Until the others are known: the lane of the last time.
 	if err := setLane(p.announcer.Lane()); err != nil {
-		return nil, errors.Join(err, closeTables())
+		return nil, err
 	}
 	return p, nil
 }
@@ -186,7 +180,7 @@ const readyEvery = 250 * time.Millisecond
 func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
 		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
-			Str("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
+			Stringer("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
 	}
 	err := ready()
 	if err == nil {
@@ -216,11 +210,8 @@ func (p *company) stop(empty bool) {
 	}
 }
 
-// end gives up what it holds, whether it ran or not.
+// end returns when nothing runs any more, whether it ran or not.
 func (p *company) end() {
 	p.quit()
 	p.running.Wait()
-	if err := p.close(); err != nil {
-		p.log.Warn().Err(err).Msg("the tables do not close")
-	}
 }

@@ -63,7 +63,6 @@ func TestAnnouncedFirst(t *testing.T) {
 					announcer: announcer,
 					clock:     clockskew.New(nil, clockskew.Options{}),
 					premises:  &premises{blobs: store, dir: t.TempDir()},
-					close:     func() error { return nil },
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})

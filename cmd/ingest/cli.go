@@ -24,7 +24,7 @@ type grammar struct {
 	Config  string           `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
 
-	Store       string          `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE" default:"${store}"`
+	Store       openstore.Spec  `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE" default:"${store}"`
 	Listen      string          `help:"Address that shippers send to." env:"BLOBTAIL_LISTEN" default:"${listen}"`
 	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN" default:"${admin}"`
 	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
@@ -60,7 +60,7 @@ type grammar struct {
 
 func vars(c config.Config) kong.Vars {
 	return kong.Vars{
-		"store": c.Store, "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
+		"store": c.Store.String(), "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
 		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "announce": c.Ingest.Announce, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
 		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
 		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
@@ -150,7 +150,7 @@ func parse(args []string, stdout io.Writer) (c config.Config, f grammar, verb st
 		return c, f, "", err
 	}
 	c = f.over(c)
-	return c, f, k.Command(), errors.Join(c.Validate(), openstore.Check(c.Store))
+	return c, f, k.Command(), c.Validate()
 }
 
 // unsetEmpty makes a variable that is set to nothing, as in compose files with

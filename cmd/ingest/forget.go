@@ -32,7 +32,7 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout 
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
 	defer cancel()
 	err := withTables(ctx, c, func(tables storage.TableStore, now time.Time) error {
-		store := openstore.Name(c.Store)
+		store := c.Store.Name()
 		switch {
 		case silent != 0:
 			gone, err := heartbeat.ForgetSilent(ctx, tables, store, silent, now)
@@ -109,23 +109,16 @@ func forgotten(stdout io.Writer, was heartbeat.Ingester) {
 
 // withTables calls do with the tables of the store, and the store's time.
 func withTables(ctx context.Context, c config.Config, do func(storage.TableStore, time.Time) error) (err error) {
-	blobs, closeStore, err := openstore.Open(ctx, c.Store, false)
+	store, err := openstore.Open(ctx, c.Store, false)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	tables, closeTables, err := openstore.Tables(c.Store, blobs)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	now, err := store.Now(ctx, time.Now())
 	if err != nil {
-		return fmt.Errorf("open the tables of the store: %w", err)
+		return fmt.Errorf("ask the store for its time: %w", err)
 	}
-	defer func() { err = errors.Join(err, closeTables()) }()
-	now := time.Now()
-	if clock, ok := blobs.(storage.Clock); ok {
-		if now, err = clock.Now(ctx); err != nil {
-			return fmt.Errorf("ask the store for its time: %w", err)
-		}
-	}
-	return do(tables, now)
+	return do(store.Tables, now)
 }
 
 func hostName(i heartbeat.Ingester) string {

@@ -50,11 +50,11 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
 	reg := newRegistry()
-	blobs, closeStore, err := openstore.Open(ctx, c.Store, true)
+	store, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	defer closeStore()
+	defer store.Close()
 
 	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
 	if err != nil {
@@ -62,11 +62,11 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer journal.Close()
 
-	premises, err := openPremises(ctx, c, blobs, journal, log)
+	premises, err := openPremises(ctx, c, store.Blobs, journal, log)
 	if err != nil {
 		return err
 	}
-	out, err := newSink(blobs, premises, part(log, "horizon"), reg)
+	out, err := newSink(store.Blobs, premises, part(log, "horizon"), reg)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
-	company, err = newCompany(c, blobs, premises, journal, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
+	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ import (
 // while that is not known, and nothing is taken once it is known to be otherwise.
 type premises struct {
 	blobs storage.BlobStore
-	spec  string // of the store
-	dir   string // of the log
+	spec  openstore.Spec // of the store
+	dir   string         // of the log
 	log   zerolog.Logger
 
 	mu    sync.Mutex
@@ -81,7 +81,7 @@ func openPremises(ctx context.Context, c config.Config, blobs storage.BlobStore,
 		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
 	}
 	me, _ := heartbeat.LoadIdentity(p.dir) // a fresh one where it cannot be read, which is of no use to anyone
-	p.log.Warn().Str("was", p.bound.Spec).Str("id", p.bound.ID).Str("store", p.spec).
+	p.log.Warn().Str("was", p.bound.Spec).Str("id", p.bound.ID).Stringer("store", p.spec).
 		Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + me.ID + ", run ingest forget " + me.ID + " there")
 	if err := errors.Join(heartbeat.Discard(p.dir), p.bind(foreign.id)); err != nil {
 		return nil, err
@@ -143,12 +143,12 @@ func (p *premises) compare(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read which store this is: %w", err)
 	case id == "":
-		return &lostStoreError{bound, p.dir, p.spec}
+		return &lostStoreError{bound, p.dir, p.spec.String()}
 	case bound.ID == "":
 		return p.bind(id)
 	case id != bound.ID:
-		return &otherStoreError{bound, p.dir, p.spec, id}
-	case bound.Spec != p.spec:
+		return &otherStoreError{bound, p.dir, p.spec.String(), id}
+	case bound.Spec != p.spec.String():
 		return p.bind(id) // the same store under another name
 	}
 	return nil
@@ -156,7 +156,7 @@ func (p *premises) compare(ctx context.Context) error {
 
 // bind has the log belong to a store.
 func (p *premises) bind(id string) error {
-	b := storeid.Binding{ID: id, Spec: p.spec}
+	b := storeid.Binding{ID: id, Spec: p.spec.String()}
 	if err := b.Save(fsys.OS(), p.dir); err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func (p *premises) tell() {
 	p.said = text
 	switch {
 	case text == "":
-		p.log.Info().Str("store", p.spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
+		p.log.Info().Stringer("store", p.spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
 	case p.definite(), p.renamed():
 		p.log.Error().Err(p.err).Msg("nothing is taken or stored")
 	default:
@@ -193,7 +193,7 @@ func (p *premises) definite() bool { return p.err != nil && (p.sure || p.foreign
 // away tells whether the store may only be out of reach for a while: a remote one,
 // or a directory that is not there at all. p.mu is held.
 func (p *premises) away() bool {
-	return !p.foreign() && (openstore.Remote(p.spec) || errors.Is(p.err, storage.ErrNotExist))
+	return !p.foreign() && (p.spec.Remote() || errors.Is(p.err, storage.ErrNotExist))
 }
 
 // foreign tells whether the store is not the one that the log belongs to. p.mu is
@@ -207,7 +207,7 @@ func (p *premises) run(ctx context.Context) {
 	for {
 		pause := lookEvery
 		p.mu.Lock()
-		if openstore.Remote(p.spec) && p.sure && p.err == nil {
+		if p.spec.Remote() && p.sure && p.err == nil {
 			pause = farLookEvery
 		}
 		p.mu.Unlock()
@@ -239,7 +239,7 @@ func (p *premises) ready() error {
 // to, and was not reached since the start: a mistake in the name would have records
 // taken that readers of the first store do not know of. p.mu is held.
 func (p *premises) renamed() bool {
-	return !p.sure && p.err != nil && p.bound.ID != "" && p.bound.Spec != p.spec
+	return !p.sure && p.err != nil && p.bound.ID != "" && p.bound.Spec != p.spec.String()
 }
 
 // storing says why nothing may be stored. On a directory it looks first: nothing must
@@ -252,7 +252,7 @@ func (p *premises) storing() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sure && p.away() && openstore.Remote(p.spec) {
+	if p.sure && p.away() && p.spec.Remote() {
 		return nil // what is put there fails, or gets there
 	}
 	return p.err

@@ -11,6 +11,7 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/fsys"
+	"blobtail/internal/openstore"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -40,14 +41,17 @@ func TestRenamedStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config.Config{Store: "azure:logs"}
+	var c config.Config
 	c.Ingest.WAL = t.TempDir()
-	if err := (storeid.Binding{ID: id, Spec: c.Store}).Save(fsys.OS(), c.WALDir()); err != nil {
+	if err := (storeid.Binding{ID: id, Spec: "azure:logs"}).Save(fsys.OS(), c.WALDir()); err != nil {
 		t.Fatal(err)
 	}
 	open := func(spec string) *premises {
 		t.Helper()
-		c.Store = spec
+		var err error
+		if c.Store, err = openstore.Parse(spec); err != nil {
+			t.Fatal(err)
+		}
 		p, err := openPremises(t.Context(), c, store, nil, zerolog.Nop())
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"blobtail/buffer"
 	"blobtail/config"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/migrations"
 	"blobtail/record"
 	"blobtail/tailindex"
@@ -52,7 +51,7 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 		return
 	}
 	log = part(log, "tail")
-	store := openstore.Name(c.Store)
+	store := c.Store.Name()
 	t.writer = tailindex.NewWriter(p.tables, tailindex.Options{
 		Prefix: c.Tail.Prefix, Shards: c.Tail.Shards, Store: store,
 		Process: p.announcer.Process(), Lane: p.announcer.Lane,

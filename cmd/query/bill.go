@@ -70,12 +70,12 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 
 // read lists what is asked for.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
-	store, closeStore, err := openstore.Open(ctx, a.store, false)
+	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
 		return nil, err
 	}
-	defer closeStore()
-	reader := query.New(store, query.Options{})
+	defer store.Close()
+	reader := query.New(store.Blobs, query.Options{})
 	names := c.Services
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // those of the system too: they are paid for
@@ -91,7 +91,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if rng.To != query.Newest {
 		periods.To = time.Unix(0, rng.To)
 	}
-	report, err := bill.Read(ctx, store, services, periods)
+	report, err := bill.Read(ctx, store.Blobs, services, periods)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +354,7 @@ func (b *billPrinter) verdict() int {
 		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
 	}
 	remote := ""
-	if !openstore.Remote(a.store) {
+	if !a.store.Remote() {
 		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
 	}
 	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)

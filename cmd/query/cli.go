@@ -20,7 +20,7 @@ import (
 // where contract says so: what names the store.
 type grammar struct {
 	Config   string           `help:"Read the store from this file." placeholder:"FILE" env:"BLOBTAIL_CONFIG"`
-	Store    string           `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
+	Store    openstore.Spec   `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
 	LiveURL  string           `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
 	Timezone string           `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
 	UTC      bool             `short:"u" name:"utc" help:"The same as --timezone UTC."`
@@ -58,7 +58,7 @@ type app struct {
 	cli.Console
 	env   environment
 	flags grammar
-	store string // as the user wrote it
+	store openstore.Spec
 	live  string // URL of an ingester, or ""
 	tail  config.Tail
 	// tailAge is how long the tables of the newest records are kept, maxAge how old a
@@ -133,7 +133,7 @@ func (a *app) configure() error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	a.store, a.live, a.tail = cmp.Or(a.flags.Store, c.Store, openstore.Default), cmp.Or(a.flags.LiveURL, c.Live), c.Tail
+	a.store, a.live, a.tail = cmp.Or(a.flags.Store, c.Store, openstore.Default()), cmp.Or(a.flags.LiveURL, c.Live), c.Tail
 	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
 	switch a.flags.Color {
 	case "always":
@@ -159,11 +159,11 @@ func (a *app) configure() error {
 
 // open opens the store and gives a reader of it.
 func (a *app) open(ctx context.Context) (*query.Reader, func() error, error) {
-	store, closeStore, err := openstore.Open(ctx, a.store, false)
+	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.reader(store), closeStore, nil
+	return a.reader(store.Blobs), store.Close, nil
 }
 
 // reader makes a reader of a store.
@@ -239,6 +239,6 @@ func (a *app) echo(rng query.Range) {
 		to = a.showTime(rng.To)
 	}
 	if !a.Quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.store), from, to, zoneName(a.now))
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.store.String()), from, to, zoneName(a.now))
 	}
 }

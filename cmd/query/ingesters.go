@@ -33,7 +33,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	found, now, err := c.list(ctx, a)
 	var bad *heartbeat.RowError
-	if errors.Is(err, storage.ErrUnauthorized) && openstore.Remote(a.store) {
+	if errors.Is(err, storage.ErrUnauthorized) && a.store.Remote() {
 		// Another role than that for blobs, which exitCode would name.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
@@ -64,26 +64,20 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 // list gives the rows of interest and the time that they are to be judged by.
 func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
 	now := a.now
-	blobs, closeStore, err := openstore.Open(ctx, a.store, false)
+	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
 		return nil, now, err
 	}
-	defer closeStore()
-	tables, closeTables, err := openstore.Tables(a.store, blobs)
-	if err != nil {
-		return nil, now, err
-	}
-	defer closeTables()
-	all, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
+	defer store.Close()
+	all, err := heartbeat.List(ctx, store.Tables, a.store.Name())
 	if errors.Is(err, storage.ErrNotExist) {
 		err = nil
 	}
-	if clock, ok := blobs.(storage.Clock); ok && len(all) > 0 {
-		t, cerr := clock.Now(ctx)
-		if cerr != nil {
+	if len(all) > 0 {
+		var cerr error
+		if now, cerr = store.Now(ctx, now); cerr != nil {
 			return nil, now, cerr
 		}
-		now = t
 	}
 	var found []heartbeat.Ingester
 	for _, i := range all {

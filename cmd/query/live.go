@@ -13,7 +13,6 @@ import (
 	"blobtail/live"
 	"blobtail/newest"
 	"blobtail/query"
-	"blobtail/storage"
 	"blobtail/storeid"
 	"blobtail/tailindex"
 )
@@ -29,27 +28,19 @@ type logs struct {
 // the environment or the file, and on a dir store whoever announces itself there.
 // alive is false for who does not want to ask.
 func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
-	blobs, closeStore, err := openstore.Open(ctx, a.store, false)
+	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
 		return nil, err
 	}
-	tables, closeTables, err := openstore.Tables(a.store, blobs)
-	if err != nil {
-		return nil, errors.Join(err, closeStore())
-	}
-	l := &logs{blobs: a.reader(blobs), close: func() {
-		// What was only read needs no care.
-		_ = closeTables()
-		_ = closeStore()
-	}}
+	l := &logs{blobs: a.reader(store.Blobs), close: func() { _ = store.Close() }} // it was only read
 	clock := &storeClock{host: a.clock}
-	ingesters := a.ingesters(blobs, tables, clock)
+	ingesters := a.ingesters(store, clock)
 	o := newest.Options{
 		Unasked: !alive,
-		Name:    a.store,
-		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, blobs) },
-		Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{
-			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: openstore.Name(a.store), Now: clock.now,
+		Name:    a.store.String(),
+		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, store.Blobs) },
+		Tail: tailindex.NewReader(store.Tables, tailindex.ReaderOptions{
+			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: a.store.Name(), Now: clock.now,
 		}),
 	}
 	switch {
@@ -61,7 +52,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
-	case !openstore.Remote(a.store):
+	case !a.store.Remote():
 		o.Dial = dial
 	}
 	l.newest = newest.New(o)
@@ -142,19 +133,21 @@ func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead
 
 // ingesters lists the rows of the ingesters of the store, with the time to judge
 // them by. An error may join rows that cannot be read, beside those that can.
-func (a *app) ingesters(blobs storage.BlobStore, tables storage.TableStore, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
+func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
 	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-		rows, err := heartbeat.List(ctx, tables, openstore.Name(a.store))
+		rows, err := heartbeat.List(ctx, store.Tables, a.store.Name())
 		unread, err := heartbeat.Unread(err)
 		if err != nil {
 			return nil, a.clock(), err
 		}
 		now := a.clock()
-		if clock, ok := blobs.(storage.Clock); ok && len(rows) > 0 {
-			if now, err = clock.Now(ctx); err != nil {
+		if len(rows) > 0 {
+			if now, err = store.Now(ctx, now); err != nil {
 				return nil, a.clock(), fmt.Errorf("ask the store for its time: %w", err)
 			}
-			own.ahead.Store(int64(now.Sub(a.clock())))
+			if store.Clock != nil {
+				own.ahead.Store(int64(now.Sub(a.clock())))
+			}
 		}
 		return rows, now, unread
 	}

@@ -8,7 +8,6 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/newest"
 	"blobtail/query"
 )
@@ -154,7 +153,7 @@ func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 	if err != nil {
 		return cli.Usagef("--max-bytes: %w", err)
 	}
-	if !openstore.Remote(a.store) || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || c.Count || plan.Bytes() <= int64(most) {
+	if !a.store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || c.Count || plan.Bytes() <= int64(most) {
 		return nil
 	}
 	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",

@@ -19,6 +19,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/horizon"
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -235,7 +236,11 @@ func TestMaxBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := readCmd{MaxBytes: c.max}
-		if err := cmd.bounded(&app{store: c.store}, c.q, plan); (err != nil) != c.fails {
+		spec, err := openstore.Parse(c.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.bounded(&app{store: spec}, c.q, plan); (err != nil) != c.fails {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

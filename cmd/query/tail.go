@@ -198,7 +198,7 @@ func (c *tailCmd) words() []string {
 // What the environment says it says again.
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
-		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store, "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
+		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
 	} {
 		if f.value != "" && f.value != a.env.getenv(f.env) {
 			out = append(out, f.flag, f.value)

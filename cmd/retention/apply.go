@@ -7,6 +7,7 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -48,12 +49,12 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 	if err != nil {
 		return nil, err
 	}
-	blobs, tables, closeStore, err := a.open(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	r, err = retention.New(blobs, tables, o).Apply(ctx, c.Confirm)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err = retention.New(store.Blobs, store.Tables, o).Apply(ctx, c.Confirm)
 	if r == nil {
 		return nil, err
 	}

@@ -14,14 +14,13 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/retention"
-	"blobtail/storage"
 )
 
 // grammar is the command line. How long what is kept stands in the configuration file
 // alone, where it can be reviewed.
 type grammar struct {
 	Config  string           `help:"Configuration file (YAML); its section retention is the policy." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
-	Store   string           `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." env:"BLOBTAIL_STORE" placeholder:"STORE"`
+	Store   openstore.Spec   `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." env:"BLOBTAIL_STORE" placeholder:"STORE"`
 	Version kong.VersionFlag `help:"Print the version."`
 
 	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
@@ -85,8 +84,8 @@ func (a *app) parse() (verb, error) {
 	if a.config, err = config.Load(a.flags.Config); err != nil {
 		return v, &cli.UsageError{Err: err}
 	}
-	a.config.Store = cmp.Or(a.flags.Store, a.config.Store, openstore.Default)
-	if err := errors.Join(a.config.Validate(), openstore.Check(a.config.Store)); err != nil {
+	a.config.Store = cmp.Or(a.flags.Store, a.config.Store, openstore.Default())
+	if err := a.config.Validate(); err != nil {
 		return v, &cli.UsageError{Err: err}
 	}
 	return v, nil
@@ -102,19 +101,6 @@ func joined(args []string) []string {
 		}
 	}
 	return args
-}
-
-// open opens the store and its tables.
-func (a *app) open(ctx context.Context) (blobs storage.BlobStore, tables storage.TableStore, closeAll func() error, err error) {
-	blobs, closeBlobs, err := openstore.Open(ctx, a.config.Store, false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	tables, closeTables, err := openstore.Tables(a.config.Store, blobs)
-	if err != nil {
-		return nil, nil, nil, errors.Join(err, closeBlobs())
-	}
-	return blobs, tables, func() error { return errors.Join(closeTables(), closeBlobs()) }, nil
 }
 
 // options are those of a job: the policy of the configuration, and what the flags

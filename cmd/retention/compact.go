@@ -9,6 +9,7 @@ import (
 
 	"blobtail/compact"
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 )
 
 type compactCmd struct {
@@ -29,12 +30,12 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if o.Grace == 0 {
 		o.Grace = -1 // none; for the compactor 0 is its default
 	}
-	blobs, _, closeStore, err := a.open(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	r, err := compact.New(blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err := compact.New(store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}

@@ -26,12 +26,12 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	blobs, tables, closeStore, err := a.open(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	r, err := retention.New(blobs, tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store, Confirm: c.Confirm})
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err := retention.New(store.Blobs, store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
 	confirm := (*retention.ConfirmError)(nil)
 	switch {
 	case r == nil:
@@ -46,7 +46,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	a.Complain("records of %s of %s that come in from now on are not kept", c.Service, day)
 	a.Complain("ingesters know that within two minutes: run the same again then, and what they stored meanwhile goes too")
 	a.Complain("the log of an ingester on its disk may have the lines until the segment they are in is full; start the ingester again to have them off it sooner")
-	if openstore.Remote(a.config.Store) {
+	if a.config.Store.Remote() {
 		a.Complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
 	}
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables) > 0), nil

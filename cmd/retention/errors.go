@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 	"blobtail/storage"
 )
@@ -24,8 +25,8 @@ func (a *app) again(words ...string) string {
 	if a.flags.Config != "" {
 		words = append(words, "--config", a.flags.Config)
 	}
-	if a.flags.Store != "" {
-		words = append(words, "--store", a.flags.Store)
+	if a.flags.Store != (openstore.Spec{}) {
+		words = append(words, "--store", a.flags.Store.String())
 	}
 	return cli.ShellWords(words...)
 }

@@ -18,12 +18,12 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	blobs, tables, closeStore, err := a.open(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, closeStore()) }()
-	p, err := retention.New(blobs, tables, o).Plan(ctx)
+	defer func() { err = errors.Join(err, store.Close()) }()
+	p, err := retention.New(store.Blobs, store.Tables, o).Plan(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +47,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 
 // sharedTables warns that tables are not those of a container alone.
 func (a *app) sharedTables(p *retention.Plan) {
-	if len(p.Tables) > 0 && openstore.Remote(a.config.Store) {
+	if len(p.Tables) > 0 && a.config.Store.Remote() {
 		a.Complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
 	}
 }

@@ -8,13 +8,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +68,7 @@ func (c *Console) Note(format string, args ...any) {
 
 // Access is a store that a command uses, for messages.
 type Access struct {
-	Store string
+	Store openstore.Spec
 	Role  string // the access that the command needs on a remote store
 }
 
@@ -98,16 +98,16 @@ func common(err error, a Access) (code int, message string) {
 	switch {
 	case errors.As(err, &usage), errors.As(err, &spec):
 		return Usage, err.Error()
-	case errors.Is(err, storage.ErrUnauthorized) && openstore.Remote(a.Store):
+	case errors.Is(err, storage.ErrUnauthorized) && a.Store.Remote():
 		return Refused, fmt.Sprintf("%v; %s", err, a.Role)
 	case errors.Is(err, storage.ErrUnauthorized):
 		return Refused, err.Error()
 	case errors.Is(err, storage.ErrNotExist):
-		path, byDefault := strings.TrimPrefix(a.Store, "dir:"), ""
-		if a.Store == openstore.Default {
-			byDefault = " (the default)"
+		path := cmp.Or(a.Store.Dir(), a.Store.String())
+		if a.Store == openstore.Default() {
+			path += " (the default)"
 		}
-		return NoStore, fmt.Sprintf("no store at %s%s; set BLOBTAIL_STORE or --store", path, byDefault)
+		return NoStore, fmt.Sprintf("no store at %s; set BLOBTAIL_STORE or --store", path)
 	}
 	return NoStore, err.Error()
 }

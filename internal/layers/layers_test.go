@@ -56,14 +56,14 @@ var allowed = map[string][]string{
 	"source/natssource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage", "horizon"},
 	"bill":              {"record", "blobfmt", "storage"},
-	"config":            {},
+	"config":            {"internal/openstore"},
 	"compact":           {"record", "blobfmt", "storage", "horizon"},
 	"retention":         {"record", "blobfmt", "storage", "horizon", "tailindex", "clockskew"},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/mem", "storage/dir", "storage/dir/tables", "storage/azure"},
+	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"internal/cli":       {"config", "storage", "internal/openstore"},
 	"cmd/ingest": {"internal/cli", "config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},

@@ -9,36 +9,61 @@ import (
 )
 
 // Tables are those of the blobs' store, and opening them makes nothing.
-func TestTables(t *testing.T) {
+func TestOpen(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:9/a;TableEndpoint=http://127.0.0.1:9/a")
-	for _, spec := range []string{"dir:" + t.TempDir() + "/store", "azure:logs"} {
-		blobs, closeBlobs, err := openstore.Open(t.Context(), spec, spec[0] == 'd')
+	root := t.TempDir() + "/store"
+	for _, text := range []string{"dir:" + root, "azure:logs"} {
+		spec, err := openstore.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tables, closeTables, err := openstore.Tables(spec, blobs)
+		if _, err := openstore.Open(t.Context(), spec, false); spec.Dir() != "" && !errors.Is(err, storage.ErrNotExist) {
+			t.Errorf("%s: %v", text, err)
+		}
+		store, err := openstore.Open(t.Context(), spec, !spec.Remote())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spec[0] == 'd' {
-			for name, err := range tables.Tables(t.Context(), "") {
+		if !spec.Remote() {
+			for name, err := range store.Tables.Tables(t.Context(), "") {
 				t.Errorf("table %q, %v", name, err)
 			}
 		}
-		if err := errors.Join(closeTables(), closeBlobs()); err != nil {
-			t.Error(err)
+		if clock, ok := store.Blobs.(storage.Clock); ok != spec.Remote() || clock != store.Clock {
+			t.Errorf("%s: clock %v, of the blobs %v", text, store.Clock, clock)
 		}
-		_, clock := blobs.(storage.Clock)
-		if clock != openstore.Remote(spec) {
-			t.Errorf("%s: clock %v", spec, clock)
+		if err := store.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
-func TestName(t *testing.T) {
-	for spec, want := range map[string]string{"dir:./data": "", "dir:azure:x": "", "azure:logs": "logs", "azure:account/logs": "logs"} {
-		if got := openstore.Name(spec); got != want {
-			t.Errorf("%s: %q, want %q", spec, got, want)
+// A text is a store as a whole, or it is refused with the way to write one.
+func TestSpec(t *testing.T) {
+	for text, want := range map[string]struct {
+		name, dir string
+		remote    bool
+	}{
+		"dir:./data":         {dir: "./data"},
+		"dir:azure:x":        {dir: "azure:x"},
+		"azure:logs":         {name: "logs", remote: true},
+		"azure:account/logs": {name: "logs", remote: true},
+	} {
+		s, err := openstore.Parse(text)
+		if err != nil || s.String() != text || s.Name() != want.name || s.Dir() != want.dir || s.Remote() != want.remote {
+			t.Errorf("%s: %q, name %q, dir %q, remote %v, %v", text, s, s.Name(), s.Dir(), s.Remote(), err)
 		}
+	}
+	bad := (*openstore.BadSpecError)(nil)
+	for _, text := range []string{"", "data", "dir", "dir:", "mem:x", "azure:", "azure:Logs", "azure:a/logs", "s3:bucket"} {
+		if s, err := openstore.Parse(text); !errors.As(err, &bad) || s != (openstore.Spec{}) {
+			t.Errorf("%q: %v, %v", text, s, err)
+		}
+	}
+	if _, err := openstore.Open(t.Context(), openstore.Spec{}, true); !errors.As(err, &bad) {
+		t.Errorf("no store: %v", err)
+	}
+	if s := openstore.Default(); s.String() != "dir:./data" {
+		t.Errorf("default %q", s)
 	}
 }
