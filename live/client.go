@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -108,8 +109,8 @@ var (
 
 // Ask puts a question. It returns when the header of the answer is there: every
 // snapshot is taken by then, and blobs may be listed. The answer must be closed; it
-// ends when ctx does. The errors are [*UnreachableError] and [*RefusedError], and
-// plain ones for a question that cannot be.
+// ends when ctx does. The errors are [*UnreachableError], [*RefusedError] and
+// [*VersionError], and plain ones for a question that cannot be.
 func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -124,6 +125,7 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 		cancel(nil)
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
+	req.Header.Set(headerVersion, strconv.Itoa(Version))
 	late := time.AfterFunc(c.wait.header, func() { cancel(errNoHeader) })
 	resp, err := c.http.Do(req)
 	late.Stop()
@@ -164,7 +166,12 @@ func (a *Answer) header(resp *http.Response) error {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
+	version, known := parseVersion(resp.Header.Get(headerVersion))
 	switch {
+	case !known:
+		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
+	case version > Version || version == 1 && resp.StatusCode == http.StatusOK && isID(self.ID) && self.Process == "":
+		return &VersionError{where, plain(self.ID), version, a.client.alone}
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
 		return foreign("it does not know /live/ (%d); is it an ingester's listener for records, of this version?", resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
@@ -177,7 +184,7 @@ func (a *Answer) header(resp *http.Response) error {
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
 	case !isID(self.Process) || self.Store != "" && !isStore(self.Store):
-		return foreign("the answer of ingester %s does not say of which start and which store it is; it is of an older version: upgrade it", self.ID)
+		return foreign("the answer of ingester %s does not say of which start and which store it is", self.ID)
 	}
 	a.self = self
 	var err error
@@ -199,6 +206,15 @@ func (a *Answer) header(resp *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// parseVersion reads the version of an answer; "" is 1.
+func parseVersion(s string) (version uint64, ok bool) {
+	if s == "" {
+		return 1, true
+	}
+	version, ok = parseNumber([]byte(s), 32)
+	return version, ok && version > 0
 }
 
 // plain makes one short line of any text, of characters that do nothing to a

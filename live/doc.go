@@ -37,6 +37,13 @@
 // then again and again with those of the answer before. A poll gives what was
 // appended since, whether it is in a blob by now or not.
 //
+// # Versions
+//
+// The header Blobtail-Live of a question has the greatest version that the asker
+// knows, that of an answer the version that it is in. An asker does not read an
+// answer of a version that it does not know, and says so by the ingester's id. An
+// ingester answers a newer asker in its own version, which that one knows too.
+//
 // Both ends take what comes over the network for hostile: every line is checked
 // before it is passed on, and memory is bounded whatever is sent.
 package live

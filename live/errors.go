@@ -19,8 +19,27 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns what was in the way.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// RefusedError says that something answered, and not with records: no ingester, one
-// of another version, or one that does not take the question now.
+// VersionError says that an ingester answered in a version that is not read.
+type VersionError struct {
+	URL, ID string
+	Version uint64
+	// Peer says that another ingester asked, which passes this text on.
+	Peer bool
+}
+
+func (e *VersionError) Error() string {
+	text := fmt.Sprintf("ingester %s at %s speaks version %d of /live", e.ID, e.URL, e.Version)
+	switch {
+	case e.Version < Version:
+		return text + ", which does not name the start and the store that its records are of: upgrade that ingester"
+	case e.Peer:
+		return text + fmt.Sprintf("; the ingester that asked it knows versions up to %d: upgrade the one that asked", Version)
+	}
+	return text + fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
+}
+
+// RefusedError says that something answered, and not with records: no ingester, or
+// one that does not take the question now.
 type RefusedError struct {
 	URL    string
 	Status int    // of HTTP

@@ -192,6 +192,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
+	w.Header().Set(headerVersion, strconv.Itoa(Version)) // of a refusal too
 	refuse := func(status int, text string) int {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

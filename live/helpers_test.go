@@ -170,6 +170,7 @@ func newIngester(t *testing.T, id string, peers ...live.Peer) *ingester {
 // headers are those of an answer of an ingester that knows no others.
 func headers(h http.Header, id string) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Blobtail-Live", "2")
 	h.Set("Blobtail-Ingester", id)
 	h.Set("Blobtail-Process", processOf(id))
 	h.Set("Blobtail-Store", storeID)

@@ -114,7 +114,7 @@ func TestForeign(t *testing.T) {
 		{"another method", status(http.StatusMethodNotAllowed, ""), true, "it does not know /live/ (405)"},
 		{"a redirect", http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound), true, "it sends elsewhere (302), which is not followed"},
 		{"text", header("Blobtail-Ingester", ""), true, "does not say which ingester"},
-		{"no process", header("Blobtail-Process", ""), true, "it is of an older version: upgrade it"},
+		{"no process", header("Blobtail-Process", ""), true, "does not say of which start"},
 		{"process", header("Blobtail-Process", "0123456"), true, "does not say of which start"},
 		{"store", header("Blobtail-Store", "0123456789ABCDEF0123456789abcdef"), true, "and which store it is"},
 		{"no snapshots", header("Blobtail-Snapshots", ""), true, "its list of ingesters cannot be read"},

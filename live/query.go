@@ -26,8 +26,14 @@ const (
 	maxPositions = 1024 // ingesters in one question
 )
 
-// The headers of an answer.
+// Version is the greatest version of questions and answers that this package
+// knows. Each question says the asker's, and each answer says its own. A message
+// without one is of version 1, whose answers may lack process and store.
+const Version = 2
+
+// The headers of an answer; headerVersion is of a question too.
 const (
+	headerVersion   = "Blobtail-Live"
 	headerIngester  = "Blobtail-Ingester"
 	headerProcess   = "Blobtail-Process"
 	headerStore     = "Blobtail-Store"

@@ -163,10 +163,12 @@ func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.
 }
 
 // elsewhere says whether another ingester may answer a question that failed so:
-// this one cannot be reached, or another program has its port now.
+// this one cannot be reached, another program has its port now, or it speaks another
+// version.
 func elsewhere(err error) bool {
 	var unreachable *live.UnreachableError
+	var version *live.VersionError
 	var refused *live.RefusedError
 	var foreign *foreignError
-	return errors.As(err, &unreachable) || errors.As(err, &refused) || errors.As(err, &foreign)
+	return errors.As(err, &unreachable) || errors.As(err, &refused) || errors.As(err, &foreign) || errors.As(err, &version)
 }

@@ -1,0 +1,188 @@
+package integration_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/heartbeat"
+	"blobtail/storage/dir/tables"
+	"blobtail/tailindex"
+)
+
+// The store and the log of a killed ingester that the commands of commit 61e89a5
+// left behind; testdata/61e89a5/README.md says what is in them.
+const oldStore = "testdata/61e89a5"
+
+// sum is what a read of a service prints.
+type sum struct {
+	Lines  int
+	SHA256 string
+}
+
+// oldSums are those that the commands of 61e89a5 printed: of the blobs alone, and of
+// all once an ingester had stored what the log had.
+type oldSums struct {
+	Made       time.Time
+	Blobs, All map[string]sum
+}
+
+// unpackOld makes a copy of the store and the log.
+func unpackOld(t *testing.T) (at place, root, wal string, want oldSums) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(oldStore, "expected.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(oldStore, "store.tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := t.TempDir()
+	for in := tar.NewReader(z); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = unpackOne(in, h, filepath.Join(to, filepath.FromSlash(h.Name)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root = filepath.Join(to, "store")
+	return place{store: "dir:" + root}, root, filepath.Join(to, "log"), want
+}
+
+// unpackOne writes a file with its rights and its time, or makes a directory.
+func unpackOne(in io.Reader, h *tar.Header, path string) error {
+	if h.Typeflag == tar.TypeDir {
+		return os.Mkdir(path, h.FileInfo().Mode().Perm())
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, h.FileInfo().Mode().Perm()); err != nil {
+		return err
+	}
+	return os.Chtimes(path, h.ModTime, h.ModTime)
+}
+
+// sumsOf reads services whole, each with the exit code.
+func sumsOf(t *testing.T, at place, services map[string]sum, code int, flags ...string) map[string]sum {
+	t.Helper()
+	got := map[string]sum{}
+	for service, want := range services {
+		out, errs, exit := logquery(t, at, append([]string{service, "--from", "2020-01-01", "-o", "json"}, flags...)...)
+		if exit != code && (want.Lines > 0 || exit != 1) {
+			t.Errorf("logquery %s %s exits %d, want %d: %s", service, strings.Join(flags, " "), exit, code, errs)
+		}
+		hash := sha256.Sum256(out)
+		got[service] = sum{strings.Count(string(out), "\n"), hex.EncodeToString(hash[:])}
+	}
+	return got
+}
+
+// sameSums compares what was read with what 61e89a5 read.
+func sameSums(t *testing.T, when string, got, want map[string]sum) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		t.Errorf("%s:\n%v, want\n%v", when, got, want)
+	}
+}
+
+// What 61e89a5 wrote is read: blobs, what replaces them, what was dropped and what
+// has expired, rows of the tail and of ingesters, a log with batches and runs in all
+// states. What a read says before the log is started again is that it is incomplete.
+func TestReadsStoreOf61e89a5(t *testing.T) {
+	t.Parallel()
+	at, root, wal, want := unpackOld(t)
+	sameSums(t, "blobs alone", sumsOf(t, at, want.Blobs, 0, "--live", "off"), want.Blobs)
+	if out, errs, code := logquery(t, at, "verify"); code != 0 {
+		t.Errorf("verify exits %d: %s%s", code, out, errs)
+	}
+	id := oldRows(t, root, want.Made)
+	for _, args := range [][]string{{"web"}, {"tail", "web"}, {"hist", "web", "--from", "2026-10-01", "--to", "2026-10-04"}} {
+		if _, errs, code := logquery(t, at, args...); code != 3 || !strings.Contains(errs, id) {
+			t.Errorf("logquery %s exits %d, want 3 and ingester %s: %s", strings.Join(args, " "), code, id, errs)
+		}
+	}
+
+	p := start(t, at, wal)
+	p.mustFlush()
+	for _, name := range []string{"blobtail_buffer_log_damaged_total", "blobtail_buffer_records_lost_total"} {
+		if n := p.metric(name); n != 0 {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+	sameSums(t, "the log is started again", sumsOf(t, at, want.All, 0, "--live-url", p.listen), want.All)
+	keyed, err := os.ReadFile(filepath.Join(oldStore, "keyed.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.mustPost("/ingest/db", keyed, "Idempotency-Key", "61e89a5-1")
+	p.mustFlush()
+	sameSums(t, "a request is sent again", sumsOf(t, at, want.All, 0, "--live-url", p.listen), want.All)
+	if code, _ := p.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	sameSums(t, "nobody runs", sumsOf(t, at, want.All, 0), want.All)
+
+	if _, errs, code := retain(t, at, "compact", "--grace", "1s"); code != 0 {
+		t.Errorf("compact exits %d: %s", code, errs)
+	}
+	sameSums(t, "compacted", sumsOf(t, at, want.All, 0), want.All)
+}
+
+// oldRows checks the rows of the tables, and returns the id of the ingester that was
+// killed.
+func oldRows(t *testing.T, root string, made time.Time) (id string) {
+	t.Helper()
+	s, err := tables.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rows, err := heartbeat.List(t.Context(), s, "")
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	states := map[heartbeat.State]heartbeat.Ingester{rows[0].State: rows[0], rows[1].State: rows[1]}
+	stopped, holding := states[heartbeat.Stopped], states[heartbeat.Holding]
+	if stopped.Lane != 3 || !stopped.Oldest.IsZero() || holding.Lane != 5 || holding.Oldest.IsZero() || made.Sub(holding.At) > 10*time.Minute {
+		t.Errorf("%+v", rows)
+	}
+	tail := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return made }})
+	newest, err := tail.Newest(t.Context(), "new", false, 10)
+	lines := 0
+	for _, row := range newest {
+		lines += len(row.Entries)
+	}
+	if err != nil || lines != 5 {
+		t.Errorf("the tail of new has %d lines in %d rows: %v", lines, len(newest), err)
+	}
+	return holding.ID
+}
