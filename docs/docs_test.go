@@ -1,6 +1,6 @@
-// Package docs holds the pages to what the programs do: it runs the commands of
-// the README and compares what they print, looks for the files that pages link
-// to, and for the metrics that the operator's page explains.
+// Package docs checks the pages against the programs: it runs the commands of each
+// page and compares their output, looks for the files that pages link to, and for
+// the metrics that the operator's page explains.
 package docs
 
 import (
@@ -40,11 +40,11 @@ type block struct {
 	shown  bool   // there was one
 }
 
-// blocks finds the fenced blocks of kind sh. A block under a comment that begins
-// with "not run here:" is not run, and the comment says why.
+// blocks finds the fenced blocks of kind sh on a page. A block under a comment that
+// begins with "not run here:" is not run; the comment gives the reason.
 func blocks(t *testing.T, page string) []block {
 	t.Helper()
-	lines := strings.Split(page, "\n")
+	lines := strings.Split(read(t, page), "\n")
 	var out []block
 	skip, adjacent := "", false
 	for i := 0; i < len(lines); i++ {
@@ -73,7 +73,7 @@ func blocks(t *testing.T, page string) []block {
 		case kind == "text" && adjacent:
 			out[len(out)-1].output, out[len(out)-1].shown = b.text, true
 		case kind != "text":
-			t.Errorf("line %d: a block of kind %q is neither sh nor text", b.line, kind)
+			t.Errorf("%s:%d: a block of kind %q is neither sh nor text", page, b.line, kind)
 		}
 		adjacent, skip = false, ""
 	}
@@ -145,40 +145,51 @@ func freePorts(t *testing.T, n int) []string {
 	return ports
 }
 
-// TestREADME runs the commands of the README one after another in one shell, in
-// an empty directory, and compares what each block prints on stdout with the
-// block below it. Only the two ports differ.
-func TestREADME(t *testing.T) {
+// TestPages runs the commands of each page one after another in one shell, in an
+// empty directory, and compares the stdout of each block with the block below it.
+// Only the two ports differ.
+func TestPages(t *testing.T) {
 	need(t, "bash", "curl", "zstd", "jq")
-	bin, dir := build(t), t.TempDir()
-	all := blocks(t, read(t, "README.md"))
-
-	const mark = "@@ end of block"
-	var script strings.Builder
-	// Whatever happens, nothing is left running.
-	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n")
-	var run []block
-	for _, b := range all {
-		if b.skip == "" {
-			run = append(run, b)
-			fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
+	bin, ran := build(t), map[string]int{}
+	for _, page := range pages(t) {
+		run := slices.DeleteFunc(blocks(t, page), func(b block) bool { return b.skip != "" })
+		if len(run) == 0 {
+			continue
+		}
+		ran[page] = len(run)
+		ports := freePorts(t, 2)
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			runPage(t, page, run, bin, ports)
+		})
+	}
+	for page, least := range map[string]int{"README.md": 5, "docs/SENDING.md": 6, "docs/READING.md": 8, "docs/OPERATING.md": 3} {
+		if ran[page] < least {
+			t.Errorf("%s: found %d blocks to run, not %d", page, ran[page], least)
 		}
 	}
-	if len(run) < 10 {
-		t.Fatalf("found %d blocks to run", len(run))
+}
+
+// runPage runs the blocks of a page.
+func runPage(t *testing.T, page string, run []block, bin string, ports []string) {
+	const mark = "@@ end of block"
+	var script strings.Builder
+	// Nothing is left running after a failure.
+	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n")
+	for _, b := range run {
+		fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
 	}
-	ports := freePorts(t, 2)
 	text := strings.NewReplacer("127.0.0.1:8514", "127.0.0.1:"+ports[0], "127.0.0.1:8515", "127.0.0.1:"+ports[1]).Replace(script.String())
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash")
+	dir := t.TempDir()
+	cmd := exec.CommandContext(ctx, "bash", "-c", text)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir = dir
 	cmd.Stdin = strings.NewReader("")
-	cmd.Args = []string{"bash", "-c", text}
 	cmd.Env = environment("PATH="+bin+":"+os.Getenv("PATH"), "TZ=UTC",
 		"BLOBTAIL_LISTEN=127.0.0.1:"+ports[0], "BLOBTAIL_ADMIN=127.0.0.1:"+ports[1])
 	var stdout, stderr bytes.Buffer
@@ -188,11 +199,11 @@ func TestREADME(t *testing.T) {
 	printed := strings.Split(stdout.String(), mark+"\n")
 	for i, b := range run {
 		if i >= len(printed)-1 {
-			t.Errorf("README.md:%d: the commands failed here:\n%s", b.line, b.text)
+			t.Errorf("%s:%d: the commands failed here:\n%s", page, b.line, b.text)
 			break
 		}
 		if b.shown && !match(b.output, printed[i]) {
-			t.Errorf("README.md:%d: the block below says\n%s\nbut printed was\n%s", b.line, b.output, printed[i])
+			t.Errorf("%s:%d: the block below says\n%s\nbut printed was\n%s", page, b.line, b.output, printed[i])
 		}
 	}
 	if err != nil || t.Failed() {
@@ -214,19 +225,19 @@ func match(shown, got string) bool {
 	return regexp.MustCompile(`\A` + expr + `\z`).MatchString(got)
 }
 
-// TestSkippedCommands ensures that what is not run here for the reason that CI
-// runs it is run by CI, and that every make target a page names is there.
+// TestSkippedCommands ensures that CI runs the commands that are skipped here
+// because CI runs them, and that every make target on a page exists.
 func TestSkippedCommands(t *testing.T) {
 	ci, makefile := read(t, filepath.Join(".ci", "run")), read(t, "Makefile")
-	for _, b := range blocks(t, read(t, "README.md")) {
-		for line := range strings.Lines(b.text) {
-			line = strings.TrimSpace(line)
-			if strings.Contains(b.skip, ".ci/run") && !strings.Contains(ci, "\n"+line+"\n") {
-				t.Errorf("README.md:%d: .ci/run does not run %q", b.line, line)
+	for _, page := range pages(t) {
+		for _, b := range blocks(t, page) {
+			for line := range strings.Lines(b.text) {
+				line = strings.TrimSpace(line)
+				if strings.Contains(b.skip, ".ci/run") && !strings.Contains(ci, "\n"+line+"\n") {
+					t.Errorf("%s:%d: .ci/run does not run %q", page, b.line, line)
+				}
 			}
 		}
-	}
-	for _, page := range pages(t) {
 		for _, m := range regexp.MustCompile("`make ([a-z]+)`").FindAllStringSubmatch(read(t, page), -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s: there is no make %s", page, m[1])
@@ -239,7 +250,7 @@ func TestSkippedCommands(t *testing.T) {
 func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"*.md", "*/*.md"} {
+	for _, pattern := range []string{"*.md", "*/*.md", "*/*/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
