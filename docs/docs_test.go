@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"blobtail/internal/testenv"
 	"blobtail/storage"
@@ -271,16 +273,83 @@ func pages(t *testing.T) []string {
 	return out
 }
 
-// TestLinks ensures that the files pages link to are there.
+// TestLinks ensures that the files and headings that pages link to exist.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, m := range regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)`).FindAllStringSubmatch(read(t, page), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(page), m[1])); err != nil {
-				t.Errorf("%s links to %s: %v", page, m[1], err)
+			target := page
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(page), m[1])
 			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s: %v", page, m[1], err)
+			} else if m[2] != "" && !slices.Contains(anchors(read(t, target)), m[2]) {
+				t.Errorf("%s links to %s#%s: no such heading", page, target, m[2])
+			}
+		}
+	}
+}
+
+// anchors are the headings of a page in the form in which links name them.
+func anchors(page string) (out []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		text := regexp.MustCompile(`[^\pL\pN_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		out = append(out, strings.ReplaceAll(text, " ", "-"))
+	}
+	return out
+}
+
+// TestWidth ensures that README.md has at most 130 lines, and that prose wraps at
+// 100 characters. Tables, code, pictures and lines with a link may be longer.
+func TestWidth(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > 130 {
+		t.Errorf("README.md has %d lines", n)
+	}
+	for _, page := range pages(t) {
+		fenced := false
+		for i, line := range strings.Split(read(t, page), "\n") {
+			if strings.HasPrefix(line, "```") {
+				fenced = !fenced
+			}
+			free := fenced || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "<!--") || strings.Contains(line, "](")
+			if n := utf8.RuneCountInString(line); n > 100 && !free {
+				t.Errorf("%s:%d: %d characters", page, i+1, n)
+			}
+		}
+	}
+}
+
+// TestNamedTests ensures that each test that docs/RELIABILITY.md names exists.
+func TestNamedTests(t *testing.T) {
+	declared := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+			declared[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(read(t, filepath.Join("docs", "RELIABILITY.md")), -1)
+	if len(named) < 50 {
+		t.Errorf("docs/RELIABILITY.md names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !declared[name] {
+			t.Errorf("docs/RELIABILITY.md names %s, and there is no such test", name)
 		}
 	}
 }
