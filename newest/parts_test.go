@@ -105,11 +105,6 @@ func TestSeen(t *testing.T) {
 			t.Errorf("record %d is not new once", i)
 		}
 	}
-	cut := first
-	cut.Line, cut.Cut = []byte(`{"ts":"2026-11-20T15:00:00.000000000Z","level":"info","service":"web","msg":""}`+"\n"), true
-	if s.Add(&cut, at) {
-		t.Error("a cut line is another record")
-	}
 	for i := range 2 { // two of which nobody knows what they are
 		e := entryAt(now, byte(i), "web")
 		e.ID = record.ID{}

@@ -105,8 +105,12 @@ func TestTailWithoutTables(t *testing.T) {
 // tail gives the names of the newest records.
 func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report *newest.Report) {
 	c.t.Helper()
+	acked := c.ackedNow(func(*sentRecord) bool { return true })
 	_, report, err := r.Tail(c.t.Context(), q, func(e *record.Entry) error {
 		names = append(names, nameOf(e.Line))
+		if s := acked[nameOf(e.Line)]; s != nil && len(e.Line) != s.length {
+			c.t.Errorf("%.80s... has %d bytes of %d", e.Line, len(e.Line), s.length)
+		}
 		return nil
 	})
 	if err != nil {

@@ -160,8 +160,8 @@ func gapOf(row serviceRow, q *query.Query) (Gap, bool) {
 		return Gap{}, false
 	}
 	g := Gap{Service: row.service, Records: row.Omitted, From: row.First, To: row.Last, AtMost: !rowsTell(q)}
-	if n := len(row.Entries); n == tailindex.MaxLines && row.Entries[n-1].Time == row.Last {
-		g.To = row.Entries[0].Time // they are the oldest
+	if row.OldestOmitted() {
+		g.To = row.Entries[0].Time
 	}
 	return g, true
 }

@@ -12,6 +12,7 @@ import (
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage/storagetest"
+	"blobtail/tailindex"
 )
 
 // holds checks that gaps, with what was shown, make up all that was sent, and that
@@ -236,5 +237,46 @@ func TestTailRows(t *testing.T) {
 		q.Limit = 500
 		names, report := c.tail(r, q)
 		tellsAll(t, names, report, newestOf(c.ledger, 500), len(all))
+	})
+}
+
+// Rows omit lines that are too long. Live records and blobs have them whole; with
+// rows alone a reader is told of them, and the other rows are read too.
+func TestLongLines(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		c.all[0].size, c.all[0].age = 1<<20, time.Hour
+		c.all[0].start()
+		time.Sleep(time.Second)
+		whole := &screen{c: c}
+		live, rows := follow(c.reader(), whole.options(always("web"))), follow(c.reader(withoutLive), s.options(always("web")))
+		time.Sleep(6 * time.Second)
+		var short, long []*sentRecord
+		for range 10 {
+			short = append(short, c.all[0].send(line{service: "web"})...)
+			time.Sleep(time.Second)
+		}
+		for range 5 {
+			long = append(long, c.all[0].send(line{service: "web", pad: 2 * tailindex.MaxLine})...)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Second)
+		live.end(t)
+		rows.end(t)
+		whole.shows(namesOf(short, long)...)
+		s.shows(namesOf(short)...)
+		s.holds(t, slices.Concat(short, long))
+		q := always("web")
+		q.Limit = 5
+		checkTail := func(what string, r *newest.Reader, want []*sentRecord, gaps int) {
+			t.Helper()
+			names, report := c.tail(r, q)
+			if !slices.Equal(names, namesOf(want)) || len(report.Problems) > 0 || len(report.Gaps) != gaps {
+				t.Errorf("%s: %v, %v, gaps %+v", what, names, report.Problems, report.Gaps)
+			}
+		}
+		checkTail("live", c.reader(), long, 0)
+		checkTail("rows", c.reader(withoutLive), short[5:], 5)
+		c.all[0].drain()
+		checkTail("blobs", c.reader(withoutLive), long, 0)
 	})
 }

@@ -79,7 +79,8 @@ func (t *tail) gather(ctx context.Context) error {
 // those with the newest do not suffice.
 func (t *tail) addWritten(ctx context.Context) error {
 	q := &t.g.Query
-	if t.r.o.Tail == nil || t.tableErr != nil || t.standing.since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) && !t.expired {
+	holes := slices.ContainsFunc(t.rows, func(row serviceRow) bool { return !row.OldestOmitted() })
+	if t.r.o.Tail == nil || t.tableErr != nil || t.standing.since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) && !t.expired && !holes {
 		return nil
 	}
 	rows, err := t.r.written(ctx, q, t.standing.writtenSince(q))
@@ -175,7 +176,7 @@ func each(ctx context.Context, services []string, ask func(context.Context, stri
 // the oldest of as many records as are asked for.
 func (t *tail) askLive(ctx context.Context) error {
 	ask := question(&t.g.Query)
-	if floor, ok, err := t.floor(ctx); err != nil {
+	if floor, ok, err := t.g.Query.Floor(ctx); err != nil {
 		return err
 	} else if ok {
 		ask.From = max(ask.From, floor)
@@ -186,26 +187,6 @@ func (t *tail) askLive(ctx context.Context) error {
 	}
 	t.r.settle(ctx, t.g, Auto, err)
 	return ctx.Err()
-}
-
-// floor is a time before which no record is among the newest. Lines that are cut
-// do not count for a filter: it may not want the whole ones.
-func (t *tail) floor(ctx context.Context) (int64, bool, error) {
-	q := t.g.Query
-	if f := &q.Filter; len(f.Texts)+len(f.Exprs) > 0 {
-		whole := &Gathered{Query: q}
-		whole.Query.Loose = nil
-		defer whole.Close()
-		rows := slices.Clone(t.rows)
-		for i := range rows {
-			rows[i].Entries = slices.DeleteFunc(slices.Clone(rows[i].Entries), func(e record.Entry) bool { return e.Cut })
-		}
-		if err := whole.addRows("the tail", rows); err != nil {
-			return 0, false, err
-		}
-		return whole.Query.Floor(ctx)
-	}
-	return q.Floor(ctx)
 }
 
 // judge tells what a tail may lack.

@@ -39,12 +39,6 @@ type run struct {
 	// no known identity. Of equal times the bytes then decide first, such that
 	// what may be a copy comes next to its like.
 	blind bool
-	cut   bool // among the loose records are some that are only a beginning
-	// cuts are the times of those, by service, where texts may match them and not
-	// the whole; longest is how much is there, matching or not, of all records met
-	// at these times.
-	cuts    map[string][]int64
-	longest map[metRecord]int
 }
 
 // Limits of what is fetched ahead.
@@ -214,7 +208,7 @@ func (c *cursor) schedule() {
 		if f.err = g.err; f.err != nil {
 			return
 		}
-		r.decode(f, c.src.service, b, g.data[b.Offset-g.off:][:b.Stored])
+		r.decode(f, b, g.data[b.Offset-g.off:][:b.Stored])
 	})
 }
 
@@ -262,7 +256,7 @@ func (r *run) fetch(s *source, g *group) {
 }
 
 // decode decompresses a block and reduces it to what is wanted.
-func (r *run) decode(f *future, service string, b *blobfmt.Block, stored []byte) {
+func (r *run) decode(f *future, b *blobfmt.Block, stored []byte) {
 	var d *blobfmt.Decoder
 	select {
 	case d = <-r.decoders:
@@ -283,7 +277,7 @@ func (r *run) decode(f *future, service string, b *blobfmt.Block, stored []byte)
 	}
 	f.buf = raw
 	var higher int64
-	if f.kept, higher, f.err = r.match.keep(raw, b, r.rng, r.cuts[service]); f.err != nil {
+	if f.kept, higher, f.err = r.match.keep(raw, b, r.rng); f.err != nil {
 		return
 	}
 	r.count.higher.Add(higher)

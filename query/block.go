@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"slices"
 
 	"blobtail/blobfmt"
 	"blobtail/record"
@@ -16,20 +15,7 @@ type kept struct {
 	// Line i of raw is record ords[i] of the block, or base+i when ords is nil.
 	base uint32
 	ords []uint32
-	// Of loose records: the identities in the block, and the numbers of those that
-	// are only a beginning.
-	ids  []record.ID
-	cuts []uint32
-	// Numbers in the block of all lines, wanted or not, of the times at which there
-	// is the beginning of a record.
-	met []metLine
-}
-
-// metLine is a line whose beginning may be loose.
-type metLine struct {
-	ord  uint32
-	size int
-	time int64
+	ids  []record.ID // of unflushed records: the identities in the block
 }
 
 func (k *kept) ord(line uint32) uint32 {
@@ -41,9 +27,8 @@ func (k *kept) ord(line uint32) uint32 {
 
 // keep reduces the lines of a block to those that are in the range and match.
 // It works in place: the result lies in raw. higher is how many lines matched
-// in all but a level above those wanted. cuts are the times of the beginnings of
-// records that match by themselves.
-func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range, cuts []int64) (k kept, higher int64, err error) {
+// in all but a level above those wanted.
+func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
 	lo, hi := 0, len(raw)
 	if b.First < r.From {
 		if lo, err = search(raw, r.From); err != nil {
@@ -60,14 +45,11 @@ func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range, cuts []int64) (k k
 	}
 	k.base = uint32(bytes.Count(raw[:lo], newline))
 	k.raw = raw[lo:hi]
-	if err := k.meet(cuts, b); err != nil {
-		return kept{}, 0, err
-	}
 	if m.hasText() || !m.wantsAll(&b.Levels) {
 		higher = m.filter(&k)
 	}
 	if len(k.raw) == 0 {
-		return kept{met: k.met}, higher, nil
+		return kept{}, higher, nil
 	}
 	var ok1, ok2 bool
 	k.first, ok1 = record.LineTime(k.raw)
@@ -76,30 +58,6 @@ func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range, cuts []int64) (k k
 		return kept{}, 0, errLine
 	}
 	return k, higher, nil
-}
-
-// meet notes the lines of the given times, before any is left out.
-func (k *kept) meet(cuts []int64, b *blobfmt.Block) error {
-	n, _ := slices.BinarySearch(cuts, b.First)
-	for _, t := range cuts[n:] {
-		if t > b.Last {
-			break
-		}
-		at, err := search(k.raw, t)
-		if err != nil {
-			return err
-		}
-		ord := k.base + uint32(bytes.Count(k.raw[:at], newline))
-		for ; at < len(k.raw); ord++ {
-			if ns, ok := record.LineTime(k.raw[at:]); !ok || ns != t {
-				break
-			}
-			n := bytes.IndexByte(k.raw[at:], '\n') + 1
-			k.met = append(k.met, metLine{ord, n, t})
-			at += n
-		}
-	}
-	return nil
 }
 
 // filter moves the matching lines of k to its front and numbers them.
@@ -221,7 +179,7 @@ func (r *run) found(frame blobfmt.Frame) (f *future, n int64, err error) {
 	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
 	close(f.done)
 	var higher int64
-	if f.kept, higher, err = r.match.keep(raw, &b, r.rng, nil); err != nil {
+	if f.kept, higher, err = r.match.keep(raw, &b, r.rng); err != nil {
 		return nil, 0, err
 	}
 	r.count.higher.Add(higher)

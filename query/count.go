@@ -323,7 +323,7 @@ func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block, t *t
 		return 0, err
 	}
 	c.count.blocksRead.Add(1)
-	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range, nil)
+	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range)
 	if err != nil {
 		return 0, err
 	}
@@ -352,7 +352,7 @@ func (c *counting) part(p hourPart) (*tally, error) {
 		if !own {
 			raw = bytes.Clone(raw)
 		}
-		k, high, err := c.plan.match.keep(raw, b, rng, nil)
+		k, high, err := c.plan.match.keep(raw, b, rng)
 		if err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package query
 import (
 	"bytes"
 	"errors"
-	"slices"
 
 	"blobtail/blobfmt"
 	"blobtail/record"
@@ -140,7 +139,6 @@ func (c *cursor) load() error {
 		c.lookAhead()
 	}
 	c.loaded = true
-	c.meet(f)
 	if len(f.kept.raw) == 0 {
 		c.run.recycle(f.buf)
 		return nil
@@ -288,8 +286,7 @@ func (c *cursor) lineAt(at int) uint32 {
 func (c *cursor) identityOf(line uint32) identity {
 	ord := c.cur.ord(line)
 	if ids := c.cur.ids; ids != nil {
-		_, cut := slices.BinarySearch(c.cur.cuts, ord)
-		return identity{known: true, cut: cut, origin: ids[ord].Origin, index: ids[ord].Index}
+		return identity{known: true, origin: ids[ord].Origin, index: ids[ord].Index}
 	}
 	id, err := c.src.identify(c.block, ord)
 	if err != nil {

@@ -75,7 +75,7 @@ func (p *piece) identify(text []byte) []record.Entry {
 		e := record.Entry{Line: text[:n:n]}
 		e.Time, _ = record.LineTime(e.Line)
 		if id := p.c.identityOf(line); id.known {
-			e.ID, e.Cut = record.ID{Origin: id.origin, Index: id.index}, id.cut
+			e.ID = record.ID{Origin: id.origin, Index: id.index}
 		}
 		entries = append(entries, e)
 		text = text[n:]

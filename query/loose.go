@@ -17,8 +17,7 @@ const looseMemory = 64 << 20
 
 // Loose are records that stand in no blob, or are not known to: from ingesters,
 // from the tail. A read merges them with blobs; of copies, which have the same
-// time, identity and bytes, one is shown, and of a record that some have only the
-// beginning of, the whole line wherever there is one.
+// time, identity and bytes, one is shown.
 //
 // Add records, Seal it, name it in [Query.Loose], and Close it after the last read.
 // Up to 64 MiB are held in memory and may come in any order; what is more goes to
@@ -62,7 +61,7 @@ func (l *Loose) Add(e *record.Entry) error {
 		}
 		l.last = s
 	}
-	if err := s.add(looseLine{e.Time, e.ID, e.Line, e.Cut}); err != nil {
+	if err := s.add(looseLine{e.Time, e.ID, e.Line}); err != nil {
 		return l.fail(err)
 	}
 	if l.size > looseMemory {

@@ -91,42 +91,6 @@ func TestLooseServices(t *testing.T) {
 	}
 }
 
-// A record of which only the beginning is known is shown until the whole line is.
-func TestLooseCut(t *testing.T) {
-	recs := some("web", 30, 1)
-	var cuts []*record.Entry
-	for _, r := range recs {
-		e := entry(r)
-		e.Line, e.Cut = []byte(strings.Replace(r.line, `"msg":"`, `"msg":"…`, 1)), true
-		cuts = append(cuts, e)
-	}
-	want := lines(recs)
-	want[25] = string(cuts[25].Line)
-	shorter := *cuts[25]
-	shorter.Line = []byte(line(shorter.Time, "info", "web", "…"))
-	cuts = append(cuts, &shorter)
-	b := newBuilder(t, 500)
-	b.add(time.Hour, recs[:10])
-	r := query.New(b.store, query.Options{})
-	whole := entries(append(slices.Clone(recs[10:25]), recs[26:]...))
-	for name, loose := range map[string][]*query.Loose{
-		"in one":   {loose(t, append(slices.Clone(cuts), whole...)...)},
-		"in two":   {loose(t, cuts...), loose(t, whole...)},
-		"reversed": {loose(t, whole...), loose(t, cuts...), loose(t, cuts...)},
-	} {
-		for _, reverse := range []bool{false, true} {
-			q := query.Query{Services: []string{"web"}, Range: query.Always(), Reverse: reverse, Loose: loose}
-			got, sum := read(t, r, q)
-			if reverse {
-				slices.Reverse(got)
-			}
-			if !slices.Equal(got, want) || sum.Loose != 20 {
-				t.Errorf("%s, reverse %v: %+v\n%s", name, reverse, sum, strings.Join(got, ""))
-			}
-		}
-	}
-}
-
 // More than memory is for goes to a file that has no name.
 func TestLooseSpill(t *testing.T) {
 	dir := t.TempDir()

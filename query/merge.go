@@ -52,7 +52,7 @@ func (m *merge) next() ([]byte, error) {
 		if m.tie && m.tieKey != c.key {
 			m.tie = false
 		}
-		if m.tie || !alone && limit == c.key || m.run.cuts != nil && c.cur.cuts != nil {
+		if m.tie || !alone && limit == c.key {
 			line, err := m.nextTied(c)
 			if line != nil || err != nil {
 				return line, err
@@ -78,7 +78,7 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	id := c.identity()
 	key := c.key
 	line, err := c.takeOne()
-	same := m.again(c.src, id, line) || id.cut && len(line) < m.run.longest[metRecord{c.src.service, key, id.id()}]
+	same := m.again(c.src, id, line)
 	if same {
 		m.run.sum.Copies++
 	} else {
@@ -99,16 +99,9 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	return line, nil
 }
 
-// again says whether a line is a copy of the one given out last, or the beginning
-// of it.
+// again says whether a line is a copy of the one given out last.
 func (m *merge) again(src *source, id identity, line []byte) bool {
-	if !m.tie || m.lastSrc == src {
-		return false
-	}
-	if id.cut {
-		return id.same(m.lastID) && src.service == m.lastSrc.service
-	}
-	if !bytes.Equal(m.last, line) {
+	if !m.tie || m.lastSrc == src || !bytes.Equal(m.last, line) {
 		return false
 	}
 	if !(id.known && m.lastID.known) {
@@ -219,9 +212,6 @@ func (m *merge) less(a, b *cursor) bool {
 	if !a.ready {
 		return false
 	}
-	if first, ok := m.run.cutLast(a, b); ok {
-		return first
-	}
 	var order int
 	if m.run.blind {
 		order = cmp.Or(bytes.Compare(a.current(), b.current()), compareIdentities(a, b))
@@ -232,23 +222,6 @@ func (m *merge) less(a, b *cursor) bool {
 		return !aLoose // so that what is given out as loose is in no blob
 	}
 	return (cmp.Or(order, cmp.Compare(a.src.key, b.src.key)) < 0) != m.run.desc
-}
-
-// cutLast puts the beginning of a record behind the whole of it, and a shorter one
-// behind a longer one, whatever the direction.
-func (r *run) cutLast(a, b *cursor) (first, ok bool) {
-	if !r.cut {
-		return false, false
-	}
-	ia, ib := a.identity(), b.identity()
-	switch {
-	case !ia.cut && !ib.cut, !ia.same(ib), a.src.service != b.src.service:
-		return false, false
-	case ia.cut != ib.cut:
-		return ib.cut, true
-	}
-	la, lb := len(a.current()), len(b.current())
-	return la > lb, la != lb
 }
 
 func compareIdentities(a, b *cursor) int {

@@ -34,10 +34,7 @@ type world struct {
 }
 
 // copies is what there is of a record.
-type copies struct {
-	blob, whole bool
-	beginning   string
-}
+type copies struct{ blob, outside bool }
 
 // of gives what is known of a record.
 func (w *world) of(r rec) *copies {
@@ -47,8 +44,7 @@ func (w *world) of(r rec) *copies {
 	return w.known[r]
 }
 
-// leave puts some of a request's records, or what they begin with, outside. They
-// may be in no blob yet.
+// leave puts some of a request's records outside. They may be in no blob yet.
 func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 	for _, r := range run {
 		where := rapid.IntRange(0, 7).Draw(t, "where")
@@ -56,17 +52,8 @@ func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 			if where>>i&1 == 0 {
 				continue
 			}
-			e := entry(r)
-			if rapid.IntRange(0, 3).Draw(t, "cut") == 0 {
-				cut := r.msg[:rapid.IntRange(0, len(r.msg)-1).Draw(t, "at")]
-				e.Line, e.Cut = []byte(line(r.time, r.level, r.service, cut)), true
-				if c := w.of(r); len(e.Line) > len(c.beginning) {
-					c.beginning = string(e.Line)
-				}
-			} else {
-				w.of(r).whole = true
-			}
-			w.outside[i] = append(w.outside[i], e)
+			w.of(r).outside = true
+			w.outside[i] = append(w.outside[i], entry(r))
 		}
 	}
 	return rapid.Bool().Draw(t, "not yet stored")
@@ -88,11 +75,8 @@ func (w *world) settle(t *rapid.T) {
 		if w.expired.Hides(r.service, horizon.DayOfNs(r.time)) {
 			continue
 		}
-		if !c.blob && !c.whole {
-			if c.beginning == "" {
-				continue
-			}
-			r.line = c.beginning
+		if !c.blob && !c.outside {
+			continue
 		}
 		r.loose = !c.blob
 		w.visible = append(w.visible, r)

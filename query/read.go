@@ -78,7 +78,6 @@ func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc boo
 			r.join(p.reader.source(b, r.count))
 		}
 	}
-	r.expectCuts(loose)
 	for _, s := range loose {
 		if r.rng.touches(s.first(), s.last()) {
 			r.join(s.source(r.count))

@@ -157,12 +157,9 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 // identity is what tells a copy from a record that only looks the same.
 type identity struct {
 	known  bool
-	cut    bool // of what is only the beginning of a record
 	origin record.Origin
 	index  uint32
 }
-
-func (i identity) id() record.ID { return record.ID{Origin: i.origin, Index: i.index} }
 
 // same says whether both are known and those of one record, or of records of two
 // services.

@@ -41,11 +41,8 @@ type stream struct {
 
 // lines are some lines with their identities, in memory or in the file.
 type lines struct {
-	raw  []byte
-	ids  []record.ID
-	cuts []uint32 // numbers of those that are only a beginning
-
-	cutTimes []int64 // of those, once it is complete
+	raw []byte
+	ids []record.ID
 
 	spilled  bool
 	at       int64 // in the file: first the lines, then the identities
@@ -57,7 +54,6 @@ type looseLine struct {
 	time int64
 	id   record.ID
 	line []byte
-	cut  bool
 }
 
 func (a *looseLine) compare(b *looseLine) int {
@@ -66,11 +62,6 @@ func (a *looseLine) compare(b *looseLine) int {
 
 // memory is what the lines take.
 func (b *lines) memory() int64 { return int64(len(b.raw) + len(b.ids)*idSize) }
-
-func (b *lines) isCut(ord uint32) bool {
-	_, ok := slices.BinarySearch(b.cuts, ord)
-	return ok
-}
 
 func (s *stream) add(e looseLine) error {
 	if s.records > 0 && !s.unordered {
@@ -93,9 +84,6 @@ func (s *stream) add(e looseLine) error {
 
 // put appends a line to the block being filled.
 func (s *stream) put(e looseLine) {
-	if e.cut {
-		s.cur.cuts = append(s.cur.cuts, uint32(len(s.cur.ids)))
-	}
 	s.cur.raw = append(s.cur.raw, e.line...)
 	s.cur.ids = append(s.cur.ids, e.id)
 	s.records++
@@ -115,7 +103,7 @@ func (s *stream) turn() {
 }
 
 // closeGroup drops the copies among the last lines, which share time and
-// identity, and the beginnings of those that are there in full.
+// identity.
 func (s *stream) closeGroup() {
 	if len(s.cur.ids)-s.groupLine > 1 {
 		group := s.cur.each(s.groupLine, s.groupAt)
@@ -125,8 +113,6 @@ func (s *stream) closeGroup() {
 		s.loose.size -= int64(len(s.cur.raw) - s.groupAt + len(group)*idSize)
 		s.records -= len(group)
 		s.cur.raw, s.cur.ids = s.cur.raw[:s.groupAt], s.cur.ids[:s.groupLine]
-		n, _ := slices.BinarySearch(s.cur.cuts, uint32(s.groupLine))
-		s.cur.cuts = s.cur.cuts[:n]
 		for _, e := range distinct(group) {
 			s.put(e)
 		}
@@ -135,26 +121,9 @@ func (s *stream) closeGroup() {
 }
 
 // distinct gives lines of one time and identity that are records of their own, in
-// the order of their bytes. Of those that are only a beginning, one is left where
-// nothing else is: the longest.
+// the order of their bytes.
 func distinct(group []looseLine) []looseLine {
-	slices.SortFunc(group, func(a, b looseLine) int {
-		switch {
-		case a.cut != b.cut && a.cut:
-			return 1
-		case a.cut != b.cut:
-			return -1
-		case a.cut && len(a.line) != len(b.line):
-			return cmp.Compare(len(b.line), len(a.line))
-		}
-		return bytes.Compare(a.line, b.line)
-	})
-	if group[0].cut {
-		return group[:1]
-	}
-	if n := slices.IndexFunc(group, func(e looseLine) bool { return e.cut }); n > 0 {
-		group = group[:n]
-	}
+	slices.SortFunc(group, func(a, b looseLine) int { return bytes.Compare(a.line, b.line) })
 	return slices.CompactFunc(group, func(a, b looseLine) bool { return bytes.Equal(a.line, b.line) })
 }
 
@@ -163,7 +132,7 @@ func (b *lines) each(first, at int) []looseLine {
 	out := make([]looseLine, 0, len(b.ids)-first)
 	for i := first; i < len(b.ids); i++ {
 		n := bytes.IndexByte(b.raw[at:], '\n') + 1
-		e := looseLine{id: b.ids[i], line: b.raw[at : at+n], cut: b.isCut(uint32(i))}
+		e := looseLine{id: b.ids[i], line: b.raw[at : at+n]}
 		e.time, _ = record.LineTime(e.line)
 		out = append(out, e)
 		at += n
@@ -205,8 +174,6 @@ func (s *stream) spill() error {
 	}
 	s.records -= len(rest)
 	s.cur.raw, s.cur.ids = s.cur.raw[:s.groupAt], s.cur.ids[:s.groupLine]
-	n, _ := slices.BinarySearch(s.cur.cuts, uint32(s.groupLine))
-	s.cur.cuts = s.cur.cuts[:n]
 	s.turn()
 	for i := range s.blocks {
 		b := &s.blocks[i]
@@ -236,16 +203,10 @@ func (s *stream) index1(b *lines) error {
 		return errLine
 	}
 	d.First, d.Last = first, last
-	cuts := b.cuts
-	for at, n := 0, uint32(0); at < len(b.raw); n++ {
+	for at := 0; at < len(b.raw); {
 		line := b.raw[at:]
 		s.noteHour(line)
 		d.Levels[record.LineLevel(line)]++
-		if len(cuts) > 0 && cuts[0] == n {
-			t, _ := record.LineTime(line)
-			b.cutTimes = append(b.cutTimes, t)
-			cuts = cuts[1:]
-		}
 		at += bytes.IndexByte(line, '\n') + 1
 	}
 	s.index.Blocks = append(s.index.Blocks, d)
@@ -265,7 +226,7 @@ func (b *lines) store(l *Loose) error {
 		}
 		b.len += len(part)
 	}
-	*b = lines{cuts: b.cuts, cutTimes: b.cutTimes, spilled: true, at: l.end, len: len(b.raw), num: len(b.ids)}
+	*b = lines{spilled: true, at: l.end, len: len(b.raw), num: len(b.ids)}
 	l.end += int64(b.len + len(ids))
 	return nil
 }

@@ -1,8 +1,6 @@
 package query
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	"blobtail/record"
@@ -41,11 +39,11 @@ func (r *run) loosen(f *future, s *stream, n int) {
 		f.buf = raw
 	}
 	var higher int64
-	if f.kept, higher, f.err = r.match.keep(raw, d, r.rng, r.cuts[s.service]); f.err != nil {
+	if f.kept, higher, f.err = r.match.keep(raw, d, r.rng); f.err != nil {
 		return
 	}
 	r.count.higher.Add(higher)
-	f.kept.ids, f.kept.cuts = ids, b.cuts
+	f.kept.ids = ids
 	if own {
 		r.shrink(f)
 	}
@@ -91,57 +89,4 @@ func (p hourPart) origins(seen map[record.Origin]int) ([]int, error) {
 		}
 	}
 	return met, nil
-}
-
-// metRecord is a record of which there is the beginning, as far as its time tells.
-type metRecord struct {
-	service string
-	time    int64
-	id      record.ID
-}
-
-// expectCuts prepares for the beginnings of records in streams. The beginning of
-// one that is there in full is not shown, even if the whole does not match: so
-// where texts decide what matches, whatever has the time of a beginning is noted
-// as it is met. A cursor has met all of a time before the merge moves to it.
-func (r *run) expectCuts(streams []*stream) {
-	cuts := make(map[string][]int64)
-	for _, s := range streams {
-		for i := range s.blocks {
-			if times := s.blocks[i].cutTimes; len(times) > 0 {
-				cuts[s.service] = append(cuts[s.service], times...)
-			}
-		}
-	}
-	if r.cut = len(cuts) > 0; !r.cut || !r.match.hasText() {
-		return
-	}
-	for service, times := range cuts {
-		slices.Sort(times)
-		cuts[service] = slices.Compact(times)
-	}
-	r.cuts, r.longest = cuts, make(map[metRecord]int)
-}
-
-// meet notes how much a block has of the records of which there is a beginning.
-func (c *cursor) meet(f *future) {
-	for _, l := range f.kept.met {
-		var id identity
-		size := math.MaxInt
-		if ids := f.kept.ids; ids != nil {
-			if _, cut := slices.BinarySearch(f.kept.cuts, l.ord); cut {
-				size = l.size
-			}
-			id = identity{known: true, origin: ids[l.ord].Origin, index: ids[l.ord].Index}
-		} else {
-			var err error
-			if id, err = c.src.identify(f.block, l.ord); err != nil {
-				c.run.unidentified(c.src, err)
-			}
-		}
-		if id.known {
-			m := metRecord{c.src.service, l.time, id.id()}
-			c.run.longest[m] = max(c.run.longest[m], size)
-		}
-	}
 }

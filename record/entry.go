@@ -13,9 +13,6 @@ type Entry struct {
 	Time int64 // effective time, Unix nanoseconds
 	ID   ID
 	Line []byte // canonical, with its newline
-	// Cut says that Line is only the beginning of the record, made whole again as
-	// JSON: who has the whole line shows that instead.
-	Cut bool
 }
 
 // Compare orders entries as records stand everywhere: by time, origin and index.

@@ -3,6 +3,7 @@ package tailindex_test
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,31 @@ func TestDamagedRows(t *testing.T) {
 		}
 		if len(rows) != 0 || !errors.As(err, &bad) {
 			t.Errorf("key %s: %v, %v", key, rows, err)
+		}
+	}
+}
+
+// An earlier version wrote the beginning of a long line, and marked it by an odd
+// origin: a reader counts such a line among the omitted.
+func TestCutRows(t *testing.T) {
+	table, at, row := someRow(t)
+	ids := row.Props["ids"].([]byte)
+	for _, cut := range [][]int{{1}, {2}, {1, 2}} {
+		old := storage.Row{Key: row.Key, Props: maps.Clone(row.Props)}
+		marked := slices.Clone(ids)
+		for _, n := range cut {
+			marked[len(ids)-2*n]++
+		}
+		old.Props["ids"] = marked
+		rows, err := readBack(t, table, at, old)
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%v: %v, %v", cut, rows, err)
+		}
+		if r := rows[0]; len(r.Entries) != 2-len(cut) || r.Omitted != len(cut) || r.Count != 2 || r.OldestOmitted() {
+			t.Errorf("%v: %+v", cut, r)
+		}
+		if len(cut) == 1 && string(rows[0].Entries[0].Line) != strings.SplitAfter(row.Props["lines"].(string), "\n")[cut[0]-1] {
+			t.Errorf("%v: %s is left", cut, rows[0].Entries[0].Line)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package tailindex
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"blobtail/record"
 )
@@ -13,7 +14,7 @@ import (
 //	16 bytes each, in the order in which they are met
 //	uvarint  number of lines
 //	for each line:
-//	uvarint  its origin, counted from 0, times two; and 1 if the line is cut
+//	uvarint  its origin, counted from 0, times two
 //	uvarint  its index
 func appendIDs(dst []byte, entries []record.Entry) []byte {
 	numbers := make(map[record.Origin]uint64, 8)
@@ -29,19 +30,32 @@ func appendIDs(dst []byte, entries []record.Entry) []byte {
 	dst = append(dst, origins...)
 	dst = binary.AppendUvarint(dst, uint64(len(entries)))
 	for i := range entries {
-		e := &entries[i]
-		n := numbers[e.ID.Origin] << 1
-		if e.Cut {
-			n++
-		}
-		dst = binary.AppendUvarint(dst, n)
-		dst = binary.AppendUvarint(dst, uint64(e.ID.Index))
+		id := &entries[i].ID
+		dst = binary.AppendUvarint(dst, numbers[id.Origin]<<1)
+		dst = binary.AppendUvarint(dst, uint64(id.Index))
 	}
 	return dst
 }
 
+// identified is an entry of a row. Earlier versions wrote the beginning of
+// a line that was too long, and marked it by an odd origin.
+type identified struct {
+	record.Entry
+	cut bool
+}
+
+// whole are the entries that have whole lines.
+func whole(all []identified) []record.Entry {
+	all = slices.DeleteFunc(all, func(e identified) bool { return e.cut })
+	entries := make([]record.Entry, len(all))
+	for i := range all {
+		entries[i] = all[i].Entry
+	}
+	return entries
+}
+
 // parseIDs is the inverse of appendIDs. Lines and times are not in it.
-func parseIDs(b []byte) ([]record.Entry, bool) {
+func parseIDs(b []byte) ([]identified, bool) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)
 		if n <= 0 {
@@ -61,7 +75,7 @@ func parseIDs(b []byte) ([]record.Entry, bool) {
 	if lines > MaxLines {
 		return nil, false
 	}
-	entries := make([]record.Entry, lines)
+	entries := make([]identified, lines)
 	for i := range entries {
 		origin, index := next(), next()
 		if origin>>1 >= n || index > math.MaxUint32 {
@@ -70,7 +84,7 @@ func parseIDs(b []byte) ([]record.Entry, bool) {
 		e := &entries[i]
 		copy(e.ID.Origin[:], origins[origin>>1*16:])
 		e.ID.Index = uint32(index)
-		e.Cut = origin&1 == 1
+		e.cut = origin&1 == 1
 	}
 	return entries, len(b) == 0
 }

@@ -16,7 +16,6 @@ type item struct {
 	time     int64
 	id       record.ID
 	off, len uint32
-	cut      bool
 }
 
 const itemSize = int(unsafe.Sizeof(item{}))
@@ -34,6 +33,7 @@ const slack = 16 << 10
 type kept struct {
 	seen        int // lines that the row tells of
 	first, last int64
+	holes       bool // a line newer than the oldest of items is omitted
 	items       []item
 	head        int
 	data        []byte
@@ -56,25 +56,20 @@ func (k *kept) tell(n int, first, last int64) {
 	k.first, k.last = min(k.first, first), max(k.last, last)
 }
 
-// add keeps a line, and lets the oldest go for it if it has to: not one that is
-// older than all that is kept.
+// add keeps a line, and drops the oldest for it if it has to. It omits a line that
+// is too long, or older than all of a full set.
 func (k *kept) add(e *record.Entry) {
-	it := item{time: e.Time, id: e.ID, cut: e.Cut}
+	it := item{time: e.Time, id: e.ID, off: uint32(len(k.data)), len: uint32(len(e.Line))}
 	items := k.sorted()
 	full := len(items) == MaxLines
 	if full && compare(&it, &items[0]) <= 0 {
 		return
 	}
-	it.off = uint32(len(k.data))
 	if len(e.Line) > MaxLine {
-		it.cut = true
-		k.data = appendCut(k.data, e.Line)
-	} else {
-		k.data = append(k.data, e.Line...)
+		k.holes = true
+		return
 	}
-	if it.len = uint32(len(k.data)) - it.off; it.len == 0 {
-		return // no line at all: it stays counted
-	}
+	k.data = append(k.data, e.Line...)
 	k.live += int(it.len)
 	if full {
 		k.live -= int(items[0].len)
@@ -131,13 +126,17 @@ func (k *kept) shrink(n int) {
 	k.spare = nil
 }
 
-// entries are the lines in order. They are valid until the set is reset.
+// entries are the lines in order. They are valid until the set is reset. They are
+// [MaxLines] only if all that are omitted are older.
 func (k *kept) entries() []record.Entry {
 	items := k.sorted()
+	if k.holes && len(items) == MaxLines {
+		items = items[1:]
+	}
 	entries := make([]record.Entry, len(items))
 	for i := range items {
 		it := &items[i]
-		entries[i] = record.Entry{Time: it.time, ID: it.id, Line: k.data[it.off : it.off+it.len], Cut: it.cut}
+		entries[i] = record.Entry{Time: it.time, ID: it.id, Line: k.data[it.off : it.off+it.len]}
 	}
 	return entries
 }

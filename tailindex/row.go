@@ -161,15 +161,18 @@ func (d *decoder) row(service string, kind byte, row storage.Row) (Row, string) 
 		return Row{}, reason
 	}
 	ids, _ := row.Props["ids"].([]byte)
-	if r.Entries, ok = parseIDs(ids); !ok {
+	entries, ok := parseIDs(ids)
+	if !ok {
 		return Row{}, "its identities are damaged"
 	}
-	if r.Count-r.Omitted != len(r.Entries) {
-		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(r.Entries), r.Count-r.Omitted)
+	if r.Count-r.Omitted != len(entries) {
+		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(entries), r.Count-r.Omitted)
 	}
-	if reason := r.fill(service, lines); reason != "" {
+	if reason := r.fill(service, entries, lines); reason != "" {
 		return Row{}, reason
 	}
+	r.Entries = whole(entries)
+	r.Omitted = r.Count - len(r.Entries)
 	return r, ""
 }
 
@@ -235,9 +238,9 @@ func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
 }
 
 // fill gives the entries, which have their identities, their lines.
-func (r *Row) fill(service string, lines []byte) (reason string) {
-	for i := range r.Entries {
-		e := &r.Entries[i]
+func (r *Row) fill(service string, entries []identified, lines []byte) (reason string) {
+	for i := range entries {
+		e := &entries[i]
 		n := bytes.IndexByte(lines, '\n') + 1
 		if n == 0 {
 			return "it has fewer lines than identities"
@@ -247,7 +250,7 @@ func (r *Row) fill(service string, lines []byte) (reason string) {
 		if e.Time, reason = r.checkLine(service, e.Line); reason != "" {
 			return fmt.Sprintf("line %d %s", i+1, reason)
 		}
-		if i > 0 && r.Entries[i-1].Compare(e) >= 0 {
+		if i > 0 && entries[i-1].Compare(&e.Entry) >= 0 {
 			return fmt.Sprintf("line %d is out of order", i+1)
 		}
 	}

@@ -35,7 +35,8 @@ const Format = 1
 const (
 	// MaxLines is the most lines that a row has.
 	MaxLines = 100
-	// MaxLine is the length of the longest line in a row; a longer one is cut.
+	// MaxLine is the length in bytes of the longest line in a row; a row omits and
+	// counts a longer one.
 	MaxLine = 16 << 10
 	// Behind and Ahead bound the times of records that a row tells of: from the
 	// arrival, back and forth. Others are found in blobs.
@@ -66,8 +67,14 @@ type Row struct {
 	// First and Last are the times of the oldest and newest record that it tells of.
 	First, Last int64
 	Count       int            // how many records it tells of
-	Omitted     int            // how many of them are not in Entries: the oldest ones, mostly
+	Omitted     int            // how many of them are not in Entries
 	Entries     []record.Entry // in order of time, origin and index
+}
+
+// OldestOmitted says whether all omitted records are older than the entries.
+func (r *Row) OldestOmitted() bool {
+	n := len(r.Entries)
+	return r.Omitted == 0 || n == MaxLines && r.Entries[n-1].Time == r.Last
 }
 
 // RowError says that rows of a table cannot be read: a newer version wrote them,

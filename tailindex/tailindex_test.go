@@ -85,7 +85,7 @@ func merged(rows []tailindex.Row) []record.Entry {
 func show(all []record.Entry) string {
 	var b strings.Builder
 	for _, e := range all {
-		fmt.Fprintf(&b, "%s %d %v %.120s", e.ID.Origin, e.ID.Index, e.Cut, e.Line)
+		fmt.Fprintf(&b, "%s %d %.120s", e.ID.Origin, e.ID.Index, e.Line)
 	}
 	return b.String()
 }

@@ -3,7 +3,6 @@ package tailindex_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -297,54 +295,62 @@ func TestMidnight(t *testing.T) {
 	})
 }
 
-// Lines that are too long are cut, and are canonical lines then.
-func TestCut(t *testing.T) {
-	long := strings.Repeat(`é\n\"`, 20_000)
+// A row omits a line that is too long and counts it. It has MaxLines lines only if
+// all that it omits are older.
+func TestLongLines(t *testing.T) {
 	now := time.Now()
-	for _, c := range []struct{ name, line string }{
-		{"message", line(now, "error", "web", long)},
-		{"message of escapes", line(now, "info", "web", strings.Repeat(`\u0001`, 10_000))},
-		{"fields", strings.TrimSuffix(line(now, "info", "web", "short"), "}\n") + `,"more":"` + long + `"}` + "\n"},
-		{"level", line(now, long, "web", "short")},
-		{"all", line(now, long, "web", long)},
-		{"one byte too long", line(now, "info", "web", strings.Repeat("x", tailindex.MaxLine+1-len(line(now, "info", "web", ""))))},
+	short := func(i int) string {
+		return line(now.Add(time.Duration(i)*time.Microsecond), "error", "web", fmt.Sprint(i))
+	}
+	long := func(i int) string {
+		s := line(now.Add(time.Duration(i)*time.Microsecond), "error", "web", "")
+		return strings.Replace(s, `"msg":"`, `"msg":"`+strings.Repeat("x", tailindex.MaxLine+1-len(s)), 1)
+	}
+	var many []string
+	for i := range tailindex.MaxLines {
+		many = append(many, short(i+1))
+	}
+	longest := strings.Replace(long(1), "x", "", 1)
+	for _, c := range []struct {
+		name   string
+		runs   [][]string
+		want   []string
+		oldest bool
+	}{
+		{"nothing else", [][]string{{long(0)}}, nil, false},
+		{"the longest that fits", [][]string{{longest}}, []string{longest}, true},
+		{"newest", [][]string{many, {long(200)}}, many[1:], false},
+		{"among them", [][]string{{many[0], long(1)}, many[1:]}, many[1:], false},
+		{"oldest", [][]string{many, {long(0)}}, many, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := mem.New(mem.Options{})
 				w, stop := start(t, s, tailindex.Options{Now: func() time.Time { return now }})
 				defer stop()
-				w.Accepted(1, newRun("web", 1, c.line))
-				time.Sleep(time.Second)
-				rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return now }}).Newest(t.Context(), "web", false, 1)
-				if err != nil || len(rows) != 1 || len(rows[0].Entries) != 1 {
-					t.Fatalf("%+v, %v", rows, err)
+				sent := 0
+				for i, lines := range c.runs {
+					w.Accepted(1, newRun("web", uint64(i), lines...))
+					sent += len(lines)
 				}
-				checkCut(t, c.line, rows[0].Entries[0])
+				time.Sleep(time.Second)
+				r := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return now }})
+				for _, errs := range []bool{false, true} {
+					rows, err := r.Newest(t.Context(), "web", errs, 100)
+					if err != nil || len(rows) != 1 {
+						t.Fatalf("%+v, %v", rows, err)
+					}
+					row := rows[0]
+					var got []string
+					for _, e := range row.Entries {
+						got = append(got, string(e.Line))
+					}
+					if !slices.Equal(got, c.want) || row.Count != sent || row.Omitted != sent-len(c.want) || row.OldestOmitted() != c.oldest {
+						t.Errorf("errors %v: %d lines, %d of %d omitted, the oldest: %v", errs, len(got), row.Omitted, row.Count, row.OldestOmitted())
+					}
+				}
 			})
 		})
-	}
-}
-
-func checkCut(t *testing.T, whole string, e record.Entry) {
-	t.Helper()
-	var got, want map[string]any
-	if err := json.Unmarshal(e.Line, &got); err != nil {
-		t.Fatalf("%v in %s", err, e.Line)
-	}
-	if err := json.Unmarshal([]byte(whole), &want); err != nil {
-		t.Fatal(err)
-	}
-	if !e.Cut || len(e.Line) > tailindex.MaxLine || got["bytes"] != float64(len(whole)) || len(got) != 5 {
-		t.Errorf("cut %v, %d bytes, %v", e.Cut, len(e.Line), slices.Sorted(maps.Keys(got)))
-	}
-	for _, k := range []string{"ts", "level", "service", "msg"} {
-		if !strings.HasPrefix(want[k].(string), got[k].(string)) {
-			t.Errorf("%s is not the beginning of what it was", k)
-		}
-	}
-	if len(want["msg"].(string)) > tailindex.MaxLine && len(e.Line) < tailindex.MaxLine-12 {
-		t.Errorf("only %d bytes are left", len(e.Line))
 	}
 }
 

@@ -116,7 +116,7 @@ var mutants = []mutant{
 	return l.syncDir(l.dir)
 `}}},
 	{name: "copies not dropped by the reader", edits: []edit{{"query/merge.go",
-		`	same := m.again(c.src, id, line) || id.cut && len(line) < m.run.longest[metRecord{c.src.service, key, id.id()}]
+		`	same := m.again(c.src, id, line)
 `, `	same := false
 `}}},
 	{name: "a message acknowledged before it is stored", edits: []edit{{"buffer/messages.go",
