@@ -16,17 +16,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/record"
-	"blobtail/storage"
 )
 
 // Sum is what some blobs amount to.
@@ -74,16 +71,15 @@ func (s *Sum) add(o *Sum) {
 }
 
 // blob makes the sum of one blob.
-func blob(o *storage.Blob) Sum {
-	s := Sum{Blobs: 1, Stored: o.Size, Puts: 1}
-	meta, err := blobfmt.ParseMeta(o.Metadata)
-	if err != nil {
+func blob(e *catalog.Entry) Sum {
+	s := Sum{Blobs: 1, Stored: e.Size, Puts: 1}
+	if e.State != catalog.Sound {
 		s.Unknown = 1
 		return s
 	}
-	s.Records, s.Raw = meta.Records, meta.RawBytes
-	s.Puts += int64(meta.Compacted)
-	s.tail(&meta)
+	s.Records, s.Raw = e.Meta.Records, e.Meta.RawBytes
+	s.Puts += int64(e.Meta.Compacted)
+	s.tail(&e.Meta)
 	return s
 }
 
@@ -131,21 +127,12 @@ type Report struct {
 	Pages int64 // requests that the listing took
 }
 
-// Lister is what this package needs of a blob store.
-type Lister interface {
-	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
-}
-
-// Range is the half open span [From, To) of times at which the periods of the
-// blobs begin. A zero time leaves that end open.
-type Range struct{ From, To time.Time }
-
 // listers is how many services are listed at once.
 const listers = 8
 
-// Read sums up services, each once, in a range. A store that is not there fails,
-// a service of which there is nothing has no sum.
-func Read(ctx context.Context, store Lister, services []string, rng Range) (*Report, error) {
+// Read sums up services, each once, in a range. It fails if the store does not exist;
+// a service without blobs has no sum.
+func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	lists := make([]listing, len(services))
 	errs := make([]error, len(services))
 	slots := make(chan struct{}, listers)
@@ -213,61 +200,40 @@ type hour struct {
 	compacted, uncompacted bool
 }
 
-func list(ctx context.Context, store Lister, service string, rng Range) (listing, error) {
+func list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) (listing, error) {
 	l := listing{service: service, days: make(map[string]*Sum)}
-	after, until := "", ""
-	if !rng.From.IsZero() {
-		after = strings.TrimSuffix(blobfmt.PeriodPrefix(service, rng.From.UTC().Truncate(time.Minute)), "/")
-	}
-	if !rng.To.IsZero() {
-		// The first minute at or after the end; a period begins with a minute.
-		until = strings.TrimSuffix(blobfmt.PeriodPrefix(service, rng.To.UTC().Add(time.Minute-1).Truncate(time.Minute)), "/")
-	}
 	var at hour
-	for o, err := range store.List(ctx, service+"/", after) {
+	for e, err := range catalog.Blobs(ctx, store, service, rng) {
 		if err != nil {
-			return l, fmt.Errorf("list %s/: %w", service, err)
-		}
-		if until != "" && o.Key >= until {
-			break
+			return l, err
 		}
 		l.objects++
-		name, err := blobfmt.ParseName(o.Key)
-		if err == nil {
-			// Only metadata of ours that are damaged, or of a newer format, are a blob's.
-			if _, metaErr := blobfmt.ParseMeta(o.Metadata); errors.Is(metaErr, blobfmt.ErrForeign) {
-				err = metaErr
-			}
-		}
-		if err != nil {
-			if l.foreign == 0 {
-				l.foreignKey = o.Key
-			}
-			l.foreign++
-			l.foreignBytes += o.Size
+		if e.Blob() {
+			l.add(&e, &at)
 			continue
 		}
-		if name.Period.Before(rng.From) {
-			continue // within the minute
+		if l.foreign == 0 {
+			l.foreignKey = e.Key
 		}
-		l.add(&o, &name, &at)
+		l.foreign++
+		l.foreignBytes += e.Size
 	}
 	l.close(&at)
 	return l, nil
 }
 
-func (l *listing) add(o *storage.Blob, name *blobfmt.Name, at *hour) {
-	day := name.Period.Format(time.DateOnly)
+func (l *listing) add(e *catalog.Entry, at *hour) {
+	day := e.Day().String()
 	if l.days[day] == nil {
 		l.days[day] = &Sum{Name: day}
 	}
-	sum := blob(o)
+	sum := blob(e)
 	l.days[day].add(&sum)
-	if start := name.Period.Truncate(time.Hour); !start.Equal(at.start) {
+	if start := e.Hour(); !start.Equal(at.start) {
 		l.close(at)
 		*at = hour{start: start}
 	}
-	if sum.Puts > 1 {
+	if e.Meta.Compacted > 0 {
 		at.compacted = true
 	} else {
 		at.uncompacted = true

@@ -14,6 +14,7 @@ import (
 
 	"blobtail/bill"
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -71,7 +72,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, bill.Range{})
+	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, catalog.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestRead(t *testing.T) {
 	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 || r.Pages != 3 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, bill.Range{}); !errors.Is(err, storage.ErrUnauthorized) {
+	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, catalog.Range{}); !errors.Is(err, storage.ErrUnauthorized) {
 		t.Error(err)
 	}
 }
@@ -116,7 +117,7 @@ func TestRangesAddUp(t *testing.T) {
 		if rnd.IntN(2) == 0 {
 			cut = cut.Truncate(10 * time.Minute)
 		}
-		read := func(rng bill.Range) *bill.Report {
+		read := func(rng catalog.Range) *bill.Report {
 			r, err := bill.Read(t.Context(), s, services, rng)
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +129,7 @@ func TestRangesAddUp(t *testing.T) {
 			}
 			return r
 		}
-		whole, older, newer := read(bill.Range{}), read(bill.Range{To: cut}), read(bill.Range{From: cut})
+		whole, older, newer := read(catalog.Range{}), read(catalog.Range{To: cut}), read(catalog.Range{From: cut})
 		if older.Total.Blobs+newer.Total.Blobs != 60 || older.Total.Raw+newer.Total.Raw != whole.Total.Raw {
 			t.Fatalf("seed %d: %d before and %d from %s, of %d", seed, older.Total.Blobs, newer.Total.Blobs, cut, whole.Total.Blobs)
 		}
@@ -154,7 +155,7 @@ func TestMonth(t *testing.T) {
 	for i, raw := range []int64{10, 20, 60} { // the 18th, the 19th, and a bit of the 21st
 		put(t, s, "web", day.AddDate(0, 0, []int{0, 1, 3}[i]), 1, 3, blobfmt.Meta{Records: raw, RawBytes: raw})
 	}
-	r, err := bill.Read(t.Context(), s, []string{"web"}, bill.Range{})
+	r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +167,7 @@ func TestMonth(t *testing.T) {
 	if m, _ = r.Month(at(t, "2026-11-22T00:00:00Z")); m.Raw != 900 || m.Days != 3 || m.Partial {
 		t.Errorf("%+v", m)
 	}
-	r, err = bill.Read(t.Context(), s, []string{"web"}, bill.Range{From: at(t, "2026-11-21T00:00:00Z")})
+	r, err = bill.Read(t.Context(), s, []string{"web"}, catalog.Range{From: at(t, "2026-11-21T00:00:00Z")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestTail(t *testing.T) {
 		m := blobfmt.Meta{Records: c.records, RawBytes: c.raw, First: hour.UnixNano(), Last: last}
 		m.Levels[record.Error], m.Levels[record.Info] = c.severe, c.records-c.severe
 		put(t, s, "web", hour, 1, 1, m)
-		r, err := bill.Read(t.Context(), s, []string{"web"}, bill.Range{})
+		r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +275,7 @@ func TestPricesAreStrict(t *testing.T) {
 	}
 }
 
-type failing struct{ bill.Lister }
+type failing struct{ catalog.Store }
 
 func (failing) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) { yield(storage.Blob{}, storage.ErrUnauthorized) }

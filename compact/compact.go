@@ -35,8 +35,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
-	"blobtail/record"
+	"blobtail/catalog"
 	"blobtail/storage"
 )
 
@@ -164,6 +163,7 @@ func (c *Compactor) now(ctx context.Context) (time.Time, error) {
 type run struct {
 	o     Options
 	store *counted
+	view  *catalog.View
 	now   time.Time
 	enc   *blobfmt.Encoder
 	dec   *blobfmt.Decoder
@@ -176,15 +176,12 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil || len(services) == 0 {
 		return err
 	}
-	hidden, err := horizon.Read(ctx, r.store, services...)
-	if err != nil {
-		return err
-	}
+	r.view = catalog.NewView(r.store, services, nil)
 	for _, service := range services {
 		r.out.Services++
-		hours, err := r.hours(ctx, service, hidden[service])
+		hours, err := r.hours(ctx, service)
 		if err != nil {
-			return fmt.Errorf("list %s/: %w", service, err)
+			return err
 		}
 		for _, h := range hours {
 			if err := r.step(ctx, service, h); err != nil {
@@ -231,15 +228,11 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("glob %q: %w", glob, err)
 		}
 	}
-	var names []string
-	for name, err := range r.store.Dirs(ctx, "") {
-		if err != nil {
-			return nil, fmt.Errorf("list services: %w", err)
-		}
-		if (record.ValidService(name) || name == record.RejectedService) && r.wants(name) {
-			names = append(names, name)
-		}
+	names, err := catalog.Services(ctx, r.store)
+	if err != nil {
+		return nil, err
 	}
+	names = slices.DeleteFunc(names, func(service string) bool { return !r.wants(service) })
 	for _, glob := range r.o.Services {
 		if !slices.ContainsFunc(names, func(service string) bool { return matches(glob, service) }) {
 			r.out.Unmatched = append(r.out.Unmatched, glob)

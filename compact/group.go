@@ -29,20 +29,20 @@ const worthwhile = 1 << 20
 func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 	sorted := slices.SortedFunc(slices.Values(live), inOrder)
 	overlapping, taken := r.overlapping(sorted)
-	young := func(b *blob) bool { return b.meta.Compacted > 0 && !r.old(b) }
+	young := func(b *blob) bool { return b.Meta.Compacted > 0 && !r.old(b) }
 	all := len(overlapping)
 	overlapping = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
 	var fit []*blob
 	for _, b := range sorted {
-		small := b.meta.Compacted == 0 && b.meta.RawBytes <= r.o.Target || b.meta.RawBytes < r.o.Target/2
+		small := b.Meta.Compacted == 0 && b.Meta.RawBytes <= r.o.Target || b.Meta.RawBytes < r.o.Target/2
 		if small && !taken[b] && !young(b) {
 			fit = append(fit, b)
 		}
 	}
 	for len(fit) > 0 {
 		n, sum := 0, int64(0)
-		for n < len(fit) && n < maxGroup && (n == 0 || sum+fit[n].meta.RawBytes <= r.o.Target) {
-			sum += fit[n].meta.RawBytes
+		for n < len(fit) && n < maxGroup && (n == 0 || sum+fit[n].Meta.RawBytes <= r.o.Target) {
+			sum += fit[n].Meta.RawBytes
 			n++
 		}
 		if g := fit[:n:n]; worth(g) {
@@ -55,12 +55,12 @@ func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 
 // inOrder is by time, and the same for whoever compares.
 func inOrder(a, b *blob) int {
-	return cmp.Or(cmp.Compare(a.meta.First, b.meta.First), bytes.Compare(a.meta.Batch[:], b.meta.Batch[:]), strings.Compare(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(a.Meta.First, b.Meta.First), bytes.Compare(a.Meta.Batch[:], b.Meta.Batch[:]), strings.Compare(a.Key, b.Key))
 }
 
 // worth says whether a group is to be rewritten.
 func worth(group []*blob) bool {
-	return len(group) > 1 || len(group) == 1 && group[0].meta.Compacted == 0 && group[0].meta.RawBytes >= worthwhile
+	return len(group) > 1 || len(group) == 1 && group[0].Meta.Compacted == 0 && group[0].Meta.RawBytes >= worthwhile
 }
 
 // overlapping groups compacted blobs that stand for the same batches. Two compactors
@@ -77,18 +77,18 @@ func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]boo
 	}
 	taken = make(map[*blob]bool)
 	for _, b := range sorted {
-		if taken[b] || b.meta.Compacted == 0 {
+		if taken[b] || b.Meta.Compacted == 0 {
 			continue
 		}
 		taken[b] = true
-		group, lines, stored := []*blob{b}, b.meta.RawBytes, b.Size
+		group, lines, stored := []*blob{b}, b.Meta.RawBytes, b.Size
 		for i := 0; i < len(group); i++ { // it grows
 			for _, o := range group[i].neighbours(owners) {
-				if taken[o] || len(group) == maxGroup || lines+o.meta.RawBytes > 2*r.o.Target || stored+o.Size > r.o.Target {
+				if taken[o] || len(group) == maxGroup || lines+o.Meta.RawBytes > 2*r.o.Target || stored+o.Size > r.o.Target {
 					continue
 				}
 				taken[o] = true
-				group, lines, stored = append(group, o), lines+o.meta.RawBytes, stored+o.Size
+				group, lines, stored = append(group, o), lines+o.Meta.RawBytes, stored+o.Size
 			}
 		}
 		if len(group) > 1 {
@@ -103,10 +103,10 @@ func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]boo
 // standsFor gives the batches of which a compacted blob holds the records, and its
 // own id; nothing for others.
 func (d *blob) standsFor() []blobfmt.BatchID {
-	if d.meta.Compacted == 0 {
+	if d.Meta.Compacted == 0 {
 		return nil
 	}
-	return append(slices.Clip(d.replaces), d.meta.Batch)
+	return append(slices.Clip(d.replaces), d.Meta.Batch)
 }
 
 // neighbours gives the blobs that stand for batches that d stands for, those with

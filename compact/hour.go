@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/catalog"
 	"blobtail/storage"
 )
 
-// blob is one blob of an hour, as it was listed.
+// blob is one sound blob of an hour, as it was listed.
 type blob struct {
-	storage.Blob
-	name blobfmt.Name
-	meta blobfmt.Meta
-	// replaces is what a compacted blob stands for, where that was looked up.
+	catalog.Entry
+	// replaces are the batches that a compacted blob replaces, once its index was read.
 	replaces []blobfmt.BatchID
 }
 
@@ -28,9 +26,9 @@ func hourPrefix(service string, hour time.Time) string {
 }
 
 // hours lists a service and finds the closed hours in which there is something to
-// do. Metadata alone decide, so that what was done in earlier runs costs nothing
-// but its part of the listing.
-func (r *run) hours(ctx context.Context, service string, hidden horizon.Service) ([]time.Time, error) {
+// do. Metadata alone decide, so that the work of earlier runs costs only its part of
+// the listing.
+func (r *run) hours(ctx context.Context, service string) ([]time.Time, error) {
 	var out []time.Time
 	var at time.Time
 	var blobs []*blob
@@ -41,43 +39,44 @@ func (r *run) hours(ctx context.Context, service string, hidden horizon.Service)
 		blobs = blobs[:0]
 	}
 	closed := r.now.Add(-r.o.Closed)
-	for o, err := range r.store.List(ctx, service+"/", "") {
+	for e, err := range r.view.Blobs(ctx, service, catalog.Range{}) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		name, err := blobfmt.ParseName(o.Key)
-		if err != nil {
-			r.foreign(o.Key)
+		hour := e.Hour()
+		switch {
+		case !e.Named():
+			r.foreign(e.Key)
 			continue
-		}
-		hour := name.Period.Truncate(time.Hour)
-		if hour.Add(time.Hour).After(closed) {
-			break
-		}
-		if hidden.Hides(horizon.DayOf(hour)) {
-			continue // retention's
+		case hour.Add(time.Hour).After(closed):
+			flush()
+			return out, nil
+		case e.Hidden:
+			continue // retention deletes it
 		}
 		if !hour.Equal(at) {
 			flush()
 			at = hour
 		}
-		meta, err := blobfmt.ParseMeta(o.Metadata)
-		if err != nil {
-			if err := r.unreadable(ctx, o.Key, err); err != nil {
-				return nil, err
-			}
-			continue
+		switch e.State {
+		case catalog.Sound:
+			blobs = append(blobs, &blob{Entry: e})
+		case catalog.Foreign:
+			r.foreign(e.Key)
+		case catalog.Unknown:
+			return nil, e.Err
+		default:
+			r.problem(e.Key, e.Err)
 		}
-		blobs = append(blobs, &blob{Blob: o, name: name, meta: meta})
 	}
 	flush()
 	return out, nil
 }
 
-// shownForeign is how many objects that are not ours are named in the log.
+// shownForeign is how many foreign objects are named in the log.
 const shownForeign = 10
 
 func (r *run) foreign(key string) {
@@ -86,28 +85,10 @@ func (r *run) foreign(key string) {
 	}
 }
 
-// unreadable tells of an object whose metadata say nothing. Without any it is not
-// ours, unless the store knows that there were some.
-func (r *run) unreadable(ctx context.Context, key string, err error) error {
-	if !errors.Is(err, blobfmt.ErrForeign) {
-		r.problem(key, err)
-		return nil
-	}
-	switch _, serr := r.store.Stat(ctx, key); {
-	case errors.Is(serr, storage.ErrDamaged):
-		r.problem(key, serr)
-	case serr != nil && !errors.Is(serr, storage.ErrNotExist):
-		return serr
-	default:
-		r.foreign(key)
-	}
-	return nil
-}
-
 // due says whether there may be something to do with the blobs of an hour.
 func (r *run) due(blobs []*blob) bool {
 	for _, d := range blobs {
-		if d.meta.Compacted > 0 && slices.ContainsFunc(blobs, d.mayReplace) {
+		if d.Meta.Compacted > 0 && slices.ContainsFunc(blobs, d.mayReplace) {
 			return true
 		}
 	}
@@ -115,19 +96,7 @@ func (r *run) due(blobs []*blob) bool {
 	return len(overlapping)+len(rest) > 0
 }
 
-// mayReplace says whether d can stand for b, by what is true of every blob that
-// holds all records of another, and stands for what that stands for and for it too.
-func (d *blob) mayReplace(b *blob) bool {
-	if d.meta.Compacted <= b.meta.Compacted || d.meta.First > b.meta.First || d.meta.Last < b.meta.Last || d.meta.RawBytes < b.meta.RawBytes {
-		return false
-	}
-	for l, n := range b.meta.Levels {
-		if n > d.meta.Levels[l] {
-			return false
-		}
-	}
-	return true
-}
+func (d *blob) mayReplace(b *blob) bool { return d.MayReplace(&b.Entry) }
 
 // hour compacts one hour: it removes what is replaced and due, and rewrites what
 // is not replaced.
@@ -168,7 +137,7 @@ func split(blobs []*blob) (live, dead []*blob) {
 		}
 	}
 	for _, b := range blobs {
-		if named[b.meta.Batch] {
+		if named[b.Meta.Batch] {
 			dead = append(dead, b)
 		} else {
 			live = append(live, b)
@@ -182,10 +151,10 @@ func split(blobs []*blob) (live, dead []*blob) {
 func idReused(live []*blob) *blob {
 	first := make(map[blobfmt.BatchID]*blob)
 	for _, b := range live {
-		a := first[b.meta.Batch]
+		a := first[b.Meta.Batch]
 		if a == nil {
-			first[b.meta.Batch] = b
-		} else if a.meta.Records != b.meta.Records || a.meta.CRC != b.meta.CRC {
+			first[b.Meta.Batch] = b
+		} else if a.Meta.Records != b.Meta.Records || a.Meta.CRC != b.Meta.CRC {
 			return b
 		}
 	}
@@ -202,25 +171,19 @@ type unit struct {
 
 func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, error) {
 	u := &unit{service: service, hour: hour, taken: make(map[string]*blob)}
-	for o, err := range r.store.List(ctx, hourPrefix(service, hour), "") {
+	for e, err := range catalog.Blobs(ctx, r.store, service, catalog.HourRange(hour)) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		u.taken[o.Key] = nil
-		name, err := blobfmt.ParseName(o.Key)
-		if err != nil {
-			continue
+		u.taken[e.Key] = nil
+		if e.State == catalog.Sound { // the rest was reported when the service was listed
+			b := &blob{Entry: e}
+			u.taken[e.Key] = b
+			u.blobs = append(u.blobs, b)
 		}
-		meta, err := blobfmt.ParseMeta(o.Metadata)
-		if err != nil {
-			continue // told when the service was listed
-		}
-		b := &blob{Blob: o, name: name, meta: meta}
-		u.taken[o.Key] = b
-		u.blobs = append(u.blobs, b)
 	}
 	return u, nil
 }
@@ -230,7 +193,7 @@ func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, 
 // what is replaced: ok is false then, and the hour is to be left as it is.
 func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err error) {
 	for _, d := range blobs {
-		if d.meta.Compacted == 0 || !slices.ContainsFunc(blobs, func(b *blob) bool {
+		if d.Meta.Compacted == 0 || !slices.ContainsFunc(blobs, func(b *blob) bool {
 			return d.mayReplace(b) || b.mayReplace(d)
 		}) {
 			continue
@@ -295,7 +258,7 @@ func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := blobfmt.Verify(b.Key, body, b.meta); len(found) > 0 {
+	if found := blobfmt.Verify(b.Key, body, b.Meta); len(found) > 0 {
 		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
 	}
 	return body, nil

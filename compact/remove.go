@@ -29,7 +29,7 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 		}
 		var due, rest []*blob
 		for _, b := range dead {
-			if ids[b.meta.Batch] {
+			if ids[b.Meta.Batch] {
 				due = append(due, b)
 			} else {
 				rest = append(rest, b)
@@ -85,7 +85,7 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	for i, b := range due {
 		switch {
 		case errs[i] == nil:
-			gone = append(gone, b.Blob)
+			gone = append(gone, b.Object())
 		case isDamage(errs[i]):
 			r.problem(b.Key, fmt.Errorf("replaced by %s, and not deleted: %w", d.Key, errs[i]))
 		case !errors.Is(errs[i], errMoved): // else it has gone already
@@ -166,7 +166,7 @@ func (r *run) prints(ctx context.Context, b *blob) (*prints, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prints{seed: maphash.MakeSeed(), sums: make([]uint64, 0, b.meta.Records)}
+	p := &prints{seed: maphash.MakeSeed(), sums: make([]uint64, 0, b.Meta.Records)}
 	for {
 		ok, err := c.next(r.dec)
 		if err != nil {

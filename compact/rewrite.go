@@ -49,7 +49,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	}
 	var records int64
 	for _, b := range group {
-		records += b.meta.Records
+		records += b.Meta.Records
 	}
 	name := nameOf(u, group)
 	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
@@ -123,7 +123,7 @@ func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, erro
 func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 	var ids []blobfmt.BatchID
 	for _, b := range group {
-		ids = append(ids, b.meta.Batch)
+		ids = append(ids, b.Meta.Batch)
 		replaces = append(replaces, b.replaces...)
 	}
 	slices.SortFunc(ids, func(a, b blobfmt.BatchID) int { return bytes.Compare(a[:], b[:]) })
@@ -140,9 +140,9 @@ func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 // nameOf gives the first name for a group: in its period, or in the first of the
 // hour if it has blobs of several.
 func nameOf(u *unit, group []*blob) blobfmt.Name {
-	name := blobfmt.Name{Service: u.service, Period: group[0].name.Period, Number: firstNumber}
+	name := blobfmt.Name{Service: u.service, Period: group[0].Name.Period, Number: firstNumber}
 	for _, b := range group {
-		if !b.name.Period.Equal(name.Period) {
+		if !b.Name.Period.Equal(name.Period) {
 			name.Period = u.hour
 		}
 	}
@@ -159,7 +159,7 @@ func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, 
 	}
 	for ; name.Number <= blobfmt.MaxNumber; name.Number++ {
 		key = name.String()
-		if b, taken := u.taken[key]; taken && (b == nil || b.meta.Batch != meta.Batch) {
+		if b, taken := u.taken[key]; taken && (b == nil || b.Meta.Batch != meta.Batch) {
 			continue
 		}
 		err := r.store.Create(ctx, key, body, attrs)

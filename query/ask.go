@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"blobtail/catalog"
 	"blobtail/storage"
 )
 
@@ -17,14 +18,14 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 	var out, all []string
 	for _, name := range names {
 		if !strings.ContainsAny(name, globChars) {
-			if isService(name) {
+			if catalog.IsService(name) {
 				out = append(out, name)
 			}
 			continue
 		}
 		if all == nil {
 			var err error
-			if all, err = r.names(ctx); err != nil {
+			if all, err = catalog.Services(ctx, r.store); err != nil {
 				return nil, err
 			}
 		}

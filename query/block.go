@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/record"
 )
 
@@ -215,12 +216,12 @@ func (r *run) noteHigher(b *blobfmt.Block) {
 
 // wantsBlob says whether a blob may hold something wanted, as far as its metadata
 // tell: where they rule out all of it by its levels it is not even opened.
-func (r *run) wantsBlob(b *blob) bool {
-	if b.bare || wanted(r.match.levels, &b.meta.Levels) > 0 {
+func (r *run) wantsBlob(b *catalog.Entry) bool {
+	if b.State != catalog.Sound || wanted(r.match.levels, &b.Meta.Levels) > 0 {
 		return true
 	}
-	if !r.match.hasText() && r.rng.covers(b.meta.First, b.meta.Last) {
-		r.count.higher.Add(wanted(r.match.high, &b.meta.Levels))
+	if !r.match.hasText() && r.rng.covers(b.Meta.First, b.Meta.Last) {
+		r.count.higher.Add(wanted(r.match.high, &b.Meta.Levels))
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/record"
 )
 
@@ -35,8 +36,8 @@ type counting struct {
 	tally  tally
 	loose  int64
 	sum    Summary
-	merge  []blob    // must be decoded together, since they may hold copies
-	hours  []stretch // the same, with the loose records of their time
+	merge  []catalog.Entry // must be decoded together, since they may hold copies
+	hours  []stretch       // the same, with the loose records of their time
 	failed error
 }
 
@@ -45,7 +46,7 @@ type counting struct {
 type stretch struct {
 	service     string
 	first, last int64
-	blobs       []blob
+	blobs       []catalog.Entry
 	loose       []hourPart
 }
 
@@ -95,7 +96,7 @@ func (c *counting) countAll(ctx context.Context) error {
 }
 
 // decodeAll counts by reading. It is for one goroutine.
-func (c *counting) decodeAll(ctx context.Context, rng Range, blobs []blob, loose []*stream) error {
+func (c *counting) decodeAll(ctx context.Context, rng Range, blobs []catalog.Entry, loose []*stream) error {
 	whole := *c.plan
 	whole.query.Limit, whole.query.First, whole.query.Range = 0, 0, rng
 	return whole.pass(ctx, blobs, loose, false, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
@@ -139,7 +140,7 @@ func (p *Plan) overlapping() []stretch {
 	var all []stretch
 	for i := range p.blobs {
 		b := &p.blobs[i]
-		all = append(all, stretch{service: b.name.Service, first: b.meta.First, last: b.meta.Last, blobs: p.blobs[i : i+1 : i+1]})
+		all = append(all, stretch{service: b.Name.Service, first: b.Meta.First, last: b.Meta.Last, blobs: p.blobs[i : i+1 : i+1]})
 	}
 	for _, s := range p.loose {
 		for _, part := range s.hours {
@@ -175,7 +176,7 @@ func (c *counting) stretch(ctx context.Context, s stretch) error {
 	if err != nil {
 		return err
 	}
-	var rest []blob
+	var rest []catalog.Entry
 	for i, src := range sources {
 		if !shared[i] && !src.bare {
 			t, err := c.blob(ctx, src)

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/horizon"
 )
 
@@ -21,24 +20,6 @@ const defaultMaxAge = 30 * time.Minute
 // errOld ends a read that is older than it may be.
 var errOld = errors.New("what was listed before may be deleted or compacted by now; read less at once, by a shorter range")
 
-// expiry is what the reads of a plan know of days that have expired. The first look
-// is beside the listing, and no request later for that. The second is beside the
-// read: whatever was deleted before the listing ended had expired before that, so
-// that it is known then why the listing may have been short.
-type expiry struct {
-	store    horizon.Lister
-	services []string
-	began    time.Time // of the plan: nothing that it knows is older
-
-	before horizon.Horizons
-	now    atomic.Pointer[horizon.Horizons] // nil: not known yet
-
-	// turn has room for who asks the store: one at a time, so that no look is replaced
-	// by an older one.
-	turn     chan struct{}
-	replaced map[string]map[blobfmt.BatchID]bool // by hour, since the listing
-}
-
 // Horizons says what has expired of the services that names and globs stand for.
 func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons, error) {
 	var services []string
@@ -46,7 +27,7 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 		switch {
 		case strings.ContainsAny(name, globChars):
 			return horizon.Read(ctx, r.store)
-		case isService(name):
+		case catalog.IsService(name):
 			services = append(services, name)
 		}
 	}
@@ -56,148 +37,62 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 	return horizon.Read(ctx, r.store, services...)
 }
 
-func (r *Reader) expiry(services []string, known horizon.Horizons) *expiry {
-	e := &expiry{store: r.store, services: services, began: time.Now(), turn: make(chan struct{}, 1)}
-	if known != nil {
-		e.before = known
-		e.now.Store(&known)
-	}
-	return e
-}
-
-// know looks once.
-func (e *expiry) know(ctx context.Context) error {
-	if e.now.Load() != nil || len(e.services) == 0 {
-		return nil
-	}
-	if err := e.look(ctx); err != nil {
-		return err
-	}
-	e.before = *e.now.Load()
-	return nil
-}
-
-// look reads what has expired by now. What was hidden stays so: a horizon only
-// rises, and the mark of a single day goes only when it is below one.
-func (e *expiry) look(ctx context.Context) error {
-	if len(e.services) == 0 {
-		return nil
-	}
-	if err := e.take(ctx); err != nil {
-		return err
-	}
-	defer e.leave()
-	h, err := horizon.Read(ctx, e.store, e.services...)
-	if err == nil {
-		e.now.Store(&h)
-	}
-	return err
-}
-
-func (e *expiry) take(ctx context.Context) error {
-	select {
-	case e.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (e *expiry) leave() { <-e.turn }
-
-// hides says whether a day of a service has expired, as far as is known.
-func (e *expiry) hides(service string, day horizon.Day) bool {
-	h := e.now.Load()
-	return h != nil && h.Hides(service, day)
-}
-
-// of is what has expired of a service.
-func (e *expiry) of(service string) horizon.Service {
-	if h := e.now.Load(); h != nil {
-		return (*h)[service]
-	}
-	return horizon.Service{}
-}
-
-// below is where a walk goes on that has come upon a day that has expired: nothing
-// is older than a horizon.
-func (e *expiry) below(service string, t time.Time) time.Time {
-	if s := e.of(service); s.Set && horizon.DayOf(t) < s.First {
-		return time.Time{}
-	}
-	return horizon.DayOf(t).Start()
-}
-
-func (e *expiry) hidesName(n *blobfmt.Name) bool {
-	return e.hides(n.Service, horizon.DayOf(n.Period))
-}
-
-// hide leaves out of a listing what has expired.
-func (l *listing) hide(e *expiry) {
-	n := len(l.blobs)
-	l.blobs = slices.DeleteFunc(l.blobs, func(b blob) bool { return e.hidesName(&b.name) })
-	l.expired = int64(n - len(l.blobs))
-	l.problems = slices.DeleteFunc(l.problems, func(err error) bool {
-		p := (*Problem)(nil)
-		if !errors.As(err, &p) {
-			return false
-		}
-		name, err := blobfmt.ParseName(p.Blob)
-		return err == nil && e.hidesName(&name)
-	})
-}
-
-// gone says what it means that a blob is not there any more: that its day has
-// expired, or else an error.
+// gone says why a blob is not there any more: its day has expired, or else an error.
 func (p *Plan) gone(ctx context.Context, s *source, err error) (expired bool, _ error) {
-	e := p.expiry
-	if e.hides(s.service, s.day) {
+	if p.view.Hides(s.service, s.day) {
 		return true, nil
 	}
-	if lerr := e.look(ctx); lerr != nil {
+	if lerr := p.view.Look(ctx); lerr != nil {
 		return false, fmt.Errorf("%w; whether it has expired is not known: %w", err, lerr)
 	}
-	if e.hides(s.service, s.day) {
+	if p.view.Hides(s.service, s.day) {
 		return true, nil
 	}
-	if !s.bare && e.replaces(ctx, p.reader, s) {
+	if !s.bare && p.compacted.replaces(ctx, p.reader, s) {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
 }
 
-// replaces says whether a compacted blob has come that stands for one that is gone.
-func (e *expiry) replaces(ctx context.Context, r *Reader, s *source) bool {
-	name, err := blobfmt.ParseName(s.key)
-	if err != nil || e.take(ctx) != nil {
-		return false
-	}
-	defer e.leave()
-	hour := name.Service + name.Period.Format("/2006/01/02/15")
-	ids, known := e.replaced[hour]
+// compacted are the batches that compacted blobs replace, by the hour. It is asked
+// about blobs that vanished after the listing, and lists each of their hours once.
+type compacted struct {
+	mu    sync.Mutex
+	hours map[compactedHour]map[blobfmt.BatchID]bool
+}
+
+type compactedHour struct {
+	service string
+	start   int64
+}
+
+// replaces reports whether a compacted blob replaces one that is gone.
+func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	start := hour(s.meta.First)
+	at := compactedHour{s.service, start.Unix()}
+	ids, known := c.hours[at]
 	if !known {
 		ids = map[blobfmt.BatchID]bool{}
 		var count counters
-		for o, err := range r.store.List(ctx, hour, "") {
+		for e, err := range catalog.Blobs(ctx, r.store, s.service, catalog.HourRange(start)) {
 			if err != nil {
-				break // then it is only not known
+				break // then it stays unknown
 			}
-			name, err := blobfmt.ParseName(o.Key)
-			meta, merr := blobfmt.ParseMeta(o.Metadata)
-			if err != nil || merr != nil || meta.Compacted == 0 {
+			if e.Meta.Compacted == 0 {
 				continue
 			}
-			b := blob{key: o.Key, size: o.Size, name: name, meta: meta}
-			if index, err := r.source(&b, &count).readIndex(ctx, false); err == nil {
+			if index, err := r.source(&e, &count).readIndex(ctx, false); err == nil {
 				for _, id := range index.Replaces {
 					ids[id] = true
 				}
 			}
 		}
-		if e.replaced == nil {
-			e.replaced = map[string]map[blobfmt.BatchID]bool{}
+		if c.hours == nil {
+			c.hours = map[compactedHour]map[blobfmt.BatchID]bool{}
 		}
-		e.replaced[hour] = ids
+		c.hours[at] = ids
 	}
 	return ids[s.meta.Batch]
 }
@@ -207,13 +102,13 @@ func (e *expiry) replaces(ctx context.Context, r *Reader, s *source) bool {
 // be deleted or compacted.
 func (p *Plan) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
 	age := p.reader.opt.MaxAge
-	inTime, stop := context.WithDeadlineCause(ctx, p.expiry.began.Add(age), errOld)
+	inTime, stop := context.WithDeadlineCause(ctx, p.began.Add(age), errOld)
 	defer stop()
 	looking, stopLooking := context.WithCancel(inTime)
 	defer stopLooking()
 	var besides sync.WaitGroup
 	var failed error
-	besides.Go(func() { failed = p.expiry.look(looking) })
+	besides.Go(func() { failed = p.view.Look(looking) })
 	err := inTime.Err()
 	if err == nil {
 		err = read(inTime)
@@ -242,12 +137,11 @@ func (p *Plan) confirmed(ctx context.Context, sum *Summary, read func(context.Co
 // what did so since the listing. Where as many of the newest were found as were
 // asked for nothing older is missed.
 func (p *Plan) tellExpired(sum *Summary) {
-	e := p.expiry
 	if !(p.query.Limit > 0 && sum.Records >= int64(p.query.Limit)) {
-		sum.Warnings = append(sum.Warnings, expiredLines(e.services, e.before, p.query.Range)...)
+		sum.Warnings = append(sum.Warnings, p.expiredLines()...)
 	}
-	for _, service := range e.services {
-		was, is := e.before[service], e.of(service)
+	for _, service := range p.services {
+		was, is := p.view.Dropped(service)
 		for _, text := range meanwhile(was, is, p.query.Range) {
 			sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s expired while it was read", text, service))
 		}
@@ -259,14 +153,14 @@ const (
 	mostNames = 3 // of services or days in one
 )
 
-// expiredLines says what has expired of some services, in a few lines: one for all
-// services of which it is the same.
-func expiredLines(services []string, h horizon.Horizons, rng Range) (out []error) {
+// expiredLines says what had expired at the first look, in a few lines: one for all
+// services with the same text.
+func (p *Plan) expiredLines() (out []error) {
 	var texts []string
 	of := map[string][]string{}
-	for _, service := range services {
-		s := h[service]
-		text := expiredText(&s, rng)
+	for _, service := range p.services {
+		s, _ := p.view.Dropped(service)
+		text := expiredText(&s, p.query.Range)
 		if text == "" {
 			continue
 		}

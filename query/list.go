@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/horizon"
 	"blobtail/storage"
 )
@@ -24,25 +25,25 @@ type Entry struct {
 	Last    int64
 }
 
-func (e *Entry) add(b *blob) {
+func (e *Entry) add(b *catalog.Entry) {
 	if e.Blobs == 0 {
-		e.First, e.Last = b.meta.First, b.meta.Last
+		e.First, e.Last = b.Meta.First, b.Meta.Last
 	}
 	e.Blobs++
-	e.Records += b.meta.Records
-	e.Raw += b.meta.RawBytes
-	e.Stored += b.size
-	e.First, e.Last = min(e.First, b.meta.First), max(e.Last, b.meta.Last)
+	e.Records += b.Meta.Records
+	e.Raw += b.Meta.RawBytes
+	e.Stored += b.Size
+	e.First, e.Last = min(e.First, b.Meta.First), max(e.Last, b.Meta.Last)
 }
 
 // ListServices sums up every service of the store, system ones last. What could
 // not be told is among the summary's problems.
 func (r *Reader) ListServices(ctx context.Context) ([]Entry, Summary, error) {
-	names, err := r.names(ctx)
+	names, err := catalog.Services(ctx, r.store)
 	if err != nil || len(names) == 0 {
 		return nil, Summary{}, err
 	}
-	entries, sum, err := r.entries(ctx, Query{Services: names, Range: Always()}, func(b *blob) string { return b.name.Service })
+	entries, sum, err := r.entries(ctx, Query{Services: names, Range: Always()}, func(b *catalog.Entry) string { return b.Name.Service })
 	slices.SortStableFunc(entries, func(a, b Entry) int {
 		switch as, bs := a.Name[0] == '_', b.Name[0] == '_'; {
 		case as == bs:
@@ -58,18 +59,18 @@ func (r *Reader) ListServices(ctx context.Context) ([]Entry, Summary, error) {
 // ListDays sums up each day (UTC, of the blobs' names) of some services.
 func (r *Reader) ListDays(ctx context.Context, services ...string) ([]Entry, Summary, error) {
 	return r.entries(ctx, Query{Services: services, Range: Always()},
-		func(b *blob) string { return b.name.Period.Format(time.DateOnly) })
+		func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) })
 }
 
 // ListBlobs describes each blob of one day (UTC).
 func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) ([]Entry, Summary, error) {
 	day = day.UTC().Truncate(24 * time.Hour)
 	rng := Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
-	return r.entries(ctx, Query{Services: []string{service}, Range: rng}, func(b *blob) string { return b.key })
+	return r.entries(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
 }
 
 // entries sums up the blobs of q by what name gives for them.
-func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) ([]Entry, Summary, error) {
+func (r *Reader) entries(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Entry, Summary, error) {
 	p, err := r.Plan(ctx, q)
 	if err != nil {
 		return nil, Summary{}, err
@@ -78,7 +79,7 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*blob) string) 
 	at := make(map[string]int)
 	for i := range p.blobs {
 		b := &p.blobs[i]
-		if b.bare {
+		if b.State != catalog.Sound {
 			continue // it is among the problems
 		}
 		key := name(b)

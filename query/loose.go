@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"blobtail/catalog"
 	"blobtail/record"
 )
 
@@ -88,7 +89,7 @@ func entryService(e *record.Entry) ([]byte, error) {
 	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
 		return nil, errors.New("an entry is not one line")
 	}
-	if !isService(string(service)) {
+	if !catalog.IsService(string(service)) {
 		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
 	}
 	return service, nil

@@ -3,13 +3,11 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/catalog"
 	"blobtail/record"
 )
 
@@ -25,7 +23,7 @@ type windows struct {
 	// walks find the periods, those of one service each; newest are the hours in
 	// which they stand, once they were asked: a service has nothing behind its own
 	// that is not read yet, and is not listed there.
-	walks  []*walk
+	walks  []*catalog.Walk
 	newest []time.Time
 	any    []bool // by service: something is there
 	old    bool   // it is too old to go on
@@ -59,7 +57,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error)
 	}
 	w := &windows{plan: p, any: make([]bool, len(p.services)), foreign: make([]foreign, len(p.services))}
 	for _, service := range p.services {
-		w.walks = append(w.walks, &walk{store: r.store, service: service})
+		w.walks = append(w.walks, p.view.Walk(service))
 	}
 	var held []piece
 	w.out = func(got piece) error {
@@ -190,32 +188,17 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 	starts := make([]time.Time, len(w.walks)) // zero where there is none
 	errs := make([]error, len(w.walks))
 	end := time.Unix(0, to)
-	var besides sync.WaitGroup
-	var unknown error
-	known := make(chan struct{})
-	besides.Go(func() {
-		defer close(known)
-		unknown = w.plan.expiry.know(ctx)
-	})
 	each(len(w.walks), func(i int) {
-		start, found, err := w.walks[i].before(ctx, end)
-		<-known
-		for found && err == nil && unknown == nil && w.plan.expiry.hides(w.walks[i].service, horizon.DayOf(start)) {
-			w.any[i] = true
-			start, found, err = w.walks[i].before(ctx, w.plan.expiry.below(w.walks[i].service, start))
-		}
+		start, found, err := w.walks[i].Before(ctx, end)
 		if found {
-			starts[i], w.any[i] = start.Truncate(time.Hour), true
+			starts[i] = start.Truncate(time.Hour)
 		}
+		w.any[i] = w.any[i] || w.walks[i].Seen
 		errs[i] = err
 	})
-	besides.Wait()
 	for i := range starts {
 		if err := errs[i]; err != nil && !w.plan.absent(err) {
-			return time.Time{}, false, fmt.Errorf("list %s/: %w", w.walks[i].service, err)
-		}
-		if unknown != nil {
-			return time.Time{}, false, unknown
+			return time.Time{}, false, err
 		}
 		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
 			newest, ok = starts[i], true

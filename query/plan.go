@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/catalog"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -26,28 +25,19 @@ const listers = 8
 // Plan is what a query would read. It is made from listings alone and may be
 // read several times.
 type Plan struct {
-	reader   *Reader
-	query    Query
-	match    *matcher
-	services []string
-	loosed   map[string]bool // the services of all that is loose
-	blobs    []blob
-	loose    []*stream
-	expiry   *expiry
-	listed   Summary // what planning cost and found
-	noStore  bool
-	stored   []string // the services of the store, if a glob made us look
-}
-
-// blob is one blob of a plan.
-type blob struct {
-	key  string
-	size int64
-	name blobfmt.Name
-	meta blobfmt.Meta
-	// bare says that the metadata cannot be read. Of meta only First and Last
-	// are set then, as wide as the name allows.
-	bare bool
+	reader    *Reader
+	query     Query
+	match     *matcher
+	services  []string
+	loosed    map[string]bool // the services of all that is loose
+	blobs     []catalog.Entry // those to be read
+	loose     []*stream
+	view      *catalog.View
+	began     time.Time // nothing that the plan knows is older
+	compacted *compacted
+	listed    Summary // what planning cost and found
+	noStore   bool
+	stored    []string // the services of the store, if a glob made us look
 }
 
 // Plan finds the blobs that q touches.
@@ -57,9 +47,7 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	err = p.list(ctx, func(i int, l *listing) error {
-		var f foreign
-		f.add(l.foreign)
-		p.listed.noteForeign(p.services[i], &f)
+		p.listed.noteForeign(p.services[i], &l.foreign)
 		if !l.any {
 			// Nothing in the range, or nothing at all?
 			return p.mustExist(ctx, p.services[i])
@@ -81,7 +69,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*Plan, error) {
 	if err != nil {
 		return nil, &BadQueryError{err}
 	}
-	p := &Plan{reader: r, query: q, match: match}
+	p := &Plan{reader: r, query: q, match: match, began: time.Now(), compacted: &compacted{}}
 	if p.loosed, err = q.looseNames(); err != nil {
 		return nil, err
 	}
@@ -89,7 +77,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	p.loose = q.looseOf(p.services)
-	p.expiry = r.expiry(p.services, q.Expired)
+	p.view = catalog.NewView(r.store, p.services, q.Expired)
 	return p, nil
 }
 
@@ -104,7 +92,7 @@ func (p *Plan) Blobs() int { return len(p.blobs) }
 func (p *Plan) Bytes() int64 {
 	n := int64(0)
 	for i := range p.blobs {
-		n += p.blobs[i].size
+		n += p.blobs[i].Size
 	}
 	return n
 }
@@ -115,7 +103,7 @@ func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
 	var all, out []string
 	for _, name := range names {
 		if !strings.ContainsAny(name, globChars) {
-			if !isService(name) {
+			if !catalog.IsService(name) {
 				return nil, r.noService(ctx, name)
 			}
 			out = append(out, name)
@@ -126,7 +114,7 @@ func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
 		}
 		if all == nil {
 			var err error
-			if all, err = r.names(ctx); err != nil && !p.absent(err) {
+			if all, err = catalog.Services(ctx, r.store); err != nil && !p.absent(err) {
 				return nil, err
 			}
 			p.stored = slices.Clone(all)
@@ -160,29 +148,9 @@ func (p *Plan) absent(err error) bool {
 	return true
 }
 
-// names lists all services of the store, system ones included.
-func (r *Reader) names(ctx context.Context) ([]string, error) {
-	names := []string{}
-	for name, err := range r.store.Dirs(ctx, "") {
-		if err != nil {
-			return nil, fmt.Errorf("list services: %w", err)
-		}
-		if isService(name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
-}
-
-// isService says whether blobs may stand under name. The other names of the
-// system hold what retention keeps, not logs.
-func isService(name string) bool {
-	return record.ValidService(name) || name == record.RejectedService
-}
-
 // noService makes the error for a name that has nothing.
 func (r *Reader) noService(ctx context.Context, name string) error {
-	names, err := r.names(ctx)
+	names, err := catalog.Services(ctx, r.store)
 	if err != nil {
 		return err
 	}
@@ -201,38 +169,29 @@ func (r *Reader) noService(ctx context.Context, name string) error {
 	return e
 }
 
-// listing is what one service's LIST gave.
+// listing is the result of one service's LIST.
 type listing struct {
-	blobs    []blob
-	any      bool // there was something, of whatever kind
+	blobs    []catalog.Entry // that may have something of the range
+	any      bool            // an object was listed, of whatever kind
 	count    int64
 	expired  int64
-	foreign  []string
+	foreign  foreign
 	problems []error
 	err      error
 }
 
-// list lists all services, some at a time, sets blobs, and tells each listing to
-// look.
+// list lists all services, several at a time, appends to blobs, and calls look with
+// each listing.
 func (p *Plan) list(ctx context.Context, look func(i int, l *listing) error) error {
-	var besides sync.WaitGroup
-	var unknown error
-	besides.Go(func() { unknown = p.expiry.know(ctx) })
 	results := make([]listing, len(p.services))
 	each(len(results), func(i int) { results[i] = p.listService(ctx, p.services[i]) })
-	besides.Wait()
 	for i := range results {
-		l := &results[i]
-		if l.err != nil && !p.absent(l.err) {
-			return fmt.Errorf("list %s/: %w", p.services[i], l.err)
+		if err := results[i].err; err != nil && !p.absent(err) {
+			return err
 		}
 	}
-	if unknown != nil {
-		return unknown
-	}
 	for i := range results {
 		l := &results[i]
-		l.hide(p.expiry)
 		if err := look(i, l); err != nil {
 			return err
 		}
@@ -258,17 +217,17 @@ func each(n int, f func(i int)) {
 	work.Wait()
 }
 
-// foreign are objects of a service that are no blobs.
+// foreign counts the objects of a service that are no blobs.
 type foreign struct {
 	count int64
 	first string
 }
 
-func (f *foreign) add(keys []string) {
-	if f.count == 0 && len(keys) > 0 {
-		f.first = keys[0]
+func (f *foreign) add(o foreign) {
+	if f.count == 0 {
+		f.first = o.first
 	}
-	f.count += int64(len(keys))
+	f.count += o.count
 }
 
 // noteForeign says what is no blob.
@@ -284,81 +243,53 @@ func (s *Summary) noteForeign(service string, f *foreign) {
 // mustExist fails for a service that is neither stored nor loose, and was not
 // before it expired.
 func (p *Plan) mustExist(ctx context.Context, service string) error {
-	was := p.expiry.of(service)
-	if p.loosed[service] || slices.Contains(p.stored, service) || !was.Empty() {
+	_, dropped := p.view.Dropped(service)
+	if p.loosed[service] || slices.Contains(p.stored, service) || !dropped.Empty() {
 		return nil
 	}
 	err := p.reader.noService(ctx, service)
 	var none *NoServiceError
 	if errors.As(err, &none) {
-		// It may have gone since the first look, with its only day.
-		if err := p.expiry.look(ctx); err != nil {
+		// It may have been deleted since the first look, with its only day.
+		if err := p.view.Look(ctx); err != nil {
 			return err
 		}
-		if was := p.expiry.of(service); !was.Empty() {
+		if _, dropped := p.view.Dropped(service); !dropped.Empty() {
 			return nil
 		}
 	}
 	return err
 }
 
-// listService lists what one service has in the range.
+// listService lists one service's part of the range.
 func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 	rng := p.query.Range
-	prefix, after, until := listBounds(service, rng)
-	for o, err := range p.reader.store.List(ctx, prefix, after) {
+	for e, err := range p.view.Blobs(ctx, service, rng.periods()) {
 		if err != nil {
 			l.err = err
 			return l
 		}
-		if until != "" && o.Key >= until {
-			break
-		}
 		l.any = true
-		name, err := blobfmt.ParseName(o.Key)
-		if err != nil {
-			l.foreign = append(l.foreign, o.Key)
+		if !e.Named() {
+			l.foreign.add(foreign{1, e.Key})
 			continue
 		}
 		l.count++
-		meta, err := blobfmt.ParseMeta(o.Metadata)
-		if err != nil {
-			l.unreadable(o, name, rng, p.reader.whyBare(ctx, o.Key, err))
+		switch {
+		case e.Meta.Compacted == 0 && !rng.touches(e.Meta.First, e.Meta.Last):
 			continue
-		}
-		if meta.Records == 0 || meta.Compacted == 0 && !rng.touches(meta.First, meta.Last) {
+		case e.Hidden:
+			l.expired++
 			continue
+		case e.State != catalog.Sound:
+			// Its lines are read if they can be found, but the result stays incomplete.
+			l.problems = append(l.problems, &Problem{Blob: e.Key, Err: bareError(e.Err)})
 		}
-		l.blobs = append(l.blobs, blob{key: o.Key, size: o.Size, name: name, meta: meta})
+		if e.State != catalog.Newer {
+			l.blobs = append(l.blobs, e)
+		}
 	}
 	return l
-}
-
-// unreadable takes in an object that has the name of a blob, and no metadata that
-// tell what it is. Whatever lines can be found in it are read, unless it is known
-// to be in a newer format; the result is incomplete all the same.
-func (l *listing) unreadable(o storage.Blob, name blobfmt.Name, rng Range, err error) {
-	first, last := hourOf(name.Period)
-	if !rng.touches(first, last) {
-		return
-	}
-	l.problems = append(l.problems, &Problem{Blob: o.Key, Err: err})
-	if !errors.Is(err, blobfmt.ErrNewer) {
-		meta := blobfmt.Meta{First: first, Last: last}
-		l.blobs = append(l.blobs, blob{key: o.Key, size: o.Size, name: name, meta: meta, bare: true})
-	}
-}
-
-// whyBare asks the store about an object without metadata: it may know that
-// they were there.
-func (r *Reader) whyBare(ctx context.Context, key string, err error) error {
-	if !errors.Is(err, blobfmt.ErrForeign) {
-		return err
-	}
-	if _, serr := r.store.Stat(ctx, key); errors.Is(serr, storage.ErrDamaged) {
-		return bareError(serr)
-	}
-	return err
 }
 
 // bareError takes the key off an error, for a [Problem] has it already.
@@ -369,55 +300,23 @@ func bareError(err error) error {
 	return err
 }
 
-// hourOf gives the times between which all records of a period lie: a name does
-// not say how long the period is, only that it does not leave the UTC hour.
-func hourOf(period time.Time) (first, last int64) {
-	first, last = Oldest, Newest
-	if start := time.Unix(0, math.MinInt64); period.After(start) {
-		first = period.UnixNano()
+// periods is the range in which the periods of all records of r begin. A period is
+// at most an hour and divides it.
+func (r Range) periods() (out catalog.Range) {
+	if r.From != Oldest {
+		out.From = hour(r.From)
 	}
-	end := period.Truncate(time.Hour).Add(time.Hour - 1)
-	if end.Before(time.Unix(0, math.MaxInt64)) {
-		last = end.UnixNano()
+	if r.To != Newest {
+		out.To = time.Unix(0, r.To)
 	}
-	return first, last
+	return out
 }
 
-// listBounds gives the prefix to list, the key to start after and the key to
-// stop at ("" for none). A period is at most an hour and divides it, so a blob
-// that reaches into the range has a name not before the hour of its start.
-func listBounds(service string, rng Range) (prefix, after, until string) {
-	prefix = service + "/"
-	if rng.From != Oldest {
-		after = strings.TrimSuffix(blobfmt.PeriodPrefix(service, time.Unix(0, rng.From).UTC().Truncate(time.Hour)), "/")
-	}
-	if rng.To != Newest {
-		// The first period that begins at or after the end.
-		end := time.Unix(0, rng.To).UTC()
-		minute := end.Truncate(time.Minute)
-		if minute.Before(end) {
-			minute = minute.Add(time.Minute)
-		}
-		until = strings.TrimSuffix(blobfmt.PeriodPrefix(service, minute), "/")
-	}
-	if after == "" || until == "" {
-		return prefix, after, until
-	}
-	n := 0
-	for n < len(after) && n < len(until) && after[n] == until[n] {
-		n++
-	}
-	if i := strings.LastIndexByte(after[:n], '/') + 1; i > len(prefix) {
-		prefix = after[:i]
-	}
-	return prefix, after, until
-}
-
-// dropReplaced leaves out the blobs that a listed compacted blob stands for.
-// Where that blob's index cannot be read nothing is lost: its records and
-// theirs have the same identities.
+// dropReplaced leaves out the blobs that a listed compacted blob replaces. If that
+// blob's index cannot be read nothing is lost: its records have the identities of the
+// replaced ones.
 func (p *Plan) dropReplaced(ctx context.Context) error {
-	compacted := p.replacing()
+	compacted := catalog.Replacing(p.blobs)
 	var count counters
 	indexes := make([]*blobfmt.Index, len(compacted))
 	errs := make([]error, len(compacted))
@@ -435,61 +334,24 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 			}
 		case fatal(ctx, err) != nil:
 			return fatal(ctx, err)
-		case !errors.Is(err, storage.ErrNotExist): // who reads it finds out why
+		case !errors.Is(err, storage.ErrNotExist): // the read of it finds the reason
 			p.listed.Warnings = append(p.listed.Warnings, sources[i].problem(0, 0, err))
 		}
 	}
 	count.addTo(&p.listed)
-	n := len(p.blobs)
-	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return !b.bare && replaced[b.meta.Batch] })
-	p.listed.Replaced = int64(n - len(p.blobs))
-	p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return !p.query.Range.touches(b.meta.First, b.meta.Last) })
+	p.blobs = slices.DeleteFunc(p.blobs, func(b catalog.Entry) bool {
+		if b.State == catalog.Sound && replaced[b.Meta.Batch] {
+			p.listed.Replaced++
+			return true
+		}
+		return !p.query.Range.touches(b.Meta.First, b.Meta.Last)
+	})
 	return nil
 }
 
-// replacing are the compacted blobs of which it has to be asked what they stand for:
-// those that may stand for another of the plan, as far as metadata tell. It is of the
-// same hour then, and all that it has is in the compacted one.
-func (p *Plan) replacing() (out []*blob) {
-	if !slices.ContainsFunc(p.blobs, func(b blob) bool { return b.meta.Compacted > 0 }) {
-		return nil
-	}
-	type hour struct {
-		service string
-		start   int64
-	}
-	hourOf := func(b *blob) hour { return hour{b.name.Service, b.name.Period.Truncate(time.Hour).Unix()} }
-	of := map[hour][]*blob{}
-	for i := range p.blobs {
-		b := &p.blobs[i]
-		of[hourOf(b)] = append(of[hourOf(b)], b)
-	}
-	for i := range p.blobs {
-		c := &p.blobs[i]
-		if c.meta.Compacted > 0 && slices.ContainsFunc(of[hourOf(c)], func(b *blob) bool { return !b.bare && within(&b.meta, &c.meta) }) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// within says whether all records of a blob may be in a compacted one that stands for
-// it. What stands for a compacted blob stands for more batches than that does.
-func within(m, c *blobfmt.Meta) bool {
-	if m.Compacted >= c.Compacted || m.First < c.First || m.Last > c.Last || m.Records > c.Records {
-		return false
-	}
-	for l, n := range m.Levels {
-		if n > c.Levels[l] {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *Reader) source(b *blob, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.key, size: b.size, meta: b.meta, bare: b.bare,
-		service: b.name.Service, day: horizon.DayOf(b.name.Period)}
+func (r *Reader) source(b *catalog.Entry, count *counters) *source {
+	return &source{store: r.store, count: count, key: b.Key, size: b.Size, meta: b.Meta, bare: b.State != catalog.Sound,
+		service: b.Name.Service, day: b.Day()}
 }
 
 // summary starts one with what planning found.

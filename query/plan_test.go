@@ -86,11 +86,11 @@ func TestReadTouchesLittle(t *testing.T) {
 		records int64
 	}{
 		{"two minutes", query.Query{Range: query.Range{From: at("2026-11-18 13:59"), To: at("2026-11-18 14:01")}},
-			"web/2026/11/18/ web/2026/11/18/1300", 3, 2, 2},
+			"web/2026/11/18/1 web/2026/11/18/1300", 3, 2, 2},
 		{"over midnight", query.Query{Range: query.Range{From: at("2026-11-18 23:30"), To: at("2026-11-19 00:30")}},
-			"web/2026/11/ web/2026/11/18/2300", 3, 2, 60},
+			"web/2026/11/1 web/2026/11/18/2300", 3, 2, 60},
 		{"one hour", query.Query{Range: query.Range{From: at("2026-11-18 13:00"), To: at("2026-11-18 14:00")}},
-			"web/2026/11/18/ web/2026/11/18/1300", 2, 1, 60},
+			"web/2026/11/18/13 ", 1, 1, 60},
 		{"since", query.Query{Range: query.Range{From: at("2026-11-22 22:00"), To: query.Newest}},
 			"web/ web/2026/11/22/2200", 2, 2, 120},
 		{"until", query.Query{Range: query.Range{From: query.Oldest, To: at("2026-11-16 01:00")}}, "web/ ", 2, 1, 60},

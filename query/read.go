@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 )
 
 // Read gives out the lines, in order, by calls of emit, each with one or more
@@ -69,7 +70,7 @@ func emitBackwards(chunk []byte, emit func([]byte) error) error {
 
 // pass merges blobs and loose records in one direction and gives out chunks of lines, which
 // stand in ascending order, until the query's limit is reached.
-func (p *Plan) pass(ctx context.Context, blobs []blob, loose []*stream, desc bool, sum *Summary, out func(piece) error) error {
+func (p *Plan) pass(ctx context.Context, blobs []catalog.Entry, loose []*stream, desc bool, sum *Summary, out func(piece) error) error {
 	limit := int64(max(p.query.Limit, p.query.First))
 	r := p.newRun(ctx, desc, limit > 0, sum)
 	defer r.finish()

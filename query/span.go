@@ -12,7 +12,7 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 		}
 	}
 	for i := range p.blobs {
-		add(p.blobs[i].meta.First, p.blobs[i].meta.Last)
+		add(p.blobs[i].Meta.First, p.blobs[i].Meta.Last)
 	}
 	for _, s := range p.loose {
 		for i := range s.index.Blocks {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/storage"
 )
 
@@ -34,7 +35,7 @@ type Verified struct {
 func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
 	if len(q.Services) == 0 {
 		var err error
-		if q.Services, err = r.names(ctx); err != nil || len(q.Services) == 0 {
+		if q.Services, err = catalog.Services(ctx, r.store); err != nil || len(q.Services) == 0 {
 			return Verified{}, err
 		}
 	}
@@ -58,7 +59,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	if err := v.run(ctx); err != nil {
 		return v.out, err
 	}
-	if err := p.expiry.look(ctx); err != nil {
+	if err := p.view.Look(ctx); err != nil {
 		return v.out, err
 	}
 	var sum Summary
@@ -96,7 +97,7 @@ func (v *verifying) run(ctx context.Context) error {
 	slots := make(chan struct{}, v.plan.reader.opt.Workers)
 	var work sync.WaitGroup
 	for i := range v.plan.blobs {
-		if v.plan.blobs[i].bare {
+		if v.plan.blobs[i].State != catalog.Sound {
 			continue // said by the listing, and nothing to check it against
 		}
 		select {
@@ -123,10 +124,10 @@ func (v *verifying) run(ctx context.Context) error {
 	return v.err
 }
 
-func (v *verifying) blob(ctx context.Context, b *blob) error {
+func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
 	var count counters
 	s := v.plan.reader.source(b, &count)
-	body, err := s.fetch(ctx, 0, b.size)
+	body, err := s.fetch(ctx, 0, b.Size)
 	if err := fatal(ctx, err); err != nil {
 		return err
 	}
@@ -136,22 +137,22 @@ func (v *verifying) blob(ctx context.Context, b *blob) error {
 	}
 	found := []error{err}
 	if err == nil {
-		found = blobfmt.Verify(b.key, body, b.meta)
+		found = blobfmt.Verify(b.Key, body, b.Meta)
 	}
 	if len(found) > 0 && v.another(ctx, b) {
-		v.report(Finding{Key: b.key, Err: errors.New("another blob has got its name since it was listed"), Note: true})
+		v.report(Finding{Key: b.Key, Err: errors.New("another blob has got its name since it was listed"), Note: true})
 		return nil
 	}
 	for _, err := range found {
-		v.report(Finding{Key: b.key, Err: err})
+		v.report(Finding{Key: b.Key, Err: err})
 	}
 	if err != nil {
 		return nil
 	}
 	v.mu.Lock()
 	v.out.Blobs++
-	v.out.Bytes += b.size
-	v.out.Records += b.meta.Records
+	v.out.Bytes += b.Size
+	v.out.Records += b.Meta.Records
 	v.mu.Unlock()
 	return nil
 }
@@ -169,13 +170,13 @@ func (v *verifying) vanished(ctx context.Context, s *source, err error) {
 
 // another says whether a blob that was replaced and deleted has left its name to a
 // batch that came late.
-func (v *verifying) another(ctx context.Context, b *blob) bool {
-	o, err := v.plan.reader.store.Stat(ctx, b.key)
+func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
+	o, err := v.plan.reader.store.Stat(ctx, b.Key)
 	if err != nil {
 		return false
 	}
 	meta, err := blobfmt.ParseMeta(o.Metadata)
-	return err == nil && meta.Batch != b.meta.Batch
+	return err == nil && meta.Batch != b.Meta.Batch
 }
 
 // gaps notes where a lane's numbers do not count on from 1, in periods of which
@@ -189,16 +190,16 @@ func (v *verifying) gaps() {
 	skip := make(map[string]bool)
 	for i := range v.plan.blobs {
 		b := &v.plan.blobs[i]
-		prefix := blobfmt.PeriodPrefix(b.name.Service, b.name.Period)
-		start := b.name.Period.UnixNano()
-		if b.meta.Compacted > 0 {
+		prefix := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
+		start := b.Name.Period.UnixNano()
+		if b.Meta.Compacted > 0 {
 			skip[hourPrefix(prefix)] = true // it may stand for blobs of any period of the hour
 		}
 		if !v.plan.query.Range.covers(start, start+int64(time.Hour)-1) {
 			skip[prefix] = true
 		}
-		l := lane{prefix, b.name.Number / blobfmt.LaneSize}
-		numbers[l] = append(numbers[l], b.name.Number%blobfmt.LaneSize)
+		l := lane{prefix, b.Name.Number / blobfmt.LaneSize}
+		numbers[l] = append(numbers[l], b.Name.Number%blobfmt.LaneSize)
 	}
 	for l, ks := range numbers {
 		if skip[l.prefix] || skip[hourPrefix(l.prefix)] {
@@ -223,22 +224,22 @@ func hourPrefix(period string) string { return period[:len(period)-len("00/")] }
 // name when it cannot know of the first. A read drops the copies. An id that two
 // different batches have is more than that.
 func (v *verifying) twins() {
-	first := make(map[blobfmt.BatchID]*blob)
+	first := make(map[blobfmt.BatchID]*catalog.Entry)
 	for i := range v.plan.blobs {
 		b := &v.plan.blobs[i]
-		if b.bare {
+		if b.State != catalog.Sound {
 			continue
 		}
-		a, ok := first[b.meta.Batch]
+		a, ok := first[b.Meta.Batch]
 		if !ok {
-			first[b.meta.Batch] = b
+			first[b.Meta.Batch] = b
 			continue
 		}
-		if a.meta.Records == b.meta.Records && a.meta.CRC == b.meta.CRC {
-			v.report(Finding{Key: b.key, Note: true,
-				Err: fmt.Errorf("holds the same batch as %s; a read drops the copies", a.key)})
+		if a.Meta.Records == b.Meta.Records && a.Meta.CRC == b.Meta.CRC {
+			v.report(Finding{Key: b.Key, Note: true,
+				Err: fmt.Errorf("holds the same batch as %s; a read drops the copies", a.Key)})
 			continue
 		}
-		v.report(Finding{Key: b.key, Err: fmt.Errorf("has the batch id of %s, and other lines", a.key)})
+		v.report(Finding{Key: b.Key, Err: fmt.Errorf("has the batch id of %s, and other lines", a.Key)})
 	}
 }

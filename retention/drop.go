@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"blobtail/catalog"
 	"blobtail/horizon"
 )
 
@@ -32,7 +33,7 @@ type DropRequest struct {
 // day. What they did store meanwhile goes when Drop is called again: blobs would go
 // with the next Apply too, the tail's tables only at their own age.
 func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
-	if !isService(req.Service) {
+	if !catalog.IsService(req.Service) {
 		return nil, refusef("%q cannot be the name of a service", req.Service)
 	}
 	_, now, err := j.clocks(ctx)
@@ -69,7 +70,7 @@ func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Pl
 	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
 	f := &surveyed{days: map[horizon.Day]*Day{}}
 	if err := j.takeDay(ctx, s, req.Day, f); err != nil {
-		return nil, fmt.Errorf("list %s of %s: %w", req.Day, req.Service, err)
+		return nil, err
 	}
 	for _, d := range f.days {
 		p.Days = append(p.Days, *d)

@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/horizon"
 	"blobtail/storage"
 )
@@ -146,18 +147,34 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 
 // allBytes lists the whole store: how much of it goes says nothing else.
 func (j *Job) allBytes(ctx context.Context) (sum int64, err error) {
-	for b, err := range j.blobs.List(ctx, "", "") {
+	for e, err := range catalog.All(ctx, j.blobs) {
 		if err != nil {
-			return 0, fmt.Errorf("list the store: %w", err)
+			return 0, err
 		}
-		if n, err := blobfmt.ParseName(b.Key); err != nil || !isService(n.Service) {
-			continue
-		}
-		if _, err := blobfmt.ParseMeta(b.Metadata); !errors.Is(err, blobfmt.ErrForeign) {
-			sum += b.Size
+		if e.Blob() && catalog.IsService(e.Name.Service) {
+			sum += e.Size
 		}
 	}
 	return sum, nil
+}
+
+// survivors reports whether a service has a blob in the days from one to another,
+// both included.
+func (j *Job) survivors(ctx context.Context, service string, from, to horizon.Day) (bool, error) {
+	for d, err := range catalog.Days(ctx, j.blobs, service, from.Start()) {
+		if err != nil || d > to {
+			return false, err
+		}
+		for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.DayRange(d)) {
+			if err != nil || e.State == catalog.Unknown {
+				return false, cmp.Or(err, e.Err)
+			}
+			if e.Blob() {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // ConfirmError says that a run has to be confirmed and was not.

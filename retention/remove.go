@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/horizon"
 	"blobtail/storage"
 )
@@ -90,12 +90,11 @@ type remover struct {
 	left map[string]*blob // could not be deleted
 }
 
-// blob is one that goes.
+// blob is one to be deleted.
 type blob struct {
-	storage.Blob
-	records int64
-	err     error // why it could not be deleted
-	there   bool  // it was listed again after that
+	catalog.Entry
+	failed error // why it could not be deleted
+	there  bool  // it was listed again after that
 }
 
 // deleteDay deletes what a service has of a day, until a listing has nothing of
@@ -140,24 +139,24 @@ func (m *remover) round(ctx context.Context) (found bool, err error) {
 	for _, b := range m.left {
 		b.there = false
 	}
-	for b, err := range m.job.blobs.List(ctx, blobfmt.DayPrefix(service, day.Start()), "") {
+	for e, err := range catalog.Blobs(ctx, m.job.blobs, service, catalog.DayRange(day)) {
 		if err != nil {
 			return found, err
 		}
-		if tried := m.left[b.Key]; tried != nil {
+		if tried := m.left[e.Key]; tried != nil {
 			tried.there = true
 			continue
 		}
-		its, records, ours, err := m.job.ours(ctx, service, b)
-		if err != nil {
-			m.left[b.Key] = &blob{Blob: b, err: err, there: true}
+		if e.State == catalog.Unknown {
+			m.left[e.Key] = &blob{Entry: e, failed: e.Err, there: true}
 			continue
 		}
-		if !ours || its != day {
+		// The name decides alone. The range is that of the day; this makes sure of it.
+		if !e.Blob() || e.Name.Service != service || e.Day() != day {
 			continue
 		}
 		found = true
-		if m.next = append(m.next, blob{Blob: b, records: records}); len(m.next) == batch {
+		if m.next = append(m.next, blob{Entry: e}); len(m.next) == batch {
 			m.delete(ctx)
 		}
 	}
@@ -172,14 +171,14 @@ func (m *remover) delete(ctx context.Context) {
 	}
 	list := make([]storage.Blob, len(m.next))
 	for i := range m.next {
-		list[i] = m.next[i].Blob
+		list[i] = m.next[i].Object()
 	}
 	failed := map[string]error{}
 	for _, e := range keyErrors(m.job.blobs.Delete(ctx, list...)) {
 		failed[e.Key] = e
 	}
 	for _, b := range m.next {
-		if b.err = cmp.Or(failed[b.Key], failed[""]); b.err != nil {
+		if b.failed = cmp.Or(failed[b.Key], failed[""]); b.failed != nil {
 			b.there = true
 			m.left[b.Key] = &b
 			continue
@@ -200,9 +199,9 @@ func (m *remover) settle(listed bool) {
 			continue
 		}
 		if m.done.Failed++; m.done.Failed <= fewErrors {
-			m.part.problems = append(m.part.problems, b.err)
+			m.part.problems = append(m.part.problems, b.failed)
 		}
-		last = b.err
+		last = b.failed
 	}
 	if more := m.done.Failed - fewErrors; more > 0 {
 		m.part.problems = append(m.part.problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day.Day, m.done.Service, more, last))
@@ -211,6 +210,6 @@ func (m *remover) settle(listed bool) {
 
 func (d *Deleted) add(b *blob) {
 	d.Blobs++
-	d.Records += b.records
+	d.Records += b.Meta.Records
 	d.Bytes += b.Size
 }

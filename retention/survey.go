@@ -3,7 +3,6 @@ package retention
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,10 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/horizon"
-	"blobtail/record"
-	"blobtail/storage"
 )
 
 // service is what a run knows of one service.
@@ -43,20 +40,15 @@ func (s *service) step(d horizon.Day) Step {
 	return Hide
 }
 
-// isService says whether blobs may stand under a name. The system's other names
-// hold horizons and policies.
-func isService(name string) bool { return record.ValidService(name) || name == record.RejectedService }
-
 // services lists the services of the store, with what is hidden of them.
 func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error) {
+	names, err := catalog.Services(ctx, j.blobs)
+	if err != nil {
+		return nil, err
+	}
 	var list []service
-	for name, err := range j.blobs.Dirs(ctx, "") {
-		if err != nil {
-			return nil, fmt.Errorf("list services: %w", err)
-		}
-		if isService(name) {
-			list = append(list, service{name: name, stored: true})
-		}
+	for _, name := range names {
+		list = append(list, service{name: name, stored: true})
 	}
 	marks, err := horizon.Marks(ctx, j.blobs)
 	if err != nil {
@@ -135,12 +127,7 @@ func each(n int, do func(i int) error) error {
 // survey lists what goes of all services.
 func (j *Job) survey(ctx context.Context, p *Plan) error {
 	found := make([]surveyed, len(p.services))
-	err := each(len(found), func(i int) error {
-		if err := j.surveyService(ctx, &p.services[i], &found[i]); err != nil {
-			return fmt.Errorf("list %s/: %w", p.services[i].name, err)
-		}
-		return nil
-	})
+	err := each(len(found), func(i int) error { return j.surveyService(ctx, &p.services[i], &found[i]) })
 	if err != nil {
 		return err
 	}
@@ -193,7 +180,7 @@ func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error 
 
 // walk takes in what a service has below a day, and notes the first day after it.
 func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
-	for d, err := range j.days(ctx, s.name, "") {
+	for d, err := range catalog.Days(ctx, j.blobs, s.name, time.Time{}) {
 		if err != nil {
 			return err
 		}
@@ -208,23 +195,17 @@ func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed
 	return nil
 }
 
-// takeDay takes in what a service has of a day.
+// takeDay adds up the blobs of a service and day.
 func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surveyed) error {
-	for b, err := range j.blobs.List(ctx, blobfmt.DayPrefix(s.name, day.Start()), "") {
-		if err != nil {
+	for e, err := range catalog.Blobs(ctx, j.blobs, s.name, catalog.DayRange(day)) {
+		switch {
+		case err != nil:
 			return err
-		}
-		its, records, ours, err := j.ours(ctx, s.name, b)
-		if err != nil {
-			// It may be ours or not: so it stays this time.
-			f.problems = append(f.problems, err)
+		case e.State == catalog.Unknown: // so it stays this time
+			f.problems = append(f.problems, e.Err)
 			continue
-		}
-		if !ours {
-			f.foreign.add(b.Key)
-			continue
-		}
-		if its != day {
+		case !e.Blob():
+			f.foreign.add(e.Key)
 			continue
 		}
 		d := f.days[day]
@@ -233,34 +214,11 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surve
 			f.days[day] = d
 		}
 		d.Blobs++
-		d.Records += records
-		d.Bytes += b.Size
-		if b.Created.After(f.newest) {
-			f.newest = b.Created
+		d.Records += e.Meta.Records
+		d.Bytes += e.Size
+		if e.Created.After(f.newest) {
+			f.newest = e.Created
 		}
 	}
 	return nil
-}
-
-// ours says whether an object is a blob of a service, and of which day. One whose
-// metadata are damaged, or of a newer format, is one: its name tells the day.
-func (j *Job) ours(ctx context.Context, service string, b storage.Blob) (day horizon.Day, records int64, ours bool, err error) {
-	n, nameErr := blobfmt.ParseName(b.Key)
-	if nameErr != nil || n.Service != service {
-		return 0, 0, false, nil
-	}
-	day = horizon.DayOf(n.Period)
-	meta, metaErr := blobfmt.ParseMeta(b.Metadata)
-	if errors.Is(metaErr, blobfmt.ErrForeign) {
-		// The store may know that there were metadata, and that they are damaged.
-		_, statErr := j.blobs.Stat(ctx, b.Key)
-		switch {
-		case errors.Is(statErr, storage.ErrDamaged):
-			return day, 0, true, nil
-		case statErr == nil, errors.Is(statErr, storage.ErrNotExist):
-			return day, 0, false, nil
-		}
-		return day, 0, false, statErr
-	}
-	return day, meta.Records, true, nil
 }

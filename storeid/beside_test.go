@@ -12,6 +12,7 @@ import (
 
 	"blobtail/bill"
 	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/compact"
 	"blobtail/query"
 	"blobtail/record"
@@ -91,7 +92,7 @@ func readings(t *testing.T, s storage.BlobStore) string {
 	}
 	_, err = plan.Read(t.Context(), func(lines []byte) error { out.Write(lines); return nil })
 	tell("read", "", err)
-	b, err := bill.Read(t.Context(), s, names, bill.Range{})
+	b, err := bill.Read(t.Context(), s, names, catalog.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/bill"
+	"blobtail/catalog"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"
@@ -84,7 +85,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if err != nil {
 		return nil, err
 	}
-	var periods bill.Range
+	var periods catalog.Range
 	if rng.From != query.Oldest {
 		periods.From = time.Unix(0, rng.From)
 	}

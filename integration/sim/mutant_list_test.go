@@ -194,7 +194,7 @@ var mutants = []mutant{
 
 	// Not in the table: blobs that are compacted.
 	{name: "compaction deletes whatever has the name", seeds: 6000, edits: []edit{{"compact/remove.go",
-		`gone = append(gone, b.Blob)`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
+		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
 	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
 

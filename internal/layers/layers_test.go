@@ -49,16 +49,17 @@ var allowed = map[string][]string{
 	"tailindex":  {"record", "storage"},
 	"migrations": {"storage", "heartbeat", "tailindex"},
 	"horizon":    {"record", "blobfmt", "storage"},
+	"catalog":    {"record", "blobfmt", "storage", "horizon"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
-	"query":             {"record", "blobfmt", "storage", "horizon"},
-	"bill":              {"record", "blobfmt", "storage"},
+	"query":             {"record", "blobfmt", "storage", "horizon", "catalog"},
+	"bill":              {"record", "blobfmt", "catalog"},
 	"config":            {"internal/openstore"},
-	"compact":           {"record", "blobfmt", "storage", "horizon"},
-	"retention":         {"record", "blobfmt", "storage", "horizon", "tailindex", "clockskew"},
+	"compact":           {"record", "blobfmt", "storage", "horizon", "catalog"},
+	"retention":         {"storage", "horizon", "catalog", "tailindex", "clockskew"},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 
@@ -68,7 +69,7 @@ var allowed = map[string][]string{
 	"cmd/ingest": {"internal/cli", "config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "config", "storage", "internal/openstore", "horizon", "retention", "compact"},
-	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "storeid"},
+	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "catalog", "storeid"},
 }
 
 // forTests are packages that only tests and development programs import, and

@@ -1,0 +1,200 @@
+// Package catalog lists the contents of a store: its services, their days, and the
+// blobs of a service in order of their names.
+//
+// [Services] and [Days] go by the names of directories. [Blobs] lists a part of a
+// service and judges each object by its name and its metadata alone; it opens
+// nothing. Every listed object becomes an [Entry], foreign and damaged ones too:
+// readers skip them, retention deletes by the name, the bill counts them.
+//
+// A reader makes a [View], which knows the dropped days (package horizon). Its
+// listings mark each entry of such a day as hidden, and its [Walk] passes over the
+// day. A blob that a compacted one replaces is found by [Replacing]; its caller reads
+// the indexes, because only they name what is replaced.
+//
+// The package changes nothing and decides nothing about an entry.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// Store is the part of a blob store that this package needs.
+type Store interface {
+	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
+	Dirs(ctx context.Context, prefix string) iter.Seq2[string, error]
+	Stat(ctx context.Context, key string) (storage.Blob, error)
+}
+
+// State is the judgement of an object by its name and its metadata.
+type State uint8
+
+const (
+	// Sound is a blob with readable metadata.
+	Sound State = iota
+	// Damaged is a blob with unreadable metadata.
+	Damaged
+	// Newer is a blob in a later format.
+	Newer
+	// Foreign is an object that blobtail did not write: its name is not a blob's, or
+	// it has no metadata of a blob and the store knows of no damage.
+	Foreign
+	// Unknown is an object without metadata where the store failed to say whether it
+	// is damaged.
+	Unknown
+)
+
+// Entry is one object of a service, as it was listed.
+type Entry struct {
+	Key     string
+	Size    int64
+	Created time.Time // zero: unknown; see [storage.Blob]
+	Version string
+
+	// Name is zero if the key is not the name of a blob.
+	Name blobfmt.Name
+	// Meta has only First and Last unless the state is Sound: the bounds that the name
+	// sets to the times of the records.
+	Meta  blobfmt.Meta
+	State State
+	// Hidden says that the day of the blob has been dropped. Only a [View] sets it.
+	Hidden bool
+	// Err says why the state is not Sound. It wraps [storage.ErrDamaged] where the
+	// store found the damage.
+	Err error
+}
+
+// Named reports whether the object has the name of a blob.
+func (e *Entry) Named() bool { return e.Name.Number > 0 }
+
+// Day is the day of a named entry, which decides when it is dropped.
+func (e *Entry) Day() horizon.Day { return horizon.DayOf(e.Name.Period) }
+
+// Hour is the UTC hour of a named entry, in which all its records lie.
+func (e *Entry) Hour() time.Time { return e.Name.Period.Truncate(time.Hour) }
+
+// Object names the entry for a deletion of the very object that was listed.
+func (e *Entry) Object() storage.Blob {
+	return storage.Blob{Key: e.Key, Size: e.Size, Version: e.Version}
+}
+
+// Blob reports whether the object is a blob, sound or not. Of an object that the store
+// failed to answer for nobody knows; see Err.
+func (e *Entry) Blob() bool { return e.State == Sound || e.State == Damaged || e.State == Newer }
+
+// judge makes the entry of a listed object. It asks the store about an object that
+// has the name of a blob and no metadata: they may be damaged.
+func judge(ctx context.Context, store Store, o *storage.Blob) Entry {
+	e := Entry{Key: o.Key, Size: o.Size, Created: o.Created, Version: o.Version}
+	if e.Name, e.Err = blobfmt.ParseName(o.Key); e.Err != nil {
+		e.State = Foreign
+		return e
+	}
+	if e.Meta, e.Err = blobfmt.ParseMeta(o.Metadata); e.Err == nil {
+		return e
+	}
+	e.Meta.First, e.Meta.Last = bounds(e.Name.Period)
+	switch {
+	case errors.Is(e.Err, blobfmt.ErrNewer):
+		e.State = Newer
+	case !errors.Is(e.Err, blobfmt.ErrForeign):
+		e.State = Damaged
+	default:
+		_, err := store.Stat(ctx, o.Key)
+		switch e.State = Foreign; {
+		case errors.Is(err, storage.ErrDamaged):
+			e.State, e.Err = Damaged, err
+		case err != nil && !errors.Is(err, storage.ErrNotExist):
+			e.State, e.Err = Unknown, err
+		}
+	}
+	return e
+}
+
+// bounds are the times between which all records of a period lie, in ns. A name does
+// not say how long its period is, only that it ends within the UTC hour.
+func bounds(period time.Time) (first, last int64) {
+	first, last = math.MinInt64, math.MaxInt64
+	if period.After(time.Unix(0, first)) {
+		first = period.UnixNano()
+	}
+	if end := period.Truncate(time.Hour).Add(time.Hour - 1); end.Before(time.Unix(0, last)) {
+		last = end.UnixNano()
+	}
+	return first, last
+}
+
+// IsService reports whether blobs may be stored under a name. The other names of the
+// system hold horizons and policies.
+func IsService(name string) bool { return record.ValidService(name) || name == record.RejectedService }
+
+// Services lists the services of a store by name, in byte order.
+func Services(ctx context.Context, store Store) ([]string, error) {
+	names := []string{}
+	for name, err := range store.Dirs(ctx, "") {
+		if err != nil {
+			return nil, fmt.Errorf("list services: %w", err)
+		}
+		if IsService(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// MayReplace reports whether e may replace b, a sound blob of the same hour, as far
+// as metadata tell. A compacted blob holds all records of a blob that it replaces; it
+// stands for that blob, and for all batches that the other stands for.
+func (e *Entry) MayReplace(b *Entry) bool {
+	c, m := &e.Meta, &b.Meta
+	if m.Compacted >= c.Compacted || m.First < c.First || m.Last > c.Last || m.Records > c.Records || m.RawBytes > c.RawBytes {
+		return false
+	}
+	for l, n := range m.Levels {
+		if n > c.Levels[l] {
+			return false
+		}
+	}
+	return true
+}
+
+// Replacing returns the entries whose indexes must be read to know which of the
+// entries are replaced: each compacted one that may replace another of its service
+// and hour. The entries are in the order of their listings.
+func Replacing(entries []Entry) (out []*Entry) {
+	for len(entries) > 0 {
+		service, start, n := entries[0].Name.Service, entries[0].Hour(), 1
+		for n < len(entries) && entries[n].Name.Service == service && entries[n].Hour().Equal(start) {
+			n++
+		}
+		hour := entries[:n]
+		for i := range hour {
+			if hour[i].replacesAny(hour) {
+				out = append(out, &hour[i])
+			}
+		}
+		entries = entries[n:]
+	}
+	return out
+}
+
+func (e *Entry) replacesAny(hour []Entry) bool {
+	if e.Meta.Compacted == 0 {
+		return false
+	}
+	for i := range hour {
+		if hour[i].State == Sound && e.MayReplace(&hour[i]) {
+			return true
+		}
+	}
+	return false
+}

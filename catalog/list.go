@@ -1,0 +1,94 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/horizon"
+)
+
+// Range is the half-open span [From, To) of times at which the periods of blobs
+// begin. A zero time leaves that end open.
+type Range struct{ From, To time.Time }
+
+// DayRange is the range of one day.
+func DayRange(d horizon.Day) Range { return Range{d.Start(), (d + 1).Start()} }
+
+// HourRange is the range of the UTC hour of t.
+func HourRange(t time.Time) Range {
+	start := t.UTC().Truncate(time.Hour)
+	return Range{start, start.Add(time.Hour)}
+}
+
+// Blobs lists the objects of a service whose periods begin in a range, in byte order
+// of their keys, with one List. Foreign objects come as they lie between the blobs.
+// It ends at its first error, which names the service.
+func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
+	prefix, after, until := r.keys(service)
+	return list(ctx, store, prefix, after, until, service+"/")
+}
+
+// All lists every object of a store, those of the system too.
+func All(ctx context.Context, store Store) iter.Seq2[Entry, error] {
+	return list(ctx, store, "", "", "", "the store")
+}
+
+func list(ctx context.Context, store Store, prefix, after, until, what string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if until != "" && until <= after {
+			return
+		}
+		for o, err := range store.List(ctx, prefix, after) {
+			if err != nil {
+				yield(Entry{}, fmt.Errorf("list %s: %w", what, err))
+				return
+			}
+			if until != "" && o.Key >= until || !yield(judge(ctx, store, &o), nil) {
+				return
+			}
+		}
+	}
+}
+
+// keys gives the prefix to list, the key to start after ("" for none), and the key to
+// stop at ("" for none). The prefix is the longest that all names in the range have,
+// so that a day or an hour needs neither key and no more than it has is listed.
+func (r Range) keys(service string) (prefix, after, until string) {
+	prefix = service + "/"
+	key := func(t time.Time) string { return strings.TrimSuffix(blobfmt.PeriodPrefix(service, t), "/") }
+	from, to := nextMinute(r.From), nextMinute(r.To)
+	if !r.From.IsZero() {
+		after = key(from)
+	}
+	if !r.To.IsZero() {
+		until = key(to)
+	}
+	if after == "" || until <= after {
+		return prefix, after, until
+	}
+	last, n := key(to.Add(-time.Minute)), 0
+	for n < len(last) && after[n] == last[n] {
+		n++
+	}
+	prefix = after[:n]
+	if !strings.HasPrefix(key(from.Add(-time.Minute)), prefix) {
+		after = ""
+	}
+	if !strings.HasPrefix(until, prefix) {
+		until = ""
+	}
+	return prefix, after, until
+}
+
+// nextMinute is the first full minute at or after t; periods begin with one.
+func nextMinute(t time.Time) time.Time {
+	t = t.UTC()
+	if m := t.Truncate(time.Minute); m.Before(t) {
+		return m.Add(time.Minute)
+	}
+	return t
+}

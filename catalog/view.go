@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"blobtail/horizon"
+)
+
+// A View is what one reader knows of the dropped days of some services, for as long
+// as it reads. It is where a dropped day is hidden.
+//
+// It reads the horizons first concurrently with the first listing, so that no request
+// waits for that. [View.Look] reads them again, concurrently with the reading of what
+// was listed. Retention deletes only what has been hidden for a grace. So the horizon
+// of everything that was deleted before the listing ended was published before that,
+// and the second look explains each listing that came short.
+//
+// Any number of goroutines may use a View.
+type View struct {
+	store    Store
+	services []string
+
+	start sync.Once
+	known chan struct{} // closed after the first look
+	err   error         // of the first look
+	first horizon.Horizons
+	now   atomic.Pointer[horizon.Horizons]
+	turn  chan struct{} // held by a look, so that no older one replaces a newer one
+}
+
+// NewView makes the view of some services. known are horizons that its caller has
+// read already and whose days it has left out of the rest of its records; nil: the
+// view reads them itself. It asks the store nothing yet.
+func NewView(store Store, services []string, known horizon.Horizons) *View {
+	v := &View{store: store, services: services, known: make(chan struct{}), turn: make(chan struct{}, 1)}
+	if known != nil {
+		v.now.Store(&known)
+	}
+	return v
+}
+
+// Begin starts the first look, if it has not been started. wait returns its error,
+// which each caller has to wait for.
+func (v *View) Begin(ctx context.Context) (wait func() error) {
+	v.start.Do(func() {
+		go func() {
+			defer close(v.known)
+			if v.now.Load() == nil {
+				v.err = v.Look(ctx)
+			}
+			if h := v.now.Load(); h != nil {
+				v.first = *h
+			}
+		}()
+	})
+	return func() error {
+		<-v.known
+		return v.err
+	}
+}
+
+// Look reads the horizons again. What was hidden stays hidden: a horizon only rises,
+// and the mark of a single day is deleted only below one.
+func (v *View) Look(ctx context.Context) error {
+	if len(v.services) == 0 {
+		return nil
+	}
+	select {
+	case v.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-v.turn }()
+	h, err := horizon.Read(ctx, v.store, v.services...)
+	if err == nil {
+		v.now.Store(&h)
+	}
+	return err
+}
+
+// Hides reports whether a day of a service has been dropped, as of the last look.
+func (v *View) Hides(service string, d horizon.Day) bool {
+	h := v.now.Load()
+	return h != nil && h.Hides(service, d)
+}
+
+// Dropped gives the dropped days of a service: as of the first look, and of the last.
+func (v *View) Dropped(service string) (first, last horizon.Service) {
+	if h := v.now.Load(); h != nil {
+		last = (*h)[service]
+	}
+	return v.first[service], last
+}
+
+// Blobs lists like the function [Blobs] and marks the entries of dropped days. It
+// begins the first look if need be, and yields its error.
+func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		wait := v.Begin(ctx)
+		for e, err := range Blobs(ctx, v.store, service, r) {
+			if unknown := wait(); err == nil && unknown != nil {
+				break
+			}
+			e.Hidden = e.Named() && v.Hides(service, e.Day())
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if err := wait(); err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// A Walk finds the periods of a service from the newest back, and passes over dropped
+// days. It goes by the names of directories and lists no more than it needs. It is
+// for one goroutine.
+type Walk struct {
+	Service string
+	// Seen says that the service has a period, dropped or not, as far as the walk came.
+	Seen bool
+
+	view *View
+	tree tree
+}
+
+// Walk starts a walk over a service of the view.
+func (v *View) Walk(service string) *Walk {
+	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: periodLevels, back: true}}
+}
+
+// Before gives the start of the newest period that begins before a time and has not
+// been dropped. Later calls may only ask for the same time or an earlier one. An
+// error of the first look comes as it is.
+func (w *Walk) Before(ctx context.Context, to time.Time) (start time.Time, ok bool, err error) {
+	wait := w.view.Begin(ctx)
+	for {
+		start, ok, err = w.tree.next(ctx, to)
+		if unknown := wait(); err == nil {
+			err = unknown
+		}
+		if !ok || err != nil {
+			return time.Time{}, false, err
+		}
+		w.Seen = true
+		d := horizon.DayOf(start)
+		if !w.view.Hides(w.Service, d) {
+			return start, true, nil
+		}
+		if _, last := w.view.Dropped(w.Service); last.Set && d < last.First {
+			return time.Time{}, false, nil // and so is all that is older
+		}
+		to = d.Start()
+	}
+}
