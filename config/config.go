@@ -2,9 +2,8 @@
 // fewer than ten keys, strict about what it does not know.
 //
 // Call [Load] with the path of a file ("" for the defaults alone). The commands
-// lay environment variables and flags over what it returns; [Config.Validate]
-// is then asked once, before anything is opened. The package knows what values
-// may be, not what they do: every key is explained in configs/blobtail.yaml.
+// lay environment variables and flags over it, and call [Config.Validate] once,
+// before they open anything. configs/blobtail.yaml explains every key.
 package config
 
 import (
@@ -26,46 +25,42 @@ import (
 	"blobtail/internal/openstore"
 )
 
-// Config is the whole file.
+// Config is the whole file. A key with a help text is a flag of ingest too, and an
+// environment variable: the tags are those of kong.
 type Config struct {
-	// Store says where blobs and tables are: dir:PATH or azure:[ACCOUNT/]CONTAINER.
-	Store openstore.Spec `yaml:"store"`
-	// Live is the URL of an ingester, of which logquery asks what is in no blob yet;
-	// "" is none, or on a dir store whoever announces itself there.
-	Live   string `yaml:"live"`
-	Ingest Ingest `yaml:"ingest"`
-	Flush  Flush  `yaml:"flush"`
-	Limits Limits `yaml:"limits"`
-	Log    Log    `yaml:"log"`
-	NATS   NATS   `yaml:"nats"`
-	Tail   Tail   `yaml:"tail"`
-	// Retention is what the command retention deletes by.
-	Retention Retention `yaml:"retention"`
+	Store openstore.Spec `yaml:"store" help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE"`
+	// Live is the URL of an ingester that logquery asks for unflushed records; "" is
+	// none, or on a dir store the ingesters that announce themselves there.
+	Live   string `yaml:"live" kong:"-"`
+	Ingest Ingest `yaml:"ingest" embed:""`
+	Flush  Flush  `yaml:"flush" embed:"" prefix:"flush-"`
+	Limits Limits `yaml:"limits" kong:"-"`
+	Log    Log    `yaml:"log" kong:"-"`
+	NATS   NATS   `yaml:"nats" embed:""`
+	Tail   Tail   `yaml:"tail" kong:"-"`
+	// Retention is the policy of the command retention.
+	Retention Retention `yaml:"retention" kong:"-"`
 }
 
-// Ingest says where the ingester listens and how it names what it writes.
+// Ingest says where the ingester listens, and how it names blobs.
 type Ingest struct {
-	Listen string   `yaml:"listen"` // host:port of the ingest listener
-	Admin  string   `yaml:"admin"`  // host:port of /metrics, /healthz, /readyz, /flush, /drain
-	WAL    string   `yaml:"wal"`    // directory of the log; "" is chosen by WALDir
-	Lane   string   `yaml:"lane"`   // "auto" or 0 to 98
-	Period Duration `yaml:"period"` // slice of event time in a blob's name
-	Dedupe string   `yaml:"dedupe"` // body, key, off
-	Grace  Duration `yaml:"grace"`  // how long a stop may take
-	// Advertise is the URL at which other ingesters and readers reach this one; ""
-	// is none, or on a dir store the listener's.
-	Advertise string `yaml:"advertise"`
-	// Announce is "required" or "best-effort": whether records are taken while the
-	// store cannot be told that this ingester holds some.
-	Announce string `yaml:"announce"`
+	Listen    string   `yaml:"listen" help:"Address that shippers send to." env:"BLOBTAIL_LISTEN"`
+	Admin     string   `yaml:"admin" help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN"`
+	WAL       string   `yaml:"wal" name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL"`
+	Lane      string   `yaml:"lane" help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE"`
+	Period    Duration `yaml:"period" help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD"`
+	Dedupe    string   `yaml:"dedupe" help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE"`
+	Grace     Duration `yaml:"grace" help:"How long a stop may take." env:"BLOBTAIL_GRACE"`
+	Advertise string   `yaml:"advertise" help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" placeholder:"URL"`
+	Announce  string   `yaml:"announce" help:"required or best-effort: whether to accept records while readers cannot know of this ingester." env:"BLOBTAIL_ANNOUNCE"`
 }
 
-// Flush says when a batch is cut.
+// Flush says when a batch becomes a blob. Sizes are bytes of lines.
 type Flush struct {
-	Size   Size     `yaml:"size"`    // bytes of lines that make a batch at once
-	Age    Duration `yaml:"age"`     // after which a batch of at least Min is cut
-	Min    Size     `yaml:"min"`     // bytes of lines
-	MaxAge Duration `yaml:"max-age"` // after which any batch is cut
+	Size   Size     `yaml:"size" help:"Bytes of lines that make a blob at once." env:"BLOBTAIL_FLUSH_SIZE"`
+	Age    Duration `yaml:"age" help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE"`
+	Min    Size     `yaml:"min" help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN"`
+	MaxAge Duration `yaml:"max-age" help:"Age at which a blob is made unconditionally." env:"BLOBTAIL_FLUSH_MAX_AGE"`
 }
 
 // Limits bounds what requests may hold.

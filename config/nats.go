@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// NATS says which JetStream stream is taken from.
+// NATS names the JetStream stream that records are read from.
 type NATS struct {
-	URL         string   `yaml:"url"`         // "": none; several with commas between
-	Stream      string   `yaml:"stream"`      // name of the stream, which must exist
-	Consumer    string   `yaml:"consumer"`    // durable consumer that all ingesters share
-	AllowLossy  bool     `yaml:"allow-lossy"` // take a stream that may discard messages
-	AckWait     Duration `yaml:"ack-wait"`    // after which a message is delivered again
-	Credentials string   `yaml:"credentials"` // path of a .creds file
-	CA          string   `yaml:"ca"`          // path of certificates; "": the system's
-	Cert        string   `yaml:"cert"`        // path of our own certificate
-	Key         string   `yaml:"key"`         // path of its key
+	// URL is that of a server, or of several with commas between; "" is none.
+	URL         string   `yaml:"url" name:"nats" help:"URL of a NATS server to read a JetStream stream from." env:"BLOBTAIL_NATS" placeholder:"URL"`
+	Stream      string   `yaml:"stream" help:"Name of the stream, which must exist." env:"BLOBTAIL_STREAM"`
+	Consumer    string   `yaml:"consumer" help:"Durable consumer of the stream that all ingesters share." env:"BLOBTAIL_CONSUMER"`
+	AllowLossy  bool     `yaml:"allow-lossy" name:"allow-lossy-stream" help:"Read a stream that may discard messages before they are stored." env:"BLOBTAIL_ALLOW_LOSSY_STREAM"`
+	AckWait     Duration `yaml:"ack-wait" help:"When the stream delivers a message again that was not acknowledged." env:"BLOBTAIL_ACK_WAIT"`
+	Credentials string   `yaml:"credentials" kong:"-"` // path of a .creds file
+	CA          string   `yaml:"ca" kong:"-"`          // path of certificates; "": the system's
+	Cert        string   `yaml:"cert" kong:"-"`        // path of our own certificate
+	Key         string   `yaml:"key" kong:"-"`         // path of its key
 }
 
 func defaultNATS() NATS {

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -14,36 +11,14 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 )
 
-// grammar is the command line. The values that are not given come from the
-// environment, then from the file, then from the defaults: the file's values
-// are kong's defaults.
+// grammar is the command line. Flags win over the environment, which wins over the
+// file, which wins over the defaults.
 type grammar struct {
-	Config  string           `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
+	File    string           `name:"config" help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
-
-	Store       openstore.Spec  `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER." env:"BLOBTAIL_STORE" default:"${store}"`
-	Listen      string          `help:"Address that shippers send to." env:"BLOBTAIL_LISTEN" default:"${listen}"`
-	Admin       string          `help:"Address of /metrics, /healthz, /readyz, /flush, /drain." env:"BLOBTAIL_ADMIN" default:"${admin}"`
-	WAL         string          `name:"wal" help:"Directory of the log (default: .wal in a dir store, else ./blobtail-wal)." env:"BLOBTAIL_WAL" default:"${wal}"`
-	Lane        string          `help:"auto or 0 to 98: leading part of the blob numbers." env:"BLOBTAIL_LANE" default:"${lane}"`
-	Advertise   string          `help:"URL at which readers and other ingesters reach this one." env:"BLOBTAIL_ADVERTISE" default:"${advertise}" placeholder:"URL"`
-	Announce    string          `help:"required or best-effort: whether to take records while readers cannot be told of this ingester." env:"BLOBTAIL_ANNOUNCE" default:"${announce}"`
-	Period      config.Duration `help:"Slice of event time in a blob's name; minutes that divide 60." env:"BLOBTAIL_PERIOD" default:"${period}"`
-	Dedupe      string          `help:"When a retry is recognised: body, key or off." env:"BLOBTAIL_DEDUPE" default:"${dedupe}"`
-	Grace       config.Duration `help:"How long a stop may take." env:"BLOBTAIL_GRACE" default:"${grace}"`
-	FlushSize   config.Size     `help:"Bytes of lines that make a blob at once." env:"BLOBTAIL_FLUSH_SIZE" default:"${flushsize}"`
-	FlushAge    config.Duration `help:"Age at which a blob is made of at least flush-min." env:"BLOBTAIL_FLUSH_AGE" default:"${flushage}"`
-	FlushMin    config.Size     `help:"See flush-age." env:"BLOBTAIL_FLUSH_MIN" default:"${flushmin}"`
-	FlushMaxAge config.Duration `help:"Age at which a blob is made whatever there is." env:"BLOBTAIL_FLUSH_MAX_AGE" default:"${flushmaxage}"`
-
-	NATS     string          `name:"nats" help:"URL of a NATS server to take a JetStream stream from." env:"BLOBTAIL_NATS" default:"${nats}" placeholder:"URL"`
-	Stream   string          `help:"Name of the stream." env:"BLOBTAIL_STREAM" default:"${stream}"`
-	Consumer string          `help:"Durable consumer of the stream that all ingesters share." env:"BLOBTAIL_CONSUMER" default:"${consumer}"`
-	Lossy    bool            `name:"allow-lossy-stream" help:"Take a stream that may discard messages which are not stored." env:"BLOBTAIL_ALLOW_LOSSY_STREAM" default:"${lossy}"`
-	AckWait  config.Duration `help:"When the stream delivers a message again that was not acknowledged." env:"BLOBTAIL_ACK_WAIT" default:"${ackwait}"`
+	config.Config
 
 	Run   struct{} `cmd:"" default:"1" help:"Take records (the default)."`
 	Drain struct {
@@ -58,34 +33,11 @@ type grammar struct {
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
 }
 
-func vars(c config.Config) kong.Vars {
-	return kong.Vars{
-		"store": c.Store.String(), "listen": c.Ingest.Listen, "admin": c.Ingest.Admin, "wal": c.Ingest.WAL,
-		"lane": c.Ingest.Lane, "advertise": c.Ingest.Advertise, "announce": c.Ingest.Announce, "period": c.Ingest.Period.String(), "dedupe": c.Ingest.Dedupe,
-		"grace": c.Ingest.Grace.String(), "flushsize": c.Flush.Size.String(), "flushage": c.Flush.Age.String(),
-		"flushmin": c.Flush.Min.String(), "flushmaxage": c.Flush.MaxAge.String(),
-		"nats": c.NATS.URL, "stream": c.NATS.Stream, "consumer": c.NATS.Consumer,
-		"lossy": strconv.FormatBool(c.NATS.AllowLossy), "ackwait": c.NATS.AckWait.String(),
-	}
-}
-
-// over lays the command line over the file.
-func (f *grammar) over(c config.Config) config.Config {
-	c.Store = f.Store
-	c.Ingest.Listen, c.Ingest.Admin, c.Ingest.WAL = f.Listen, f.Admin, f.WAL
-	c.Ingest.Lane, c.Ingest.Period, c.Ingest.Dedupe, c.Ingest.Grace = f.Lane, f.Period, f.Dedupe, f.Grace
-	c.Ingest.Advertise, c.Ingest.Announce = f.Advertise, f.Announce
-	c.Flush.Size, c.Flush.Age, c.Flush.Min, c.Flush.MaxAge = f.FlushSize, f.FlushAge, f.FlushMin, f.FlushMaxAge
-	c.NATS.URL, c.NATS.Stream, c.NATS.Consumer, c.NATS.AllowLossy, c.NATS.AckWait = f.NATS, f.Stream, f.Consumer, f.Lossy, f.AckWait
-	return c
-}
-
 // command runs the program and returns its exit code. It writes an error once.
 func command(args []string, stdout, stderr io.Writer) int {
-	unsetEmpty()
-	c, f, verb, err := parse(args, stdout)
+	g, verb, err := parse(args, stdout)
 	if err == nil {
-		err = f.run(verb, c, stdout, stderr)
+		err = g.run(verb, stdout, stderr)
 	} else if !errors.Is(err, cli.ErrDone) {
 		err = &cli.UsageError{Err: err}
 	}
@@ -108,7 +60,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 var errLogged = errors.New("logged")
 
 // run does the work of a verb.
-func (f *grammar) run(verb string, c config.Config, stdout, stderr io.Writer) error {
+func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
+	c := g.Config
 	switch verb {
 	case "check-config":
 		_, err := fmt.Fprintln(stdout, "the configuration is sound")
@@ -120,9 +73,9 @@ func (f *grammar) run(verb string, c config.Config, stdout, stderr io.Writer) er
 		}
 		return err
 	case "drain":
-		return askDrain(c, f.Drain.Timeout, stdout)
+		return askDrain(c, g.Drain.Timeout, stdout)
 	case "forget", "forget <id>":
-		return forget(c, f.Forget.ID, f.Forget.Lost, time.Duration(f.Forget.Silent), stdout)
+		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
 	log := zerolog.New(stderr).With().Timestamp().Logger()
 	ctx, cancel := cli.UntilSignal()
@@ -134,45 +87,26 @@ func (f *grammar) run(verb string, c config.Config, stdout, stderr io.Writer) er
 	return nil
 }
 
-// parse returns the configuration in force, the command line and its verb.
-func parse(args []string, stdout io.Writer) (c config.Config, f grammar, verb string, err error) {
-	c, err = config.Load(configPath(args))
+// parse returns the command line with the configuration in force, and its verb.
+func parse(args []string, stdout io.Writer) (*grammar, string, error) {
+	g := &grammar{Config: config.Default()}
+	parser, err := cli.NewParser(g, "ingest",
+		"Accepts log records over HTTP and from JetStream and writes them as numbered, compressed blobs.")
 	if err != nil {
-		return c, f, "", err
+		return nil, "", err
 	}
-	parser, err := cli.NewParser(&f, "ingest",
-		"Takes log records over HTTP and from JetStream and writes them as numbered, compressed blobs.", vars(c))
-	if err != nil {
-		return c, f, "", err
+	parser.Preset()
+	if _, err := parser.Parse(args, stdout); err != nil {
+		return nil, "", err
 	}
+	// Now the file is known. Its values are the defaults of the flags.
+	if g.Config, err = config.Load(g.File); err != nil {
+		return nil, "", err
+	}
+	parser.Preset()
 	k, err := parser.Parse(args, stdout)
 	if err != nil {
-		return c, f, "", err
+		return nil, "", err
 	}
-	c = f.over(c)
-	return c, f, k.Command(), c.Validate()
-}
-
-// unsetEmpty makes a variable that is set to nothing, as in compose files with
-// optional values, count as not set.
-func unsetEmpty() {
-	for _, kv := range os.Environ() {
-		if name, value, _ := strings.Cut(kv, "="); value == "" && strings.HasPrefix(name, "BLOBTAIL_") {
-			os.Unsetenv(name)
-		}
-	}
-}
-
-// configPath finds the file before the command line is parsed, because the
-// file's values are the defaults of the flags.
-func configPath(args []string) string {
-	for i, a := range args {
-		if path, ok := strings.CutPrefix(a, "--config="); ok {
-			return path
-		}
-		if a == "--config" && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return os.Getenv("BLOBTAIL_CONFIG")
+	return g, k.Command(), g.Validate()
 }

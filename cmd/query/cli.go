@@ -16,11 +16,10 @@ import (
 	"blobtail/storage"
 )
 
-// grammar is the command line. Every flag has its twin in the environment only
-// where contract says so: what names the store.
+// grammar is the command line. The environment sets the store and the ingester
+// alone.
 type grammar struct {
-	Config   string           `help:"Read the store from this file." placeholder:"FILE" env:"BLOBTAIL_CONFIG"`
-	Store    openstore.Spec   `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." placeholder:"STORE" env:"BLOBTAIL_STORE"`
+	cli.Settings
 	LiveURL  string           `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
 	Timezone string           `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
 	UTC      bool             `short:"u" name:"utc" help:"The same as --timezone UTC."`
@@ -129,11 +128,11 @@ func (a *app) parse() (verb, error) {
 // configure settles what the common flags, the environment and the file say.
 func (a *app) configure() error {
 	a.Quiet = a.flags.Quiet
-	c, err := config.Load(a.flags.Config)
+	c, err := a.flags.Load()
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return err
 	}
-	a.store, a.live, a.tail = cmp.Or(a.flags.Store, c.Store, openstore.Default()), cmp.Or(a.flags.LiveURL, c.Live), c.Tail
+	a.store, a.live, a.tail = c.Store, cmp.Or(a.flags.LiveURL, c.Live), c.Tail
 	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
 	switch a.flags.Color {
 	case "always":

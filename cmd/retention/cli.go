@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,15 +11,13 @@ import (
 
 	"blobtail/config"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
 // grammar is the command line. How long what is kept stands in the configuration file
 // alone, where it can be reviewed.
 type grammar struct {
-	Config  string           `help:"Configuration file (YAML); its section retention is the policy." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
-	Store   openstore.Spec   `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." env:"BLOBTAIL_STORE" placeholder:"STORE"`
+	cli.Settings
 	Version kong.VersionFlag `help:"Print the version."`
 
 	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
@@ -81,10 +78,9 @@ func (a *app) parse() (verb, error) {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}
 	v := map[string]verb{"plan": &a.flags.Plan, "apply": &a.flags.Apply, "drop": &a.flags.Drop, "compact": &a.flags.Compact}[parsed.Selected().Name]
-	if a.config, err = config.Load(a.flags.Config); err != nil {
-		return v, &cli.UsageError{Err: err}
+	if a.config, err = a.flags.Load(); err != nil {
+		return v, err
 	}
-	a.config.Store = cmp.Or(a.flags.Store, a.config.Store, openstore.Default())
 	if err := a.config.Validate(); err != nil {
 		return v, &cli.UsageError{Err: err}
 	}

@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 
 	"github.com/alecthomas/kong"
+
+	"blobtail/config"
+	"blobtail/internal/openstore"
 )
 
 // ErrDone is the error of [Parser.Parse] after --help or --version.
@@ -27,10 +32,35 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 	var err error
 	p.Kong, err = kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
 		kong.Vars{"version": name + " " + Version()}, kong.Writers(&p.printed, &p.printed), kong.Exit(func(int) { p.done = true }))...)
+	if err == nil {
+		p.unset()
+	}
 	return p, err
 }
 
-// Parse parses args once. Help and version go to stdout, and the error is
+// unset removes variables of the environment that are set to nothing, as compose
+// files have them for optional values.
+func (p *Parser) unset() {
+	for _, f := range p.Model.Flags {
+		for _, name := range f.Envs {
+			if os.Getenv(name) == "" {
+				os.Unsetenv(name)
+			}
+		}
+	}
+}
+
+// Preset makes the present value of each setting its default. A setting is a flag
+// that the environment can set too.
+func (p *Parser) Preset() {
+	for _, f := range p.Model.Flags {
+		if len(f.Envs) > 0 {
+			f.HasDefault, f.Default = true, fmt.Sprint(f.Target.Interface())
+		}
+	}
+}
+
+// Parse parses args. Help and version go to stdout, and the error is
 // [ErrDone] then. Other errors are mistakes of the user, or of writing to stdout.
 func (p *Parser) Parse(args []string, stdout io.Writer) (*kong.Context, error) {
 	parsed, err := p.Kong.Parse(args)
@@ -41,6 +71,23 @@ func (p *Parser) Parse(args []string, stdout io.Writer) (*kong.Context, error) {
 		return nil, ErrDone
 	}
 	return parsed, err
+}
+
+// Settings are the flags of a command that works on a store and reads the
+// configuration.
+type Settings struct {
+	Config string         `help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
+	Store  openstore.Spec `help:"dir:PATH or azure:[ACCOUNT/]CONTAINER (dir:./data)." env:"BLOBTAIL_STORE" placeholder:"STORE"`
+}
+
+// Load reads the file, and lays the flags over it. The error is a [*UsageError].
+func (s *Settings) Load() (config.Config, error) {
+	c, err := config.Load(s.Config)
+	if err != nil {
+		return c, &UsageError{err}
+	}
+	c.Store = cmp.Or(s.Store, c.Store, openstore.Default())
+	return c, nil
 }
 
 // Version is the version of the module, or the commit that the program was built
