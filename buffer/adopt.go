@@ -1,9 +1,6 @@
 package buffer
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // adopt hands what the replay found to the Buffer, whose own runs, batches and
 // origins are all younger.
@@ -29,11 +26,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 		b.pending[seg] += n
 	}
 	b.held += p.held
-	for batch, starts := range p.suspect {
-		if p.batches[batch.id] == batch {
-			b.setAside(batch, fmt.Errorf("%w: it ended %d starts", ErrAside, starts))
-		}
-	}
+	b.m.damaged.Add(float64(p.damaged))
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
 	b.loseDamaged(&p.damages)

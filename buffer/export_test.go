@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"blobtail/record"
+	"blobtail/wal"
 )
 
 // Audit counts anew, from the open batches and the queue, what the buffer keeps
@@ -105,4 +106,11 @@ func (b *Buffer) Parked() (n int) {
 		}
 	}
 	return n
+}
+
+// GuardedTwice has a replay that panics over every record of runs use one, and then
+// use it again. It returns both errors.
+func GuardedTwice(b *Buffer, rec wal.Record) (first, second error) {
+	p := &replay{b: b, passed: map[wal.Pos]bool{}} // its other maps are nil
+	return p.guarded(rec), p.guarded(rec)
 }

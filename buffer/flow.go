@@ -190,7 +190,6 @@ func (b *Buffer) due(now time.Time) *Batch {
 // (segments are synced when they are rolled), has the sink write it, and notes
 // that in the log; or that it has expired, which ends it as well.
 func (b *Buffer) store(ctx context.Context, batch *Batch) error {
-	defer b.suspected(batch.record)
 	if err := b.log.Sync(batch.record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
@@ -224,11 +223,18 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error
 	b.mu.Lock()
 	batch.begun, batch.breakOff = begun, breakOff
 	b.mu.Unlock()
-	err := b.sink.Write(ctx, batch)
+	err := b.sinkWrite(ctx, batch)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errHolds) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
+}
+
+// sinkWrite calls the sink. A batch over which that panics is set aside until the
+// next start tries it again; the other batches are stored meanwhile.
+func (b *Buffer) sinkWrite(ctx context.Context, batch *Batch) (err error) {
+	defer recovered(&err, ErrAside)
+	return b.sink.Write(ctx, batch)
 }
 
 // settle takes a batch that is stored, or has expired, out of the queue and lets

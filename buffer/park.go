@@ -95,7 +95,6 @@ const parkPause = 30 * time.Second
 // the identities that the batch's blob will have, and the name it stands at: a
 // batch that went back to an earlier name could be stored under two.
 func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
-	defer b.suspected(batch.record)
 	payload, head, err := b.parkedCopy(ctx, batch)
 	if err == nil {
 		err = b.replaceBy(batch, payload, head)
@@ -145,6 +144,7 @@ func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 // parkedCopy is the payload of the parked record of a batch; head is how long the
 // part before its runs is.
 func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, head int, err error) {
+	defer recovered(&err, ErrAside)
 	err = batch.loaded(ctx, func(l *loader, rec *batchRecord) error {
 		runs, err := l.read(b.log, rec)
 		if err != nil {

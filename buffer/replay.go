@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ type replay struct {
 	batches map[[16]byte]*Batch
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
-	suspect map[*Batch]int        // batches that ended as many starts
+	passed  map[wal.Pos]bool      // records that cannot be used
 	pending map[uint32]int
 	held    int64
 	origins []rememberedOrigin
@@ -61,15 +62,27 @@ func (b *Buffer) replay(ctx context.Context) error {
 	return b.release()
 }
 
-// scan reads the log as it was found on opening; nil when ctx ends first.
+// scan reads the log as it was found on opening; nil when ctx ends first. A record
+// that cannot be used may have changed the replay half. So the scan begins anew
+// without that record.
 func (b *Buffer) scan(ctx context.Context) (*replay, error) {
+	passed := map[wal.Pos]bool{}
+	for {
+		p, err := b.scanWithout(ctx, passed)
+		if !errors.Is(err, errAgain) {
+			return p, err
+		}
+	}
+}
+
+func (b *Buffer) scanWithout(ctx context.Context, passed map[wal.Pos]bool) (*replay, error) {
 	p := &replay{
 		b:       b,
 		start:   time.Now(),
 		open:    map[key][]foundRun{},
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
-		suspect: map[*Batch]int{},
+		passed:  passed,
 		pending: map[uint32]int{},
 		recent:  newRecent(unknownBefore(b.log)),
 		leftOut: map[wal.Pos]bool{},
@@ -80,7 +93,6 @@ func (b *Buffer) scan(ctx context.Context) (*replay, error) {
 			p.damaged++
 			p.rotten = true
 			p.damages.note(damage)
-			b.m.damaged.Inc()
 			b.o.Log.Error().Err(err).Msg("part of the log is damaged; the rest is used, the segment is in quarantine")
 			continue
 		}
@@ -112,51 +124,49 @@ func (p *replay) missing(pos wal.Pos) {
 	p.rotten = false
 }
 
-// maxStarts is how many starts one record may end before it is passed over.
-const maxStarts = 3
+// errAgain says that a record was added to those which cannot be used.
+var errAgain = errors.New("a record cannot be used")
 
-// guarded takes a record. One that cannot be taken ends the process, so that
-// whatever runs it starts it again, perhaps with a version that can; but not for
-// ever: what else the log has is worth more.
+// guarded uses a record. One that cannot be read, or over which reading panics, is
+// left out: the rest of the log is worth more.
 func (p *replay) guarded(rec wal.Record) error {
-	defer p.b.suspected(rec.Pos)
-	if rec.Suspected >= maxStarts && rec.Type != typeBatch && rec.Type != typeParked {
+	if p.passed[rec.Pos] {
 		p.pass(rec)
 		return nil
 	}
-	err := p.record(rec)
+	err := p.recovered(rec)
 	if err == nil || errors.Is(err, errNewer) {
 		return err
 	}
-	if rec.Suspected >= maxStarts {
-		p.pass(rec)
-		return nil
-	}
-	err = fmt.Errorf("record of type %d at %d in segment %d: %w", rec.Type, rec.Pos.Offset(), rec.Pos.Segment(), err)
-	return errors.Join(err, p.b.log.Suspect(rec.Pos))
+	p.passed[rec.Pos] = true
+	p.b.o.Log.Error().Err(err).Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
+		Msg("a record of the log cannot be used; the log is replayed without it, and its segment is kept in quarantine")
+	return errAgain
 }
 
-// suspected notes, when its caller panics, that the record at pos was the reason.
-// It is to be deferred.
-func (b *Buffer) suspected(pos wal.Pos) {
+func (p *replay) recovered(rec wal.Record) (err error) {
+	defer recovered(&err, errAgain)
+	return p.record(rec)
+}
+
+// recovered makes the panic of its caller an error that wraps as. It is to be
+// deferred, and only where nothing shared is left half done.
+func recovered(err *error, as error) {
 	if cause := recover(); cause != nil {
-		b.o.Log.Error().Err(b.log.Suspect(pos)).Uint32("segment", pos.Segment()).Uint32("offset", pos.Offset()).
-			Msg("a record of the log ends the process")
-		panic(cause)
+		*err = fmt.Errorf("%w: panic: %v, in\n%s", as, cause, debug.Stack())
 	}
 }
 
-// pass leaves out a record that ended several starts; its segment is kept.
+// pass leaves out a record that cannot be used, and keeps its segment.
 func (p *replay) pass(rec wal.Record) {
 	p.damaged++
 	p.rotten = true
-	p.b.m.damaged.Inc()
 	if rec.Type != typeBatch && rec.Type != typeCommit {
 		p.damages.note(&wal.CorruptError{Length: int64(len(rec.Payload)), From: rec.Pos, To: rec.Pos + wal.Pos(len(rec.Payload))})
 	}
-	p.b.log.Quarantine(rec.Pos.Segment())
-	p.b.o.Log.Error().Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
-		Int("starts", rec.Suspected).Msg("a record that ended several starts is left out; its segment is in quarantine")
+	if err := p.b.log.Quarantine(rec.Pos.Segment()); err != nil {
+		p.b.o.Log.Error().Err(err).Msg("the segment of a record that cannot be used is not kept")
+	}
 }
 
 func (p *replay) record(rec wal.Record) error {
@@ -303,9 +313,6 @@ func (p *replay) add(rec wal.Record, r batchRecord, at place, came uint32) *Batc
 	}
 	p.batches[r.id] = batch
 	p.order = append(p.order, batch)
-	if rec.Suspected >= maxStarts {
-		p.suspect[batch] = rec.Suspected
-	}
 	return batch
 }
 
@@ -394,12 +401,17 @@ func (p *replay) settled(batch *Batch) {
 	p.commits++
 	for _, m := range batch.messages {
 		if m.left--; m.left == 0 && m.open == 0 {
-			p.b.mu.Lock()
-			p.b.o.Messages.Stored(m.reply)
-			p.b.mu.Unlock()
+			p.acknowledge(m.reply)
 		}
 	}
 	batch.messages = nil // p.order keeps the batch, and a log holds many
+}
+
+func (p *replay) acknowledge(reply string) {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	defer endIfPanicking()
+	p.b.o.Messages.Stored(reply)
 }
 
 // letGo says that the runs of a batch hold the log no longer.

@@ -2,10 +2,10 @@ package wal
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,47 +18,53 @@ import (
 
 const (
 	ballastName = "ballast"
-	ballastNote = 8 // length of what is left when it is given up
 
-	// ballastStep is how much the ballast grows at once. A sync of the log may
-	// have to wait for what the disk is given to write meanwhile.
+	// ballastStep bounds the growth of the ballast per call of Check. A sync of the
+	// log may have to wait for the bytes that the disk is writing meanwhile.
 	ballastStep = 8 << 20
 
-	// ballastPause is how long to wait after a step that failed.
+	// ballastPause is the wait after a step that failed.
 	ballastPause = time.Minute
 )
 
-// ballast is a file that takes up room on the disk, to be given up when the disk
-// is full: what must be appended so that segments can go finds its place then.
+// ballast is a file that takes up room on the disk. The log removes it when the
+// disk is full, so that the records find room that let segments go.
+//
+// The file's size is all that is known of it: a start takes it as it is. While it
+// is smaller than a sixteenth of want, the free room is for AppendReserved only.
 type ballast struct {
-	path string
-	want int64
-	// spent: it was given up, and there is not enough of it again. The room that
-	// it left is for AppendReserved only.
-	spent atomic.Bool
+	path  string
+	spent atomic.Bool // it is smaller than that
 
-	mu     sync.Mutex
-	size   int64
-	given  int64     // how much was given up
-	gone   time.Time // when, if this process did it
-	after  time.Time // no step before
-	closed bool
+	mu    sync.Mutex
+	want  int64 // 0 for none, and once the log is closed
+	size  int64
+	given int64     // bytes that this process gave up last
+	after time.Time // no step before
 }
 
-// AppendReserved is Append for what must find its place on a full disk, because
-// it lets other records go: where Append fails with ENOSPC, the ballast is given
-// up and the record is tried again.
+func newBallast(dir string, o Options) ballast {
+	want := o.Reserve
+	if want == 0 {
+		want = o.SegmentSize
+	}
+	return ballast{path: filepath.Join(dir, ballastName), want: max(want, 0)}
+}
+
+// AppendReserved is Append for a record that lets others go, so it must find room
+// on a full disk: where Append fails with ENOSPC, the ballast is given up and the
+// record is tried again.
 //
-// While the ballast is gone Append fails with ENOSPC, so that nothing else takes
-// the room. [Log.Check] makes the ballast anew when the disk has room again.
+// Append fails with ENOSPC while there is no ballast, so that other records do not
+// use up the room. [Log.Check] makes the ballast anew when the disk has room again.
 func (l *Log) AppendReserved(typ byte, payload ...[]byte) (Pos, error) {
 	return l.append(typ, payload, true)
 }
 
-var errSpent = fmt.Errorf("the disk was full, and what was reserved is used: %w", syscall.ENOSPC)
+var errSpent = fmt.Errorf("the disk was full, and its last room is reserved for the log's own records: %w", syscall.ENOSPC)
 
-// reserved calls do, once more when the disk is full and there is ballast to give
-// up.
+// reserved calls do, and a second time when the disk is full and there was ballast
+// to give up.
 func (l *Log) reserved(do func() error) error {
 	err := do()
 	if errors.Is(err, syscall.ENOSPC) && l.Err() == nil && l.giveUp() {
@@ -67,8 +73,7 @@ func (l *Log) reserved(do func() error) error {
 	return err
 }
 
-// giveUp gives the ballast up; false when there is none. The file stays with its
-// former length in it: that tells the next process whom the room is for.
+// giveUp removes the ballast; false when there is none.
 func (l *Log) giveUp() bool {
 	b := &l.ballast
 	b.mu.Lock()
@@ -76,81 +81,46 @@ func (l *Log) giveUp() bool {
 	if b.size == 0 {
 		return false
 	}
-	f, err := l.fs.OpenFile(b.path, os.O_RDWR, 0)
-	if err == nil {
-		defer f.Close()
-		// In place, so that it takes no room. If it fails, random bytes stand for a
-		// length beyond all measure.
-		_, _ = f.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(b.size)), 0)
-		err = f.Truncate(ballastNote)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.fs.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.log.Error().Err(err).Msg("the disk is full, and the ballast of the log cannot be given up")
 		return false
 	}
 	l.log.Warn().Int64("bytes", b.size).Msg("the disk is full: the log gives its ballast up")
 	b.given, b.size = b.size, 0
-	b.gone = time.Now()
 	b.spent.Store(true)
-	// Some file systems free blocks only when it is durable that they are free.
-	return f == nil || l.syncFile(f) == nil
+	// Some file systems free blocks only when the removal is durable.
+	return l.syncDir(l.dir) == nil
 }
 
-// openBallast takes over what an earlier process left, whole or not, unless it is
-// more than is wanted now. A file with no more than a length in it was given up,
-// or power went before the rest of it was on the disk.
+// openBallast takes over the file of an earlier process, whole or not, unless it is
+// larger than wanted.
 func (l *Log) openBallast() {
 	b := &l.ballast
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	info, err := l.fs.Stat(b.path)
-	if err != nil {
-		return
+	if info, err := l.fs.Stat(b.path); err == nil {
+		b.size = info.Size()
 	}
-	if b.size = info.Size(); b.size <= b.want && b.want > 0 {
-		if b.size <= ballastNote {
-			b.size, b.given = 0, l.readGiven()
-			b.spent.Store(true)
+	if b.size > b.want {
+		b.size = 0
+		if err := l.fs.Remove(b.path); err != nil {
+			l.log.Warn().Err(err).Msg("the ballast of the log cannot be removed")
 		}
-		return
 	}
-	b.size = 0
-	if err := l.fs.Remove(b.path); err != nil {
-		l.log.Warn().Err(err).Msg("the ballast of the log cannot be removed")
-	}
+	b.spent.Store(b.size < b.want/16)
 }
 
-// readGiven reads how much was given up; 0 when nobody knows.
-func (l *Log) readGiven() int64 {
-	f, err := l.fs.OpenFile(l.ballast.path, os.O_RDONLY, 0)
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	b := make([]byte, ballastNote)
-	if n, _ := f.ReadAt(b, 0); n < len(b) {
-		return 0
-	}
-	return int64(min(binary.LittleEndian.Uint64(b), uint64(l.ballast.want)))
-}
-
-// growBallast makes the ballast by steps, when there is room. It must never take
-// the room that it is there to keep: so it leaves at least as much as it has, and
-// where nobody knows how much there is, it goes back after a step that failed, and
-// waits before it tries again, as it does after it was given up. What is written
-// is not synced: ballast that a power cut takes is made again.
+// growBallast makes the ballast by steps, when there is room. What it writes is not
+// synced: after a power cut the missing part is made again.
 func (l *Log) growBallast() {
 	b := &l.ballast
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.want == 0 {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return
-	}
 	b.size = 0
-	if info, err := l.fs.Stat(b.path); err == nil && info.Size() > ballastNote {
+	if info, err := l.fs.Stat(b.path); err == nil {
 		b.size = info.Size()
 	}
 	// Slivers are not worth a write each second; the last one is.
@@ -160,35 +130,33 @@ func (l *Log) growBallast() {
 			l.log.Warn().Err(err).Int64("bytes", b.size).Int64("want", b.want).Msg("the ballast of the log cannot be made; it is tried again in a minute")
 		}
 	}
-	if b.size >= b.want/16 && b.spent.CompareAndSwap(true, false) {
+	if b.size >= b.want/16 && b.spent.CompareAndSwap(true, false) && b.given > 0 {
 		l.log.Info().Int64("bytes", b.size).Msg("the disk has room again: the log takes records")
 	}
 }
 
-// ballastRoom returns by how much the ballast can grow now. What was given up does
-// not come back out of the room that it left.
+// ballastRoom returns the length of the next step. It leaves at least as much room
+// as the ballast has then. Ballast that was given up comes back when the disk has
+// half as much again, so it is not made from the room that it left.
 func (l *Log) ballastRoom() int64 {
 	b := &l.ballast
-	step := min(ballastStep, b.want-b.size)
-	free, err := int64(0), errors.ErrUnsupported
+	if time.Now().Before(b.after) {
+		return 0
+	}
+	free := int64(math.MaxInt64) // where the file system does not know
 	if m, ok := l.fs.(fsys.Measurer); ok {
-		free, err = m.Free(l.dir)
+		if n, err := m.Free(l.dir); err == nil {
+			free = n
+		}
 	}
-	switch {
-	case time.Now().Before(b.after):
-		return 0
-	case err != nil && b.spent.Load() && time.Since(b.gone) < ballastPause:
-		return 0
-	case err != nil:
-		return step
-	case b.spent.Load() && free < b.given+b.given/2:
+	if b.spent.Load() && free < b.given+b.given/2 {
 		return 0
 	}
-	return min(step, (free-b.size)/2)
+	return min(ballastStep, b.want-b.size, (free-b.size)/2)
 }
 
-// stepBallast adds n bytes. They are random because zeros would take no room on a
-// file system that compresses.
+// stepBallast adds n bytes, or none. They are random because zeros would take no
+// room on a file system that compresses.
 func (l *Log) stepBallast(n int64) (err error) {
 	b := &l.ballast
 	f, err := l.fs.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -198,39 +166,18 @@ func (l *Log) stepBallast(n int64) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	noise := make([]byte, min(n, 1<<20))
 	_, _ = rand.Read(noise)
-	for end := b.size + n; b.size < end; {
-		m := min(int64(len(noise)), end-b.size)
-		if _, err := f.WriteAt(noise[:m], b.size); err != nil {
-			return errors.Join(err, l.stepBack(f, end-n))
+	for off := b.size; off < b.size+n; off += int64(len(noise)) {
+		if _, err := f.WriteAt(noise[:min(int64(len(noise)), b.size+n-off)], off); err != nil {
+			return errors.Join(err, f.Truncate(b.size))
 		}
-		b.size += m
 	}
+	b.size += n
 	return nil
 }
 
-// stepBack cuts the ballast to size. Of one that never was nothing is left, for
-// an empty file has a meaning; one that was given up stays empty.
-func (l *Log) stepBack(f fsys.File, size int64) error {
-	if err := f.Truncate(size); err != nil {
-		return err
-	}
-	l.ballast.size = size
-	if size == 0 && !l.ballast.spent.Load() {
-		return l.fs.Remove(l.ballast.path)
-	}
-	return nil
-}
-
+// closeBallast ends the growth before another process may have the directory.
 func (l *Log) closeBallast() {
 	l.ballast.mu.Lock()
 	defer l.ballast.mu.Unlock()
-	l.ballast.closed = true
-}
-
-func newBallast(dir string, o Options) ballast {
-	want := o.Reserve
-	if want == 0 {
-		want = o.SegmentSize
-	}
-	return ballast{path: filepath.Join(dir, ballastName), want: max(want, 0)}
+	l.ballast.want = 0
 }

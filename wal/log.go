@@ -39,29 +39,28 @@ const (
 // Options are the settings of a log; the zero value works.
 type Options struct {
 	// SegmentSize is the size at which a segment is rolled; 0 means 64 MiB, and
-	// 2 GiB is the most. A segment takes at least one record whatever its length.
+	// 2 GiB is the most. A segment takes at least one record, of any length.
 	SegmentSize int64
-	// Reserve is how many bytes of ballast are kept on the disk for
-	// [Log.AppendReserved] and for the next Open, which both give it up when the
-	// disk is full; 0 means SegmentSize, and less means none. [Log.Check] makes it.
-	// It comes on top of what Size returns.
+	// Reserve is the size of the ballast in bytes; 0 means SegmentSize, and less means
+	// none. [Log.AppendReserved] and the next Open give it up when the disk is full;
+	// Open and [Log.Check] make it. Size does not count it.
 	Reserve int64
-	// OpenFiles is how many segments are kept open for reading; 0 means 64.
+	// OpenFiles is the number of segments that are kept open for reading; 0 means 64.
 	OpenFiles int
 	// FS is where the log lives; nil means the host's file system.
 	FS fsys.FS
-	// Log is told of torn tails, of a full disk and of what went to quarantine; the
-	// zero value is silent.
+	// Log gets messages on torn tails, a full disk and quarantined segments; the zero
+	// value is silent.
 	Log zerolog.Logger
 	// Now gives the time in a segment's header; nil means time.Now.
 	Now func() time.Time
 }
 
-// What callers decide by.
+// Callers decide by these errors.
 var (
 	// ErrFailed is in every error after an fsync failed, or the log's directory was
-	// removed or replaced. What was not synced by then may be lost and cannot be
-	// saved: the process must end and open the log anew.
+	// removed or replaced. Records that were not synced by then may be lost and
+	// cannot be saved: the process must end and open the log anew.
 	ErrFailed = errors.New("the log has failed for good")
 	// ErrClosed is returned once Close was called.
 	ErrClosed = errors.New("the log is closed")
@@ -89,9 +88,9 @@ type Stats struct {
 
 // Log is an open log. All methods may be called at once from any goroutine.
 //
-// Its locks are taken in this order: removing, appending, newest.mu, suspects.mu,
-// ballast.mu, fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
-// under mu. Around what may panic, a lock is released by a deferred call.
+// Its locks are taken in this order: removing, appending, newest.mu, ballast.mu,
+// fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
+// under mu. A deferred call releases a lock around code that may panic.
 type Log struct {
 	dir         string
 	fs          fsys.FS
@@ -101,11 +100,11 @@ type Log struct {
 	lock        fsys.File
 	home        *home
 	files       *files
-	found       []*segment // what Open found: Replay's share
+	found       []*segment // as Open found them: Replay reads these
 	foundEnd    Pos
 	lacking     hole // behind them
 
-	appending sync.Mutex // guards w and whatever extends the log
+	appending sync.Mutex // guards w and all that extends the log
 	w         writer
 	fsync     sync.Mutex // one fsync at a time: see syncFile
 	removing  sync.Mutex // one RemoveFront at a time
@@ -113,15 +112,14 @@ type Log struct {
 	mu     sync.Mutex
 	segs   []*segment // ascending; the last is the active one
 	sealed int64      // bytes in all but the active one
-	end    Pos        // of what was appended whole
+	end    Pos        // of the last complete record
 	active *file      // nil once closed
 
-	commit   commit
-	ballast  ballast
-	newest   newest
-	suspects suspects
+	commit  commit
+	ballast ballast
+	newest  newest
 
-	failed  chan struct{} // closed by the one who sets failure
+	failed  chan struct{} // closed by fail
 	failure atomic.Pointer[error]
 
 	appends, bytes, fsyncs, fsyncNanos, corrupt atomic.Int64
@@ -136,7 +134,7 @@ type segment struct {
 	badCopy  int64 // offset of the header copy that does not check, or -1
 	lacking  hole  // before it
 	prev     uint32
-	lost     uint32 // what its header says was missing when it was made
+	lost     uint32 // number of the newest missing segment when it was made, or 0
 }
 
 // Segment describes segment n; false when the log has none of that number.
@@ -168,11 +166,11 @@ func (l *Log) Active() uint32 {
 	return l.end.Segment()
 }
 
-// Found returns where the log ended when it was opened, zero for an empty one. What a
-// caller knows to have been durable lies before it, or the log lost it.
+// Found returns where the log ended when it was opened, zero for an empty one. A
+// record that a caller knows to have been durable lies before it, or the log lost it.
 func (l *Log) Found() Pos { return l.foundEnd }
 
-// Durable returns up to where the log is known to be durable. It costs nothing.
+// Durable returns the position before which the log is durable. It costs nothing.
 func (l *Log) Durable() Pos {
 	l.commit.mu.Lock()
 	defer l.commit.mu.Unlock()
@@ -247,9 +245,9 @@ func (l *Log) flush(sync func() error) error {
 	return nil
 }
 
-// RemoveFront deletes the oldest segment and returns when that is durable, so
-// that the files there are after a power cut are always those from some segment
-// on. A read that is under way still ends; later ones get fs.ErrNotExist.
+// RemoveFront deletes the oldest segment and returns when that is durable. So the
+// files after a power cut are always those from some segment on. A read that is
+// under way still ends; later ones get fs.ErrNotExist.
 func (l *Log) RemoveFront() error {
 	l.removing.Lock()
 	defer l.removing.Unlock()
@@ -275,7 +273,7 @@ func (l *Log) RemoveFront() error {
 	return l.syncDir(l.dir)
 }
 
-// Close makes what was appended durable and releases the directory. A second
+// Close makes all records durable and releases the directory. A second
 // call does nothing.
 func (l *Log) Close() error {
 	l.removing.Lock()
@@ -287,7 +285,6 @@ func (l *Log) Close() error {
 	}
 	l.w.closed = true
 	l.closeBallast()
-	l.closeSuspects()
 	err := l.syncAll()
 	l.mu.Lock()
 	active := l.active

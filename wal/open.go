@@ -14,9 +14,9 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// Open opens the log in dir, making it if needed, and begins a new segment. How
-// long it takes does not depend on how much there is to replay: of old segments
-// the header is read, of the last one everything.
+// Open opens the log in dir, making it if needed, and begins a new segment. It reads
+// the headers of old segments and all of the last one, so its duration does not
+// depend on the length of the log.
 //
 // It fails with a [*LockedError] when a process has the log open, and with
 // another error when a segment is of a newer version or cannot be opened. Damage
@@ -107,10 +107,10 @@ func (l *Log) open() error {
 	if l.ballast.spent.Load() {
 		l.growBallast()
 	}
-	return l.openSuspects()
+	return l.Err()
 }
 
-// start begins the new segment, and lets an empty one before it go, so that a
+// start begins the new segment, and removes an empty one before it, so that a
 // process that keeps starting does not pile up files. That comes second: the
 // number of the newest file must never be lost.
 func (l *Log) start(greatest uint32, empty bool) error {
@@ -145,7 +145,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	return l.syncDir(l.dir)
 }
 
-// lackingEnd returns what is missing behind the last segment.
+// lackingEnd returns the segments that are missing behind the last one.
 func (l *Log) lackingEnd() hole {
 	last := uint32(0)
 	if len(l.segs) > 0 {
@@ -167,8 +167,9 @@ func (l *Log) unlink(n uint32) error {
 	return nil
 }
 
-// readSegments reads the headers, and notes where a segment names a predecessor
-// that is not there, or one that its process did not find. The front may lack any number of segments: they were removed.
+// readSegments reads the headers. It notes segments that name a missing predecessor,
+// and those made when a predecessor was missing. Any number of segments may lack at
+// the front: they were removed.
 func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 	segs := make([]*segment, 0, len(numbers))
 	for _, n := range numbers {
@@ -240,7 +241,7 @@ func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, out.Close()); err != nil {
-			// On a full disk what is left of it would be in the way.
+			// On a full disk the rest of it would take up room.
 			err = errors.Join(err, l.fs.Remove(path))
 		}
 	}()
@@ -257,7 +258,18 @@ func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
 	return l.syncFile(out)
 }
 
-// quarantine keeps a damaged segment. That it fails is told, and stops nothing.
+// Quarantine keeps segment n for the operator, when a record in it is not to be
+// handled any more: as another name in the directory "quarantine", which outlives
+// the segment. A segment that is there already is left alone.
+func (l *Log) Quarantine(n uint32) error {
+	err := l.reserved(func() error { return l.keep(n) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("wal: keep segment %d in quarantine: %w", n, err)
+	}
+	return nil
+}
+
+// quarantine keeps a damaged segment. A failure is logged, and stops nothing.
 func (l *Log) quarantine(n uint32) {
 	if err := l.keep(n); !errors.Is(err, fs.ErrExist) {
 		l.log.Error().Err(err).Uint32("segment", n).Str("quarantine", l.kept(n)).Msg("a segment of the log is damaged; it is kept in quarantine")

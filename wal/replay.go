@@ -15,9 +15,6 @@ type Record struct {
 	Pos     Pos      // of the first byte of Payload
 	Payload []byte   // valid until the next step of the iteration
 	Segment *Segment // where it stands
-	// Suspected is how many earlier processes ended over this record: see
-	// [Log.Suspect].
-	Suspected int
 }
 
 // CorruptError is a span of a segment in which there should be records and are
@@ -121,7 +118,7 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 			ok = r.damage(it.off, it.length, it.reason)
 		} else {
 			pos := makePos(r.seg.Number, it.off+recordHeader)
-			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &r.info, Suspected: r.log.suspects.before[pos]}, nil)
+			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &r.info}, nil)
 		}
 		if !ok {
 			return false
