@@ -1,10 +1,5 @@
 package record
 
-import (
-	"bytes"
-	"cmp"
-)
-
 // ID tells a record from all others: where it came from, and its place there,
 // which is [Request.Index].
 type ID struct {
@@ -25,9 +20,11 @@ type Entry struct {
 
 // Compare orders entries as records stand everywhere: by time, origin and index.
 func (e *Entry) Compare(other *Entry) int {
-	return cmp.Or(cmp.Compare(e.Time, other.Time),
-		bytes.Compare(e.ID.Origin[:], other.ID.Origin[:]), cmp.Compare(e.ID.Index, other.ID.Index))
+	a, b := e.key(), other.key()
+	return a.Compare(&b)
 }
+
+func (e *Entry) key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
 
 // Run is the lines of a request for one service and one period, in the order of
 // time. It is a view of the request, and as short-lived.
