@@ -1,6 +1,10 @@
 package buffer
 
-import "time"
+import (
+	"time"
+
+	"blobtail/buffer/runlog"
+)
 
 // adopt hands what the replay found to the Buffer, whose own runs, batches and
 // origins are all younger.
@@ -14,7 +18,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	}
 	var queue []*Batch
 	for _, batch := range p.order {
-		if p.batches[batch.id] == batch {
+		if p.batches[batch.named.ID] == batch {
 			queue = append(queue, batch)
 			p.adoptMessages(batch)
 		}
@@ -44,9 +48,9 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 			left = append(left, f)
 			continue
 		}
-		p.leftOut[f.pos] = true
-		p.lower(f.pos.Segment(), 1)
-		p.held -= int64(f.len)
+		p.leftOut[f.Pos] = true
+		p.lower(f.Pos.Segment(), 1)
+		p.held -= int64(f.Len)
 		if !f.m.gone {
 			f.m.gone = true
 			p.b.o.Messages.Dropped(f.m.reply)
@@ -102,7 +106,7 @@ func (b *Buffer) adoptRecent(p *replay) {
 
 // reopen makes runs that no batch holds part of the open batch, or of several
 // where they are too many for one. since is when a run came. b.mu is held.
-func (b *Buffer) reopen(k key, found []foundRun, since func(came uint32) time.Time) {
+func (b *Buffer) reopen(k runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
 	young := b.open[k] // may be waited for, so it stays the open one
 	delete(b.open, k)
 	var old *openBatch
@@ -114,8 +118,8 @@ func (b *Buffer) reopen(k key, found []foundRun, since func(came uint32) time.Ti
 		if t := since(f.came); t.Before(old.since) {
 			old.since = t
 		}
-		old.runs.add(f.extent)
-		old.span.add(f.seconds.of(k))
+		old.runs.Add(f.Extent)
+		old.span.Extend(f.seconds.Of(k))
 		old.records += int(f.records)
 		old.bytes += int64(f.bytes)
 		if old.bytes >= b.o.Size {
@@ -126,10 +130,10 @@ func (b *Buffer) reopen(k key, found []foundRun, since func(came uint32) time.Ti
 		return
 	}
 	if old = b.open[k]; old != nil {
-		young.runs = merged(&old.runs, &young.runs)
+		young.runs = runlog.Merged(&old.runs, &young.runs)
 		young.records += old.records
 		young.bytes += old.bytes
-		young.span.add(old.span)
+		young.span.Extend(old.span)
 		if old.since.Before(young.since) {
 			young.since = old.since
 		}

@@ -50,6 +50,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -80,6 +81,21 @@ type Messages interface {
 	// Dropped is called for a message that this buffer will not store: it must be
 	// delivered again, unless a later delivery of it has been accepted since.
 	Dropped(reply string)
+}
+
+// ErrAside is what a [Sink] wraps when no repeat can ever store a batch: it is
+// set aside then, counted, and what the log holds of it is kept.
+var ErrAside = errors.New("the batch cannot be stored")
+
+// ErrExpired is what a [Sink] wraps when the day of a batch has been dropped: it is
+// never stored then, counted, and the log lets go of it.
+var ErrExpired = errors.New("the batch has expired")
+
+// hopeless reports whether no repeat can store a batch: it rotted in the log, or the
+// sink says so.
+func hopeless(err error) bool {
+	var rot *runlog.RotError
+	return errors.Is(err, ErrAside) || errors.As(err, &rot)
 }
 
 // Options tune a Buffer. The zero value works.
@@ -144,17 +160,17 @@ type Buffer struct {
 	sink Sink
 	m    *metrics
 
-	encoders sync.Pool    // *runsEncoder
-	loaders  chan *loader // as many batches are loaded at once as there are cores
+	encoders sync.Pool           // *encoder
+	loaders  chan *runlog.Loader // as many batches are loaded at once as there are cores
 	full     atomic.Bool
 
 	mu       sync.Mutex
 	wake     *sync.Cond // signalled when queue, replayed or closing change
-	open     map[key]*openBatch
+	open     map[runlog.Bin]*openBatch
 	queue    []*Batch       // cut and not stored, oldest first
 	pending  map[uint32]int // runs that are not stored, by segment
 	pinned   map[uint32]int // snapshots that need a segment, and all behind it
-	lent     int            // bytes of memory that readers of snapshots have
+	room     runlog.Room    // of readers of snapshots
 	held     int64          // bytes of the log that the runs not stored are
 	recent   *recent
 	services services
@@ -175,10 +191,10 @@ type Buffer struct {
 
 // openBatch gathers the runs of one service and period.
 type openBatch struct {
-	key      key
-	runs     extents
-	span     span       // of the times of its lines
-	messages []*message // one for each run that a message brought
+	bin      runlog.Bin
+	runs     runlog.Extents
+	span     runlog.Span // of the times of its lines
+	messages []*message  // one for each run that a message brought
 	records  int
 	bytes    int64
 	since    time.Time
@@ -206,8 +222,8 @@ func (f *fate) wait(ctx context.Context) error {
 
 func newFate() *fate { return &fate{done: make(chan struct{})} }
 
-func newOpenBatch(k key) *openBatch {
-	return &openBatch{key: k, span: noSpan(), since: time.Now(), fate: newFate()}
+func newOpenBatch(k runlog.Bin) *openBatch {
+	return &openBatch{bin: k, span: runlog.NoSpan(), since: time.Now(), fate: newFate()}
 }
 
 // New returns a buffer over an open log. It starts nothing.
@@ -216,8 +232,8 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		o:        o.withDefaults(),
 		log:      log,
 		sink:     sink,
-		loaders:  make(chan *loader, runtime.GOMAXPROCS(0)),
-		open:     map[key]*openBatch{},
+		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
+		open:     map[runlog.Bin]*openBatch{},
 		pending:  map[uint32]int{},
 		pinned:   map[uint32]int{},
 		recent:   newRecent(unknownBefore(log)),
@@ -227,9 +243,9 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	}
 	b.services = newServices(b.o.Workers)
 	for range cap(b.loaders) {
-		b.loaders <- &loader{}
+		b.loaders <- runlog.NewLoader(log)
 	}
-	b.encoders.New = func() any { return &runsEncoder{expired: b.o.Expired} }
+	b.encoders.New = func() any { return &encoder{Encoder: runlog.NewEncoder(b.o.Period, b.o.Expired)} }
 	b.wake = sync.NewCond(&b.mu)
 	b.m = newMetrics(b)
 	return b
@@ -254,9 +270,9 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	if b.isFull() && !b.allExpired(r) {
 		return b.acceptKnown(r)
 	}
-	e := b.encoders.Get().(*runsEncoder)
+	e := b.encoders.Get().(*encoder)
 	defer b.encoders.Put(e)
-	e.encode(r, b.o.Period, time.Now())
+	e.Encode(r, time.Now())
 	receipt, pos, origin, err := b.append(r, e)
 	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
 		b.tell(r, e, pos, origin)
@@ -274,10 +290,9 @@ func (b *Buffer) allExpired(r *record.Request) bool {
 	if b.o.Expired == nil {
 		return false
 	}
-	minutes := int64(b.o.Period / time.Minute)
 	for i := range r.Lines {
-		minute := floorDiv(r.Lines[i].Time, int64(time.Minute))
-		if !b.o.Expired(r.Services[r.Lines[i].Service], periodTime(minute-mod(minute, minutes))) {
+		bin := runlog.Bin{Service: r.Services[r.Lines[i].Service], Period: runlog.PeriodOf(r.Lines[i].Time, b.o.Period)}
+		if !b.o.Expired(bin.Service, bin.Start()) {
 			return false
 		}
 	}
@@ -286,20 +301,20 @@ func (b *Buffer) allExpired(r *record.Request) bool {
 
 // append is Accept of an encoded request. It also returns where that is in the
 // log, and the origin of its records, unless it came before.
-func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
+func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
 	if receipt, known, err := b.known(r); known {
 		return receipt, 0, origin, err
 	}
-	if len(e.runs) == 0 {
-		b.m.expired.Add(float64(e.leftOut.records))
+	if len(e.Runs) == 0 {
+		b.m.expired.Add(float64(e.LeftOut.Records))
 		receipt := b.nothingLeft(r)
-		receipt.Expired = e.leftOut.expired()
+		receipt.Expired = e.LeftOut.Expired()
 		return receipt, 0, origin, nil
 	}
-	pos, err = b.log.Append(typeRuns, e.payload)
+	pos, err = b.log.Append(runlog.TypeRuns, e.Payload)
 	if errors.Is(err, syscall.ENOSPC) {
 		b.m.refused.Inc()
 		return record.Receipt{}, 0, origin, fmt.Errorf("%w: %w", record.ErrFull, err)
@@ -312,16 +327,16 @@ func (b *Buffer) append(r *record.Request, e *runsEncoder) (_ record.Receipt, po
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.newMessage(r, len(e.runs), e.leftOut.expired())
+		m = b.newMessage(r, len(e.Runs), e.LeftOut.Expired())
 	} else if !r.Origin.IsZero() {
-		b.rememberOrigin(r, pos, e.leftOut.expired())
+		b.rememberOrigin(r, pos, e.LeftOut.Expired())
 	}
-	b.recent.appended(pos, len(e.payload))
-	batches := b.gather(pos, e.runs, m)
-	b.m.expired.Add(float64(e.leftOut.records))
-	b.m.records.Add(float64(len(r.Lines) - e.leftOut.records))
-	b.m.bytes.Add(float64(int64(len(r.Data)) - e.leftOut.bytes))
-	return record.Receipt{Expired: e.leftOut.expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	b.recent.appended(pos, len(e.Payload))
+	batches := b.gather(pos, e.Runs, m)
+	b.m.expired.Add(float64(e.LeftOut.Records))
+	b.m.records.Add(float64(len(r.Lines) - e.LeftOut.Records))
+	b.m.bytes.Add(float64(int64(len(r.Data)) - e.LeftOut.Bytes))
+	return record.Receipt{Expired: e.LeftOut.Expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
 // endIfPanicking ends the process when its caller panics with the buffer locked:
@@ -345,23 +360,23 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 
 // gather adds freshly appended runs to their open batches, and cuts those that
 // have grown to size. b.mu is held.
-func (b *Buffer) gather(pos wal.Pos, runs []runInfo, m *message) []*openBatch {
+func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*openBatch {
 	b.pending[pos.Segment()] += len(runs)
 	batches := make([]*openBatch, len(runs))
 	for i := range runs {
 		r := &runs[i]
-		ob := b.open[r.key]
+		ob := b.open[r.Bin]
 		if ob == nil {
-			ob = newOpenBatch(r.key)
-			b.open[r.key] = ob
+			ob = newOpenBatch(r.Bin)
+			b.open[r.Bin] = ob
 		}
-		at := extent{pos + wal.Pos(r.off), uint32(r.len)}
-		ob.runs.add(at)
-		b.recent.add(at, r.key.service)
-		ob.span.add(r.span)
-		ob.records += r.records
-		ob.bytes += r.bytes
-		b.held += int64(r.len)
+		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
+		ob.runs.Add(at)
+		b.recent.add(at, r.Service)
+		ob.span.Extend(r.Span)
+		ob.records += r.Records
+		ob.bytes += r.Bytes
+		b.held += int64(r.Len)
 		if m != nil {
 			ob.messages = append(ob.messages, m)
 		}
@@ -377,14 +392,14 @@ func (b *Buffer) gather(pos wal.Pos, runs []runInfo, m *message) []*openBatch {
 // cut pins an open batch with a batch record and queues it. The record is not
 // durable yet: who takes the batch from the queue syncs it first. b.mu is held.
 func (b *Buffer) cut(ob *openBatch) {
-	rec := batchRecord{key: ob.key, records: ob.records, bytes: ob.bytes, runs: ob.runs}
-	rand.Read(rec.id[:])
+	rec := runlog.BatchRecord{Bin: ob.bin, Records: ob.records, Bytes: ob.bytes, Runs: ob.runs}
+	rand.Read(rec.ID[:])
 	if ob.pin == nil { // a name that is planned anew with each try is used up
-		ob.pin = b.sink.Plan(ob.key.service, periodTime(ob.key.period))
+		ob.pin = b.sink.Plan(ob.bin.Service, ob.bin.Start())
 	}
-	rec.pin = ob.pin
-	payload := rec.append(nil)
-	pos, err := b.log.AppendReserved(typeBatch, payload)
+	rec.Pin = ob.pin
+	payload := rec.Append(nil)
+	pos, err := b.log.AppendReserved(runlog.TypeBatch, payload)
 	if err != nil {
 		// A full disk must not stop what makes room on it: the batch stays open
 		// and is tried again with the next tick.
@@ -395,11 +410,10 @@ func (b *Buffer) cut(ob *openBatch) {
 		return
 	}
 	b.cutErr = ""
-	delete(b.open, ob.key)
-	b.queue = append(b.queue, &Batch{
-		b: b, id: rec.id, key: ob.key, records: ob.records, bytes: ob.bytes, pin: rec.pin, span: ob.span,
-		place: placeOfBatch(pos, len(payload), &ob.runs), messages: ob.messages, fate: ob.fate, since: ob.since,
-	})
+	delete(b.open, ob.bin)
+	batch := newBatch(b, &rec, runlog.PlaceOfBatch(pos, len(payload), &ob.runs), ob.since)
+	batch.span, batch.messages, batch.fate = ob.span, ob.messages, ob.fate
+	b.queue = append(b.queue, batch)
 	b.named(ob.messages)
 	b.m.cut.Inc()
 	b.wake.Broadcast()
@@ -427,5 +441,3 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 
 // Ready reports whether the log takes appends.
 func (b *Buffer) Ready() error { return b.log.Err() }
-
-func periodTime(minutes int64) time.Time { return time.Unix(minutes*60, 0).UTC() }

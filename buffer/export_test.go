@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -20,20 +21,20 @@ func (b *Buffer) Audit() error {
 	pending, held := map[uint32]int{}, int64(0)
 	open, left := map[*message]int{}, map[*message]int{}
 	for k, ob := range b.open {
-		if ob.key != k || ob.runs.n == 0 {
-			return fmt.Errorf("open batch of %v with %d runs under %v", ob.key, ob.runs.n, k)
+		if ob.bin != k || ob.runs.Len() == 0 {
+			return fmt.Errorf("open batch of %v with %d runs under %v", ob.bin, ob.runs.Len(), k)
 		}
 		if ob.bytes >= b.o.Size {
 			return fmt.Errorf("an open batch of %d bytes", ob.bytes)
 		}
-		last := extent{}
-		for e := range ob.runs.all() {
-			if e.pos <= last.pos {
-				return fmt.Errorf("run at %d behind that at %d", e.pos, last.pos)
+		last := runlog.Extent{}
+		for e := range ob.runs.All() {
+			if e.Pos <= last.Pos {
+				return fmt.Errorf("run at %d behind that at %d", e.Pos, last.Pos)
 			}
 			last = e
-			pending[e.pos.Segment()]++
-			held += int64(e.len)
+			pending[e.Pos.Segment()]++
+			held += int64(e.Len)
 		}
 		for _, m := range ob.messages {
 			open[m]++
@@ -41,18 +42,18 @@ func (b *Buffer) Audit() error {
 		}
 	}
 	for _, batch := range b.queue {
-		for _, s := range batch.runs {
-			pending[s.segment] += s.runs
+		for _, s := range batch.named.Runs {
+			pending[s.Segment] += s.Runs
 		}
-		held += batch.held
+		held += batch.named.Held
 		for _, m := range batch.messages {
 			left[m]++
 		}
 		if done := isDone(batch.fate); done != batch.aside {
-			return fmt.Errorf("batch %x: aside %v, done %v", batch.id, batch.aside, done)
+			return fmt.Errorf("batch %x: aside %v, done %v", batch.named.ID, batch.aside, done)
 		}
-		if _, there := b.log.Segment(batch.record.Segment()); !there {
-			return fmt.Errorf("the record of batch %x is gone", batch.id)
+		if _, there := b.log.Segment(batch.named.Record.Segment()); !there {
+			return fmt.Errorf("the record of batch %x is gone", batch.named.ID)
 		}
 	}
 	for segment := range pending {
@@ -101,7 +102,7 @@ func (b *Buffer) Parked() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, batch := range b.queue {
-		if batch.base != 0 {
+		if batch.named.IsCopy() {
 			n++
 		}
 	}

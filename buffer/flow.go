@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"blobtail/buffer/runlog"
 )
 
 // tick is how often ages, sizes and the disk are looked at.
@@ -108,7 +110,7 @@ func (b *Buffer) cutAged(now time.Time) {
 		if wanted {
 			b.demanded = now
 		}
-		holds := front != 0 && ob.runs.first().Segment() == front
+		holds := front != 0 && ob.runs.First().Segment() == front
 		if wanted || holds || full || age >= b.o.MaxAge || (age >= b.o.Age && ob.bytes >= b.o.Min) {
 			b.cut(ob)
 		}
@@ -123,8 +125,8 @@ func (b *Buffer) work(ctx context.Context) {
 			return
 		}
 		err := b.store(ctx, batch)
-		if errors.Is(err, ErrAside) {
-			if err = b.rescue(batch, err); err == nil {
+		if hopeless(err) {
+			if err = b.rescue(ctx, batch, err); err == nil {
 				b.rescued(batch)
 				continue
 			}
@@ -136,7 +138,7 @@ func (b *Buffer) work(ctx context.Context) {
 // rescued is settle for a batch that is no more.
 func (b *Buffer) rescued(batch *Batch) {
 	b.mu.Lock()
-	b.services.giveBack(batch.key.service)
+	b.services.giveBack(batch.bin.Service)
 	b.wake.Broadcast()
 	b.mu.Unlock()
 	b.letGo()
@@ -171,7 +173,7 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 func (b *Buffer) due(now time.Time) *Batch {
 	may := func(batch *Batch, inTrouble bool) bool {
 		return !batch.taken && !batch.aside && !now.Before(batch.notBefore) &&
-			b.services.inTrouble(batch.key.service) == inTrouble && b.services.take(batch.key.service, now)
+			b.services.inTrouble(batch.bin.Service) == inTrouble && b.services.take(batch.bin.Service, now)
 	}
 	for _, batch := range b.queue {
 		if may(batch, false) {
@@ -190,7 +192,7 @@ func (b *Buffer) due(now time.Time) *Batch {
 // (segments are synced when they are rolled), has the sink write it, and notes
 // that in the log; or that it has expired, which ends it as well.
 func (b *Buffer) store(ctx context.Context, batch *Batch) error {
-	if err := b.log.Sync(batch.record); err != nil {
+	if err := b.log.Sync(batch.named.Record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 	start := time.Now()
@@ -198,7 +200,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 	flags := byte(0)
 	switch batch.expired = errors.Is(err, ErrExpired); {
 	case batch.expired:
-		flags = commitExpired
+		flags = runlog.CommitExpired
 	case err != nil:
 		return err
 	default:
@@ -206,7 +208,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) error {
 	}
 	// Its runs may go only when this is durable; without it the batch is tried
 	// again, and found stored.
-	pos, err := b.log.AppendReserved(typeCommit, appendCommit(nil, batch.id, flags))
+	pos, err := b.log.AppendReserved(runlog.TypeCommit, runlog.AppendCommit(nil, batch.named.ID, flags))
 	if err != nil {
 		return fmt.Errorf("note in the log that a batch is done with: %w", err)
 	}
@@ -242,14 +244,14 @@ func (b *Buffer) sinkWrite(ctx context.Context, batch *Batch) (err error) {
 func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 	b.mu.Lock()
 	batch.taken = false
-	b.services.giveBack(batch.key.service)
+	b.services.giveBack(batch.bin.Service)
 	if err != nil {
 		b.putBack(ctx, batch, err)
 		b.mu.Unlock()
 		return
 	}
 	b.remove(batch)
-	b.forget(batch.place)
+	b.forget(batch.named.Place)
 	b.storedMessages(batch.messages)
 	if batch.expired {
 		b.noteExpired(batch)
@@ -265,7 +267,7 @@ func (b *Buffer) settle(ctx context.Context, batch *Batch, err error) {
 // noteStored counts a batch. b.mu is held.
 func (b *Buffer) noteStored(batch *Batch) {
 	b.m.stored.Inc()
-	b.services.worked(batch.key.service)
+	b.services.worked(batch.bin.Service)
 	if batch.attempts > 0 {
 		// The store is back: the others need not wait for their turns.
 		b.hurry()
@@ -277,8 +279,8 @@ func (b *Buffer) noteStored(batch *Batch) {
 // others could be. b.mu is held.
 func (b *Buffer) noteExpired(batch *Batch) {
 	b.m.batchesExpired.Inc()
-	b.m.expired.Add(float64(batch.records))
-	b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.records).
+	b.m.expired.Add(float64(batch.named.Records))
+	b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.named.Records).
 		Msg("a batch has expired before it was stored; it is not kept")
 }
 
@@ -298,19 +300,19 @@ func (b *Buffer) hurry() {
 }
 
 // keep says that the log holds runs that are not settled. b.mu is held.
-func (b *Buffer) keep(p place) {
-	for _, s := range p.runs {
-		b.pending[s.segment] += s.runs
+func (b *Buffer) keep(p runlog.Place) {
+	for _, s := range p.Runs {
+		b.pending[s.Segment] += s.Runs
 	}
-	b.held += p.held
+	b.held += p.Held
 }
 
 // forget says that runs are settled. b.mu is held.
-func (b *Buffer) forget(p place) {
-	b.held -= p.held
-	for _, s := range p.runs {
-		if b.pending[s.segment] -= s.runs; b.pending[s.segment] == 0 {
-			delete(b.pending, s.segment)
+func (b *Buffer) forget(p runlog.Place) {
+	b.held -= p.Held
+	for _, s := range p.Runs {
+		if b.pending[s.Segment] -= s.Runs; b.pending[s.Segment] == 0 {
+			delete(b.pending, s.Segment)
 		}
 	}
 }
@@ -434,11 +436,11 @@ func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 		default:
 		}
 		l.Batches++
-		l.Records += batch.records
-		l.Bytes += batch.bytes
+		l.Records += batch.named.Records
+		l.Bytes += batch.named.Bytes
 	}
 	for _, ob := range uncut {
-		if b.open[ob.key] == ob {
+		if b.open[ob.bin] == ob {
 			l.Batches++
 			l.Records += ob.records
 			l.Bytes += ob.bytes

@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -35,9 +36,9 @@ type LiveQuery struct {
 type Live struct {
 	b        *Buffer
 	q        LiveQuery
-	units    []*unit
-	batches  []*unit // of who follows: where runs are that came twice
-	twice    bool    // there are such
+	units    []*runlog.Unit
+	batches  []*runlog.Unit // of who follows: where runs are that came twice
+	twice    bool           // there are such
 	position uint64
 	behind   bool
 
@@ -115,27 +116,23 @@ func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
-func (l *Live) unstored() (units []*unit) {
-	match := remember(l.q.Match)
-	want := func(service string, s span) bool { return s.touches(l.q.From, l.q.To) && match(service) }
-	for k, ob := range l.b.open {
-		if want(k.service, ob.span) {
-			l.needs(ob.runs.first())
-			runs := ob.runs
-			runs.enc = runs.enc[:len(runs.enc):len(runs.enc)] // it grows behind this only
-			units = append(units, &unit{key: k, runs: runs, span: ob.span})
+func (l *Live) unstored() (units []*runlog.Unit) {
+	match := askOnce(l.q.Match)
+	want := func(service string, s runlog.Span) bool { return s.Touches(l.q.From, l.q.To) && match(service) }
+	for bin, ob := range l.b.open {
+		if want(bin.Service, ob.span) {
+			l.needs(ob.runs.First())
+			units = append(units, &runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
 		}
 	}
 	for _, batch := range l.b.queue {
-		if want(batch.key.service, batch.span) {
-			if len(batch.runs) > 0 {
-				l.needs(wal.Pos(batch.runs[0].segment) << 32)
+		if want(batch.bin.Service, batch.span) {
+			if len(batch.named.Runs) > 0 {
+				l.needs(wal.Pos(batch.named.Runs[0].Segment) << 32)
 			}
-			l.needs(batch.record)
-			units = append(units, &unit{
-				key: batch.key, span: batch.span, of: batch,
-				batch: &Batch{b: l.b, id: batch.id, key: batch.key, records: batch.records, bytes: batch.bytes, place: batch.place},
-			})
+			l.needs(batch.named.Record)
+			named := batch.named
+			units = append(units, &runlog.Unit{Bin: batch.bin, Span: batch.span, Batch: &named, Measure: batch.measured})
 		}
 	}
 	return units
@@ -151,22 +148,22 @@ func (l *Live) follow(end wal.Pos) {
 	if after < r.forgotten {
 		l.behind = true
 	}
-	match := remember(l.q.Match)
+	match := askOnce(l.q.Match)
 	front := l.b.log.Front()
-	u := &unit{follow: true, span: span{math.MinInt64, math.MaxInt64}}
+	u := &runlog.Unit{Span: runlog.Span{First: math.MinInt64, Last: math.MaxInt64}}
 	for i := r.since(after); i < r.len(); i++ {
 		e, service := r.at(i)
 		if !match(service) {
 			continue
 		}
-		if e.pos.Segment() < front {
+		if e.Pos.Segment() < front {
 			l.behind = true
 			continue
 		}
-		u.runs.add(e)
+		u.Runs.Add(e)
 	}
-	if u.runs.n > 0 {
-		l.needs(u.runs.first())
+	if u.Runs.Len() > 0 {
+		l.needs(u.Runs.First())
 		l.units = append(l.units, u)
 	}
 }
@@ -175,8 +172,8 @@ func (l *Live) follow(end wal.Pos) {
 // keeps the first one keeps all.
 func (l *Live) needs(pos wal.Pos) { l.pin = min(l.pin, pos.Segment()) }
 
-// remember asks once for each service.
-func remember(match func(string) bool) func(string) bool {
+// askOnce asks once for each service.
+func askOnce(match func(string) bool) func(string) bool {
 	if match == nil {
 		return func(string) bool { return true }
 	}
@@ -233,26 +230,24 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 		return errClosed
 	default:
 	}
-	r := &liveReader{ctx: ctx, b: l.b, q: l.q}
+	q := runlog.Query{From: l.q.From, To: l.q.To, Keep: l.q.Keep, Newest: l.q.Newest}
 	units := anew(l.units)
-	if l.twice {
-		r.twice = &twiceReader{in: liveReader{ctx: ctx, b: l.b, q: l.q}, batches: anew(l.batches)}
+	if l.q.Follow {
+		follow := func(*runlog.Run) (runlog.Lots, error) { return nil, nil }
+		if l.twice {
+			t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), anew(l.batches)}
+			follow = t.lots
+		}
+		for _, u := range units {
+			u.Follow = follow
+		}
 	}
-	var err error
-	if l.q.Newest > 0 {
-		err = r.newest(units, emit)
-	} else {
-		err = r.all(units, emit)
-	}
-	if err == nil && r.missing.First != nil {
-		err = &r.missing
-	}
-	return err
+	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, units, emit)
 }
 
-// anew is units that nothing is known of yet.
-func anew(units []*unit) []*unit {
-	fresh := make([]*unit, len(units))
+// anew is units that no reading has.
+func anew(units []*runlog.Unit) []*runlog.Unit {
+	fresh := make([]*runlog.Unit, len(units))
 	for i, u := range units {
 		again := *u
 		fresh[i] = &again
@@ -261,32 +256,4 @@ func anew(units []*unit) []*unit {
 }
 
 // MissingError says what a snapshot should hold and the log does not.
-type MissingError struct {
-	Batches int // that cannot be read at all, or lack runs
-	Runs    int // that do not read
-	First   error
-}
-
-// Error says how much is missing, and what was the first.
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("%d batches and %d runs of the log cannot be read: %v", e.Batches, e.Runs, e.First)
-}
-
-// Unwrap returns the first reason.
-func (e *MissingError) Unwrap() error { return e.First }
-
-func (e *MissingError) batch(err error) {
-	e.Batches++
-	e.note(err)
-}
-
-func (e *MissingError) run(err error) {
-	e.Runs++
-	e.note(err)
-}
-
-func (e *MissingError) note(err error) {
-	if e.First == nil {
-		e.First = err
-	}
-}
+type MissingError = runlog.MissingError

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/buffer/runlog"
 	"blobtail/wal"
 )
 
@@ -46,15 +47,15 @@ type damages struct {
 
 type damagedSpan struct {
 	from, to wal.Pos
-	end      wal.Pos  // of the file, where the span reaches to it; else 0
-	safe     []extent // runs in it that are in blobs, or in a copy further on
+	end      wal.Pos         // of the file, where the span reaches to it; else 0
+	safe     []runlog.Extent // runs in it that are in blobs, or in a copy further on
 }
 
 // missing are the runs that a batch record names and that are not there.
 type missing struct {
-	damaged []extent // those in damaged spans
-	runs    int      // all of them
-	records int      // in all of them
+	damaged []runlog.Extent // those in damaged spans
+	runs    int             // all of them
+	records int             // in all of them
 }
 
 // note takes a span of the log that cannot be read.
@@ -70,12 +71,12 @@ func (d *damages) note(c *wal.CorruptError) {
 }
 
 // at returns the span in which the run at e begins, or nil.
-func (d *damages) at(e extent) *damagedSpan {
-	i, found := slices.BinarySearchFunc(d.spans, e.pos, func(s *damagedSpan, pos wal.Pos) int { return cmp.Compare(s.from, pos) })
+func (d *damages) at(e runlog.Extent) *damagedSpan {
+	i, found := slices.BinarySearchFunc(d.spans, e.Pos, func(s *damagedSpan, pos wal.Pos) int { return cmp.Compare(s.from, pos) })
 	if !found {
 		i--
 	}
-	if i < 0 || e.pos >= d.spans[i].to {
+	if i < 0 || e.Pos >= d.spans[i].to {
 		return nil
 	}
 	return d.spans[i]
@@ -84,18 +85,18 @@ func (d *damages) at(e extent) *damagedSpan {
 // lacks notes which of the runs that the record of a batch names are not there. It
 // is called once for a batch, when its record is met: what is there of it may
 // belong to a later batch.
-func (d *damages) lacks(batch *Batch, named *extents, found []foundRun) {
+func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
 	if len(d.spans) == 0 {
 		return
 	}
 	there := make(map[wal.Pos]bool, len(found))
-	m := missing{runs: named.n - len(found), records: batch.records}
+	m := missing{runs: named.Len() - len(found), records: batch.named.Records}
 	for _, f := range found {
-		there[f.pos] = true
+		there[f.Pos] = true
 		m.records -= int(f.records)
 	}
-	for e := range named.all() {
-		if !there[e.pos] && d.at(e) != nil {
+	for e := range named.All() {
+		if !there[e.Pos] && d.at(e) != nil {
 			m.damaged = append(m.damaged, e)
 		}
 	}
@@ -126,13 +127,13 @@ const betweenRuns = 53
 // safe: no runs record fits beside them. Where the file ends in the span it may
 // have been longer, unless the last of them ends there too.
 func (s *damagedSpan) known() bool {
-	slices.SortFunc(s.safe, func(a, b extent) int { return cmp.Compare(a.pos, b.pos) })
+	slices.SortFunc(s.safe, func(a, b runlog.Extent) int { return cmp.Compare(a.Pos, b.Pos) })
 	at := s.from
 	for _, e := range s.safe {
-		if e.pos > at+betweenRuns {
+		if e.Pos > at+betweenRuns {
 			return false
 		}
-		at = max(at, e.pos+wal.Pos(e.len))
+		at = max(at, e.End())
 	}
 	if s.end != 0 {
 		return at == s.end

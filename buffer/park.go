@@ -2,12 +2,11 @@ package buffer
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 
-	"blobtail/wal"
+	"blobtail/buffer/runlog"
 )
 
 // park keeps the log from being held by a few batches that will not go through,
@@ -50,21 +49,21 @@ func (b *Buffer) holders() []*Batch {
 		return nil // a copy would lie in it too
 	}
 	for _, ob := range b.open {
-		if ob.runs.first().Segment() == front {
+		if ob.runs.First().Segment() == front {
 			return nil // cutAged cuts it
 		}
 	}
 	var found []*Batch
 	now := time.Now()
 	for _, batch := range b.queue {
-		if len(batch.runs) == 0 || batch.runs[0].segment != front || batch.aside {
+		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.aside {
 			continue
 		}
 		late := batch.taken && batch.breakOff != nil && now.Sub(batch.begun) > holdsTooLong
 		if late {
 			batch.breakOff(errHolds)
 		}
-		switch troubled := batch.attempts > 0 || b.services.trouble[batch.key.service] != nil; {
+		switch troubled := batch.attempts > 0 || b.services.trouble[batch.bin.Service] != nil; {
 		case !troubled && !late, now.Before(batch.parkAfter):
 			return nil // it is on its way, or cannot be copied
 		case !batch.taken:
@@ -98,8 +97,8 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	payload, head, err := b.parkedCopy(ctx, batch)
 	if err == nil {
 		err = b.replaceBy(batch, payload, head)
-	} else if errors.Is(err, ErrAside) {
-		if err = b.rescue(batch, err); err == nil {
+	} else if hopeless(err) {
+		if err = b.rescue(ctx, batch, err); err == nil {
 			return b.release()
 		}
 	}
@@ -108,7 +107,7 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	if err != nil {
 		batch.parkAfter = time.Now().Add(parkPause)
 	}
-	if errors.Is(err, ErrAside) {
+	if hopeless(err) {
 		b.setAside(batch, err)
 	}
 	b.wake.Broadcast()
@@ -124,18 +123,18 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 // copy that a power cut leaves without it would not take its runs along, which
 // the next start would cut anew.
 func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
-	if err := b.log.Sync(batch.record); err != nil {
+	if err := b.log.Sync(batch.named.Record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
-	pos, err := b.log.Append(typeParked, payload)
+	pos, err := b.log.Append(runlog.TypeParked, payload)
 	if err != nil {
 		return fmt.Errorf("park a batch: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(batch.place)
-	batch.place = placeOfCopy(pos, head, len(payload))
-	b.keep(batch.place)
+	b.forget(batch.named.Place)
+	batch.named.Place = runlog.PlaceOfCopy(pos, head, len(payload))
+	b.keep(batch.named.Place)
 	b.needed = max(b.needed, pos)
 	b.m.parked.Inc()
 	return nil
@@ -145,76 +144,14 @@ func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 // part before its runs is.
 func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, head int, err error) {
 	defer recovered(&err, ErrAside)
-	err = batch.loaded(ctx, func(l *loader, rec *batchRecord) error {
-		runs, err := l.read(b.log, rec)
-		if err != nil {
+	err = batch.loaded(ctx, func(l *runlog.Loader, rec *runlog.BatchRecord) error {
+		copied := runlog.Parked{BatchRecord: runlog.BatchRecord{ID: rec.ID, Bin: rec.Bin, Pin: batch.pin, Since: batch.since.UnixMilli()}}
+		if err := l.Copy(ctx, rec, &copied); err != nil {
 			return err
 		}
-		runs = l.onePerOrigin(runs)
-		b.note(l.renamed)
-		copied := parkedRuns{rec: batchRecord{id: batch.id, key: batch.key, pin: batch.pin, since: batch.since.UnixMilli()}}
-		copied.body = make([]byte, 0, batch.held+32*int64(len(runs)))
-		for _, r := range runs {
-			from := len(copied.body)
-			copied.body = r.appendCopy(copied.body)
-			copied.added(from, r.records, len(r.lines))
-		}
-		payload, head = copied.payload()
+		b.note(l.Renamed())
+		payload, head = copied.Payload()
 		return nil
 	})
 	return payload, head, err
-}
-
-// parkedRuns gathers the runs of a parked record.
-type parkedRuns struct {
-	rec  batchRecord // its positions count from the start of body
-	body []byte
-}
-
-// add appends a run that has its origin spelled out.
-func (p *parkedRuns) add(run []byte, records, lines int) {
-	from := len(p.body)
-	p.body = append(p.body, run...)
-	p.added(from, records, lines)
-}
-
-func (p *parkedRuns) added(from, records, lines int) {
-	p.rec.runs.add(extent{wal.Pos(from), uint32(len(p.body) - from)})
-	p.rec.records += records
-	p.rec.bytes += int64(lines)
-}
-
-// payload is that of the parked record; head is how long the part before the runs
-// is.
-//
-//	uint32 length | batch record, its positions counted from the runs | runs
-func (p *parkedRuns) payload() (payload []byte, head int) {
-	payload = p.rec.append(make([]byte, 4, 4+128+len(p.rec.key.service)+len(p.rec.runs.enc)+len(p.body)))
-	binary.LittleEndian.PutUint32(payload, uint32(len(payload)-4))
-	return append(payload, p.body...), len(payload)
-}
-
-// appendCopy appends the run with its origin spelled out: its place, which may
-// have been its origin, is another one now.
-func (r *loadedRun) appendCopy(p []byte) []byte {
-	off := len(p)
-	p = append(p, make([]byte, runHead)...)
-	p = appendRunOrigin(p, r.origin, 0, r.places)
-	p = appendRunKey(p, r.key, r.first, r.records, r.time0)
-	p = append(append(p, r.table...), r.lines...)
-	return sealRun(p, off)
-}
-
-// parseParked reads the part of a parked record before its runs, and says how
-// long that is.
-func parseParked(p []byte) (r batchRecord, head int, err error) {
-	if len(p) < 4 {
-		return r, 0, fmt.Errorf("parked record of %d bytes is cut short", len(p))
-	}
-	head = 4 + int(binary.LittleEndian.Uint32(p))
-	if head > len(p) {
-		return r, 0, fmt.Errorf("parked record of %d bytes says that its runs begin at %d", len(p), head)
-	}
-	r, err = parseBatch(p[4:head])
-	return r, head, err
 }

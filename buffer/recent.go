@@ -3,6 +3,7 @@ package buffer
 import (
 	"sort"
 
+	"blobtail/buffer/runlog"
 	"blobtail/wal"
 )
 
@@ -44,9 +45,9 @@ func unknownBefore(log *wal.Log) wal.Pos {
 func (r *recent) len() int { return len(r.ring) }
 
 // at is run i, counted from the oldest.
-func (r *recent) at(i int) (extent, string) {
+func (r *recent) at(i int) (runlog.Extent, string) {
 	e := r.ring[(r.next+i)%len(r.ring)]
-	return extent{e.pos, e.len}, r.names.of[e.service].name
+	return runlog.Extent{Pos: e.pos, Len: e.len}, r.names.of[e.service].name
 }
 
 // appended notes that a runs record stands at pos.
@@ -56,9 +57,9 @@ func (r *recent) appended(pos wal.Pos, payload int) {
 }
 
 // add remembers a run that lies behind all others.
-func (r *recent) add(e extent, service string) {
-	r.last = max(r.last, e.pos+wal.Pos(e.len))
-	run := recentRun{e.pos, e.len, r.names.take(service)}
+func (r *recent) add(e runlog.Extent, service string) {
+	r.last = max(r.last, e.End())
+	run := recentRun{e.Pos, e.Len, r.names.take(service)}
 	if len(r.ring) < recentRuns {
 		r.ring = append(r.ring, run)
 		return

@@ -86,7 +86,7 @@ func (b *Buffer) fates(pos wal.Pos) []*fate {
 		all = append(all, ob.fate)
 	}
 	for _, batch := range b.queue {
-		if !batch.aside || batch.mayHold(pos) {
+		if !batch.aside || batch.named.MayHold(pos) {
 			all = append(all, batch.fate)
 		}
 	}

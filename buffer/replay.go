@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -20,7 +21,7 @@ type replay struct {
 	b       *Buffer
 	start   time.Time
 	segment wal.Segment // the last one that was asked for
-	open    map[key][]foundRun
+	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
@@ -38,12 +39,16 @@ type replay struct {
 
 // foundRun is a run that no batch record names so far.
 type foundRun struct {
-	extent
+	runlog.Extent
 	records uint32
 	bytes   uint32
 	m       *message // that brought it, or nil
-	seconds seconds
+	seconds runlog.Seconds
 	came    uint32 // Unix seconds
+}
+
+func found(r *runlog.Run) foundRun {
+	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
 }
 
 // replay reads the log as it was found on opening and takes up what is not
@@ -79,7 +84,7 @@ func (b *Buffer) scanWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 	p := &replay{
 		b:       b,
 		start:   time.Now(),
-		open:    map[key][]foundRun{},
+		open:    map[runlog.Bin][]foundRun{},
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
 		passed:  passed,
@@ -135,7 +140,7 @@ func (p *replay) guarded(rec wal.Record) error {
 		return nil
 	}
 	err := p.recovered(rec)
-	if err == nil || errors.Is(err, errNewer) {
+	if err == nil || errors.Is(err, runlog.ErrNewer) {
 		return err
 	}
 	p.passed[rec.Pos] = true
@@ -161,7 +166,7 @@ func recovered(err *error, as error) {
 func (p *replay) pass(rec wal.Record) {
 	p.damaged++
 	p.rotten = true
-	if rec.Type != typeBatch && rec.Type != typeCommit {
+	if rec.Type != runlog.TypeBatch && rec.Type != runlog.TypeCommit {
 		p.damages.note(&wal.CorruptError{Length: int64(len(rec.Payload)), From: rec.Pos, To: rec.Pos + wal.Pos(len(rec.Payload))})
 	}
 	if err := p.b.log.Quarantine(rec.Pos.Segment()); err != nil {
@@ -171,53 +176,54 @@ func (p *replay) pass(rec wal.Record) {
 
 func (p *replay) record(rec wal.Record) error {
 	switch rec.Type {
-	case typeRuns:
+	case runlog.TypeRuns:
 		return p.runs(rec)
-	case typeBatch:
+	case runlog.TypeBatch:
 		return p.batch(rec)
-	case typeParked:
+	case runlog.TypeParked:
 		return p.parked(rec)
-	case typeCommit:
-		id, _, err := parseCommit(rec.Payload)
+	case runlog.TypeCommit:
+		id, _, err := runlog.ParseCommit(rec.Payload)
 		if batch := p.batches[id]; batch != nil {
 			p.settled(batch)
 		}
 		return err
 	}
-	return fmt.Errorf("record of type %d in segment %d: %w", rec.Type, rec.Pos.Segment(), errNewer)
+	return fmt.Errorf("record of type %d in segment %d: %w", rec.Type, rec.Pos.Segment(), runlog.ErrNewer)
 }
 
 func (p *replay) runs(rec wal.Record) error {
 	var m *message
 	var came uint32
 	var records record.Outcome // as far as the runs tell
-	head, err := parseRuns(rec.Payload, func(h *runsHead, off int, r run, n int) {
+	head, err := runlog.ParseRuns(rec.Payload, rec.Pos, func(h *runlog.Head, r *runlog.Run) {
 		if came == 0 {
-			came = p.arrival(h.arrived, rec.Pos)
+			came = p.arrival(h.Arrived, rec.Pos)
 		}
-		if h.reply != "" {
+		if h.Reply != "" {
 			if m == nil {
-				m = &message{reply: h.reply, rememberedOrigin: h.remembered(rec.Pos)}
+				m = &message{reply: h.Reply, rememberedOrigin: remember(h, rec.Pos)}
 			}
 			m.left++
 			m.open++
 		}
-		if r.key.service == record.RejectedService {
-			records.Rejected += uint32(r.records)
+		if r.Service == record.RejectedService {
+			records.Rejected += uint32(r.Records)
 		} else {
-			records.Accepted += uint32(r.records)
+			records.Accepted += uint32(r.Records)
 		}
-		e := extent{rec.Pos + wal.Pos(off), uint32(n)}
-		p.recent.add(e, r.key.service)
-		p.open[r.key] = append(p.open[r.key], foundRun{e, uint32(r.records), uint32(len(r.lines)), m, secondsOf(&r), came})
+		f := found(r)
+		f.m, f.came = m, came
+		p.recent.add(r.Extent, r.Service)
+		p.open[r.Bin] = append(p.open[r.Bin], f)
 		p.pending[rec.Pos.Segment()]++
-		p.held += int64(n)
+		p.held += int64(r.Len)
 	})
 	if err != nil {
 		return err
 	}
-	if !head.origin.IsZero() && head.reply == "" {
-		o := head.remembered(rec.Pos)
+	if !head.Origin.IsZero() && head.Reply == "" {
+		o := remember(&head, rec.Pos)
 		if o.outcome == (record.Outcome{}) {
 			o.outcome = records
 		}
@@ -230,9 +236,9 @@ func (p *replay) runs(rec wal.Record) error {
 	return nil
 }
 
-// remembered is the request whose record stands at pos.
-func (h *runsHead) remembered(pos wal.Pos) rememberedOrigin {
-	return rememberedOrigin{origin: h.origin, pos: pos, sum: h.sum, outcome: h.outcome, defaultTime: h.defaultTime}
+// remember is the request whose record stands at pos.
+func remember(h *runlog.Head, pos wal.Pos) rememberedOrigin {
+	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
 // arrival is when what stands at pos came, in Unix seconds: as its record says (in
@@ -255,43 +261,43 @@ func (p *replay) since(came uint32) time.Time {
 
 // batch takes the runs that a batch record names out of the open ones.
 func (p *replay) batch(rec wal.Record) error {
-	r, err := parseBatch(rec.Payload)
+	r, err := runlog.ParseBatch(rec.Payload)
 	if err != nil {
 		return err
 	}
-	found := p.takeNamed(r.key, &r.runs)
-	came := p.arrival(r.since, rec.Pos)
+	found := p.takeNamed(r.Bin, &r.Runs)
+	came := p.arrival(r.Since, rec.Pos)
 	for _, f := range found {
 		came = min(came, f.came)
 	}
-	batch := p.add(rec, r, placeOfBatch(rec.Pos, len(rec.Payload), &r.runs), came)
-	batch.hold(found)
+	batch := p.add(rec, &r, runlog.PlaceOfBatch(rec.Pos, len(rec.Payload), &r.Runs), came)
+	hold(batch, found)
 	for _, f := range found {
 		if f.m != nil {
 			f.m.open--
 			batch.messages = append(batch.messages, f.m)
 		}
 	}
-	if len(found) < r.runs.n {
+	if len(found) < r.Runs.Len() {
 		p.broken[batch] = found
-		p.damages.lacks(batch, &r.runs, found)
+		p.damages.lacks(batch, &r.Runs, found)
 		return nil
 	}
-	batch.span = noSpan()
+	batch.span = runlog.NoSpan()
 	for _, f := range found {
-		batch.span.add(f.seconds.of(r.key))
+		batch.span.Extend(f.seconds.Of(r.Bin))
 	}
 	return nil
 }
 
 // parked puts a copy in place of the batch that it was made of.
 func (p *replay) parked(rec wal.Record) error {
-	r, head, err := parseParked(rec.Payload)
+	r, head, err := runlog.ParseParked(rec.Payload)
 	if err != nil {
 		return err
 	}
-	old := p.batches[r.id]
-	batch := p.add(rec, r, placeOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.since, rec.Pos))
+	old := p.batches[r.ID]
+	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
 	if old != nil {
 		p.letGo(old)
 		p.damages.saved(old)
@@ -302,26 +308,23 @@ func (p *replay) parked(rec wal.Record) error {
 		}
 	}
 	p.pending[rec.Pos.Segment()]++
-	p.held += batch.held
+	p.held += batch.named.Held
 	return nil
 }
 
-func (p *replay) add(rec wal.Record, r batchRecord, at place, came uint32) *Batch {
-	batch := &Batch{
-		b: p.b, id: r.id, key: r.key, records: r.records, bytes: r.bytes, pin: slices.Clone(r.pin), span: periodSpan(r.key),
-		place: at, fate: newFate(), since: p.since(came),
-	}
-	p.batches[r.id] = batch
+func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, came uint32) *Batch {
+	batch := newBatch(p.b, r, at, p.since(came))
+	batch.pin = slices.Clone(r.Pin)
+	p.batches[r.ID] = batch
 	p.order = append(p.order, batch)
 	return batch
 }
 
-// hold makes the batch hold the segments of the runs that were found of it.
-func (b *Batch) hold(found []foundRun) {
-	b.place.runs, b.held = nil, 0
+// hold makes a batch hold the segments of the runs that were found of it.
+func hold(batch *Batch, found []foundRun) {
+	batch.named.Runs, batch.named.Held = nil, 0
 	for _, f := range found {
-		b.place.runs.add(f.pos.Segment())
-		b.held += int64(f.len)
+		batch.named.Hold(f.Extent)
 	}
 }
 
@@ -329,15 +332,15 @@ func (b *Batch) hold(found []foundRun) {
 // whose runs an earlier start cut anew. Runs that are nowhere were in segments
 // that are deleted, and then the commit follows; or they were never durable, and
 // only the batch record survived; or they rotted.
-func (p *replay) takeNamed(k key, named *extents) (found []foundRun) {
-	want := make(map[wal.Pos]bool, named.n)
-	for e := range named.all() {
-		want[e.pos] = true
+func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRun) {
+	want := make(map[wal.Pos]bool, named.Len())
+	for e := range named.All() {
+		want[e.Pos] = true
 	}
 	take := func(from []foundRun) (left []foundRun) {
 		left = from[:0]
 		for _, f := range from {
-			if want[f.pos] {
+			if want[f.Pos] {
 				found = append(found, f)
 			} else {
 				left = append(left, f)
@@ -348,20 +351,20 @@ func (p *replay) takeNamed(k key, named *extents) (found []foundRun) {
 	if p.open[k] = take(p.open[k]); len(p.open[k]) == 0 {
 		delete(p.open, k)
 	}
-	if len(found) == named.n {
+	if len(found) == named.Len() {
 		return found
 	}
 	for batch, runs := range p.broken {
-		if batch.key == k {
+		if batch.bin == k {
 			p.broken[batch] = take(runs)
-			batch.hold(p.broken[batch])
+			hold(batch, p.broken[batch])
 		}
 	}
 	slices.SortFunc(found, byPosition)
 	return found
 }
 
-func byPosition(a, b foundRun) int { return cmp.Compare(a.pos, b.pos) }
+func byPosition(a, b foundRun) int { return cmp.Compare(a.Pos, b.Pos) }
 
 // salvage opens the runs of batches that lack some and are not committed, so
 // that they become part of new ones. Where the batch record itself was not
@@ -369,25 +372,25 @@ func byPosition(a, b foundRun) int { return cmp.Compare(a.pos, b.pos) }
 // and readers drop what then stands twice.
 func (p *replay) salvage() {
 	for batch, found := range p.broken {
-		if p.batches[batch.id] != batch {
+		if p.batches[batch.named.ID] != batch {
 			continue
 		}
-		delete(p.batches, batch.id)
+		delete(p.batches, batch.named.ID)
 		for _, m := range batch.messages {
 			m.open++ // nothing names it any more
 		}
 		if len(found) == 0 {
 			continue
 		}
-		p.open[batch.key] = append(p.open[batch.key], found...)
-		slices.SortFunc(p.open[batch.key], byPosition)
+		p.open[batch.bin] = append(p.open[batch.bin], found...)
+		slices.SortFunc(p.open[batch.bin], byPosition)
 		records := 0
 		for _, f := range found {
 			records += int(f.records)
 		}
 		p.b.m.salvaged.Inc()
 		p.b.o.Log.Warn().Str("service", batch.Service()).Time("period", batch.Period()).
-			Int("records", records).Int("missing", batch.records-records).
+			Int("records", records).Int("missing", batch.named.Records-records).
 			Msg("a batch lacks runs that never were durable, or are damaged; the others are cut anew")
 	}
 }
@@ -397,7 +400,7 @@ func (p *replay) salvage() {
 func (p *replay) settled(batch *Batch) {
 	p.letGo(batch)
 	p.damages.saved(batch)
-	delete(p.batches, batch.id)
+	delete(p.batches, batch.named.ID)
 	p.commits++
 	for _, m := range batch.messages {
 		if m.left--; m.left == 0 && m.open == 0 {
@@ -416,10 +419,10 @@ func (p *replay) acknowledge(reply string) {
 
 // letGo says that the runs of a batch hold the log no longer.
 func (p *replay) letGo(batch *Batch) {
-	for _, s := range batch.place.runs {
-		p.lower(s.segment, s.runs)
+	for _, s := range batch.named.Runs {
+		p.lower(s.Segment, s.Runs)
 	}
-	p.held -= batch.held
+	p.held -= batch.named.Held
 	delete(p.broken, batch)
 }
 

@@ -1,11 +1,13 @@
 package buffer
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
 
+	"blobtail/buffer/runlog"
 	"blobtail/wal"
 )
 
@@ -14,12 +16,12 @@ import (
 // told and counted, and their segments are kept in quarantine. Should the batch
 // have been stored before, readers drop what stands twice. It returns nil when
 // the batch is done with, else the error to go on with.
-func (b *Buffer) rescue(batch *Batch, cause error) error {
-	var rot *RotError
+func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
+	var rot *runlog.RotError
 	if !errors.As(cause, &rot) {
 		return cause
 	}
-	w, err := b.wreck(batch)
+	w, err := b.wreck(ctx, batch)
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func (b *Buffer) rescue(batch *Batch, cause error) error {
 		}
 	}
 	var again *Batch
-	if batch.base != 0 && len(w.whole) > 0 {
+	if batch.named.IsCopy() && w.records > 0 {
 		if again, err = b.copyAgain(batch, w); err != nil {
 			return err
 		}
@@ -38,27 +40,27 @@ func (b *Buffer) rescue(batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.keep(again.place)
+		b.keep(again.named.Place)
 		b.queue = append(b.queue, again)
-		b.needed = max(b.needed, again.record)
+		b.needed = max(b.needed, again.named.Record)
 	case len(w.whole) > 0:
 		for _, f := range w.whole {
-			b.pending[f.pos.Segment()]++
-			b.held += int64(f.len)
+			b.pending[f.Pos.Segment()]++
+			b.held += int64(f.Len)
 		}
-		b.reopen(batch.key, w.whole, func(uint32) time.Time { return batch.since })
+		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.remove(batch)
-	b.forget(batch.place)
+	b.forget(batch.named.Place)
 	b.dropMessages(batch.messages)
 	b.origins.forget(w.lost)
 	batch.aside, batch.fate.err = true, cause
 	close(batch.fate.done)
-	lost := max(0, batch.records-w.copies.rec.records)
+	lost := max(0, batch.named.Records-w.records)
 	b.m.salvaged.Inc()
 	b.lose(lost, batch.since)
 	b.o.Log.Error().Err(cause).Str("service", batch.Service()).Time("period", batch.Period()).
-		Int("records", w.copies.rec.records).Int("lost", lost).
+		Int("records", w.records).Int("lost", lost).
 		Msg("part of a batch is damaged in the log; the rest is cut anew, the segment is in quarantine")
 	b.wake.Broadcast()
 	return nil
@@ -66,62 +68,54 @@ func (b *Buffer) rescue(batch *Batch, cause error) error {
 
 // wreck is what the log holds of a batch that rotted.
 type wreck struct {
-	whole    []foundRun
-	copies   parkedRuns      // these, for a batch that was parked
+	whole    []foundRun      // of a batch that is where its runs came in
+	copied   runlog.Parked   // the whole runs of one that was parked
+	records  int             // in whole runs
 	lost     []wal.Pos       // of the other runs
 	segments map[uint32]bool // where these are
 }
 
-// wreck reads the runs of a batch one by one. An error means that it has to be
-// tried again, or that not even the batch's record can be read.
-func (b *Buffer) wreck(batch *Batch) (*wreck, error) {
-	rec, err := batch.readRecord()
+// wreck reads the runs of a batch. An error means that it has to be tried again, or
+// that not even the batch's record can be read.
+func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
+	rec, err := batch.named.ReadRecord(b.log, batch.named.ID)
 	if err != nil {
 		return nil, err
 	}
 	w := &wreck{segments: map[uint32]bool{}}
-	var buf []byte
-	for e := range rec.runs.all() {
-		buf = sized(buf, int(e.len))[:e.len]
-		err := readLog(b.log, buf, e.pos, batch.id)
-		if err != nil && !errors.Is(err, ErrAside) {
-			return nil, err // the disk may think better of it
-		}
-		r, n := run{}, 0
-		if err == nil {
-			r, n, err = parseRun(buf)
-		}
-		if err != nil || n != len(buf) || r.key != batch.key {
-			w.segments[e.pos.Segment()] = true
-			w.lost = append(w.lost, e.pos)
-			continue
-		}
-		w.whole = append(w.whole, foundRun{extent: e, records: uint32(r.records), bytes: uint32(len(r.lines)), seconds: secondsOf(&r)})
-		if batch.base == 0 {
-			w.copies.rec.records += r.records
+	whole := func(r *runlog.Run) error {
+		w.records += r.Records
+		if batch.named.IsCopy() {
+			w.copied.Add(r)
 		} else {
-			w.copies.add(buf, r.records, len(r.lines))
+			w.whole = append(w.whole, found(r))
 		}
+		return nil
 	}
-	return w, nil
+	lost := func(e runlog.Extent, err error) error {
+		if !runlog.Rotten(err) {
+			return err // the disk may think better of it
+		}
+		w.segments[e.Pos.Segment()] = true
+		w.lost = append(w.lost, e.Pos)
+		return nil
+	}
+	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, &batch.bin, whole, lost)
 }
 
 // copyAgain makes a batch of what is left of one that was parked: a start looks
 // for runs in runs records only, so they cannot be cut anew where they are.
 func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
-	rec := &w.copies.rec
-	rand.Read(rec.id[:])
-	rec.key, rec.since = batch.key, batch.since.UnixMilli()
+	rec := &w.copied
+	rand.Read(rec.ID[:])
+	rec.Bin, rec.Since = batch.bin, batch.since.UnixMilli()
 	b.mu.Lock()
-	rec.pin = b.sink.Plan(batch.key.service, batch.Period())
+	rec.Pin = b.sink.Plan(batch.bin.Service, batch.Period())
 	b.mu.Unlock()
-	payload, head := w.copies.payload()
-	pos, err := b.log.Append(typeParked, payload)
+	payload, head := rec.Payload()
+	pos, err := b.log.Append(runlog.TypeParked, payload)
 	if err != nil {
 		return nil, fmt.Errorf("park what is left of a batch: %w", err)
 	}
-	return &Batch{
-		b: b, id: rec.id, key: rec.key, records: rec.records, bytes: rec.bytes, pin: rec.pin, span: periodSpan(rec.key),
-		place: placeOfCopy(pos, head, len(payload)), fate: newFate(), since: batch.since,
-	}, nil
+	return newBatch(b, &rec.BatchRecord, runlog.PlaceOfCopy(pos, head, len(payload)), batch.since), nil
 }

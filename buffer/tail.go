@@ -3,6 +3,7 @@ package buffer
 import (
 	"fmt"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -32,17 +33,20 @@ func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
 		return r.Origin
 	}
 	segment, _ := b.log.Segment(pos.Segment())
-	return placeOf(pos, segment)
+	return runlog.PlaceOrigin(pos, segment)
+}
+
+// encoder is an encoder with what Tail sees of it.
+type encoder struct {
+	*runlog.Encoder
+	told record.Run
 }
 
 // tell shows Tail the runs of a request that e has just encoded.
-func (b *Buffer) tell(r *record.Request, e *runsEncoder, pos wal.Pos, origin record.Origin) {
-	for i := range e.runs {
-		run := &e.runs[i]
-		e.told = record.Run{
-			Service: run.key.service, Origin: origin,
-			Request: r, Order: e.order[run.at:][:run.records:run.records],
-		}
+func (b *Buffer) tell(r *record.Request, e *encoder, pos wal.Pos, origin record.Origin) {
+	for i := range e.Runs {
+		run := &e.Runs[i]
+		e.told = record.Run{Service: run.Service, Origin: origin, Request: r, Order: e.Lines(run)}
 		b.o.Tail.Accepted(uint64(pos), &e.told)
 	}
 	e.told = record.Run{} // the request is not ours to hold

@@ -107,12 +107,12 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 	}
 	b.m.failures.Inc()
 	batch.attempts++
-	if errors.Is(err, ErrAside) {
+	if hopeless(err) {
 		b.setAside(batch, err)
 		return
 	}
 	now := time.Now()
-	b.services.failed(batch.key.service, errors.Is(err, errHolds), now)
+	b.services.failed(batch.bin.Service, errors.Is(err, errHolds), now)
 	wait := pause(batch.attempts)
 	batch.notBefore = now.Add(wait)
 	if batch.lastErr != err.Error() {

@@ -1,8 +1,9 @@
 package buffer
 
 import (
-	"slices"
+	"context"
 
+	"blobtail/buffer/runlog"
 	"blobtail/record"
 )
 
@@ -11,52 +12,44 @@ import (
 // another outcome. Where both stand in one batch, lines of the second may be known
 // by their run's place. Who follows must be told the same, also when the batch is
 // stored: so of each such origin the lines are kept, by those places.
-type twice map[record.Origin]map[record.Origin]lots
+type twice map[record.Origin]map[record.Origin]runlog.Lots
 
 // add notes an origin.
 func (t twice) add(o record.Origin) {
 	if t[o] == nil {
-		t[o] = map[record.Origin]lots{}
+		t[o] = map[record.Origin]runlog.Lots{}
 	}
 }
 
-// renaming is a run with lines that are known by its place.
-type renaming struct {
-	origin, place record.Origin
-	lots          lots
-}
-
 // note remembers what a batch knows by places.
-func (b *Buffer) note(runs []renaming) {
+func (b *Buffer) note(runs []runlog.Renaming) {
 	if len(runs) == 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range runs {
-		if places := b.twice[r.origin]; places != nil {
-			places[r.place] = r.lots
+		if places := b.twice[r.Origin]; places != nil {
+			places[r.Place] = r.Lots
 		}
 	}
 }
 
 // twiceReader finds out how such runs are known.
 type twiceReader struct {
-	in      liveReader
-	batches []*unit
+	ctx     context.Context
+	b       *Buffer
+	in      *runlog.Reading
+	batches []*runlog.Unit
 }
 
-// lots are those of a run that lies at place, as its batch has or will have them.
-// Who follows is given copies as well: what they are copies of lies behind.
-func (t *twiceReader) lots(h *heldRun, place record.Origin) (lots, error) {
-	if t == nil {
-		return nil, nil
-	}
-	b := t.in.b
-	b.mu.Lock()
-	places, twice := b.twice[h.origin]
-	found := places[place]
-	b.mu.Unlock()
+// lots are those of a run, as its batch has or will have them. Who follows is given
+// copies as well: what they are copies of lies behind.
+func (t *twiceReader) lots(run *runlog.Run) (runlog.Lots, error) {
+	t.b.mu.Lock()
+	places, twice := t.b.twice[run.Origin]
+	found := places[run.Place]
+	t.b.mu.Unlock()
 	if !twice {
 		return nil, nil
 	}
@@ -64,24 +57,15 @@ func (t *twiceReader) lots(h *heldRun, place record.Origin) (lots, error) {
 		if found != nil {
 			break
 		}
-		if u.key != h.key {
-			continue
-		}
-		if !u.read {
-			if err := t.in.scan(u, func(*heldRun) error { return nil }); err != nil {
+		if u.Bin == run.Bin {
+			var err error
+			if found, err = t.in.Lots(t.ctx, u, run); err != nil {
 				return nil, err
 			}
 		}
-		found = u.lots[h.pos]
 	}
-	if !slices.Contains(found, renamed) {
+	if !found.HasRenamed() {
 		return nil, nil
 	}
-	given := slices.Clone(found)
-	for i := range given {
-		if given[i] == copied {
-			given[i] = stands
-		}
-	}
-	return given, nil
+	return found.Uncopied(), nil
 }

@@ -25,8 +25,8 @@ func Unflushed(ctx context.Context, log *wal.Log) (records int, err error) {
 		}
 	}
 	for _, batch := range p.order {
-		if p.batches[batch.id] == batch {
-			records += batch.records
+		if p.batches[batch.named.ID] == batch {
+			records += batch.named.Records
 		}
 	}
 	return records, nil

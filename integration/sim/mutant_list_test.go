@@ -14,7 +14,7 @@ var mutants = []mutant{
 		b.mu.Lock()
 `}}},
 	{name: "created before the batch record is durable", edits: []edit{{"buffer/flow.go",
-		`	if err := b.log.Sync(batch.record); err != nil {
+		`	if err := b.log.Sync(batch.named.Record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
 `, ``}}},
@@ -26,7 +26,13 @@ var mutants = []mutant{
 	// Batch records list their runs. The mutant takes the list for a range: all
 	// that is open up to its end.
 	{name: "runs taken by range", edits: []edit{{"buffer/replay.go",
-		`if want[f.pos] {`, `if f.pos <= named.last {`}}},
+		`if want[f.Pos] {`, `if f.Pos <= last {`}, {"buffer/replay.go",
+		`		want[e.Pos] = true
+`, `		last, want[e.Pos] = e.Pos, true
+`}, {"buffer/replay.go",
+		`	want := make(map[wal.Pos]bool, named.Len())
+`, `	last, want := wal.Pos(0), make(map[wal.Pos]bool, named.Len())
+`}}},
 	// The note on the newest segment, which comes next, would do it as well where
 	// there is room for it.
 	{name: "the directory not synced when a segment is made", edits: []edit{{"wal/append.go",
@@ -70,10 +76,10 @@ var mutants = []mutant{
 		}
 `, `		_ = end
 `}}},
-	{name: "copies of a run kept in a batch", edits: []edit{{"buffer/load.go",
-		`		case r.isCopyOf(&kept[j].run):
-`, `		case false:
-`}, {"buffer/copies.go",
+	{name: "copies of a run kept in a batch", edits: []edit{{"buffer/runlog/families.go",
+		`	if first != nil && r.isCopyOf(first) {
+`, `	if first != nil && r.isCopyOf(first) && len(f.first) == 0 {
+`}, {"buffer/runlog/families.go",
 		`			l = copied
 `, `			l = renamed
 `}}},
@@ -146,10 +152,10 @@ var mutants = []mutant{
 		`	b.needed = max(b.needed, pos)
 `, ``}}},
 	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
-		`pin: batch.pin, since`, `pin: b.sink.Plan(batch.Service(), batch.Period()), since`}}},
+		`Pin: batch.pin, Since`, `Pin: b.sink.Plan(batch.Service(), batch.Period()), Since`}}},
 	{name: "batches parked once only", test: "TestParking", edits: []edit{{"buffer/park.go",
 		`	for _, batch := range found {
-		batch.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.base != 0 })
+		batch.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.named.IsCopy() })
 	for _, batch := range found {
 		batch.taken = true`}, {"buffer/park.go",
 		`	"fmt"
@@ -162,10 +168,8 @@ var mutants = []mutant{
 		`	case o.outcome.Same(r.Outcome):
 `, `	case len(r.Lines) > 0:
 `}}},
-	{name: "of another outcome only copies known", edits: []edit{{"buffer/load.go",
-		`			parts = append(parts, r)
-		} else {`, `			l.entries = l.entries[:0]
-		} else {`}}},
+	{name: "of another outcome only copies known", edits: []edit{{"buffer/runlog/families.go",
+		`	return lots, lots == nil || slices`, `	return lots, slices`}}},
 	{name: "batches that lack runs left as they are", seeds: 20000, edits: []edit{{"buffer/replay.go",
 		`	p.salvage()
 `, ``}}},

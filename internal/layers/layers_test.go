@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 
 	// 1: stored forms and drivers.
 	"blobfmt":                 {"record"},
+	"buffer/runlog":           {"record", "wal"},
 	"storage/internal/bounds": {"storage"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
@@ -39,7 +40,7 @@ var allowed = map[string][]string{
 	"storage/azure":           {"storage", "storage/internal/bounds"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
-	"buffer":     {"record", "wal"},
+	"buffer":     {"record", "wal", "buffer/runlog"},
 	"blobwriter": {"record", "blobfmt", "storage"},
 	"storeid":    {"storage", "internal/fsys"},
 	"heartbeat":  {"storage", "internal/fsys"},

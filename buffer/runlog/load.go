@@ -1,0 +1,277 @@
+package runlog
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// Loader reads the runs of one batch, strictly, and brings their lines in order.
+// Only one goroutine may use it at a time; it keeps its memory for the next batch.
+type Loader struct {
+	reader   Reader
+	families families
+	raw      []byte // the runs, as read
+	window   int    // where in raw the last read begins
+	byOrigin []uint32
+	origins  []record.Origin
+	lines    []loadedLine
+	spare    []loadedLine
+	bounds   []int // where each sorted sequence of lines begins
+	renamed  []Renaming
+}
+
+// Renaming is a run with lines that are known by its place.
+type Renaming struct {
+	Origin, Place record.Origin
+	Lots          Lots
+}
+
+// loadedRun is a run in the loader's memory. rank is the order of its origin among
+// the origins of the batch.
+type loadedRun struct {
+	Run
+	off  uint32 // of its lines in Loader.raw
+	rank uint32
+}
+
+// loadedLine is one line of the batch. It has the rank of its origin, so comparing
+// needs integers only.
+type loadedLine struct {
+	time  int64
+	off   uint32 // in Loader.raw
+	len   uint32
+	rank  uint32
+	index uint32
+}
+
+func (a *loadedLine) less(b *loadedLine) bool {
+	if a.time != b.time {
+		return a.time < b.time
+	}
+	if a.rank != b.rank {
+		return a.rank < b.rank
+	}
+	return a.index < b.index
+}
+
+// NewLoader returns a loader of batches of a log.
+func NewLoader(log *wal.Log) *Loader {
+	l := &Loader{reader: Reader{log: log}}
+	l.reader.memory = func(n int) []byte {
+		l.window = len(l.raw)
+		l.raw = l.raw[:l.window+n] // room made it large enough
+		return l.raw[l.window:]
+	}
+	return l
+}
+
+// Renamed are the runs of the batch loaded last that have lines known by their
+// place; valid until the next batch.
+func (l *Loader) Renamed() []Renaming { return l.renamed }
+
+// Load reads the runs of a batch and sorts their lines by time, origin and index.
+// The error is a [*RotError] if the log no longer has the batch as it was cut.
+func (l *Loader) Load(ctx context.Context, r *BatchRecord) error {
+	runs, err := l.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	l.rank(runs)
+	l.fill(runs)
+	l.sort()
+	return nil
+}
+
+// Each calls f for the lines of the loaded batch, in order, each with its newline.
+// A line is valid during the call.
+func (l *Loader) Each(f func(line []byte, t int64, origin record.Origin, index uint32) error) error {
+	for i := range l.lines {
+		e := &l.lines[i]
+		if err := f(l.raw[e.off:e.off+e.len], e.time, l.origins[e.rank], e.index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Copy reads the runs of a batch and adds to p those that its blob would have.
+// Errors are those of Load.
+func (l *Loader) Copy(ctx context.Context, r *BatchRecord, p *Parked) error {
+	runs, err := l.read(ctx, r)
+	if err != nil {
+		return err
+	}
+	p.body = make([]byte, 0, len(l.raw)+32*len(runs))
+	for i := range runs {
+		p.Add(&runs[i].Run)
+	}
+	return nil
+}
+
+// read reads every run of r, checks that they add up, and leaves of them the lines
+// that the batch keeps.
+func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) {
+	l.room(&r.Runs)
+	runs := make([]loadedRun, 0, r.Runs.Len())
+	records, total := 0, int64(0)
+	err := l.reader.Read(ctx, &r.Runs, &r.Bin, func(run *Run) error {
+		records += run.Records
+		total += int64(len(run.lines))
+		runs = append(runs, loadedRun{Run: *run, off: uint32(l.window + run.at)})
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, rot(r.ID, err)
+	}
+	if records != r.Records || total != r.Bytes {
+		return nil, &RotError{r.ID, fmt.Sprintf("its runs hold %d records and %d bytes, its record says %d and %d",
+			records, total, r.Records, r.Bytes)}
+	}
+	return l.onePerOrigin(runs), nil
+}
+
+// onePerOrigin leaves of the runs what the batch keeps.
+func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
+	kept := runs[:0]
+	var parts []loadedRun
+	l.families.begin(func(e Extent) *Run {
+		i, _ := slices.BinarySearchFunc(kept, e.Pos, func(r loadedRun, pos wal.Pos) int { return cmp.Compare(r.Pos, pos) })
+		return &kept[i].Run
+	})
+	l.renamed = l.renamed[:0]
+	for i := range runs {
+		switch lots, keep := l.families.join(&runs[i].Run); {
+		case !keep:
+		case lots == nil:
+			kept = append(kept, runs[i])
+		default:
+			parts = l.split(parts, &runs[i].Run, lots)
+		}
+	}
+	return append(kept, parts...)
+}
+
+// split appends the parts of a run that the batch keeps: the lines under its origin,
+// and those that are known by its place.
+func (l *Loader) split(parts []loadedRun, r *Run, lots Lots) []loadedRun {
+	for _, want := range [2]lot{stands, renamed} {
+		if !slices.Contains(lots, want) {
+			continue
+		}
+		if want == renamed {
+			l.renamed = append(l.renamed, Renaming{r.Origin, r.Place, lots})
+		}
+		part := loadedRun{Run: r.only(lots, want), off: uint32(len(l.raw))}
+		l.raw = append(l.raw, part.lines...)
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// room makes l.raw large enough for everything that a list of runs needs, so that
+// it is never copied as it grows.
+func (l *Loader) room(runs *Extents) {
+	total, last := 0, Extent{}
+	for e := range runs.All() {
+		total += int(e.Len)
+		if near(last, e) {
+			total += int(e.Pos - last.End())
+		}
+		last = e
+	}
+	l.raw = sized(l.raw, total)
+}
+
+// rank ranks the runs by their origins.
+func (l *Loader) rank(runs []loadedRun) {
+	l.byOrigin = sized(l.byOrigin, len(runs))
+	for i := range runs {
+		l.byOrigin = append(l.byOrigin, uint32(i))
+	}
+	slices.SortFunc(l.byOrigin, func(a, b uint32) int { return runs[a].Origin.Compare(&runs[b].Origin) })
+	l.origins = l.origins[:0]
+	for _, i := range l.byOrigin {
+		if n := len(l.origins); n == 0 || l.origins[n-1] != runs[i].Origin {
+			l.origins = append(l.origins, runs[i].Origin)
+		}
+		runs[i].rank = uint32(len(l.origins) - 1)
+	}
+}
+
+// fill lists the lines of the runs. Each run is a sorted sequence, and a run that
+// continues where the one before ended extends its sequence.
+func (l *Loader) fill(runs []loadedRun) {
+	n := 0
+	for i := range runs {
+		n += runs[i].Records
+	}
+	l.lines = sized(l.lines, n)
+	l.bounds = l.bounds[:0]
+	for i := range runs {
+		r := &runs[i]
+		start, off := len(l.lines), r.off
+		for rows := r.rows(); rows.next(); {
+			l.lines = append(l.lines, loadedLine{rows.time, off, uint32(rows.size), r.rank, rows.index})
+			off += uint32(rows.size)
+		}
+		if start == 0 || l.lines[start].less(&l.lines[start-1]) {
+			l.bounds = append(l.bounds, start)
+		}
+	}
+}
+
+// sort is a natural merge sort: it merges neighbouring sequences until one is left.
+// Requests arrive nearly in order, so most of a merge is copying.
+func (l *Loader) sort() {
+	l.spare = sized(l.spare, len(l.lines))[:len(l.lines)]
+	for len(l.bounds) > 1 {
+		next := l.bounds[:0]
+		for i := 0; i < len(l.bounds); i += 2 {
+			lo, mid, hi := l.bounds[i], len(l.lines), len(l.lines)
+			if i+1 < len(l.bounds) {
+				mid = l.bounds[i+1]
+			}
+			if i+2 < len(l.bounds) {
+				hi = l.bounds[i+2]
+			}
+			mergeInto(l.spare[lo:hi], l.lines[lo:mid], l.lines[mid:hi])
+			next = append(next, lo)
+		}
+		l.bounds = next
+		l.lines, l.spare = l.spare, l.lines
+	}
+}
+
+// mergeInto merges two sorted sequences; dst is as long as both together.
+func mergeInto(dst, a, b []loadedLine) {
+	if len(b) > 0 {
+		// Lines before all of b, or behind all of a, need no comparing.
+		head, _ := slices.BinarySearchFunc(a, &b[0], compareLines)
+		dst = dst[copy(dst, a[:head]):]
+		a = a[head:]
+	}
+	for len(a) > 0 && len(b) > 0 {
+		if b[0].less(&a[0]) {
+			dst[0], b = b[0], b[1:]
+		} else {
+			dst[0], a = a[0], a[1:]
+		}
+		dst = dst[1:]
+	}
+	copy(dst[copy(dst, a):], b)
+}
+
+func compareLines(a loadedLine, b *loadedLine) int {
+	if a.less(b) {
+		return -1
+	}
+	if b.less(&a) {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,104 @@
+package runlog
+
+import (
+	"fmt"
+	"slices"
+
+	"blobtail/wal"
+)
+
+// RotError says that a batch cannot be rebuilt from the log: a run of it is damaged
+// or gone, or its runs do not add up to the sums in its record.
+type RotError struct {
+	Batch  [16]byte
+	Reason string
+}
+
+// Error names the batch and the reason.
+func (e *RotError) Error() string {
+	return fmt.Sprintf("batch %x cannot be rebuilt from the log: %s", e.Batch, e.Reason)
+}
+
+// Place is where the log has a batch: its runs where they came in, or a copy.
+type Place struct {
+	Record wal.Pos    // the batch or parked record
+	Runs   PerSegment // how many runs each segment has
+	Held   int64      // bytes of the runs
+	Base   wal.Pos    // the positions in the record count from here; 0 but for a copy
+	at     Extent     // the bytes that ParseBatch takes
+}
+
+// PlaceOfBatch is the place of a batch with a batch record at pos.
+func PlaceOfBatch(pos wal.Pos, payload int, runs *Extents) Place {
+	p := Place{Record: pos, at: Extent{pos, uint32(payload)}}
+	for e := range runs.All() {
+		p.Hold(e)
+	}
+	return p
+}
+
+// PlaceOfCopy is the place of a parked record. Its runs begin at head, and it
+// counts as one run of its segment.
+func PlaceOfCopy(pos wal.Pos, head, payload int) Place {
+	return Place{
+		Record: pos, at: Extent{pos + 4, uint32(head - 4)}, Base: pos + wal.Pos(head),
+		Runs: PerSegment{{pos.Segment(), 1}}, Held: int64(payload - head),
+	}
+}
+
+// Hold counts a run. Runs come in rising order.
+func (p *Place) Hold(e Extent) {
+	p.Runs.add(e.Pos.Segment())
+	p.Held += int64(e.Len)
+}
+
+// IsCopy reports whether the place is a parked record.
+func (p *Place) IsCopy() bool { return p.Base != 0 }
+
+// MayHold reports whether a run of the request at pos may be in the batch. A copy
+// does not say where its runs came in.
+func (p *Place) MayHold(pos wal.Pos) bool {
+	return p.IsCopy() || slices.ContainsFunc(p.Runs, func(s SegCount) bool { return s.Segment == pos.Segment() })
+}
+
+// ReadRecord reads the record of a batch from the log. The error is a [*RotError]
+// if the log no longer has it.
+func (p *Place) ReadRecord(log *wal.Log, id [16]byte) (rec BatchRecord, err error) {
+	payload := make([]byte, p.at.Len)
+	if err := log.ReadAt(payload, p.at.Pos); err != nil {
+		return rec, rot(id, err)
+	}
+	rec, err = ParseBatch(payload)
+	if err != nil || rec.ID != id {
+		return rec, &RotError{id, fmt.Sprintf("its record reads as %x: %v", rec.ID, err)}
+	}
+	if p.IsCopy() {
+		rec.Runs = rec.Runs.moved(p.Base)
+	}
+	return rec, nil
+}
+
+// rot is the error for a batch whose log cannot be read.
+func rot(id [16]byte, err error) error {
+	if Rotten(err) {
+		return &RotError{id, err.Error()}
+	}
+	return fmt.Errorf("read the log for batch %x: %w", id, err)
+}
+
+// SegCount is how many runs of a batch one segment has.
+type SegCount struct {
+	Segment uint32
+	Runs    int
+}
+
+// PerSegment counts runs by segment, in rising order.
+type PerSegment []SegCount
+
+func (c *PerSegment) add(segment uint32) {
+	if n := len(*c); n > 0 && (*c)[n-1].Segment == segment {
+		(*c)[n-1].Runs++
+		return
+	}
+	*c = append(*c, SegCount{segment, 1})
+}
