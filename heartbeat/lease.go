@@ -279,11 +279,18 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	if err != nil {
 		return err
 	}
+	if there && row.Store == a.o.Store && row.Process != a.process && !slices.Contains(l.notes.Writers, row.Process) {
+		if err := a.comparePeers(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !there:
 		row = Ingester{}
 		if l.notes.Announced {
-			a.tableGone()
+			if err := a.tableGone(); err != nil {
+				return err
+			}
 		}
 	case row.Store != a.o.Store || row.StoreID != "" && storeID != "" && row.StoreID != storeID:
 		return a.takeNewID() // the row goes on saying what reads of the other store may lack
@@ -354,22 +361,56 @@ func (a *Announcer) takeNewID() error {
 }
 
 // tableGone notes that the table lost rows, for this ingester's is not there. If rows
-// of others mattered to reads when they were listed last, these may lack too, and
+// of peers mattered to reads when they were listed last, these may lack too, and
 // nobody knows what their ingesters held.
-func (a *Announcer) tableGone() {
+func (a *Announcer) tableGone() error {
 	l := &a.lease
 	l.wrote = false
-	event := a.o.Log.Warn()
-	if len(l.notes.Others) > 0 {
-		now := time.Now()
-		l.lost = l.lost.join(Loss{Since: now, Until: now})
-		event = a.o.Log.Error().Strs("others", l.notes.Others).
-			Str("todo", "reads are incomplete until `ingest forget --lost` is run for this id")
-	}
 	if !l.gone {
-		event.Str("id", l.notes.ID).Msg("the table of ingesters was removed: the row of this one is not there, and those of others may lack too")
+		a.o.Log.Warn().Str("id", l.notes.ID).Msg("the table of ingesters was removed: the row of this one is not there, and those of others may lack too")
 	}
 	l.gone = true
+	return a.losePeers(func(string) bool { return true })
+}
+
+// comparePeers lists the rows of peers where another ingester has written the own
+// one: on a copy of this log, which may know of no peers, and perhaps in a new table.
+func (a *Announcer) comparePeers(ctx context.Context) error {
+	if len(a.lease.notes.Others) == 0 {
+		return nil
+	}
+	rows, err := List(ctx, a.tables, a.o.Store)
+	unread, err := Unread(err)
+	if err != nil || unread != nil {
+		return err
+	}
+	return a.missPeers(rows)
+}
+
+// missPeers notes a loss if rows lack that of a peer whose row mattered to reads. No
+// row is ever deleted, so the table was removed and made anew.
+func (a *Announcer) missPeers(rows []Ingester) error {
+	return a.losePeers(func(id string) bool {
+		return id != unreadable && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == id })
+	})
+}
+
+// losePeers notes a loss if the row of a peer that mattered to reads is gone. Each
+// peer is lost once: an operator may have acknowledged it.
+func (a *Announcer) losePeers(gone func(id string) bool) error {
+	l := &a.lease
+	if !slices.ContainsFunc(l.notes.Others, gone) {
+		return nil
+	}
+	a.o.Log.Error().Str("id", l.notes.ID).Strs("others", l.notes.Others).
+		Str("todo", "reads are incomplete until `ingest forget --lost` is run for this id").
+		Msg("the table of ingesters has lost rows of others that held records")
+	now := time.Now()
+	l.lost = l.lost.join(Loss{Since: now, Until: now})
+	if err := a.keepLoss(); err != nil {
+		return err
+	}
+	return l.notes.change(func(n *notes) { n.Others = slices.DeleteFunc(n.Others, gone) })
 }
 
 // unreadable stands for ingesters whose rows cannot be read.
@@ -396,7 +437,14 @@ func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool)
 	if l.notes.Announced && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == l.notes.ID }) {
 		return // the table was made anew: what was seen before counts
 	}
-	if err := l.notes.change(func(n *notes) { n.Others = others }); err != nil {
+	var err error
+	if !unread {
+		err = a.missPeers(rows)
+	}
+	if err == nil {
+		err = l.notes.change(func(n *notes) { n.Others = others })
+	}
+	if err != nil {
 		a.o.Log.Warn().Err(err).Msg("the ingesters that hold records are not noted")
 	}
 }

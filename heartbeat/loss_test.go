@@ -2,6 +2,7 @@ package heartbeat_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,6 +188,42 @@ func TestTableRemovedMeanwhile(t *testing.T) {
 			t.Errorf("the row says %+v", r)
 		}
 	})
+}
+
+// A copy of the log that knows of no peers may write the own row into a new table. The
+// row is no proof then that the table is the old one.
+func TestTableMadeAnewByACopy(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, disk := newWard(t), logDisk(t)
+			holder(t, w)
+			p := w.launch(disk)
+			time.Sleep(11 * time.Second)
+			if !running {
+				disk = p.end(disk)
+			}
+			if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
+				t.Fatal(err)
+			}
+			other := logDisk(t)
+			q := w.launch(other)
+			q.end(other)
+			if r := w.row(); r.ID != "0badcafe" || r.Lost.Any() || r.Process != q.Process() {
+				t.Fatalf("the copy's row says %+v", r)
+			}
+			if !running {
+				p = w.launch(disk)
+			}
+			time.Sleep(11 * time.Second)
+			if !p.Loss().Any() {
+				t.Errorf("running %v: it knows of no loss", running)
+			}
+			rows, err := heartbeat.List(t.Context(), w.store, "")
+			if err != nil || !slices.ContainsFunc(rows, func(r heartbeat.Ingester) bool { return r.Process == p.Process() && r.Lost.Any() }) {
+				t.Errorf("running %v: the rows are %+v, %v", running, rows, err)
+			}
+		})
+	}
 }
 
 // An announcement that comes while an ingester is forgotten wins: it runs.

@@ -170,6 +170,13 @@ func (w *world) wrote(id, process string, was, is *registered) {
 	}
 }
 
+// writer returns the ingester of a process, or nil if the world did not start it.
+func (w *world) writer(process string) *ingester {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.processes[process]
+}
+
 // excused tells whether a read may lack a record although an ingester has
 // acknowledged it: that takes records without its row, or an operator has given it
 // up, while the read went on.

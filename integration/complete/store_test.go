@@ -234,10 +234,10 @@ type registry struct {
 
 	mu   sync.Mutex
 	rows map[string]*registered // by id
-	// knew has of those that had a row when the table was removed whom they knew to
-	// hold records. As soon as one of them writes again, reads must know that these
+	// knew has the ids that each ingester knew to hold records when the table was
+	// removed. As soon as one of them writes a row again, reads must know that these
 	// rows are missing, until an operator says that this is known.
-	knew map[string][]string
+	knew map[*ingester][]string
 	owed map[string][]turn // by id; the world's lock guards it
 	// operator is set while an operator writes rows.
 	operator bool
@@ -255,7 +255,7 @@ type turn struct {
 }
 
 func newRegistry(w *world, s *mem.Store) *registry {
-	return &registry{Store: s, w: w, rows: map[string]*registered{}, knew: map[string][]string{}, owed: map[string][]turn{}}
+	return &registry{Store: s, w: w, rows: map[string]*registered{}, knew: map[*ingester][]string{}, owed: map[string][]turn{}}
 }
 
 // Swap implements [storage.TableStore].
@@ -297,10 +297,11 @@ func (r *registry) note(row storage.Row) {
 	r.rows[row.Key] = is
 	r.w.wrote(row.Key, text("process"), was, is)
 	if !r.operator {
-		for _, id := range r.knew[row.Key] {
+		in := r.w.writer(text("process"))
+		for _, id := range r.knew[in] {
 			r.owe(id, true)
 		}
-		delete(r.knew, row.Key)
+		delete(r.knew, in)
 	}
 }
 
@@ -342,11 +343,12 @@ func (r *registry) empty(container string) bool {
 
 // clear is what an operator does who removes the table of the ingesters.
 func (r *registry) clear() {
-	known := map[string][]string{}
+	knew := map[*ingester][]string{}
 	for _, in := range r.w.all {
 		if in.disk != nil {
-			id, others := in.noted()
-			known[id] = others
+			if id, others := in.noted(); r.has(id) {
+				knew[in] = others
+			}
 		}
 	}
 	r.mu.Lock()
@@ -355,9 +357,15 @@ func (r *registry) clear() {
 	for id := range r.rows {
 		r.w.absent(id, true)
 		r.owe(id, false)
-		r.knew[id] = known[id]
 	}
 	clear(r.rows)
+	r.knew = knew
+}
+
+func (r *registry) has(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rows[id] != nil
 }
 
 // amend is what an operator does with rows.
