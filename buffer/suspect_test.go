@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/testkit"
 	"blobtail/wal"
 )
 
@@ -87,7 +87,7 @@ func failingStart(t *testing.T, dir string, sink buffer.Sink) error {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	return buffer.New(log, sink, buffer.Options{}).Run(ctx)
 }
@@ -125,11 +125,9 @@ func TestBatchThatEndsStarts(t *testing.T) {
 	}
 	sink := &memSink{}
 	p = start(t, dir, panickySink{sink}, buffer.Options{}, true)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
-	for !p.buf.Replayed() && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Until(t, "the log is replayed", p.buf.Replayed)
 	p.accept(request(0, line{"good", at(2), "y"}))
 	left, err := p.buf.Flush(ctx)
 	if err == nil || left.Aside != 1 {
@@ -150,8 +148,7 @@ func TestPanicInAccept(t *testing.T) {
 			p.accept(message(1, "m1", line{"web", at(1), "x"}))
 			p.accept(message(1, "m2", line{"web", at(1), "x"}))
 		}()
-		time.Sleep(10 * time.Second)
-		return
+		select {} // it must have ended before
 	}
 	child := exec.Command(os.Args[0], "-test.run", "^TestPanicInAccept$")
 	child.Env = append(os.Environ(), env+"="+t.TempDir())
