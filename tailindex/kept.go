@@ -1,8 +1,6 @@
 package tailindex
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"sort"
 	"unsafe"
@@ -10,42 +8,19 @@ import (
 	"blobtail/record"
 )
 
-// item is a kept line: everything of an Entry, with its bytes in the data of the
-// set.
-type item struct {
-	time     int64
-	id       record.ID
-	off, len uint32
-}
-
-const itemSize = int(unsafe.Sizeof(item{}))
-
-func compare(a, b *item) int {
-	return cmp.Or(cmp.Compare(a.time, b.time), bytes.Compare(a.id.Origin[:], b.id.Origin[:]), cmp.Compare(a.id.Index, b.id.Index))
-}
-
-// slack is how much of a set's data may be of lines that were let go.
-const slack = 16 << 10
-
-// kept is the newest of the lines that one row tells of. items are in order, from
-// head on: lines come nearly sorted, so a new one goes to the end and the oldest
-// from the front.
+// kept is the newest of the lines that one row tells of.
 type kept struct {
 	seen        int // lines that the row tells of
 	first, last int64
-	holes       bool // a line newer than the oldest of items is omitted
-	items       []item
-	head        int
-	data        []byte
-	live        int    // bytes of data that are of items
-	spare       []byte // the other half of data, which it is moved to and fro
+	holes       bool           // a line newer than the oldest entry is omitted
+	entries     []record.Entry // in order; they own their lines
+	bytes       int            // of memory for lines
 }
 
-// sorted are the items, the oldest first.
-func (k *kept) sorted() []item { return k.items[k.head:] }
-
-// size is what the set holds of memory.
-func (k *kept) size() int { return cap(k.data) + cap(k.spare) + cap(k.items)*itemSize }
+// size is the memory of the set in bytes.
+func (k *kept) size() int {
+	return k.bytes + cap(k.entries)*int(unsafe.Sizeof(record.Entry{}))
+}
 
 // tell counts lines from first to last.
 func (k *kept) tell(n int, first, last int64) {
@@ -56,92 +31,46 @@ func (k *kept) tell(n int, first, last int64) {
 	k.first, k.last = min(k.first, first), max(k.last, last)
 }
 
-// add keeps a line, and drops the oldest for it if it has to. It omits a line that
-// is too long, or older than all of a full set.
+// add keeps a copy of a line, and drops the oldest for it if it has to. It omits a
+// line that is too long, or older than all of a full set.
 func (k *kept) add(e *record.Entry) {
-	it := item{time: e.Time, id: e.ID, off: uint32(len(k.data)), len: uint32(len(e.Line))}
-	items := k.sorted()
-	full := len(items) == MaxLines
-	if full && compare(&it, &items[0]) <= 0 {
+	full := len(k.entries) == MaxLines
+	if full && e.Compare(&k.entries[0]) <= 0 {
 		return
 	}
 	if len(e.Line) > MaxLine {
 		k.holes = true
 		return
 	}
-	k.data = append(k.data, e.Line...)
-	k.live += int(it.len)
+	var memory []byte
 	if full {
-		k.live -= int(items[0].len)
-		k.head++
+		oldest := k.entries[0].Line
+		k.entries = k.entries[1:]
+		k.bytes -= cap(oldest)
+		if cap(oldest) < 2*len(e.Line) {
+			memory = oldest[:0]
+		}
 	}
-	k.insert(it)
-	if len(k.data) > 2*k.live+slack {
-		k.compact()
+	line := append(memory, e.Line...)
+	k.bytes += cap(line)
+	// Lines come nearly sorted.
+	at := len(k.entries)
+	if at > 0 && e.Compare(&k.entries[at-1]) < 0 {
+		at = sort.Search(at, func(i int) bool { return e.Compare(&k.entries[i]) < 0 })
 	}
+	k.entries = slices.Insert(k.entries, at, record.Entry{Time: e.Time, ID: e.ID, Line: line})
 }
 
-// insert puts an item in its place.
-func (k *kept) insert(it item) {
-	if k.head > MaxLines {
-		k.items = append(k.items[:0], k.items[k.head:]...)
-		k.head = 0
-	}
-	items := k.sorted()
-	at := len(items)
-	if at > 0 && compare(&it, &items[at-1]) < 0 {
-		at = sort.Search(at, func(i int) bool { return compare(&it, &items[i]) < 0 })
-	}
-	k.items = slices.Insert(k.items, k.head+at, it)
+// drop omits all lines, to free memory.
+func (k *kept) drop() {
+	*k = kept{seen: k.seen, first: k.first, last: k.last, holes: k.holes || len(k.entries) > 0}
 }
 
-// compact moves what is live to the other half.
-func (k *kept) compact() {
-	to := k.spare[:0]
-	items := k.sorted()
-	for i := range items {
-		it := &items[i]
-		off := len(to)
-		to = append(to, k.data[it.off:it.off+it.len]...)
-		it.off = uint32(off)
+// shown are the entries of the row: [MaxLines] only if all that are omitted are
+// older.
+func (k *kept) shown() []record.Entry {
+	if k.holes && len(k.entries) == MaxLines {
+		return k.entries[1:]
 	}
-	k.data, k.spare = to, k.data
-}
-
-// shrink lets the oldest go until the set holds at most n bytes.
-func (k *kept) shrink(n int) {
-	items := k.sorted()
-	room, from := n, len(items)
-	for from > 0 && room >= int(items[from-1].len)+itemSize {
-		from--
-		room -= int(items[from].len) + itemSize
-	}
-	k.items, k.head = slices.Clip(slices.Clone(items[from:])), 0
-	k.live = 0
-	for i := range k.items {
-		k.live += int(k.items[i].len)
-	}
-	k.spare = make([]byte, 0, k.live)
-	k.compact()
-	k.spare = nil
-}
-
-// entries are the lines in order. They are valid until the set is reset. They are
-// [MaxLines] only if all that are omitted are older.
-func (k *kept) entries() []record.Entry {
-	items := k.sorted()
-	if k.holes && len(items) == MaxLines {
-		items = items[1:]
-	}
-	entries := make([]record.Entry, len(items))
-	for i := range items {
-		it := &items[i]
-		entries[i] = record.Entry{Time: it.time, ID: it.id, Line: k.data[it.off : it.off+it.len]}
-	}
-	return entries
-}
-
-// reset empties the set; it keeps its memory.
-func (k *kept) reset() {
-	*k = kept{items: k.items[:0], data: k.data[:0], spare: k.spare}
+	return k.entries
 }

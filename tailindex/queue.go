@@ -2,56 +2,94 @@ package tailindex
 
 import (
 	"container/heap"
+	"context"
 	"sync"
 	"time"
 )
 
-// queue holds the services that are to be written, by when. Two of them are used:
-// services whose write failed have one of their own, with workers of its own, so
-// that those that hang do not keep the others waiting.
+// queue holds the services that are to be written, by when. Those whose last write
+// failed may hold only some of the workers: services that hang must not keep the rest
+// waiting.
 type queue struct {
-	mu   sync.Mutex
-	due  byDue
-	wake chan struct{} // has something in it when the first has changed
+	turn     chan struct{} // is full while a worker waits
+	wake     chan struct{} // has something in it when the first may have changed
+	mu       sync.Mutex
+	well     byDue
+	failed   byDue // services whose last write failed
+	retrying int   // of those, services with a worker
 }
 
-func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+func newQueue() *queue {
+	return &queue{turn: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+}
 
-// put adds a service that is in no queue.
+// put adds a service that is not in the queue.
 func (q *queue) put(s *service, due time.Time) {
 	q.mu.Lock()
 	s.due = due
-	heap.Push(&q.due, s)
-	first := q.due[0] == s
+	if s.fails > 0 {
+		heap.Push(&q.failed, s)
+	} else {
+		heap.Push(&q.well, s)
+	}
 	q.mu.Unlock()
-	if first {
-		select {
-		case q.wake <- struct{}{}:
-		default:
+	q.signal()
+}
+
+// retried ends the work on a service that was taken after a failed write.
+func (q *queue) retried() {
+	q.mu.Lock()
+	q.retrying--
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take waits until a service is due and takes it out. Once ctx has ended all are
+// due, and nil says that none is left.
+func (q *queue) take(ctx context.Context) *service {
+	q.turn <- struct{}{}
+	defer func() { <-q.turn }()
+	for {
+		ended := ctx.Err() != nil
+		s, wait := q.next(time.Now(), ended)
+		if s != nil || ended {
+			return s
 		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-q.wake:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
 }
 
 // next takes out the first service if it is due, or says how long that will take.
-func (q *queue) next(now time.Time) (*service, time.Duration) {
+func (q *queue) next(now time.Time, all bool) (*service, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.due) == 0 {
+	first := &q.well
+	if len(q.failed) > 0 && (all || q.retrying < retriers) && (len(q.well) == 0 || q.failed[0].due.Before(q.well[0].due)) {
+		first = &q.failed
+	}
+	if len(*first) == 0 {
 		return nil, time.Hour
 	}
-	if wait := q.due[0].due.Sub(now); wait > 0 {
+	if wait := (*first)[0].due.Sub(now); wait > 0 && !all {
 		return nil, wait
 	}
-	return heap.Pop(&q.due).(*service), 0
-}
-
-// all takes out everything.
-func (q *queue) all() []*service {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := q.due
-	q.due = nil
-	return all
+	if first == &q.failed {
+		q.retrying++
+	}
+	return heap.Pop(first).(*service), 0
 }
 
 // byDue implements [heap.Interface].

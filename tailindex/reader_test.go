@@ -328,11 +328,12 @@ func TestMemory(t *testing.T) {
 			w, stop := start(t, s, tailindex.Options{Memory: most})
 			defer stop()
 			text := strings.Repeat("x", 12_000)
-			sent := map[string]int{}
+			sent := map[string][]int64{}
 			for i := range 20_000 {
 				service := fmt.Sprint("s", i%services)
-				w.Accepted(1, newRun(service, uint64(i), line(time.Now(), "error", service, text[:i%len(text)])))
-				sent[service]++
+				now := time.Now().Add(time.Duration(i))
+				w.Accepted(1, newRun(service, uint64(i), line(now, "error", service, text[:i%len(text)])))
+				sent[service] = append(sent[service], now.UnixNano())
 				if i%100 == 0 {
 					time.Sleep(10 * time.Millisecond)
 					if held := tailindex.Held(w); held > most*5/4 {
@@ -343,7 +344,8 @@ func TestMemory(t *testing.T) {
 			close(down)
 			time.Sleep(time.Minute)
 			r := tailindex.NewReader(s, tailindex.ReaderOptions{})
-			for service, n := range sent {
+			holes := 0
+			for service, times := range sent {
 				rows, err := r.Written(t.Context(), service, true, time.Now().Add(-time.Hour))
 				if err != nil {
 					t.Fatal(err)
@@ -351,13 +353,25 @@ func TestMemory(t *testing.T) {
 				told := 0
 				for _, row := range rows {
 					told += row.Count
+					if !row.OldestOmitted() {
+						holes++
+					} else if row.Omitted > 0 {
+						oldest, _ := slices.BinarySearch(times, row.Entries[0].Time)
+						newest, _ := slices.BinarySearch(times, row.Last)
+						if newest-oldest+1 != len(row.Entries) {
+							t.Fatalf("%s: %d records since the oldest of %d entries", service, newest-oldest+1, len(row.Entries))
+						}
+					}
 				}
-				if told != n {
-					t.Fatalf("%s: told of %d records of %d", service, told, n)
+				if told != len(times) {
+					t.Fatalf("%s: told of %d records of %d", service, told, len(times))
 				}
 				if len(sent) > 100 && len(sent) < 1000 {
 					break
 				}
+			}
+			if holes == 0 {
+				t.Error("nothing went for memory")
 			}
 			time.Sleep(time.Minute)
 			if held := tailindex.Held(w); held != 0 {

@@ -49,6 +49,18 @@ func (w *Writer) Waiting() (services int, behind time.Duration) {
 	return services, behind
 }
 
+// each calls f for every service, under the lock of its stripe.
+func (w *Writer) each(f func(*service)) {
+	for i := range w.stripes {
+		st := &w.stripes[i]
+		st.mu.Lock()
+		for _, s := range st.services {
+			f(s)
+		}
+		st.mu.Unlock()
+	}
+}
+
 // reporter speaks once for each kind of failure, and once when all is over.
 type reporter struct {
 	log     zerolog.Logger

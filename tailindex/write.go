@@ -13,13 +13,19 @@ import (
 )
 
 const (
-	workers   = 8 // for services that are well
-	retriers  = 4 // for those whose last write failed
+	workers   = 12
+	retriers  = 4 // workers at most for services whose last write failed
 	patience  = 5 * time.Second
 	maxPause  = 10 * time.Second
 	lastWrite = 2 * time.Second
-	// ahead is how long before midnight the table of the next day is made.
+	// tableAhead is how long before midnight the table of the next day is made.
 	tableAhead = time.Hour
+	// upkeepEvery is the time between two checks for tables to make and services to
+	// forget.
+	upkeepEvery = 10 * time.Second
+	// forget is after how long a quiet service is forgotten. Its numbers begin again
+	// then, and no key can be used twice: the day's table is another.
+	forget = 49 * time.Hour
 )
 
 // job is rows that have to be written as they are until that is known to have
@@ -40,78 +46,42 @@ func (w *Writer) Run(ctx context.Context) error {
 	defer end()
 	context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, end) })
 	var running sync.WaitGroup
-	for _, q := range []struct {
-		*queue
-		workers int
-	}{{w.fresh, workers}, {w.again, retriers}} {
-		running.Go(func() { w.drive(ctx, writing, q.queue, q.workers) })
+	for range workers {
+		running.Go(func() { w.work(ctx, writing) })
 	}
 	running.Go(func() { w.upkeep(ctx) })
 	running.Wait()
-	w.last(writing)
 	return nil
 }
 
-// drive gives the services of a queue to workers when they are due.
-func (w *Writer) drive(ctx, writing context.Context, q *queue, workers int) {
-	jobs := make(chan *service)
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() { w.work(writing, jobs) })
-	}
-	defer running.Wait()
-	defer close(jobs)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		s, wait := q.next(time.Now())
-		if s != nil {
-			// Workers may be busy for long; when ctx ends they are not.
-			jobs <- s
-			continue
-		}
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-q.wake:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// last writes what is left, each service once.
-func (w *Writer) last(ctx context.Context) {
-	jobs := make(chan *service)
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() { w.work(ctx, jobs) })
-	}
-	for _, q := range []*queue{w.fresh, w.again} {
-		for _, s := range q.all() {
-			jobs <- s
-		}
-	}
-	close(jobs)
-	running.Wait()
-}
-
-func (w *Writer) work(ctx context.Context, jobs <-chan *service) {
+// work writes services when they are due. After ctx has ended it writes each that
+// is left once, until writing ends.
+func (w *Writer) work(ctx, writing context.Context) {
 	var p packer
 	defer p.close()
-	for s := range jobs {
-		if ctx.Err() == nil {
-			w.serve(ctx, s, &p)
+	for {
+		last := ctx.Err() != nil
+		s := w.queue.take(ctx)
+		if s == nil || writing.Err() != nil {
+			return
+		}
+		failed := s.fails > 0
+		due, again := w.serve(writing, s, &p, last)
+		if failed {
+			w.queue.retried()
+		}
+		if again && !last {
+			w.queue.put(s, due)
 		}
 	}
 }
 
-// serve writes what there is of a service, and puts it where it belongs next.
-func (w *Writer) serve(ctx context.Context, s *service, p *packer) {
-	if s.job == nil && w.held.Load() > w.o.Memory/2 {
+// serve writes what there is of a service, and returns when it is due again.
+func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (due time.Time, again bool) {
+	if s.job == nil && w.held.Load() > w.o.Memory/2 && !last {
 		// The store is away, and what is to be written as it is fills the memory:
 		// this service goes on gathering.
-		w.again.put(s, time.Now().Add(maxPause/2+rand.N(maxPause/2)))
-		return
+		return time.Now().Add(maxPause/2 + rand.N(maxPause/2)), true
 	}
 	err := w.makeJob(s, p)
 	if err == nil && s.job != nil {
@@ -123,27 +93,26 @@ func (w *Writer) serve(ctx context.Context, s *service, p *packer) {
 		w.reporter.failed(err, s.fails == 0)
 		s.fails++
 		pause := min(maxPause, soonest<<min(s.fails, 10))
-		pause -= rand.N(pause / 4)
-		w.again.put(s, now.Add(pause))
-		return
+		return now.Add(pause - rand.N(pause/4)), true
 	}
 	if s.fails > 0 {
 		s.fails = 0
 		w.reporter.recovered()
 	}
-	w.settle(s, now)
+	return w.settle(s, now)
 }
 
-// settle is called when there are no rows of the service to be written any more.
-func (w *Writer) settle(s *service, now time.Time) {
+// settle is called when all rows of the service are written. It returns when the
+// service is due for what came meanwhile.
+func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
 	s.stripe.mu.Lock()
 	defer s.stripe.mu.Unlock()
 	if s.batch == nil {
 		s.busy, s.since = false, time.Time{}
-		return
+		return now, false
 	}
 	s.since = s.batch.since
-	w.fresh.put(s, s.next(now, w.o.Now()))
+	return s.next(now, w.o.Now()), true
 }
 
 // makeJob makes rows of what came, unless there are some still.
@@ -162,24 +131,15 @@ func (w *Writer) makeJob(s *service, p *packer) error {
 	if b == nil {
 		return nil
 	}
-	size := int64(b.size())
+	defer w.bytes.Add(-int64(b.size()))
 	j, err := w.build(s, b, p)
 	if err != nil {
-		// Nothing was numbered. What it had is lost to the tail, and stands in blobs.
-		w.bytes.Add(-size)
+		// Nothing was numbered. The tail lacks these records; blobs have them.
 		return err
 	}
 	s.job = j
 	w.held.Add(j.size)
 	w.bytes.Add(j.size)
-	b.reset()
-	s.stripe.mu.Lock()
-	if w.bytes.Load() < w.o.Memory/2 {
-		s.spare = b
-	} else {
-		w.bytes.Add(-size)
-	}
-	s.stripe.mu.Unlock()
 	return nil
 }
 
@@ -194,7 +154,7 @@ func (w *Writer) build(s *service, b *batch, p *packer) (*job, error) {
 		}
 		c := content{
 			kind: kind(i == 1), process: w.o.Process, number: s.numbers[i] + 1, store: w.o.Store,
-			arrived: now, first: k.first, last: k.last, count: k.seen, entries: k.entries(),
+			arrived: now, first: k.first, last: k.last, count: k.seen, entries: k.shown(),
 		}
 		row, lines, err := c.row(p)
 		if err != nil {
@@ -249,10 +209,10 @@ func rowSize(row storage.Row) int64 {
 }
 
 // upkeep makes the tables of today and, an hour ahead, of tomorrow, so that the
-// first write of a day need not, and gives back memory.
+// first write of a day need not, and forgets quiet services.
 func (w *Writer) upkeep(ctx context.Context) {
 	made := ""
-	tick := time.NewTicker(quiet)
+	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
 		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made {
@@ -260,7 +220,11 @@ func (w *Writer) upkeep(ctx context.Context) {
 				made = table
 			}
 		}
-		w.sweep(time.Now())
+		w.each(func(s *service) {
+			if !s.busy && time.Since(s.wrote) > forget {
+				delete(s.stripe.services, s.name)
+			}
+		})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -38,8 +38,7 @@ const stripes = 16
 // Writer writes the newest records of each service into the tables. All its
 // methods may be called at once.
 //
-// A service is in one place at a time: idle, in one of the two queues, or with a
-// worker. So its rows are written one after the other, and their numbers have no
+// A service is in one place at a time: idle, in the queue, or with a worker. So its rows are written one after the other, and their numbers have no
 // gaps.
 type Writer struct {
 	o      Options
@@ -48,12 +47,10 @@ type Writer struct {
 
 	seed    maphash.Seed
 	stripes [stripes]stripe
-	fresh   *queue
-	again   *queue // services whose last write failed
+	queue   *queue
 
 	bytes    atomic.Int64 // that the services hold
 	held     atomic.Int64 // of those, in rows that have to be written as they are
-	shedding atomic.Bool
 	reporter reporter
 }
 
@@ -68,12 +65,11 @@ type service struct {
 	name   string
 	phase  time.Duration // when within a second it is written
 	stripe *stripe
-	busy   bool      // in a queue or with a worker
+	busy   bool      // in the queue or with a worker
 	batch  *batch    // what came since the last write; nil: nothing
-	spare  *batch    // memory for the next
 	since  time.Time // arrival, by this host's clock, of the oldest that waits; zero: none
 	wrote  time.Time // when the last batch was taken
-	due    time.Time // of the queue that it is in
+	due    time.Time // of the queue
 
 	// Of the worker that has it.
 	numbers [2]uint64 // of the last row of all and of errors
@@ -115,7 +111,7 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	if o.Memory == 0 {
 		o.Memory = 64 << 20
 	}
-	w := &Writer{o: o, tables: tables, seed: maphash.MakeSeed(), fresh: newQueue(), again: newQueue()}
+	w := &Writer{o: o, tables: tables, seed: maphash.MakeSeed(), queue: newQueue()}
 	w.reporter = reporter{log: o.Log, told: map[string]bool{}}
 	for i := range w.stripes {
 		w.stripes[i].services = map[string]*service{}
@@ -138,7 +134,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	if skipped := run.Len() - (to - from); skipped > 0 {
 		w.m.outside.Add(uint64(skipped))
 	}
-	full := w.bytes.Load() > w.o.Memory+w.o.Memory/8
+	held := w.bytes.Load()
 	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]
 	st.mu.Lock()
 	s := st.services[run.Service]
@@ -147,30 +143,23 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 		s = &service{name: name, phase: phase(name), stripe: st}
 		st.services[name] = s
 	}
+	if s.batch == nil {
+		s.batch = &batch{since: time.Now()}
+	}
 	b := s.batch
-	before := 0
-	if b == nil {
-		if b = s.spare; b == nil {
-			b = &batch{}
-		} else {
-			before = b.size()
-		}
-		s.batch, s.spare = b, nil
-		b.since = time.Now()
-	} else {
-		before = b.size()
+	before := b.size()
+	if held > w.o.Memory {
+		b.all.drop()
+		b.errors.drop()
 	}
 	b.mark = max(b.mark, mark)
-	b.keep(run, from, to, full)
-	grown := b.size() - before
+	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
+	w.bytes.Add(int64(b.size() - before))
 	if !s.busy {
 		s.busy = true
-		w.fresh.put(s, s.next(b.since, now))
+		w.queue.put(s, s.next(b.since, now))
 	}
 	st.mu.Unlock()
-	if grown != 0 && w.bytes.Add(int64(grown)) > w.o.Memory {
-		w.shed()
-	}
 }
 
 // window is the part of the run, which is sorted by time, that the tail is about.
@@ -187,11 +176,11 @@ func window(run *record.Run, now int64) (from, to int) {
 }
 
 // keep takes what is new of a run: of its newest lines what is newer than what is
-// kept, in order. With full nothing is copied: the lines are counted, and so
-// omitted.
+// kept, in order. With full it only counts the lines, which are omitted then.
 func (b *batch) keep(run *record.Run, from, to int, full bool) {
 	lines, order := run.Request.Lines, run.Order
 	b.all.tell(to-from, lines[order[from]].Time, lines[order[to-1]].Time)
+	b.all.holes, b.errors.holes = b.all.holes || full, b.errors.holes || full
 	for i := max(from, to-MaxLines); i < to && !full; i++ {
 		e := run.Entry(i)
 		b.all.add(&e)
@@ -208,13 +197,6 @@ func (b *batch) keep(run *record.Run, from, to int, full bool) {
 			b.errors.add(&e)
 		}
 	}
-}
-
-// reset empties the batch; it keeps its memory.
-func (b *batch) reset() {
-	b.all.reset()
-	b.errors.reset()
-	b.mark, b.since = 0, time.Time{}
 }
 
 const (

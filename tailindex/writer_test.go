@@ -223,6 +223,49 @@ func outage(t *testing.T, fault storagetest.Fault) {
 	}
 }
 
+// Services whose writes hang do not keep the rest waiting.
+func TestHangingServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables := storagetest.FaultyTables(mem.New(mem.Options{}), func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.Upsert && strings.Contains(key, "/hangs-") {
+				return storagetest.Fault{Delay: time.Hour}
+			}
+			return storagetest.Fault{}
+		})
+		s := &watched{TableStore: tables}
+		w, stop := start(t, s, tailindex.Options{})
+		began := time.Now()
+		for n := range 10 * 120 {
+			for _, service := range []string{fmt.Sprint("hangs-", n%40), "web"} {
+				w.Accepted(1, newRun(service, uint64(n), line(time.Now(), "info", service, "x")))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		stop()
+		last, tried := began.Add(30*time.Second), map[string]bool{} // until each has hung once
+		for _, write := range s.of() {
+			if write.partition != "web~0" {
+				tried[write.partition] = write.at.After(began.Add(time.Minute))
+				continue
+			}
+			if pause := write.at.Sub(last); pause > 1250*time.Millisecond {
+				t.Errorf("no write for %v", pause)
+			}
+			if write.at.After(last) {
+				last = write.at
+			}
+		}
+		if len(tried) != 40 {
+			t.Errorf("%d services are tried", len(tried))
+		}
+		for partition, again := range tried {
+			if !again {
+				t.Errorf("%s is not tried again", partition)
+			}
+		}
+	})
+}
+
 // A stop writes what waits, and does not wait for a store that hangs.
 func TestStop(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
