@@ -12,7 +12,7 @@ import (
 
 // run is one pass over the blobs of a plan: what its cursors share.
 type run struct {
-	plan  *Plan
+	asked *asked
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // all goroutines of this run
@@ -365,7 +365,7 @@ func (r *run) blame(s *source, p *Problem) error {
 	}
 	if errors.Is(p.Err, storage.ErrNotExist) {
 		r.blamed[s] = true
-		expired, err := r.plan.gone(r.ctx, s, p.Err)
+		expired, err := r.asked.gone(r.ctx, s, p.Err)
 		if expired || r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}

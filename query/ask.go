@@ -92,8 +92,8 @@ func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
 		}
 	}
 	slices.Sort(services)
-	p := &Plan{reader: Without(Options{}), query: *q, match: m, loose: q.looseOf(services)}
-	n, _, oldest, err := p.looseNewest(ctx)
+	a := &asked{reader: Without(Options{}), query: *q, match: m, loose: q.looseOf(services)}
+	n, _, oldest, err := a.looseNewest(ctx)
 	return oldest, err == nil && n >= q.Limit, err
 }
 

@@ -69,19 +69,19 @@ func (c *counting) runAll(ctx context.Context) error {
 
 func (c *counting) countAll(ctx context.Context) error {
 	if c.plan.match.hasText() {
-		return c.decodeAll(ctx, c.plan.query.Range, c.plan.blobs, c.plan.loose)
+		return c.decodeAll(ctx, c.plan.rng, c.plan.blobs, c.plan.loose)
 	}
 	if err := c.fromIndexes(ctx); err != nil {
 		return err
 	}
 	if len(c.merge) > 0 {
-		if err := c.decodeAll(ctx, c.plan.query.Range, c.merge, nil); err != nil {
+		if err := c.decodeAll(ctx, c.plan.rng, c.merge, nil); err != nil {
 			return err
 		}
 	}
 	for i := range c.hours {
 		h := &c.hours[i]
-		rng := c.plan.query.Range.within(h.first, h.last)
+		rng := c.plan.rng.within(h.first, h.last)
 		var streams []*stream
 		for _, part := range h.loose {
 			if !slices.Contains(streams, part.stream) {
@@ -97,9 +97,7 @@ func (c *counting) countAll(ctx context.Context) error {
 
 // decodeAll counts by reading. It is for one goroutine.
 func (c *counting) decodeAll(ctx context.Context, rng Range, blobs []catalog.Entry, loose []*stream) error {
-	whole := *c.plan
-	whole.query.Limit, whole.query.First, whole.query.Range = 0, 0, rng
-	return whole.pass(ctx, blobs, loose, false, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
+	return c.plan.pass(ctx, task{blobs: blobs, loose: loose, rng: rng}, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
 }
 
 // within is the part of r from first to last, both included.
@@ -144,7 +142,7 @@ func (p *Plan) overlapping() []stretch {
 	}
 	for _, s := range p.loose {
 		for _, part := range s.hours {
-			if p.query.Range.touches(part.first, part.last) {
+			if p.rng.touches(part.first, part.last) {
 				all = append(all, stretch{service: s.service, first: part.first, last: part.last, loose: []hourPart{part}})
 			}
 		}
@@ -267,7 +265,7 @@ func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPa
 // blob counts what is wanted of one blob that shares nothing.
 func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 	defer s.forget()
-	rng, match := c.plan.query.Range, c.plan.match
+	rng, match := c.plan.rng, c.plan.match
 	t := &tally{by: c.tally.by}
 	if rng.covers(s.meta.First, s.meta.Last) && t.one(s.meta.First, s.meta.Last) {
 		c.noteHigher(wanted(match.high, &s.meta.Levels))
@@ -324,7 +322,7 @@ func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block, t *t
 		return 0, err
 	}
 	c.count.blocksRead.Add(1)
-	k, higher, err := c.plan.match.keep(raw, b, c.plan.query.Range)
+	k, higher, err := c.plan.match.keep(raw, b, c.plan.rng)
 	if err != nil {
 		return 0, err
 	}
@@ -334,7 +332,7 @@ func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block, t *t
 // part counts loose records that share nothing.
 func (c *counting) part(p hourPart) (*tally, error) {
 	s := p.stream
-	rng := c.plan.query.Range.within(p.first, p.last)
+	rng := c.plan.rng.within(p.first, p.last)
 	t, higher := &tally{by: c.tally.by}, int64(0)
 	for i := range s.blocks {
 		b := &s.index.Blocks[i]

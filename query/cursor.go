@@ -67,7 +67,7 @@ func (r *run) bound(first, last int64) int64 {
 // advance takes the cursor, which is not ready, one step towards being so.
 // It reports false when nothing is left.
 func (c *cursor) advance() (more bool, err error) {
-	if c.src.stream == nil && c.run.plan.view.Hides(c.src.service, c.src.day) {
+	if c.src.stream == nil && c.run.asked.view.Hides(c.src.service, c.src.day) {
 		return false, c.drop()
 	}
 	if !c.opened {

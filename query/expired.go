@@ -38,17 +38,17 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 }
 
 // gone says why a blob is not there any more: its day has expired, or else an error.
-func (p *Plan) gone(ctx context.Context, s *source, err error) (expired bool, _ error) {
-	if p.view.Hides(s.service, s.day) {
+func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _ error) {
+	if a.view.Hides(s.service, s.day) {
 		return true, nil
 	}
-	if lerr := p.view.Look(ctx); lerr != nil {
+	if lerr := a.view.Look(ctx); lerr != nil {
 		return false, fmt.Errorf("%w; whether it has expired is not known: %w", err, lerr)
 	}
-	if p.view.Hides(s.service, s.day) {
+	if a.view.Hides(s.service, s.day) {
 		return true, nil
 	}
-	if !s.bare && p.compacted.replaces(ctx, p.reader, s) {
+	if !s.bare && a.compacted.replaces(ctx, a.reader, s) {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
@@ -100,15 +100,15 @@ func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 // confirmed reads what was listed, and looks beside it what has expired meanwhile.
 // A read that gets too old ends there, and that is a problem: what it has listed may
 // be deleted or compacted.
-func (p *Plan) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
-	age := p.reader.opt.MaxAge
-	inTime, stop := context.WithDeadlineCause(ctx, p.began.Add(age), errOld)
+func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
+	age := a.reader.opt.MaxAge
+	inTime, stop := context.WithDeadlineCause(ctx, a.began.Add(age), errOld)
 	defer stop()
 	looking, stopLooking := context.WithCancel(inTime)
 	defer stopLooking()
 	var besides sync.WaitGroup
 	var failed error
-	besides.Go(func() { failed = p.view.Look(looking) })
+	besides.Go(func() { failed = a.view.Look(looking) })
 	err := inTime.Err()
 	if err == nil {
 		err = read(inTime)
@@ -136,13 +136,13 @@ func (p *Plan) confirmed(ctx context.Context, sum *Summary, read func(context.Co
 // tellExpired warns of what the query's range reaches into and has expired, and of
 // what did so since the listing. Where as many of the newest were found as were
 // asked for nothing older is missed.
-func (p *Plan) tellExpired(sum *Summary) {
-	if !(p.query.Limit > 0 && sum.Records >= int64(p.query.Limit)) {
-		sum.Warnings = append(sum.Warnings, p.expiredLines()...)
+func (a *asked) tellExpired(sum *Summary) {
+	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
+		sum.Warnings = append(sum.Warnings, a.expiredLines()...)
 	}
-	for _, service := range p.services {
-		was, is := p.view.Dropped(service)
-		for _, text := range meanwhile(was, is, p.query.Range) {
+	for _, service := range a.services {
+		was, is := a.view.Dropped(service)
+		for _, text := range meanwhile(was, is, a.query.Range) {
 			sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s expired while it was read", text, service))
 		}
 	}
@@ -155,12 +155,12 @@ const (
 
 // expiredLines says what had expired at the first look, in a few lines: one for all
 // services with the same text.
-func (p *Plan) expiredLines() (out []error) {
+func (a *asked) expiredLines() (out []error) {
 	var texts []string
 	of := map[string][]string{}
-	for _, service := range p.services {
-		s, _ := p.view.Dropped(service)
-		text := expiredText(&s, p.query.Range)
+	for _, service := range a.services {
+		s, _ := a.view.Dropped(service)
+		text := expiredText(&s, a.query.Range)
 		if text == "" {
 			continue
 		}

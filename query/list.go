@@ -14,8 +14,8 @@ import (
 	"blobtail/storage"
 )
 
-// Entry sums up some blobs: of a service, of a day, or a single one.
-type Entry struct {
+// Total sums up some blobs: of a service, of a day, or a single one.
+type Total struct {
 	Name    string // service, day as 2026-11-20, or key
 	Blobs   int
 	Records int64
@@ -25,26 +25,26 @@ type Entry struct {
 	Last    int64
 }
 
-func (e *Entry) add(b *catalog.Entry) {
-	if e.Blobs == 0 {
-		e.First, e.Last = b.Meta.First, b.Meta.Last
+func (t *Total) add(b *catalog.Entry) {
+	if t.Blobs == 0 {
+		t.First, t.Last = b.Meta.First, b.Meta.Last
 	}
-	e.Blobs++
-	e.Records += b.Meta.Records
-	e.Raw += b.Meta.RawBytes
-	e.Stored += b.Size
-	e.First, e.Last = min(e.First, b.Meta.First), max(e.Last, b.Meta.Last)
+	t.Blobs++
+	t.Records += b.Meta.Records
+	t.Raw += b.Meta.RawBytes
+	t.Stored += b.Size
+	t.First, t.Last = min(t.First, b.Meta.First), max(t.Last, b.Meta.Last)
 }
 
 // ListServices sums up every service of the store, system ones last. What could
 // not be told is among the summary's problems.
-func (r *Reader) ListServices(ctx context.Context) ([]Entry, Summary, error) {
+func (r *Reader) ListServices(ctx context.Context) ([]Total, Summary, error) {
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil || len(names) == 0 {
 		return nil, Summary{}, err
 	}
-	entries, sum, err := r.entries(ctx, Query{Services: names, Range: Always()}, func(b *catalog.Entry) string { return b.Name.Service })
-	slices.SortStableFunc(entries, func(a, b Entry) int {
+	totals, sum, err := r.totals(ctx, Query{Services: names, Range: Always()}, func(b *catalog.Entry) string { return b.Name.Service })
+	slices.SortStableFunc(totals, func(a, b Total) int {
 		switch as, bs := a.Name[0] == '_', b.Name[0] == '_'; {
 		case as == bs:
 			return 0
@@ -53,29 +53,29 @@ func (r *Reader) ListServices(ctx context.Context) ([]Entry, Summary, error) {
 		}
 		return 1
 	})
-	return entries, sum, err
+	return totals, sum, err
 }
 
 // ListDays sums up each day (UTC, of the blobs' names) of some services.
-func (r *Reader) ListDays(ctx context.Context, services ...string) ([]Entry, Summary, error) {
-	return r.entries(ctx, Query{Services: services, Range: Always()},
+func (r *Reader) ListDays(ctx context.Context, services ...string) ([]Total, Summary, error) {
+	return r.totals(ctx, Query{Services: services, Range: Always()},
 		func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) })
 }
 
 // ListBlobs describes each blob of one day (UTC).
-func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) ([]Entry, Summary, error) {
+func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) ([]Total, Summary, error) {
 	day = day.UTC().Truncate(24 * time.Hour)
 	rng := Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
-	return r.entries(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
+	return r.totals(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
 }
 
-// entries sums up the blobs of q by what name gives for them.
-func (r *Reader) entries(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Entry, Summary, error) {
+// totals sums up the blobs of q by what name gives for them.
+func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Total, Summary, error) {
 	p, err := r.Plan(ctx, q)
 	if err != nil {
 		return nil, Summary{}, err
 	}
-	var out []Entry
+	var out []Total
 	at := make(map[string]int)
 	for i := range p.blobs {
 		b := &p.blobs[i]
@@ -87,7 +87,7 @@ func (r *Reader) entries(ctx context.Context, q Query, name func(*catalog.Entry)
 		if !ok {
 			n = len(out)
 			at[key] = n
-			out = append(out, Entry{Name: key})
+			out = append(out, Total{Name: key})
 		}
 		out[n].add(b)
 	}

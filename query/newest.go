@@ -15,19 +15,19 @@ import (
 // records: of a busy service it may be much to list.
 const firstWindow = 24 * time.Hour
 
-// windows reads the newest records hour by hour from the newest back, and lists
-// no more than it reads. A record lies within the UTC hour of its period, so that
-// windows cut at hours have nothing in common: neither a record nor its copy.
+// windows reads the newest records hour by hour from the newest back, and lists no
+// more than it reads. A record lies within the UTC hour of its period. So windows
+// that end at hours share neither a record nor its copy.
 type windows struct {
-	plan *Plan // of the whole query, without its blobs
-	// walks find the periods, those of one service each; newest are the hours in
-	// which they stand, once they were asked: a service has nothing behind its own
-	// that is not read yet, and is not listed there.
-	walks  []*catalog.Walk
-	newest []time.Time
-	any    []bool // by service: something is there
-	old    bool   // it is too old to go on
-	// What is no blob is told once for all windows.
+	*asked
+	// walks find the periods of each service. hours are the hours that they came to,
+	// once they were asked (zero: no more): a service has nothing after its hour that
+	// is not read yet, and is not listed there.
+	walks []*catalog.Walk
+	hours []time.Time
+	any   []bool // by service: an object was found
+	old   bool   // the read is too old to go on
+	// foreign objects, by service, are reported once for all windows.
 	foreign []foreign
 	sum     Summary
 	out     func(piece) error
@@ -51,13 +51,13 @@ func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error)
 		}
 		return p.read(ctx, to)
 	}
-	p, err := r.prepare(ctx, q)
+	a, err := r.prepare(ctx, q)
 	if err != nil {
 		return Summary{}, err
 	}
-	w := &windows{plan: p, any: make([]bool, len(p.services)), foreign: make([]foreign, len(p.services))}
-	for _, service := range p.services {
-		w.walks = append(w.walks, p.view.Walk(service))
+	w := &windows{asked: a, any: make([]bool, len(a.services)), foreign: make([]foreign, len(a.services))}
+	for _, service := range a.services {
+		w.walks = append(w.walks, a.view.Walk(service))
 	}
 	var held []piece
 	w.out = func(got piece) error {
@@ -83,7 +83,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error)
 
 // read reads window after window until there are enough.
 func (w *windows) read(ctx context.Context) error {
-	rng := w.plan.query.Range
+	rng := w.query.Range
 	from, ok, err := w.start(ctx)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (w *windows) read(ctx context.Context) error {
 		if err := w.window(ctx, Range{max(from, rng.From), to}); err != nil {
 			return err
 		}
-		full := w.sum.Records >= int64(w.plan.query.Limit)
+		full := w.sum.Records >= int64(w.query.Limit)
 		if from <= rng.From || full && w.sum.More || w.old {
 			break
 		}
@@ -143,16 +143,16 @@ func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) 
 
 // start gives the beginning of the first window, which is open to the future.
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
-	n, newest, oldest, err := w.plan.looseNewest(ctx)
+	n, newest, oldest, err := w.looseNewest(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	if n == 0 {
-		t, ok, err := w.before(ctx, w.plan.query.Range.To)
+		t, ok, err := w.before(ctx, w.query.Range.To)
 		return nanos(t), ok, err
 	}
 	start := hour(newest)
-	if n == w.plan.query.Limit {
+	if n == w.query.Limit {
 		start = hour(oldest)
 		if most := hour(newest).Add(-firstWindow); start.Before(most) {
 			start = most
@@ -163,13 +163,13 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 
 // looseNewest looks for the newest records among the loose ones: how many there
 // are, up to the limit, and the times of the newest and the oldest of them.
-func (p *Plan) looseNewest(ctx context.Context) (n int, newest, oldest int64, err error) {
-	if len(p.loose) == 0 {
+func (a *asked) looseNewest(ctx context.Context) (n int, newest, oldest int64, err error) {
+	if len(a.loose) == 0 {
 		return 0, 0, 0, nil
 	}
 	var sum Summary
 	newest, oldest = Oldest, Newest
-	err = p.pass(ctx, nil, p.loose, true, &sum, func(got piece) error {
+	err = a.pass(ctx, task{loose: a.loose, rng: a.query.Range, desc: true, limit: a.query.Limit}, &sum, func(got piece) error {
 		for _, line := range [][]byte{got.lines, lastLine(got.lines)} {
 			t, ok := record.LineTime(line)
 			if !ok {
@@ -197,17 +197,17 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 		errs[i] = err
 	})
 	for i := range starts {
-		if err := errs[i]; err != nil && !w.plan.absent(err) {
+		if err := errs[i]; err != nil && !w.absent(err) {
 			return time.Time{}, false, err
 		}
 		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
 			newest, ok = starts[i], true
 		}
 	}
-	if ok || w.newest != nil { // else there may be other things than blobs
-		w.newest = starts
+	if ok || w.hours != nil { // else there may be other things than blobs
+		w.hours = starts
 	}
-	for _, s := range w.plan.loose {
+	for _, s := range w.loose {
 		if t, found := s.before(to); found && (!ok || hour(t).After(newest)) {
 			newest, ok = hour(t), true
 		}
@@ -225,22 +225,21 @@ func (s *stream) before(to int64) (t int64, ok bool) {
 	return 0, false
 }
 
-// window reads what lies in a range, up to what the limit still allows.
+// window reads a range, up to the rest of the limit.
 func (w *windows) window(ctx context.Context, rng Range) error {
-	p := *w.plan
-	p.query.Range, p.listed, p.services = rng, Summary{}, nil
-	var of []int // the services to list
-	for i, service := range w.plan.services {
-		if w.newest == nil || !w.newest[i].IsZero() && nanos(w.newest[i].Add(time.Hour)) > rng.From {
-			p.services, of = append(p.services, service), append(of, i)
+	var services []string
+	var of []int // their numbers among all
+	for i, service := range w.services {
+		if w.hours == nil || !w.hours[i].IsZero() && nanos(w.hours[i].Add(time.Hour)) > rng.From {
+			services, of = append(services, service), append(of, i)
 		}
 	}
-	err := p.list(ctx, func(i int, l *listing) error {
+	p := &Plan{asked: w.asked, rng: rng}
+	err := p.list(ctx, services, func(i int, l *listing) error {
 		w.any[of[i]] = w.any[of[i]] || l.any
 		w.foreign[of[i]].add(l.foreign)
 		return nil
 	})
-	w.plan.noStore = p.noStore
 	if err == nil {
 		err = p.dropReplaced(ctx)
 	}
@@ -249,8 +248,8 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 		return err
 	}
 	problems := len(w.sum.Problems)
-	err = p.confirmed(ctx, &w.sum, func(ctx context.Context) error {
-		return p.pass(ctx, p.blobs, p.loose, true, &w.sum, w.out)
+	err = w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
+		return w.pass(ctx, task{p.blobs, w.loose, rng, true, w.query.Limit}, &w.sum, w.out)
 	})
 	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
 	return err
@@ -259,14 +258,14 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 // searched makes sure that what was looked for and not found has not gone since it
 // was last asked what has expired.
 func (w *windows) searched(ctx context.Context) error {
-	return w.plan.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
+	return w.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
 }
 
 // none says which service there is nothing of, if any.
 func (w *windows) none(ctx context.Context) error {
-	for i, service := range w.plan.services {
+	for i, service := range w.services {
 		if !w.any[i] {
-			if err := w.plan.mustExist(ctx, service); err != nil {
+			if err := w.mustExist(ctx, service); err != nil {
 				return err
 			}
 		}
@@ -276,9 +275,9 @@ func (w *windows) none(ctx context.Context) error {
 
 // tell adds to the summary what is said once.
 func (w *windows) tell() {
-	w.sum.add(&w.plan.listed)
-	w.plan.tellExpired(&w.sum)
+	w.noteStore(&w.sum)
+	w.tellExpired(&w.sum)
 	for i := range w.foreign {
-		w.sum.noteForeign(w.plan.services[i], &w.foreign[i])
+		w.sum.noteForeign(w.services[i], &w.foreign[i])
 	}
 }

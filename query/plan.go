@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/record"
 	"blobtail/storage"
 )
-
-const globChars = `*?[\`
 
 // listers is how many services are listed at once.
 const listers = 8
@@ -25,32 +19,24 @@ const listers = 8
 // Plan is what a query would read. It is made from listings alone and may be
 // read several times.
 type Plan struct {
-	reader    *Reader
-	query     Query
-	match     *matcher
-	services  []string
-	loosed    map[string]bool // the services of all that is loose
-	blobs     []catalog.Entry // those to be read
-	loose     []*stream
-	view      *catalog.View
-	began     time.Time // nothing that the plan knows is older
-	compacted *compacted
-	listed    Summary // what planning cost and found
-	noStore   bool
-	stored    []string // the services of the store, if a glob made us look
+	*asked
+	rng    Range           // the part of the query's range that was listed
+	blobs  []catalog.Entry // to be read; only the plan changes the list
+	listed Summary         // of the planning
 }
 
 // Plan finds the blobs that q touches.
 func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
-	p, err := r.prepare(ctx, q)
+	a, err := r.prepare(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	err = p.list(ctx, func(i int, l *listing) error {
-		p.listed.noteForeign(p.services[i], &l.foreign)
+	p := &Plan{asked: a, rng: q.Range}
+	err = p.list(ctx, a.services, func(i int, l *listing) error {
+		p.listed.noteForeign(a.services[i], &l.foreign)
 		if !l.any {
 			// Nothing in the range, or nothing at all?
-			return p.mustExist(ctx, p.services[i])
+			return a.mustExist(ctx, a.services[i])
 		}
 		return nil
 	})
@@ -59,30 +45,6 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 	}
 	return p, p.dropReplaced(ctx)
 }
-
-// prepare makes a plan without its blobs.
-func (r *Reader) prepare(ctx context.Context, q Query) (*Plan, error) {
-	if q.Limit > 0 && q.First > 0 {
-		return nil, &BadQueryError{errors.New("the newest and the oldest cannot be asked for at once")}
-	}
-	match, err := q.Filter.compile()
-	if err != nil {
-		return nil, &BadQueryError{err}
-	}
-	p := &Plan{reader: r, query: q, match: match, began: time.Now(), compacted: &compacted{}}
-	if p.loosed, err = q.looseNames(); err != nil {
-		return nil, err
-	}
-	if p.services, err = p.resolve(ctx, q.Services); err != nil {
-		return nil, err
-	}
-	p.loose = q.looseOf(p.services)
-	p.view = catalog.NewView(r.store, p.services, q.Expired)
-	return p, nil
-}
-
-// Services are the names that the query's globs stand for, in order.
-func (p *Plan) Services() []string { return slices.Clone(p.services) }
 
 // Blobs is how many blobs are to be read, and Bytes their size.
 func (p *Plan) Blobs() int { return len(p.blobs) }
@@ -97,78 +59,6 @@ func (p *Plan) Bytes() int64 {
 	return n
 }
 
-// resolve turns names and globs into names of services, sorted, each once.
-func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
-	r := p.reader
-	var all, out []string
-	for _, name := range names {
-		if !strings.ContainsAny(name, globChars) {
-			if !catalog.IsService(name) {
-				return nil, r.noService(ctx, name)
-			}
-			out = append(out, name)
-			continue
-		}
-		if _, err := path.Match(name, ""); err != nil {
-			return nil, &BadQueryError{fmt.Errorf("glob %q: %w", name, err)}
-		}
-		if all == nil {
-			var err error
-			if all, err = catalog.Services(ctx, r.store); err != nil && !p.absent(err) {
-				return nil, err
-			}
-			p.stored = slices.Clone(all)
-			all = slices.AppendSeq(all, maps.Keys(p.loosed))
-		}
-		found := false
-		for _, s := range all {
-			if ok, _ := path.Match(name, s); ok && (s[0] != '_' || name[0] == '_') {
-				out, found = append(out, s), true
-			}
-		}
-		if !found {
-			return nil, &NoServiceError{Name: name}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
-}
-
-// absent says whether an error means that there is no store at all, which does no
-// harm where there are loose records: the first of their ingester, perhaps. It
-// warns, for a disk may be missing.
-func (p *Plan) absent(err error) bool {
-	if !errors.Is(err, storage.ErrNotExist) || len(p.loosed) == 0 {
-		return false
-	}
-	if !p.noStore {
-		p.noStore = true
-		p.listed.Warnings = append(p.listed.Warnings, fmt.Errorf("no blobs were read, for there is no store: %w", err))
-	}
-	return true
-}
-
-// noService makes the error for a name that has nothing.
-func (r *Reader) noService(ctx context.Context, name string) error {
-	names, err := catalog.Services(ctx, r.store)
-	if err != nil {
-		return err
-	}
-	e := &NoServiceError{Name: name}
-	folded := record.FoldService(name)
-	for _, s := range names {
-		switch {
-		case s == name:
-			return nil
-		case s == folded:
-			e.Near = s
-		case e.Near == "" && (strings.HasPrefix(s, folded) || strings.HasPrefix(folded, s)):
-			e.Near = s
-		}
-	}
-	return e
-}
-
 // listing is the result of one service's LIST.
 type listing struct {
 	blobs    []catalog.Entry // that may have something of the range
@@ -180,11 +70,11 @@ type listing struct {
 	err      error
 }
 
-// list lists all services, several at a time, appends to blobs, and calls look with
-// each listing.
-func (p *Plan) list(ctx context.Context, look func(i int, l *listing) error) error {
-	results := make([]listing, len(p.services))
-	each(len(results), func(i int) { results[i] = p.listService(ctx, p.services[i]) })
+// list lists services, several at a time, appends to blobs, and calls look with each
+// listing.
+func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *listing) error) error {
+	results := make([]listing, len(services))
+	each(len(results), func(i int) { results[i] = p.listService(ctx, services[i]) })
 	for i := range results {
 		if err := results[i].err; err != nil && !p.absent(err) {
 			return err
@@ -240,30 +130,9 @@ func (s *Summary) noteForeign(service string, f *foreign) {
 		fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", service, f.count, f.first))
 }
 
-// mustExist fails for a service that is neither stored nor loose, and was not
-// before it expired.
-func (p *Plan) mustExist(ctx context.Context, service string) error {
-	_, dropped := p.view.Dropped(service)
-	if p.loosed[service] || slices.Contains(p.stored, service) || !dropped.Empty() {
-		return nil
-	}
-	err := p.reader.noService(ctx, service)
-	var none *NoServiceError
-	if errors.As(err, &none) {
-		// It may have been deleted since the first look, with its only day.
-		if err := p.view.Look(ctx); err != nil {
-			return err
-		}
-		if _, dropped := p.view.Dropped(service); !dropped.Empty() {
-			return nil
-		}
-	}
-	return err
-}
-
 // listService lists one service's part of the range.
 func (p *Plan) listService(ctx context.Context, service string) (l listing) {
-	rng := p.query.Range
+	rng := p.rng
 	for e, err := range p.view.Blobs(ctx, service, rng.periods()) {
 		if err != nil {
 			l.err = err
@@ -344,7 +213,7 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 			p.listed.Replaced++
 			return true
 		}
-		return !p.query.Range.touches(b.Meta.First, b.Meta.Last)
+		return !p.rng.touches(b.Meta.First, b.Meta.Last)
 	})
 	return nil
 }
@@ -358,5 +227,13 @@ func (r *Reader) source(b *catalog.Entry, count *counters) *source {
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)
+	p.noteStore(&s)
 	return s
+}
+
+// noteStore warns if the store does not exist.
+func (a *asked) noteStore(sum *Summary) {
+	if a.noStore != nil {
+		sum.Warnings = append(sum.Warnings, a.noStore)
+	}
 }

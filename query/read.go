@@ -43,7 +43,7 @@ func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
 		}
 	}
 	err := p.confirmed(ctx, sum, func(ctx context.Context) error {
-		return p.pass(ctx, p.blobs, p.loose, desc, sum, keep)
+		return p.pass(ctx, task{p.blobs, p.loose, p.rng, desc, max(p.query.Limit, p.query.First)}, sum, keep)
 	})
 	if err != nil {
 		return err
@@ -68,18 +68,27 @@ func emitBackwards(chunk []byte, emit func([]byte) error) error {
 	return nil
 }
 
-// pass merges blobs and loose records in one direction and gives out chunks of lines, which
-// stand in ascending order, until the query's limit is reached.
-func (p *Plan) pass(ctx context.Context, blobs []catalog.Entry, loose []*stream, desc bool, sum *Summary, out func(piece) error) error {
-	limit := int64(max(p.query.Limit, p.query.First))
-	r := p.newRun(ctx, desc, limit > 0, sum)
+// task is the work of one pass.
+type task struct {
+	blobs []catalog.Entry
+	loose []*stream
+	rng   Range
+	desc  bool
+	limit int // most records; 0: all
+}
+
+// pass merges blobs and unflushed records in one direction and calls out with chunks
+// of lines, each in ascending order, until the limit is reached.
+func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
+	r := a.newRun(ctx, t, sum)
 	defer r.finish()
-	for i := range blobs {
-		if b := &blobs[i]; r.wantsBlob(b) {
-			r.join(p.reader.source(b, r.count))
+	limit, desc := int64(t.limit), t.desc
+	for i := range t.blobs {
+		if b := &t.blobs[i]; r.wantsBlob(b) {
+			r.join(a.reader.source(b, r.count))
 		}
 	}
-	for _, s := range loose {
+	for _, s := range t.loose {
 		if r.rng.touches(s.first(), s.last()) {
 			r.join(s.source(r.count))
 		}
@@ -111,7 +120,7 @@ func (p *Plan) pass(ctx context.Context, blobs []catalog.Entry, loose []*stream,
 			sum.More = true
 		}
 		sum.Records += n
-		if len(loose) > 0 && m.used.src.stream != nil {
+		if m.used.src.stream != nil {
 			sum.Loose += n
 		}
 		if len(chunk) > 0 {
@@ -149,14 +158,14 @@ func cut(chunk []byte, n int, desc bool) []byte {
 	return chunk[:at]
 }
 
-func (p *Plan) newRun(ctx context.Context, desc, lazy bool, sum *Summary) *run {
-	workers := p.reader.opt.Workers
+func (a *asked) newRun(ctx context.Context, t task, sum *Summary) *run {
+	workers := a.reader.opt.Workers
 	r := &run{
-		plan: p, desc: desc, lazy: lazy, rng: p.query.Range, match: p.match,
+		asked: a, desc: t.desc, lazy: t.limit > 0, rng: t.rng, match: a.match,
 		count: &counters{}, sum: sum, blamed: make(map[*source]bool),
 		decoders: make(chan *blobfmt.Decoder, workers),
 		buffers:  make(chan []byte, 4*workers+8),
-		groupMax: p.reader.opt.GroupBytes,
+		groupMax: a.reader.opt.GroupBytes,
 		spare:    2 * workers,
 	}
 	r.ctx, r.stop = context.WithCancel(ctx)

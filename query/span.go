@@ -6,7 +6,7 @@ package query
 func (p *Plan) Span() (first, last int64, ok bool) {
 	first, last = Newest, Oldest
 	add := func(from, to int64) {
-		from, to = max(from, p.query.Range.From), min(to, p.query.Range.last())
+		from, to = max(from, p.rng.From), min(to, p.rng.last())
 		if from <= to {
 			first, last, ok = min(first, from), max(last, to), true
 		}

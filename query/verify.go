@@ -195,7 +195,7 @@ func (v *verifying) gaps() {
 		if b.Meta.Compacted > 0 {
 			skip[hourPrefix(prefix)] = true // it may stand for blobs of any period of the hour
 		}
-		if !v.plan.query.Range.covers(start, start+int64(time.Hour)-1) {
+		if !v.plan.rng.covers(start, start+int64(time.Hour)-1) {
 			skip[prefix] = true
 		}
 		l := lane{prefix, b.Name.Number / blobfmt.LaneSize}

@@ -29,7 +29,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer closeStore()
-	var entries []query.Entry
+	var entries []query.Total
 	var sum query.Summary
 	what := "service"
 	switch {
@@ -57,7 +57,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 
 // print writes a table on a terminal, else fields between tabs, in plain bytes
 // and UTC.
-func (c *lsCmd) print(a *app, what string, entries []query.Entry) error {
+func (c *lsCmd) print(a *app, what string, entries []query.Total) error {
 	if !a.env.outTTY {
 		for _, e := range entries {
 			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
