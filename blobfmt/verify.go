@@ -26,7 +26,7 @@ func Verify(key string, body []byte, m Meta) []error {
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}
-	v.start = clampTime(v.name.Period)
+	v.start = record.ClampTime(v.name.Period)
 	x, err := ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
 		return body[off : off+n], nil // ReadIndex stays within the size that it was given
 	})
