@@ -8,8 +8,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -109,8 +110,8 @@ func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
 			out = append(out, name)
 			continue
 		}
-		if _, err := path.Match(name, ""); err != nil {
-			return nil, &BadQueryError{fmt.Errorf("glob %q: %w", name, err)}
+		if !record.ValidPattern(name) {
+			return nil, &BadQueryError{fmt.Errorf("glob %q: %w", name, path.ErrBadPattern)}
 		}
 		if all == nil {
 			var err error
@@ -122,7 +123,7 @@ func (p *Plan) resolve(ctx context.Context, names []string) ([]string, error) {
 		}
 		found := false
 		for _, s := range all {
-			if ok, _ := path.Match(name, s); ok && (s[0] != '_' || name[0] == '_') {
+			if record.MatchService(name, s) {
 				out, found = append(out, s), true
 			}
 		}
@@ -205,13 +206,12 @@ func (p *Plan) list(ctx context.Context, look func(i int, l *listing) error) err
 
 // each calls f for 0 to n-1, some at a time, and waits.
 func each(n int, f func(i int)) {
-	slots := make(chan struct{}, listers)
-	var work sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(listers)
 	for i := range n {
-		slots <- struct{}{}
-		work.Go(func() {
+		work.Go(func() error {
 			f(i)
-			<-slots
+			return nil
 		})
 	}
 	work.Wait()
