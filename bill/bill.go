@@ -18,8 +18,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -135,13 +136,12 @@ const listers = 8
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	lists := make([]listing, len(services))
 	errs := make([]error, len(services))
-	slots := make(chan struct{}, listers)
-	var work sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(listers)
 	for i, service := range services {
-		slots <- struct{}{}
-		work.Go(func() {
+		work.Go(func() error {
 			lists[i], errs[i] = list(ctx, store, service, rng)
-			<-slots
+			return nil
 		})
 	}
 	work.Wait()

@@ -2,7 +2,6 @@ package blobfmt
 
 import (
 	"math"
-	"time"
 
 	"blobtail/record"
 )
@@ -36,17 +35,6 @@ func lastOfHour(t int64) int64 {
 		into += nsPerHour
 	}
 	return t + min(nsPerHour-1-into, math.MaxInt64-max(t, 0))
-}
-
-// clampTime is a time in nanoseconds, or the nearest that there is.
-func clampTime(t time.Time) int64 {
-	switch {
-	case t.Before(time.Unix(0, math.MinInt64)):
-		return math.MinInt64
-	case t.After(time.Unix(0, math.MaxInt64)):
-		return math.MaxInt64
-	}
-	return t.UnixNano()
 }
 
 // minuteOf is the minute of a time, rounded down also before 1970.

@@ -1,7 +1,6 @@
 package blobfmt
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -60,7 +59,7 @@ func (o *originTable) reset() {
 
 // after says whether (origin, index) is greater than the last one added.
 func (o *originTable) after(origin record.Origin, index uint32) bool {
-	c := bytes.Compare(origin[:], o.last[:])
+	c := origin.Compare(&o.last)
 	return c > 0 || c == 0 && index > o.lastIndex
 }
 
@@ -125,7 +124,7 @@ func (o *originTable) rank() {
 	for id := range o.list {
 		o.order = append(o.order, id)
 	}
-	slices.SortFunc(o.order, func(a, b int) int { return bytes.Compare(o.list[a][:], o.list[b][:]) })
+	slices.SortFunc(o.order, func(a, b int) int { return o.list[a].Compare(&o.list[b]) })
 	o.ranks = slices.Grow(o.ranks[:0], len(o.order))[:len(o.order)]
 	for rank, id := range o.order {
 		o.ranks[id] = rank
@@ -171,7 +170,7 @@ func parseOrigins(section []byte, blocks []Block) (*Origins, error) {
 	}
 	for i := range o.Dict {
 		copy(o.Dict[i][originTime:], r.bytes(originRest))
-		if i > 0 && bytes.Compare(o.Dict[i-1][:], o.Dict[i][:]) >= 0 {
+		if i > 0 && o.Dict[i-1].Compare(&o.Dict[i]) >= 0 {
 			r.fail("origins are not in order")
 		}
 	}

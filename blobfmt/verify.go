@@ -26,7 +26,7 @@ func Verify(key string, body []byte, m Meta) []error {
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}
-	v.start = clampTime(v.name.Period)
+	v.start = record.ClampTime(v.name.Period)
 	x, err := ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
 		return body[off : off+n], nil // ReadIndex stays within the size that it was given
 	})
@@ -57,19 +57,16 @@ type verifier struct {
 
 // A position is a record's place in the order of all records.
 type position struct {
-	time   int64
-	origin record.Origin
-	index  uint32
-	known  bool // origin and index are
-	some   bool // there was a record at all
+	record.Key
+	known bool // the origin and the index are
+	some  bool // there was a record at all
 }
 
 func (p position) before(q position) bool {
-	if !p.some || p.time != q.time || !p.known || !q.known {
-		return !p.some || p.time <= q.time
+	if !p.some || !p.known || !q.known {
+		return !p.some || p.Time <= q.Time
 	}
-	c := bytes.Compare(p.origin[:], q.origin[:])
-	return c < 0 || c == 0 && p.index < q.index
+	return p.Compare(&q.Key) < 0
 }
 
 func (v *verifier) add(err error) {
@@ -141,7 +138,7 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 				reason, badLine = err, got.Records+1
 			}
 		}
-		got.count(at.time, record.LineLevel(lines[:n]))
+		got.count(at.Time, record.LineLevel(lines[:n]))
 		v.last = at
 		lines = lines[n:]
 	}
@@ -187,7 +184,7 @@ func (r *spanReader) position() position {
 		return position{some: true}
 	}
 	s := r.spans[0]
-	p := position{origin: r.dict[s.Origin], index: s.First + r.taken, known: true, some: true}
+	p := position{Key: record.Key{Origin: r.dict[s.Origin], Index: s.First + r.taken}, known: true, some: true}
 	if r.taken++; r.taken == s.Count {
 		r.spans, r.taken = r.spans[1:], 0
 	}
@@ -199,10 +196,10 @@ func (v *verifier) line(line []byte, at *position) error {
 	t, ok := record.LineTime(line)
 	service, hasService := lineService(line)
 	if !ok || !hasService || !bytes.HasSuffix(line, []byte(lineSuffix)) {
-		at.time = v.last.time
+		at.Time = v.last.Time
 		return errors.New("not a canonical line")
 	}
-	at.time = t
+	at.Time = t
 	switch {
 	case !v.last.before(*at):
 		return errors.New("it does not come after the line before")

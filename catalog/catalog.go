@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"blobtail/blobfmt"
@@ -123,14 +122,7 @@ func judge(ctx context.Context, store Store, o *storage.Blob) Entry {
 // bounds are the times between which all records of a period lie, in ns. A name does
 // not say how long its period is, only that it ends within the UTC hour.
 func bounds(period time.Time) (first, last int64) {
-	first, last = math.MinInt64, math.MaxInt64
-	if period.After(time.Unix(0, first)) {
-		first = period.UnixNano()
-	}
-	if end := period.Truncate(time.Hour).Add(time.Hour - 1); end.Before(time.Unix(0, last)) {
-		last = end.UnixNano()
-	}
-	return first, last
+	return record.ClampTime(period), record.ClampTime(period.Truncate(time.Hour).Add(time.Hour - 1))
 }
 
 // IsService reports whether blobs may be stored under a name. The other names of the

@@ -36,6 +36,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -224,8 +225,8 @@ func (r *run) problem(key string, err error) {
 // services lists the names of the store that are wanted.
 func (r *run) services(ctx context.Context) ([]string, error) {
 	for _, glob := range r.o.Services {
-		if _, err := path.Match(glob, ""); err != nil {
-			return nil, fmt.Errorf("glob %q: %w", glob, err)
+		if !record.ValidPattern(glob) {
+			return nil, fmt.Errorf("glob %q: %w", glob, path.ErrBadPattern)
 		}
 	}
 	names, err := catalog.Services(ctx, r.store)
@@ -234,7 +235,7 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 	}
 	names = slices.DeleteFunc(names, func(service string) bool { return !r.wants(service) })
 	for _, glob := range r.o.Services {
-		if !slices.ContainsFunc(names, func(service string) bool { return matches(glob, service) }) {
+		if !slices.ContainsFunc(names, func(service string) bool { return record.MatchService(glob, service) }) {
 			r.out.Unmatched = append(r.out.Unmatched, glob)
 		}
 	}
@@ -242,10 +243,5 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 }
 
 func (r *run) wants(service string) bool {
-	return len(r.o.Services) == 0 || slices.ContainsFunc(r.o.Services, func(glob string) bool { return matches(glob, service) })
-}
-
-func matches(glob, service string) bool {
-	ok, _ := path.Match(glob, service)
-	return ok && (service[0] != '_' || glob[0] == '_')
+	return len(r.o.Services) == 0 || slices.ContainsFunc(r.o.Services, func(glob string) bool { return record.MatchService(glob, service) })
 }

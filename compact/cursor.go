@@ -2,7 +2,6 @@ package compact
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -22,11 +21,9 @@ type cursor struct {
 	spans []blobfmt.Span
 	taken uint32 // of the first span
 
-	// The record that it stands at, after next.
-	line   []byte // valid until next
-	time   int64
-	origin record.Origin
-	number uint32
+	// The current record, after next.
+	line []byte // valid until next
+	key  record.Key
 }
 
 func newCursor(key string, body []byte) (*cursor, error) {
@@ -63,18 +60,11 @@ func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 	}
 	s := c.spans[0]
 	c.line, c.rest = c.rest[:n], c.rest[n:]
-	c.time, c.origin, c.number = t, c.origins.Dict[s.Origin], s.First+c.taken
+	c.key = record.Key{Time: t, Origin: c.origins.Dict[s.Origin], Index: s.First + c.taken}
 	if c.taken++; c.taken == s.Count {
 		c.spans, c.taken = c.spans[1:], 0
 	}
 	return true, nil
-}
-
-func (c *cursor) compare(o *cursor) int {
-	if c.time != o.time {
-		return cmp.Compare(c.time, o.time)
-	}
-	return cmp.Or(bytes.Compare(c.origin[:], o.origin[:]), cmp.Compare(c.number, o.number))
 }
 
 // merge gives the records of all cursors to add, in order and each once, and counts
@@ -87,19 +77,19 @@ func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64,
 			return 0, err
 		}
 	}
-	var last cursor // what was added last
+	var last record.Key // of the record that was added last
 	var line []byte
 	for len(h) > 0 {
 		c := h[0]
 		switch {
-		case line == nil || c.compare(&last) != 0:
-			if err := add(c.line, c.time, c.origin, c.number); err != nil {
+		case line == nil || c.key.Compare(&last) != 0:
+			if err := add(c.line, c.key.Time, c.key.Origin, c.key.Index); err != nil {
 				return 0, err
 			}
-			last.time, last.origin, last.number = c.time, c.origin, c.number
+			last = c.key
 			line = append(line[:0], c.line...)
 		case !bytes.Equal(line, c.line):
-			return 0, fmt.Errorf("two different records of %s are number %d of origin %s", record.AppendTime(nil, c.time), c.number, c.origin)
+			return 0, fmt.Errorf("two different records of %s are number %d of origin %s", record.AppendTime(nil, c.key.Time), c.key.Index, c.key.Origin)
 		default:
 			copies++
 		}
@@ -121,7 +111,7 @@ func (h *heap) push(d *blobfmt.Decoder, c *cursor) error {
 	*h = append(*h, c)
 	for i := len(*h) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if (*h)[parent].compare((*h)[i]) <= 0 {
+		if (*h)[parent].key.Compare(&(*h)[i].key) <= 0 {
 			break
 		}
 		(*h)[parent], (*h)[i] = (*h)[i], (*h)[parent]
@@ -148,10 +138,10 @@ func (h *heap) step(d *blobfmt.Decoder) error {
 		if child >= len(s) {
 			return nil
 		}
-		if child+1 < len(s) && s[child+1].compare(s[child]) < 0 {
+		if child+1 < len(s) && s[child+1].key.Compare(&s[child].key) < 0 {
 			child++
 		}
-		if s[i].compare(s[child]) <= 0 {
+		if s[i].key.Compare(&s[child].key) <= 0 {
 			return nil
 		}
 		s[i], s[child] = s[child], s[i]

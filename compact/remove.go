@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/blobfmt"
 	"blobtail/record"
@@ -71,13 +72,12 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 		return err
 	}
 	errs := make([]error, len(due))
-	slots := make(chan struct{}, gets)
-	var work sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(gets)
 	for i, b := range due {
-		slots <- struct{}{}
-		work.Go(func() {
+		work.Go(func() error {
 			errs[i] = r.contained(ctx, b, held)
-			<-slots
+			return nil
 		})
 	}
 	work.Wait()
@@ -149,8 +149,8 @@ func (p *prints) of(c *cursor) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
 	var number [4]byte
-	binary.BigEndian.PutUint32(number[:], c.number)
-	h.Write(c.origin[:])
+	binary.BigEndian.PutUint32(number[:], c.key.Index)
+	h.Write(c.key.Origin[:])
 	h.Write(number[:])
 	h.Write(c.line)
 	return h.Sum64()
@@ -200,7 +200,7 @@ func (r *run) contained(ctx context.Context, b *blob, held *prints) error {
 			return err
 		}
 		if _, found := slices.BinarySearch(held.sums, held.of(c)); !found {
-			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.origin, record.AppendTime(nil, c.time), c.number)}
+			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
 		}
 	}
 }

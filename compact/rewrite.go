@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/blobfmt"
 	"blobtail/horizon"
@@ -88,16 +89,15 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
 	cursors := make([]*cursor, len(group))
 	errs := make([]error, len(group))
-	slots := make(chan struct{}, gets)
-	var work sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(gets)
 	for i, b := range group {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
+		work.Go(func() error {
 			var body []byte
 			if body, errs[i] = r.whole(ctx, b); errs[i] == nil {
 				cursors[i], errs[i] = newCursor(b.Key, body)
 			}
+			return nil
 		})
 	}
 	work.Wait()

@@ -3,10 +3,11 @@ package config
 import (
 	"fmt"
 	"math"
-	"path"
 	"strconv"
 	"strings"
 	"time"
+
+	"blobtail/record"
 )
 
 // Retention says how long what is kept. Nothing is ever deleted of a store whose
@@ -18,10 +19,9 @@ type Retention struct {
 	Rules   []Rule   `yaml:"rules"`   // the first that matches counts
 }
 
-// Rule is the age of the services that a glob stands for.
+// Rule is the age of the services that a name or glob matches, as of
+// [record.MatchService].
 type Rule struct {
-	// Service is a name, or a glob as of path.Match. A glob matches a system
-	// service, whose name begins with "_", only if it begins so itself.
 	Service string `yaml:"service"`
 	Age     Age    `yaml:"age"`
 }
@@ -94,16 +94,15 @@ func (r Retention) validate(bad func(key string, value any, want string)) {
 		if rule.Age == 0 {
 			bad(key+".age", `""`, "want an age, for example 30d, or keep")
 		}
-		_, err := path.Match(rule.Service, "")
-		// A name that no service can have is a slip that would let a default
-		// delete what the rule was to keep.
-		if err != nil || rule.Service == "" || strings.ContainsFunc(rule.Service, inNoService) {
+		// With a name that no service can have, the default would delete the logs
+		// that the rule is to keep.
+		if !record.ValidPattern(rule.Service) || strings.ContainsFunc(rule.Service, inNoService) {
 			bad(key+".service", strconv.Quote(rule.Service), "want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
 		}
 	}
 }
 
-// inNoService tells what stands in no name of a service and in no glob.
+// inNoService reports whether a character is in no name of a service and in no glob.
 func inNoService(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(`._-*?[]^\`, r))
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +45,8 @@ const (
 // Query is a question. From and To have no useful zero: a range without ends is
 // [math.MinInt64] to [math.MaxInt64].
 type Query struct {
-	// Service is a name or a glob as of path.Match, of which `*` matches no name that
-	// begins with `_`; or several of them, with commas between.
+	// Service is a name or a glob as of [record.MatchService], or several of them with
+	// commas between.
 	Service  string
 	From, To int64 // effective time in Unix nanoseconds, half open
 	// Levels are those wanted; none: all.
@@ -135,7 +134,7 @@ func (q *Query) check() error {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n") {
 			return fmt.Errorf("service: %.40q: no service can be called so; want a name like web, or a glob like 'web-*'", name)
 		}
-		if _, err := path.Match(name, ""); err != nil {
+		if !record.ValidPattern(name) {
 			return fmt.Errorf("service: %.40q: it is no glob: a bracket or a backslash lacks its other half", name)
 		}
 	}
@@ -163,14 +162,10 @@ func names(list string) iter.Seq[string] {
 	}
 }
 
-// Match tells whether the question is about a service.
+// Match reports whether the question is about a service.
 func (q *Query) Match(service string) bool {
 	for name := range names(q.Service) {
-		if service == name {
-			return true
-		}
-		ok, err := path.Match(name, service)
-		if ok && err == nil && (service[0] != '_' || name[0] == '_') {
+		if record.MatchService(name, service) {
 			return true
 		}
 	}

@@ -25,11 +25,7 @@ func hiddenBy(h horizon.Horizons) hidden {
 		if n := len(s.Dropped); n > 0 {
 			end = max(end, s.Dropped[n-1]+1)
 		}
-		if start := end.Start(); start.After(time.Unix(0, math.MaxInt64)) {
-			x.until = math.MaxInt64
-		} else {
-			x.until = max(x.until, start.UnixNano())
-		}
+		x.until = max(x.until, record.ClampTime(end.Start()))
 	}
 	return x
 }

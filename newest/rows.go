@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/query"
 	"blobtail/tailindex"
@@ -57,14 +58,13 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 	for service := range f.watches {
 		all = append(all, found{service: service})
 	}
-	slots := make(chan struct{}, readers)
-	var polling sync.WaitGroup
+	var polling errgroup.Group
+	polling.SetLimit(readers)
 	for i := range all {
-		polling.Go(func() {
-			slots <- struct{}{}
+		polling.Go(func() error {
 			a := &all[i]
 			a.rows, a.missed, a.err = f.watches[a.service].Poll(ctx)
-			<-slots
+			return nil
 		})
 	}
 	polling.Wait()

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/query"
 	"blobtail/record"
@@ -149,13 +150,12 @@ func each(ctx context.Context, services []string, ask func(context.Context, stri
 		err  error
 	}
 	answers := make([]answer, len(services))
-	slots := make(chan struct{}, readers)
-	var asking sync.WaitGroup
+	var asking errgroup.Group
+	asking.SetLimit(readers)
 	for i, service := range services {
-		asking.Go(func() {
-			slots <- struct{}{}
+		asking.Go(func() error {
 			answers[i].rows, answers[i].err = ask(ctx, service)
-			<-slots
+			return nil
 		})
 	}
 	asking.Wait()

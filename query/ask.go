@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 	"iter"
-	"path"
 	"slices"
 	"strings"
 
 	"blobtail/catalog"
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -30,22 +30,13 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 			}
 		}
 		for _, s := range all {
-			if matches(name, s) {
+			if record.MatchService(name, s) {
 				out = append(out, s)
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
-}
-
-// matches says whether a name or glob means a service.
-func matches(name, service string) bool {
-	if name == service {
-		return true
-	}
-	ok, err := path.Match(name, service)
-	return ok && err == nil && (service[0] != '_' || name[0] == '_')
 }
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
@@ -87,7 +78,7 @@ func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
 	}
 	var services []string
 	for service := range names {
-		if slices.ContainsFunc(q.Services, func(name string) bool { return matches(name, service) }) {
+		if slices.ContainsFunc(q.Services, func(name string) bool { return record.MatchService(name, service) }) {
 			services = append(services, service)
 		}
 	}

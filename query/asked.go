@@ -68,8 +68,8 @@ func (a *asked) resolve(ctx context.Context) error {
 			a.services = append(a.services, name)
 			continue
 		}
-		if _, err := path.Match(name, ""); err != nil {
-			return &BadQueryError{fmt.Errorf("glob %q: %w", name, err)}
+		if !record.ValidPattern(name) {
+			return &BadQueryError{fmt.Errorf("glob %q: %w", name, path.ErrBadPattern)}
 		}
 		if all == nil {
 			var err error
@@ -80,7 +80,7 @@ func (a *asked) resolve(ctx context.Context) error {
 		}
 		n := len(a.services)
 		for _, s := range all {
-			if matches(name, s) {
+			if record.MatchService(name, s) {
 				a.services = append(a.services, s)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/record"
@@ -32,13 +34,12 @@ type counting struct {
 	plan  *Plan
 	count counters
 
-	mu     sync.Mutex
-	tally  tally
-	loose  int64
-	sum    Summary
-	merge  []catalog.Entry // must be decoded together, since they may hold copies
-	hours  []stretch       // the same, with the loose records of their time
-	failed error
+	mu    sync.Mutex
+	tally tally
+	loose int64
+	sum   Summary
+	merge []catalog.Entry // must be decoded together, since they may hold copies
+	hours []stretch       // the same, with the loose records of their time
 }
 
 // stretch is what of a service overlaps in time: a record and its copies are in
@@ -111,24 +112,12 @@ func (r Range) within(first, last int64) Range {
 
 // fromIndexes counts what indexes suffice for and notes the rest.
 func (c *counting) fromIndexes(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	slots := make(chan struct{}, max(listers, c.plan.reader.opt.Workers))
-	var work sync.WaitGroup
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(max(listers, c.plan.reader.opt.Workers))
 	for _, s := range c.plan.overlapping() {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
-			if err := c.stretch(ctx, s); err != nil {
-				c.mu.Lock()
-				c.failed = cmp.Or(c.failed, err)
-				c.mu.Unlock()
-				stop()
-			}
-		})
+		work.Go(func() error { return c.stretch(ctx, s) })
 	}
-	work.Wait()
-	return c.failed
+	return work.Wait()
 }
 
 // overlapping parts blobs and loose records into stretches: those of one service

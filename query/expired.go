@@ -11,6 +11,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/horizon"
+	"blobtail/record"
 )
 
 // defaultMaxAge is half of the hour that lies between hiding a day and deleting it
@@ -229,7 +230,7 @@ func meanwhile(was, is horizon.Service, rng Range) (out []string) {
 }
 
 // startOf is the first ns of a day, or the nearest that there is.
-func startOf(d horizon.Day) int64 { return nanos(d.Start()) }
+func startOf(d horizon.Day) int64 { return record.ClampTime(d.Start()) }
 
 // someOf joins names, but for those that are too many.
 func someOf(names []string, most int) string {

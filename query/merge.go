@@ -226,5 +226,5 @@ func (m *merge) less(a, b *cursor) bool {
 
 func compareIdentities(a, b *cursor) int {
 	ia, ib := a.identity(), b.identity()
-	return cmp.Or(bytes.Compare(ia.origin[:], ib.origin[:]), cmp.Compare(ia.index, ib.index))
+	return cmp.Or(ia.origin.Compare(&ib.origin), cmp.Compare(ia.index, ib.index))
 }

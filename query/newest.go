@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -122,20 +121,9 @@ func (w *windows) read(ctx context.Context) error {
 		if width > 1<<20*time.Hour {
 			width = 1 << 20 * time.Hour
 		}
-		from = nanos(newest.Add(time.Hour - width))
+		from = record.ClampTime(newest.Add(time.Hour - width))
 	}
 	return w.none(ctx)
-}
-
-// nanos is t in ns, or the nearest that there is.
-func nanos(t time.Time) int64 {
-	switch {
-	case t.Before(time.Unix(0, math.MinInt64)):
-		return Oldest
-	case t.After(time.Unix(0, math.MaxInt64)):
-		return math.MaxInt64
-	}
-	return t.UnixNano()
 }
 
 // hour is the time at which the UTC hour of t began.
@@ -149,7 +137,7 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	}
 	if n == 0 {
 		t, ok, err := w.before(ctx, w.query.Range.To)
-		return nanos(t), ok, err
+		return record.ClampTime(t), ok, err
 	}
 	start := hour(newest)
 	if n == w.query.Limit {
@@ -158,7 +146,7 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 			start = most
 		}
 	}
-	return nanos(start), true, nil
+	return record.ClampTime(start), true, nil
 }
 
 // looseNewest looks for the newest records among the loose ones: how many there
@@ -230,7 +218,7 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	var services []string
 	var of []int // their numbers among all
 	for i, service := range w.services {
-		if w.hours == nil || !w.hours[i].IsZero() && nanos(w.hours[i].Add(time.Hour)) > rng.From {
+		if w.hours == nil || !w.hours[i].IsZero() && record.ClampTime(w.hours[i].Add(time.Hour)) > rng.From {
 			services, of = append(services, service), append(of, i)
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -95,13 +96,12 @@ func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *
 
 // each calls f for 0 to n-1, some at a time, and waits.
 func each(n int, f func(i int)) {
-	slots := make(chan struct{}, listers)
-	var work sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(listers)
 	for i := range n {
-		slots <- struct{}{}
-		work.Go(func() {
+		work.Go(func() error {
 			f(i)
-			<-slots
+			return nil
 		})
 	}
 	work.Wait()

@@ -57,7 +57,7 @@ type looseLine struct {
 }
 
 func (a *looseLine) compare(b *looseLine) int {
-	return cmp.Or(cmp.Compare(a.time, b.time), bytes.Compare(a.id.Origin[:], b.id.Origin[:]), cmp.Compare(a.id.Index, b.id.Index))
+	return cmp.Or(cmp.Compare(a.time, b.time), a.id.Origin.Compare(&b.id.Origin), cmp.Compare(a.id.Index, b.id.Index))
 }
 
 // memory is what the lines take.

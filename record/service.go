@@ -1,6 +1,9 @@
 package record
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // RejectedService is the system's own service for lines that could not be taken.
 const RejectedService = "_rejected"
@@ -85,6 +88,21 @@ func ValidService(name string) bool {
 // service, or one of the system's own, which is "_" and a valid service.
 func ValidStored(name string) bool {
 	return ValidService(strings.TrimPrefix(name, "_"))
+}
+
+// MatchService reports whether a pattern means a stored service. A pattern is a name
+// or a glob as of [path.Match]; it matches a system service, whose name begins with
+// "_", only if it begins so itself. A pattern that is not valid matches none.
+func MatchService(pattern, service string) bool {
+	ok, err := path.Match(pattern, service)
+	return ok && err == nil && (!strings.HasPrefix(service, "_") || pattern[0] == '_')
+}
+
+// ValidPattern reports whether a pattern of services is a name or a glob: it is not
+// empty, and each bracket and backslash has its other half.
+func ValidPattern(pattern string) bool {
+	_, err := path.Match(pattern, "")
+	return err == nil && pattern != ""
 }
 
 // service is what FoldService made of a text.

@@ -92,3 +92,23 @@ func FuzzFoldService(f *testing.F) {
 		}
 	})
 }
+
+func TestMatchService(t *testing.T) {
+	for _, c := range []struct {
+		pattern, service string
+		want             bool
+	}{
+		{"web", "web", true}, {"web", "web-1", false}, {"web-*", "web-1", true}, {"*", "web", true}, {"[a-w]eb", "web", true},
+		{"*", "_rejected", false}, {"?rejected", "_rejected", false}, {"_*", "_rejected", true}, {"_rejected", "_rejected", true},
+		{"[_]rejected", "_rejected", false}, {"", "web", false}, {"[", "web", false}, {`web\`, "web", false},
+	} {
+		if got := record.MatchService(c.pattern, c.service); got != c.want {
+			t.Errorf("%q matches %q: %v", c.pattern, c.service, got)
+		}
+	}
+	for pattern, want := range map[string]bool{"web": true, "*": true, "[a-c]x": true, "": false, "[": false, `a\`: false} {
+		if got := record.ValidPattern(pattern); got != want {
+			t.Errorf("%q is valid: %v", pattern, got)
+		}
+	}
+}

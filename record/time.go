@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"math"
+	"time"
 )
 
 // canonicalLen is the length of a canonical time.
@@ -122,6 +123,18 @@ func parseZone(s []byte) (sec int64, ok bool) {
 		sec = -sec
 	}
 	return sec, true
+}
+
+// ClampTime is t in Unix nanoseconds, or the nearest int64 for a time beyond the
+// years 1678 to 2261.
+func ClampTime(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 // join makes nanoseconds of seconds and 0 to 999,999,999 more nanoseconds.

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
-	"path"
 	"strings"
 	"time"
 
 	"blobtail/horizon"
+	"blobtail/record"
 )
 
 // Keep is the age that nothing reaches.
@@ -24,8 +24,8 @@ type Policy struct {
 	Tail    time.Duration // of the tail's tables; 0: they stay
 }
 
-// Rule is the age of the services that a glob, as of path.Match, stands for. A
-// glob matches a name that begins with "_" only if it begins so itself.
+// Rule is the age of the services that a name or glob matches, as of
+// [record.MatchService].
 type Rule struct {
 	Service string
 	Age     time.Duration
@@ -34,7 +34,7 @@ type Rule struct {
 // Age is how old the logs of a service get.
 func (p Policy) Age(service string) time.Duration {
 	for _, r := range p.Rules {
-		if ok, _ := path.Match(r.Service, service); ok && (service[0] != '_' || r.Service[0] == '_') {
+		if record.MatchService(r.Service, service) {
 			return r.Age
 		}
 	}
@@ -52,7 +52,7 @@ func (p Policy) check() error {
 		ages = append(ages, p.Tail)
 	}
 	for _, r := range p.Rules {
-		if _, err := path.Match(r.Service, ""); err != nil || r.Service == "" {
+		if !record.ValidPattern(r.Service) {
 			return refusef("rule %q: not a glob", r.Service)
 		}
 		ages = append(ages, r.Age)

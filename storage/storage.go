@@ -116,15 +116,26 @@ type BlobStore interface {
 	Delete(ctx context.Context, blobs ...Blob) error
 }
 
-// KeyError says which key an operation failed for.
+// KeyError is the failure of an operation on one key.
 type KeyError struct {
 	Op  string // "delete", ...
 	Key string
 	Err error
 }
 
+// Error implements error.
 func (e *KeyError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Key, e.Err) }
+
+// Unwrap returns the reason.
 func (e *KeyError) Unwrap() error { return e.Err }
+
+// AtKey is err as a [*KeyError]; nil stays nil.
+func AtKey(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &KeyError{Op: op, Key: key, Err: err}
+}
 
 // MaxTxRows and MaxTxBytes bound one [TableStore.Upsert]; MaxBinary and
 // MaxString one property. They are those of Azure Table storage

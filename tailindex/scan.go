@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/record"
 	"blobtail/storage"
@@ -51,24 +52,20 @@ func (r *Reader) scans(service string, errs bool, tables ...string) ([]*scan, er
 	return scans, nil
 }
 
-// run has them all read, at the same time. A table that is not there has no rows.
+// run reads all scans concurrently. A table that is missing has no rows.
 func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	slots := make(chan struct{}, maxScans)
-	var running sync.WaitGroup
+	running, ctx := errgroup.WithContext(ctx)
+	running.SetLimit(maxScans)
 	for _, s := range scans {
-		slots <- struct{}{}
-		running.Go(func() {
-			defer func() { <-slots }()
+		running.Go(func() error {
 			defer s.decode.close()
 			if err := read(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
-				cancel(fmt.Errorf("read the newest records: %w", err))
+				return fmt.Errorf("read the newest records: %w", err)
 			}
+			return nil
 		})
 	}
-	running.Wait()
-	return context.Cause(ctx)
+	return running.Wait()
 }
 
 // found is what the scans have found, and what was wrong with it.

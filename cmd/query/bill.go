@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"
+	"blobtail/record"
 )
 
 type billCmd struct {
@@ -97,10 +97,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 		return nil, err
 	}
 	for _, name := range c.Services {
-		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool {
-			ok, _ := path.Match(name, s.Name)
-			return ok || name == s.Name
-		}) {
+		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) }) {
 			continue
 		}
 		// Nothing in the range, or nothing at all? A plan of next to nothing tells.

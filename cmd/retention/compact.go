@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 
 	"blobtail/compact"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
+	"blobtail/record"
 )
 
 type compactCmd struct {
@@ -19,7 +19,7 @@ type compactCmd struct {
 
 func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	for _, glob := range c.Service {
-		if _, err := path.Match(glob, ""); err != nil || glob == "" {
+		if !record.ValidPattern(glob) {
 			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}

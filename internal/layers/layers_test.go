@@ -58,9 +58,9 @@ var allowed = map[string][]string{
 	"source/natssource": {"record", "source/body"},
 	"query":             {"record", "blobfmt", "storage", "horizon", "catalog"},
 	"bill":              {"record", "blobfmt", "catalog"},
-	"config":            {"internal/openstore"},
+	"config":            {"record", "internal/openstore"},
 	"compact":           {"record", "blobfmt", "storage", "horizon", "catalog"},
-	"retention":         {"storage", "horizon", "catalog", "tailindex", "clockskew"},
+	"retention":         {"record", "storage", "horizon", "catalog", "tailindex", "clockskew"},
 	// It joins what blobs have with what they do not have yet.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 
@@ -69,7 +69,7 @@ var allowed = map[string][]string{
 	"internal/cli":       {"config", "storage", "internal/openstore"},
 	"cmd/ingest": {"internal/cli", "config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},
-	"cmd/retention": {"internal/cli", "config", "storage", "internal/openstore", "horizon", "retention", "compact"},
+	"cmd/retention": {"internal/cli", "record", "config", "storage", "internal/openstore", "horizon", "retention", "compact"},
 	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "catalog", "storeid"},
 }
 

@@ -193,10 +193,3 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("ask %s for the time: %w", s.name, translate(err))
 }
-
-func keyError(op, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &storage.KeyError{Op: op, Key: key, Err: err}
-}

@@ -36,7 +36,7 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	if err == nil {
 		err = s.create(ctx, key, body, attrs)
 	}
-	return keyError("create", key, err)
+	return storage.AtKey("create", key, err)
 }
 
 func (s *Store) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
@@ -88,7 +88,7 @@ func (s *Store) taken(ctx context.Context, key string, err error) error {
 // Stat implements [storage.BlobStore].
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	b, err := s.stat(ctx, key)
-	return b, keyError("stat", key, err)
+	return b, storage.AtKey("stat", key, err)
 }
 
 func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
@@ -151,7 +151,7 @@ func value[T any](p *T) (v T) {
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	r, err := s.get(ctx, key, off, n)
 	if err != nil {
-		return nil, keyError("get", key, err)
+		return nil, storage.AtKey("get", key, err)
 	}
 	return r, nil
 }
@@ -205,11 +205,11 @@ func (r *reader) Read(p []byte) (int, error) {
 	r.left -= int64(n)
 	if err == io.EOF {
 		if err = nil; r.left > 0 {
-			err = keyError("get", r.key, io.ErrUnexpectedEOF)
+			err = storage.AtKey("get", r.key, io.ErrUnexpectedEOF)
 		}
 		return n, err
 	}
-	return n, keyError("get", r.key, translate(err))
+	return n, storage.AtKey("get", r.key, translate(err))
 }
 
 func (r *reader) Close() error { return r.r.Close() }
@@ -228,7 +228,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 		for p := s.container.NewListBlobsFlatPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield(storage.Blob{}, keyError("list", prefix, translate(err)))
+				yield(storage.Blob{}, storage.AtKey("list", prefix, translate(err)))
 				return
 			}
 			for _, item := range page.Segment.BlobItems {
@@ -237,7 +237,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 					continue
 				}
 				if b.Key <= last {
-					yield(storage.Blob{}, keyError("list", prefix, fmt.Errorf(
+					yield(storage.Blob{}, storage.AtKey("list", prefix, fmt.Errorf(
 						"%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)))
 					return
 				}
@@ -269,7 +269,7 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield("", keyError("dirs", prefix, translate(err)))
+				yield("", storage.AtKey("dirs", prefix, translate(err)))
 				return
 			}
 			for _, d := range page.Segment.BlobPrefixes {

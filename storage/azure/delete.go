@@ -5,11 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/storage"
 )
@@ -42,16 +42,15 @@ func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
 		}
 	}
 	errs := make([]error, len(blobs))
-	free := make(chan struct{}, deletesAtOnce)
-	var wg sync.WaitGroup
+	var work errgroup.Group
+	work.SetLimit(deletesAtOnce)
 	for i, b := range blobs {
-		free <- struct{}{}
-		wg.Go(func() {
-			errs[i] = keyError("delete", b.Key, s.delete(ctx, b))
-			<-free
+		work.Go(func() error {
+			errs[i] = storage.AtKey("delete", b.Key, s.delete(ctx, b))
+			return nil
 		})
 	}
-	wg.Wait()
+	work.Wait()
 	return errs
 }
 
@@ -111,7 +110,7 @@ func (s *Store) deleteBatch(ctx context.Context, blobs []storage.Blob) (left []e
 		}
 		answered++
 		if err := unlessGone(r.Error); err != nil {
-			left = append(left, keyError("delete", blobs[*r.ContentID].Key, err))
+			left = append(left, storage.AtKey("delete", blobs[*r.ContentID].Key, err))
 		}
 	}
 	if answered < len(blobs) {

@@ -28,7 +28,7 @@ func (s *Store) Upsert(ctx context.Context, table, partition string, rows []stor
 	if err == nil {
 		err = s.upsert(ctx, table, partition, rows)
 	}
-	return keyError("upsert", table+"/"+partition, err)
+	return storage.AtKey("upsert", table+"/"+partition, err)
 }
 
 func (s *Store) upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
@@ -81,7 +81,7 @@ func (s *Store) Swap(ctx context.Context, table, partition string, row storage.R
 	if err == nil {
 		version, err = s.swap(ctx, table, partition, row)
 	}
-	return version, keyError("swap", table+"/"+partition+"/"+row.Key, err)
+	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
 }
 
 func (s *Store) swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
@@ -191,7 +191,7 @@ func rangeFilter(partition, from, to string) string {
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, keyError("scan", table+"/"+partition, err)) }
+		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err)) }
 		if err := errors.Join(ctx.Err(), bounds.Scan(table, partition, from, to, limit, props)); err != nil {
 			fail(err)
 			return
@@ -253,7 +253,7 @@ func gone(err error) error {
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield("", keyError("tables", prefix, err))
+			yield("", storage.AtKey("tables", prefix, err))
 			return
 		}
 		o := &aztables.ListTablesOptions{}
@@ -265,7 +265,7 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 		for p := s.tables.NewListTablesPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield("", keyError("tables", prefix, translate(err)))
+				yield("", storage.AtKey("tables", prefix, translate(err)))
 				return
 			}
 			for _, t := range page.Tables {
@@ -293,5 +293,5 @@ func (s *Store) Drop(ctx context.Context, table string) error {
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}
-	return keyError("drop", table, err)
+	return storage.AtKey("drop", table, err)
 }

@@ -26,7 +26,7 @@ const errNotDir = syscall.ENOTDIR
 // Create implements [storage.BlobStore].
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	if err := check(ctx, key, attrs); err != nil {
-		return keyError("create", key, err)
+		return storage.AtKey("create", key, err)
 	}
 	path := s.path(key)
 	frame := appendFrame(nil, int64(len(body)), attrs)
@@ -39,11 +39,11 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 			}
 		}
 		if err == nil || errors.Is(err, fs.ErrExist) {
-			return keyError("create", key, s.settle(path, err))
+			return storage.AtKey("create", key, s.settle(path, err))
 		}
-		return keyError("create", key, refused(err))
+		return storage.AtKey("create", key, refused(err))
 	}
-	return keyError("create", key, errors.New("its directory is removed again and again"))
+	return storage.AtKey("create", key, errors.New("its directory is removed again and again"))
 }
 
 // create writes a temporary file and links it to path.

@@ -37,7 +37,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 		if err := s.prune(dir); err != nil {
 			for _, b := range blobs {
 				if readable(b.Key) && filepath.Dir(s.path(b.Key)) == dir {
-					errs = append(errs, keyError("delete", b.Key, err))
+					errs = append(errs, storage.AtKey("delete", b.Key, err))
 				}
 			}
 		}
@@ -58,7 +58,7 @@ func (s *Store) removeAll(ctx context.Context, blobs []storage.Blob) (errs []err
 			rerr = s.remove(ctx, b)
 		}
 		if rerr != nil {
-			errs = append(errs, keyError("delete", b.Key, rerr))
+			errs = append(errs, storage.AtKey("delete", b.Key, rerr))
 		} else if readable(b.Key) {
 			touched[filepath.Dir(s.path(b.Key))] = true
 		}

@@ -178,7 +178,7 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 		f.Close()
 	}
 	if err != nil {
-		return storage.Blob{}, keyError("stat", key, err)
+		return storage.Blob{}, storage.AtKey("stat", key, err)
 	}
 	return b, nil
 }
@@ -188,7 +188,7 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 // then that error.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
-		return nil, keyError("get", key, errors.New("negative offset"))
+		return nil, storage.AtKey("get", key, errors.New("negative offset"))
 	}
 	f, b, err := s.open(ctx, key)
 	var damaged *DamagedError
@@ -199,7 +199,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 		if f != nil {
 			f.Close()
 		}
-		return nil, keyError("get", key, err)
+		return nil, storage.AtKey("get", key, err)
 	}
 	end := b.Size
 	if n >= 0 && n < b.Size-off {
@@ -242,13 +242,13 @@ type reader struct {
 
 func (r *reader) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
-		return 0, keyError("get", r.key, err)
+		return 0, storage.AtKey("get", r.key, err)
 	}
 	if r.off >= r.end {
 		if r.last == io.EOF {
 			return 0, io.EOF
 		}
-		return 0, keyError("get", r.key, r.last)
+		return 0, storage.AtKey("get", r.key, r.last)
 	}
 	p = p[:min(int64(len(p)), r.end-r.off)]
 	n, err := r.f.ReadAt(p, r.off)
@@ -259,7 +259,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	if err == io.EOF {
 		err = &DamagedError{Path: r.key, Reason: "cut while it was read"}
 	}
-	return n, keyError("get", r.key, err)
+	return n, storage.AtKey("get", r.key, err)
 }
 
 func (r *reader) Close() error { return r.f.Close() }
@@ -290,13 +290,6 @@ func known(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
 	}
 	return err
-}
-
-func keyError(op, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &storage.KeyError{Op: op, Key: key, Err: err}
 }
 
 func check(ctx context.Context, key string, attrs storage.Attrs) error {

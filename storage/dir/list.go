@@ -32,13 +32,13 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 				return true // deleted during the walk
 			}
 			if err != nil {
-				yield(storage.Blob{}, keyError("list", key, err))
+				yield(storage.Blob{}, storage.AtKey("list", key, err))
 				return false
 			}
 			return yield(b, nil)
 		}
 		if _, err := w.start(); err != nil {
-			yield(storage.Blob{}, keyError("list", prefix, err))
+			yield(storage.Blob{}, storage.AtKey("list", prefix, err))
 		}
 	}
 }
@@ -64,16 +64,16 @@ func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield("", keyError("dirs", prefix, err))
+			yield("", storage.AtKey("dirs", prefix, err))
 			return
 		}
 		if prefix != "" && !strings.HasSuffix(prefix, "/") {
-			yield("", keyError("dirs", prefix, errors.New("the prefix does not end in a slash")))
+			yield("", storage.AtKey("dirs", prefix, errors.New("the prefix does not end in a slash")))
 			return
 		}
 		entries, err := s.entries(prefix)
 		if err != nil {
-			yield("", keyError("dirs", prefix, err))
+			yield("", storage.AtKey("dirs", prefix, err))
 			return
 		}
 		// entries are in the order of keys, where a-b/ comes before a/.
@@ -87,7 +87,7 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 			}
 			holds, err := s.holdsObject(ctx, prefix+e)
 			if err != nil {
-				yield("", keyError("dirs", prefix, err))
+				yield("", storage.AtKey("dirs", prefix, err))
 				return
 			}
 			if holds && !yield(name, nil) {

@@ -67,7 +67,7 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	if err == nil {
 		err = s.create(key, object{body: bytes.Clone(body), attrs: clone(attrs)})
 	}
-	return keyError("create", key, err)
+	return storage.AtKey("create", key, err)
 }
 
 func (s *Store) create(key string, o object) error {
@@ -86,7 +86,7 @@ func (s *Store) create(key string, o object) error {
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	o, err := s.get(ctx, key)
 	if err != nil {
-		return storage.Blob{}, keyError("stat", key, err)
+		return storage.Blob{}, storage.AtKey("stat", key, err)
 	}
 	return o.describe(key), nil
 }
@@ -98,7 +98,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 		err = errors.New("negative offset")
 	}
 	if err != nil {
-		return nil, keyError("get", key, err)
+		return nil, storage.AtKey("get", key, err)
 	}
 	b := o.body[min(off, int64(len(o.body))):]
 	if n >= 0 && n < int64(len(b)) {
@@ -124,7 +124,7 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield(storage.Blob{}, keyError("list", prefix, err))
+			yield(storage.Blob{}, storage.AtKey("list", prefix, err))
 			return
 		}
 		for _, key := range s.keys(prefix) {
@@ -136,7 +136,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 				continue // deleted during the walk
 			}
 			if err != nil {
-				yield(storage.Blob{}, keyError("list", prefix, err))
+				yield(storage.Blob{}, storage.AtKey("list", prefix, err))
 				return
 			}
 			if !yield(o.describe(key), nil) {
@@ -150,7 +150,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield("", keyError("dirs", prefix, err))
+			yield("", storage.AtKey("dirs", prefix, err))
 			return
 		}
 		found := map[string]bool{}
@@ -161,7 +161,7 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 		}
 		for _, dir := range slices.Sorted(maps.Keys(found)) {
 			if err := ctx.Err(); err != nil {
-				yield("", keyError("dirs", prefix, err))
+				yield("", storage.AtKey("dirs", prefix, err))
 				return
 			}
 			if !yield(dir, nil) {
@@ -190,7 +190,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	var errs []error
 	for _, b := range blobs {
 		if err := ctx.Err(); err != nil {
-			errs = append(errs, keyError("delete", b.Key, err))
+			errs = append(errs, storage.AtKey("delete", b.Key, err))
 			continue
 		}
 		s.mu.Lock()
@@ -211,11 +211,4 @@ func (o object) describe(key string) storage.Blob {
 func clone(a storage.Attrs) storage.Attrs {
 	a.Metadata = maps.Clone(a.Metadata)
 	return a
-}
-
-func keyError(op, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &storage.KeyError{Op: op, Key: key, Err: err}
 }

@@ -17,7 +17,7 @@ import (
 // Upsert implements [storage.TableStore].
 func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	if err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows)); err != nil {
-		return keyError("upsert", table+"/"+partition, err)
+		return storage.AtKey("upsert", table+"/"+partition, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,13 +32,13 @@ func (s *Store) Upsert(ctx context.Context, table, partition string, rows []stor
 func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
 	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
 	if err != nil {
-		return "", keyError("swap", table+"/"+partition+"/"+row.Key, err)
+		return "", storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.partition(table, partition)
 	if p[row.Key].Version != row.Version {
-		return "", keyError("swap", table+"/"+partition+"/"+row.Key, storage.ErrChanged)
+		return "", storage.AtKey("swap", table+"/"+partition+"/"+row.Key, storage.ErrChanged)
 	}
 	return s.put(p, row), nil
 }
@@ -72,12 +72,12 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 	return func(yield func(storage.Row, error) bool) {
 		rows, err := s.scan(ctx, table, partition, from, to, limit, props)
 		if err != nil {
-			yield(storage.Row{}, keyError("scan", table+"/"+partition, err))
+			yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err))
 			return
 		}
 		for _, r := range rows {
 			if err := ctx.Err(); err != nil {
-				yield(storage.Row{}, keyError("scan", table+"/"+partition, err))
+				yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err))
 				return
 			}
 			if !yield(cloneRow(r, props), nil) {
@@ -114,7 +114,7 @@ func (s *Store) scan(ctx context.Context, table, partition, from, to string, lim
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := ctx.Err(); err != nil {
-			yield("", keyError("tables", prefix, err))
+			yield("", storage.AtKey("tables", prefix, err))
 			return
 		}
 		s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 // Drop implements [storage.TableStore].
 func (s *Store) Drop(ctx context.Context, table string) error {
 	if err := errors.Join(ctx.Err(), bounds.Table(table)); err != nil {
-		return keyError("drop", table, err)
+		return storage.AtKey("drop", table, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,7 +72,7 @@ func (s *Store) Upsert(ctx context.Context, name, partition string, rows []stora
 	if err == nil {
 		err = s.upsert(ctx, name, partition, rows)
 	}
-	return keyError("upsert", name+"/"+partition, err)
+	return storage.AtKey("upsert", name+"/"+partition, err)
 }
 
 func (s *Store) upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
@@ -100,7 +100,7 @@ func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Ro
 	if err == nil {
 		version, err = s.swap(ctx, name, partition, row)
 	}
-	return version, keyError("swap", name+"/"+partition+"/"+row.Key, err)
+	return version, storage.AtKey("swap", name+"/"+partition+"/"+row.Key, err)
 }
 
 func (s *Store) swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
@@ -147,7 +147,7 @@ func (s *Store) acquireOrMake(ctx context.Context, name string) (t *table, err e
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, name, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, keyError("scan", name+"/"+partition, err)) }
+		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", name+"/"+partition, err)) }
 		if err := errors.Join(ctx.Err(), bounds.Scan(name, partition, from, to, limit, props)); err != nil {
 			fail(err)
 			return
@@ -176,7 +176,7 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 			err = nil // no table was ever made
 		}
 		if err = errors.Join(ctx.Err(), known(err)); err != nil {
-			yield("", keyError("tables", prefix, err))
+			yield("", storage.AtKey("tables", prefix, err))
 			return
 		}
 		for _, e := range entries { // in byte order
@@ -194,7 +194,7 @@ func (s *Store) Drop(ctx context.Context, name string) error {
 	if err == nil {
 		err = s.drop(name)
 	}
-	return keyError("drop", name, err)
+	return storage.AtKey("drop", name, err)
 }
 
 // acquire returns the open database of a table, which the caller releases. A
@@ -253,11 +253,4 @@ func known(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
 	}
 	return err
-}
-
-func keyError(op, key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &storage.KeyError{Op: op, Key: key, Err: err}
 }
