@@ -2,9 +2,8 @@ package buffer
 
 import (
 	"fmt"
+	"maps"
 	"time"
-
-	"blobtail/buffer/runlog"
 )
 
 // adopt hands what the replay found to the Buffer, whose own runs, batches and
@@ -26,11 +25,8 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	}
 	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
 		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
-	b.queue = append(queue, b.queue...)
-	for seg, n := range p.pending {
-		b.pending[seg] += n
-	}
-	b.held += p.held
+	b.queue.batches = append(queue, b.queue.batches...)
+	b.account.join(&p.account)
 	for batch, starts := range p.suspect {
 		if p.batches[batch.named.ID] == batch {
 			b.setAside(batch, fmt.Errorf("%w: it ended %d starts", ErrAside, starts))
@@ -54,8 +50,7 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 			continue
 		}
 		p.leftOut[f.Pos] = true
-		p.lower(f.Pos.Segment(), 1)
-		p.held -= int64(f.Len)
+		p.account.add(f.Pos.Segment(), -1, -int64(f.Len))
 		if !f.m.gone {
 			f.m.gone = true
 			p.b.o.Messages.Dropped(f.m.reply)
@@ -68,31 +63,26 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 // whole, which this process will store. b.mu is held.
 func (p *replay) adoptMessages(batch *Batch) {
 	for _, m := range batch.messages {
-		if m.open > 0 || m.gone || p.b.messages[m.origin] == m {
+		if m.open > 0 || m.gone || p.b.messages.byOrigin[m.origin] == m {
 			continue
 		}
-		p.b.remember(m)
+		p.b.messages.remember(m)
 		p.b.o.Messages.Found(m.reply)
 	}
 }
 
-// adoptOrigins puts the origins that the log remembers before those that came
-// since. b.mu is held.
+// adoptOrigins puts the origins that the log remembers before those that came since.
+// b.mu is held.
 func (b *Buffer) adoptOrigins(p *replay) {
-	young := b.origins
-	b.origins = newOriginMemory()
-	add := func(o rememberedOrigin) {
-		if old, ok := b.origins.get(o.origin); ok && !old.surelyCopies(&o) {
-			b.twice.add(o.origin)
-		}
-		b.origins.add(o)
-	}
+	young := b.repeats
+	b.repeats = newRepeats()
 	for _, o := range p.origins {
-		add(o)
+		b.repeats.add(o)
 	}
 	for i := range young.ring {
-		add(young.ring[(young.next+i)%len(young.ring)])
+		b.repeats.add(young.ring[(young.next+i)%len(young.ring)])
 	}
+	maps.Copy(b.repeats.twice, young.twice)
 }
 
 // adoptRecent puts the runs that the log has before those that came since, but for
@@ -107,44 +97,4 @@ func (b *Buffer) adoptRecent(p *replay) {
 	b.recent.last = max(b.recent.last, young.last)
 	b.recent.synced = young.synced
 	b.recent.drop(p.leftOut)
-}
-
-// reopen makes runs that no batch holds part of the open batch, or of several
-// where they are too many for one. since is when a run came. b.mu is held.
-func (b *Buffer) reopen(k runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
-	young := b.open[k] // may be waited for, so it stays the open one
-	delete(b.open, k)
-	var old *openBatch
-	for _, f := range found {
-		if old = b.open[k]; old == nil {
-			old = newOpenBatch(k)
-			b.open[k] = old
-		}
-		if t := since(f.came); t.Before(old.since) {
-			old.since = t
-		}
-		old.runs.Add(f.Extent)
-		old.span.Extend(f.seconds.Of(k))
-		old.records += int(f.records)
-		old.bytes += int64(f.bytes)
-		if old.bytes >= b.o.Size {
-			b.cut(old)
-		}
-	}
-	if young == nil {
-		return
-	}
-	if old = b.open[k]; old != nil {
-		young.runs = runlog.Merged(&old.runs, &young.runs)
-		young.records += old.records
-		young.bytes += old.bytes
-		young.span.Extend(old.span)
-		if old.since.Before(young.since) {
-			young.since = old.since
-		}
-	}
-	b.open[k] = young
-	if young.bytes >= b.o.Size {
-		b.cut(young)
-	}
 }

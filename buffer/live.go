@@ -71,15 +71,7 @@ func (b *Buffer) Live(ctx context.Context, q LiveQuery) (*Live, error) {
 func (b *Buffer) waitForReplay(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		b.wake.Broadcast()
-		b.mu.Unlock()
-	})
-	defer stop()
-	for !b.replayed && ctx.Err() == nil && !b.closing {
-		b.wake.Wait()
-	}
+	b.awaitReplay(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -105,12 +97,12 @@ func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 	l.position = uint64(end)
 	if !q.Follow {
 		l.units = l.unstored()
-	} else if l.follow(end); len(b.twice) > 0 {
+	} else if l.follow(end); len(b.repeats.twice) > 0 {
 		l.twice, l.batches = true, l.unstored()
 	}
 	if len(l.units) > 0 { // then all that is needed is
 		l.pinned = true
-		b.pinned[l.pin]++
+		b.account.pinned[l.pin]++
 	}
 	return l, b.recent.synced
 }
@@ -125,7 +117,7 @@ func (l *Live) unstored() (units []*runlog.Unit) {
 			units = append(units, &runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
 		}
 	}
-	for _, batch := range l.b.queue {
+	for _, batch := range l.b.queue.batches {
 		if want(batch.bin.Service, batch.span) {
 			if len(batch.named.Runs) > 0 {
 				l.needs(wal.Pos(batch.named.Runs[0].Segment) << 32)
@@ -209,13 +201,11 @@ func (l *Live) Close() {
 
 func (b *Buffer) unpin(segment uint32) {
 	b.mu.Lock()
-	if b.pinned[segment]--; b.pinned[segment] == 0 {
-		delete(b.pinned, segment)
+	if b.account.pinned[segment]--; b.account.pinned[segment] == 0 {
+		delete(b.account.pinned, segment)
 	}
 	b.mu.Unlock()
-	if err := b.release(); err != nil && !errors.Is(err, wal.ErrClosed) {
-		b.o.Log.Error().Err(err).Msg("cannot let go of the log behind a snapshot")
-	}
+	b.releaseLogged()
 }
 
 var errClosed = errors.New("the snapshot is closed")

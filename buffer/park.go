@@ -55,23 +55,23 @@ func (b *Buffer) holders() []*Batch {
 	}
 	var found []*Batch
 	now := time.Now()
-	for _, batch := range b.queue {
-		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.aside {
+	for _, batch := range b.queue.batches {
+		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.try.aside {
 			continue
 		}
-		late := batch.taken && batch.breakOff != nil && now.Sub(batch.begun) > holdsTooLong
+		late := batch.try.taken && batch.try.breakOff != nil && now.Sub(batch.try.begun) > holdsTooLong
 		if late {
-			batch.breakOff(errHolds)
+			batch.try.breakOff(errHolds)
 		}
-		switch troubled := batch.attempts > 0 || b.services.trouble[batch.bin.Service] != nil; {
-		case !troubled && !late, now.Before(batch.parkAfter):
+		switch troubled := batch.try.failed > 0 || b.queue.services.trouble[batch.bin.Service] != nil; {
+		case !troubled && !late, now.Before(batch.try.parkAfter):
 			return nil // it is on its way, or cannot be copied
-		case !batch.taken:
+		case !batch.try.taken:
 			found = append(found, batch)
 		}
 	}
 	for _, batch := range found {
-		batch.taken = true // a parked copy is made of a batch that nobody moves
+		batch.try.taken = true // a parked copy is made of a batch that nobody moves
 	}
 	return found
 }
@@ -82,9 +82,9 @@ func (b *Buffer) holders() []*Batch {
 func (b *Buffer) copyingPays() bool {
 	size := b.log.Size()
 	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
-		return b.held <= size/4*3
+		return b.account.held <= size/4*3
 	}
-	return size > b.o.Soft && b.held <= size/2
+	return size > b.o.Soft && b.account.held <= size/2
 }
 
 // parkPause is how long a batch that could not be copied is left alone.
@@ -104,9 +104,9 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 		}
 	}
 	b.mu.Lock()
-	batch.taken = false
+	batch.try.taken = false
 	if err != nil {
-		batch.parkAfter = time.Now().Add(parkPause)
+		batch.try.parkAfter = time.Now().Add(parkPause)
 	}
 	if hopeless(err) {
 		b.setAside(batch, err)
@@ -133,10 +133,10 @@ func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(batch.named.Place)
+	b.account.drop(batch.named.Place)
 	batch.named.Place = runlog.PlaceOfCopy(pos, head, len(payload))
-	b.keep(batch.named.Place)
-	b.needed = max(b.needed, pos)
+	b.account.keep(batch.named.Place)
+	b.account.settled = max(b.account.settled, pos)
 	b.m.parked.Inc()
 	return nil
 }

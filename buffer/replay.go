@@ -25,8 +25,7 @@ type replay struct {
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
 	suspect map[*Batch]int        // batches that ended as many starts
-	pending map[uint32]int
-	held    int64
+	account account
 	origins []rememberedOrigin
 	recent  *recent
 	leftOut map[wal.Pos]bool // runs of messages that come again
@@ -55,7 +54,7 @@ func found(r *runlog.Run) foundRun {
 // no record names become part of the open batches. Messages that no record names
 // are left out: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
-	p, err := b.scan(ctx)
+	p, err := b.readLog(ctx)
 	if err != nil || p == nil {
 		return err
 	}
@@ -66,8 +65,8 @@ func (b *Buffer) replay(ctx context.Context) error {
 	return b.release()
 }
 
-// scan reads the log as it was found on opening; nil when ctx ends first.
-func (b *Buffer) scan(ctx context.Context) (*replay, error) {
+// readLog reads the log as it was found on opening; nil when ctx ends first.
+func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	p := &replay{
 		b:       b,
 		start:   time.Now(),
@@ -75,7 +74,7 @@ func (b *Buffer) scan(ctx context.Context) (*replay, error) {
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
 		suspect: map[*Batch]int{},
-		pending: map[uint32]int{},
+		account: newAccount(),
 		recent:  newRecent(unknownBefore(b.log)),
 		leftOut: map[wal.Pos]bool{},
 	}
@@ -192,7 +191,7 @@ func (p *replay) runs(rec wal.Record) error {
 		}
 		if h.Reply != "" {
 			if m == nil {
-				m = &message{reply: h.Reply, rememberedOrigin: remember(h, rec.Pos)}
+				m = &message{reply: h.Reply, rememberedOrigin: fromHead(h, rec.Pos)}
 			}
 			m.left++
 			m.open++
@@ -206,28 +205,27 @@ func (p *replay) runs(rec wal.Record) error {
 		f.m, f.came = m, came
 		p.recent.add(r.Extent, r.Service)
 		p.open[r.Bin] = append(p.open[r.Bin], f)
-		p.pending[rec.Pos.Segment()]++
-		p.held += int64(r.Len)
+		p.account.add(rec.Pos.Segment(), 1, int64(r.Len))
 	})
 	if err != nil {
 		return err
 	}
 	if !head.Origin.IsZero() && head.Reply == "" {
-		o := remember(&head, rec.Pos)
+		o := fromHead(&head, rec.Pos)
 		if o.outcome == (record.Outcome{}) {
 			o.outcome = records
 		}
 		o.expired = max(o.outcome.Accepted, records.Accepted) - records.Accepted
 		p.origins = append(p.origins, o)
-		if len(p.origins) >= 2*remembered {
-			p.origins = slices.Clone(p.origins[len(p.origins)-remembered:])
+		if len(p.origins) >= 2*maxRemembered {
+			p.origins = slices.Clone(p.origins[len(p.origins)-maxRemembered:])
 		}
 	}
 	return nil
 }
 
-// remember is the request whose record stands at pos.
-func remember(h *runlog.Head, pos wal.Pos) rememberedOrigin {
+// fromHead is the request with its record at pos.
+func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
@@ -289,7 +287,7 @@ func (p *replay) parked(rec wal.Record) error {
 	old := p.batches[r.ID]
 	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
 	if old != nil {
-		p.letGo(old)
+		p.drop(old)
 		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
@@ -297,8 +295,7 @@ func (p *replay) parked(rec wal.Record) error {
 			batch.since = old.since
 		}
 	}
-	p.pending[rec.Pos.Segment()]++
-	p.held += batch.named.Held
+	p.account.keep(batch.named.Place)
 	return nil
 }
 
@@ -391,7 +388,7 @@ func (p *replay) salvage() {
 // settled lets go of the runs of a committed batch. The process that stored it
 // may have ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
-	p.letGo(batch)
+	p.drop(batch)
 	p.damages.saved(batch)
 	delete(p.batches, batch.named.ID)
 	p.commits++
@@ -405,17 +402,8 @@ func (p *replay) settled(batch *Batch) {
 	batch.messages = nil // p.order keeps the batch, and a log holds many
 }
 
-// letGo says that the runs of a batch hold the log no longer.
-func (p *replay) letGo(batch *Batch) {
-	for _, s := range batch.named.Runs {
-		p.lower(s.Segment, s.Runs)
-	}
-	p.held -= batch.named.Held
+// drop says that the runs of a batch hold the log no longer.
+func (p *replay) drop(batch *Batch) {
+	p.account.drop(batch.named.Place)
 	delete(p.broken, batch)
-}
-
-func (p *replay) lower(segment uint32, runs int) {
-	if p.pending[segment] -= runs; p.pending[segment] == 0 {
-		delete(p.pending, segment)
-	}
 }

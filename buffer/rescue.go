@@ -40,21 +40,20 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.keep(again.named.Place)
-		b.queue = append(b.queue, again)
-		b.needed = max(b.needed, again.named.Record)
+		b.account.keep(again.named.Place)
+		b.queue.batches = append(b.queue.batches, again)
+		b.account.settled = max(b.account.settled, again.named.Record)
 	case len(w.whole) > 0:
 		for _, f := range w.whole {
-			b.pending[f.Pos.Segment()]++
-			b.held += int64(f.Len)
+			b.account.add(f.Pos.Segment(), 1, int64(f.Len))
 		}
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
-	b.remove(batch)
-	b.forget(batch.named.Place)
-	b.dropMessages(batch.messages)
-	b.origins.forget(w.lost)
-	batch.aside, batch.fate.err = true, cause
+	b.queue.remove(batch)
+	b.account.drop(batch.named.Place)
+	b.messages.drop(batch.messages)
+	b.repeats.forget(w.lost)
+	batch.try.aside, batch.fate.err = true, cause
 	close(batch.fate.done)
 	lost := max(0, batch.named.Records-w.records)
 	b.m.salvaged.Inc()

@@ -10,7 +10,7 @@ import (
 // in no blob, but for those of messages that come again. It changes nothing; the
 // log can be given to [New] afterwards.
 func Unflushed(ctx context.Context, log *wal.Log) (records int, err error) {
-	p, err := New(log, nil, Options{}).scan(ctx)
+	p, err := New(log, nil, Options{}).readLog(ctx)
 	if err != nil {
 		return 0, err
 	}
