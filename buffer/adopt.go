@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// adopt hands what the replay found to the Buffer, whose own runs, batches and
+// adopt hands the result of the replay to the Buffer. Its own runs, batches and
 // origins are all younger.
 func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.mu.Lock()
@@ -39,9 +39,8 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.wake.Broadcast()
 }
 
-// leaveOutMessages takes the runs that messages brought out of those that no
-// batch record names: no one was told that they are safe, and they come again.
-// b.mu is held.
+// leaveOutMessages takes the runs of messages out of those that no batch record
+// names: they were not acknowledged, and come again. b.mu is held.
 func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	left = found[:0]
 	for _, f := range found {
@@ -59,8 +58,8 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	return left
 }
 
-// adoptMessages keeps account of the messages of a batch that batch records name
-// whole, which this process will store. b.mu is held.
+// adoptMessages begins the account of a batch's messages that batch records name
+// whole: this process will store them. b.mu is held.
 func (p *replay) adoptMessages(batch *Batch) {
 	for _, m := range batch.messages {
 		if m.open > 0 || m.gone || p.b.messages.byOrigin[m.origin] == m {
@@ -85,16 +84,18 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	maps.Copy(b.repeats.twice, young.twice)
 }
 
-// adoptRecent puts the runs that the log has before those that came since, but for
-// those that are left out: they come again. b.mu is held.
+// adoptRecent puts the runs that the log has before those that came since, except
+// for the runs that are left out: these come again. b.mu is held.
 func (b *Buffer) adoptRecent(p *replay) {
 	young := b.recent
-	b.recent = p.recent
-	for i := range young.len() {
-		at, service := young.at(i)
-		b.recent.add(at, service)
+	b.recent = newRecent(max(p.recent.forgotten, young.forgotten))
+	for _, r := range []*recent{p.recent, young} {
+		for i := range r.len() {
+			if at, service := r.at(i); !p.leftOut[at.Pos] {
+				b.recent.add(at, service)
+			}
+		}
 	}
-	b.recent.last = max(b.recent.last, young.last)
+	b.recent.last = max(p.recent.last, young.last)
 	b.recent.synced = young.synced
-	b.recent.drop(p.leftOut)
 }

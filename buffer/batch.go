@@ -9,7 +9,7 @@ import (
 	"blobtail/record"
 )
 
-// Batch is what a [Sink] stores: the lines of one service and period that one
+// Batch becomes one stored object: the lines of one service and period that one
 // batch record names. Its identity and content never change from the moment it
 // is cut, over any number of attempts and restarts.
 //

@@ -1,11 +1,9 @@
 // Package buffer stands between the sources and the blobs. It accepts requests
-// durably, gathers their lines into batches of one service and one period, and
-// drives each batch through a sink until it is surely stored; then it lets the
-// log go.
+// durably, gathers their lines into batches of one service and one period, and drives
+// each batch through a sink until it is surely stored. Then it releases the log.
 //
-// Call [New] with an open log and a sink, start [Buffer.Run], and hand requests
-// to [Buffer.Accept]. [Buffer.Flush] puts all that was accepted before into
-// blobs.
+// Call [New] with an open log and a sink, start [Buffer.Run], and hand requests to
+// [Buffer.Accept]. [Buffer.Flush] stores everything that was accepted before.
 //
 //	Accept -> runs record, fsync -> 2xx
 //	   |         | list of positions per (service, period), and of the last runs -> Live
@@ -13,26 +11,23 @@
 //	 Tail        |
 //	cut      -> batch record, fsync -> sink (encode, put) -> commit record -> segment deleted
 //
-// An open batch is a list of positions in the log, not a copy of its lines, so
-// memory does not grow with the backlog, and what a start finds in the log is
-// handled as if it had just arrived. The rules that make this safe, and what
-// leaving one out costs, are in DESIGN.md; the bytes are in docs/FORMAT.md.
+// An open batch is a list of positions in the log, not a copy of its lines. So memory
+// does not grow with the backlog, and a start handles the runs that it finds in the
+// log as if they had just arrived. DESIGN.md has the rules that make this safe, and
+// the cost of leaving one out. The bytes are in package runlog and docs/FORMAT.md.
 //
-// A request that comes again is a repeat if its outcome is the same as well, and is
-// answered as the first one was. Another outcome under the same origin is a new
-// request; what both have has the same identities, and a batch keeps each once.
+// A request that comes again with the same outcome is a repeat, and gets the answer
+// of the first one. Another outcome under the same origin is a new request. Records
+// of both have the same identities, and a batch keeps each once.
 //
-// What is on its way can be read: [Buffer.Live] is a snapshot of all that is
-// accepted and may not be in a blob yet, under the identities that the blobs will
-// have. Who takes it first and looks for blobs then misses nothing, and drops by
-// their identities the records that it meets in both. The same call follows: it
-// gives what was appended behind a position of an earlier snapshot, stored or not,
-// as far as that is remembered. A snapshot keeps its part of the log, so it must be
-// closed; it holds few lines in memory, whatever the backlog. Who wants to see
-// records as they are accepted is a [Tail].
+// [Buffer.Live] is a snapshot of the unflushed records, under the identities that
+// they will have in blobs. A reader that takes it first and then lists blobs misses
+// nothing, and drops by identity the records in both. For a follower the same call
+// returns the records behind the position of an earlier snapshot, stored or not, as
+// far as these are remembered. A [Tail] sees records as they are accepted.
 //
-// The package does not know blobs: what a batch becomes is the sink's matter. It
-// does not decode requests, and it never waits for a table or for a clock.
+// The package does not know blobs and does not decode requests. It never waits for a
+// table or for a clock.
 package buffer
 
 import (
@@ -54,38 +49,36 @@ import (
 
 // Sink turns batches into stored objects.
 type Sink interface {
-	// Plan returns what the batch record of a batch must hold for the sink (the
-	// first name), which is opaque to the buffer. It is called with the buffer
-	// locked and must be quick.
+	// Plan returns the sink's part of a batch record: the first name, opaque to the
+	// buffer. It is called with the buffer locked and must be quick.
 	Plan(service string, period time.Time) (pin []byte)
 	// Write stores b. It returns nil only when b is surely stored as ours. An error
-	// that wraps [ErrExpired] or [ErrAside] ends the matter too; any other means that
-	// nothing is known, and Write is called again later. It is called by several
-	// goroutines at once, never twice at once for one batch.
+	// that wraps [ErrExpired] or [ErrAside] is final too. After any other the outcome
+	// is unknown, and Write is called again later. Several goroutines call it at once,
+	// but only one for each batch.
 	Write(ctx context.Context, b *Batch) error
 }
 
-// Messages is told what becomes of messages: requests with a Reply, which their
-// server keeps until they are stored. It is called with the buffer locked, so it
-// must be quick and must not call back. After Stored or Dropped nothing more is
-// said of a reply.
+// Messages learns the outcome of messages: requests with a Reply, which their server
+// keeps until they are stored. It is called with the buffer locked, so it must be
+// quick and must not call back. Stored and Dropped are the last call for a reply.
 type Messages interface {
 	// Found is called for a message that a start found in the log and will store.
 	Found(reply string)
-	// Stored is called when all records of a message are in blobs. It may come for
-	// a message that was acknowledged before.
+	// Stored is called when all records of a message are in blobs. The message may have
+	// been acknowledged before.
 	Stored(reply string)
 	// Dropped is called for a message that this buffer will not store: it must be
 	// delivered again, unless a later delivery of it has been accepted since.
 	Dropped(reply string)
 }
 
-// ErrAside is what a [Sink] wraps when no repeat can ever store a batch: it is
-// set aside then, counted, and what the log holds of it is kept.
+// ErrAside is wrapped by a [Sink] when no repeat can ever store a batch. Then the
+// batch is set aside and counted, and its part of the log is kept.
 var ErrAside = errors.New("the batch cannot be stored")
 
-// ErrExpired is what a [Sink] wraps when the day of a batch has been dropped: it is
-// never stored then, counted, and the log lets go of it.
+// ErrExpired is wrapped by a [Sink] when the day of a batch has been dropped. Then
+// the batch is never stored but counted, and its part of the log is released.
 var ErrExpired = errors.New("the batch has expired")
 
 // hopeless reports whether no repeat can store a batch: it rotted in the log, or the
@@ -106,15 +99,14 @@ type Options struct {
 	Max    int64         // log size from which ErrFull is returned; 0: none
 	Full   func() bool   // asked every second whether the disk is too full; nil: never
 	// Expired says whether a period of a service has been dropped: its records are
-	// not taken then. It is called for each run and must be quick; nil: never.
+	// not accepted then. It is called for each run and must be quick; nil: never.
 	Expired func(service string, period time.Time) bool
-	// LossFound is called by Run when a start has found that the log lost records,
-	// before anything of the log is given up; [Buffer.Lost] has them. nil: nobody is.
+	// LossFound is called by Run when a start finds that the log lost records, before
+	// any segment is deleted; [Buffer.Lost] has them. nil: no call.
 	LossFound func()
-	// Messages is told of messages; nil: there are none.
-	Messages Messages
-	// Tail is told of all that is accepted; nil: nobody is.
-	Tail    Tail
+	Messages  Messages // learns the outcome of messages; nil: there are none
+	Tail      Tail     // sees everything that is accepted; nil: no tail
+
 	Workers int // batches given to the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none

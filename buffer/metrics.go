@@ -67,7 +67,7 @@ func newMetrics(b *Buffer) *metrics {
 	return m
 }
 
-// showLoad shows what waits.
+// showLoad serves the sizes of the log and the queues.
 func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	gauge("log_bytes", "Bytes of the log on disk.", func() float64 { return float64(b.log.Size()) })
 	locked := func(name, help string, n func() int) {
@@ -89,8 +89,8 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	})
 }
 
-// Oldest is when the oldest record came that is in no blob yet, in this process or
-// one before; ok is false when there is none.
+// Oldest is the arrival of the oldest unflushed record, in this process or one before;
+// ok is false when there is none.
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

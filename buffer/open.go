@@ -66,8 +66,8 @@ func allReasons() []reason {
 	return []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush}
 }
 
-// pressure is everything besides a batch that decides whether it is cut. The zero
-// value is none.
+// pressure is everything outside of a batch that can get it cut. The zero value is
+// none.
 type pressure struct {
 	now      time.Time
 	flush    bool

@@ -14,12 +14,12 @@ import (
 	"blobtail/wal"
 )
 
-// replay is what a start learns from the log, oldest record first. It touches
-// nothing of the Buffer before it is done, so requests are taken meanwhile.
+// replay is the state that a start learns from the log, oldest record first. It does
+// not touch the Buffer's before it is done, so requests are accepted meanwhile.
 type replay struct {
 	b       *Buffer
 	start   time.Time
-	segment wal.Segment // the last one that was asked for
+	segment wal.Segment // the last one that was looked up
 	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
@@ -49,10 +49,10 @@ func found(r *runlog.Run) foundRun {
 	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
 }
 
-// replay reads the log as it was found on opening and takes up what is not
-// stored: batches that have a record go on under the same id and name, runs that
-// no record names become part of the open batches. Messages that no record names
-// are left out: their server has them.
+// replay reads the log as it was found on opening and adopts everything that is not
+// stored. Batches with a record go on under the same id and name. Runs that no record
+// names become part of the open batches, except for runs of messages: their server
+// has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	p, err := b.readLog(ctx)
 	if err != nil || p == nil {
@@ -60,7 +60,7 @@ func (b *Buffer) replay(ctx context.Context) error {
 	}
 	b.adopt(p, p.start)
 	if _, lost := b.Lost(); lost {
-		b.o.LossFound() // before what shows it can go
+		b.o.LossFound() // before the segments that show it are deleted
 	}
 	return b.release()
 }
@@ -107,8 +107,8 @@ func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	return p, nil
 }
 
-// missing notes that what stood before pos may be damaged: what came after an
-// earlier position is not all there then.
+// missing notes damage before pos, if there is some: for an earlier position the log
+// no longer has all later runs.
 func (p *replay) missing(pos wal.Pos) {
 	if p.rotten {
 		p.recent.forgotten = max(p.recent.forgotten, pos-1)
@@ -119,9 +119,9 @@ func (p *replay) missing(pos wal.Pos) {
 // maxStarts is how many starts one record may end before it is passed over.
 const maxStarts = 3
 
-// guarded takes a record. One that cannot be taken ends the process, so that
-// whatever runs it starts it again, perhaps with a version that can; but not for
-// ever: what else the log has is worth more.
+// guarded reads a record. One that cannot be read ends the process, so that it is
+// started again, perhaps in a version that can. After maxStarts it is passed over: the
+// rest of the log is worth more.
 func (p *replay) guarded(rec wal.Record) error {
 	defer p.b.suspected(rec.Pos)
 	if rec.Suspected >= maxStarts && rec.Type != runlog.TypeBatch && rec.Type != runlog.TypeParked {
@@ -140,8 +140,8 @@ func (p *replay) guarded(rec wal.Record) error {
 	return errors.Join(err, p.b.log.Suspect(rec.Pos))
 }
 
-// suspected notes, when its caller panics, that the record at pos was the reason.
-// It is to be deferred.
+// suspected is deferred. If its caller panics, it notes the record at pos as the
+// reason.
 func (b *Buffer) suspected(pos wal.Pos) {
 	if cause := recover(); cause != nil {
 		b.o.Log.Error().Err(b.log.Suspect(pos)).Uint32("segment", pos.Segment()).Uint32("offset", pos.Offset()).
@@ -150,7 +150,7 @@ func (b *Buffer) suspected(pos wal.Pos) {
 	}
 }
 
-// pass leaves out a record that ended several starts; its segment is kept.
+// pass omits a record that ended several starts; its segment is kept.
 func (p *replay) pass(rec wal.Record) {
 	p.damaged++
 	p.rotten = true
@@ -184,7 +184,7 @@ func (p *replay) record(rec wal.Record) error {
 func (p *replay) runs(rec wal.Record) error {
 	var m *message
 	var came uint32
-	var records record.Outcome // as far as the runs tell
+	var records record.Outcome // of the runs
 	head, err := runlog.ParseRuns(rec.Payload, rec.Pos, func(h *runlog.Head, r *runlog.Run) {
 		if came == 0 {
 			came = p.arrival(h.Arrived, rec.Pos)
@@ -229,7 +229,7 @@ func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
-// arrival is when what stands at pos came, in Unix seconds: as its record says (in
+// arrival is when the record at pos came, in Unix seconds: by its own account (in
 // milliseconds), else when its segment was made.
 func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
 	if ms == 0 {
@@ -241,8 +241,8 @@ func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
 	return uint32(min(max(ms/1000, 1), math.MaxUint32))
 }
 
-// since is the time of an arrival as this process has it. A clock that was set back
-// since makes nothing younger than now, nor older as this process goes on.
+// since is the time of an arrival by the clock of this process. If the wall clock was
+// set back, no batch is younger than now, and none ages faster.
 func (p *replay) since(came uint32) time.Time {
 	return p.start.Add(-max(0, p.start.Sub(time.Unix(int64(came), 0))))
 }
@@ -318,10 +318,10 @@ func hold(batch *Batch, found []foundRun) {
 	}
 }
 
-// takeNamed takes the named runs from the open ones, and from broken batches,
-// whose runs an earlier start cut anew. Runs that are nowhere were in segments
-// that are deleted, and then the commit follows; or they were never durable, and
-// only the batch record survived; or they rotted.
+// takeNamed takes the named runs from the open ones, and from broken batches, whose
+// runs an earlier start cut anew. A run may be missing because its segment is deleted:
+// then the commit follows. Or it was never durable, but the batch record was. Or it
+// rotted.
 func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRun) {
 	want := make(map[wal.Pos]bool, named.Len())
 	for e := range named.All() {
@@ -356,10 +356,9 @@ func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRu
 
 func byPosition(a, b foundRun) int { return cmp.Compare(a.Pos, b.Pos) }
 
-// salvage opens the runs of batches that lack some and are not committed, so
-// that they become part of new ones. Where the batch record itself was not
-// durable nothing was ever put under its id; where runs rotted it may have been,
-// and readers drop what then stands twice.
+// salvage opens the runs of batches that lack some and are not committed, so that
+// they become part of new ones. If the batch record was not durable, no blob has its
+// id. If runs rotted, one may have it, and readers drop the records in both.
 func (p *replay) salvage() {
 	for batch, found := range p.broken {
 		if p.batches[batch.named.ID] != batch {
@@ -385,8 +384,8 @@ func (p *replay) salvage() {
 	}
 }
 
-// settled lets go of the runs of a committed batch. The process that stored it
-// may have ended before it could acknowledge the messages.
+// settled releases the runs of a committed batch. The process that stored it may have
+// ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
 	p.drop(batch)
 	p.damages.saved(batch)

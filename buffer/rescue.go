@@ -11,11 +11,11 @@ import (
 	"blobtail/wal"
 )
 
-// rescue takes apart a batch that the log does not hold any more as it was cut.
-// Runs that are whole become part of another batch; the others are lost: that is
-// told and counted, and their segments are kept in quarantine. Should the batch
-// have been stored before, readers drop what stands twice. It returns nil when
-// the batch is done with, else the error to go on with.
+// rescue takes apart a batch that the log no longer has as it was cut. Whole runs
+// become part of another batch. The others are lost: they are logged and counted, and
+// their segments are quarantined. If the batch was stored before, readers drop the
+// records that come twice. It returns nil when the batch is done with, else the error
+// to go on with.
 func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	var rot *runlog.RotError
 	if !errors.As(cause, &rot) {
@@ -65,7 +65,7 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	return nil
 }
 
-// wreck is what the log holds of a batch that rotted.
+// wreck is the rest of a batch that rotted.
 type wreck struct {
 	whole    []foundRun      // of a batch that is where its runs came in
 	copied   runlog.Parked   // the whole runs of one that was parked
@@ -93,7 +93,7 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	}
 	lost := func(e runlog.Extent, err error) error {
 		if !runlog.Rotten(err) {
-			return err // the disk may think better of it
+			return err // the disk may work again later
 		}
 		w.segments[e.Pos.Segment()] = true
 		w.lost = append(w.lost, e.Pos)
@@ -102,8 +102,8 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, &batch.bin, whole, lost)
 }
 
-// copyAgain makes a batch of what is left of one that was parked: a start looks
-// for runs in runs records only, so they cannot be cut anew where they are.
+// copyAgain makes a batch of the rest of one that was parked. A start finds runs in
+// runs records only, so they cannot be cut anew where they are.
 func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	rec := &w.copied
 	rand.Read(rec.ID[:])
@@ -114,7 +114,7 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	payload, head := rec.Payload()
 	pos, err := b.log.Append(runlog.TypeParked, payload)
 	if err != nil {
-		return nil, fmt.Errorf("park what is left of a batch: %w", err)
+		return nil, fmt.Errorf("park the rest of a batch: %w", err)
 	}
 	return newBatch(b, &rec.BatchRecord, runlog.PlaceOfCopy(pos, head, len(payload)), batch.since), nil
 }
