@@ -1,12 +1,11 @@
 package buffer
 
 import (
+	"maps"
 	"time"
-
-	"blobtail/buffer/runlog"
 )
 
-// adopt hands what the replay found to the Buffer, whose own runs, batches and
+// adopt hands the result of the replay to the Buffer. Its own runs, batches and
 // origins are all younger.
 func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.mu.Lock()
@@ -25,11 +24,8 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	}
 	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
 		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
-	b.queue = append(queue, b.queue...)
-	for seg, n := range p.pending {
-		b.pending[seg] += n
-	}
-	b.held += p.held
+	b.queue.batches = append(queue, b.queue.batches...)
+	b.account.join(&p.account)
 	b.m.damaged.Add(float64(p.damaged))
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
@@ -38,9 +34,8 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.wake.Broadcast()
 }
 
-// leaveOutMessages takes the runs that messages brought out of those that no
-// batch record names: no one was told that they are safe, and they come again.
-// b.mu is held.
+// leaveOutMessages takes the runs of messages out of those that no batch record
+// names: they were not acknowledged, and come again. b.mu is held.
 func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	left = found[:0]
 	for _, f := range found {
@@ -49,8 +44,7 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 			continue
 		}
 		p.leftOut[f.Pos] = true
-		p.lower(f.Pos.Segment(), 1)
-		p.held -= int64(f.Len)
+		p.account.add(f.Pos.Segment(), -1, -int64(f.Len))
 		if !f.m.gone {
 			f.m.gone = true
 			p.b.o.Messages.Dropped(f.m.reply)
@@ -59,87 +53,44 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	return left
 }
 
-// adoptMessages keeps account of the messages of a batch that batch records name
-// whole, which this process will store. b.mu is held.
+// adoptMessages begins the account of a batch's messages that batch records name
+// whole: this process will store them. b.mu is held.
 func (p *replay) adoptMessages(batch *Batch) {
 	for _, m := range batch.messages {
-		if m.open > 0 || m.gone || p.b.messages[m.origin] == m {
+		if m.open > 0 || m.gone || p.b.messages.byOrigin[m.origin] == m {
 			continue
 		}
-		p.b.remember(m)
+		p.b.messages.remember(m)
 		p.b.o.Messages.Found(m.reply)
 	}
 }
 
-// adoptOrigins puts the origins that the log remembers before those that came
-// since. b.mu is held.
+// adoptOrigins puts the origins that the log remembers before those that came since.
+// b.mu is held.
 func (b *Buffer) adoptOrigins(p *replay) {
-	young := b.origins
-	b.origins = newOriginMemory()
-	add := func(o rememberedOrigin) {
-		if old, ok := b.origins.get(o.origin); ok && !old.surelyCopies(&o) {
-			b.twice.add(o.origin)
-		}
-		b.origins.add(o)
-	}
+	young := b.repeats
+	b.repeats = newRepeats()
 	for _, o := range p.origins {
-		add(o)
+		b.repeats.add(o)
 	}
 	for i := range young.ring {
-		add(young.ring[(young.next+i)%len(young.ring)])
+		b.repeats.add(young.ring[(young.next+i)%len(young.ring)])
 	}
+	maps.Copy(b.repeats.twice, young.twice)
 }
 
-// adoptRecent puts the runs that the log has before those that came since, but for
-// those that are left out: they come again. b.mu is held.
+// adoptRecent puts the runs that the log has before those that came since, except
+// for the runs that are left out: these come again. b.mu is held.
 func (b *Buffer) adoptRecent(p *replay) {
 	young := b.recent
-	b.recent = p.recent
-	for i := range young.len() {
-		at, service := young.at(i)
-		b.recent.add(at, service)
+	b.recent = newRecent(max(p.recent.forgotten, young.forgotten))
+	for _, r := range []*recent{p.recent, young} {
+		for i := range r.len() {
+			if at, service := r.at(i); !p.leftOut[at.Pos] {
+				b.recent.add(at, service)
+			}
+		}
 	}
-	b.recent.last = max(b.recent.last, young.last)
+	b.recent.last = max(p.recent.last, young.last)
 	b.recent.synced = young.synced
-	b.recent.drop(p.leftOut)
-}
-
-// reopen makes runs that no batch holds part of the open batch, or of several
-// where they are too many for one. since is when a run came. b.mu is held.
-func (b *Buffer) reopen(k runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
-	young := b.open[k] // may be waited for, so it stays the open one
-	delete(b.open, k)
-	var old *openBatch
-	for _, f := range found {
-		if old = b.open[k]; old == nil {
-			old = newOpenBatch(k)
-			b.open[k] = old
-		}
-		if t := since(f.came); t.Before(old.since) {
-			old.since = t
-		}
-		old.runs.Add(f.Extent)
-		old.span.Extend(f.seconds.Of(k))
-		old.records += int(f.records)
-		old.bytes += int64(f.bytes)
-		if old.bytes >= b.o.Size {
-			b.cut(old)
-		}
-	}
-	if young == nil {
-		return
-	}
-	if old = b.open[k]; old != nil {
-		young.runs = runlog.Merged(&old.runs, &young.runs)
-		young.records += old.records
-		young.bytes += old.bytes
-		young.span.Extend(old.span)
-		if old.since.Before(young.since) {
-			young.since = old.since
-		}
-	}
-	b.open[k] = young
-	if young.bytes >= b.o.Size {
-		b.cut(young)
-	}
 }

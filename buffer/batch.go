@@ -9,29 +9,22 @@ import (
 	"blobtail/record"
 )
 
-// Batch is what a [Sink] stores: the lines of one service and period that one
+// Batch becomes one stored object: the lines of one service and period that one
 // batch record names. Its identity and content never change from the moment it
 // is cut, over any number of attempts and restarts.
+//
+// Buffer.mu guards its place and span, which change: the place when it is parked, the
+// span when it is measured. Its pin belongs to the worker that has taken it.
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
-	named    runlog.Named // b.mu guards its place, which changes when the batch is parked
+	named    runlog.Named
 	pin      []byte
-	span     runlog.Span // all times of its lines are in it; b.mu guards it
-	messages []*message  // one for each run that a message brought
+	span     runlog.Span // all times of its lines are in it
+	messages []*message  // one for each run of a message
 	fate     *fate
 	since    time.Time // arrival of its oldest record
-
-	// The rest belongs to the queue; b.mu guards it.
-	taken     bool
-	aside     bool // cannot be rebuilt; never given out again
-	expired   bool // as the sink said last; the worker that has it sets it
-	attempts  int
-	notBefore time.Time
-	lastErr   string
-	parkAfter time.Time               // no copy before, because the last try failed
-	begun     time.Time               // of the attempt under way
-	breakOff  context.CancelCauseFunc // ends it
+	try      tries
 }
 
 // newBatch makes the batch that r, a record at a place, names.
@@ -51,20 +44,20 @@ func (b *Batch) Service() string { return b.bin.Service }
 // Period is the start of the slice of event time that all its lines lie in.
 func (b *Batch) Period() time.Time { return b.bin.Start() }
 
-// Pin is what the sink's Plan returned, or what it moved on to since.
+// Pin is the result of the sink's Plan, or of the last Walk.
 func (b *Batch) Pin() []byte { return b.pin }
 
 // Attempts is how many times Write has failed for this batch since the start.
-func (b *Batch) Attempts() int { return b.attempts }
+func (b *Batch) Attempts() int { return b.try.failed }
 
-// Walk moves the pin on. Nothing is recorded: after a restart the sink starts at
-// the first name again, so it must be able to walk the same way and find itself.
+// Walk moves the pin on. Nothing is recorded: after a restart the sink starts at the
+// first name again, so it must walk the same way and find its own blob.
 func (b *Batch) Walk(pin []byte) { b.pin = slices.Clone(pin) }
 
-// Each reads the batch from the log and calls f for its lines in the order of
-// (time, origin, index), each with its newline. A line is valid during the call.
-// The error is a [*runlog.RotError] when the log no longer holds the batch as it was
-// cut, else what f or reading returned.
+// Each reads the batch from the log and calls f for its lines in the order of time,
+// origin and index, each with its newline. A line is valid during the call. The error
+// is a [*runlog.RotError] if the log no longer has the batch as it was cut, or it
+// comes from f or the disk.
 func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin record.Origin, index uint32) error) error {
 	return b.loaded(ctx, func(l *runlog.Loader, rec *runlog.BatchRecord) error {
 		if err := l.Load(ctx, rec); err != nil {

@@ -41,7 +41,7 @@ func (b *Buffer) Audit() error {
 			left[m]++
 		}
 	}
-	for _, batch := range b.queue {
+	for _, batch := range b.queue.batches {
 		for _, s := range batch.named.Runs {
 			pending[s.Segment] += s.Runs
 		}
@@ -49,8 +49,8 @@ func (b *Buffer) Audit() error {
 		for _, m := range batch.messages {
 			left[m]++
 		}
-		if done := isDone(batch.fate); done != batch.aside {
-			return fmt.Errorf("batch %x: aside %v, done %v", batch.named.ID, batch.aside, done)
+		if done := isDone(batch.fate); done != batch.try.aside {
+			return fmt.Errorf("batch %x: aside %v, done %v", batch.named.ID, batch.try.aside, done)
 		}
 		if _, there := b.log.Segment(batch.named.Record.Segment()); !there {
 			return fmt.Errorf("the record of batch %x is gone", batch.named.ID)
@@ -61,8 +61,8 @@ func (b *Buffer) Audit() error {
 			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
 		}
 	}
-	if held != b.held || !maps.Equal(pending, b.pending) {
-		return fmt.Errorf("counted %d bytes in %v, kept %d in %v", held, pending, b.held, b.pending)
+	if held != b.account.held || !maps.Equal(pending, b.account.unstored) {
+		return fmt.Errorf("counted %d bytes in %v, kept %d in %v", held, pending, b.account.held, b.account.unstored)
 	}
 	return b.auditMessages(open, left)
 }
@@ -77,10 +77,10 @@ func (b *Buffer) auditMessages(open, left map[*message]int) error {
 			known[m.origin] = true
 		}
 	}
-	if len(open) != b.openMessages {
-		return fmt.Errorf("counted %d open messages, kept %d", len(open), b.openMessages)
+	if len(open) != b.messages.open {
+		return fmt.Errorf("counted %d open messages, kept %d", len(open), b.messages.open)
 	}
-	for origin, m := range b.messages {
+	for origin, m := range b.messages.byOrigin {
 		if !known[origin] || m.gone || m.left == 0 || left[m] == 0 {
 			return fmt.Errorf("message %q is remembered and not here", m.reply)
 		}
@@ -101,7 +101,7 @@ func isDone(f *fate) bool {
 func (b *Buffer) Parked() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, batch := range b.queue {
+	for _, batch := range b.queue.batches {
 		if batch.named.IsCopy() {
 			n++
 		}

@@ -5,114 +5,103 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"sync/atomic"
 
 	"blobtail/buffer/runlog"
 	"blobtail/record"
 	"blobtail/wal"
 )
 
-// LiveQuery says what a snapshot is to hold.
+// LiveQuery says which records a snapshot has.
 type LiveQuery struct {
 	// Match says which services; nil: all. It is called with the buffer locked.
 	Match func(service string) bool
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
 	From, To int64
-	// Keep says which records; nil: all. A line is good during the call.
+	// Keep says which records; nil: all. A line is valid during the call.
 	Keep func(line []byte) bool
 	// Newest is how many records, the last ones; 0: all.
 	Newest int
-	// Follow asks not for what blobs may lack, but for what was appended behind
-	// After, whether it is stored or not.
+	// Follow asks for the records behind After, stored or not, instead of the
+	// unflushed ones.
 	Follow bool
-	// After is a Position; 0: all that is remembered.
+	// After is a Position; 0: everything remembered.
 	After uint64
 }
 
-// Live is a snapshot of what the log holds and no blob may have yet. What is
-// stored after it was taken is still in it, so who takes it first and looks for
+// Live is a snapshot of the records that the log has and blobs may lack. A batch that
+// is stored later stays in it, so a reader that takes the snapshot first and lists
 // blobs then misses nothing. It keeps its part of the log until it is closed.
 type Live struct {
 	b        *Buffer
 	q        LiveQuery
 	units    []*runlog.Unit
-	batches  []*runlog.Unit // of who follows: where runs are that came twice
-	twice    bool           // there are such
+	twice    []*runlog.Unit // of a follower: the batches that may have runs of twice
 	position uint64
 	behind   bool
 
-	pinned bool
-	pin    uint32 // the first segment that is needed
-	close  sync.Once
-	closed chan struct{}
+	pin    uint32 // the first segment that is needed, if there are units
+	closed atomic.Bool
 }
 
-// errEnded is what Live returns where there was no replay to wait for.
-var errEnded = errors.New("the buffer ended before the log was replayed")
+var (
+	errEnded  = errors.New("the buffer ended before the log was replayed")
+	errClosed = errors.New("the snapshot is closed")
+)
 
-// Live takes a snapshot: of all that is accepted and may not be in a blob, or for
-// who follows, of all that came since. It waits until the log of a start is
-// replayed, and until all that it holds is durable. Close must be called.
+// Live takes a snapshot. It waits until the log of the start is replayed, and until
+// all records of the snapshot are durable. The caller must close it.
 func (b *Buffer) Live(ctx context.Context, q LiveQuery) (*Live, error) {
-	if err := b.waitForReplay(ctx); err != nil {
+	l, upto, err := b.snapshot(ctx, q)
+	if err != nil {
 		return nil, err
 	}
-	l, upto := b.snapshot(q)
 	if upto != 0 {
 		if err := b.log.Sync(upto); err != nil {
 			l.Close()
-			return nil, fmt.Errorf("sync what a snapshot holds: %w", err)
+			return nil, fmt.Errorf("sync the records of a snapshot: %w", err)
 		}
 	}
 	return l, nil
 }
 
-func (b *Buffer) waitForReplay(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	stop := context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		b.wake.Broadcast()
-		b.mu.Unlock()
-	})
-	defer stop()
-	for !b.replayed && ctx.Err() == nil && !b.closing {
-		b.wake.Wait()
+// snapshot also returns the position up to which the log must be synced before the
+// first record is returned, or 0.
+func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, error) {
+	if err := b.waitForReplay(ctx); err != nil {
+		return nil, 0, err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if !b.replayed {
-		return errEnded
-	}
-	return nil
-}
-
-// snapshot also returns what must be durable before anything of it is given out,
-// 0 where all is.
-func (b *Buffer) snapshot(q LiveQuery) (*Live, wal.Pos) {
 	if q.Follow {
-		// What is stored pins nothing, so no segment may be on its way out.
+		// Stored runs hold no segment, so none may be deleted before it is pinned.
 		b.releasing.Lock()
 		defer b.releasing.Unlock()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
-	l := &Live{b: b, q: q, pin: math.MaxUint32, closed: make(chan struct{})}
+	l := &Live{b: b, q: q, pin: math.MaxUint32}
 	end := max(b.recent.last, wal.Pos(b.log.Active())<<32)
 	l.position = uint64(end)
 	if !q.Follow {
 		l.units = l.unstored()
-	} else if l.follow(end); len(b.twice) > 0 {
-		l.twice, l.batches = true, l.unstored()
+	} else if l.follow(end); len(b.repeats.twice) > 0 {
+		l.twice = l.unstored()
 	}
-	if len(l.units) > 0 { // then all that is needed is
-		l.pinned = true
-		b.pinned[l.pin]++
+	if len(l.units) > 0 {
+		b.account.pinned[l.pin]++
 	}
-	return l, b.recent.synced
+	return l, b.recent.synced, nil
+}
+
+func (b *Buffer) waitForReplay(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.awaitReplay(ctx)
+	if err := ctx.Err(); err != nil || b.replayed {
+		return err
+	}
+	return errEnded
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
@@ -125,7 +114,7 @@ func (l *Live) unstored() (units []*runlog.Unit) {
 			units = append(units, &runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
 		}
 	}
-	for _, batch := range l.b.queue {
+	for _, batch := range l.b.queue.batches {
 		if want(batch.bin.Service, batch.span) {
 			if len(batch.named.Runs) > 0 {
 				l.needs(wal.Pos(batch.named.Runs[0].Segment) << 32)
@@ -168,11 +157,11 @@ func (l *Live) follow(end wal.Pos) {
 	}
 }
 
-// needs notes that the log is read at pos: since segments go from the front, what
-// keeps the first one keeps all.
+// needs notes that the log is read at pos. Segments are deleted from the front, so a
+// pin of the first one keeps all.
 func (l *Live) needs(pos wal.Pos) { l.pin = min(l.pin, pos.Segment()) }
 
-// askOnce asks once for each service.
+// askOnce calls match once for each service.
 func askOnce(match func(string) bool) func(string) bool {
 	if match == nil {
 		return func(string) bool { return true }
@@ -188,64 +177,49 @@ func askOnce(match func(string) bool) func(string) bool {
 	}
 }
 
-// Position is where the log ended: all that is appended later, and nothing of
-// what this snapshot was taken of, lies behind it. Positions outlive restarts.
+// Position is the end of the log: all later records lie behind it, and none of the
+// snapshot. Positions outlive restarts.
 func (l *Live) Position() uint64 { return l.position }
 
-// Behind reports, of a snapshot for who follows, that some of what came behind
-// After is not remembered any more, or no longer in the log.
+// Behind reports, for a follower, that some of the runs behind After are no longer
+// remembered or no longer in the log.
 func (l *Live) Behind() bool { return l.behind }
 
-// Close lets go of the log. It must not be called while Each runs; a second call
-// does nothing.
+// Close releases the log. It must not be called while Each runs; a second call does
+// nothing.
 func (l *Live) Close() {
-	l.close.Do(func() {
-		close(l.closed)
-		if l.pinned {
-			l.b.unpin(l.pin)
-		}
-	})
-}
-
-func (b *Buffer) unpin(segment uint32) {
+	if l.closed.Swap(true) || len(l.units) == 0 {
+		return
+	}
+	b := l.b
 	b.mu.Lock()
-	if b.pinned[segment]--; b.pinned[segment] == 0 {
-		delete(b.pinned, segment)
+	if b.account.pinned[l.pin]--; b.account.pinned[l.pin] == 0 {
+		delete(b.account.pinned, l.pin)
 	}
 	b.mu.Unlock()
-	if err := b.release(); err != nil && !errors.Is(err, wal.ErrClosed) {
-		b.o.Log.Error().Err(err).Msg("cannot let go of the log behind a snapshot")
-	}
+	b.releaseLogged()
 }
 
-var errClosed = errors.New("the snapshot is closed")
-
-// Each calls emit for the records in the order of (time, origin, index), copies
-// left out. An entry is valid during the call. What the log cannot give does not
-// keep back the rest: Each returns a [*MissingError] when all else is given out.
-// Any other error is what emit or ctx returned, or the log's end.
+// Each calls emit for the records in the order of time, origin and index, each once.
+// An entry is valid during the call. If the log lacks a part, Each emits the rest and
+// then returns a [*MissingError]. Any other error comes from emit or ctx, or the log
+// has ended.
 func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error {
-	select {
-	case <-l.closed:
+	if l.closed.Load() {
 		return errClosed
-	default:
 	}
 	q := runlog.Query{From: l.q.From, To: l.q.To, Keep: l.q.Keep, Newest: l.q.Newest}
 	units := anew(l.units)
 	if l.q.Follow {
-		follow := func(*runlog.Run) (runlog.Lots, error) { return nil, nil }
-		if l.twice {
-			t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), anew(l.batches)}
-			follow = t.lots
-		}
+		t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), anew(l.twice)}
 		for _, u := range units {
-			u.Follow = follow
+			u.Follow = t.lots
 		}
 	}
 	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, units, emit)
 }
 
-// anew is units that no reading has.
+// anew copies units for another reading.
 func anew(units []*runlog.Unit) []*runlog.Unit {
 	fresh := make([]*runlog.Unit, len(units))
 	for i, u := range units {
@@ -255,5 +229,5 @@ func anew(units []*runlog.Unit) []*runlog.Unit {
 	return fresh
 }
 
-// MissingError says what a snapshot should hold and the log does not.
+// MissingError counts the parts of a snapshot that the log lacks.
 type MissingError = runlog.MissingError

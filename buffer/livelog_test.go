@@ -127,6 +127,44 @@ func TestFollowBehind(t *testing.T) {
 	}
 }
 
+// A follower gets every run behind its position as long as that is remembered: at
+// least the last 262,144. Then it learns that it is behind.
+func TestFollowForgets(t *testing.T) {
+	const services, requests = 5000, 60
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
+	lines := make([]line, services)
+	for i := range lines {
+		lines[i] = line{fmt.Sprintf("service-%d", i), at(1), "x"}
+	}
+	r := request(0, lines...)
+	var positions []uint64
+	for range requests {
+		l, err := p.buf.Live(t.Context(), buffer.LiveQuery{Match: func(string) bool { return false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		positions = append(positions, l.Position())
+		l.Close()
+		if _, err := p.buf.Accept(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, back := range []int{1, 2, 262144 / services, requests} {
+		q := everything()
+		q.Follow, q.After = true, positions[requests-back]
+		q.Match = func(s string) bool { return s == "service-0" || s == "service-4999" }
+		l, err := p.buf.Live(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := each(t, l)
+		if behind := back == requests; l.Behind() != behind || !behind && len(got) != 2*back {
+			t.Errorf("%d requests back: behind %v, %d lines", back, l.Behind(), len(got))
+		}
+		l.Close()
+	}
+}
+
 func waitUntil(t *testing.T, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !f(); {

@@ -9,23 +9,22 @@ import (
 	"blobtail/wal"
 )
 
-// Loss is what the log was promised to hold and does not.
+// Loss counts acknowledged records that the log no longer has.
 type Loss struct {
 	Since   time.Time // arrival of the oldest record that may be lost; zero: not known
 	Until   time.Time // when the loss was found
 	Records int       // at least so many
 }
 
-// Lost returns what was found to be lost since the process started; ok is false
-// when nothing was. What the start finds is in it once the log is replayed.
+// Lost returns the loss detected since the process started, ok is false for none. It
+// has the loss that the start detects once the log is replayed.
 func (b *Buffer) Lost() (Loss, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.loss, b.loss.Records > 0
 }
 
-// lose joins a loss of at least so many records to what was lost before. b.mu is
-// held.
+// lose adds a loss of at least so many records. b.mu is held.
 func (b *Buffer) lose(records int, since time.Time) {
 	if records == 0 {
 		return
@@ -38,8 +37,8 @@ func (b *Buffer) lose(records int, since time.Time) {
 	b.m.lost.Add(float64(records))
 }
 
-// damages are the spans of the log in which a start found no records although
-// there should be some, and what it learns of what they held.
+// damages are the spans of the log that a start could not read, with everything it
+// learns about their records.
 type damages struct {
 	spans   []*damagedSpan // ascending
 	missing map[*Batch]missing
@@ -48,7 +47,7 @@ type damages struct {
 type damagedSpan struct {
 	from, to wal.Pos
 	end      wal.Pos         // of the file, where the span reaches to it; else 0
-	safe     []runlog.Extent // runs in it that are in blobs, or in a copy further on
+	safe     []runlog.Extent // runs in it that blobs have, or a copy further on
 }
 
 // missing are the runs that a batch record names and that are not there.
@@ -58,7 +57,7 @@ type missing struct {
 	records int             // in all of them
 }
 
-// note takes a span of the log that cannot be read.
+// note adds a span of the log that cannot be read.
 func (d *damages) note(c *wal.CorruptError) {
 	if c.From == c.To {
 		return
@@ -82,9 +81,8 @@ func (d *damages) at(e runlog.Extent) *damagedSpan {
 	return d.spans[i]
 }
 
-// lacks notes which of the runs that the record of a batch names are not there. It
-// is called once for a batch, when its record is met: what is there of it may
-// belong to a later batch.
+// lacks notes the missing runs of a batch. It is called once, at the batch's record:
+// its other runs may belong to a later batch.
 func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
 	if len(d.spans) == 0 {
 		return
@@ -109,7 +107,7 @@ func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
 	d.missing[batch] = m
 }
 
-// saved says that nothing of a batch is lost: it is stored, or there is a copy.
+// saved says that a batch is not lost: it is stored, or there is a copy.
 func (d *damages) saved(batch *Batch) {
 	for _, e := range d.missing[batch].damaged {
 		s := d.at(e)
@@ -118,14 +116,14 @@ func (d *damages) saved(batch *Batch) {
 	delete(d.missing, batch)
 }
 
-// betweenRuns is the longest stretch between two runs that cannot hold a runs
-// record besides the head of the one that the second run is in: two framings of 16
-// bytes, and 21 of a record with the shortest run.
+// betweenRuns is the longest stretch between two runs that has no room for a runs
+// record next to the head of the second run's record: two framings of 16 bytes, and 21
+// of a record with the shortest run.
 const betweenRuns = 53
 
-// known tells whether all that the span can have held is in the runs that are
-// safe: no runs record fits beside them. Where the file ends in the span it may
-// have been longer, unless the last of them ends there too.
+// known reports whether the safe runs are all that the span can have held: no runs
+// record fits next to them. If the file ends in the span, it may have been longer,
+// unless the last of them ends there too.
 func (s *damagedSpan) known() bool {
 	slices.SortFunc(s.safe, func(a, b runlog.Extent) int { return cmp.Compare(a.Pos, b.Pos) })
 	at := s.from
@@ -141,7 +139,7 @@ func (s *damagedSpan) known() bool {
 	return at+8 > s.to // records stand at multiples of 8
 }
 
-// loseDamaged counts what a start found to be lost: the records that batches lack,
+// loseDamaged counts the loss that a start detected: the records that batches lack,
 // and one for each other span that may have held some. b.mu is held.
 func (b *Buffer) loseDamaged(d *damages) {
 	since := func(s *damagedSpan) time.Time {
@@ -150,8 +148,8 @@ func (b *Buffer) loseDamaged(d *damages) {
 	}
 	counted := map[*damagedSpan]bool{}
 	for _, m := range d.missing {
-		// Runs that never were durable are no loss. Of a run alone it is not known how
-		// many records it had, but that it had one.
+		// Runs that never were durable are no loss. The records of a single run are not
+		// known, but it had at least one.
 		records := len(m.damaged)
 		if records == m.runs {
 			records = m.records

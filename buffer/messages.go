@@ -2,12 +2,12 @@ package buffer
 
 import "blobtail/record"
 
-// maxOpenMessages is how many messages may wait in open batches before these are
-// cut early: a server stops delivering when too many are not acknowledged.
+// maxOpenMessages is how many messages may wait in open batches before these are cut:
+// a server stops delivering when too many are not acknowledged.
 const maxOpenMessages = 10000
 
-// message is a request with a Reply, from the moment it is accepted, or found by
-// a start, until all its runs are stored. Of its records nothing is kept here.
+// message is a request with a Reply, from the moment when it is accepted, or found by
+// a start, until all its runs are stored. Its records are not kept here.
 type message struct {
 	rememberedOrigin
 	reply string
@@ -16,13 +16,22 @@ type message struct {
 	gone  bool // it will not be stored whole, and its server knows
 }
 
-// repeated answers a message that is delivered again while its first copy is
-// still here: only the reply is new. Where the copy is not here any more, or was
-// not named whole by batch records before a start, the message is taken again,
-// because then nobody may be told that it is safe. The message is nil then.
-// b.mu is held.
-func (b *Buffer) repeated(r *record.Request) (*message, error) {
-	m := b.messages[r.Origin]
+// messages are the messages that are not stored. Buffer.mu guards them.
+//
+// Its invariant: left and open of a message that is not gone count its runs in open
+// batches and in the queue. A message that is gone, or stored, is not in byOrigin.
+type messages struct {
+	told     Messages
+	byOrigin map[record.Origin]*message // the youngest of each origin
+	open     int                        // messages with runs that no batch record names
+}
+
+// repeated finds the first copy of a message that is delivered again, and replaces
+// its reply. It is nil if there is none, or a start did not find it named whole by
+// batch records: then nobody may be told that it is safe, and the message is accepted
+// again.
+func (s *messages) repeated(r *record.Request) (*message, error) {
+	m := s.byOrigin[r.Origin]
 	if m == nil || r.Origin.IsZero() {
 		return nil, nil
 	}
@@ -30,95 +39,75 @@ func (b *Buffer) repeated(r *record.Request) (*message, error) {
 		return nil, err
 	}
 	if m.reply != r.Reply {
-		b.o.Messages.Dropped(m.reply)
+		s.told.Dropped(m.reply)
 		m.reply = r.Reply
 	}
-	b.m.redelivered.Inc()
 	return m, nil
 }
 
-// newMessage begins the account of a message with n runs. b.mu is held.
-func (b *Buffer) newMessage(r *record.Request, n, expired int) *message {
-	m := &message{reply: r.Reply, left: n, open: n}
-	m.rememberedOrigin = rememberedOrigin{
-		origin: r.Origin, sum: r.Sum, outcome: r.Outcome, defaultTime: r.DefaultTime, expired: uint32(expired),
-	}
-	b.remember(m)
-	b.openMessages++
+// add begins the account of a message with n runs.
+func (s *messages) add(r *record.Request, n, expired int) *message {
+	m := &message{rememberedOrigin: remembered(r, 0, expired), reply: r.Reply, left: n, open: n}
+	s.remember(m)
+	s.open++
 	return m
 }
 
-// remember makes a message known by its origin, unless a younger copy is.
-// b.mu is held.
-func (b *Buffer) remember(m *message) {
-	if _, ok := b.messages[m.origin]; !ok && !m.origin.IsZero() {
-		b.messages[m.origin] = m
+// remember makes a message known by its origin, unless a younger one is.
+func (s *messages) remember(m *message) {
+	if _, ok := s.byOrigin[m.origin]; !ok && !m.origin.IsZero() {
+		s.byOrigin[m.origin] = m
 	}
 }
 
-// named notes that a batch record names a run of each of these messages.
-// b.mu is held.
-func (b *Buffer) named(messages []*message) {
-	for _, m := range messages {
+// named notes that a batch record names a run of each message.
+func (s *messages) named(batch []*message) {
+	for _, m := range batch {
 		if m.open--; m.open == 0 {
-			b.openMessages--
+			s.open--
 		}
 	}
 }
 
-// cutMessages cuts every open batch that holds messages when too many wait.
-// b.mu is held.
-func (b *Buffer) cutMessages() {
-	if b.openMessages < maxOpenMessages {
-		return
-	}
-	for _, ob := range b.open {
-		if len(ob.messages) > 0 {
-			b.cut(ob)
-		}
-	}
-}
-
-// storedMessages notes that a run of each of these messages is stored.
-// b.mu is held.
-func (b *Buffer) storedMessages(messages []*message) {
-	for _, m := range messages {
+// stored notes that a run of each message is stored.
+func (s *messages) stored(batch []*message) {
+	for _, m := range batch {
 		if m.left--; m.left == 0 && !m.gone {
-			b.forgetMessage(m)
-			b.o.Messages.Stored(m.reply)
+			s.forget(m)
+			s.told.Stored(m.reply)
 		}
 	}
 }
 
-// dropMessages gives up messages of which a run will not be stored: they must be
-// delivered again, and taken as new then. b.mu is held.
-func (b *Buffer) dropMessages(messages []*message) {
-	for _, m := range messages {
+// drop gives up messages with a run that will not be stored. They must be delivered
+// again, and are accepted as new then.
+func (s *messages) drop(batch []*message) {
+	for _, m := range batch {
 		if !m.gone {
 			m.gone = true
-			b.forgetMessage(m)
-			b.o.Messages.Dropped(m.reply)
+			s.forget(m)
+			s.told.Dropped(m.reply)
 		}
 	}
 }
 
-func (b *Buffer) forgetMessage(m *message) {
-	if b.messages[m.origin] == m {
-		delete(b.messages, m.origin)
+func (s *messages) forget(m *message) {
+	if s.byOrigin[m.origin] == m {
+		delete(s.byOrigin, m.origin)
 	}
 }
 
-// dropOpen gives up the messages of open batches at the end: a start leaves them
-// out, so the sooner they are delivered again the better.
-func (b *Buffer) dropOpen() {
+// dropOpenMessages gives up the messages of open batches at the end. A start omits
+// them, so the sooner they are delivered again the better.
+func (b *Buffer) dropOpenMessages() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ob := range b.open {
-		b.dropMessages(ob.messages)
+		b.messages.drop(ob.messages)
 	}
 }
 
-// noMessages is told of messages where there are none.
+// noMessages is for a buffer without messages.
 type noMessages struct{}
 
 func (noMessages) Found(string)   {}

@@ -10,7 +10,8 @@ import (
 type metrics struct {
 	records, bytes      prometheus.Counter
 	duplicates, refused prometheus.Counter
-	cut, stored         prometheus.Counter
+	cut                 *prometheus.CounterVec // by reason
+	stored              prometheus.Counter
 	failures, aside     prometheus.Counter
 	damaged, salvaged   prometheus.Counter
 	lost                prometheus.Counter
@@ -35,11 +36,13 @@ func newMetrics(b *Buffer) *metrics {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f))
 	}
 	m := &metrics{
-		records:     counter("records_total", "Records appended to the log."),
-		bytes:       counter("bytes_total", "Bytes of canonical lines appended to the log."),
-		duplicates:  counter("duplicates_total", "Requests recognised as repeats."),
-		refused:     counter("refused_total", "Requests refused because the log or its disk is full."),
-		cut:         counter("batches_cut_total", "Batches cut."),
+		records:    counter("records_total", "Records appended to the log."),
+		bytes:      counter("bytes_total", "Bytes of canonical lines appended to the log."),
+		duplicates: counter("duplicates_total", "Requests recognised as repeats."),
+		refused:    counter("refused_total", "Requests refused because the log or its disk is full."),
+		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "blobtail_buffer_batches_cut_total", Help: "Batches cut, by the reason for it.",
+		}, []string{"reason"}),
 		stored:      counter("batches_stored_total", "Batches surely stored."),
 		failures:    counter("store_failures_total", "Attempts to store a batch that failed or whose outcome is unknown."),
 		aside:       counter("batches_aside_total", "Batches that cannot be rebuilt from the log and were set aside."),
@@ -56,29 +59,27 @@ func newMetrics(b *Buffer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}),
 	}
-	reg.MustRegister(m.store)
+	reg.MustRegister(m.store, m.cut)
+	for _, why := range allReasons() {
+		m.cut.WithLabelValues(string(why)) // served from the start
+	}
 	b.showLoad(gauge)
 	return m
 }
 
-// showLoad shows what waits.
+// showLoad serves the sizes of the log and the queues.
 func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	gauge("log_bytes", "Bytes of the log on disk.", func() float64 { return float64(b.log.Size()) })
-	gauge("buffer_open_batches", "Batches that still grow.", func() float64 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return float64(len(b.open))
-	})
-	gauge("buffer_queued_batches", "Batches cut and not stored.", func() float64 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return float64(len(b.queue))
-	})
-	gauge("buffer_messages", "Messages accepted and not stored.", func() float64 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return float64(len(b.messages))
-	})
+	locked := func(name, help string, n func() int) {
+		gauge(name, help, func() float64 {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return float64(n())
+		})
+	}
+	locked("buffer_open_batches", "Batches that still grow.", func() int { return len(b.open) })
+	locked("buffer_queued_batches", "Batches cut and not stored.", func() int { return len(b.queue.batches) })
+	locked("buffer_messages", "Messages accepted and not stored.", func() int { return len(b.messages.byOrigin) })
 	gauge("oldest_unflushed_seconds", "Age of the oldest record that is not in a blob; 0 when there is none.", func() float64 {
 		since, ok := b.Oldest()
 		if !ok {
@@ -88,8 +89,8 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 	})
 }
 
-// Oldest is when the oldest record came that is in no blob yet, in this process or
-// one before; ok is false when there is none.
+// Oldest is the arrival of the oldest unflushed record, in this process or one before;
+// ok is false when there is none.
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +102,7 @@ func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	for _, ob := range b.open {
 		older(ob.since)
 	}
-	for _, batch := range b.queue {
+	for _, batch := range b.queue.batches {
 		older(batch.since)
 	}
 	return since, ok

@@ -9,10 +9,10 @@ import (
 	"blobtail/buffer/runlog"
 )
 
-// park keeps the log from being held by a few batches that will not go through,
-// as when the store refuses one service: when they hold the front of a log that
-// needs room, they are copied to its end, and what lies between can go. It returns
-// when ctx ends.
+// park keeps a few batches that cannot be stored from holding the log, as when the
+// store refuses one service. If they hold the front of a log that needs room, it copies
+// them to the end, and the segments in between can be deleted. It returns when ctx
+// ends.
 func (b *Buffer) park(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -36,8 +36,8 @@ const holdsTooLong = 10 * time.Second
 
 var errHolds = errors.New("broken off, because it holds up the log")
 
-// holders takes the batches that hold the front of the log, if all of them are
-// in trouble and copying pays. Those that are just being tried come next time.
+// holders takes the batches that hold the front of the log, if all of them are in
+// trouble and copying pays. A batch that is just being tried comes next time.
 func (b *Buffer) holders() []*Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,44 +55,44 @@ func (b *Buffer) holders() []*Batch {
 	}
 	var found []*Batch
 	now := time.Now()
-	for _, batch := range b.queue {
-		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.aside {
+	for _, batch := range b.queue.batches {
+		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.try.aside {
 			continue
 		}
-		late := batch.taken && batch.breakOff != nil && now.Sub(batch.begun) > holdsTooLong
+		late := batch.try.taken && batch.try.breakOff != nil && now.Sub(batch.try.begun) > holdsTooLong
 		if late {
-			batch.breakOff(errHolds)
+			batch.try.breakOff(errHolds)
 		}
-		switch troubled := batch.attempts > 0 || b.services.trouble[batch.bin.Service] != nil; {
-		case !troubled && !late, now.Before(batch.parkAfter):
+		switch troubled := batch.try.failed > 0 || b.queue.services.trouble[batch.bin.Service] != nil; {
+		case !troubled && !late, now.Before(batch.try.parkAfter):
 			return nil // it is on its way, or cannot be copied
-		case !batch.taken:
+		case !batch.try.taken:
 			found = append(found, batch)
 		}
 	}
 	for _, batch := range found {
-		batch.taken = true // a parked copy is made of a batch that nobody moves
+		batch.try.taken = true // no worker may store it meanwhile
 	}
 	return found
 }
 
-// copyingPays reports whether the log needs room and copying makes it: while most
-// of the log is runs that are not stored, as in an outage of the whole store, it
-// would only wear the disk. While requests are refused it may cost more.
+// copyingPays reports whether the log needs room and copying makes it. While most of
+// the log is runs that are not stored, as in an outage of the whole store, it would
+// only wear the disk. While requests are refused it may cost more.
 func (b *Buffer) copyingPays() bool {
 	size := b.log.Size()
 	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
-		return b.held <= size/4*3
+		return b.account.held <= size/4*3
 	}
-	return size > b.o.Soft && b.held <= size/2
+	return size > b.o.Soft && b.account.held <= size/2
 }
 
 // parkPause is how long a batch that could not be copied is left alone.
 const parkPause = 30 * time.Second
 
-// parkOne makes the copy and lets go of the runs it was made of. The copy has
-// the identities that the batch's blob will have, and the name it stands at: a
-// batch that went back to an earlier name could be stored under two.
+// parkOne makes the copy and releases the batch's runs. The copy has the identities
+// that the batch's blob will have, and its current name: a batch that went back to an
+// earlier name could be stored under two.
 func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	payload, head, err := b.parkedCopy(ctx, batch)
 	if err == nil {
@@ -103,9 +103,9 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 		}
 	}
 	b.mu.Lock()
-	batch.taken = false
+	batch.try.taken = false
 	if err != nil {
-		batch.parkAfter = time.Now().Add(parkPause)
+		batch.try.parkAfter = time.Now().Add(parkPause)
 	}
 	if hopeless(err) {
 		b.setAside(batch, err)
@@ -118,10 +118,9 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	return b.release()
 }
 
-// replaceBy appends the copy and makes it the batch. What it is a copy of must be
-// durable first: of a batch that was never tried the record may not be yet, and a
-// copy that a power cut leaves without it would not take its runs along, which
-// the next start would cut anew.
+// replaceBy appends the copy and makes it the batch. The batch's record must be durable
+// first, which it may not be if the batch was never tried. If a power cut left the copy
+// without it, the next start would cut the runs anew.
 func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 	if err := b.log.Sync(batch.named.Record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
@@ -132,16 +131,16 @@ func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.forget(batch.named.Place)
+	b.account.drop(batch.named.Place)
 	batch.named.Place = runlog.PlaceOfCopy(pos, head, len(payload))
-	b.keep(batch.named.Place)
-	b.needed = max(b.needed, pos)
+	b.account.keep(batch.named.Place)
+	b.account.settled = max(b.account.settled, pos)
 	b.m.parked.Inc()
 	return nil
 }
 
-// parkedCopy is the payload of the parked record of a batch; head is how long the
-// part before its runs is.
+// parkedCopy is the payload of the parked record of a batch; head is the length of the
+// part before its runs.
 func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, head int, err error) {
 	defer recovered(&err, ErrAside)
 	err = batch.loaded(ctx, func(l *runlog.Loader, rec *runlog.BatchRecord) error {

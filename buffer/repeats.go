@@ -1,94 +1,155 @@
 package buffer
 
 import (
-	"context"
+	"cmp"
+	"encoding/binary"
+	"slices"
 
 	"blobtail/record"
 	"blobtail/wal"
 )
 
-// acceptKnown answers a request while the log is full: a repeat takes no room.
-func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if receipt, known, err := b.known(r); known {
-		return receipt, err
-	}
-	b.m.refused.Inc()
-	return record.Receipt{}, record.ErrFull
+// maxRemembered is how many HTTP requests are remembered to recognise repeats: at a
+// thousand requests a second, four minutes' worth. Readers drop later repeats.
+const maxRemembered = 262144
+
+// repeats remembers the last requests with an origin, oldest out first. Buffer.mu
+// guards it. A request with a key is found by that too: without a time in the key,
+// its origin depends on the records.
+//
+// Its invariant: at leads each origin and key to the youngest request in ring that
+// has it, and twice has only origins that at has.
+type repeats struct {
+	at    map[record.Origin]int32 // by origins, and by keys as byKey has them
+	ring  []rememberedOrigin
+	next  int
+	twice twice
 }
 
-// known answers a request that came before, as the first one was answered. A request
-// with another outcome is a new one. b.mu is held.
-func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
-	if r.Reply != "" {
-		m, err := b.repeated(r)
-		if m == nil {
-			return receipt, err != nil, err
-		}
-		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitRepeat(0)}, true, nil
+type rememberedOrigin struct {
+	origin      record.Origin
+	pos         wal.Pos
+	sum         uint64
+	outcome     record.Outcome
+	defaultTime int64
+	expired     uint32 // records
+}
+
+// remembered is a request with its record at pos.
+func remembered(r *record.Request, pos wal.Pos, expired int) rememberedOrigin {
+	return rememberedOrigin{r.Origin, pos, r.Sum, r.Outcome, r.DefaultTime, uint32(expired)}
+}
+
+func newRepeats() repeats {
+	return repeats{at: map[record.Origin]int32{}, twice: twice{}}
+}
+
+// byKey is a value that depends on client, key, part, path and body alone: the end of
+// the key's origin and the beginning of the sum. It equals an origin only by chance.
+func byKey(origin record.Origin, sum uint64) record.Origin {
+	var be [8]byte
+	binary.BigEndian.PutUint64(be[:], sum)
+	copy(origin[:6], be[:6])
+	return origin
+}
+
+// find returns the request that r may be a repeat of: one with its key and body, or
+// with its origin.
+func (m *repeats) find(r *record.Request) (rememberedOrigin, bool) {
+	if r.Origin.IsZero() {
+		return rememberedOrigin{}, false
 	}
-	first, ok := b.origins.find(r)
+	if r.Sum != 0 {
+		if first, ok := m.get(byKey(r.Origin, r.Sum)); ok && first.sum == r.Sum {
+			return first, true
+		}
+	}
+	return m.get(r.Origin)
+}
+
+func (m *repeats) get(o record.Origin) (rememberedOrigin, bool) {
+	i, ok := m.at[o]
 	if !ok {
-		return receipt, false, nil
+		return rememberedOrigin{}, false
 	}
-	if known, err = first.repeatOf(r); !known || err != nil {
-		return receipt, known, err
-	}
-	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitRepeat(first.pos)}, true, nil
+	return m.ring[i], true
 }
 
-// rememberOrigin makes a request known that has been appended at pos. Where one of
-// its origin was taken before, it has another outcome. b.mu is held.
-func (b *Buffer) rememberOrigin(r *record.Request, pos wal.Pos, expired int) {
-	again, oldest := b.origins.add(rememberedOrigin{
-		origin: r.Origin, pos: pos, sum: r.Sum, outcome: r.Outcome, defaultTime: r.DefaultTime, expired: uint32(expired),
-	})
-	if again {
-		b.twice.add(r.Origin)
+// add remembers a request, in place of an earlier one of its origin, and of the
+// oldest one.
+func (m *repeats) add(r rememberedOrigin) {
+	i := int32(len(m.ring))
+	var oldest record.Origin
+	if len(m.ring) < maxRemembered {
+		m.ring = append(m.ring, r)
+	} else {
+		i = int32(m.next)
+		oldest = m.ring[i].origin
+		m.remove(&m.ring[i], i)
+		m.ring[i] = r
+		m.next = (m.next + 1) % maxRemembered
 	}
-	if len(b.twice) > 0 && !b.origins.knows(oldest) {
-		delete(b.twice, oldest)
+	if j, again := m.at[r.origin]; again && !m.ring[j].surelyCopies(&r) {
+		m.twice.add(r.origin)
 	}
-}
-
-// waitRepeat returns the Wait of a request that came before: it is as safe as
-// the first one is. Which batches hold that is not remembered, so it waits for
-// all there are.
-func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
-	return func(ctx context.Context, stored bool) error {
-		if pos != 0 { // messages need not be durable
-			if err := b.log.Sync(pos); err != nil {
-				return err
-			}
+	m.at[r.origin] = i
+	if r.sum != 0 {
+		m.at[byKey(r.origin, r.sum)] = i
+	}
+	if len(m.twice) > 0 {
+		if _, known := m.at[oldest]; !known {
+			delete(m.twice, oldest)
 		}
-		if !stored {
-			return nil
-		}
-		for _, f := range b.fates(pos) {
-			if err := f.wait(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 }
 
-// fates are those of all batches that are not stored yet and may hold the request
-// at pos. The open ones are cut with the next tick that cuts for who waits.
-func (b *Buffer) fates(pos wal.Pos) []*fate {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []*fate
-	for _, ob := range b.open {
-		ob.wanted = true
-		all = append(all, ob.fate)
-	}
-	for _, batch := range b.queue {
-		if !batch.aside || batch.named.MayHold(pos) {
-			all = append(all, batch.fate)
+// remove makes a request unknown, unless a later one of its origin is known.
+func (m *repeats) remove(r *rememberedOrigin, i int32) {
+	for _, o := range [2]record.Origin{r.origin, byKey(r.origin, r.sum)} {
+		if n, ok := m.at[o]; ok && n == i {
+			delete(m.at, o)
 		}
 	}
-	return all
+}
+
+// forget makes the requests with records at these positions unknown: a lost record
+// must be accepted when it is sent again. For a request without an origin the one
+// before is forgotten, which does no harm.
+func (m *repeats) forget(lost []wal.Pos) {
+	if len(lost) == 0 {
+		return
+	}
+	known := make([]int32, len(m.ring))
+	for i := range known {
+		known[i] = int32(i)
+	}
+	at := func(i int32) wal.Pos { return m.ring[i].pos }
+	slices.SortFunc(known, func(a, b int32) int { return cmp.Compare(at(a), at(b)) })
+	for _, pos := range lost {
+		n, _ := slices.BinarySearchFunc(known, pos+1, func(i int32, p wal.Pos) int { return cmp.Compare(at(i), p) })
+		if n > 0 && at(known[n-1]).Segment() == pos.Segment() {
+			m.remove(&m.ring[known[n-1]], known[n-1])
+		}
+	}
+}
+
+// repeatOf reports whether r is a repeat of the request that was accepted as o. An
+// [*record.EarlierError] says how to ask again: with the times that its records got
+// then.
+func (o *rememberedOrigin) repeatOf(r *record.Request) (bool, error) {
+	switch {
+	case o.sum != r.Sum:
+		return true, record.ErrKeyReused
+	case o.outcome.Same(r.Outcome):
+		return true, nil
+	case o.defaultTime != 0 && (o.defaultTime != r.DefaultTime || o.origin != r.Origin):
+		return true, &record.EarlierError{Origin: o.origin, DefaultTime: o.defaultTime}
+	}
+	return false, nil
+}
+
+// surelyCopies reports whether two requests of one origin have the same lines.
+// Without a key an unknown outcome will do, since lines bring their times.
+func (o *rememberedOrigin) surelyCopies(p *rememberedOrigin) bool {
+	return o.outcome.Same(p.outcome) && (o.sum == 0 || o.outcome.Sum != 0 && p.outcome.Sum != 0)
 }

@@ -15,19 +15,18 @@ import (
 	"blobtail/wal"
 )
 
-// replay is what a start learns from the log, oldest record first. It touches
-// nothing of the Buffer before it is done, so requests are taken meanwhile.
+// replay is the state that a start learns from the log, oldest record first. It does
+// not touch the Buffer's before it is done, so requests are accepted meanwhile.
 type replay struct {
 	b       *Buffer
 	start   time.Time
-	segment wal.Segment // the last one that was asked for
+	segment wal.Segment // the last one that was looked up
 	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
 	passed  map[wal.Pos]bool      // records that cannot be used
-	pending map[uint32]int
-	held    int64
+	account account
 	origins []rememberedOrigin
 	recent  *recent
 	leftOut map[wal.Pos]bool // runs of messages that come again
@@ -51,36 +50,36 @@ func found(r *runlog.Run) foundRun {
 	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
 }
 
-// replay reads the log as it was found on opening and takes up what is not
-// stored: batches that have a record go on under the same id and name, runs that
-// no record names become part of the open batches. Messages that no record names
-// are left out: their server has them.
+// replay reads the log as it was found on opening and adopts everything that is not
+// stored. Batches with a record go on under the same id and name. Runs that no record
+// names become part of the open batches, except for runs of messages: their server
+// has them.
 func (b *Buffer) replay(ctx context.Context) error {
-	p, err := b.scan(ctx)
+	p, err := b.readLog(ctx)
 	if err != nil || p == nil {
 		return err
 	}
 	b.adopt(p, p.start)
 	if _, lost := b.Lost(); lost {
-		b.o.LossFound() // before what shows it can go
+		b.o.LossFound() // before the segments that show it are deleted
 	}
 	return b.release()
 }
 
-// scan reads the log as it was found on opening; nil when ctx ends first. A record
+// readLog reads the log as it was found on opening; nil when ctx ends first. A record
 // that cannot be used may have changed the replay half. So the scan begins anew
 // without that record.
-func (b *Buffer) scan(ctx context.Context) (*replay, error) {
+func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	passed := map[wal.Pos]bool{}
 	for {
-		p, err := b.scanWithout(ctx, passed)
+		p, err := b.readWithout(ctx, passed)
 		if !errors.Is(err, errAgain) {
 			return p, err
 		}
 	}
 }
 
-func (b *Buffer) scanWithout(ctx context.Context, passed map[wal.Pos]bool) (*replay, error) {
+func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*replay, error) {
 	p := &replay{
 		b:       b,
 		start:   time.Now(),
@@ -88,7 +87,7 @@ func (b *Buffer) scanWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
 		passed:  passed,
-		pending: map[uint32]int{},
+		account: newAccount(),
 		recent:  newRecent(unknownBefore(b.log)),
 		leftOut: map[wal.Pos]bool{},
 	}
@@ -120,8 +119,8 @@ func (b *Buffer) scanWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 	return p, nil
 }
 
-// missing notes that what stood before pos may be damaged: what came after an
-// earlier position is not all there then.
+// missing notes damage before pos, if there is some: for an earlier position the log
+// no longer has all later runs.
 func (p *replay) missing(pos wal.Pos) {
 	if p.rotten {
 		p.recent.forgotten = max(p.recent.forgotten, pos-1)
@@ -195,14 +194,14 @@ func (p *replay) record(rec wal.Record) error {
 func (p *replay) runs(rec wal.Record) error {
 	var m *message
 	var came uint32
-	var records record.Outcome // as far as the runs tell
+	var records record.Outcome // of the runs
 	head, err := runlog.ParseRuns(rec.Payload, rec.Pos, func(h *runlog.Head, r *runlog.Run) {
 		if came == 0 {
 			came = p.arrival(h.Arrived, rec.Pos)
 		}
 		if h.Reply != "" {
 			if m == nil {
-				m = &message{reply: h.Reply, rememberedOrigin: remember(h, rec.Pos)}
+				m = &message{reply: h.Reply, rememberedOrigin: fromHead(h, rec.Pos)}
 			}
 			m.left++
 			m.open++
@@ -216,32 +215,31 @@ func (p *replay) runs(rec wal.Record) error {
 		f.m, f.came = m, came
 		p.recent.add(r.Extent, r.Service)
 		p.open[r.Bin] = append(p.open[r.Bin], f)
-		p.pending[rec.Pos.Segment()]++
-		p.held += int64(r.Len)
+		p.account.add(rec.Pos.Segment(), 1, int64(r.Len))
 	})
 	if err != nil {
 		return err
 	}
 	if !head.Origin.IsZero() && head.Reply == "" {
-		o := remember(&head, rec.Pos)
+		o := fromHead(&head, rec.Pos)
 		if o.outcome == (record.Outcome{}) {
 			o.outcome = records
 		}
 		o.expired = max(o.outcome.Accepted, records.Accepted) - records.Accepted
 		p.origins = append(p.origins, o)
-		if len(p.origins) >= 2*remembered {
-			p.origins = slices.Clone(p.origins[len(p.origins)-remembered:])
+		if len(p.origins) >= 2*maxRemembered {
+			p.origins = slices.Clone(p.origins[len(p.origins)-maxRemembered:])
 		}
 	}
 	return nil
 }
 
-// remember is the request whose record stands at pos.
-func remember(h *runlog.Head, pos wal.Pos) rememberedOrigin {
+// fromHead is the request with its record at pos.
+func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
-// arrival is when what stands at pos came, in Unix seconds: as its record says (in
+// arrival is when the record at pos came, in Unix seconds: by its own account (in
 // milliseconds), else when its segment was made.
 func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
 	if ms == 0 {
@@ -253,8 +251,8 @@ func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
 	return uint32(min(max(ms/1000, 1), math.MaxUint32))
 }
 
-// since is the time of an arrival as this process has it. A clock that was set back
-// since makes nothing younger than now, nor older as this process goes on.
+// since is the time of an arrival by the clock of this process. If the wall clock was
+// set back, no batch is younger than now, and none ages faster.
 func (p *replay) since(came uint32) time.Time {
 	return p.start.Add(-max(0, p.start.Sub(time.Unix(int64(came), 0))))
 }
@@ -299,7 +297,7 @@ func (p *replay) parked(rec wal.Record) error {
 	old := p.batches[r.ID]
 	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
 	if old != nil {
-		p.letGo(old)
+		p.drop(old)
 		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
@@ -307,8 +305,7 @@ func (p *replay) parked(rec wal.Record) error {
 			batch.since = old.since
 		}
 	}
-	p.pending[rec.Pos.Segment()]++
-	p.held += batch.named.Held
+	p.account.keep(batch.named.Place)
 	return nil
 }
 
@@ -328,10 +325,10 @@ func hold(batch *Batch, found []foundRun) {
 	}
 }
 
-// takeNamed takes the named runs from the open ones, and from broken batches,
-// whose runs an earlier start cut anew. Runs that are nowhere were in segments
-// that are deleted, and then the commit follows; or they were never durable, and
-// only the batch record survived; or they rotted.
+// takeNamed takes the named runs from the open ones, and from broken batches, whose
+// runs an earlier start cut anew. A run may be missing because its segment is deleted:
+// then the commit follows. Or it was never durable, but the batch record was. Or it
+// rotted.
 func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRun) {
 	want := make(map[wal.Pos]bool, named.Len())
 	for e := range named.All() {
@@ -366,10 +363,9 @@ func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRu
 
 func byPosition(a, b foundRun) int { return cmp.Compare(a.Pos, b.Pos) }
 
-// salvage opens the runs of batches that lack some and are not committed, so
-// that they become part of new ones. Where the batch record itself was not
-// durable nothing was ever put under its id; where runs rotted it may have been,
-// and readers drop what then stands twice.
+// salvage opens the runs of batches that lack some and are not committed, so that
+// they become part of new ones. If the batch record was not durable, no blob has its
+// id. If runs rotted, one may have it, and readers drop the records in both.
 func (p *replay) salvage() {
 	for batch, found := range p.broken {
 		if p.batches[batch.named.ID] != batch {
@@ -395,10 +391,10 @@ func (p *replay) salvage() {
 	}
 }
 
-// settled lets go of the runs of a committed batch. The process that stored it
-// may have ended before it could acknowledge the messages.
+// settled releases the runs of a committed batch. The process that stored it may have
+// ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
-	p.letGo(batch)
+	p.drop(batch)
 	p.damages.saved(batch)
 	delete(p.batches, batch.named.ID)
 	p.commits++
@@ -417,17 +413,8 @@ func (p *replay) acknowledge(reply string) {
 	p.b.o.Messages.Stored(reply)
 }
 
-// letGo says that the runs of a batch hold the log no longer.
-func (p *replay) letGo(batch *Batch) {
-	for _, s := range batch.named.Runs {
-		p.lower(s.Segment, s.Runs)
-	}
-	p.held -= batch.named.Held
+// drop says that the runs of a batch hold the log no longer.
+func (p *replay) drop(batch *Batch) {
+	p.account.drop(batch.named.Place)
 	delete(p.broken, batch)
-}
-
-func (p *replay) lower(segment uint32, runs int) {
-	if p.pending[segment] -= runs; p.pending[segment] == 0 {
-		delete(p.pending, segment)
-	}
 }

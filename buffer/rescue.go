@@ -11,11 +11,11 @@ import (
 	"blobtail/wal"
 )
 
-// rescue takes apart a batch that the log does not hold any more as it was cut.
-// Runs that are whole become part of another batch; the others are lost: that is
-// told and counted, and their segments are kept in quarantine. Should the batch
-// have been stored before, readers drop what stands twice. It returns nil when
-// the batch is done with, else the error to go on with.
+// rescue takes apart a batch that the log no longer has as it was cut. Whole runs
+// become part of another batch. The others are lost: they are logged and counted, and
+// their segments are quarantined. If the batch was stored before, readers drop the
+// records that come twice. It returns nil when the batch is done with, else the error
+// to go on with.
 func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	var rot *runlog.RotError
 	if !errors.As(cause, &rot) {
@@ -40,21 +40,20 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.keep(again.named.Place)
-		b.queue = append(b.queue, again)
-		b.needed = max(b.needed, again.named.Record)
+		b.account.keep(again.named.Place)
+		b.queue.batches = append(b.queue.batches, again)
+		b.account.settled = max(b.account.settled, again.named.Record)
 	case len(w.whole) > 0:
 		for _, f := range w.whole {
-			b.pending[f.Pos.Segment()]++
-			b.held += int64(f.Len)
+			b.account.add(f.Pos.Segment(), 1, int64(f.Len))
 		}
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
-	b.remove(batch)
-	b.forget(batch.named.Place)
-	b.dropMessages(batch.messages)
-	b.origins.forget(w.lost)
-	batch.aside, batch.fate.err = true, cause
+	b.queue.remove(batch)
+	b.account.drop(batch.named.Place)
+	b.messages.drop(batch.messages)
+	b.repeats.forget(w.lost)
+	batch.try.aside, batch.fate.err = true, cause
 	close(batch.fate.done)
 	lost := max(0, batch.named.Records-w.records)
 	b.m.salvaged.Inc()
@@ -66,7 +65,7 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	return nil
 }
 
-// wreck is what the log holds of a batch that rotted.
+// wreck is the rest of a batch that rotted.
 type wreck struct {
 	whole    []foundRun      // of a batch that is where its runs came in
 	copied   runlog.Parked   // the whole runs of one that was parked
@@ -94,7 +93,7 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	}
 	lost := func(e runlog.Extent, err error) error {
 		if !runlog.Rotten(err) {
-			return err // the disk may think better of it
+			return err // the disk may work again later
 		}
 		w.segments[e.Pos.Segment()] = true
 		w.lost = append(w.lost, e.Pos)
@@ -103,8 +102,8 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, &batch.bin, whole, lost)
 }
 
-// copyAgain makes a batch of what is left of one that was parked: a start looks
-// for runs in runs records only, so they cannot be cut anew where they are.
+// copyAgain makes a batch of the rest of one that was parked. A start finds runs in
+// runs records only, so they cannot be cut anew where they are.
 func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	rec := &w.copied
 	rand.Read(rec.ID[:])
@@ -115,7 +114,7 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	payload, head := rec.Payload()
 	pos, err := b.log.Append(runlog.TypeParked, payload)
 	if err != nil {
-		return nil, fmt.Errorf("park what is left of a batch: %w", err)
+		return nil, fmt.Errorf("park the rest of a batch: %w", err)
 	}
 	return newBatch(b, &rec.BatchRecord, runlog.PlaceOfCopy(pos, head, len(payload)), batch.since), nil
 }

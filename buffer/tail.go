@@ -8,16 +8,16 @@ import (
 	"blobtail/wal"
 )
 
-// Tail is told of all that is accepted, at once.
+// Tail sees everything that is accepted, at once.
 type Tail interface {
 	// Accepted is called for each run of a request when it is in the log, by the
 	// goroutine that called Accept and before that returns; not for repeats. The run
 	// is not durable yet: [Buffer.Durable] of mark waits for that. The run and its
-	// request are used again afterwards, so nothing of them may be kept.
+	// request are used again afterwards, so the tail must not keep parts of them.
 	Accepted(mark uint64, run *record.Run)
 }
 
-// Durable returns nil when what [Tail] was told of with this mark is durable.
+// Durable returns nil when the runs that [Tail] saw with this mark are durable.
 func (b *Buffer) Durable(mark uint64) error {
 	if err := b.log.Sync(wal.Pos(mark)); err != nil {
 		return fmt.Errorf("sync the log up to a mark: %w", err)
@@ -25,9 +25,9 @@ func (b *Buffer) Durable(mark uint64) error {
 	return nil
 }
 
-// originAt is the origin that the records of a request have whose record is at
-// pos: loader gives the same to its runs. It is asked for with b.mu held, because
-// the segment cannot be gone as long as none of the runs is in a batch.
+// originAt is the origin of a request's records, the same that a loader gives to its
+// runs; pos is its record. b.mu is held: the segment cannot be deleted before the runs
+// are in a batch.
 func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
 	if !r.Origin.IsZero() {
 		return r.Origin
@@ -36,7 +36,7 @@ func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
 	return runlog.PlaceOrigin(pos, segment)
 }
 
-// encoder is an encoder with what Tail sees of it.
+// encoder is an encoder with the run that Tail sees.
 type encoder struct {
 	*runlog.Encoder
 	told record.Run

@@ -7,11 +7,11 @@ import (
 	"blobtail/record"
 )
 
-// twice is about origins whose request was taken twice: because it came again before
-// the replay knew it, when times that were given to its records may differ, or with
-// another outcome. Where both stand in one batch, lines of the second may be known
-// by their run's place. Who follows must be told the same, also when the batch is
-// stored: so of each such origin the lines are kept, by those places.
+// twice has the origins whose request was accepted twice: with another outcome, or
+// before the replay knew the first one, when the times given to its records may
+// differ. If one batch has both, lines of the second may be known by their run's
+// place. A follower must get the same identities, also when the batch is stored. So
+// twice keeps the decisions on the lines of each such origin, by those places.
 type twice map[record.Origin]map[record.Origin]runlog.Lots
 
 // add notes an origin.
@@ -21,7 +21,7 @@ func (t twice) add(o record.Origin) {
 	}
 }
 
-// note remembers what a batch knows by places.
+// note remembers the runs of a batch that have lines known by their place.
 func (b *Buffer) note(runs []runlog.Renaming) {
 	if len(runs) == 0 {
 		return
@@ -29,13 +29,13 @@ func (b *Buffer) note(runs []runlog.Renaming) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range runs {
-		if places := b.twice[r.Origin]; places != nil {
+		if places := b.repeats.twice[r.Origin]; places != nil {
 			places[r.Place] = r.Lots
 		}
 	}
 }
 
-// twiceReader finds out how such runs are known.
+// twiceReader finds the decisions on such runs.
 type twiceReader struct {
 	ctx     context.Context
 	b       *Buffer
@@ -43,11 +43,11 @@ type twiceReader struct {
 	batches []*runlog.Unit
 }
 
-// lots are those of a run, as its batch has or will have them. Who follows is given
-// copies as well: what they are copies of lies behind.
+// lots are the decisions on a run, as its batch has or will have them. A follower gets
+// copies too: the lines that were kept first are behind its position.
 func (t *twiceReader) lots(run *runlog.Run) (runlog.Lots, error) {
 	t.b.mu.Lock()
-	places, twice := t.b.twice[run.Origin]
+	places, twice := t.b.repeats.twice[run.Origin]
 	found := places[run.Place]
 	t.b.mu.Unlock()
 	if !twice {

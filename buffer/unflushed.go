@@ -6,11 +6,11 @@ import (
 	"blobtail/wal"
 )
 
-// Unflushed counts the records that a log which was just opened holds and that are
-// in no blob, but for those of messages that come again. It changes nothing; the
-// log can be given to [New] afterwards.
+// Unflushed counts the unflushed records of a log that was just opened, except for
+// those of messages that come again. It changes nothing: the log can be given to [New]
+// afterwards.
 func Unflushed(ctx context.Context, log *wal.Log) (records int, err error) {
-	p, err := New(log, nil, Options{}).scan(ctx)
+	p, err := New(log, nil, Options{}).readLog(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -135,7 +135,7 @@ func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) 
 	return l.onePerOrigin(runs), nil
 }
 
-// onePerOrigin leaves of the runs what the batch keeps.
+// onePerOrigin leaves the lines that the batch keeps.
 func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 	kept := runs[:0]
 	var parts []loadedRun

@@ -40,9 +40,8 @@ func NewReader(log *wal.Log) *Reader { return &Reader{log: log} }
 // invalid; a nil bin allows any.
 //
 // Reading is strict if bad is nil: the first run that cannot be read ends it, with
-// an error. Otherwise it is lenient: bad gets each such run with the reason, and
-// what bad returns ends the reading unless it is nil. [Rotten] tells rot from a disk
-// that failed.
+// an error. Otherwise it is lenient: bad gets each such run with the reason, and ends
+// the reading if it returns an error. [Rotten] tells rot from a disk that failed.
 func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	var group []Extent
 	for e := range list.All() {

@@ -154,7 +154,7 @@ var mutants = []mutant{
 `}}},
 
 	// What a sender may rely on: see the repeats of package buffer.
-	{name: "an origin without its outcome taken for a repeat", edits: []edit{{"buffer/origins.go",
+	{name: "an origin without its outcome taken for a repeat", edits: []edit{{"buffer/repeats.go",
 		`	case o.outcome.Same(r.Outcome):
 `, `	case len(r.Lines) > 0:
 `}}},

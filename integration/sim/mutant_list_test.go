@@ -3,7 +3,7 @@ package sim_test
 // mutants are the rows of "What leaving a rule out costs" of the commit protocol,
 // as far as the production code has the rule.
 var mutants = []mutant{
-	{name: "acknowledged before the fsync", edits: []edit{{"buffer/buffer.go",
+	{name: "acknowledged before the fsync", edits: []edit{{"buffer/accept.go",
 		`		if err := b.log.Sync(pos); err != nil || !stored {
 			return err
 		}
@@ -15,7 +15,7 @@ var mutants = []mutant{
 `}}},
 	{name: "created before the batch record is durable", edits: []edit{{"buffer/flow.go",
 		`	if err := b.log.Sync(batch.named.Record); err != nil {
-		return fmt.Errorf("sync the batch record: %w", err)
+		return false, fmt.Errorf("sync the batch record: %w", err)
 	}
 `, ``}}},
 	{name: "a segment not synced when it is rolled", edits: []edit{{"wal/append.go",
@@ -68,7 +68,7 @@ var mutants = []mutant{
 `, `import (
 	"errors"
 `}}},
-	{name: "commits not synced before their segments go", edits: []edit{{"buffer/flow.go",
+	{name: "commits not synced before their segments go", edits: []edit{{"buffer/account.go",
 		`		if end != 0 {
 			if err := b.log.Sync(end); err != nil {
 				return err
@@ -126,18 +126,18 @@ var mutants = []mutant{
 `, `	same := false
 `}}},
 	{name: "a message acknowledged before it is stored", edits: []edit{{"buffer/messages.go",
-		`	b.remember(m)
-	b.openMessages++
-`, `	b.remember(m)
-	b.openMessages++
-	b.o.Messages.Stored(m.reply)
+		`	s.remember(m)
+	s.open++
+`, `	s.remember(m)
+	s.open++
+	s.told.Stored(m.reply)
 `}}},
 	{name: "a message that is in the log already acknowledged as a repeat", edits: []edit{{"buffer/messages.go",
 		`		m.reply = r.Reply
 	}
 `, `		m.reply = r.Reply
 	}
-	b.o.Messages.Stored(m.reply)
+	s.told.Stored(m.reply)
 `}}},
 	// What a start leaves out of a message counts for nothing, also not against it.
 	{name: "a message acknowledged when its known batches are stored", edits: []edit{{"buffer/adopt.go",
@@ -149,22 +149,22 @@ var mutants = []mutant{
 		f.m.open--
 `}}},
 	{name: "parked copies not synced before what they replace goes", edits: []edit{{"buffer/park.go",
-		`	b.needed = max(b.needed, pos)
+		`	b.account.settled = max(b.account.settled, pos)
 `, ``}}},
 	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
 		`Pin: batch.pin, Since`, `Pin: b.sink.Plan(batch.Service(), batch.Period()), Since`}}},
 	{name: "batches parked once only", test: "TestParking", edits: []edit{{"buffer/park.go",
 		`	for _, batch := range found {
-		batch.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.named.IsCopy() })
+		batch.try.taken = true`, `	found = slices.DeleteFunc(found, func(batch *Batch) bool { return batch.named.IsCopy() })
 	for _, batch := range found {
-		batch.taken = true`}, {"buffer/park.go",
+		batch.try.taken = true`}, {"buffer/park.go",
 		`	"fmt"
 `, `	"fmt"
 	"slices"
 `}}},
 
 	// Not in the table: rules that came with the code.
-	{name: "another outcome taken for a repeat", edits: []edit{{"buffer/origins.go",
+	{name: "another outcome taken for a repeat", edits: []edit{{"buffer/repeats.go",
 		`	case o.outcome.Same(r.Outcome):
 `, `	case len(r.Lines) > 0:
 `}}},
@@ -190,9 +190,9 @@ var mutants = []mutant{
 	{name: "what is not known taken for dropped", edits: []edit{{"horizon/watch.go",
 		`	if err == nil && h.Hides(`, `	if err != nil && ctx.Err() == nil || h.Hides(`}}},
 	{name: "messages of an expired batch not acknowledged", edits: []edit{{"buffer/flow.go",
-		`	b.storedMessages(batch.messages)
-	if`, `	if !batch.expired {
-		b.storedMessages(batch.messages)
+		`	b.messages.stored(batch.messages)
+	if`, `	if !expired {
+		b.messages.stored(batch.messages)
 	}
 	if`}}},
 

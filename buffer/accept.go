@@ -1,0 +1,212 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"blobtail/buffer/runlog"
+	"blobtail/record"
+	"blobtail/wal"
+)
+
+// Accept appends a request to the log and copies everything it needs. The request is
+// safe when the receipt's Wait has returned nil; for a message, [Messages] is called
+// instead. The error is [record.ErrFull] when the log cannot grow,
+// [record.ErrKeyReused] when the request's key came with another body, and a
+// [*record.EarlierError] when it came with this one and its records must get the
+// times of then. Any other error means that the log failed.
+func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
+	if err := ctx.Err(); err != nil {
+		return record.Receipt{}, err
+	}
+	if len(r.Lines) == 0 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.nothingLeft(r), nil
+	}
+	if b.isFull() && !b.allExpired(r) {
+		return b.acceptKnown(r)
+	}
+	e := b.encoders.Get().(*encoder)
+	defer b.encoders.Put(e)
+	e.Encode(r, time.Now())
+	receipt, pos, origin, err := b.append(r, e)
+	if b.o.Tail != nil && err == nil && !receipt.Duplicate {
+		b.tell(r, e, pos, origin)
+	}
+	return receipt, err
+}
+
+func (b *Buffer) isFull() bool {
+	return b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max)
+}
+
+// allExpired reports whether all records of a request have expired: such a request
+// needs no room in a full log. For most requests the first line decides.
+func (b *Buffer) allExpired(r *record.Request) bool {
+	if b.o.Expired == nil {
+		return false
+	}
+	for i := range r.Lines {
+		bin := runlog.Bin{Service: r.Services[r.Lines[i].Service], Period: runlog.PeriodOf(r.Lines[i].Time, b.o.Period)}
+		if !b.o.Expired(bin.Service, bin.Start()) {
+			return false
+		}
+	}
+	return true
+}
+
+// append is Accept of an encoded request. It also returns the position of its record,
+// and the origin of its records, unless it is a repeat.
+func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	defer endIfPanicking()
+	if receipt, known, err := b.known(r); known {
+		return receipt, 0, origin, err
+	}
+	if len(e.Runs) == 0 {
+		b.m.expired.Add(float64(e.LeftOut.Records))
+		receipt := b.nothingLeft(r)
+		receipt.Expired = e.LeftOut.Expired()
+		return receipt, 0, origin, nil
+	}
+	pos, err = b.log.Append(runlog.TypeRuns, e.Payload)
+	if errors.Is(err, syscall.ENOSPC) {
+		b.m.refused.Inc()
+		return record.Receipt{}, 0, origin, fmt.Errorf("%w: %w", record.ErrFull, err)
+	}
+	if err != nil {
+		return record.Receipt{}, 0, origin, fmt.Errorf("append to the log: %w", err)
+	}
+	if b.o.Tail != nil {
+		origin = b.originAt(r, pos)
+	}
+	var m *message
+	if r.Reply != "" {
+		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired())
+	} else if !r.Origin.IsZero() {
+		b.repeats.add(remembered(r, pos, e.LeftOut.Expired()))
+	}
+	b.recent.appended(pos, len(e.Payload))
+	batches := b.gather(pos, e.Runs, m)
+	b.m.expired.Add(float64(e.LeftOut.Records))
+	b.m.records.Add(float64(len(r.Lines) - e.LeftOut.Records))
+	b.m.bytes.Add(float64(int64(len(r.Data)) - e.LeftOut.Bytes))
+	return record.Receipt{Expired: e.LeftOut.Expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
+}
+
+// endIfPanicking ends the process when its caller panics with the buffer locked.
+// net/http would end one request only, but neither the log nor the batches can be
+// trusted then. A start makes them anew from the durable log.
+func endIfPanicking() {
+	if cause := recover(); cause != nil {
+		go panic(fmt.Sprintf("%v, in\n%s", cause, debug.Stack()))
+		select {}
+	}
+}
+
+// nothingLeft answers a request without records, or whose records have all expired.
+// b.mu is held.
+func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
+	if r.Reply != "" {
+		b.o.Messages.Stored(r.Reply)
+	}
+	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
+}
+
+// acceptKnown answers a request while the log is full: a repeat needs no room.
+func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if receipt, known, err := b.known(r); known {
+		return receipt, err
+	}
+	b.m.refused.Inc()
+	return record.Receipt{}, record.ErrFull
+}
+
+// known answers a repeat as the first request was answered. A request with another
+// outcome is new. b.mu is held.
+func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
+	if r.Reply != "" {
+		m, err := b.messages.repeated(r)
+		if m == nil {
+			return receipt, err != nil, err
+		}
+		b.m.redelivered.Inc()
+		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitRepeat(0)}, true, nil
+	}
+	first, ok := b.repeats.find(r)
+	if !ok {
+		return receipt, false, nil
+	}
+	if known, err = first.repeatOf(r); !known || err != nil {
+		return receipt, known, err
+	}
+	b.m.duplicates.Inc()
+	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitRepeat(first.pos)}, true, nil
+}
+
+// waitFor returns the Wait of a request whose record is at pos.
+func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context, bool) error {
+	return func(ctx context.Context, stored bool) error {
+		if err := b.log.Sync(pos); err != nil || !stored {
+			return err
+		}
+		b.mu.Lock()
+		for _, ob := range batches {
+			ob.wanted = true
+		}
+		b.mu.Unlock()
+		for _, ob := range batches {
+			if err := ob.fate.wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// waitRepeat returns the Wait of a repeat, which is as safe as the first request. The
+// batches of that are not remembered, so it waits for all that may have it.
+func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
+	return func(ctx context.Context, stored bool) error {
+		if pos != 0 { // messages need not be durable
+			if err := b.log.Sync(pos); err != nil {
+				return err
+			}
+		}
+		if !stored {
+			return nil
+		}
+		for _, f := range b.fates(pos) {
+			if err := f.wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// fates are the fates of all batches that are not stored and may have the request at
+// pos. The open ones are cut soon, for the request that waits.
+func (b *Buffer) fates(pos wal.Pos) []*fate {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []*fate
+	for _, ob := range b.open {
+		ob.wanted = true
+		all = append(all, ob.fate)
+	}
+	for _, batch := range b.queue.batches {
+		if !batch.try.aside || batch.named.MayHold(pos) {
+			all = append(all, batch.fate)
+		}
+	}
+	return all
+}

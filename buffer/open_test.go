@@ -1,0 +1,88 @@
+package buffer_test
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"blobtail/buffer"
+)
+
+// Each rule by which a batch is cut counts under its own reason, and no other batch
+// is cut.
+func TestReasons(t *testing.T) {
+	var full atomic.Bool
+	sleep := func(d time.Duration) func(*process) { return func(*process) { time.Sleep(d) } }
+	for reason, row := range map[string]struct {
+		o    buffer.Options
+		then func(p *process) // after one record of 50 bytes or more
+	}{
+		"size":    {buffer.Options{Size: 50}, sleep(0)},
+		"age":     {buffer.Options{Min: 50}, sleep(61 * time.Second)},
+		"max_age": {buffer.Options{}, sleep(5*time.Minute + time.Second)},
+		"log":     {buffer.Options{Soft: 1}, sleep(time.Second)},
+		"flush":   {buffer.Options{}, (*process).flush},
+		"disk": {buffer.Options{Full: full.Load}, func(*process) {
+			full.Store(true)
+			time.Sleep(3 * time.Second)
+		}},
+		"request": {buffer.Options{}, func(p *process) {
+			if err := p.accept(request(0, line{"web", at(2), "y"})).Wait(context.Background(), true); err != nil {
+				p.t.Error(err)
+			}
+		}},
+		"messages": {buffer.Options{}, func(p *process) {
+			for i := range 10000 {
+				r := message(1, strconv.Itoa(i), line{"web", at(1), "x"})
+				binary.BigEndian.PutUint32(r.Origin[8:], uint32(i))
+				if _, err := p.buf.Accept(context.Background(), r); err != nil {
+					p.t.Fatal(err)
+				}
+			}
+		}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				reg := prometheus.NewRegistry()
+				row.o.Metrics = reg
+				p := start(t, dir, &memSink{}, row.o, true)
+				defer p.stop()
+				p.accept(request(0, line{"web", at(1), "x"}))
+				row.then(p)
+				synctest.Wait()
+				if got := cuts(t, reg); !maps.Equal(got, map[string]float64{reason: 1}) {
+					t.Errorf("batches were cut for %v", got)
+				}
+			})
+		})
+	}
+}
+
+// cuts counts the batches that were cut, by reason.
+func cuts(t *testing.T, reg *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != "blobtail_buffer_batches_cut_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if n := m.GetCounter().GetValue(); n > 0 {
+				got[m.GetLabel()[0].GetValue()] = n
+			}
+		}
+	}
+	return got
+}
