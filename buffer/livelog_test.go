@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/wal"
 )
@@ -232,9 +233,7 @@ func TestLiveContext(t *testing.T) {
 
 // Memory is bounded whatever the backlog, and however many read it.
 func TestLiveMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("writes 120 MB")
-	}
+	testkit.FullOnly(t, "writes 120 MB")
 	log, err := wal.Open(t.TempDir(), wal.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"blobtail/buffer"
+	"blobtail/internal/testkit"
 )
 
 // lossCase is a log of two services that is damaged between two starts. Nothing of
@@ -122,7 +123,7 @@ func TestLossWhileRunning(t *testing.T) {
 	p.flushFor(100 * time.Millisecond)
 	spoil(t, dir, "rotten")
 	sink.setRefuse(nil)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	if left, err := p.buf.Flush(ctx); err == nil || left.Aside != 1 {
 		t.Fatalf("flush: %v, left %+v", err, left)

@@ -17,6 +17,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/compact"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -207,9 +208,7 @@ func TestReferenceCorpus(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(corpusTools(), "gen")); err != nil {
 		t.Skipf("no generator of the reference corpus in %s; set BENCH_TOOLS to its directory", corpusTools())
 	}
-	if raceEnabled || testing.Short() {
-		t.Skip("compresses 650 MB several times")
-	}
+	testkit.FullOnly(t, "compresses 650 MB several times")
 	layouts := []*layout{newLayout(t, "one blob a minute of each service", 2000/360, 32<<20)}
 	if os.Getenv("BLOBTAIL_CORPUS") == "all" { // both, for docs/PERFORMANCE.md
 		layouts = append(layouts, newLayout(t, "as ingesters cut when much comes", 0, 32<<20))

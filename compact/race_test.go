@@ -17,6 +17,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/compact"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -172,10 +173,7 @@ func (r *race) check(got map[string]int, want []string) {
 // Two compactors at once lose nothing and show nothing twice, whatever comes in
 // between them, and no reader finds a blob gone that it has listed.
 func TestTwoAtOnce(t *testing.T) {
-	worlds := 25
-	if testing.Short() {
-		worlds = 10
-	}
+	worlds := testkit.Share(25, 6)
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_RACES")); err == nil {
 		worlds = n
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/nats-io/nats-server/v2/server"
@@ -17,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/source/natssource"
 )
 
@@ -79,7 +79,7 @@ func cluster(t *testing.T) []*server.Server {
 		servers = append(servers, s)
 	}
 	for _, s := range servers {
-		if !s.ReadyForConnections(30 * time.Second) {
+		if !s.ReadyForConnections(testkit.Patience) {
 			t.Fatal("the servers are not ready in time")
 		}
 	}
@@ -117,30 +117,22 @@ func TestCluster(t *testing.T) {
 	if err := json.Unmarshal([]byte(read(t, "nats/stream.json")), &c); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = js.CreateStream(t.Context(), c); err == nil {
-			break
-		}
-		if time.Now().After(end) { // the servers elect a leader first
-			t.Fatal(err)
-		}
-	}
+	testkit.Until(t, "the servers elect a leader and make the stream", func() bool {
+		_, err := js.CreateStream(t.Context(), c)
+		return err == nil
+	})
 	s, err := natssource.Open(t.Context(), natssource.Options{
 		URL: servers[1].ClientURL(), Stream: "LOGS", Consumer: "blobtail"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close(t.Context())
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		consumer, err := js.Consumer(t.Context(), "LOGS", "blobtail")
-		if err == nil {
-			if info := consumer.CachedInfo(); len(info.Cluster.Replicas) != 2 {
-				t.Errorf("the consumer has the replicas %+v, want 2 beside its leader", info.Cluster.Replicas)
-			}
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
+	var consumer jetstream.Consumer
+	testkit.Until(t, "the consumer has a leader", func() bool {
+		consumer, err = js.Consumer(t.Context(), "LOGS", "blobtail")
+		return err == nil
+	})
+	if info := consumer.CachedInfo(); len(info.Cluster.Replicas) != 2 {
+		t.Errorf("the consumer has the replicas %+v, want 2 beside its leader", info.Cluster.Replicas)
 	}
 }

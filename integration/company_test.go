@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 )
 
 // announced is a line of logquery ingesters.
@@ -55,12 +56,12 @@ func TestAutoLanes(t *testing.T) {
 			ps[i] = launch(t, at, wals[i], "--lane", "auto", "--advertise", fmt.Sprintf("http://10.0.0.%d:8514", i))
 		}
 		for _, p := range ps {
-			if err := p.waitReady(30 * time.Second); err != nil {
+			if err := p.waitReady(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		back := 0
-		until(t, "each has a lane of its own", func() bool { // on a busy host they are ready before
+		testkit.Until(t, "each has a lane of its own", func() bool { // on a busy host they are ready before
 			var lanes []int
 			for _, p := range ps {
 				lanes = append(lanes, int(p.metric("blobtail_lane")))
@@ -104,22 +105,17 @@ func TestAnnounced(t *testing.T) {
 	at, _ := dirStore(t)
 	p := start(t, at, t.TempDir(), "--lane", "7")
 	p.mustPost("/ingest/web", []byte(two))
-	until(t, "it announces itself", func() bool { // on a busy host it may be ready before
+	testkit.Until(t, "it announces itself", func() bool { // on a busy host it may be ready before
 		all, err := p.metrics()
 		return err == nil && all[`blobtail_heartbeat_total{result="written"}`] > 0
 	})
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	testkit.Until(t, "the record that is in no blob is announced", func() bool {
 		all := ingesters(t, at)
 		if len(all) != 1 || all[0].State != "live" || all[0].Lane != 7 || all[0].Address != p.listen {
 			t.Fatalf("%+v", all)
 		}
-		if all[0].Unflushed > 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the record that is in no blob is never announced")
-		}
-	}
+		return all[0].Unflushed > 0
+	})
 }
 
 // An ingester that cannot be announced takes nothing, unless it is told to do what it
@@ -134,6 +130,9 @@ func TestNoTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	notThere, _ := azureStore(t)
+	plain, _ := dirStore(t)
+	easy := start(t, plain, t.TempDir())
+	easy.stop()
 	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
 	for _, at := range []place{at, notThere} {
 		refused := newStation(t, at, &promises{}, "refused", "--lane", "auto")
@@ -144,12 +143,12 @@ func TestNoTables(t *testing.T) {
 		refused.stop()
 
 		p := start(t, at, t.TempDir(), "--lane", "auto", "--announce", "best-effort")
-		if took := time.Since(p.started); took > 2*time.Second {
-			t.Errorf("ready after %v", took)
+		if p.startup > easy.allowed(2*time.Second) {
+			t.Errorf("ready after %v", p.startup)
 		}
 		p.mustPost("/ingest/web", []byte(two))
 		p.mustFlush()
-		if code, took := p.stop(); code != 0 || took > 10*time.Second {
+		if code, took := p.stop(); code != 0 || took > easy.allowed(10*time.Second) {
 			t.Errorf("exit code %d after %v", code, took)
 		}
 		// Who reads cannot know whether an ingester holds more: see TestTablesAway.
@@ -230,9 +229,12 @@ func (p *ingester) readyz(t testing.TB) (code int, body string) {
 // waitLog waits until the ingester's log has a text.
 func (p *ingester) waitLog(t testing.TB, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(p.stderr(), text); time.Sleep(20 * time.Millisecond) {
-		if p.gone() || time.Now().After(deadline) {
-			t.Fatalf("its log never says %s", text)
+	testkit.Until(t, "its log has "+text, func() bool {
+		ended := p.gone()
+		has := strings.Contains(p.stderr(), text)
+		if ended && !has {
+			t.Fatalf("its log never has %s", text)
 		}
-	}
+		return has
+	})
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // A dead ingester is named whatever range is read: records come later than their
@@ -171,10 +173,10 @@ func TestOldestUnflushedOverRestart(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		s.start()
 		// The figures lag a little behind, and never by as much as before the start.
-		until(t, "the metric tells the record's age", func() bool {
+		testkit.Until(t, "the metric tells the record's age", func() bool {
 			return s.gauge("blobtail_oldest_unflushed_seconds") >= time.Since(acked).Seconds()-4
 		})
-		until(t, "the list of ingesters tells the record's age", func() bool {
+		testkit.Until(t, "the list of ingesters tells the record's age", func() bool {
 			all := ingesters(t, at)
 			return len(all) == 1 && all[0].Unflushed >= time.Since(acked).Seconds()-4
 		})

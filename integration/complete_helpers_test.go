@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // The tests of these files hold every read to one rule: it shows each record that
@@ -118,7 +120,7 @@ func newStation(t testing.TB, at place, p *promises, name string, flags ...strin
 	s := &station{t: t, at: at, promises: p, name: name, wal: filepath.Join(t.TempDir(), "wal"), flags: flags}
 	s.base, s.admin = "http://"+freeAddress(t), "http://"+freeAddress(t)
 	// A refusal may take as long as the ingester is patient with its tables.
-	s.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
+	s.client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	return s
 }
 
@@ -139,7 +141,7 @@ func (s *station) begin() {
 
 func (s *station) awaitAdmin() {
 	s.t.Helper()
-	until(s.t, s.name+" answers at its admin listener", func() bool {
+	testkit.Until(s.t, s.name+" answers at its admin listener", func() bool {
 		code, _ := s.get("/readyz")
 		return code != 0 || s.gone()
 	})
@@ -155,7 +157,7 @@ func (s *station) start() *station {
 
 func (s *station) becomesReady() {
 	s.t.Helper()
-	until(s.t, s.name+" is ready", func() bool {
+	testkit.Until(s.t, s.name+" is ready", func() bool {
 		code, text := s.get("/readyz")
 		if s.gone() {
 			s.t.Fatalf("%s ended: %v; it said %q", s.name, s.err, text)
@@ -181,19 +183,18 @@ func (s *station) get(path string) (int, string) {
 // refuses waits until the ingester says that it is not ready, and why.
 func (s *station) refuses() (reason string) {
 	s.t.Helper()
-	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+	testkit.Until(s.t, s.name+" says that it is not ready", func() bool {
 		code, text := s.get("/readyz")
 		if code == http.StatusServiceUnavailable {
 			if reason = strings.TrimSpace(strings.TrimPrefix(text, "not ready:")); len(reason) < 10 {
 				s.t.Errorf("%s is not ready, and does not say why: %q", s.name, text)
 			}
-			return reason
+		} else if s.gone() {
+			s.t.Errorf("/readyz of %s is %d %q, and it has ended; want 503 and a reason", s.name, code, text)
 		}
-		if s.gone() || time.Since(begun) > 30*time.Second {
-			s.t.Errorf("/readyz of %s is %d %q after %v (ended: %v), want 503 and a reason", s.name, code, text, time.Since(begun).Round(time.Second), s.gone())
-			return ""
-		}
-	}
+		return code == http.StatusServiceUnavailable || s.gone()
+	})
+	return reason
 }
 
 // offer sends one record of the service web with the time of now.
@@ -230,7 +231,7 @@ func (s *station) take() (id string) {
 
 func (s *station) takeAt(at time.Time) (id string) {
 	s.t.Helper()
-	until(s.t, s.name+" takes a record", func() bool {
+	testkit.Until(s.t, s.name+" takes a record", func() bool {
 		var code int
 		code, id = s.offerAt("web", at)
 		return code == http.StatusOK
@@ -253,7 +254,7 @@ func (s *station) flushes() bool {
 // rows ever do.
 func (s *station) rest() {
 	s.t.Helper()
-	until(s.t, s.name+" flushes", s.flushes)
+	testkit.Until(s.t, s.name+" flushes", s.flushes)
 	for begun := time.Now(); time.Since(begun) < 15*time.Second; time.Sleep(200 * time.Millisecond) {
 		for _, i := range ingesters(s.t, s.at) {
 			if i.Address == s.base && i.Unflushed == 0 {
@@ -438,7 +439,7 @@ func (a audit) warns(when string) {
 // whole waits until each read is complete and exits with 0.
 func (a audit) whole(when string) {
 	a.t.Helper()
-	for begun := time.Now(); ; time.Sleep(500 * time.Millisecond) {
+	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		amiss := ""
 		for name, v := range a.complete(when) {
 			if v.code != 0 {
@@ -448,8 +449,8 @@ func (a audit) whole(when string) {
 		if amiss == "" {
 			return
 		}
-		if time.Since(begun) > 30*time.Second {
-			a.t.Errorf("%s: 30 s, and not yet whole: %s", when, amiss)
+		if time.Since(begun) > testkit.Patience {
+			a.t.Errorf("%s: %v, and not yet whole: %s", when, testkit.Patience, amiss)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -39,7 +40,7 @@ func timed(at time.Time, id string) string {
 // insist sends a body again for as long as the ingester cannot take it now.
 func (s *station) insist(c *http.Client, body string, headers ...string) (code int, a answer) {
 	s.t.Helper()
-	until(s.t, s.name+" takes a body, or refuses it for good", func() bool {
+	testkit.Until(s.t, s.name+" takes a body, or refuses it for good", func() bool {
 		var err error
 		if code, a, _, err = post(c, s.base+"/ingest/web", []byte(body), headers...); err != nil {
 			s.t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // The directory of the store is another one than at the start: its disk was
@@ -151,14 +153,10 @@ func testMountedOver(t *testing.T) {
 	s.start().take()
 	bind(t, disk, mount)
 	s.promises, s.name = p, "a"
-	for begun := time.Now(); !s.gone(); time.Sleep(50 * time.Millisecond) {
-		if code, text := s.get("/readyz"); code == http.StatusServiceUnavailable {
-			break
-		} else if time.Since(begun) > 30*time.Second {
-			t.Errorf("30 s after the mount /readyz is %d %q, and it has not ended", code, text)
-			break
-		}
-	}
+	testkit.Until(t, "it is not ready after the mount, or has ended", func() bool {
+		code, _ := s.get("/readyz")
+		return code == http.StatusServiceUnavailable || s.gone()
+	})
 	if n := s.offers(3); n > 0 {
 		t.Errorf("%d of 3 records acknowledged by an ingester whose store is below a mount", n)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"blobtail/internal/testkit"
 )
 
 // An ingester of another store has the address that a dead one announced.
@@ -26,7 +28,7 @@ func TestCompleteForeignAddress(t *testing.T) {
 	for range 3 {
 		a.take()
 	}
-	until(t, "the row tells of the records", func() bool {
+	testkit.Until(t, "the row tells of the records", func() bool {
 		all := ingesters(t, at)
 		return len(all) == 1 && all[0].Unflushed > 0
 	})
@@ -59,7 +61,7 @@ func testFollowsNoOther(t *testing.T, at place, p *promises) {
 			}
 		}
 	}, "tail", "-f", "web")
-	until(t, "tail -f says something", func() bool { return foreign.Load() != nil || f.notes() != "" })
+	testkit.Until(t, "tail -f says something", func() bool { return foreign.Load() != nil || f.notes() != "" })
 	select { // what another store has would be shown at once
 	case <-f.exited:
 	case <-time.After(3 * time.Second):
@@ -82,7 +84,7 @@ func TestCompleteForeignNetwork(t *testing.T) {
 	a := newStation(t, at, p, "a")
 	a.by = enter
 	a.ingester = launchBy(t, a.by, at, a.wal, "--listen", strings.TrimPrefix(a.base, "http://"), "--advertise", a.base)
-	if err := a.waitReady(30 * time.Second); err != nil {
+	if err := a.waitReady(); err != nil {
 		t.Fatal(err)
 	}
 	a.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialIn(a.cmd.Process.Pid)}}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 )
 
 // smallDisk mounts a disk of its own for a test.
@@ -68,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 		sending.Go(func() { s.run(4<<20, stop) })
 		time.Sleep(time.Second)
 		fill(t, other)
-		until(t, "a request is refused", func() bool { return p.metric("blobtail_buffer_refused_total") > before })
+		testkit.Until(t, "a request is refused", func() bool { return p.metric("blobtail_buffer_refused_total") > before })
 		close(stop)
 		sending.Wait()
 		refused += s.refused // not each time: flushing may make room before the answer
@@ -87,7 +88,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		again := &producer{p: p, ledger: ledger, name: fmt.Sprintf("again%d", round)}
-		until(t, "requests are taken again", func() bool { return again.one() == http.StatusOK })
+		testkit.Until(t, "requests are taken again", func() bool { return again.one() == http.StatusOK })
 	}
 	if refused == 0 {
 		t.Error("no request was refused")
@@ -98,15 +99,5 @@ func TestFullDisk(t *testing.T) {
 	}
 	if code, took := p.stop(); code != 0 {
 		t.Errorf("SIGTERM: exit code %d after %v", code, took)
-	}
-}
-
-// until waits for something to become true.
-func until(t testing.TB, what string, happened func() bool) {
-	t.Helper()
-	for begun := time.Now(); !happened(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begun) > 30*time.Second {
-			t.Fatalf("30 s, and not yet: %s", what)
-		}
 	}
 }

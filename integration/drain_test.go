@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 )
 
 // A drained ingester takes no more and has nothing left, whatever clients do
@@ -28,7 +29,7 @@ func TestDrain(t *testing.T) {
 		defer close(done)
 		c.run(stop)
 	}()
-	until(t, "records are taken", func() bool { return p.metric("blobtail_buffer_records_total") > 100 })
+	testkit.Until(t, "records are taken", func() bool { return p.metric("blobtail_buffer_records_total") > 100 })
 	out, err := drainCommand(p, "--timeout", "30s")
 	if err != nil || !strings.Contains(out, "the log is empty") {
 		t.Fatalf("drain: %v: %s", err, out)
@@ -58,7 +59,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a second time: %v: %s", err, out)
 	}
 	verifyLedger(t, at, ledger)
-	if code, took := p.stop(); code != 0 || took > 5*time.Second {
+	if code, took := p.stop(); code != 0 || took > p.allowed(5*time.Second) {
 		t.Errorf("SIGTERM: exit code %d after %v", code, took)
 	}
 	if out, err := drainCommand(p); err == nil || !strings.Contains(out, "no ingester answers") {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/horizon"
+	"blobtail/internal/testkit"
 	"blobtail/storage/dir"
 )
 
@@ -116,7 +117,7 @@ func TestBacklogExpires(t *testing.T) {
 	p.kill()
 	first := raise(t, root, "web", month)
 	p = start(t, at, wal) // the store still refuses the service
-	until(t, "the old batch is done with", func() bool { return p.metric("blobtail_batches_expired_total") == 1 })
+	testkit.Until(t, "the old batch is done with", func() bool { return p.metric("blobtail_batches_expired_total") == 1 })
 	p.kill()
 	mend()
 	p = start(t, at, wal)
@@ -156,7 +157,7 @@ func TestHorizonsAway(t *testing.T) {
 	if code, f, err := p.flush("?timeout=3s"); err != nil || code != http.StatusGatewayTimeout || f.RecordsLeft != 1 {
 		t.Errorf("flush: %d %+v, %v; want 504", code, f, err)
 	}
-	until(t, "the failure is counted", func() bool { return p.metric("blobtail_buffer_store_failures_total") > 0 })
+	testkit.Until(t, "the failure is counted", func() bool { return p.metric("blobtail_buffer_store_failures_total") > 0 })
 	if n := blobs.Load(); n > 0 {
 		t.Errorf("%d creates of blobs", n)
 	}
@@ -183,7 +184,7 @@ func TestExpiredNATS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "all messages are taken", func() bool {
+	testkit.Until(t, "all messages are taken", func() bool {
 		return p.metric(`blobtail_nats_records_total{result="accepted"}`) == 2 && p.metric("blobtail_records_expired_total") == 2
 	})
 	empty(t, js, p)
@@ -211,12 +212,7 @@ func TestHorizonRises(t *testing.T) {
 	}
 	raise(t, root, "web", month)
 	begun := time.Now()
-	for p.metric("blobtail_batches_expired_total") == 0 {
-		if time.Since(begun) > 90*time.Second {
-			t.Fatal("the batch still waits")
-		}
-		time.Sleep(250 * time.Millisecond)
-	}
+	testkit.Until(t, "the batch expires", func() bool { return p.metric("blobtail_batches_expired_total") > 0 })
 	t.Logf("known after %s", time.Since(begun).Round(time.Second))
 	if a := p.mustPost("/ingest/web", []byte(old)); a.Accepted != 1 || !a.Duplicate {
 		t.Errorf("a repeat gets another answer than the first: %+v", a)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 )
 
 // usual is how many in a thousand requests meet each fault.
@@ -54,6 +55,13 @@ func TestFaultyStore(t *testing.T) {
 		grown = append(grown, watch(p))
 	}
 	time.Sleep(lasting(t, 15*time.Second))
+	testkit.Until(t, "enough has happened", func() bool {
+		taken := 0.0
+		for _, p := range ps {
+			taken += p.metric("blobtail_buffer_records_total")
+		}
+		return taken >= 1000 && px.done() >= 20
+	})
 	for _, g := range grown {
 		g.end()
 	}

@@ -133,7 +133,7 @@ func killLoop(t *testing.T, at place, n int, from *stream) {
 	if rep.Acked < 10*n || rep.Unknown == 0 {
 		t.Errorf("%v: the clients got too little done for this to mean anything", rep)
 	}
-	if code, took := p.stop(); code != 0 || took > 10*time.Second {
+	if code, took := p.stop(); code != 0 || took > p.allowed(10*time.Second) {
 		t.Errorf("SIGTERM: exit code %d after %v", code, took)
 	}
 }
@@ -145,7 +145,7 @@ func killOnce(t *testing.T, r *rand.Rand, p *ingester, target *atomic.Pointer[in
 		p.kill()
 		return
 	}
-	if err := p.waitReady(20 * time.Second); err != nil {
+	if err := p.waitReady(); err != nil {
 		t.Fatal(err)
 	}
 	target.Store(p)

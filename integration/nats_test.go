@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 )
 
 // newStream starts a server and makes the stream LOGS on it.
@@ -40,19 +40,12 @@ func messagesLeft(t testing.TB, js jetstream.JetStream) uint64 {
 // empty flushes the ingesters until every message is acknowledged.
 func empty(t testing.TB, js jetstream.JetStream, all ...*ingester) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; {
+	testkit.Until(t, "every message is acknowledged", func() bool {
 		for _, p := range all {
 			p.mustFlush()
 		}
-		left := messagesLeft(t, js)
-		if left == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d messages are not acknowledged", left)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return messagesLeft(t, js) == 0
+	})
 }
 
 // loghubMessages makes messages of the bodies, of each form that may come.
@@ -146,7 +139,7 @@ func TestStopNATS(t *testing.T) {
 		}
 	}
 	p := start(t, at, t.TempDir(), "--nats", server.URL)
-	until(t, "all messages are taken", func() bool { return p.metric(`blobtail_nats_records_total{result="accepted"}`) == 100 })
+	testkit.Until(t, "all messages are taken", func() bool { return p.metric(`blobtail_nats_records_total{result="accepted"}`) == 100 })
 	if code, _ := p.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

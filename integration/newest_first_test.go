@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // The first five minutes of a user: ingest in an empty directory, one line sent with
@@ -37,7 +39,7 @@ func TestFirstMinutes(t *testing.T) {
 			t.Logf("log of the ingester:\n%s", log.String())
 		}
 	})
-	until(t, "it listens", func() bool {
+	testkit.Until(t, "it listens", func() bool {
 		c, err := net.DialTimeout("tcp", listen, time.Second)
 		if err == nil {
 			c.Close()
@@ -49,8 +51,11 @@ func TestFirstMinutes(t *testing.T) {
 	u.curl("http://"+listen+"/ingest/web", "hello, is this thing on?")
 	sent := time.Now()
 	for _, args := range [][]string{{"web"}, {"tail", "web"}, {"web", "-n", "1"}, {"web", "--since", "1m"}, {"tail", "web", "--live", "off"}} {
-		if args[len(args)-1] == "off" { // from the table, where it is within two seconds
-			time.Sleep(time.Until(sent.Add(fresh)))
+		if args[len(args)-1] == "off" { // from the table, where it is soon
+			testkit.Until(t, "the table has the record", func() bool {
+				out, _, _ := u.logquery(args...)
+				return out != ""
+			})
 		}
 		out, errs, code := u.logquery(args...)
 		if code != 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"msg":"hello, is this thing on?"`) {
@@ -67,11 +72,7 @@ func TestFirstMinutes(t *testing.T) {
 	if err := ingest.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case <-ended:
-	case <-time.After(15 * time.Second):
-		t.Fatal("SIGTERM does not end it")
-	}
+	testkit.Await(t, "SIGTERM ends it", ended)
 	for _, args := range [][]string{{"web"}, {"tail", "web"}} {
 		if out, errs, code := u.logquery(args...); code != 0 || strings.Count(out, "\n") != 1 {
 			t.Errorf("logquery %s after the end exits %d: %q, %s", strings.Join(args, " "), code, out, errs)

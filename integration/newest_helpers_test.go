@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -49,10 +50,10 @@ func newHouse(t testing.TB, at place, n int, flags ...string) *house {
 	}
 	for i := range n {
 		p := h.p(i)
-		if err := p.waitReady(30 * time.Second); err != nil {
+		if err := p.waitReady(); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "it announces itself", func() bool {
+		testkit.Until(t, "it announces itself", func() bool {
 			all, err := p.metrics()
 			return err == nil && all[`blobtail_heartbeat_total{result="written"}`] > 0
 		})
@@ -73,7 +74,7 @@ func (h *house) restart(i int, gently bool, after time.Duration) {
 	h.p(i).forget()
 	time.Sleep(after)
 	p := launch(h.t, h.at, h.dirs[i], h.flags[i]...)
-	if err := p.waitReady(20 * time.Second); err != nil {
+	if err := p.waitReady(); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ps[i].Store(p)
@@ -207,7 +208,7 @@ func (f *following) interrupt() (cursor string) {
 	_ = f.cmd.Process.Signal(syscall.SIGINT) // it may have ended
 	select {
 	case <-f.exited:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		f.t.Fatal("SIGINT does not end logquery tail -f")
 	}
 	m := cursorNote.FindStringSubmatch(f.notes())
@@ -232,7 +233,7 @@ func appendRecord(dst []byte, at int64, id, rest string) []byte {
 func probe(t testing.TB, p *ingester, service string, seen func() bool) {
 	t.Helper()
 	n := 0
-	until(t, "the follower shows a record", func() bool {
+	testkit.Until(t, "the follower shows a record", func() bool {
 		p.mustPost("/ingest/"+service, appendRecord(nil, time.Now().UnixNano(), fmt.Sprintf("probe-%d", n), "is there anybody"))
 		n++
 		return seen()
@@ -292,7 +293,7 @@ func (c *teller) run(stop <-chan struct{}) {
 		if c.keys {
 			headers = []string{"Idempotency-Key", c.name + "-" + all[0].id}
 		}
-		for try := 0; try < 1500; try++ { // half a minute
+		for begun := time.Now(); time.Since(begun) < testkit.Patience; {
 			i := c.only
 			if i < 0 {
 				i = c.rand.IntN(len(c.house.ps))

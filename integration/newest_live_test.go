@@ -11,6 +11,7 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/internal/openstore"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 )
@@ -42,7 +43,7 @@ func TestLiveCodes(t *testing.T) {
 		l.expect("nobody there, only", 3, 0, "no ingester can be reached", "--live", "only")
 		l.at = at
 		if remote { // nobody is known, so rows of the tail stand in
-			until(t, "the rows of the tail are there", func() bool {
+			testkit.Until(t, "the rows of the tail are there", func() bool {
 				return strings.Count(string(query(t, at, "web")), "\n") == 6
 			})
 			l.expect("not configured", 0, 6, "no ingester to ask is known (BLOBTAIL_LIVE)")

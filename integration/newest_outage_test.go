@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/storage/azure"
 	"blobtail/tailindex"
 )
@@ -29,6 +30,7 @@ func TestTablesAway(t *testing.T) {
 	time.Sleep(7 * time.Second)
 	before := load.take()
 
+	pace := measurePace()
 	lasts := 6 * time.Second // what is asked meanwhile takes another ten
 	if _, long := torture(t); long {
 		lasts = time.Minute
@@ -49,15 +51,15 @@ func TestTablesAway(t *testing.T) {
 	t.Logf("posts took p50 %v, p99 %v before, p50 %v, p99 %v while the tables were away for %v",
 		before.p(0.5), before.p(0.99), during.p(0.5), during.p(0.99), time.Since(since).Round(time.Second))
 	// The host is busy with other tests; what waits for a table waits for seconds.
-	if during.p(0.99) > 2*before.p(0.99)+300*time.Millisecond {
-		t.Error("ingestion is slower while the tables are away")
+	if limit := pace.end(2*before.p(0.99) + 300*time.Millisecond); during.p(0.99) > limit {
+		t.Errorf("ingestion is slower while the tables are away: more than %v", limit)
 	}
 	time.Sleep(time.Second)
 	close(load.stop)
 	load.running.Wait()
 	load.expectRead("after", 0)
 	reader := tailReader(t, direct)
-	until(t, "the rows tell of every record", func() bool {
+	testkit.Until(t, "the rows tell of every record", func() bool {
 		told, shown := 0, 0
 		rows, err := reader.Written(t.Context(), "web", false, began)
 		if err != nil {
@@ -75,7 +77,7 @@ func TestTablesAway(t *testing.T) {
 		}
 		return told == load.sent && shown > 0
 	})
-	until(t, "tail is as before", func() bool { // a busy emulator takes its time at first
+	testkit.Until(t, "tail is as before", func() bool { // a busy emulator takes its time at first
 		out, errs, code := logquery(t, direct, "tail", "web", "-n", "5")
 		return code == 0 && !strings.Contains(errs, "stale") && strings.Count(string(out), "\n") == 5
 	})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/tailindex"
 )
@@ -134,7 +135,7 @@ func fillOldAndNew(t *testing.T, h *house, service string) {
 		time.Sleep(1100 * time.Millisecond) // a row each
 	}
 	rows := tailReader(t, h.at)
-	until(t, "the rows are there", func() bool {
+	testkit.Until(t, "the rows are there", func() bool {
 		all, err := rows.Written(t.Context(), service, false, time.Now().Add(-time.Hour))
 		told := 0
 		for _, r := range all {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 )
 
 // breakDir makes a dir store refuse everything of some services, as a bad disk
@@ -94,11 +95,7 @@ func outage(t *testing.T, through, direct place, fail func() (mend func())) *ing
 		t.Errorf("readyz with the store down: %v, %v; the log still takes records", resp, err)
 	}
 	// The driver retries by itself; the failure must reach those who drive batches.
-	for begun := time.Now(); p.metric("blobtail_buffer_store_failures_total") == 0; time.Sleep(100 * time.Millisecond) {
-		if time.Since(begun) > 30*time.Second {
-			t.Fatal("no batch has failed")
-		}
-	}
+	testkit.Until(t, "a batch has failed", func() bool { return p.metric("blobtail_buffer_store_failures_total") > 0 })
 	mend()
 	sendFor(p, ledger, 3, 100*time.Millisecond)
 	p.mustFlush()
@@ -193,15 +190,14 @@ func TestStartWithoutStore(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
 	ledger, wal := &check.Ledger{}, t.TempDir()
-	leaveHolding(t, through, wal, ledger)
+	easy := leaveHolding(t, through, wal, ledger)
 	px.set(all(hang))
-	begun := time.Now()
 	p := start(t, through, wal, config(t, small))
-	if took := time.Since(begun); took > 4*time.Second {
-		t.Errorf("ready after %v; the store is no condition", took)
+	if p.startup > easy.allowed(4*time.Second) {
+		t.Errorf("ready after %v; the store is no condition", p.startup)
 	}
 	sendFor(p, ledger, 1, 300*time.Millisecond)
-	if code, took := p.stop(); code != 0 || took > 10*time.Second {
+	if code, took := p.stop(); code != 0 || took > easy.allowed(10*time.Second) {
 		t.Errorf("SIGTERM with a store that hangs: exit code %d after %v", code, took)
 	}
 	if !strings.Contains(p.stderr(), "stays in the log") {
@@ -216,9 +212,10 @@ func TestStartWithoutStore(t *testing.T) {
 }
 
 // leaveHolding has an ingester take records into a log and be killed with them.
-func leaveHolding(t *testing.T, at place, wal string, ledger *check.Ledger) {
+func leaveHolding(t *testing.T, at place, wal string, ledger *check.Ledger) *ingester {
 	t.Helper()
 	p := start(t, at, wal)
 	sendFor(p, ledger, 2, 100*time.Millisecond)
 	p.kill()
+	return p
 }

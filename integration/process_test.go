@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // place is a store and the environment that leads to it.
@@ -40,6 +42,7 @@ type ingester struct {
 	listen  string // base URLs, known once it is ready
 	admin   string
 	started time.Time
+	startup time.Duration // from started until it was ready, once it is
 	ready   chan struct{} // closed when it said so
 	exited  chan struct{} // closed when it has ended
 	err     error         // of Wait, once exited is closed
@@ -119,7 +122,7 @@ func (p *ingester) forget() {
 func start(t testing.TB, at place, wal string, flags ...string) *ingester {
 	t.Helper()
 	p := launch(t, at, wal, flags...)
-	if err := p.waitReady(30 * time.Second); err != nil {
+	if err := p.waitReady(); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -156,19 +159,24 @@ func (p *ingester) line(line []byte) {
 		return
 	}
 	p.listen, p.admin = "http://"+l.Listen, "http://"+l.Admin
+	p.startup = time.Since(p.started)
 	close(p.ready)
 }
 
-func (p *ingester) waitReady(limit time.Duration) error {
+func (p *ingester) waitReady() error {
 	select {
 	case <-p.ready:
 		return nil
 	case <-p.exited:
 		return fmt.Errorf("the ingester ended before it was ready: %v", p.err)
-	case <-time.After(limit):
-		return fmt.Errorf("the ingester is not ready after %v", limit)
+	case <-time.After(testkit.Patience):
+		return fmt.Errorf("the ingester is not ready after %v", testkit.Patience)
 	}
 }
+
+// allowed is a limit for a machine that may be slow or busy:
+// twenty starts of an ingester more, by the pace of an easy one.
+func (p *ingester) allowed(limit time.Duration) time.Duration { return limit + 20*p.startup }
 
 func (p *ingester) stderr() string {
 	p.mu.Lock()
@@ -201,7 +209,7 @@ func (p *ingester) stop() (code int, took time.Duration) {
 	p.signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testkit.Patience):
 		p.t.Fatal("SIGTERM does not end it")
 	}
 	return p.cmd.ProcessState.ExitCode(), time.Since(begun)
@@ -282,7 +290,7 @@ func (p *ingester) flush(query string) (int, flushed, error) {
 // mustFlush puts all that was acknowledged into blobs.
 func (p *ingester) mustFlush() {
 	p.t.Helper()
-	code, f, err := p.flush("?timeout=60s")
+	code, f, err := p.flush("?timeout=240s")
 	if err != nil || code != http.StatusOK || !f.Flushed {
 		p.t.Fatalf("flush: %d %+v, %v", code, f, err)
 	}
@@ -334,7 +342,7 @@ func logquery(t testing.TB, at place, args ...string) (stdout []byte, stderr str
 // logqueryTo runs a query that writes to out.
 func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr string, code int) {
 	t.Helper()
-	limit := 2 * time.Minute
+	limit := testkit.Patience
 	if each, long := torture(t); long {
 		limit += each
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/horizon"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 )
 
@@ -42,7 +43,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 		p.mustPost("/ingest/web", e.lines("web", 10, 0, 1, 2))
 		p.mustPost("/ingest/web2", e.lines("web2", 10, 0, 1, 2))
 		l := &leak{t: t, at: at, secret: []byte(secret), service: "web"}
-		until(t, "the secret is in a table", func() bool { return len(l.tables()) > 0 })
+		testkit.Until(t, "the secret is in a table", func() bool { return len(l.tables()) > 0 })
 		p.mustFlush()
 		if len(l.blobs()) == 0 {
 			t.Fatal("the secret is in no blob: this test finds nothing")
@@ -96,7 +97,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		control := &leak{t: t, at: at, secret: fmt.Appendf(nil, "web-%s-11 ", e.day(0)), service: "web"}
-		until(t, "what came with it is in a table", func() bool { return len(control.tables()) > 0 })
+		testkit.Until(t, "what came with it is in a table", func() bool { return len(control.tables()) > 0 })
 		p.mustFlush()
 		if places := append(l.blobs(), l.tables()...); len(places) > 0 {
 			t.Errorf("the secret is in %v again", places)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"blobtail/horizon"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/azure"
@@ -132,7 +133,7 @@ func (e *estate) counts(service string, from horizon.Day) {
 // knows waits until an ingester has seen that a day has expired.
 func (e *estate) knows(p *ingester, service string, d horizon.Day) {
 	e.t.Helper()
-	until(e.t, "the ingester knows of the day", func() bool {
+	testkit.Until(e.t, "the ingester knows of the day", func() bool {
 		return p.expired("/ingest/"+service, appendRecord(nil, d.Start().UnixNano(), "probe", "of nothing")).Expired == 1
 	})
 }
@@ -151,7 +152,7 @@ func planHash(t testing.TB, out string) string {
 // retain runs the command retention to its end.
 func retain(t testing.TB, at place, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := retention(ctx, at, args...)
 	var out, errs bytes.Buffer

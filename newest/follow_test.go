@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -261,11 +262,7 @@ func (s *story) inOrder() {
 // What is acknowledged after a follower began is shown once, whatever happens to
 // ingesters, and to the follower if it goes on with its cursor.
 func TestFollow(t *testing.T) {
-	seeds := uint64(12)
-	if raceEnabled {
-		seeds = 6
-	}
-	for seed := range seeds {
+	for seed := range uint64(testkit.Share(12, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { tell(t, seed) })
 		})

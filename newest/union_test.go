@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -125,11 +126,7 @@ func newestOf(all map[string]*sentRecord, n int) []string {
 // What was acknowledged is read once, at every instant of a flush: the lines, their
 // number, and exactly the newest n.
 func TestUnion(t *testing.T) {
-	seeds := uint64(4)
-	if raceEnabled {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for seed := range uint64(testkit.Share(4, 1)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { union(t, seed) })
 		})

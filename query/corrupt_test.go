@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -27,10 +28,7 @@ func corruptions(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_CORRUPTIONS")); err == nil {
 		return n
 	}
-	if raceEnabled {
-		return 2_000
-	}
-	return 10_000
+	return testkit.Share(10_000, 500)
 }
 
 // specimen is a blob that is to be damaged, and what stands in it.
@@ -367,10 +365,7 @@ func alter(t *testing.T, path string, change func(f *os.File) error) {
 // A blob of several blocks, cut short at every byte: it is always noticed, and
 // every block before the cut is read.
 func TestTruncated(t *testing.T) {
-	step := 1
-	if raceEnabled {
-		step = 17
-	}
+	step := testkit.Share(1, 53)
 	rng := rand.New(rand.NewPCG(3, 3))
 	t.Run("object", func(t *testing.T) {
 		b := newBuilder(t, 8000)

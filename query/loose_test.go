@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage/mem"
@@ -102,7 +103,7 @@ func TestLooseSpill(t *testing.T) {
 			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
 	}
 	l := query.NewLoose("the log")
-	const n = 15_000 // of 11 kB each
+	n := testkit.Share(15_000, 7_000) // of 11 kB each, which is more than 64 MiB
 	for i := range n {
 		e := make(i)
 		for range 1 + i%2 { // some twice

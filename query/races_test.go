@@ -233,7 +233,7 @@ func (r *race) hidden(c rec, at time.Time) bool {
 // expired when it began.
 func TestRaces(t *testing.T) {
 	races := uint64(1000)
-	if testing.Short() || raceEnabled { // all of them run without the detector too
+	if testing.Short() {
 		races = 100
 	}
 	if n, err := strconv.ParseUint(os.Getenv("BLOBTAIL_RACES"), 10, 64); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/horizon"
+	"blobtail/internal/testkit"
 	"blobtail/retention"
 )
 
@@ -220,10 +221,7 @@ func (r *random) run() {
 // ever deleted, unless it was hidden by hand; nothing goes before it was hidden for
 // a grace; and what is past its age is gone two runs later, a grace apart.
 func TestRandom(t *testing.T) {
-	n := cases
-	if testing.Short() || raceEnabled {
-		n /= 20
-	}
+	n := testkit.Share(cases, cases/20)
 	gone, kept, late := 0, 0, 0
 	for seed := range n {
 		r := randomWorld(t, uint64(seed))

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/azure"
@@ -127,19 +128,19 @@ func stores(t *testing.T, s *counting) {
 }
 
 // waitRow waits for the first row of a service.
-func waitRow(t *testing.T, r *tailindex.Reader, service string) tailindex.Row {
+func waitRow(t *testing.T, r *tailindex.Reader, service string) (row tailindex.Row) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	testkit.Until(t, service+" has a row", func() bool {
 		rows, err := r.Newest(t.Context(), service, false, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(rows) > 0 {
-			return rows[0]
+			row = rows[0]
 		}
-	}
-	t.Fatalf("no row of %s", service)
-	return tailindex.Row{}
+		return len(rows) > 0
+	})
+	return row
 }
 
 // Rows of another store do not make the answer short, and unreadable ones do not

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	"blobtail/wal"
 )
 
@@ -234,11 +235,7 @@ func TestCrashes(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		t.Run(fmt.Sprintf("faults=%t", faults), func(t *testing.T) {
 			t.Parallel()
-			histories := 800
-			if raceEnabled || testing.Short() {
-				histories = 150
-			}
-			for seed := range uint64(histories) {
+			for seed := range uint64(testkit.Share(800, 40)) {
 				h := &history{
 					rng:  newRand(seed),
 					disk: simdisk.New(seed), known: map[wal.Pos]entry{}, durable: map[wal.Pos]bool{},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	"blobtail/wal"
 )
 
@@ -62,10 +63,7 @@ func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged
 // Every flipped bit is noticed, and costs the record that it is in and no other.
 func TestEveryBit(t *testing.T) {
 	original, entries := sample(t)
-	stride := 1
-	if raceEnabled || testing.Short() {
-		stride = 41
-	}
+	stride := testkit.Share(1, 41)
 	var workers sync.WaitGroup
 	var cases atomic.Int64
 	const parts = 4
@@ -106,10 +104,7 @@ func TestEveryTruncation(t *testing.T) {
 	original, entries := sample(t)
 	original = original[:16<<10]
 	var sc wal.Scanner
-	stride := 1
-	if raceEnabled || testing.Short() {
-		stride = 23
-	}
+	stride := testkit.Share(1, 23)
 	for size := wal.HeaderSize; size <= len(original); size += stride {
 		whole, end := 0, wal.HeaderSize
 		for ; whole < len(entries); whole++ {

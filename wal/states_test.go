@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	"blobtail/wal"
 )
 
@@ -164,7 +165,7 @@ func (s *states) life() {
 // holds for a crash during the start as well.
 func TestEveryCrash(t *testing.T) {
 	s := &states{
-		t: t, every: 29, first: map[string]int{}, kinds: map[string]int{},
+		t: t, first: map[string]int{}, kinds: map[string]int{},
 		h: &history{rng: newRand(1), disk: simdisk.New(1), known: map[wal.Pos]entry{}, durable: map[wal.Pos]bool{}},
 	}
 	if err := s.h.disk.Mkdir("/var", 0o755); err != nil {
@@ -173,11 +174,8 @@ func TestEveryCrash(t *testing.T) {
 	if err := s.h.disk.SyncDir("/"); err != nil {
 		t.Fatal(err)
 	}
-	switch {
-	case torture():
+	if s.every = testkit.Share(29, 97); torture() {
 		s.every = 9
-	case testing.Short() || raceEnabled:
-		s.every = 97
 	}
 	ops := 0
 	for life := range 3 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/fsys"
+	"blobtail/internal/testkit"
 	"blobtail/wal"
 )
 
@@ -192,12 +193,10 @@ const zeroPart = 1<<20 + 1 // a part of this length, which nothing else has, is 
 // A log far larger than what it may use of memory is opened and replayed.
 func TestReplayOfHugeLog(t *testing.T) {
 	dir := t.TempDir()
-	size := int64(1 << 30)
+	size := int64(testkit.Share(1<<30, 512<<20))
 	o := wal.Options{FS: hollow{fsys.OS()}}
 	if torture() { // all of it real
 		size, o.FS = 10<<30, nil
-	} else if testing.Short() || raceEnabled {
-		size = 512 << 20
 	}
 	part := make([]byte, zeroPart)
 	l := open(t, dir, o)

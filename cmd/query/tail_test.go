@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/testkit"
 	"blobtail/storage/dir"
 )
 
@@ -28,7 +29,7 @@ func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, read
 	}
 	defer reader.Close()
 	defer writer.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	var errs strings.Builder
 	done := make(chan int)
@@ -48,13 +49,9 @@ func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, read
 
 // Whoever reads a follow and goes away ends it, without a word.
 func TestFollowReaderGone(t *testing.T) {
-	began := time.Now()
 	code, first, errs := follow(t, t.TempDir()+"/data", func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
 	if code != cli.OK || !strings.Contains(first, `"msg":"x"`) || errs != "" {
 		t.Errorf("exit %d, printed %q, stderr %s", code, first, errs)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 

@@ -58,6 +58,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"blobtail/internal/testkit"
 )
 
 // setting is a number from the environment.
@@ -68,18 +70,10 @@ func setting(name string, otherwise int) int {
 	return otherwise
 }
 
-// byMode is how much is done by default: the race detector gets a taste.
-func byMode(full, race int) int {
-	if raceEnabled || testing.Short() {
-		return race
-	}
-	return full
-}
-
 // A read that exits with 0 has every record that was acknowledged before it began,
 // none twice, and none that was never sent.
 func TestComplete(t *testing.T) {
-	seeds := setting("BLOBTAIL_COMPLETE_SEEDS", byMode(2000, 60))
+	seeds := setting("BLOBTAIL_COMPLETE_SEEDS", testkit.Share(2000, 60))
 	first := setting("BLOBTAIL_COMPLETE_FIRST", 0)
 	var next, done atomic.Int64
 	var mu sync.Mutex

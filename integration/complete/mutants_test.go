@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // mutant is a rule left out.
@@ -31,9 +33,7 @@ type edit struct{ file, old, new string }
 // number of seeds. A build that fails, a panic or a simulation that gets stuck does
 // not count.
 func TestMutants(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("the mutants are built without the race detector")
-	}
+	testkit.FullOnly(t, "the mutants are built without the race detector")
 	only := os.Getenv("BLOBTAIL_COMPLETE_MUTANT")
 	root, err := filepath.Abs("../..")
 	if err != nil {

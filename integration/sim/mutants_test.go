@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"blobtail/internal/testkit"
 )
 
 // mutant is a rule of the production code left out.
@@ -32,9 +34,7 @@ type edit struct{ file, old, new string }
 // number of seeds. A build that fails, a panic or a simulation that gets stuck
 // does not count.
 func TestMutants(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("the mutants are built without the race detector")
-	}
+	testkit.FullOnly(t, "the mutants are built without the race detector")
 	only := os.Getenv("BLOBTAIL_SIM_MUTANT")
 	root, err := filepath.Abs("../..")
 	if err != nil {

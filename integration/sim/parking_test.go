@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 )
 
 // A service that the store refuses for hours, while others go on, does not keep
 // the log from shrinking: its batches are copied forward, again and again. When
 // the store takes them at last, all of it is there once.
 func TestParking(t *testing.T) {
-	for seed := range uint64(byMode(4, 2)) {
+	for seed := range uint64(testkit.Share(4, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(seed)

@@ -28,6 +28,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"blobtail/internal/testkit"
 )
 
 // setting is a number from the environment.
@@ -38,18 +40,10 @@ func setting(name string, otherwise int) int {
 	return otherwise
 }
 
-// byMode is how much is done by default: the race detector gets a taste.
-func byMode(full, race int) int {
-	if raceEnabled || testing.Short() {
-		return race
-	}
-	return full
-}
-
 // What was acknowledged is read once, whatever else at most once, and nothing is
 // stored twice that was taken once, whatever fails.
 func TestSimulation(t *testing.T) {
-	seeds := setting("BLOBTAIL_SIM_SEEDS", byMode(2000, 60))
+	seeds := setting("BLOBTAIL_SIM_SEEDS", testkit.Share(2000, 60))
 	first := setting("BLOBTAIL_SIM_FIRST", 0)
 	var next, done atomic.Int64
 	var mu sync.Mutex

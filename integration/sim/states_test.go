@@ -19,6 +19,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/internal/check"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	logs "blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -31,7 +32,7 @@ import (
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
 	first := setting("BLOBTAIL_SIM_FIRST", 0)
-	want, step := int64(setting("BLOBTAIL_CRASH_STATES", byMode(75000, 1200))), byMode(1, 8)
+	want, step := int64(setting("BLOBTAIL_CRASH_STATES", testkit.Share(75000, 1200))), testkit.Share(1, 8)
 	var seed, states, moments, parked atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range 2 {

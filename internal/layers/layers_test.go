@@ -79,6 +79,7 @@ var forTests = map[string][]string{
 	"storage/storagetest":   {"storage"},
 	"internal/fsys/simdisk": {"internal/fsys"},
 	"internal/testenv":      {},
+	"internal/testkit":      {},
 	"internal/check":        {"record"},
 	"internal/loggen":       {"record"},
 }

@@ -9,9 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 )
 
 var env testenv.Env
@@ -69,9 +69,5 @@ func TestAzuriteDiesWithUs(t *testing.T) {
 		t.Fatal(err)
 	}
 	child.Wait()
-	for deadline := time.Now().Add(5 * time.Second); dial() == nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the emulator lives on")
-		}
-	}
+	testkit.Until(t, "the emulator ends with its parent", func() bool { return dial() != nil })
 }

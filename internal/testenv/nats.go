@@ -66,12 +66,12 @@ func (n *NATS) Stop() {
 // Connect connects a client, which is closed at the end of the test.
 func (n *NATS) Connect() (*nats.Conn, jetstream.JetStream) {
 	n.t.Helper()
-	conn, err := nats.Connect(n.URL, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	conn, err := nats.Connect(n.URL, nats.Timeout(startTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(startTimeout))
 	if err != nil {
 		n.t.Fatal(err)
 	}

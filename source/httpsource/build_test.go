@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 )
@@ -125,6 +126,7 @@ func TestKeys(t *testing.T) {
 // A long body is appended in parts of 8 MiB, cut at the end of the record in
 // which the mark falls, each with an identity of its own.
 func TestParts(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	var body strings.Builder
 	n := 0
 	for ; body.Len() < 20<<20; n++ {

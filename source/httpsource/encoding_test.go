@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 
+	"blobtail/internal/testkit"
 	"blobtail/source/httpsource"
 )
 
@@ -66,6 +67,7 @@ func encodingOf(form string) string {
 var forms = []string{"gzip", "zstd", "deflate", "raw deflate", "snappy", "framed snappy"}
 
 func TestEncodings(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	m := &memory{}
 	s := newSource(m)
 	small := "{\"msg\":\"a\"}\n"
@@ -156,6 +158,7 @@ func TestCompressedWithoutHeader(t *testing.T) {
 }
 
 func TestBombs(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	s := newSource(&memory{})
 	zeros := strings.Repeat("\x00", 10<<20)
 	for _, form := range []string{"gzip", "zstd", "deflate", "raw deflate"} {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"blobtail/source/httpsource"
@@ -50,14 +51,16 @@ func TestFullMemory(t *testing.T) {
 }
 
 // Whoever waits is let in when there is room.
-func TestWaitForMemory(t *testing.T) {
+func TestWaitForMemory(t *testing.T) { synctest.Test(t, testWaitForMemory) }
+
+func testWaitForMemory(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight, o.Patience = 1<<20, time.Minute })
 	first := stall(t, s, 1<<20, 900<<10)
 	replies := make(chan reply, 5)
 	for range 5 {
 		go func() { replies <- send(t, s, "/ingest/web", "{}") }()
 	}
-	time.Sleep(20 * time.Millisecond)
+	synctest.Wait() // all of them wait
 	first.body.Close()
 	for range 5 {
 		if a := <-replies; a.Accepted != 1 {

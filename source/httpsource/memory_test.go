@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,30 +39,29 @@ func inFlight(t testing.TB, reg *prometheus.Registry) float64 {
 
 // Connections that announce a long body and send next to nothing are in nobody's
 // way, and are cut off soon.
-func TestIdleBodies(t *testing.T) {
-	t.Parallel()
+func TestIdleBodies(t *testing.T) { synctest.Test(t, testIdleBodies) }
+
+func testIdleBodies(t *testing.T) {
 	const idle = 1000
 	reg := prometheus.NewRegistry()
-	addr := listen(t, httpsource.New(httpsource.Options{Accept: &memory{}, Metrics: reg}))
+	l := listenInside(t, httpsource.New(httpsource.Options{Accept: &memory{}, Metrics: reg}))
 	begun := time.Now()
 	var open []net.Conn
 	for i := range idle {
-		c := dial(t, addr)
+		c := l.dial(t)
 		// Some have sent nothing at all.
 		fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n%s", "{"[:min(i%10, 1)])
 		open = append(open, c)
 	}
-	for inFlight(t, reg) < idle<<10 && time.Since(begun) < 4*time.Second {
-		time.Sleep(10 * time.Millisecond)
-	}
+	synctest.Wait()
 	if n := inFlight(t, reg); n < idle<<10 || n > 32<<20 {
 		t.Errorf("%v bytes in flight for %d connections, after %v", n, idle, time.Since(begun))
 	}
-	client := &http.Client{Transport: &http.Transport{}}
+	client := &http.Client{Transport: &http.Transport{DialContext: l.dialContext}}
 	defer client.CloseIdleConnections()
 	for i := range 50 {
 		sent := time.Now()
-		res, err := client.Post("http://"+addr+"/ingest/web", "", strings.NewReader(fmt.Sprintf(`{"msg":"honest %d"}`, i)))
+		res, err := client.Post("http://ingester/ingest/web", "", strings.NewReader(fmt.Sprintf(`{"msg":"honest %d"}`, i)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,12 +83,14 @@ func TestIdleBodies(t *testing.T) {
 }
 
 // Who waited to be let in has all the time to send a body.
-func TestWaitingToEnterIsNotSlow(t *testing.T) {
+func TestWaitingToEnterIsNotSlow(t *testing.T) { synctest.Test(t, testWaitingToEnter) }
+
+func testWaitingToEnter(t *testing.T) {
 	h := newSource(&memory{}, func(o *httpsource.Options) {
 		o.MaxInFlight, o.Patience, o.ReadGrace = 1<<20, 20*time.Second, 200*time.Millisecond
 	})
 	first := stall(t, h, 1<<20, 900<<10)
-	c := dial(t, listen(t, h))
+	c := listenInside(t, h).dial(t)
 	fmt.Fprint(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 	time.Sleep(400 * time.Millisecond)
 	first.body.Close()
@@ -99,10 +101,10 @@ func TestWaitingToEnterIsNotSlow(t *testing.T) {
 }
 
 // A pause of those who have sent something is borne longer.
-func TestPauseAfterTheBeginning(t *testing.T) {
-	t.Parallel()
-	addr := listen(t, newSource(&memory{}))
-	c := dial(t, addr)
+func TestPauseAfterTheBeginning(t *testing.T) { synctest.Test(t, testPauseAfterTheBeginning) }
+
+func testPauseAfterTheBeginning(t *testing.T) {
+	c := listenInside(t, newSource(&memory{})).dial(t)
 	body := strings.Repeat(" ", 8<<10) + "{}"
 	fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:5<<10])
 	time.Sleep(6 * time.Second)

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/testkit"
 	"blobtail/source/httpsource"
 )
 
@@ -26,6 +28,12 @@ func listen(t testing.TB, h http.Handler) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, l, h)
+	return l.Addr().String()
+}
+
+func serveOn(t testing.TB, l net.Listener, h http.Handler) {
+	t.Helper()
 	srv := httpsource.NewServer(h, zerolog.Nop())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
@@ -35,7 +43,6 @@ func listen(t testing.TB, h http.Handler) (addr string) {
 			t.Error(err)
 		}
 	})
-	return l.Addr().String()
 }
 
 // dial opens a connection whose bytes the test writes itself.
@@ -46,7 +53,61 @@ func dial(t testing.TB, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(testkit.Patience))
+	return c
+}
+
+// inside is a listener whose connections stay in the process, so that time may be
+// virtual.
+type inside struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// listenInside serves h to connections from within the process until the test ends.
+func listenInside(t testing.TB, h http.Handler) *inside {
+	t.Helper()
+	l := &inside{conns: make(chan net.Conn), closed: make(chan struct{})}
+	t.Cleanup(func() { time.Sleep(time.Minute) }) // connections end some time after the server
+	serveOn(t, l, h)
+	return l
+}
+
+func (l *inside) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *inside) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *inside) Addr() net.Addr { return &net.UnixAddr{Name: "inside", Net: "unix"} }
+
+func (l *inside) dialContext(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- server:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// dial opens a connection whose bytes the test writes itself.
+func (l *inside) dial(t testing.TB) net.Conn {
+	t.Helper()
+	c, err := l.dialContext(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 
@@ -135,12 +196,14 @@ func TestBodyCutOff(t *testing.T) {
 }
 
 // Whoever sends a byte now and then, or nothing at all, is cut off.
-func TestSlowClients(t *testing.T) {
+func TestSlowClients(t *testing.T) { synctest.Test(t, testSlowClients) }
+
+func testSlowClients(t *testing.T) {
 	m := &memory{}
-	addr := listen(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 200 * time.Millisecond }))
+	l := listenInside(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 200 * time.Millisecond }))
 	const head = "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	for _, drip := range []bool{false, true} {
-		c := dial(t, addr)
+		c := l.dial(t)
 		if _, err := io.WriteString(c, head); err != nil {
 			t.Fatal(err)
 		}
@@ -164,6 +227,7 @@ func TestSlowClients(t *testing.T) {
 			t.Errorf("drip %v: after %v", drip, took)
 		}
 		cancel()
+		c.Close()
 		<-done
 	}
 	if m.calls != 0 {
@@ -172,12 +236,14 @@ func TestSlowClients(t *testing.T) {
 }
 
 // A body that takes longer than the grace, but comes fast enough, is taken.
-func TestSteadyClient(t *testing.T) {
+func TestSteadyClient(t *testing.T) { synctest.Test(t, testSteadyClient) }
+
+func testSteadyClient(t *testing.T) {
 	m := &memory{}
-	addr := listen(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 300 * time.Millisecond }))
+	l := listenInside(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 300 * time.Millisecond }))
 	const n, line = 10, "{\"msg\":\"a\"}\n"
 	block := line + strings.Repeat(" ", 1000)
-	c := dial(t, addr)
+	c := l.dial(t)
 	fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", n*len(block))
 	for range n {
 		if _, err := io.WriteString(c, block); err != nil {
@@ -192,7 +258,9 @@ func TestSteadyClient(t *testing.T) {
 
 // The time a request waits to become durable is not counted as slowness, and the
 // connection can be used again after it.
-func TestWaitingIsNotSlow(t *testing.T) {
+func TestWaitingIsNotSlow(t *testing.T) { synctest.Test(t, testWaitingIsNotSlow) }
+
+func testWaitingIsNotSlow(t *testing.T) {
 	m := &memory{wait: func(ctx context.Context, _ bool) error {
 		select {
 		case <-time.After(300 * time.Millisecond):
@@ -201,8 +269,7 @@ func TestWaitingIsNotSlow(t *testing.T) {
 			return ctx.Err()
 		}
 	}}
-	addr := listen(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 100 * time.Millisecond }))
-	c := dial(t, addr)
+	c := listenInside(t, newSource(m, func(o *httpsource.Options) { o.ReadGrace = 100 * time.Millisecond })).dial(t)
 	for range 2 {
 		fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		if a := readResponse(t, c); a.Accepted != 1 {
@@ -268,15 +335,12 @@ func TestClientClosesWhileWaiting(t *testing.T) {
 	fmt.Fprintf(c, "POST /ingest/web HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 	<-waiting
 	c.Close()
-	select {
-	case <-noticed:
-	case <-time.After(20 * time.Second):
-		t.Error("still waiting")
-	}
+	testkit.Await(t, "the source notices", noticed)
 }
 
 // Bodies over the limit without a length.
 func TestTooLarge(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	endless := func(n int64) *http.Request {
 		r := httptest.NewRequest(http.MethodPost, "/ingest/web", io.LimitReader(newlines{}, n))
 		r.ContentLength = -1

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -181,6 +182,7 @@ func TestLongLines(t *testing.T) {
 
 // Lines that each leave something open must not be looked through again and again.
 func TestOpenLinesAreQuick(t *testing.T) {
+	testkit.FullOnly(t, "many MiB in one goroutine")
 	for _, line := range []string{`{"a":[`, `{"a":{"b":`, `{"a":1,"a":[`, `{"a":"` + strings.Repeat(`x`, 100) + `","b":[1,`} {
 		n := (1 << 20) / len(line)
 		a := send(t, newSource(&memory{}), "/ingest/web", strings.Repeat(line+"\n", n), "Content-Type", jsonCT)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )
@@ -165,10 +166,10 @@ func TestUnansweredAcknowledgement(t *testing.T) {
 			r := m.await(t, 1)[0]
 			p.setSwallow(1)
 			e.source.Stored(r.Reply)
-			eventually(t, "swallowed", p.swallowed)
+			testkit.Until(t, "swallowed", p.swallowed)
 			after(p)
 			e.left(0)
-			eventually(t, "confirmed", func() bool { return e.value("blobtail_nats_settled_total", "ack") == 1 })
+			testkit.Until(t, "confirmed", func() bool { return e.value("blobtail_nats_settled_total", "ack") == 1 })
 		})
 	}
 }
@@ -188,14 +189,14 @@ func TestStreamMadeAnewWhileFull(t *testing.T) {
 	}
 	publish("old")
 	e.run(m)
-	eventually(t, "all wait", func() bool { return e.consumer().NumAckPending == 3 })
-	eventually(t, "the log is full", func() bool { return strings.Contains(e.log.String(), "the log is full") })
+	testkit.Until(t, "all wait", func() bool { return e.consumer().NumAckPending == 3 })
+	testkit.Until(t, "the log is full", func() bool { return strings.Contains(e.log.String(), "the log is full") })
 	if err := e.js.DeleteStream(t.Context(), "LOGS"); err != nil {
 		t.Fatal(err)
 	}
 	create(t, e.js, testenv.Stream("LOGS"))
 	publish("new")
-	eventually(t, "somebody looks", func() bool { return strings.Contains(e.log.String(), "made anew") })
+	testkit.Until(t, "somebody looks", func() bool { return strings.Contains(e.log.String(), "made anew") })
 	full.Store(false)
 	all := m.await(t, 6)
 	seen := map[record.Origin]bool{}

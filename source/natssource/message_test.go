@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/zeebo/xxh3"
 
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -218,7 +219,7 @@ func TestKeyReuse(t *testing.T) {
 	e.run(m)
 	e.publish("logs.web", `{"msg":"a"}`, nats.MsgIdHdr, "k")
 	m.await(t, 1)
-	eventually(t, "another message with the key", func() bool {
+	testkit.Until(t, "another message with the key", func() bool {
 		msg := nats.NewMsg("logs.web")
 		msg.Data = []byte(`{"msg":"b"}`)
 		msg.Header.Set(nats.MsgIdHdr, "k")

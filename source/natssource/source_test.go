@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )
@@ -68,7 +69,7 @@ func (m *memory) Accept(_ context.Context, r *record.Request) (record.Receipt, e
 // await returns the requests when there are n or more.
 func (m *memory) await(t testing.TB, n int) []record.Request {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(testkit.Patience)
 	for {
 		m.mu.Lock()
 		if len(m.requests) >= n {
@@ -159,7 +160,7 @@ func (e *env) run(m *memory, change ...func(*natssource.Options)) {
 		if err := <-ended; err != nil {
 			e.t.Errorf("run: %v", err)
 		}
-		limit, done := context.WithTimeout(context.Background(), 5*time.Second)
+		limit, done := context.WithTimeout(context.Background(), testkit.Patience)
 		defer done()
 		s.Close(limit)
 	})
@@ -186,21 +187,10 @@ func (e *env) publish(subject, data string, header ...string) uint64 {
 	return ack.Sequence
 }
 
-// eventually waits for something that the server does.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // left waits until the stream holds n messages.
 func (e *env) left(n uint64) {
 	e.t.Helper()
-	eventually(e.t, fmt.Sprintf("%d messages in the stream", n), func() bool {
+	testkit.Until(e.t, fmt.Sprintf("%d messages in the stream", n), func() bool {
 		s, err := e.js.Stream(e.t.Context(), "LOGS")
 		return err == nil && s.CachedInfo().State.Msgs == n
 	})
@@ -246,5 +236,5 @@ func TestExpired(t *testing.T) {
 	e.publish("logs.web", `{"msg":"a"}`+"\n"+`{"msg":"b"}`+"\n"+`{"msg":"c"}`)
 	m.await(t, 1)
 	e.left(0)
-	eventually(t, "the records are counted", func() bool { return e.value("blobtail_nats_records_total", "accepted") == 1 })
+	testkit.Until(t, "the records are counted", func() bool { return e.value("blobtail_nats_records_total", "accepted") == 1 })
 }

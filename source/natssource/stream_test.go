@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/source/natssource"
 )
@@ -183,7 +184,7 @@ func TestLossyLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail") // makes it look
-	eventually(t, "an error in the log", func() bool { return strings.Contains(e.log.String(), "max_age") })
+	testkit.Until(t, "an error in the log", func() bool { return strings.Contains(e.log.String(), "max_age") })
 }
 
 // A server that ends and comes back keeps everything going: what was delivered is
@@ -195,7 +196,7 @@ func TestServerRestart(t *testing.T) {
 	e.nats.Stop()
 	e.source.Stored(first.Reply)
 	e.nats.Start()
-	eventually(t, "a message is published", func() bool {
+	testkit.Until(t, "a message is published", func() bool {
 		_, err := e.js.Publish(t.Context(), "logs.web", []byte(`{"msg":"b"}`))
 		return err == nil
 	})
@@ -311,7 +312,7 @@ func TestConsumerDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.publish("logs.web", `{"msg":"b"}`)
-	eventually(t, "the message after the deletion", func() bool {
+	testkit.Until(t, "the message after the deletion", func() bool {
 		return slices.ContainsFunc(m.await(t, 1), func(r record.Request) bool { return strings.Contains(string(r.Data), `"msg":"b"`) })
 	})
 	for _, r := range m.await(t, 2) {
@@ -319,7 +320,7 @@ func TestConsumerDeleted(t *testing.T) {
 			t.Errorf("origin %v, was %v", r.Origin, first.Origin)
 		}
 	}
-	eventually(t, "an empty stream", func() bool {
+	testkit.Until(t, "an empty stream", func() bool {
 		for _, r := range m.await(t, 2) {
 			e.source.Stored(r.Reply)
 		}

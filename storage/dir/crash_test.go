@@ -15,6 +15,7 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )
@@ -194,11 +195,7 @@ func TestDirSyncFails(t *testing.T) {
 // A power cut at any moment takes nothing that was answered for, with nil or
 // with ErrExist, and leaves nothing under a key that is not whole.
 func TestPowerCut(t *testing.T) {
-	rounds := 300
-	if testing.Short() {
-		rounds = 50
-	}
-	for seed := range rounds {
+	for seed := range testkit.Share(300, 50) {
 		d := simdisk.New(uint64(seed))
 		cut := 5 + seed*7%400
 		d.SetFault(func(op simdisk.Op) error {

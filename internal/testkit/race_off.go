@@ -1,5 +1,5 @@
 //go:build !race
 
-package retention_test
+package testkit
 
 const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package complete_test
-
-const raceEnabled = false

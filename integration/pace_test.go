@@ -1,0 +1,39 @@
+package integration_test
+
+import (
+	"sync"
+	"time"
+)
+
+// paced measures how late this machine wakes whoever sleeps, which is the more the
+// busier it is. A limit for something that several processes do in turn is that of an
+// idle machine and some such delays.
+type paced struct {
+	stop chan struct{}
+	done sync.WaitGroup
+	most time.Duration
+}
+
+func measurePace() *paced {
+	p := &paced{stop: make(chan struct{})}
+	p.done.Go(func() {
+		const nap = 5 * time.Millisecond
+		for {
+			asleep := time.Now()
+			select {
+			case <-p.stop:
+				return
+			case <-time.After(nap):
+				p.most = max(p.most, time.Since(asleep)-nap)
+			}
+		}
+	})
+	return p
+}
+
+// end ends the measurement and gives the limit that an idle machine's becomes.
+func (p *paced) end(idle time.Duration) time.Duration {
+	close(p.stop)
+	p.done.Wait()
+	return idle + 10*p.most
+}

@@ -1,0 +1,39 @@
+// Package testkit holds what the tests of several packages share: waiting for
+// events, and programs with a rule left out.
+package testkit
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for an event before it declares the program
+// stuck. No claim about speed rests on it: it is many times what a busy machine needs.
+const Patience = 4 * time.Minute
+
+// Until polls until happened returns true. A program that takes longer than [Patience]
+// fails the test, which names the event.
+func Until(t testing.TB, event string, happened func() bool) {
+	t.Helper()
+	pause := time.Millisecond
+	for begun := time.Now(); !happened(); time.Sleep(pause) {
+		if time.Since(begun) > Patience {
+			t.Fatalf("%v, and not yet: %s", Patience, event)
+		}
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// Await receives from a channel. A sender that takes longer than [Patience] fails the
+// test, which names the event.
+func Await[T any](t testing.TB, event string, from <-chan T) (v T) {
+	t.Helper()
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	select {
+	case v = <-from:
+	case <-timer.C:
+		t.Fatalf("%v, and not yet: %s", Patience, event)
+	}
+	return v
+}

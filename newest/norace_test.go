@@ -1,5 +1,0 @@
-//go:build !race
-
-package newest_test
-
-const raceEnabled = false

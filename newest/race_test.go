@@ -1,6 +1,0 @@
-//go:build race
-
-package newest_test
-
-// The race detector makes everything some ten times slower.
-const raceEnabled = true

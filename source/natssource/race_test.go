@@ -1,5 +1,0 @@
-//go:build race
-
-package natssource_test
-
-const raceDetector = true
