@@ -7,17 +7,21 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := build
 
-# How long a package's tests may take, and each fuzz target.
-TEST_TIMEOUT ?= 20m
+# After how long a package's tests are taken for stuck, on a machine however busy, and
+# how long each fuzz target runs.
+TEST_TIMEOUT ?= 30m
 FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# What counts cases is run once more in full, without the race detector, which
-# makes it several times slower: crash states, simulated worlds, flipped bits,
-# policies.
-COUNTED      := ./compact ./integration/complete ./integration/sim ./query ./retention ./wal
-LONG_TIMEOUT ?= 15m
+# The tests of ./integration wait most of the time, so they begin first, and there is
+# one more package at a time than there are processors.
+AT_ONCE      := $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
+# What counts cases, or handles much data, is run once more in full, without the race
+# detector, which makes it several times slower: crash states, simulated worlds, flipped
+# bits, policies. The longest are first.
+COUNTED      := ./integration/sim ./integration/complete ./buffer ./compact ./newest ./query ./retention \
+	./source/httpsource ./storage/dir ./tailindex ./wal
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.
 BENCH_TOOLS  ?= ../shared/bench
@@ -44,8 +48,8 @@ picture: build ## docs/tail.svg, from a real session; 10 s or so
 
 test: node_modules/.package-lock.json build lint ## everything, with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
-	go test $(RACE) -count=1 -timeout $(TEST_TIMEOUT) ./... </dev/null
-	go test -count=1 -timeout $(LONG_TIMEOUT) $(COUNTED) </dev/null
+	go test $(RACE) -vet=off -p $(AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) ./integration ./... </dev/null
+	go test -vet=off -count=1 -timeout $(TEST_TIMEOUT) $(COUNTED) </dev/null
 	@echo "make test: all passed"
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end

@@ -205,7 +205,7 @@ func TestCompleteNobodyToAsk(t *testing.T) {
 	noted := func(when string, codes ...int) {
 		t.Helper()
 		for _, args := range [][]string{{"web"}, {"web", "--count"}, {"hist", "web"}, {"web", "-n", "100"}, {"tail", "web"}} {
-			_, errs, code := logquery(t, at, args...)
+			_, errs, code := answered(t, at, args...)
 			if !slices.Contains(codes, code) || !strings.Contains(errs, "no ingester to ask is known (BLOBTAIL_LIVE)") {
 				t.Errorf("%s: %v exits %d without the note: %s", when, args, code, errs)
 			}

@@ -177,7 +177,7 @@ func testSenders(t *testing.T, elsewhere bool) {
 	want := 0
 	send := func(s *station, sender, i int) (accepted int) {
 		t.Helper()
-		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
+		client := &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true,
 			DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+sender))}}).DialContext}}
 		code, a := s.insist(client, bodies[i])
 		if code != http.StatusOK {
@@ -198,7 +198,7 @@ func testSenders(t *testing.T, elsewhere bool) {
 	check := func(when string) {
 		t.Helper()
 		for _, args := range [][]string{{"web"}, {"tail", "web", "-n", "1000"}, {"web", "-n", "1000"}} {
-			out, errs, code := logquery(t, at, args...)
+			out, errs, code := answered(t, at, args...)
 			if n := strings.Count(string(out), "\n"); code != 0 || n != want {
 				t.Errorf("WRONG COMPLETE: %s: %v exits %d and shows %d of %d acknowledged records: %s", when, args, code, n, want, errs)
 			}

@@ -14,6 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/testkit"
 	"blobtail/storage"
 )
 
@@ -129,7 +130,7 @@ func crowd(t testing.TB, path string, leave int64) {
 // runIngest runs a command of ingest that ends by itself.
 func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(shared.bin, "ingest"), append(args, "--store", at.store)...)
 	cmd.Env, cmd.Dir = append(cleanEnv(), at.env...), t.TempDir()

@@ -87,7 +87,7 @@ func TestCompleteForeignNetwork(t *testing.T) {
 	if err := a.waitReady(); err != nil {
 		t.Fatal(err)
 	}
-	a.client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialIn(a.cmd.Process.Pid)}}
+	a.client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialIn(a.cmd.Process.Pid)}}
 	other, _ := dirStore(t)
 	b := newStation(t, other, &promises{}, "b")
 	b.base = a.base

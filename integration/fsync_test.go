@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 )
 
 // hollowDisk mounts a disk that takes writes and cannot keep them once backing is
@@ -56,12 +57,12 @@ func TestFsyncFails(t *testing.T) {
 	p := start(t, at, wal, conf)
 	sendFor(p, ledger, 1, 300*time.Millisecond)
 	fill(t, filepath.Join(backing, "other"))
-	for n := uint64(2); !p.gone() && n < 100; n++ {
+	n := uint64(1)
+	testkit.Until(t, "the process ends since fsync fails", func() bool {
+		n++
 		sendFor(p, ledger, n, 300*time.Millisecond)
-	}
-	if !p.gone() {
-		t.Fatal("the process goes on though fsync fails")
-	}
+		return p.gone()
+	})
 	if code := p.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(p.stderr(), "sync") {
 		t.Errorf("exit code %d: %s", code, p.stderr())
 	}

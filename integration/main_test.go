@@ -65,7 +65,7 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes the binaries once. BLOBTAIL_RACE makes them with the race
+// build makes the binaries once, as `make build` does. BLOBTAIL_RACE makes them with the race
 // detector, which is slower than the suite's time allows every day. BLOBTAIL_BIN
 // names a directory of binaries that are tested instead, as those of another commit.
 func (s *suite) build() error {
@@ -88,7 +88,7 @@ func (s *suite) build() error {
 			}
 			continue
 		}
-		args := []string{"build", "-o", filepath.Join(s.bin, name)}
+		args := []string{"build", "-trimpath", "-o", filepath.Join(s.bin, name)}
 		env := "CGO_ENABLED=0"
 		if os.Getenv("BLOBTAIL_RACE") != "" {
 			args, env = append(args, "-race"), "CGO_ENABLED=1"

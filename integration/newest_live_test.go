@@ -99,7 +99,7 @@ type liveCodes struct {
 // expect reads and wants a code, a number of lines (-1: any), and a note.
 func (l *liveCodes) expect(what string, code, lines int, note string, flags ...string) {
 	l.t.Helper()
-	out, errs, got := logquery(l.t, l.at, append([]string{"web"}, flags...)...)
+	out, errs, got := answered(l.t, l.at, append([]string{"web"}, flags...)...)
 	if n := strings.Count(string(out), "\n"); got != code || lines >= 0 && n != lines {
 		l.t.Errorf("%s: exit code %d and %d lines, want %d and %d: %s", what, got, n, code, lines, errs)
 	}
@@ -161,7 +161,7 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	go a.Run(ctx)
 	<-a.First()
 	stop()

@@ -108,7 +108,7 @@ func (u *union) read(from time.Time) {
 	}
 	must := u.known()
 	begun := time.Now()
-	out, errs, code := logquery(u.t, u.at, args...)
+	out, errs, code := answered(u.t, u.at, args...)
 	u.longest = max(u.longest, time.Since(begun))
 	if code > 1 {
 		u.t.Errorf("read %d exits %d: %s", u.reads, code, errs)

@@ -81,7 +81,7 @@ func TestRetention(t *testing.T) {
 		for s, from := range first {
 			e.counts(s, from)
 		}
-		_, note, code := logquery(t, at, "web", "-o", "raw")
+		_, note, code := answered(t, at, "web", "-o", "raw")
 		if code != 0 || !strings.Contains(note, "expired") || !strings.Contains(note, e.day(30).String()) {
 			t.Errorf("exit code %d, and what is said of expired days: %s", code, note)
 		}

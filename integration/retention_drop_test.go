@@ -83,7 +83,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 		e.counts("web", 0)
 		e.counts("web2", 0)
 		for _, args := range [][]string{{"web", "-n", "1000"}, {"tail", "web", "-n", "100"}, {"web", "-F", secret}} {
-			out, note, code := logquery(t, at, args...)
+			out, note, code := answered(t, at, args...)
 			if bytes.Contains(out, []byte(secret)) || code > 1 || !strings.Contains(note, "expired") && args[0] != "tail" {
 				t.Errorf("logquery %v: exit code %d, %s\n%s", args, code, note, out)
 			}

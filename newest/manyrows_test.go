@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/heartbeat"
+	"blobtail/internal/testkit"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
@@ -19,6 +20,7 @@ import (
 // More rows than memory is for go to a file, although they come in the order of
 // arrival, and two ingesters' records have times apart.
 func TestManyRows(t *testing.T) {
+	testkit.FullOnly(t, "more than memory is for")
 	synctest.Test(t, func(t *testing.T) {
 		store := mem.New(mem.Options{})
 		begun := time.Now()

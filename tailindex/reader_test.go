@@ -320,6 +320,7 @@ func (s *losing) Upsert(ctx context.Context, table, partition string, rows []sto
 
 // Memory is bounded whatever the services, and what goes for it is counted.
 func TestMemory(t *testing.T) {
+	testkit.FullOnly(t, "encodes 240 MB")
 	for _, services := range []int{3, 20_000} {
 		synctest.Test(t, func(t *testing.T) {
 			down := make(chan struct{})

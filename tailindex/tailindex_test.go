@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -135,7 +136,7 @@ func TestFirstRow(t *testing.T) {
 // Whatever arrives at whichever ingester, the newest n are in the rows that are
 // asked for, or counted there.
 func TestNewestIsTheTruth(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(testkit.Share(8, 3)) {
 		synctest.Test(t, func(t *testing.T) { newestIsTheTruth(t, rand.New(rand.NewPCG(seed, 1))) })
 	}
 }

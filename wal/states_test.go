@@ -174,7 +174,7 @@ func TestEveryCrash(t *testing.T) {
 	if err := s.h.disk.SyncDir("/"); err != nil {
 		t.Fatal(err)
 	}
-	if s.every = testkit.Share(29, 97); torture() {
+	if s.every = testkit.Share(29, 293); torture() {
 		s.every = 9
 	}
 	ops := 0

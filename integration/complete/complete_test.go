@@ -50,60 +50,30 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"blobtail/internal/testkit"
 )
 
-// setting is a number from the environment.
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 // A read that exits with 0 has every record that was acknowledged before it began,
 // none twice, and none that was never sent.
 func TestComplete(t *testing.T) {
-	seeds := setting("BLOBTAIL_COMPLETE_SEEDS", testkit.Share(2000, 60))
-	first := setting("BLOBTAIL_COMPLETE_FIRST", 0)
-	var next, done atomic.Int64
+	first := testkit.Setting("BLOBTAIL_COMPLETE_FIRST", 0)
 	var mu sync.Mutex
 	var total totals
-	t.Run("seeds", func(t *testing.T) {
-		for worker := range 2 {
-			t.Run(fmt.Sprint(worker), func(t *testing.T) {
-				t.Parallel()
-				for !t.Failed() {
-					n := int(next.Add(1) - 1)
-					if n >= seeds {
-						return
-					}
-					w := runWorld(t, uint64(first+n))
-					if t.Failed() {
-						next.Store(int64(seeds)) // the others stop too
-					}
-					if done.Add(1)%50 == 0 {
-						runtime.GC() // left alone it takes what is made meanwhile for alive
-					}
-					mu.Lock()
-					total.add(&w.totals)
-					mu.Unlock()
-				}
-			})
-		}
+	done := testkit.Seeds(t, first, testkit.Setting("BLOBTAIL_COMPLETE_SEEDS", testkit.Share(2000, 25)), func(t *testing.T, seed uint64) {
+		w := runWorld(t, seed)
+		mu.Lock()
+		defer mu.Unlock()
+		total.add(&w.totals)
 	})
-	t.Logf("%d seeds from %d: %s", done.Load(), first, &total)
+	t.Logf("%d seeds from %d: %s", done, first, &total)
 	// Nothing is proved by refusing everything.
-	if done.Load() >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {
+	if done >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {
 		t.Errorf("only %d of %d reads are complete", total.Complete, total.Reads)
 	}
 }

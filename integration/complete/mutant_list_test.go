@@ -42,14 +42,14 @@ var mutants = []mutant{
 		return Holding
 	}
 `, ``}}},
-	{name: "stopped while the log has records", edits: []edit{{"heartbeat/announcer.go",
+	{name: "stopped while the log has records", first: 415, edits: []edit{{"heartbeat/announcer.go",
 		`		if empty && a.rest(0) != Holding {
 `, `		if empty || a.rest(0) != Holding || a.ended != nil {
 `}}},
-	{name: "a copy relies on the file of the first log", edits: []edit{{"heartbeat/notes.go",
+	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
 `, ``}}},
-	{name: "a copy writes the row of the first log", edits: []edit{{"heartbeat/notes.go",
+	{name: "a copy writes the row of the first log", first: 322, edits: []edit{{"heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
 `, `		n.State = ""
 `}}},
@@ -72,7 +72,7 @@ var mutants = []mutant{
 		`		all[s.peer.ID] = s.answer.self.Process
 `, `		all[s.peer.ID] = s.peer.Process
 `}}},
-	{name: "an old list of the others called a new one", edits: []edit{{"live/fan.go",
+	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// What a reader has to do.
@@ -114,14 +114,14 @@ var mutants = []mutant{
 	s := &survey{begun: time.Now(), done: make(chan struct{})}
 	r.cached = s
 `}}},
-	{name: "no answer is compared with the rows", edits: []edit{{"newest/roster.go",
+	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
-	{name: "the process is not compared", edits: []edit{{"newest/roster.go",
+	{name: "the process is not compared", first: 238, edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
 `, `	case s.Process == "" && want.Process != "":
 `}, anotherStart}},
-	{name: "the asked ingester does not look whose its row is", edits: []edit{anotherStart}},
+	{name: "the asked ingester does not look whose its row is", first: 238, edits: []edit{anotherStart}},
 	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
@@ -132,7 +132,7 @@ var mutants = []mutant{
 		`		if errs[i] != nil && p.Holding {
 `, `		if errs[i] != nil && p.Holding && !p.Silent {
 `}}},
-	{name: "a silent row left out by the range", edits: []edit{{"newest/roster.go",
+	{name: "a silent row left out by the range", first: 395, edits: []edit{{"newest/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
 `}, {"live/fan.go",
@@ -144,11 +144,11 @@ var mutants = []mutant{
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},
-	{name: "tables that cannot be read are no matter", edits: []edit{{"newest/roster.go",
+	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"newest/roster.go",
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`}}},
-	{name: "the asked ingester's old list will do", edits: []edit{{"newest/roster.go",
+	{name: "the asked ingester's old list will do", first: 184, edits: []edit{{"newest/roster.go",
 		`		if h.any && h.rowsAge != 0 {
 `, `		if h.any && h.rowsAge < 0 {
 `}}},

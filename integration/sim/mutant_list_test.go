@@ -148,7 +148,7 @@ var mutants = []mutant{
 `, `		f.m.left--
 		f.m.open--
 `}}},
-	{name: "parked copies not synced before what they replace goes", edits: []edit{{"buffer/park.go",
+	{name: "parked copies not synced before what they replace goes", first: 220, edits: []edit{{"buffer/park.go",
 		`	b.account.settled = max(b.account.settled, pos)
 `, ``}}},
 	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
@@ -170,7 +170,7 @@ var mutants = []mutant{
 `}}},
 	{name: "of another outcome only copies known", edits: []edit{{"buffer/runlog/families.go",
 		`	return lots, lots == nil || slices`, `	return lots, slices`}}},
-	{name: "batches that lack runs left as they are", seeds: 20000, edits: []edit{{"buffer/replay.go",
+	{name: "batches that lack runs left as they are", first: 504, seeds: 20000, edits: []edit{{"buffer/replay.go",
 		`	p.salvage()
 `, ``}}},
 	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
@@ -197,7 +197,7 @@ var mutants = []mutant{
 	if`}}},
 
 	// Not in the table: blobs that are compacted.
-	{name: "compaction deletes whatever has the name", seeds: 6000, edits: []edit{{"compact/remove.go",
+	{name: "compaction deletes whatever has the name", first: 881, seeds: 6000, edits: []edit{{"compact/remove.go",
 		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
 	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},

@@ -20,75 +20,40 @@ package sim_test
 
 import (
 	"fmt"
-	"os"
 	"reflect"
-	"runtime"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"blobtail/internal/testkit"
 )
 
-// setting is a number from the environment.
-func setting(name string, otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
-		return n
-	}
-	return otherwise
-}
-
 // What was acknowledged is read once, whatever else at most once, and nothing is
 // stored twice that was taken once, whatever fails.
 func TestSimulation(t *testing.T) {
-	seeds := setting("BLOBTAIL_SIM_SEEDS", testkit.Share(2000, 60))
-	first := setting("BLOBTAIL_SIM_FIRST", 0)
-	var next, done atomic.Int64
+	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
 	var mu sync.Mutex
 	var total totals
-	t.Run("seeds", func(t *testing.T) {
-		for worker := range 2 {
-			t.Run(fmt.Sprint(worker), func(t *testing.T) {
-				t.Parallel()
-				for !t.Failed() {
-					n := int(next.Add(1) - 1)
-					if n >= seeds {
-						return
-					}
-					var w *world
-					synctest.Test(t, func(t *testing.T) {
-						w = newWorld(uint64(first + n))
-						w.run()
-					})
-					for _, v := range w.violations {
-						t.Errorf("violation: seed %d: %s", first+n, v)
-					}
-					for _, v := range w.troubles {
-						t.Errorf("trouble: seed %d: %s", first+n, v)
-					}
-					if t.Failed() {
-						next.Store(int64(seeds)) // the others stop too
-						t.Logf("%+v", w.p)
-					}
-					collect(done.Add(1))
-					mu.Lock()
-					total.add(&w.totals)
-					mu.Unlock()
-				}
-			})
+	done := testkit.Seeds(t, first, testkit.Setting("BLOBTAIL_SIM_SEEDS", testkit.Share(2000, 25)), func(t *testing.T, seed uint64) {
+		var w *world
+		synctest.Test(t, func(t *testing.T) {
+			w = newWorld(seed)
+			w.run()
+		})
+		for _, v := range w.violations {
+			t.Errorf("violation: seed %d: %s", seed, v)
 		}
+		for _, v := range w.troubles {
+			t.Errorf("trouble: seed %d: %s", seed, v)
+		}
+		if t.Failed() {
+			t.Logf("%+v", w.p)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		total.add(&w.totals)
 	})
-	t.Logf("%d seeds from %d: %s", done.Load(), first, &total)
-}
-
-// collect sees that the worlds of yesterday go. Left alone the collector takes
-// what is made while it looks for alive, and lets the heap grow by that each time.
-func collect(done int64) {
-	if done%50 == 0 {
-		runtime.GC()
-	}
+	t.Logf("%d seeds from %d: %s", done, first, &total)
 }
 
 // totals are what happened in a world, or in many.

@@ -31,8 +31,8 @@ import (
 // store. From every state that it may leave, the next start loses nothing that was
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
-	first := setting("BLOBTAIL_SIM_FIRST", 0)
-	want, step := int64(setting("BLOBTAIL_CRASH_STATES", testkit.Share(75000, 1200))), testkit.Share(1, 8)
+	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
+	want, step := int64(testkit.Setting("BLOBTAIL_CRASH_STATES", testkit.Share(75000, 400))), testkit.Share(1, 8)
 	var seed, states, moments, parked atomic.Int64
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range 2 {
@@ -43,7 +43,7 @@ func TestStates(t *testing.T) {
 					synctest.Test(t, func(*testing.T) { h.happen() })
 					parked.Add(int64(h.parked))
 					for i := int(h.seed) % step; i < len(h.moments); i += step {
-						collect(moments.Add(1))
+						testkit.Collect(moments.Add(1))
 						states.Add(int64(simdisk.Crashes))
 						synctest.Test(t, func(t *testing.T) { h.crash(t, h.moments[i]) })
 						h.moments[i] = nil // there are many

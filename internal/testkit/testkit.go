@@ -3,6 +3,7 @@
 package testkit
 
 import (
+	"syscall"
 	"testing"
 	"time"
 )
@@ -36,4 +37,12 @@ func Await[T any](t testing.TB, event string, from <-chan T) (v T) {
 		t.Fatalf("%v, and not yet: %s", Patience, event)
 	}
 	return v
+}
+
+// CPU is the processor time that this process has used so far. Unlike the time of day
+// it does not depend on what else the machine does.
+func CPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for the process itself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

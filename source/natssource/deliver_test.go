@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -331,22 +330,16 @@ func TestThroughput(t *testing.T) {
 		m.requests = nil
 		e.source.Stored(reply)
 	}
-	begun, used := time.Now(), cpu()
+	begun, used := time.Now(), testkit.CPU()
 	e.run(m)
 	testkit.Until(t, "all taken", func() bool { return count.Load() >= int64(n) })
 	taken := time.Since(begun)
 	e.left(0)
-	t.Logf("%d messages taken in %v, acknowledged in %v, CPU %v with the server", n, taken, time.Since(begun), cpu()-used)
+	t.Logf("%d messages taken in %v, acknowledged in %v, CPU %v with the server", n, taken, time.Since(begun), testkit.CPU()-used)
 	e.stop()
 	if got := e.value("blobtail_nats_settled_total", "ack"); got != float64(n) || count.Load() != int64(n) {
 		t.Errorf("%d taken, %v acknowledged, of %d", count.Load(), got, n)
 	}
-}
-
-func cpu() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // The metrics say how far behind the stream is.

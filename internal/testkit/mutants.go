@@ -1,0 +1,130 @@
+package testkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Edit has a file, named by its path from the root of the repository, a text of it, and
+// the text to replace that with. The file must have the first text exactly once, so that
+// a mutant cannot outlive the rule that it leaves out.
+type Edit [3]string
+
+// Mutant is the production code without one of its rules.
+type Mutant struct {
+	Name  string
+	Edits []Edit
+	Test  string // that must notice; "": that of the simulation
+	First int    // seed to begin with: one that notices early saves time
+	Seeds int    // within which the test must notice; 0: 2,000
+}
+
+// Simulation is a package with a test that goes through worlds of many seeds.
+type Simulation struct {
+	Package string         // path from the root of the repository
+	Test    string         // that must notice, unless a mutant has its own
+	Prefix  string         // of the variables _SEEDS, _FIRST and _MUTANT
+	Env     []string       // more variables for the tests of mutants
+	Broken  *regexp.Regexp // matches the report of a broken promise; its first group is logged
+}
+
+// Catch makes each mutant and runs it until its test reports a broken promise. A
+// mutant fails t when it is not caught within its seeds; so does a build that fails, a
+// panic, and a simulation that gets stuck. The variable Prefix_MUTANT chooses the
+// mutants whose names contain its value.
+func (s Simulation) Catch(t *testing.T, mutants []Mutant) {
+	only := os.Getenv(s.Prefix + "_MUTANT")
+	root, err := filepath.Abs(strings.Repeat("../", 1+strings.Count(s.Package, "/")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := make(chan struct{}, 2)
+	for _, m := range mutants {
+		if !strings.Contains(m.Name, only) {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			s.run(t, m, s.build(t, m, root))
+		})
+	}
+}
+
+// build makes the test binary of the package with the edits overlaid.
+func (s Simulation) build(t *testing.T, m Mutant, root string) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for i, e := range m.Edits {
+		name, old, replacement := e[0], []byte(e[1]), []byte(e[2])
+		path := filepath.Join(root, filepath.FromSlash(name))
+		from := path
+		if again, ok := overlay.Replace[path]; ok {
+			from = again
+		}
+		source, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(source, old); n != 1 {
+			t.Fatalf("%s has the text %d times that the mutant replaces:\n%s", name, n, old)
+		}
+		to := filepath.Join(dir, fmt.Sprint(i, ".go"))
+		if err := os.WriteFile(to, bytes.Replace(source, old, replacement, 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[path] = to
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", file, "-o", binary, "./"+s.Package)
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("the mutant does not build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// run looks for the promise that the mutant breaks.
+func (s Simulation) run(t *testing.T, m Mutant, binary string) {
+	t.Helper()
+	test, seeds := m.Test, m.Seeds
+	if test == "" {
+		test = s.Test
+	}
+	if seeds == 0 {
+		seeds = 2000
+	}
+	start := time.Now()
+	run := exec.CommandContext(t.Context(), binary, "-test.run", "^"+test+"$")
+	run.Dir = t.TempDir()
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprint(s.Prefix, "_SEEDS=", seeds), fmt.Sprint(s.Prefix, "_FIRST=", m.First))
+	run.Env = append(run.Env, s.Env...)
+	out, err := run.CombinedOutput()
+	var failed *exec.ExitError
+	switch found := s.Broken.FindSubmatch(out); {
+	case errors.As(err, &failed) && failed.ExitCode() == 1 && found != nil:
+		t.Logf("caught after %s: %s", time.Since(start).Round(time.Millisecond), found[1])
+	case err == nil:
+		t.Errorf("not caught within %d seeds", seeds)
+	default:
+		t.Errorf("no broken promise was found, but: %v\n%.3000s", err, out)
+	}
+}
