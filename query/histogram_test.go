@@ -3,6 +3,7 @@ package query_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestCountBesideLoose(t *testing.T) {
 	}
 	hour := 2*24 + 13
 	again := time.Date(2026, 11, 18, 13, 7, 0, 0, time.UTC).UnixNano()
-	recs = append(recs, rec{service: "web", time: again, origin: origin(uint64(hour)), index: 7, line: line(again, "info", "web", "hour 61 minute 7")})
+	recs = slices.Insert(recs, 0, rec{service: "web", time: again, origin: origin(uint64(hour)), index: 7, line: line(again, "info", "web", "hour 61 minute 7")})
 	if n, sum, gets := count(loose(t, entries(recs)...)); n != 7*24*60+120 || sum.Loose != 120 || sum.BlocksRead != 1 || sum.Copies != 1 || gets > 5 {
 		t.Errorf("%d, %d GETs, %+v", n, gets, sum)
 	}

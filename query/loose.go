@@ -20,10 +20,10 @@ const looseMemory = 64 << 20
 // from the tail. A read merges them with blobs; of copies, which have the same
 // time, identity and bytes, one is shown.
 //
-// Add records, Seal it, name it in [Query.Loose], and Close it after the last read.
-// Up to 64 MiB are held in memory and may come in any order; what is more goes to
-// a temporary file without a name, and must come in the order of its service's
-// records. Add and Seal are for one goroutine; a sealed one may be read by many.
+// Add the records of each service in their order, Seal it, name it in
+// [Query.Loose], and Close it after the last read. It holds up to 64 MiB in memory,
+// and the rest in a temporary file without a name. Add and Seal are for one
+// goroutine; a sealed one may be read by many.
 type Loose struct {
 	name    string
 	streams map[string]*stream
@@ -62,7 +62,7 @@ func (l *Loose) Add(e *record.Entry) error {
 		}
 		l.last = s
 	}
-	if err := s.add(looseLine{e.Time, e.ID, e.Line}); err != nil {
+	if err := s.add(e); err != nil {
 		return l.fail(err)
 	}
 	if l.size > looseMemory {
@@ -125,9 +125,7 @@ func (l *Loose) Seal() error {
 		return l.err
 	}
 	for _, s := range l.streams {
-		if err := s.seal(); err != nil {
-			return l.fail(err)
-		}
+		s.seal()
 	}
 	l.sealed = true
 	return nil
@@ -147,8 +145,7 @@ func (l *Loose) Close() error {
 	return nil
 }
 
-// Len is the number of records; copies among them are counted only until it is
-// sealed.
+// Len is the number of records, without copies.
 func (l *Loose) Len() int {
 	n := 0
 	for _, s := range l.streams {

@@ -92,6 +92,37 @@ func TestLooseServices(t *testing.T) {
 	}
 }
 
+// Records of one time and identity with different bytes are records of their own, in
+// the order of their bytes; there is a bound on them.
+func TestLooseSame(t *testing.T) {
+	same := func(msgs ...string) []*record.Entry {
+		var out []*record.Entry
+		for _, msg := range msgs {
+			out = append(out, entry(rec{time: noon, origin: origin(1), line: line(noon, "info", "web", msg)}))
+		}
+		return out
+	}
+	first, last := same("b", "a", "b", "c", "a"), same("c", "a")
+	l, again := loose(t, first...), loose(t, last...)
+	want := []string{string(first[1].Line), string(first[0].Line), string(first[3].Line)}
+	got, sum := read(t, query.New(mem.New(mem.Options{}), query.Options{}),
+		query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{l, again}})
+	if !slices.Equal(got, want) || sum.Copies != 2 || sum.Loose != 3 || l.Len() != 3 {
+		t.Errorf("%q, %+v", got, sum)
+	}
+	many := query.NewLoose("the log")
+	defer many.Close()
+	for i := range 10_000 {
+		if err := many.Add(same(fmt.Sprint(i))[0]); err != nil {
+			if i < 100 {
+				t.Errorf("only %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Error("any number of them")
+}
+
 // More than memory is for goes to a file that has no name.
 func TestLooseSpill(t *testing.T) {
 	dir := t.TempDir()

@@ -66,9 +66,7 @@ func (w *world) settle(t *rapid.T) {
 			service, _ := record.LineService(e.Line)
 			return w.expired.Hides(string(service), horizon.DayOfNs(e.Time))
 		})
-		if rapid.Bool().Draw(t, "ordered") {
-			slices.SortStableFunc(w.outside[i], func(a, b *record.Entry) int { return a.Compare(b) })
-		}
+		slices.SortStableFunc(w.outside[i], func(a, b *record.Entry) int { return a.Compare(b) })
 		w.loose = append(w.loose, loose(t, w.outside[i]...))
 	}
 	for r, c := range w.known {

@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,24 +18,25 @@ const looseBlock = 1 << 20
 // idSize is what an identity takes in the temporary file.
 const idSize = 16 + 4
 
-// A stream is what is loose of one service. Once sealed it is a row of blocks in
-// the order of records, without copies, and never changes.
+// maxSame bounds how many records may share time and identity. Copies do not count.
+const maxSame = 1000
+
+// A stream is the unflushed records of one service: blocks in the order of records,
+// without copies. Once sealed it never changes.
 type stream struct {
 	loose   *Loose
 	service string
 	records int
 	blocks  []lines
-	index   blobfmt.Index // of the sealed blocks: times and levels
+	index   blobfmt.Index // of the blocks: times and levels
 	hours   []hourPart    // of the same, ascending
 
-	// Until it is sealed. cur is being filled; the records in it from groupLine,
-	// at groupAt, share time and identity, and what of them is a copy is found when
-	// the next one comes. Out of order, there are no groups.
-	cur       lines
-	newest    looseLine // time and identity of the last one
-	unordered bool
-	groupLine int
-	groupAt   int
+	// Until it is sealed, cur is being filled. Its records from number same, at
+	// sameAt, share key.
+	cur    lines
+	key    record.Key
+	same   int
+	sameAt int
 }
 
 // lines are some lines with their identities, in memory or in the file.
@@ -49,160 +49,97 @@ type lines struct {
 	len, num int
 }
 
-// looseLine is one line on its way. Its bytes may be those of a block.
-type looseLine struct {
-	time int64
-	id   record.ID
-	line []byte
-}
-
-func (a *looseLine) compare(b *looseLine) int {
-	return cmp.Or(cmp.Compare(a.time, b.time), a.id.Origin.Compare(&b.id.Origin), cmp.Compare(a.id.Index, b.id.Index))
-}
-
-// memory is what the lines take.
+// memory is the size of the lines and identities in bytes.
 func (b *lines) memory() int64 { return int64(len(b.raw) + len(b.ids)*idSize) }
 
-func (s *stream) add(e looseLine) error {
-	if s.records > 0 && !s.unordered {
-		switch c := e.compare(&s.newest); {
-		case c > 0:
-			s.closeGroup()
-		case c < 0 && len(s.blocks) > 0 && s.blocks[0].spilled:
-			return errors.New("more records than memory is for, and not in their order")
-		case c < 0:
-			s.unordered = true
+// add takes a copy of a record, unless it has one. Records of one key are in the
+// order of their bytes.
+func (s *stream) add(e *record.Entry) error {
+	key := record.Key{Time: e.Time, Origin: e.ID.Origin, Index: e.ID.Index}
+	order := 1
+	if s.records > 0 {
+		order = key.Compare(&s.key)
+	}
+	at := len(s.cur.raw)
+	switch {
+	case order < 0:
+		return errors.New("records are not in their order")
+	case order > 0:
+		if at+len(e.Line) > looseBlock {
+			s.turn()
+			at = 0
+		}
+		s.key, s.same, s.sameAt = key, len(s.cur.ids), at
+	default:
+		var known bool
+		if at, known = s.place(e.Line); known {
+			return nil
+		}
+		if len(s.cur.ids)-s.same == maxSame {
+			return errors.New("too many records of one time and identity")
 		}
 	}
-	if len(s.cur.raw)+len(e.line) > looseBlock && (s.unordered || s.groupLine == len(s.cur.ids)) {
-		s.turn()
-	}
-	s.put(e)
-	s.newest = looseLine{time: e.time, id: e.id}
+	s.cur.raw = slices.Insert(s.cur.raw, at, e.Line...)
+	s.cur.ids = append(s.cur.ids, e.ID)
+	s.records++
+	s.loose.size += int64(len(e.Line) + idSize)
 	return nil
 }
 
-// put appends a line to the block being filled.
-func (s *stream) put(e looseLine) {
-	s.cur.raw = append(s.cur.raw, e.line...)
-	s.cur.ids = append(s.cur.ids, e.id)
-	s.records++
-	s.loose.size += int64(len(e.line) + idSize)
+// place is the offset in cur at which a line with that key belongs, and known
+// says that it is there already.
+func (s *stream) place(line []byte) (at int, known bool) {
+	for at = s.sameAt; at < len(s.cur.raw); {
+		other := s.cur.raw[at:]
+		other = other[:bytes.IndexByte(other, '\n')+1]
+		if c := bytes.Compare(line, other); c <= 0 {
+			return at, c == 0
+		}
+		at += len(other)
+	}
+	return at, false
 }
 
 // turn ends a block.
 func (s *stream) turn() {
-	if n := len(s.cur.raw); n > 0 {
-		s.blocks = append(s.blocks, s.cur)
-		s.cur = lines{}
-		if n > looseBlock/2 {
-			s.cur.raw = make([]byte, 0, looseBlock)
-		}
+	n := len(s.cur.raw)
+	if n == 0 {
+		return
 	}
-	s.groupLine, s.groupAt = 0, 0
+	s.describe(&s.cur)
+	s.blocks = append(s.blocks, s.cur)
+	s.cur = lines{}
+	if n > looseBlock/2 {
+		s.cur.raw = make([]byte, 0, looseBlock)
+	}
 }
 
-// closeGroup drops the copies among the last lines, which share time and
-// identity.
-func (s *stream) closeGroup() {
-	if len(s.cur.ids)-s.groupLine > 1 {
-		group := s.cur.each(s.groupLine, s.groupAt)
-		for i := range group {
-			group[i].line = bytes.Clone(group[i].line)
-		}
-		s.loose.size -= int64(len(s.cur.raw) - s.groupAt + len(group)*idSize)
-		s.records -= len(group)
-		s.cur.raw, s.cur.ids = s.cur.raw[:s.groupAt], s.cur.ids[:s.groupLine]
-		for _, e := range distinct(group) {
-			s.put(e)
-		}
-	}
-	s.groupLine, s.groupAt = len(s.cur.ids), len(s.cur.raw)
-}
-
-// distinct gives lines of one time and identity that are records of their own, in
-// the order of their bytes.
-func distinct(group []looseLine) []looseLine {
-	slices.SortFunc(group, func(a, b looseLine) int { return bytes.Compare(a.line, b.line) })
-	return slices.CompactFunc(group, func(a, b looseLine) bool { return bytes.Equal(a.line, b.line) })
-}
-
-// each gives the lines of a block from line first, at offset at, on.
-func (b *lines) each(first, at int) []looseLine {
-	out := make([]looseLine, 0, len(b.ids)-first)
-	for i := first; i < len(b.ids); i++ {
-		n := bytes.IndexByte(b.raw[at:], '\n') + 1
-		e := looseLine{id: b.ids[i], line: b.raw[at : at+n]}
-		e.time, _ = record.LineTime(e.line)
-		out = append(out, e)
-		at += n
-	}
-	return out
-}
-
-// sort puts what came out of order in order. All of it is in memory.
-func (s *stream) sort() error {
-	if !s.unordered {
-		return nil
-	}
-	s.turn()
-	var all []looseLine
-	for i := range s.blocks {
-		all = append(all, s.blocks[i].each(0, 0)...)
-		s.loose.size -= s.blocks[i].memory()
-	}
-	slices.SortFunc(all, func(a, b looseLine) int { return a.compare(&b) })
-	s.blocks, s.cur, s.records, s.unordered = nil, lines{}, 0, false
-	for i := range all {
-		if err := s.add(all[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// spill moves to the file what is in memory, but for the last group, to which
-// copies may yet come.
+// spill moves to the file what is in memory, but for the records of the last key, of
+// which copies may yet come.
 func (s *stream) spill() error {
-	if err := s.sort(); err != nil {
-		return err
-	}
-	rest := s.cur.each(s.groupLine, s.groupAt)
-	for i := range rest {
-		rest[i].line = bytes.Clone(rest[i].line)
-		s.loose.size -= int64(len(rest[i].line) + idSize)
-	}
-	s.records -= len(rest)
-	s.cur.raw, s.cur.ids = s.cur.raw[:s.groupAt], s.cur.ids[:s.groupLine]
+	rest := lines{raw: bytes.Clone(s.cur.raw[s.sameAt:]), ids: slices.Clone(s.cur.ids[s.same:])}
+	s.cur.raw, s.cur.ids = s.cur.raw[:s.sameAt], s.cur.ids[:s.same]
 	s.turn()
+	s.cur, s.same, s.sameAt = rest, 0, 0
 	for i := range s.blocks {
 		b := &s.blocks[i]
 		if b.spilled {
 			continue
-		}
-		if err := s.index1(b); err != nil {
-			return err
 		}
 		s.loose.size -= b.memory()
 		if err := b.store(s.loose); err != nil {
 			return fmt.Errorf("put records aside: %w", err)
 		}
 	}
-	for i := range rest {
-		s.put(rest[i])
-	}
 	return nil
 }
 
-// index1 describes the next block, which is complete.
-func (s *stream) index1(b *lines) error {
+// describe adds a complete block to the index.
+func (s *stream) describe(b *lines) {
 	d := blobfmt.Block{Raw: int64(len(b.raw)), Records: len(b.ids)}
-	first, ok1 := record.LineTime(b.raw)
-	last, ok2 := record.LineTime(lastLine(b.raw))
-	if !ok1 || !ok2 {
-		return errLine
-	}
-	d.First, d.Last = first, last
+	// Add has checked that all lines have their times.
+	d.First, _ = record.LineTime(b.raw)
+	d.Last, _ = record.LineTime(lastLine(b.raw))
 	for at := 0; at < len(b.raw); {
 		line := b.raw[at:]
 		s.noteHour(line)
@@ -210,7 +147,6 @@ func (s *stream) index1(b *lines) error {
 		at += bytes.IndexByte(line, '\n') + 1
 	}
 	s.index.Blocks = append(s.index.Blocks, d)
-	return nil
 }
 
 // store writes the block to the file and lets go of its memory.
@@ -255,20 +191,7 @@ func (b *lines) load(l *Loose, buf []byte) (raw []byte, ids []record.ID, own boo
 }
 
 // seal makes the stream ready to be read.
-func (s *stream) seal() error {
-	if err := s.sort(); err != nil {
-		return err
-	}
-	s.closeGroup()
+func (s *stream) seal() {
 	s.turn()
 	s.cur = lines{}
-	for i := range s.blocks {
-		if s.blocks[i].spilled {
-			continue
-		}
-		if err := s.index1(&s.blocks[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
