@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Defaults are what a request says about its records beside their own fields.
+// Defaults are the service and time that a request gives to its records.
 type Defaults struct {
 	// Service is the folded name from the path or the subject; it wins over the
 	// record's own, which becomes a field. "" takes the record's own.
@@ -15,7 +15,7 @@ type Defaults struct {
 	Time int64
 }
 
-// Stamp is what was found out about a line while it was written.
+// Stamp describes a line that was written.
 type Stamp struct {
 	Time    int64
 	OwnTime bool // the record brought its time
@@ -49,7 +49,7 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	if text != nil {
 		dst = append(dst, text...)
 	} else {
-		dst = AppendTime(dst, s.Time)
+		dst = p.appendTime(dst, s.Time)
 	}
 
 	h.level = p.first(nameLevel, nameLogLevel)
@@ -72,6 +72,15 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	return append(dst, "}\n"...), s
 }
 
+// appendTime is AppendTime, and quicker for the time that it appended last: the
+// records of a body that bring no time all get the same one.
+func (p *Parser) appendTime(dst []byte, ns int64) []byte {
+	if p.lastText == nil || ns != p.lastTime {
+		p.lastTime, p.lastText = ns, AppendTime(p.lastText[:0], ns)
+	}
+	return append(dst, p.lastText...)
+}
+
 // head are the fields that a line's head was made of, -1 for none.
 type head struct {
 	time, level, service, msg int
@@ -90,7 +99,7 @@ func (p *Parser) first(a, b name) int {
 }
 
 // findTime finds the field with the time, or -1, and its text where that is
-// canonical. What cannot be read, and a plain zero, are no times.
+// canonical. A plain zero is not a time.
 func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
 	for n := nameTs; n <= nameDate; n++ {
 		if p.found>>n&1 == 0 {
@@ -228,8 +237,8 @@ func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 	return len(text) > 0 && string(text) != s.Service
 }
 
-// appendFields appends what is not in the line's head, each field with the comma
-// before it. Neighbours that are plain are copied together.
+// appendFields appends the fields that are not in the line's head, each with the
+// comma before it. Neighbours that are plain are copied together.
 func (p *Parser) appendFields(dst []byte, h *head) []byte {
 	var from, to int32 // source bytes that wait to be copied
 	for i := range p.fields {
@@ -329,19 +338,6 @@ func (p *Parser) freeKey(want string) string {
 	return want + "." + strconv.Itoa(n)
 }
 
-// AppendText appends the canonical line of a text, which becomes msg. Bytes that
-// are no UTF-8 are kept as the text \xnn.
-func (p *Parser) AppendText(dst, text []byte, d Defaults) ([]byte, Stamp) {
-	s := Stamp{Time: d.Time, Level: Other, Service: d.Service}
-	if s.Service == "" {
-		s.Service = unknownService
-	}
-	dst = slices.Grow(dst, len(text)+lineRoom)
-	dst = appendHead(dst, d.Time, "", s.Service)
-	dst = AppendEscaped(dst, text)
-	return append(dst, "\"}\n"...), s
-}
-
 // Rejected is a line that could not be taken, with why and where from.
 type Rejected struct {
 	Raw     []byte // the line as it came, without its newline
@@ -353,36 +349,16 @@ type Rejected struct {
 }
 
 // AppendRejected appends the canonical line, of the service [RejectedService],
-// that keeps what was rejected: the first [MaxRejected] bytes as msg, and how many
-// there were.
-func AppendRejected(dst []byte, r Rejected) []byte {
-	raw := cutText(r.Raw, MaxRejected)
-	dst = slices.Grow(dst, len(raw)+len(r.Reason)+len(r.Source)+2*lineRoom)
-	dst = appendHead(dst, r.Time, Warn.String(), RejectedService)
-	dst = AppendEscaped(dst, raw)
-	dst = append(dst, `","reason":"`...)
-	dst = AppendEscaped(dst, []byte(r.Reason))
-	dst = append(dst, `","bytes":`...)
-	dst = strconv.AppendInt(dst, int64(len(r.Raw)), 10)
-	dst = append(dst, `,"source":"`...)
-	dst = AppendEscaped(dst, []byte(r.Source))
-	dst = append(dst, `","line":`...)
-	dst = strconv.AppendInt(dst, int64(r.Line), 10)
+// that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
+func (p *Parser) AppendRejected(dst []byte, r Rejected) []byte {
+	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: cutText(r.Raw, MaxRejected)}, Defaults{Service: RejectedService, Time: r.Time})
+	b.Text("reason", cutText([]byte(r.Reason), MaxRejected))
+	b.Int("bytes", int64(len(r.Raw)))
+	b.Text("source", cutText([]byte(r.Source), MaxRejected))
+	b.Int("line", int64(r.Line))
 	if r.Service != "" {
-		dst = append(dst, `,"service.name":"`...)
-		dst = AppendEscaped(dst, []byte(r.Service))
-		dst = append(dst, '"')
+		b.Text("service.name", []byte(r.Service))
 	}
-	return append(dst, "}\n"...)
-}
-
-// appendHead appends a line up to the first byte of msg's value.
-func appendHead(dst []byte, ns int64, level, service string) []byte {
-	dst = append(dst, tsPrefix...)
-	dst = AppendTime(dst, ns)
-	dst = append(dst, levelPrefix...)
-	dst = append(dst, level...)
-	dst = append(dst, servicePrefix...)
-	dst = append(dst, service...)
-	return append(dst, msgPrefix...)
+	line, _, _ := b.End() // the parts are short enough, and no key comes twice
+	return line
 }

@@ -87,7 +87,7 @@ func BenchmarkText(b *testing.B) {
 	for b.Loop() {
 		dst = dst[:0]
 		for _, line := range lines {
-			dst, _ = p.AppendText(dst, line, record.Defaults{Service: "sshd", Time: 1794312000000000000})
+			dst, _ = textLine(p, dst, line, record.Defaults{Service: "sshd", Time: 1794312000000000000})
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(lines)), "ns/record")

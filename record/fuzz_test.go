@@ -320,8 +320,8 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p := record.NewParser()
 		d := record.Defaults{Service: "web", Time: arrival}
-		line, stamp := p.AppendText(nil, text, d)
-		rejected := record.AppendRejected(nil, record.Rejected{Raw: text, Reason: string(text), Time: arrival})
+		line, stamp := textLine(p, nil, text, d)
+		rejected := p.AppendRejected(nil, record.Rejected{Raw: text, Reason: string(text), Time: arrival})
 		for _, l := range [][]byte{line, rejected} {
 			if bytes.Count(l, []byte("\n")) != 1 || l[len(l)-1] != '\n' || !json.Valid(l) || !utf8.Valid(l) {
 				t.Fatalf("%q is no line", l)

@@ -180,7 +180,16 @@ func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 	}
 }
 
-func TestAppendText(t *testing.T) {
+// textLine appends the line of a record that is a text and no more.
+func textLine(p *record.Parser, dst, text []byte, d record.Defaults) ([]byte, record.Stamp) {
+	line, stamp, err := p.Begin(dst, record.Head{Msg: text}, d).End()
+	if err != nil {
+		panic(err)
+	}
+	return line, stamp
+}
+
+func TestTextLine(t *testing.T) {
 	p := record.NewParser()
 	for _, row := range [][2]string{
 		{"", ""},
@@ -192,10 +201,10 @@ func TestAppendText(t *testing.T) {
 		{"\ufffd", "\ufffd"},
 	} {
 		for service, stored := range map[string]string{"": "unknown", "web": "web"} {
-			line, s := p.AppendText(nil, []byte(row[0]), record.Defaults{Service: service, Time: arrival})
+			line, s := textLine(p, nil, []byte(row[0]), record.Defaults{Service: service, Time: arrival})
 			want := `{"ts":"` + arrivalTs + `","level":"","service":"` + stored + `","msg":"` + row[1] + "\"}\n"
 			if string(line) != want || s != (record.Stamp{Time: arrival, Level: record.Other, Service: stored}) {
-				t.Errorf("AppendText(%q) = %s%+v, want %s", row[0], line, s, want)
+				t.Errorf("the line of text %q = %s%+v, want %s", row[0], line, s, want)
 			}
 		}
 	}
@@ -219,7 +228,7 @@ func TestAppendRejected(t *testing.T) {
 		{"no characters at all", record.Rejected{Raw: []byte(junk)}, strings.Repeat(`\\x80`, record.MaxRejected) + `","reason":"","bytes":262145,"source":"","line":0}`},
 	} {
 		row.in.Time = arrival
-		if got := string(record.AppendRejected(nil, row.in)); got != head+row.want+"\n" {
+		if got := string(record.NewParser().AppendRejected(nil, row.in)); got != head+row.want+"\n" {
 			t.Errorf("%s: %.300s, want %.300s", row.name, got, head+row.want)
 		} else if !json.Valid([]byte(got)) {
 			t.Errorf("%s: not JSON", row.name)
@@ -229,7 +238,7 @@ func TestAppendRejected(t *testing.T) {
 
 // What is no canonical line is told apart, or at least read without harm.
 func TestLineOfOtherThings(t *testing.T) {
-	line, _ := record.NewParser().AppendText(nil, []byte("m"), record.Defaults{Time: arrival})
+	line, _ := textLine(record.NewParser(), nil, []byte("m"), record.Defaults{Time: arrival})
 	for n := range len(line) {
 		cut := line[:n]
 		if _, ok := record.LineTime(cut); ok && n < 48 {

@@ -1,6 +1,5 @@
-// Package record is what everything else in blobtail agrees on about one log
-// record: its levels, the grammar of service names, its canonical line, and the
-// identity that every copy of it shares.
+// Package record defines one log record for all of blobtail: its levels, the grammar
+// of service names, its canonical line, and the identity that every copy of it shares.
 //
 // A source gives raw JSON objects to a [Parser]: Scan validates one and
 // remembers where its fields are, AppendLine writes its canonical line,
@@ -8,13 +7,13 @@
 //	{"ts":"2026-11-20T15:04:05.000000000Z","level":"error","service":"web","msg":"...",...}
 //
 // with these four fields first, in this order, and the others after in the order
-// they came. What is not JSON goes through AppendText, what cannot be taken
-// through [AppendRejected]: nothing is dropped. A canonical line is compact, has
-// one way only of escaping each character, and ends in its only newline, so a
-// reader finds time and level at fixed places ([LineTime], [LineLevel]) and
-// searches for text in the stored bytes, without parsing JSON.
+// they came. Records that are not JSON go through [Parser.Begin] part by part, and
+// invalid ones through [Parser.AppendRejected]: nothing is dropped. A canonical line
+// is compact, has one way only of escaping each character, and ends in its only
+// newline. So a reader finds time and level at fixed places ([LineTime], [LineLevel])
+// and searches for text in the stored bytes, without parsing JSON.
 //
-// A [Request] carries such lines to whoever makes them durable. Its [Origin],
+// A [Request] carries such lines to the log, which makes them durable. Its [Origin],
 // with an index, is the identity of each of its records: a function of the
 // request alone, so that the copies which retries leave behind are recognised.
 //
@@ -22,7 +21,8 @@
 package record
 
 const (
-	// MaxRecord is the length of the longest JSON object that is taken.
+	// MaxRecord is the length in bytes of the longest JSON object that is accepted, and
+	// of the parts of a record together.
 	MaxRecord = 1 << 20
 	// MaxDepth is how deep objects and arrays may be nested; the record itself
 	// is at depth 1.

@@ -37,15 +37,20 @@ type Parser struct {
 	seed   maphash.Seed
 
 	day      dayCache
+	lastTime int64  // that appendTime appended
+	lastText []byte // of lastTime
 	services map[string]recentService
 	recent   [recentServices]recentService
 	scratch  []byte
 	value    []byte
+	parts    Parts
 }
 
 // NewParser returns a Parser that is ready for use.
 func NewParser() *Parser {
-	return &Parser{seed: maphash.MakeSeed(), services: make(map[string]recentService)}
+	p := &Parser{seed: maphash.MakeSeed(), services: make(map[string]recentService)}
+	p.parts.parser = p
+	return p
 }
 
 // A field is one member of the object, as offsets into the source. It is plain

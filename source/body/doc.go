@@ -3,12 +3,13 @@
 //
 // A source reads the header with [ParseEncoding] and [DecoderFor], takes off the
 // compression with a [Decompressor], and gives the decoded bytes to the [Decoder],
-// which hands each record to a [Sink]. Most of a sink is a [Gatherer]: it makes
-// canonical lines of the records and a [record.Request] of the lines. split.go and
-// array.go find the records: strict lines, concatenated objects, an array, or text.
+// which hands each record to a [Sink]: a JSON object as it came, any other record by
+// its parts. Most of a sink is a [Gatherer]: it makes canonical lines of the records
+// and a [record.Request] of the lines. split.go and array.go find the records: strict
+// lines, concatenated objects, an array, or text.
 //
-// What a body may not be is an [Error] with one of three kinds; what the sender is
-// told is the source's matter. The package knows no protocol and counts no memory:
+// A body that cannot be accepted is an [Error] of one of three kinds; the source
+// makes the answer of it. The package knows no protocol and counts no memory:
 // a decompressor asks its caller for each larger buffer.
 package body
 
@@ -40,7 +41,7 @@ var (
 	ErrMalformed = errors.New("malformed")
 )
 
-// An Error says why nothing can be taken of a body, and what to send instead.
+// An Error says why nothing of a body is accepted, and gives an alternative.
 // errors.Is tells its kind.
 type Error struct {
 	Reason string
@@ -57,7 +58,8 @@ func fail(kind error, format string, args ...any) error {
 	return &Error{kind: kind, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Short cuts what a client sent to what an answer, or a line of our log, can bear.
+// Short cuts a text of a client to a length that an answer, or a line of our log,
+// can bear.
 func Short(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -31,7 +31,11 @@ func (l *ledger) Object(raw []byte, end int) bool {
 	return l.note(raw, end)
 }
 
-func (l *ledger) Text(raw []byte, end int) bool {
+func (l *ledger) Begin(h record.Head) *record.Parts {
+	return l.parser.Begin(nil, h, record.Defaults{})
+}
+
+func (l *ledger) Record(raw []byte, end int) bool {
 	if len(raw) == 0 || bytes.IndexByte(raw, '\n') >= 0 {
 		l.t.Errorf("no line: %q", raw)
 	}

@@ -13,38 +13,39 @@ import (
 // other in Req. Nothing is allocated for a record: [Gatherer.Clear] makes its
 // memory ready for the next request. It belongs to one goroutine.
 type Gatherer struct {
-	// What is fixed before the first record comes.
+	// The source sets these before the first record.
 
 	Defaults record.Defaults
 	Latest   int64  // records may not be later: 24 h ahead of Clock
-	Clock    string // whose that is, for the reason of a rejection
+	Clock    string // the owner of the clock, for the reason of a rejection
 	Source   string // for rejected lines; nothing that differs on a retry
 	Keyed    bool   // the body came with a key, so Retime may be called
 
-	// What was gathered.
+	// The gatherer counts these; Clear resets them, but for Longest.
 
 	Req      record.Request
 	Rejected []Rejected // not in Req before AddRejected
 	Accepted int        // lines in Req
 	Owned    int        // of them, those that bring their own time
 	Earliest int64      // time of an accepted line
-	Places   int        // of what was gathered; the next record has this one
-	Longest  int        // bytes of a record, as it came; Clear leaves it
-	// What depends on the body alone: how many records it holds, also those that are
-	// rejected as they came, and the earliest time that one of them brings.
+	Places   int        // of the records so far; the next one has this place
+	Longest  int        // bytes of a record, as it came
+	// These depend on the body alone: the number of its records, rejected ones too,
+	// and the earliest time that one of them brings.
 	Found       int
 	EarliestOwn int64
 	AnyOwn      bool
 
 	parser   *record.Parser
+	parts    *record.Parts // of the record begun last
 	hash     *xxh3.Hasher
 	services map[string]uint32
 	last     uint32   // service of the line before
-	untimed  []uint32 // of what is keyed, the accepted lines that bring no time
+	untimed  []uint32 // of a keyed body, the accepted lines that bring no time
 }
 
-// Rejected is what could not be taken. It waits for the end of its request, whose
-// earliest record gives it its time.
+// Rejected is an invalid record. It waits for the end of its request, because the
+// earliest record there gives it its time.
 type Rejected struct {
 	Raw    []byte
 	Reason string
@@ -68,13 +69,24 @@ func (g *Gatherer) Object(raw []byte) (why Rejection, ok bool) {
 	return g.line(data, &stamp, raw)
 }
 
-// Text adds a line of text. A reason says why it must be rejected.
-func (g *Gatherer) Text(raw []byte) (why Rejection, ok bool) {
-	data, stamp := g.parser.AppendText(g.Req.Data, raw, g.Defaults)
+// Begin begins a record by parts, as [Sink] says.
+func (g *Gatherer) Begin(h record.Head) *record.Parts {
+	g.parts = g.parser.Begin(g.Req.Data, h, g.Defaults)
+	return g.parts
+}
+
+// Record adds the record begun last. A reason says why it must be rejected.
+func (g *Gatherer) Record(raw []byte) (why Rejection, ok bool) {
+	data, stamp, err := g.parts.End()
+	if err != nil {
+		g.Longest = max(g.Longest, len(raw))
+		why, _ = rejectionOf(err)
+		return why, false
+	}
 	return g.line(data, &stamp, raw)
 }
 
-// line takes the canonical line that data has more than g.Req.Data.
+// line accepts the canonical line that data has more than g.Req.Data.
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
 	g.Longest = max(g.Longest, len(raw))
 	g.found(stamp)
@@ -117,7 +129,7 @@ func (g *Gatherer) service(name string) uint32 {
 	if len(g.Req.Services) > 0 && g.Req.Services[g.last] == name {
 		return g.last
 	}
-	// Most bodies have a few services, whose names are the same strings each time:
+	// Most bodies have a few services, and their names are the same strings each time:
 	// comparing those is quicker than hashing one.
 	if len(g.Req.Services) <= 16 {
 		for i, s := range g.Req.Services {
@@ -137,9 +149,9 @@ func (g *Gatherer) service(name string) uint32 {
 	return n
 }
 
-// Reject keeps what is no record for AddRejected. It has one place in the body; a
-// line has as many as the lenient reading finds records in it, so that what stands
-// behind it has the same place in both readings.
+// Reject keeps an invalid record for AddRejected. It has one place in the body. A
+// line has as many as the lenient reading finds records in it, so that the records
+// behind it have the same place in both readings.
 func (g *Gatherer) Reject(r Rejected) {
 	g.Longest = max(g.Longest, len(r.Raw))
 	r.place = g.Places
@@ -159,19 +171,25 @@ func (l *lenient) Object([]byte, int) bool {
 	data, stamp := l.g.parser.AppendLine(l.g.Req.Data, l.g.Defaults)
 	l.g.Req.Data = data[:len(l.g.Req.Data)]
 	l.g.found(&stamp)
-	return l.Text(nil, 0)
-}
-
-func (l *lenient) Text([]byte, int) bool {
 	l.g.Places++
 	return true
 }
 
-func (l *lenient) Reject([]byte, Rejection, int) bool { return l.Text(nil, 0) }
+func (l *lenient) Begin(h record.Head) *record.Parts { return l.g.Begin(h) }
 
-// AddRejected adds a line of the service _rejected for what was rejected, with the
-// time of the earliest accepted one so that a retry gives the same. more is asked
-// after each; an error of it ends the adding.
+func (l *lenient) Record([]byte, int) bool {
+	l.g.Places++
+	return true
+}
+
+func (l *lenient) Reject([]byte, Rejection, int) bool {
+	l.g.Places++
+	return true
+}
+
+// AddRejected adds a line of the service _rejected for each invalid record. It has
+// the time of the earliest accepted one, so that a retry gives the same. more is
+// called after each line, and its error ends the adding.
 func (g *Gatherer) AddRejected(more func() error) error {
 	t := g.Defaults.Time
 	if g.Accepted > 0 {
@@ -179,7 +197,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 	}
 	for i := range g.Rejected {
 		r := &g.Rejected[i]
-		g.add(record.AppendRejected(g.Req.Data, record.Rejected{
+		g.add(g.parser.AppendRejected(g.Req.Data, record.Rejected{
 			Raw: r.Raw, Reason: r.Reason, Source: g.Source, Line: r.Index, Time: t, Service: g.Defaults.Service,
 		}), t, record.RejectedService, r.place)
 		if more != nil {
@@ -194,7 +212,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 // outcomeLine is how many bytes of a line count for an outcome.
 const outcomeLine = 20
 
-// Outcome is the [record.Request.Outcome] of what was gathered. It is called before
+// Outcome is the [record.Request.Outcome] of the gathered lines. It is called before
 // AddRejected. The bytes of the lines do not count: they follow from the body, which
 // the origin covers, and from how it was read, which shows in the times, lengths,
 // services and places.
@@ -248,18 +266,18 @@ func (g *Gatherer) Retime(t int64) {
 }
 
 // Sum is the [record.Request.Sum] of a body that came with a key: it tells apart
-// what came with the same key, by its path too, because the same body sent to
-// another service is not the same records.
+// bodies that came with the same key, by their paths too, because the same body sent
+// to another service is not the same records.
 func (g *Gatherer) Sum(path string, body []byte) uint64 {
 	g.hash.Reset()
-	// A hash takes whatever it is given.
+	// A hash never fails.
 	_, _ = g.hash.WriteString(path)
 	_, _ = g.hash.WriteString("\x00")
 	_, _ = g.hash.Write(body)
 	return max(g.hash.Sum64(), 1)
 }
 
-// Clear forgets what was gathered and keeps the memory.
+// Clear forgets the records and keeps the memory.
 func (g *Gatherer) Clear() {
 	g.Req.Lines, g.Req.Data = g.Req.Lines[:0], g.Req.Data[:0]
 	clear(g.Req.Services)
@@ -271,12 +289,12 @@ func (g *Gatherer) Clear() {
 	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 
-// Forget makes the gatherer ready for another body and lets go of memory that few
-// need. long says that the body was.
+// Forget makes the gatherer ready for another body and releases memory that few
+// need. long says that the body was long.
 func (g *Gatherer) Forget(long bool) {
 	const keptLines, keptServices, keptData, usual = 32 << 10, 1 << 10, 2 << 20, 64 << 10
 	if long || g.Longest > usual {
-		// The parser holds on to what it scanned last, and to what that took.
+		// The parser holds on to the record that it scanned last, and to its memory.
 		_, _ = g.parser.Scan(nil)
 	}
 	g.Clear()

@@ -18,8 +18,8 @@ func (k keeper) Object(raw []byte, end int) bool {
 	return ok || k.Reject(raw, why, end)
 }
 
-func (k keeper) Text(raw []byte, end int) bool {
-	why, ok := k.Gatherer.Text(raw)
+func (k keeper) Record(raw []byte, end int) bool {
+	why, ok := k.Gatherer.Record(raw)
 	return ok || k.Reject(raw, why, end)
 }
 

@@ -11,18 +11,20 @@ import (
 	"blobtail/record"
 )
 
-// A Sink takes the records of a body in the order they stand in it. The raw
+// A Sink accepts the records of a body in the order they stand in it. The raw
 // slices must stay as they are until the decoder has returned. end is how far
 // into the body the record reaches. The methods return false when no more should
 // come; the decoder returns then.
 type Sink interface {
 	// Scan checks the JSON object that src begins with, as [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
-	// Object takes the object scanned last.
+	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool
-	// Text takes a line as a message.
-	Text(raw []byte, end int) bool
-	// Reject takes what is no record.
+	// Begin begins a record by parts; the caller adds its fields, then calls Record.
+	Begin(record.Head) *record.Parts
+	// Record accepts the record begun last. raw is the source of it, for a rejection.
+	Record(raw []byte, end int) bool
+	// Reject accepts the bytes of an invalid record.
 	Reject(raw []byte, why Rejection, end int) bool
 }
 
@@ -40,9 +42,9 @@ type Rejection struct {
 // white space to the sink, as part of a record or of a reject.
 type Decoder func(body []byte, to Sink)
 
-// DecoderFor chooses by Content-Type; sniffed reports that the type does not say
-// what the body is. curl, and many clients that set nothing, send the types that
-// are sniffed: anything may come under them. The body is never parsed as a form.
+// DecoderFor chooses by Content-Type; sniffed reports that the type does not give
+// the format. curl, and many clients that set nothing, send the sniffed types:
+// anything may come under them. The body is never parsed as a form.
 func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
@@ -82,7 +84,7 @@ func LooksCompressed(body []byte) error {
 }
 
 // LooksUTF16 is an [Error] for a decoded body that begins with the byte order mark of
-// UTF-16 or UTF-32, whatever its type says: it would be stored as lines of noise.
+// UTF-16 or UTF-32, of any type: it would be stored as lines of noise.
 // Neither mark is valid UTF-8.
 func LooksUTF16(body []byte) error {
 	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
@@ -165,7 +167,7 @@ func oneObject(line []byte, end int, to Sink) bool {
 }
 
 // decodeObjects takes objects one after the other, on a line each or not, over
-// several lines or not. What is broken is rejected to the end of the line it
+// several lines or not. A broken object is rejected to the end of the line it
 // begins on, so that a truncated line does not swallow the ones behind it.
 func decodeObjects(body []byte, off int, to Sink) {
 	wasted := 0
@@ -236,7 +238,8 @@ func atEnd(body []byte, off int) bool {
 	return true
 }
 
-// decodeText takes every line that is not empty as a message.
+// decodeText makes a record of every line that is not empty, with the line as its
+// message.
 func decodeText(body []byte, off int, to Sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
@@ -245,14 +248,11 @@ func decodeText(body []byte, off int, to Sink) {
 		if n := len(line); n > 0 && line[n-1] == '\r' {
 			line = line[:n-1]
 		}
-		ok := true
-		switch {
-		case len(line) > record.MaxRecord:
-			ok = to.Reject(line, Rejection{Reason: fmt.Sprintf("the line has %d bytes, more than %d", len(line), record.MaxRecord)}, end)
-		case len(line) > 0:
-			ok = to.Text(line, end)
+		if len(line) == 0 {
+			continue
 		}
-		if !ok {
+		to.Begin(record.Head{Msg: line})
+		if !to.Record(line, end) {
 			return
 		}
 	}

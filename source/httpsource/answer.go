@@ -1,14 +1,11 @@
 package httpsource
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,10 +13,11 @@ import (
 	"blobtail/source/body"
 )
 
-// statusGone is what is noted of a client that did not wait for its answer.
+// statusGone is counted for a client that did not wait for its answer.
 const statusGone = 499
 
-// An answer says what became of the records of a request.
+// An answer counts the records of a request by their outcome. The native protocol sends
+// it as JSON; others make their own of it.
 type answer struct {
 	Accepted  int         `json:"accepted"`
 	Rejected  int         `json:"rejected"`
@@ -38,9 +36,10 @@ type lineError struct {
 // A refusal is the answer to a request that is not taken as a whole.
 type refusal struct {
 	status int
-	reason string // what, where, what to try
+	reason string // the fault, its place, and a remedy
 	retry  bool   // with Retry-After
 	hangUp bool   // the connection is of no more use
+	allow  string // the methods that the path has, of a request with another
 	cause  error
 }
 
@@ -69,8 +68,7 @@ func refusalOf(err error) *refusal {
 	return &refusal{status: http.StatusBadRequest, reason: e.Reason}
 }
 
-// explain makes a refusal of what went wrong on the way to the log, unless it is
-// one.
+// explain makes a refusal of an error on the way to the log, unless it is one.
 func (s *Source) explain(r *http.Request, err error) error {
 	f := refusalOf(err)
 	switch {
@@ -95,50 +93,6 @@ func (s *Source) explain(r *http.Request, err error) error {
 	}
 	return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err,
 		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
-}
-
-// finish writes the answer, or the refusal that err is.
-func (s *Source) finish(w http.ResponseWriter, r *http.Request, begun time.Time, a answer, err error) {
-	status := http.StatusOK
-	var reply any = &a
-	if a.Error != "" {
-		status = http.StatusBadRequest
-	}
-	if f := refusalOf(err); f != nil {
-		status = f.status
-		reply = struct {
-			Error string `json:"error"`
-		}{f.reason}
-		if f.retry {
-			w.Header().Set("Retry-After", strconv.Itoa(s.pressure.refused(time.Now())))
-		}
-		if f.hangUp {
-			w.Header().Set("Connection", "close")
-		}
-	} else if err == nil {
-		s.pressure.relieved()
-	}
-	writeJSON(w, status, reply)
-	s.metrics.request(status, time.Since(begun))
-}
-
-// writeJSON writes the whole answer at once. It is kept to a few KiB, which a
-// socket takes even if the client does not read: there is no write deadline,
-// because waiting for a blob may rightly take minutes.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		status = http.StatusInternalServerError
-		buf.Reset()
-	}
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(buf.Len()))
-	w.WriteHeader(status)
-	// A client that has gone has gone.
-	_, _ = w.Write(buf.Bytes())
 }
 
 // pressure makes Retry-After longer the longer nothing could be taken, and

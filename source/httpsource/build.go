@@ -21,7 +21,7 @@ const (
 	maxErrors   = 100
 )
 
-// identity is what names a request, beside its records. All of it is fixed before
+// identity names a request, next to its records. All of it is fixed before
 // the body is decoded.
 type identity struct {
 	client string // "" as long as clients are not told apart
@@ -59,8 +59,8 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{Gatherer: body.NewGatherer()} }
 
-// begin takes a decoded body, counted in h already, and counts what its lines
-// are likely to need.
+// begin accepts a decoded body, counted in h already, and counts the memory that its
+// lines are likely to need.
 func (b *builder) begin(ctx context.Context, s *Source, h *hold, decoded []byte, id identity) error {
 	b.identity, b.ctx, b.s, b.hold, b.body = id, ctx, s, h, decoded
 	b.held = int(max(h.n, int64(len(decoded))))
@@ -68,7 +68,7 @@ func (b *builder) begin(ctx context.Context, s *Source, h *hold, decoded []byte,
 	return h.atLeast(int64(b.held + b.own))
 }
 
-// Object takes the object scanned last.
+// Object accepts the object scanned last.
 func (b *builder) Object(raw []byte, end int) bool {
 	if why, ok := b.Gatherer.Object(raw); !ok {
 		return b.Reject(raw, why, end)
@@ -76,15 +76,15 @@ func (b *builder) Object(raw []byte, end int) bool {
 	return b.cut(end)
 }
 
-// Text takes a line of text.
-func (b *builder) Text(raw []byte, end int) bool {
-	if why, ok := b.Gatherer.Text(raw); !ok {
+// Record accepts the record begun last.
+func (b *builder) Record(raw []byte, end int) bool {
+	if why, ok := b.Gatherer.Record(raw); !ok {
 		return b.Reject(raw, why, end)
 	}
 	return b.cut(end)
 }
 
-// Reject takes what is no record.
+// Reject accepts an invalid record.
 func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
 	index := b.past + b.Places
 	if why.Syntax {
@@ -169,8 +169,8 @@ func (b *builder) flush(end int) bool {
 	return true
 }
 
-// origin gives the part its identity, by which copies of it are known. What of it
-// was taken is no part of that.
+// origin gives the part its identity, by which copies of it are known. The identity does
+// not depend on the number of records that were accepted.
 func (b *builder) origin(part []byte) {
 	b.Req.Origin, b.Req.Sum, b.Req.Outcome, b.Req.DefaultTime = record.Origin{}, 0, record.Outcome{}, 0
 	timed := b.Owned == b.Accepted && b.Accepted > 0
@@ -196,7 +196,7 @@ func (b *builder) asBefore(first *record.EarlierError) error {
 }
 
 // append hands the part over. A full log slows the request down first: many
-// clients drop what is answered 429.
+// clients drop records that are answered 429.
 func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, longest) {
@@ -228,8 +228,8 @@ func (b *builder) append() (record.Receipt, error) {
 	}
 }
 
-// forget makes the builder ready for another request and lets go of memory that
-// few requests need.
+// forget makes the builder ready for another request and releases memory that few
+// requests need.
 func (b *builder) forget() {
 	b.Gatherer.Forget(len(b.body) > maxKept)
 	*b = builder{Gatherer: b.Gatherer}

@@ -1,19 +1,19 @@
 // Package httpsource takes log records over HTTP and hands them on as
 // [record.Request] values: POST or PUT /ingest/{service} and /ingest.
 //
-// A request runs through stages, one file each. body.go reads what came over the
-// wire, within limits and no slower than a minimum rate. Package
+// A request runs through stages, one file each. body.go reads the body off the wire, within limits and no slower than a minimum rate. Package
 // blobtail/source/body takes off compression, finds the records and makes
 // canonical lines of them. build.go cuts the body into parts, gives each part its
 // identity and hands it to the [Accepter]. answer.go says how it went. limits.go
 // counts the bytes that all requests hold together, memory.go keeps some of their
 // memory for the next.
 //
-// A further protocol is a further file: a handler that calls take with its own
-// decoder, and writes the answer that its clients expect.
+// A protocol is one file that says how the records of a body are found and how a
+// request is answered: see the type protocol. native.go is that of this project, and
+// protocol.go lists the routes.
 //
 // The memory of a request is free again as soon as its parts are appended; only
-// then does it wait for them to become durable. What cannot be taken is answered
+// then does it wait for them to become durable. An invalid record is answered
 // with its number and kept as a record of the service _rejected. The package
 // knows neither the log nor the stores, and listens on nothing: see [NewServer].
 package httpsource
@@ -36,14 +36,14 @@ import (
 )
 
 // An Accepter appends requests to the log. Accept may be called by any number of
-// goroutines; it copies what it keeps, so the request may be used again when it
-// has returned. It decides by [record.ErrFull], [record.ErrUnheld] and
+// goroutines; it copies the parts that it keeps, so the request may be used again
+// when it has returned. It decides by [record.ErrFull], [record.ErrUnheld] and
 // [record.ErrKeyReused]; any other error means that the request was not taken and may be sent again.
 type Accepter interface {
 	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
 }
 
-// Dedupe says what makes a request that is sent again known as the same.
+// Dedupe is the way in which a repeated request is recognised.
 type Dedupe string
 
 const (
@@ -57,11 +57,11 @@ const (
 	DedupeOff Dedupe = "off"
 )
 
-// Options are what a [Source] needs. Only Accept must be set.
+// Options are the settings of a [Source]. Only Accept must be set.
 type Options struct {
 	// Accept takes the requests.
 	Accept Accepter
-	// Dedupe is what a repeated request is known by. Empty: DedupeBody.
+	// Dedupe is the way in which a repeated request is recognised. Empty: DedupeBody.
 	Dedupe Dedupe
 	// Ready says why nothing can be taken now. Nil: always ready.
 	Ready func() error
@@ -74,9 +74,9 @@ type Options struct {
 	// MaxInFlight is how many bytes all requests may hold together. 0: 256 MiB.
 	MaxInFlight int64
 	// Patience is how long a request is held back before it is answered 429,
-	// because many clients drop what was refused. 0: 5 s.
+	// because many clients drop refused records. 0: 5 s.
 	Patience time.Duration
-	// ReadGrace is how long a body may take whatever its size, and the longest
+	// ReadGrace is how long a body of any size may take, and the longest
 	// silence in it once 4 KiB have come (before, it is 5 s, if that is less). Beyond
 	// it 1 KiB a second counts. 0: 30 s.
 	ReadGrace time.Duration
@@ -94,6 +94,7 @@ type Source struct {
 	log       zerolog.Logger
 
 	mux      *http.ServeMux
+	unknown  http.HandlerFunc // for paths that no route has
 	budget   *budget
 	metrics  *metrics
 	unpack   *body.Decompressor
@@ -141,30 +142,21 @@ func New(o Options) *Source {
 	return s
 }
 
-func (s *Source) routes() {
-	for _, pattern := range []string{"/ingest", "/ingest/{service}"} {
-		s.mux.HandleFunc("POST "+pattern, s.ingest)
-		s.mux.HandleFunc("PUT "+pattern, s.ingest)
-		s.mux.HandleFunc(pattern, s.wrongMethod)
-	}
-	s.mux.HandleFunc("/", s.notFound)
-}
-
 // ServeHTTP answers the paths of this source and 404 for any other.
 func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// First of all, because net/http itself reads what a handler leaves unread,
+	// First of all, because net/http itself reads the rest of a body,
 	// and would wait for it. Where there is no connection there is no deadline.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readGrace))
 	// The mux would redirect such a path, and a client that does not follow takes
 	// the redirect for success.
 	if p := r.URL.EscapedPath(); p != cleanPath(p) {
-		s.notFound(w, r)
+		s.unknown(w, r)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// cleanPath is what the mux makes of a path.
+// cleanPath cleans a path as the mux does.
 func cleanPath(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p
@@ -176,43 +168,8 @@ func cleanPath(p string) string {
 	return clean
 }
 
-func (s *Source) wrongMethod(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Allow", "POST, PUT")
-	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusMethodNotAllowed,
-		"%s %s: records are sent with POST or PUT", r.Method, body.Short(r.URL.Path)))
-}
-
-func (s *Source) notFound(w http.ResponseWriter, r *http.Request) {
-	s.finish(w, r, time.Now(), answer{}, refuse(http.StatusNotFound,
-		"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", body.Short(r.URL.Path)))
-}
-
-// ingest is the handler of /ingest and /ingest/{service}.
-func (s *Source) ingest(w http.ResponseWriter, r *http.Request) {
-	begun := time.Now()
-	in := intake{}
-	if name := r.PathValue("service"); name != "" {
-		in.service = record.FoldService(name)
-	}
-	var err error
-	if in.decode, in.sniffed, err = body.DecoderFor(r.Header.Get("Content-Type")); err != nil {
-		s.finish(w, r, begun, answer{}, err)
-		return
-	}
-	a, err := s.take(w, r, in)
-	s.finish(w, r, begun, a, err)
-}
-
-// An intake is what a protocol's handler knows of a request before its body is
-// read.
-type intake struct {
-	service string       // folded; "" leaves it to each record
-	decode  body.Decoder // finds the records
-	sniffed bool         // the Content-Type does not say what the body is
-}
-
-// take does what all protocols have in common: it reads the body, decodes it,
-// appends its parts to the log and waits until they are durable. The error is a
+// take reads the body of a request of any protocol, decodes it, appends its parts to
+// the log and waits until they are durable. The error is a
 // *refusal, or that of r's context when the client has gone.
 func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer, error) {
 	if err := s.ready(); err != nil {
@@ -254,7 +211,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, en
 		return answer{}, nil, err
 	}
 	defer h.release()
-	p := newPace(w, s.readGrace) // only now: who waited to enter has not been slow
+	p := newPace(w, s.readGrace) // only now: a request that waited to enter has not been slow
 	wire, err := s.readWire(r, p, enc, h)
 	defer func() { s.buffers.put(wire) }()
 	if err != nil {
@@ -302,7 +259,7 @@ func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte,
 	})
 }
 
-// identify gathers what names the records of a request and the request itself.
+// identify gathers the names of a request and of its records.
 func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gatherer) identity {
 	now := s.now()
 	g.Defaults = record.Defaults{Service: in.service, Time: now.UnixNano()}
@@ -313,7 +270,7 @@ func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gather
 		return id
 	}
 	id.key, g.Keyed = key, key != ""
-	// A key from beyond what records may have would have them all rejected.
+	// With the time of a key too far ahead all records would be rejected.
 	if ms, ok := record.KeyTime(key); ok && ms <= g.Latest/int64(time.Millisecond) {
 		g.Defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -330,7 +287,7 @@ func senderOf(r *http.Request) string {
 }
 
 // ackOf reports whether to answer only when the records are in a blob. A word
-// that is not known is refused: a typing error must not weaken what is promised.
+// that is not known is refused: a typing error must not weaken the promise.
 func ackOf(h http.Header) (stored bool, err error) {
 	for _, v := range h.Values("Ack") {
 		switch v = strings.TrimSpace(v); {

@@ -144,9 +144,9 @@ func (r *reader) Object(raw []byte, end int) bool {
 	return r.counted()
 }
 
-// Text takes a line of text.
-func (r *reader) Text(raw []byte, end int) bool {
-	if why, ok := r.Gatherer.Text(raw); !ok {
+// Record accepts the record begun last.
+func (r *reader) Record(raw []byte, end int) bool {
+	if why, ok := r.Gatherer.Record(raw); !ok {
 		return r.Reject(raw, why, end)
 	}
 	return r.counted()

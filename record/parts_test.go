@@ -1,0 +1,247 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"blobtail/record"
+)
+
+// part is one field of a record, as a value of Go and as JSON.
+type part struct {
+	key  string
+	add  func(b *record.Parts, key string)
+	json string
+}
+
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// randomPart makes a field of any kind.
+func randomPart(r *rand.Rand, key string) part {
+	switch r.IntN(8) {
+	case 0:
+		n := int64(r.Uint64()) >> r.IntN(64)
+		return part{key, func(b *record.Parts, key string) { b.Int(key, n) }, fmt.Sprint(n)}
+	case 1:
+		f := math.Float64frombits(r.Uint64())
+		if r.IntN(2) == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
+			f = float64(r.IntN(1e6)) / 1e3
+		}
+		text, err := json.Marshal(f)
+		if err != nil {
+			panic(err)
+		}
+		return part{key, func(b *record.Parts, key string) { b.Float(key, f) }, string(text)}
+	case 2:
+		v := r.IntN(2) == 0
+		return part{key, func(b *record.Parts, key string) { b.Bool(key, v) }, fmt.Sprint(v)}
+	case 3:
+		return part{key, func(b *record.Parts, key string) { b.Null(key) }, "null"}
+	case 4:
+		raw := randomJSON(r, 3)
+		return part{key, func(b *record.Parts, key string) { b.JSON(key, []byte(raw)) }, raw}
+	}
+	s := randomText(r)
+	return part{key, func(b *record.Parts, key string) { b.Text(key, []byte(s)) }, quoted(s)}
+}
+
+func randomText(r *rand.Rand) string {
+	pieces := []string{"a", "plain text ", "é", "😀", `"`, `\`, "/", "\n", "\t", "\x00", "\x1f", "\u2028", "\ufffd", "<&>", "ts", "7"}
+	var b strings.Builder
+	for range r.IntN(6) {
+		b.WriteString(pieces[r.IntN(len(pieces))])
+	}
+	return b.String()
+}
+
+func randomJSON(r *rand.Rand, depth int) string {
+	space := []string{"", "", " ", "\n\t"}[r.IntN(4)]
+	switch k := r.IntN(6); {
+	case k == 0 && depth > 0:
+		return "[" + space + randomJSON(r, depth-1) + space + "," + randomJSON(r, depth-1) + "]"
+	case k == 1 && depth > 0:
+		return `{"a\/b"` + space + ":" + space + randomJSON(r, depth-1) + "}"
+	case k == 2:
+		return `"\u00e9\/` + quoted(randomText(r))[1:]
+	}
+	return []string{"1", "-0.5e+3", "true", "null", "[]", "{}", `"x"`}[r.IntN(7)]
+}
+
+// A record by parts has the line that its JSON object has, at any default service,
+// and whatever the parser did before.
+func TestPartsAreAsJSON(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	p, reference := record.NewParser(), record.NewParser()
+	keys := []string{"a", "b c", `d"`, "é", "time", "severity", "message", "app", "service.name", "service.original", "service.original.2", "log.level", "ts.original", "x"}
+	for i := range 20_000 {
+		h := record.Head{}
+		var object []string
+		if r.IntN(5) > 0 {
+			h.Time = r.Int64N(3e18) - 1e18
+			object = append(object, `"ts":"`+string(record.AppendTime(nil, h.Time))+`"`)
+		}
+		level := []string{"", "WARN", "30", "audit " + randomText(r)}[r.IntN(4)]
+		msg := randomText(r)
+		h.Level, h.Msg = []byte(level), []byte(msg)
+		object = append(object, `"level":`+quoted(level), `"msg":`+quoted(msg))
+		var parts []part
+		r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
+		for _, key := range keys[:r.IntN(len(keys)+1)] {
+			if h.Time == 0 && key == "time" {
+				continue // an object has its time in there
+			}
+			parts = append(parts, randomPart(r, key))
+		}
+		if i%50 == 0 { // many fields
+			for n := range 100 {
+				parts = append(parts, randomPart(r, fmt.Sprint("k", n)))
+			}
+		}
+		for _, f := range parts {
+			object = append(object, quoted(f.key)+":"+f.json)
+		}
+		service := []string{"", "web", "Web Shop", "unknown", randomText(r)}[r.IntN(5)]
+		h.Service = []byte(service)
+		object = append(object, `"service":`+quoted(service))
+		src := "{" + strings.Join(object, ",") + "}"
+		d := record.Defaults{Time: arrival, Service: []string{"", "web", "shop"}[r.IntN(3)]}
+		if n, err := reference.Scan([]byte(src)); err != nil || n != len(src) {
+			t.Fatalf("Scan(%s) = %d, %v", src, n, err)
+		}
+		want, wantStamp := reference.AppendLine([]byte("before"), d)
+		b := p.Begin([]byte("before"), h, d)
+		for _, f := range parts {
+			f.add(b, f.key)
+		}
+		got, stamp, err := b.End()
+		if err != nil || !bytes.Equal(got, want) || stamp != wantStamp {
+			t.Fatalf("%s\nby parts %s%+v, %v\nas JSON  %s%+v", src, got, stamp, err, want, wantStamp)
+		}
+		if !json.Valid(got[len("before"):]) || !utf8.Valid(got) {
+			t.Fatalf("%q is no line", got)
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	deep := strings.Repeat("[", record.MaxDepth) + strings.Repeat("]", record.MaxDepth)
+	big := strings.Repeat("x", record.MaxRecord/2)
+	for _, row := range []struct {
+		name string
+		add  func(b *record.Parts)
+		want string // of the fields, or a reason
+	}{
+		{"nothing", func(*record.Parts) {}, ``},
+		{"names of the head", func(b *record.Parts) {
+			b.Text("ts", []byte("1"))
+			b.Int("level", 2)
+			b.Null("service")
+			b.Bool("msg", true)
+		},
+			`,"ts.original":"1","level.original":2,"service.original":null,"msg.original":true`},
+		{"floats", func(b *record.Parts) {
+			for i, f := range []float64{1e21, 1e-7, 1e6, 0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1)} {
+				b.Float(fmt.Sprint(i), f)
+			}
+		}, `,"0":1e+21,"1":1e-7,"2":1000000,"3":0,"4":-0,"5":"NaN","6":"Infinity","7":"-Infinity"`},
+		{"no UTF-8", func(b *record.Parts) { b.Text("\xff", []byte("\xfe")) }, `,"\\xff":"\\xfe"`},
+		{"space around", func(b *record.Parts) { b.JSON("a", []byte(" [1, 2]\n")) }, `,"a":[1,2]`},
+		{"twice", func(b *record.Parts) { b.Int("a", 1); b.Text("b", nil); b.Int("a", 1) }, `duplicate key "a"`},
+		{"twice, once escaped", func(b *record.Parts) { b.Int("\xff", 1); b.Int(`\xff`, 1) }, `duplicate key`},
+		{"twice of the head", func(b *record.Parts) { b.Int("msg.original", 1); b.Int("msg", 1) }, `duplicate key "msg"`},
+		{"twice among many", func(b *record.Parts) {
+			for n := range 1000 {
+				b.Int(fmt.Sprint(n%999), 1)
+			}
+		}, `duplicate key "0"`},
+		{"no JSON", func(b *record.Parts) { b.JSON("a", []byte(`{"b":tru}`)) }, `not valid JSON`},
+		{"empty JSON", func(b *record.Parts) { b.JSON("a", nil) }, `not valid JSON: it ends too early`},
+		{"an open string", func(b *record.Parts) { b.JSON("a", []byte(`"b`)) }, `not valid JSON`},
+		{"two values", func(b *record.Parts) { b.JSON("a", []byte(`1 2`)) }, `not valid JSON`},
+		{"too deep", func(b *record.Parts) { b.JSON("a", []byte(deep)) }, `nested deeper than 64`},
+		{"as deep as may be", func(b *record.Parts) { b.JSON("a", []byte(deep[1:len(deep)-1])) }, `,"a":` + deep[1:len(deep)-1]},
+		{"too long", func(b *record.Parts) { b.Text("a", []byte(big)); b.Text("b", []byte(big)); b.Int("c", 1) }, `longer than 1 MiB`},
+	} {
+		p := record.NewParser()
+		for range 2 { // a rejected record leaves nothing behind
+			b := p.Begin(nil, record.Head{Time: arrival}, record.Defaults{Service: "web"})
+			row.add(b)
+			line, stamp, err := b.End()
+			var reject *record.RejectError
+			switch {
+			case row.want != "" && row.want[0] != ',':
+				if !errors.As(err, &reject) || !strings.Contains(reject.Reason, row.want) {
+					t.Errorf("%s: %v, want %s", row.name, err, row.want)
+				}
+			case err != nil || string(line) != `{"ts":"`+arrivalTs+`","level":"","service":"web","msg":""`+row.want+"}\n":
+				t.Errorf("%s: %s, %v, want %s", row.name, line, err, row.want)
+			case stamp != record.Stamp{Time: arrival, OwnTime: true, Level: record.Other, Service: "web"}:
+				t.Errorf("%s: %+v", row.name, stamp)
+			}
+		}
+	}
+	// A message that is too long is not even copied.
+	b := record.NewParser().Begin(nil, record.Head{Msg: make([]byte, record.MaxRecord+1)}, record.Defaults{})
+	if line, _, err := b.End(); err == nil || cap(line) > 4096 {
+		t.Errorf("%d bytes, %v", cap(line), err)
+	}
+}
+
+// FuzzParts holds that any parts become one line, or are rejected.
+func FuzzParts(f *testing.F) {
+	f.Add([]byte("error"), []byte("web"), []byte("msg"), "key", []byte(`{"a":1}`))
+	f.Add([]byte("\xff"), []byte("\x00"), []byte("\n"), "service.name", []byte(`"\ud800"`))
+	f.Fuzz(func(t *testing.T, level, service, msg []byte, key string, raw []byte) {
+		p := record.NewParser()
+		b := p.Begin(nil, record.Head{Level: level, Service: service, Msg: msg}, record.Defaults{Time: arrival})
+		b.Text(key, raw)
+		b.JSON(key+"2", raw)
+		line, stamp, err := b.End()
+		if _, scanErr := p.Scan(fmt.Appendf(nil, `{"a":%s}`, raw)); err != nil || scanErr != nil {
+			if (err == nil) != (scanErr == nil) && len(level)+len(service)+len(msg)+len(key)+2*len(raw) < record.MaxRecord/2 && !bytes.ContainsAny(raw, ",}") {
+				t.Fatalf("%q: by parts %v, scanned %v", raw, err, scanErr)
+			}
+			return
+		}
+		if bytes.Count(line, []byte("\n")) != 1 || line[len(line)-1] != '\n' || !json.Valid(line) || !utf8.Valid(line) {
+			t.Fatalf("%q is no line", line)
+		}
+		checkStamp(t, line, stamp)
+		if len(line) <= record.MaxRecord {
+			checkAgain(t, line, stamp.Service)
+		}
+	})
+}
+
+func BenchmarkParts(b *testing.B) {
+	p := record.NewParser()
+	var dst []byte
+	trace, user, tags := []byte("b804e39ecd23069ab804e39ecd23069a"), []byte("u102030"), []byte(`["a","b"]`)
+	h := record.Head{Level: []byte("info"), Service: []byte("api-gateway"),
+		Msg: []byte("acquired connection from pool pool=primary idle=3 inuse=17 wait=1.53ms")}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		h.Time = 1794312000000000000 + int64(i)
+		r := p.Begin(dst[:0], h, record.Defaults{})
+		r.Text("trace_id", trace)
+		r.Text("user_id", user)
+		r.Int("status", 200)
+		r.Float("duration_ms", 12.75)
+		r.Bool("cached", false)
+		r.JSON("tags", tags)
+		dst, _, _ = r.End()
+	}
+}
