@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -89,10 +88,10 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 
 // Discard removes all that an ingester is known by from the directory of a log that
 // goes over to another store: its row there is none of this one.
-func Discard(dir string) error {
+func Discard(fsy fsys.FS, dir string) error {
 	var errs []error
 	for _, name := range []string{notesFile, file} {
-		if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		if err := fsy.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"blobtail/live"
 	"blobtail/live/peers"
 	"blobtail/storage"
+	"blobtail/storeid/premises"
 	"blobtail/wal"
 )
 
@@ -32,7 +33,7 @@ type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
 	tables    storage.TableStore
-	premises  *premises
+	premises  *premises.Premises
 	peers     *peers.Peers // whom else readers have to be answered for
 	shared    bool         // the store has a clock of its own
 	log       zerolog.Logger
@@ -50,14 +51,16 @@ const (
 	// lastWords bounds the announcement that it ends: without it reads name the
 	// ingester until it starts again.
 	lastWords = 2 * time.Second
+	// noteWait bounds noting a loss.
+	noteWait = 3 * time.Second
 )
 
 // newCompany makes what run starts. The log's directory is ours by now, so what
 // is kept in it is too. setLane is called with each lane that is found.
-func newCompany(c config.Config, store *openstore.Store, premises *premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
+func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
-	tables := ownTables{store.Tables, premises}
+	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	me, err := heartbeat.LoadIdentity(c.WALDir())
 	if err != nil {
@@ -69,7 +72,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises, jou
 		address = c.Ingest.Advertise // where we listen means nothing to other hosts
 	}
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
-		Identity: me, Dir: c.WALDir(), StoreID: premises.storeID, BestEffort: c.Ingest.Announce == "best-effort",
+		Identity: me, Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
 		Lost: func() heartbeat.Loss { return lossOf(buf) }, Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
 		Keep: func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
 		Lane: lane, Auto: !settled,
@@ -111,7 +114,7 @@ func (p *company) run(ctx context.Context) {
 		p.announcer.Run(ctx)
 	})
 	p.running.Go(func() { p.peers.Run(ctx) })
-	p.running.Go(func() { p.premises.run(ctx) })
+	p.running.Go(func() { p.premises.Run(ctx) })
 }
 
 // wait returns when the others know of this ingester, so that reads ask it for what
@@ -137,7 +140,7 @@ func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan s
 
 // self is what answers to readers are signed with.
 func (p *company) self() live.Self {
-	return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.id()}
+	return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
 }
 
 // taking says why nothing can be taken now.
@@ -145,17 +148,17 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	if err := buf.Ready(); err != nil {
 		return fmt.Errorf("the log takes no appends: %w", err)
 	}
-	return errors.Join(p.premises.ready(), p.clock.Err())
+	return errors.Join(p.premises.Ready(), p.clock.Err())
 }
 
 // ready says why nothing can be taken, stored or announced now.
 func (p *company) ready(buf *buffer.Buffer) error {
-	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.stalled())
+	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.Stalled())
 }
 
 // noteLoss keeps what the log was found to lack, for the next start.
 func (p *company) noteLoss() {
-	ctx, cancel := context.WithTimeout(context.Background(), lookWait)
+	ctx, cancel := context.WithTimeout(context.Background(), noteWait)
 	defer cancel()
 	if err := p.announcer.NoteLoss(ctx); err != nil {
 		p.log.Error().Err(err).Msg("that the log lost records is not kept for the next start")

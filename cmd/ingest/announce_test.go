@@ -9,9 +9,11 @@ import (
 
 	"blobtail/clockskew"
 	"blobtail/heartbeat"
+	"blobtail/internal/fsys"
 	"blobtail/live/peers"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storeid/premises"
 )
 
 // slowTables take their time for each write.
@@ -59,10 +61,14 @@ func TestAnnouncedFirst(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				belonging, err := premises.Open(t.Context(), premises.Options{FS: fsys.OS(), Dir: t.TempDir(), Blobs: store})
+				if err != nil {
+					t.Fatal(err)
+				}
 				p := &company{
 					announcer: announcer,
 					clock:     clockskew.New(nil, clockskew.Options{}),
-					premises:  &premises{blobs: store, dir: t.TempDir()},
+					premises:  belonging,
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})

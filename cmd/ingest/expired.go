@@ -14,6 +14,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/horizon"
 	"blobtail/storage"
+	"blobtail/storeid/premises"
 )
 
 // sink joins the buffer to the writer, which do not know each other, and to what
@@ -21,10 +22,10 @@ import (
 type sink struct {
 	*blobwriter.Writer
 	watch    *horizon.Watch
-	premises *premises
+	premises *premises.Premises
 }
 
-func newSink(blobs storage.BlobStore, premises *premises, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
+func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
 	s.premises = premises
 	s.watch = horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
@@ -45,7 +46,7 @@ func (s sink) refuse(o buffer.Options) buffer.Options {
 // horizons only rise. Of the rest the writer's store makes sure. Nothing goes to a
 // store that is not known to be the one which the log belongs to.
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
-	if err := s.premises.storing(); err != nil {
+	if err := s.premises.Storing(); err != nil {
 		return err
 	}
 	if s.watch.Hides(b.Service(), horizon.DayOf(b.Period())) {
@@ -53,7 +54,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	}
 	err := s.Writer.Write(ctx, b)
 	if ctx.Err() == nil {
-		s.premises.stored(err)
+		s.premises.Stored(err)
 	}
 	var reuse *blobwriter.IDReuseError
 	switch {

@@ -7,6 +7,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/heartbeat"
 	"blobtail/record"
+	"blobtail/storeid/premises"
 )
 
 // gate lets requests into the buffer while the log may belong to the store, and
@@ -14,13 +15,13 @@ import (
 type gate struct {
 	buf       *buffer.Buffer
 	announcer *heartbeat.Announcer
-	premises  *premises
+	premises  *premises.Premises
 }
 
 // Accept implements the Accepter of the sources. It waits while the row of the
 // ingester is being written; the error is [record.ErrUnheld] where that fails.
 func (g gate) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
-	if err := g.premises.ready(); err != nil {
+	if err := g.premises.Ready(); err != nil {
 		return record.Receipt{}, fmt.Errorf("%w: %w", record.ErrUnheld, err)
 	}
 	leave, err := g.announcer.Enter(ctx)

@@ -36,8 +36,12 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/config"
+	"blobtail/heartbeat"
 	"blobtail/horizon"
+	"blobtail/internal/fsys"
 	"blobtail/internal/openstore"
+	"blobtail/storeid"
+	"blobtail/storeid/premises"
 	"blobtail/wal"
 )
 
@@ -62,7 +66,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer journal.Close()
 
-	premises, err := openPremises(ctx, c, store.Blobs, journal, log)
+	premises, err := openPremises(ctx, c, store, journal, log)
 	if err != nil {
 		return err
 	}
@@ -145,6 +149,21 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	p.in.http.Close()
 	p.admin.Close()
 	return group.Wait()
+}
+
+// openPremises makes sure that the log and the store belong together.
+func openPremises(ctx context.Context, c config.Config, store *openstore.Store, journal *wal.Log, log zerolog.Logger) (*premises.Premises, error) {
+	log = part(log, "premises")
+	return premises.Open(ctx, premises.Options{
+		FS: fsys.OS(), Dir: c.WALDir(), Blobs: store.Blobs, Spec: c.Store.String(), Remote: c.Store.Remote(), Log: log,
+		Unflushed: func(ctx context.Context) (int, error) { return buffer.Unflushed(ctx, journal) },
+		Leave: func(was storeid.Binding) error {
+			me, _ := heartbeat.LoadIdentity(c.WALDir()) // a new one if it cannot be read, and nobody knows that
+			log.Warn().Str("was", was.Spec).Str("id", was.ID).Stringer("store", c.Store).
+				Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + me.ID + ", run ingest forget " + me.ID + " there")
+			return heartbeat.Discard(fsys.OS(), c.WALDir())
+		},
+	})
 }
 
 func newRegistry() *prometheus.Registry {

@@ -31,8 +31,7 @@
 //   - A process that is stopped between [heartbeat.Announcer.Enter] and the end of
 //     Accept. Whoever waits for a mutex keeps the time of a bubble from passing.
 //   - Damage of disks, and a store that loses its object _store or is replaced under a
-//     running ingester: that is seen to by cmd/ingest, for which the type premises
-//     stands in here.
+//     running ingester.
 //
 // A seed fixes what is done and what goes wrong, and time is virtual, but which of two
 // goroutines that may both run goes first is up to the scheduler, and ids of processes

@@ -13,6 +13,7 @@ import (
 	"blobtail/live"
 	"blobtail/live/peers"
 	"blobtail/record"
+	"blobtail/storeid/premises"
 	"blobtail/tailindex"
 	"blobtail/wal"
 )
@@ -57,7 +58,7 @@ type process struct {
 	buf       *buffer.Buffer
 	announcer *heartbeat.Announcer
 	handler   *live.Handler
-	premises  *premises
+	premises  *premises.Premises
 	announce  context.CancelFunc
 	end       context.CancelFunc
 	running   sync.WaitGroup
@@ -80,7 +81,7 @@ type sink struct {
 }
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
-	if err := s.p.premises.storing(); err != nil {
+	if err := s.p.premises.Storing(); err != nil {
 		return err
 	}
 	err := s.Writer.Write(ctx, b)
@@ -177,7 +178,7 @@ func (p *process) wire(fs host) error {
 	w.mu.Unlock()
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: identity, Keep: func(i heartbeat.Identity) error { in.keep(i); return nil },
-		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.storeID, Address: "http://" + p.address, Host: in.host,
+		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
 		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
 	if err != nil {
@@ -191,7 +192,7 @@ func (p *process) wire(fs host) error {
 	}})
 	p.handler = live.NewHandler(live.Options{
 		Self: func() live.Self {
-			return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.id()}
+			return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
 		},
 		Journal: journal{p.buf, p.announcer}, Peers: others.Roll, HTTP: w.net.client(in.host, p.gate),
 	})
@@ -200,7 +201,7 @@ func (p *process) wire(fs host) error {
 	p.end, p.announce = end, quit
 	p.running.Go(func() { _ = p.buf.Run(ctx) }) // its error is the end of the disk
 	p.running.Go(func() { p.announcer.Run(announcing) })
-	p.running.Go(func() { p.premises.run(announcing) })
+	p.running.Go(func() { p.premises.Run(announcing) })
 	p.running.Go(func() { others.Run(announcing) })
 	if w.p.Tail {
 		p.running.Go(func() { _ = told.w.Run(ctx) })
@@ -384,8 +385,8 @@ func (p *process) send(q *request, stored bool) error {
 	defer p.leave()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	if err := p.premises.taking(); err != nil {
-		return err
+	if err := p.premises.Ready(); err != nil {
+		return refusedStore{err}
 	}
 	part := q.reading(rng)
 	receipt, err := p.accept(ctx, part)

@@ -15,6 +15,7 @@ import (
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/storeid"
 	"blobtail/tailindex"
 )
 
@@ -135,10 +136,7 @@ func (r *reading) reader() *newest.Reader {
 			if r.y.blobs.fate(rng) != fair {
 				return "", errAway
 			}
-			if !s.made.Load() {
-				return "", nil
-			}
-			return s.id, nil
+			return storeid.Read(ctx, s.blobs)
 		},
 		Ingesters: func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 			rows, err := heartbeat.List(ctx, tables, s.container)

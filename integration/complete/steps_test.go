@@ -8,6 +8,8 @@ import (
 
 	"blobtail/heartbeat"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/storeid"
+	"blobtail/storeid/premises"
 )
 
 // step is one thing that happens.
@@ -88,7 +90,7 @@ func refusal(err error) string {
 		return "down"
 	case errors.Is(err, errDrained):
 		return "drained"
-	case errors.Is(err, errOther), errors.Is(err, errUnseen):
+	case errors.As(err, &refusedStore{}):
 		return "another store"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer"
@@ -326,9 +328,16 @@ func (w *world) startOn(in *ingester, s *store, host string) {
 		}
 	}
 	err := in.start(s, host)
+	if errors.As(err, new(*premises.LostStoreError)) {
+		// Only an ingester with a log of its own makes a store.
+		if _, err := storeid.Ensure(context.Background(), s.blobs); err != nil {
+			w.trouble("make %s: %v", s.container, err)
+		}
+		err = in.start(s, host)
+	}
 	w.say("start %s with %s at %s: %v", in.host, s.container, host, err)
 	switch {
-	case errors.Is(err, errHolds):
+	case errors.As(err, new(*premises.OtherStoreError)):
 		w.totals.OtherStore++
 	case err != nil:
 		w.trouble("start %s: %v", in.host, err)

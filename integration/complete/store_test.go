@@ -25,9 +25,7 @@ var (
 
 // store is what ingesters write to and readers read.
 type store struct {
-	id        string
-	made      atomic.Bool // an ingester has reached it, and put its id there
-	container string      // its name, where two share their tables
+	container string // its name, where two share their tables
 	blobs     *mem.Store
 	tables    *registry
 	reader    *newest.Reader // that reads now and then; nil: none has yet

@@ -6,7 +6,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func newWorld(seed uint64) *world {
 	w.totals.refused, w.totals.incomplete = map[string]int{}, map[string]int{}
 	w.net = &wire{w: w, hosts: map[string]*listener{}}
 	for n := range w.p.Stores {
-		s := &store{id: strings.Repeat(fmt.Sprintf("%x", n+10), 32), container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
+		s := &store{container: fmt.Sprint("logs", n), blobs: mem.New(mem.Options{})}
 		if n > 0 && w.p.Shared {
 			s.tables = w.stores[0].tables
 		} else {

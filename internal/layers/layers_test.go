@@ -40,17 +40,18 @@ var allowed = map[string][]string{
 	"storage/azure":           {"storage", "storage/internal/bounds"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
-	"buffer":     {"record", "wal", "buffer/runlog"},
-	"blobwriter": {"record", "blobfmt", "storage"},
-	"storeid":    {"storage", "internal/fsys"},
-	"heartbeat":  {"storage", "internal/fsys"},
-	"clockskew":  {"storage"},
-	"live":       {"record"},
-	"live/peers": {"heartbeat", "live", "storage"},
-	"tailindex":  {"record", "storage"},
-	"migrations": {"storage", "heartbeat", "tailindex"},
-	"horizon":    {"record", "blobfmt", "storage"},
-	"catalog":    {"record", "blobfmt", "storage", "horizon"},
+	"buffer":           {"record", "wal", "buffer/runlog"},
+	"blobwriter":       {"record", "blobfmt", "storage"},
+	"storeid":          {"storage", "internal/fsys"},
+	"storeid/premises": {"storeid", "storage", "internal/fsys"},
+	"heartbeat":        {"storage", "internal/fsys"},
+	"clockskew":        {"storage"},
+	"live":             {"record"},
+	"live/peers":       {"heartbeat", "live", "storage"},
+	"tailindex":        {"record", "storage"},
+	"migrations":       {"storage", "heartbeat", "tailindex"},
+	"horizon":          {"record", "blobfmt", "storage"},
+	"catalog":          {"record", "blobfmt", "storage", "horizon"},
 
 	// 3: what stands at the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
@@ -68,7 +69,7 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure"},
 	"internal/cli":       {"config", "storage", "internal/openstore"},
 	"cmd/ingest": {"internal/cli", "config", "wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
-		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "internal/fsys"},
+		"heartbeat", "clockskew", "record", "live", "live/peers", "tailindex", "migrations", "horizon", "storeid", "storeid/premises", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "record", "config", "storage", "internal/openstore", "horizon", "retention", "compact"},
 	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "catalog", "storeid"},
 }
