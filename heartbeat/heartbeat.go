@@ -132,6 +132,14 @@ func (l Loss) join(o Loss) Loss {
 	return l
 }
 
+// after is l, or none where an operator has acknowledged all up to its Until.
+func (l Loss) after(acked time.Time) Loss {
+	if !l.Until.After(acked) {
+		return Loss{}
+	}
+	return l
+}
+
 // Live tells whether the ingester is running, as far as one can know at now. A
 // row from well ahead of now is of a clock that was wrong: it would be live for as
 // long as that.

@@ -13,10 +13,10 @@ import (
 	"blobtail/storage"
 )
 
-// lease is what an announcer knows of its row.
+// lease is the state of an announcer's row, as far as it is known.
 type lease struct {
-	// entering is held for reading by requests between the look at holding and their
-	// place in the log, and for writing by who gives up the state Holding.
+	// entering is held for reading by a request from its check of holding until its
+	// records are in the log, and for writing to give up the state Holding.
 	entering sync.RWMutex
 	holding  atomic.Bool  // the row is known to say Holding
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
@@ -24,7 +24,7 @@ type lease struct {
 	asking sync.Mutex
 	asked  *attempt // to enter Holding, that is under way or failed just now
 
-	turn chan struct{} // a token, for who reads and writes the row; it guards what follows
+	turn chan struct{} // a token for the one that reads and writes the row; it guards the fields below
 	// known says that version is that of the row.
 	known   bool
 	version string
@@ -35,8 +35,8 @@ type lease struct {
 	// upgraded says that the log has no notes: an older version wrote the row, or
 	// nobody did.
 	upgraded bool
-	// left is what the row said was in no blob before this start, until that is
-	// stored; replayed is from when on Oldest knows of all.
+	// left is the arrival of the oldest unflushed record that the row named before
+	// this start, until it is stored. replayed is the time from which Oldest is right.
 	left, replayed time.Time
 	lost           Loss // that this process found in the table
 	gone           bool // the log tells of that, and the row is not back
@@ -45,7 +45,19 @@ type lease struct {
 	kept atomic.Pointer[keptLoss]
 }
 
-// keptLoss is what the notes say of losses, for those who do not have the turn.
+// take waits for the turn; give must follow unless there is an error, that of ctx.
+func (l *lease) take(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *lease) give() { <-l.turn }
+
+// keptLoss is the loss in the notes, for readers without the turn.
 type keptLoss struct {
 	loss  Loss
 	acked time.Time
@@ -66,7 +78,7 @@ func (e *UnheldError) Error() string {
 	return fmt.Sprintf("this ingester cannot be announced, and readers would miss what it takes: %v", e.Err)
 }
 
-// Unwrap returns what is in the way.
+// Unwrap returns the cause.
 func (e *UnheldError) Unwrap() error { return e.Err }
 
 // Enter returns when the row says that the ingester holds records. The caller puts
@@ -157,7 +169,7 @@ func (l *lease) untold(o Options) bool {
 	lost := o.Lost()
 	select {
 	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
+		defer l.give()
 	default:
 		return false // the row is being written
 	}
@@ -173,12 +185,10 @@ var errContended = errors.New("the row changes again and again: do several proce
 // write has the row say a state, which is asked for when it is this caller's turn.
 func (a *Announcer) write(ctx context.Context, want func() State) error {
 	l := &a.lease
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return a.outcome(fmt.Errorf("announce this ingester: %w", ctx.Err()))
+	if err := l.take(ctx); err != nil {
+		return a.outcome(fmt.Errorf("announce this ingester: %w", err))
 	}
+	defer l.give()
 	for range tries {
 		err := a.tryWrite(ctx, want())
 		if !errors.Is(err, storage.ErrChanged) {
@@ -252,8 +262,8 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 }
 
 // oldest is the arrival of the oldest record in no blob, by the store's clock. A
-// start takes that of what it finds in the log for its own time: a reader that
-// relied on it would not look for what came before.
+// start takes its own time for the arrival of the records in the log: a reader that
+// relied on that would not look for the earlier ones.
 func (a *Announcer) oldest(now time.Time) time.Time {
 	l := &a.lease
 	if l.replayed.IsZero() && a.o.Replayed() {
@@ -272,7 +282,7 @@ func (a *Announcer) oldest(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// readRow learns what the row says and whether it is this ingester's still.
+// readRow reads the row and checks that it is this ingester's still.
 func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	l := &a.lease
 	row, there, err := get(ctx, a.tables, l.notes.ID)
@@ -293,7 +303,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 			}
 		}
 	case row.Store != a.o.Store || row.StoreID != "" && storeID != "" && row.StoreID != storeID:
-		return a.takeNewID() // the row goes on saying what reads of the other store may lack
+		return a.takeNewID() // the row stays for the reads of the other store
 	case !a.mine(&row):
 		return a.takeNewID()
 	case !l.wrote:
@@ -310,7 +320,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	})
 }
 
-// compareEnd notes a loss where the log ends before what it was known to hold.
+// compareEnd notes a loss where the log ends before its last known position.
 func (a *Announcer) compareEnd(row *Ingester) {
 	if row.State != Holding || row.Position <= a.o.Found || a.o.Position() == 0 {
 		return
@@ -337,8 +347,8 @@ func (a *Announcer) mine(row *Ingester) bool {
 }
 
 // takeNewID gives way to another ingester on a copy of the log: the row goes on
-// being that one's. What this one holds is announced under the new id, and it takes
-// nothing before that.
+// being that one's. The records of this one are announced under the new id, and it
+// accepts none before that.
 func (a *Announcer) takeNewID() error {
 	l := &a.lease
 	l.entering.Lock()
@@ -362,7 +372,7 @@ func (a *Announcer) takeNewID() error {
 
 // tableGone notes that the table lost rows, for this ingester's is not there. If rows
 // of peers mattered to reads when they were listed last, these may lack too, and
-// nobody knows what their ingesters held.
+// nobody knows the records of their ingesters.
 func (a *Announcer) tableGone() error {
 	l := &a.lease
 	l.wrote = false
@@ -387,7 +397,7 @@ func (a *Announcer) comparePeers(ctx context.Context) error {
 	return a.missPeers(rows)
 }
 
-// missPeers notes a loss if rows lack that of a peer whose row mattered to reads. No
+// missPeers notes a loss if rows lack the row of a peer that mattered to reads. No
 // row is ever deleted, so the table was removed and made anew.
 func (a *Announcer) missPeers(rows []Ingester) error {
 	return a.losePeers(func(id string) bool {
@@ -413,18 +423,17 @@ func (a *Announcer) losePeers(gone func(id string) bool) error {
 	return l.notes.change(func(n *notes) { n.Others = slices.DeleteFunc(n.Others, gone) })
 }
 
-// unreadable stands for ingesters whose rows cannot be read.
+// unreadable stands for ingesters with rows that cannot be read.
 const unreadable = "?"
 
-// sawOthers notes whose rows matter to reads, for the case that they are lost.
+// sawOthers notes the ingesters that matter to reads, for the case that their rows are
+// lost.
 func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool) {
 	l := &a.lease
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
+	if l.take(ctx) != nil {
 		return
 	}
+	defer l.give()
 	var others []string
 	for _, i := range rows {
 		if i.ID != l.notes.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
@@ -435,7 +444,7 @@ func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool)
 		others = append(others, unreadable)
 	}
 	if l.notes.Announced && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == l.notes.ID }) {
-		return // the table was made anew: what was seen before counts
+		return // the table was made anew: the rows seen before count
 	}
 	var err error
 	if !unread {
@@ -449,39 +458,28 @@ func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool)
 	}
 }
 
-// NoteLoss keeps durably what Options.Lost tells of, before the row can say it.
+// NoteLoss keeps the loss of Options.Lost durably, before the row can say it.
 func (a *Announcer) NoteLoss(ctx context.Context) error {
-	l := &a.lease
-	select {
-	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return fmt.Errorf("note what was lost: %w", ctx.Err())
+	if err := a.lease.take(ctx); err != nil {
+		return fmt.Errorf("note a loss: %w", err)
 	}
+	defer a.lease.give()
 	return a.keepLoss()
 }
 
-// keepLoss notes what was lost, until an operator has acknowledged it.
+// keepLoss notes a loss, until an operator has acknowledged it.
 func (a *Announcer) keepLoss() error {
 	l := &a.lease
 	err := l.notes.change(func(n *notes) {
-		lost := n.loss().join(l.lost).join(a.o.Lost())
-		if !lost.Until.After(n.Acked) {
-			lost = Loss{}
-		}
+		lost := n.loss().join(l.lost).join(a.o.Lost()).after(n.Acked)
 		n.LostSince, n.LostUntil = lost.Since, lost.Until
 	})
 	l.kept.Store(&keptLoss{l.notes.loss(), l.notes.Acked})
 	return err
 }
 
-// Loss is what was lost and no operator has acknowledged, as far as this ingester
-// knows.
+// Loss is the loss that no operator has acknowledged, as far as this ingester knows.
 func (a *Announcer) Loss() Loss {
 	kept := a.lease.kept.Load()
-	lost := kept.loss.join(a.o.Lost())
-	if !lost.Until.After(kept.acked) {
-		return Loss{}
-	}
-	return lost
+	return kept.loss.join(a.o.Lost()).after(kept.acked)
 }

@@ -217,7 +217,7 @@ func TestBadQuestions(t *testing.T) {
 		"web?follow=yes":              `follow: "yes": want 1`,
 		"web?peers=yes":               `peers: "yes": want no`,
 		"web?after=0badcafe.1":        "only a follower has positions; add follow=1",
-		"web?follow=1&after=0badcafe": "is no position",
+		"web?follow=1&after=0badcafe": "8 hex digits, a dot, and a hex number",
 		"web?from=1&from=2":           "from: it is there twice",
 		"web?since=1h":                "since: there is no such parameter",
 		"web?a=%zz":                   "the parameters cannot be read",

@@ -54,11 +54,11 @@ type Query struct {
 	// Newest asks for the newest so many only; 0: for all. The answer seldom has some
 	// older ones besides, where keeping them apart would take too much memory.
 	Newest int
-	// Follow asks not for what is in no blob but for what was appended behind After,
+	// Follow asks not for unflushed records but for those appended behind After,
 	// of an ingester that is not in After for all that it remembers.
 	Follow bool
 	After  Positions
-	// Now, with Follow, asks for positions only: what comes later is behind them.
+	// Now, with Follow, asks for positions only: later records are behind them.
 	Now bool
 }
 
@@ -68,42 +68,46 @@ type Positions map[string]uint64
 
 // String is the form that ParsePositions reads, `0badcafe.1a2b,...`, in the order
 // of ids.
-func (p Positions) String() string {
-	var b strings.Builder
-	for i, id := range slices.Sorted(maps.Keys(p)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s.%x", id, p[id])
+func (p Positions) String() string { return formatList(p, "%s.%x") }
+
+// ParsePositions reads the form of Positions.String, and nothing else.
+func ParsePositions(s string) (Positions, error) {
+	if s == "" {
+		return Positions{}, nil
 	}
-	return b.String()
+	return parseList(s, "a hex number", func(text string) (uint64, bool) {
+		n, err := strconv.ParseUint(text, 16, 64)
+		return n, err == nil && strconv.FormatUint(n, 16) == text
+	})
 }
 
-// ParsePositions reads what Positions.String wrote, and nothing else.
-func ParsePositions(s string) (Positions, error) {
-	p := Positions{}
-	if s == "" {
-		return p, nil
+// formatList writes ids with their values, `0badcafe.1a2b,...`, in the order of ids.
+func formatList[V any](all map[string]V, form string) string {
+	parts := make([]string, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf(form, id, all[id]))
 	}
+	return strings.Join(parts, ",")
+}
+
+// parseList reads the form of formatList, and nothing else. want describes a value.
+func parseList[V any](s, want string, value func(text string) (v V, ok bool)) (map[string]V, error) {
+	all := map[string]V{}
 	last := ""
 	for part := range strings.SplitSeq(s, ",") {
-		id, hex, ok := strings.Cut(part, ".")
-		if !ok || !isID(id) {
-			return nil, fmt.Errorf("%.40q is no position: want an ingester's 8 hex digits, a dot, and a hex number", part)
-		}
-		n, err := strconv.ParseUint(hex, 16, 64)
-		if err != nil || strconv.FormatUint(n, 16) != hex {
-			return nil, fmt.Errorf("%.40q is no position: want a hex number behind the dot", part)
-		}
-		if id <= last {
+		id, text, _ := strings.Cut(part, ".")
+		v, ok := value(text)
+		switch {
+		case !ok || !isID(id):
+			return nil, fmt.Errorf("%.40q: want an ingester's 8 hex digits, a dot, and %s", part, want)
+		case id <= last:
 			return nil, fmt.Errorf("%.40q is not in order of ids, each once", part)
+		case len(all) == maxPositions:
+			return nil, fmt.Errorf("more than %d ingesters", maxPositions)
 		}
-		if last = id; len(p) == maxPositions {
-			return nil, fmt.Errorf("more than %d positions", maxPositions)
-		}
-		p[id] = n
+		last, all[id] = id, v
 	}
-	return p, nil
+	return all, nil
 }
 
 // isID tells whether s is as the id of an ingester is.
@@ -116,7 +120,7 @@ func isID(s string) bool {
 	return len(s) == 8
 }
 
-// check says what in a question cannot be.
+// check finds the fault of an invalid question.
 func (q *Query) check() error {
 	switch {
 	case q.Service == "" || len(q.Service) > maxService:
@@ -230,7 +234,7 @@ func (q *Query) values(alone bool) url.Values {
 	return v
 }
 
-// parseQuery reads what values wrote, or what someone typed.
+// parseQuery reads the form of values, or a question that someone typed.
 func parseQuery(service, raw string) (q Query, alone bool, err error) {
 	q = Query{Service: service, From: math.MinInt64, To: math.MaxInt64}
 	v, err := url.ParseQuery(raw)

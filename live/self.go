@@ -2,15 +2,13 @@ package live
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// mustBe says what is different from the ingester that was expected to answer; any
-// start of it will do where none is given.
+// mustBe says how the ingester differs from the expected one. Any start of it will do
+// where want has none.
 func (s Self) mustBe(want Self) error {
 	switch {
 	case s.ID != want.ID:
@@ -35,29 +33,12 @@ func isStore(s string) bool {
 	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// formatSnapshots writes ids and processes, `0badcafe.01234567,...`, in the order of
-// ids.
-func formatSnapshots(all map[string]string) string {
-	parts := make([]string, 0, len(all))
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		parts = append(parts, id+"."+all[id])
-	}
-	return strings.Join(parts, ",")
-}
+// formatSnapshots writes ids and processes, `0badcafe.01234567,...`.
+func formatSnapshots(all map[string]string) string { return formatList(all, "%s.%s") }
 
-// parseSnapshots reads what formatSnapshots wrote.
+// parseSnapshots reads the form of formatSnapshots. There is one snapshot at least.
 func parseSnapshots(s string) (map[string]string, error) {
-	all := map[string]string{}
-	for part := range strings.SplitSeq(s, ",") {
-		id, process, ok := strings.Cut(part, ".")
-		if !ok || !isID(id) || !isID(process) || all[id] != "" {
-			return nil, fmt.Errorf("%.40q: want an ingester's 8 hex digits, a dot, and those of its process, each once", part)
-		}
-		if all[id] = process; len(all) > maxPositions {
-			return nil, fmt.Errorf("more than %d ingesters", maxPositions)
-		}
-	}
-	return all, nil
+	return parseList(s, "those of its process", func(text string) (string, bool) { return text, isID(text) })
 }
 
 // parseAge reads milliseconds; "" is -1.
