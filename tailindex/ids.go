@@ -3,7 +3,6 @@ package tailindex
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"blobtail/record"
 )
@@ -42,16 +41,6 @@ func appendIDs(dst []byte, entries []record.Entry) []byte {
 type identified struct {
 	record.Entry
 	cut bool
-}
-
-// whole are the entries that have whole lines.
-func whole(all []identified) []record.Entry {
-	all = slices.DeleteFunc(all, func(e identified) bool { return e.cut })
-	entries := make([]record.Entry, len(all))
-	for i := range all {
-		entries[i] = all[i].Entry
-	}
-	return entries
 }
 
 // parseIDs is the inverse of appendIDs. Lines and times are not in it.

@@ -171,7 +171,6 @@ func (d *decoder) row(service string, kind byte, row storage.Row) (Row, string) 
 	if reason := r.fill(service, entries, lines); reason != "" {
 		return Row{}, reason
 	}
-	r.Entries = whole(entries)
 	r.Omitted = r.Count - len(r.Entries)
 	return r, ""
 }
@@ -237,7 +236,7 @@ func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
 	return lines, ""
 }
 
-// fill gives the entries, which have their identities, their lines.
+// fill adds the entries that have whole lines. They come with their identities.
 func (r *Row) fill(service string, entries []identified, lines []byte) (reason string) {
 	for i := range entries {
 		e := &entries[i]
@@ -252,6 +251,9 @@ func (r *Row) fill(service string, entries []identified, lines []byte) (reason s
 		}
 		if i > 0 && entries[i-1].Compare(&e.Entry) >= 0 {
 			return fmt.Sprintf("line %d is out of order", i+1)
+		}
+		if !e.cut {
+			r.Entries = append(r.Entries, e.Entry)
 		}
 	}
 	if len(lines) > 0 {
