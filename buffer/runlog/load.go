@@ -215,9 +215,16 @@ func (l *Loader) fill(runs []loadedRun) {
 	for i := range runs {
 		r := &runs[i]
 		start, off := len(l.lines), r.off
-		for rows := r.rows(); rows.next(); {
-			l.lines = append(l.lines, loadedLine{rows.time, off, uint32(rows.size), r.rank, rows.index})
-			off += uint32(rows.size)
+		d, t, index := decoder{r.table, true}, r.time0, r.first // as rows does; here each call counts
+		for range r.Records {
+			t += int64(d.uvarint())
+			n := uint32(d.uvarint())
+			if r.places {
+				index = d.index(index)
+			}
+			l.lines = append(l.lines, loadedLine{t, off, n, r.rank, index})
+			off += n
+			index++
 		}
 		if start == 0 || l.lines[start].less(&l.lines[start-1]) {
 			l.bounds = append(l.bounds, start)
