@@ -187,7 +187,7 @@ func (m *merge) broken(c *cursor, err error) error {
 	if fatal := m.fatal(err); fatal != nil {
 		return fatal
 	}
-	m.missing.run(fmt.Errorf("%d lines of the run at %d in segment %d: %w", c.left, c.run.Offset(), c.run.Segment(), err))
+	m.missing.add(&m.missing.Runs, fmt.Errorf("%d lines of the run at %d in segment %d: %w", c.left, c.run.Offset(), c.run.Segment(), err))
 	return nil
 }
 

@@ -159,6 +159,6 @@ func (r *Reading) lineOf(a *candidate) ([]byte, error) {
 	if fatal := r.fatal(err); fatal != nil {
 		return nil, fatal
 	}
-	r.missing.run(fmt.Errorf("a line at %d in segment %d: %w", a.pos.Offset(), a.pos.Segment(), err))
+	r.missing.add(&r.missing.Runs, fmt.Errorf("a line at %d in segment %d: %w", a.pos.Offset(), a.pos.Segment(), err))
 	return nil, nil
 }

@@ -24,7 +24,7 @@ type Place struct {
 	Record wal.Pos    // the batch or parked record
 	Runs   PerSegment // how many runs each segment has
 	Held   int64      // bytes of the runs
-	Base   wal.Pos    // the positions in the record count from here; 0 but for a copy
+	base   wal.Pos    // the positions in the record count from here; 0 but for a copy
 	at     Extent     // the bytes that ParseBatch takes
 }
 
@@ -41,7 +41,7 @@ func PlaceOfBatch(pos wal.Pos, payload int, runs *Extents) Place {
 // counts as one run of its segment.
 func PlaceOfCopy(pos wal.Pos, head, payload int) Place {
 	return Place{
-		Record: pos, at: Extent{pos + 4, uint32(head - 4)}, Base: pos + wal.Pos(head),
+		Record: pos, at: Extent{pos + 4, uint32(head - 4)}, base: pos + wal.Pos(head),
 		Runs: PerSegment{{pos.Segment(), 1}}, Held: int64(payload - head),
 	}
 }
@@ -53,7 +53,7 @@ func (p *Place) Hold(e Extent) {
 }
 
 // IsCopy reports whether the place is a parked record.
-func (p *Place) IsCopy() bool { return p.Base != 0 }
+func (p *Place) IsCopy() bool { return p.base != 0 }
 
 // MayHold reports whether a run of the request at pos may be in the batch. A copy
 // does not say where its runs came in.
@@ -73,7 +73,7 @@ func (p *Place) ReadRecord(log *wal.Log, id [16]byte) (rec BatchRecord, err erro
 		return rec, &RotError{id, fmt.Sprintf("its record reads as %x: %v", rec.ID, err)}
 	}
 	if p.IsCopy() {
-		rec.Runs = rec.Runs.moved(p.Base)
+		rec.Runs = rec.Runs.moved(p.base)
 	}
 	return rec, nil
 }

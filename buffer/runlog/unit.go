@@ -126,7 +126,7 @@ func (r *Reading) scan(u *Unit, f func(*part) error) error {
 			if fatal := r.fatal(err); fatal != nil || !s.first {
 				return fatal
 			}
-			r.missing.batch(fmt.Errorf("%d records of %s: %w", u.Batch.Records, u.Service, err))
+			r.missing.add(&r.missing.Batches, fmt.Errorf("%d records of %s: %w", u.Batch.Records, u.Service, err))
 			return nil
 		}
 		runs, s.rec = rec.Runs, &rec
@@ -199,7 +199,7 @@ func (s *scan) bad(e Extent, err error) error {
 		return fatal
 	}
 	s.u.skip[e.Pos] = true
-	s.missing.run(fmt.Errorf("the run at %d in segment %d: %w", e.Pos.Offset(), e.Pos.Segment(), err))
+	s.missing.add(&s.missing.Runs, fmt.Errorf("the run at %d in segment %d: %w", e.Pos.Offset(), e.Pos.Segment(), err))
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (s *scan) done() {
 		return
 	}
 	if s.records != s.rec.Records || s.bytes != s.rec.Bytes {
-		s.missing.batch(fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
+		s.missing.add(&s.missing.Batches, fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
 			u.Batch.ID, u.Service, s.rec.Records, s.rec.Bytes, s.records, s.bytes))
 		return
 	}
@@ -241,17 +241,9 @@ func (e *MissingError) Error() string {
 // Unwrap returns the first reason.
 func (e *MissingError) Unwrap() error { return e.First }
 
-func (e *MissingError) batch(err error) {
-	e.Batches++
-	e.note(err)
-}
-
-func (e *MissingError) run(err error) {
-	e.Runs++
-	e.note(err)
-}
-
-func (e *MissingError) note(err error) {
+// add counts a part in n, which is Batches or Runs.
+func (e *MissingError) add(n *int, err error) {
+	*n++
 	if e.First == nil {
 		e.First = err
 	}
