@@ -43,9 +43,12 @@ func NewView(store Store, services []string, known horizon.Horizons) *View {
 	return v
 }
 
-// Begin starts the first look, if it has not been started. wait returns its error,
-// which each caller has to wait for.
-func (v *View) Begin(ctx context.Context) (wait func() error) {
+// Begin starts the first look in the background, if it has not been started. Its
+// caller has to call Wait. A nil view knows of no dropped days.
+func (v *View) Begin(ctx context.Context) {
+	if v == nil {
+		return
+	}
 	v.start.Do(func() {
 		go func() {
 			defer close(v.known)
@@ -57,10 +60,15 @@ func (v *View) Begin(ctx context.Context) (wait func() error) {
 			}
 		}()
 	})
-	return func() error {
-		<-v.known
-		return v.err
+}
+
+// Wait waits for the first look and returns its error.
+func (v *View) Wait() error {
+	if v == nil {
+		return nil
 	}
+	<-v.known
+	return v.err
 }
 
 // Look reads the horizons again. What was hidden stays hidden: a horizon only rises,
@@ -99,21 +107,9 @@ func (v *View) Dropped(service string) (first, last horizon.Service) {
 // Blobs lists like the function [Blobs] and marks the entries of dropped days. It
 // begins the first look if need be, and yields its error.
 func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		wait := v.Begin(ctx)
-		for e, err := range Blobs(ctx, v.store, service, r) {
-			if unknown := wait(); err == nil && unknown != nil {
-				break
-			}
-			e.Hidden = e.Named() && v.Hides(service, e.Day())
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-		if err := wait(); err != nil {
-			yield(Entry{}, err)
-		}
-	}
+	l := newListing(ctx, v.store, service, r)
+	l.view = v
+	return l.entries
 }
 
 // A Walk finds the periods of a service from the newest back, and passes over dropped
@@ -137,10 +133,10 @@ func (v *View) Walk(service string) *Walk {
 // been dropped. Later calls may only ask for the same time or an earlier one. An
 // error of the first look comes as it is.
 func (w *Walk) Before(ctx context.Context, to time.Time) (start time.Time, ok bool, err error) {
-	wait := w.view.Begin(ctx)
+	w.view.Begin(ctx)
 	for {
 		start, ok, err = w.tree.next(ctx, to)
-		if unknown := wait(); err == nil {
+		if unknown := w.view.Wait(); err == nil {
 			err = unknown
 		}
 		if !ok || err != nil {

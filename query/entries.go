@@ -74,8 +74,8 @@ func (p *piece) identify(text []byte) []record.Entry {
 		n := bytes.IndexByte(text, '\n') + 1
 		e := record.Entry{Line: text[:n:n]}
 		e.Time, _ = record.LineTime(e.Line)
-		if id := p.c.identityOf(line); id.known {
-			e.ID = record.ID{Origin: id.origin, Index: id.index}
+		if at := p.c.placeOf(line); at.known {
+			e.ID = record.ID{Origin: at.Origin, Index: at.Index}
 		}
 		entries = append(entries, e)
 		text = text[n:]

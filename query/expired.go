@@ -40,16 +40,16 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 
 // gone says why a blob is not there any more: its day has expired, or else an error.
 func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _ error) {
-	if a.view.Hides(s.service, s.day) {
+	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
 	if lerr := a.view.Look(ctx); lerr != nil {
 		return false, fmt.Errorf("%w; whether it has expired is not known: %w", err, lerr)
 	}
-	if a.view.Hides(s.service, s.day) {
+	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
-	if !s.bare && a.compacted.replaces(ctx, a.reader, s) {
+	if s.State == catalog.Sound && a.compacted.replaces(ctx, a.reader, s) {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
@@ -71,13 +71,13 @@ type compactedHour struct {
 func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	start := hour(s.meta.First)
-	at := compactedHour{s.service, start.Unix()}
+	start := s.Hour()
+	at := compactedHour{s.Name.Service, start.Unix()}
 	ids, known := c.hours[at]
 	if !known {
 		ids = map[blobfmt.BatchID]bool{}
 		var count counters
-		for e, err := range catalog.Blobs(ctx, r.store, s.service, catalog.HourRange(start)) {
+		for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.HourRange(start)) {
 			if err != nil {
 				break // then it stays unknown
 			}
@@ -95,7 +95,7 @@ func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 		}
 		c.hours[at] = ids
 	}
-	return ids[s.meta.Batch]
+	return ids[s.Meta.Batch]
 }
 
 // confirmed reads what was listed, and looks beside it what has expired meanwhile.

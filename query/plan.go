@@ -219,8 +219,7 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 }
 
 func (r *Reader) source(b *catalog.Entry, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.Key, size: b.Size, meta: b.Meta, bare: b.State != catalog.Sound,
-		service: b.Name.Service, day: b.Day()}
+	return &source{Entry: b, store: r.store, count: count}
 }
 
 // summary starts one with what planning found.

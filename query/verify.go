@@ -165,7 +165,7 @@ func (v *verifying) vanished(ctx context.Context, s *source, err error) {
 	} else {
 		err = fmt.Errorf("vanished after it was listed: %w", err)
 	}
-	v.report(Finding{Key: s.key, Err: err, Note: expired})
+	v.report(Finding{Key: s.Key, Err: err, Note: expired})
 }
 
 // another says whether a blob that was replaced and deleted has left its name to a
