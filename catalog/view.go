@@ -10,14 +10,14 @@ import (
 	"blobtail/horizon"
 )
 
-// A View is what one reader knows of the dropped days of some services, for as long
-// as it reads. It is where a dropped day is hidden.
+// A View holds one reader's knowledge of dropped days, for some services and the
+// duration of a read. It hides them.
 //
-// It reads the horizons first concurrently with the first listing, so that no request
-// waits for that. [View.Look] reads them again, concurrently with the reading of what
-// was listed. Retention deletes only what has been hidden for a grace. So the horizon
-// of everything that was deleted before the listing ended was published before that,
-// and the second look explains each listing that came short.
+// Its first look at the horizons is concurrent with the first listing, so that no
+// request waits for it. The second, [View.Look], is concurrent with the read of the
+// listed blobs. Retention deletes a day only after it was hidden for a grace. So every
+// day that was deleted before the listing ended was hidden before that, and the second
+// look explains a short listing.
 //
 // Any number of goroutines may use a View.
 type View struct {
@@ -32,9 +32,9 @@ type View struct {
 	turn  chan struct{} // held by a look, so that no older one replaces a newer one
 }
 
-// NewView makes the view of some services. known are horizons that its caller has
-// read already and whose days it has left out of the rest of its records; nil: the
-// view reads them itself. It asks the store nothing yet.
+// NewView makes the view of some services. The caller may have read the horizons
+// itself, and left their days out of its other records: these are known. If nil, the
+// view reads them. NewView asks the store nothing.
 func NewView(store Store, services []string, known horizon.Horizons) *View {
 	v := &View{store: store, services: services, known: make(chan struct{}), turn: make(chan struct{}, 1)}
 	if known != nil {
@@ -71,7 +71,7 @@ func (v *View) Wait() error {
 	return v.err
 }
 
-// Look reads the horizons again. What was hidden stays hidden: a horizon only rises,
+// Look reads the horizons again. A hidden day stays hidden: a horizon only rises,
 // and the mark of a single day is deleted only below one.
 func (v *View) Look(ctx context.Context) error {
 	if len(v.services) == 0 {

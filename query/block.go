@@ -7,8 +7,7 @@ import (
 	"blobtail/record"
 )
 
-// kept is what a read wants of one decoded block: whole lines in order, moved
-// together.
+// kept are the wanted lines of one decoded block: whole, in order, and moved together.
 type kept struct {
 	raw         []byte
 	first, last int64 // times of the first and the last line; unset when raw is empty

@@ -101,7 +101,7 @@ func (c *cursor) begin(f *future) {
 	c.ready = true
 }
 
-// current is the line at which the cursor stands.
+// current is the line of the cursor.
 func (c *cursor) current() []byte {
 	if c.pass.desc {
 		return c.cur.raw[c.lastAt:c.end]
@@ -112,8 +112,8 @@ func (c *cursor) current() []byte {
 
 // take gives the lines from the current one up to, not including, the first
 // that is at limit or beyond it in the direction of reading, all of the block if
-// there is no limit, and moves behind them. The lines stand in ascending order
-// whatever the direction.
+// there is no limit, and moves behind them. The lines are in ascending order in
+// either direction.
 func (c *cursor) take(limit int64, all bool) ([]byte, error) {
 	if c.pass.desc {
 		return c.takeDown(limit, all)
@@ -169,8 +169,8 @@ func (c *cursor) takeOne() ([]byte, error) {
 	return line, c.settle()
 }
 
-// settle sets key for the line at which the cursor has arrived. The block that
-// it has used up stays readable until release.
+// settle sets key for the new current line. A used-up block stays readable until
+// release.
 func (c *cursor) settle() error {
 	c.placed = false
 	if c.pos == c.end {
@@ -190,7 +190,7 @@ func (c *cursor) settle() error {
 	return nil
 }
 
-// spoil gives up the rest of a block in which a line is not what it must be.
+// spoil gives up the rest of a block after an invalid line.
 func (c *cursor) spoil(err error) {
 	c.pos, c.ready = c.end, false
 	c.pass.report.sum.Problems = append(c.pass.report.sum.Problems, c.src.problem(0, 0, err))
@@ -216,7 +216,7 @@ func (c *cursor) where() *place {
 }
 
 // lineAt is the number of the line at an offset of the current block. It counts
-// from where it was asked for last, which is never far.
+// from the last answer, never far away.
 func (c *cursor) lineAt(at int) uint32 {
 	if at >= c.at {
 		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))

@@ -1,6 +1,6 @@
 package query
 
-// Limits of what is fetched ahead.
+// Limits on fetching ahead.
 const (
 	openAhead  = 3         // blobs
 	groupsLive = 64 << 20  // bytes of stored blocks, over all feeds
@@ -74,7 +74,7 @@ func (f *feed) start() {
 	f.opening = f.loader.open(f.src, group)
 }
 
-// open waits until the source is open. The caller reports what the opening found.
+// open waits until the source is open. The caller reports the findings.
 func (f *feed) open() (*opening, error) {
 	f.start()
 	f.ahead.advance()
@@ -106,7 +106,7 @@ func (f *feed) times() (first, last int64, ok bool) {
 	return 0, 0, false
 }
 
-// take waits for the next block, which there must be.
+// take waits for the next block. There must be one.
 func (f *feed) take() (*future, error) {
 	if len(f.coming) == 0 {
 		f.schedule()

@@ -154,8 +154,8 @@ func (l *loader) fetch(s *source, g *group) {
 	close(g.done)
 }
 
-// block asks for a block of a source, which comes with a group unless it is of
-// unflushed records.
+// block asks for a block of a source. It comes with a group, or from unflushed
+// records.
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
 	f := &future{done: make(chan struct{}), block: n, first: b.First, last: b.Last, off: b.Offset, len: b.Stored, group: g}
@@ -173,7 +173,7 @@ func (l *loader) block(s *source, n int, g *group) *future {
 	return f
 }
 
-// decode decompresses a block and reduces it to what is wanted.
+// decode decompresses a block and reduces it to the wanted lines.
 func (l *loader) decode(f *future, b *blobfmt.Block, stored []byte) {
 	var d *blobfmt.Decoder
 	select {

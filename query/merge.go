@@ -9,7 +9,7 @@ import (
 // merge puts the lines of all cursors in the order of records, or backwards. It is a
 // binary heap of cursors by key. Of equal keys, a cursor that is not ready comes
 // first, so that its key is exact before another cursor moves past it. Ready ones come
-// in the order of their records' places, which are looked up for nothing else.
+// in the order of their records' places. A place is looked up for nothing else.
 type merge struct {
 	desc   bool
 	report *report
@@ -31,8 +31,8 @@ type merge struct {
 	lastSrc   *source
 }
 
-// next gives the next lines, adjacent in their blob and in ascending order
-// whatever the direction. They are valid until the next call; nil is the end.
+// next returns the next lines, adjacent in their blob and in ascending order in either
+// direction. They are valid until the next call; nil is the end.
 func (m *merge) next() ([]byte, error) {
 	if m.used != nil {
 		if m.used.pos == m.used.end {
@@ -75,9 +75,9 @@ func (m *merge) next() ([]byte, error) {
 	return nil, nil
 }
 
-// nextTied gives the current line of the top cursor, whose time it shares with
-// another's; nil when it is a copy of the line given out last. Copies come one
-// right after the other, since all else being equal their bytes decide.
+// nextTied returns the current line of the top cursor if another cursor has one of the
+// same time; nil for a copy of the line returned last. Copies follow each other
+// directly, because their bytes decide if all else is equal.
 func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	at := *c.where()
 	line, err := c.takeOne()
@@ -114,7 +114,7 @@ func (m *merge) again(src *source, at *place, line []byte) bool {
 	return false
 }
 
-// blobOf gives the one of two sources whose identities are not known.
+// blobOf gives the blob of two sources, for unflushed records have identities.
 func blobOf(a, b *source) *source {
 	if a.stream != nil {
 		return b
@@ -140,7 +140,7 @@ func (m *merge) advance(c *cursor) error {
 	return nil
 }
 
-// moved puts the top cursor, which has given out lines, where it now belongs.
+// moved puts the top cursor in its new place after it returned lines.
 func (m *merge) moved(c *cursor) {
 	m.used = c
 	if c.ready || c.expect() {
@@ -150,7 +150,7 @@ func (m *merge) moved(c *cursor) {
 	m.pop()
 }
 
-// pop takes the top cursor, which is used up, off the heap.
+// pop takes the used-up top cursor off the heap.
 func (m *merge) pop() {
 	c := m.heap[0]
 	last := len(m.heap) - 1
@@ -228,7 +228,7 @@ func (m *merge) less(a, b *cursor) bool {
 	}
 	order := cmp.Or(lines, places)
 	if loose := a.src.stream != nil; order == 0 && loose != (b.src.stream != nil) {
-		return !loose // so that what counts as unflushed is in no blob
+		return !loose // so that a record counts as unflushed only if it is in no blob
 	}
 	return (cmp.Or(order, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
 }

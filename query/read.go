@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Read gives out the lines, in order, by calls of emit, each with one or more
-// whole lines that stand next to each other in the result. The bytes are valid
-// during the call. An error of emit ends the read and is returned as it is.
+// Read emits the lines, in order, by calls of emit, each with one or more whole
+// lines that are adjacent in the result. The bytes are valid during the call. An error
+// of emit ends the read and is returned as it is.
 //
-// The summary is right as far as the read came, whatever the error.
+// With an error too, the summary is right as far as the read came.
 func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
 	return p.read(ctx, &sink{emit: emit})
 }

@@ -8,14 +8,14 @@ import (
 	"blobtail/storage"
 )
 
-// A report notes what a pass could not read. It belongs to the goroutine that merges.
+// A report notes the problems of a pass. It belongs to the goroutine that merges.
 type report struct {
 	asked  *asked
 	sum    *Summary
 	blamed map[*source]bool // vanished, or of unknown origins: reported once
 }
 
-// opened reports what the opening of a source found.
+// opened reports the findings of an opening.
 func (r *report) opened(ctx context.Context, s *source, o *opening) error {
 	if o.warn != nil {
 		r.sum.Warnings = append(r.sum.Warnings, fmt.Errorf("read without its index: %w", o.warn))
@@ -41,7 +41,7 @@ func (r *report) failed(ctx context.Context, s *source, f *future) error {
 	return r.blame(ctx, s, s.problem(off, n, f.err))
 }
 
-// blame reports what happened to a blob, unless it ends the read.
+// blame reports a problem with a blob, or returns the error that ends the read.
 func (r *report) blame(ctx context.Context, s *source, p *Problem) error {
 	if err := fatal(ctx, p.Err); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"blobtail/storage"
 )
 
-// smallBlob is the size up to which a blob is fetched whole with its index: one
-// request more costs longer than the bytes.
+// smallBlob is the largest size of a blob that is fetched whole with its index: one
+// more request takes longer than the bytes.
 const smallBlob = 256 << 10
 
 // source is one blob of a plan, or the unflushed records of one service. Its index is
@@ -25,14 +25,14 @@ type source struct {
 	*catalog.Entry
 	store  storage.BlobStore
 	count  *counters
-	stream *stream // the unflushed records, which know their identities; nil: a blob
+	stream *stream // unflushed records with their identities; nil: a blob
 
 	open  sync.Once
 	index *blobfmt.Index
 	err   error
 
-	// end is what the index was read with, from offset endAt of the blob on. It
-	// often holds blocks too. It is dropped by forget.
+	// end is the end of the blob from offset endAt on, read with the index. It often
+	// holds blocks too. It is dropped by forget.
 	mu    sync.Mutex
 	end   []byte
 	endAt int64
@@ -89,7 +89,7 @@ func (s *source) kept(off, n int64) []byte {
 	return s.end[off-s.endAt:][:n:n]
 }
 
-// forget lets go of what was read. Nothing may be asked afterwards.
+// forget releases the memory. No other method may be called afterwards.
 func (s *source) forget() {
 	s.mu.Lock()
 	s.end, s.index, s.from, s.ends = nil, nil, nil, nil
@@ -121,12 +121,12 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// maxWhole bounds what is read into memory at once. Blobs are a hundredth of it;
-// what others put under a name of ours may be anything.
+// maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
+// may have stored anything under the name of a blob.
 const maxWhole = 1 << 30
 
 // whole reads all that there is of the blob. Where the store knows it to be
-// damaged, storage.ErrDamaged comes with what is left.
+// damaged, storage.ErrDamaged comes with the rest of it.
 func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if s.Size > maxWhole {
 		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.Size)
@@ -139,7 +139,7 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With room for the last read, which finds the end.
+	// With room for the last read: it finds the end.
 	body := bytes.NewBuffer(make([]byte, 0, s.Size+bytes.MinRead))
 	n, err := body.ReadFrom(r)
 	s.count.fetched.Add(n)
@@ -192,7 +192,7 @@ func (s *source) place(block int, ord uint32) (place, error) {
 	return place{known: true, Key: record.Key{Origin: s.from.Dict[spans[i].Origin], Index: index}}, nil
 }
 
-// problem makes one of what happened to a part of the blob.
+// problem makes one of an error with a part of the blob.
 func (s *source) problem(off, n int64, err error) *Problem {
 	if c := (*blobfmt.CorruptError)(nil); errors.As(err, &c) {
 		off, n = c.Offset, c.Length
