@@ -27,7 +27,7 @@ import (
 	"blobtail/record"
 )
 
-// Sum is what some blobs amount to.
+// Sum adds up some blobs.
 type Sum struct {
 	Name    string // service, or day as 2026-11-20
 	Blobs   int64
@@ -111,7 +111,7 @@ func (s *Sum) tail(m *blobfmt.Meta) {
 	rows(m.Levels[record.Error] + m.Levels[record.Critical])
 }
 
-// Report is what a store holds. Blobs that begin in the range count whole.
+// Report sums up a store. Blobs that begin in the range count whole.
 type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
@@ -183,7 +183,7 @@ func (r *Report) take(l *listing, days map[string]*Sum) {
 	r.Pages += max(1, (l.objects+listPage-1)/listPage)
 }
 
-// listing is what one service's LIST gave.
+// listing is the result of one service's LIST.
 type listing struct {
 	service      string
 	days         map[string]*Sum
@@ -194,7 +194,7 @@ type listing struct {
 	twice        int64
 }
 
-// hour counts what stands in one hour of a service.
+// hour notes the kinds of blobs in one hour of a service.
 type hour struct {
 	start                  time.Time
 	compacted, uncompacted bool

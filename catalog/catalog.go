@@ -8,8 +8,8 @@
 //
 // A reader makes a [View], which knows the dropped days (package horizon). Its
 // listings mark each entry of such a day as hidden, and its [Walk] passes over the
-// day. A blob that a compacted one replaces is found by [Replacing]; its caller reads
-// the indexes, because only they name what is replaced.
+// day. [Replacing] finds the compacted blobs that may replace others. Its caller reads
+// their indexes, because only an index names the replaced batches.
 //
 // The package changes nothing and decides nothing about an entry.
 package catalog
@@ -159,9 +159,9 @@ func (e *Entry) MayReplace(b *Entry) bool {
 	return true
 }
 
-// Replacing returns the entries whose indexes must be read to know which of the
-// entries are replaced: each compacted one that may replace another of its service
-// and hour. The entries are in the order of their listings.
+// Replacing returns the entries with indexes to be read: each compacted one that may
+// replace another of its service and hour. The entries are in the order of their
+// listings.
 func Replacing(entries []Entry) (out []*Entry) {
 	for len(entries) > 0 {
 		service, start, n := entries[0].Name.Service, entries[0].Hour(), 1

@@ -28,29 +28,59 @@ func HourRange(t time.Time) Range {
 // of their keys, with one List. Foreign objects come as they lie between the blobs.
 // It ends at its first error, which names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
-	prefix, after, until := r.keys(service)
-	return list(ctx, store, prefix, after, until, service+"/")
+	return newListing(ctx, store, service, r).entries
 }
 
 // All lists every object of a store, those of the system too.
 func All(ctx context.Context, store Store) iter.Seq2[Entry, error] {
-	return list(ctx, store, "", "", "", "the store")
+	return (&listing{ctx: ctx, store: store}).entries
 }
 
-func list(ctx context.Context, store Store, prefix, after, until, what string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		if until != "" && until <= after {
-			return
-		}
-		for o, err := range store.List(ctx, prefix, after) {
+// listing is one List, with the view that hides some of its entries.
+type listing struct {
+	ctx                  context.Context
+	store                Store
+	view                 *View // nil: nothing is hidden
+	prefix, after, until string
+	service              string // "": the whole store
+}
+
+func newListing(ctx context.Context, store Store, service string, r Range) *listing {
+	l := &listing{ctx: ctx, store: store, service: service}
+	l.prefix, l.after, l.until = r.keys(service)
+	return l
+}
+
+func (l *listing) name() string {
+	if l.service == "" {
+		return "the store"
+	}
+	return l.service + "/"
+}
+
+func (l *listing) entries(yield func(Entry, error) bool) {
+	l.view.Begin(l.ctx)
+	if l.until == "" || l.until > l.after {
+		for o, err := range l.store.List(l.ctx, l.prefix, l.after) {
+			if unknown := l.view.Wait(); err == nil && unknown != nil {
+				break
+			}
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("list %s: %w", what, err))
+				yield(Entry{}, fmt.Errorf("list %s: %w", l.name(), err))
 				return
 			}
-			if until != "" && o.Key >= until || !yield(judge(ctx, store, &o), nil) {
+			if l.until != "" && o.Key >= l.until {
+				return
+			}
+			e := judge(l.ctx, l.store, &o)
+			e.Hidden = l.view != nil && e.Named() && l.view.Hides(l.service, e.Day())
+			if !yield(e, nil) {
 				return
 			}
 		}
+	}
+	if err := l.view.Wait(); err != nil {
+		yield(Entry{}, err)
 	}
 }
 

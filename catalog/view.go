@@ -10,14 +10,14 @@ import (
 	"blobtail/horizon"
 )
 
-// A View is what one reader knows of the dropped days of some services, for as long
-// as it reads. It is where a dropped day is hidden.
+// A View holds one reader's knowledge of dropped days, for some services and the
+// duration of a read. It hides them.
 //
-// It reads the horizons first concurrently with the first listing, so that no request
-// waits for that. [View.Look] reads them again, concurrently with the reading of what
-// was listed. Retention deletes only what has been hidden for a grace. So the horizon
-// of everything that was deleted before the listing ended was published before that,
-// and the second look explains each listing that came short.
+// Its first look at the horizons is concurrent with the first listing, so that no
+// request waits for it. The second, [View.Look], is concurrent with the read of the
+// listed blobs. Retention deletes a day only after it was hidden for a grace. So every
+// day that was deleted before the listing ended was hidden before that, and the second
+// look explains a short listing.
 //
 // Any number of goroutines may use a View.
 type View struct {
@@ -32,9 +32,9 @@ type View struct {
 	turn  chan struct{} // held by a look, so that no older one replaces a newer one
 }
 
-// NewView makes the view of some services. known are horizons that its caller has
-// read already and whose days it has left out of the rest of its records; nil: the
-// view reads them itself. It asks the store nothing yet.
+// NewView makes the view of some services. The caller may have read the horizons
+// itself, and left their days out of its other records: these are known. If nil, the
+// view reads them. NewView asks the store nothing.
 func NewView(store Store, services []string, known horizon.Horizons) *View {
 	v := &View{store: store, services: services, known: make(chan struct{}), turn: make(chan struct{}, 1)}
 	if known != nil {
@@ -43,9 +43,12 @@ func NewView(store Store, services []string, known horizon.Horizons) *View {
 	return v
 }
 
-// Begin starts the first look, if it has not been started. wait returns its error,
-// which each caller has to wait for.
-func (v *View) Begin(ctx context.Context) (wait func() error) {
+// Begin starts the first look in the background, if it has not been started. Its
+// caller has to call Wait. A nil view knows of no dropped days.
+func (v *View) Begin(ctx context.Context) {
+	if v == nil {
+		return
+	}
 	v.start.Do(func() {
 		go func() {
 			defer close(v.known)
@@ -57,13 +60,18 @@ func (v *View) Begin(ctx context.Context) (wait func() error) {
 			}
 		}()
 	})
-	return func() error {
-		<-v.known
-		return v.err
-	}
 }
 
-// Look reads the horizons again. What was hidden stays hidden: a horizon only rises,
+// Wait waits for the first look and returns its error.
+func (v *View) Wait() error {
+	if v == nil {
+		return nil
+	}
+	<-v.known
+	return v.err
+}
+
+// Look reads the horizons again. A hidden day stays hidden: a horizon only rises,
 // and the mark of a single day is deleted only below one.
 func (v *View) Look(ctx context.Context) error {
 	if len(v.services) == 0 {
@@ -99,21 +107,9 @@ func (v *View) Dropped(service string) (first, last horizon.Service) {
 // Blobs lists like the function [Blobs] and marks the entries of dropped days. It
 // begins the first look if need be, and yields its error.
 func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		wait := v.Begin(ctx)
-		for e, err := range Blobs(ctx, v.store, service, r) {
-			if unknown := wait(); err == nil && unknown != nil {
-				break
-			}
-			e.Hidden = e.Named() && v.Hides(service, e.Day())
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-		if err := wait(); err != nil {
-			yield(Entry{}, err)
-		}
-	}
+	l := newListing(ctx, v.store, service, r)
+	l.view = v
+	return l.entries
 }
 
 // A Walk finds the periods of a service from the newest back, and passes over dropped
@@ -137,10 +133,10 @@ func (v *View) Walk(service string) *Walk {
 // been dropped. Later calls may only ask for the same time or an earlier one. An
 // error of the first look comes as it is.
 func (w *Walk) Before(ctx context.Context, to time.Time) (start time.Time, ok bool, err error) {
-	wait := w.view.Begin(ctx)
+	w.view.Begin(ctx)
 	for {
 		start, ok, err = w.tree.next(ctx, to)
-		if unknown := wait(); err == nil {
+		if unknown := w.view.Wait(); err == nil {
 			err = unknown
 		}
 		if !ok || err != nil {

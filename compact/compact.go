@@ -1,5 +1,5 @@
-// Package compact rewrites closed hours that lie in many small blobs into few, at a
-// better level of compression.
+// Package compact rewrites closed hours of many small blobs into few, at a better level
+// of compression.
 //
 // Make a [Compactor] and let [Compactor.Run] look through the store once, from a
 // scheduler. For each service and hour (UTC) that ended a day ago or more:
@@ -8,16 +8,15 @@
 //
 // A group becomes one blob, of lane 99, which names the batches that it replaces;
 // from then on readers ignore those, and a reader that does not know of it yet
-// still finds everything, and drops the copies. What is replaced goes in a later
-// run, when no reader can be at it any more: not before the blob that replaces it
-// is one grace old, was read whole, is sound, and was seen to hold every single
-// record of what is deleted. So nothing is deleted on the word of a listing.
+// still finds everything, and drops the copies. Replaced blobs are deleted in a later
+// run, when no reader can still use them: not before the blob that replaces them is
+// one grace old, was read whole, is sound, and was seen to hold every single record of
+// theirs. So nothing is deleted on the word of a listing.
 //
 // Everything may be interrupted anywhere and done again. Two at once make the same
-// blobs, for id and content of one follow from what it replaces; where they saw
-// different things their blobs overlap, which readers put up with and a later run
-// mends as far as that makes no larger blobs. What is damaged is left as it is and
-// told: less is never made of it.
+// blobs, for id and content of one follow from the replaced ones. If they saw different
+// blobs their results overlap: readers cope with that, and a later run fixes it as far
+// as that makes no larger blobs. A damaged blob is reported and left as it is.
 //
 // A run holds one group at a time: its blobs as they are stored, a block of each
 // decoded, and the blob being made.
@@ -89,8 +88,8 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	return max(d, 0)
 }
 
-// Result is what a run did. Problems make it incomplete; what is in them was left
-// as it was.
+// Result counts the work of a run. Problems make it incomplete; their blobs were left
+// as they were.
 type Result struct {
 	Services, Hours int      // looked at; hours are those with something to do
 	Unmatched       []string // of Options.Services, which no service is called
@@ -123,9 +122,8 @@ func (p *Problem) Unwrap() error { return p.Err }
 // run gives up.
 const maxFailures = 3
 
-// Run looks through the store once. The error says that it could not be done, or
-// not to the end; what was done until then is in the Result all the same. It wraps
-// storage.ErrNotExist where there is no store.
+// Run looks through the store once. An error ends it early; the Result has the work up
+// to then. The error wraps storage.ErrNotExist if the store does not exist.
 func (c *Compactor) Run(ctx context.Context) (Result, error) {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: c.o.Level})
 	if err != nil {

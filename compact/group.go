@@ -17,7 +17,7 @@ const maxGroup = 4000
 // better level alone. A smaller one waits for company.
 const worthwhile = 1 << 20
 
-// groups says which blobs are to become one each: those that overlap, and others in
+// groups gives the groups of blobs to become one each: those that overlap, and others in
 // order of time. A compacted one is left alone until it is a grace old: rewritten
 // before that, it would take what it replaces on with it, and where something late
 // comes before each run that would never go. Where it is one of those that overlap
@@ -53,7 +53,7 @@ func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 	return overlapping, rest, len(overlapping) == all
 }
 
-// inOrder is by time, and the same for whoever compares.
+// inOrder is by time, and the same for every compactor.
 func inOrder(a, b *blob) int {
 	return cmp.Or(cmp.Compare(a.Meta.First, b.Meta.First), bytes.Compare(a.Meta.Batch[:], b.Meta.Batch[:]), strings.Compare(a.Key, b.Key))
 }
@@ -100,8 +100,8 @@ func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]boo
 	return groups, taken
 }
 
-// standsFor gives the batches of which a compacted blob holds the records, and its
-// own id; nothing for others.
+// standsFor gives the batches that a compacted blob holds, and its own id; nothing for
+// others.
 func (d *blob) standsFor() []blobfmt.BatchID {
 	if d.Meta.Compacted == 0 {
 		return nil

@@ -85,7 +85,7 @@ func (r *run) foreign(key string) {
 	}
 }
 
-// due says whether there may be something to do with the blobs of an hour.
+// due reports whether an hour may have work, by the metadata of its blobs.
 func (r *run) due(blobs []*blob) bool {
 	for _, d := range blobs {
 		if d.Meta.Compacted > 0 && slices.ContainsFunc(blobs, d.mayReplace) {
@@ -98,8 +98,8 @@ func (r *run) due(blobs []*blob) bool {
 
 func (d *blob) mayReplace(b *blob) bool { return d.MayReplace(&b.Entry) }
 
-// hour compacts one hour: it removes what is replaced and due, and rewrites what
-// is not replaced.
+// hour compacts one hour: it removes the replaced blobs that are due, and rewrites the
+// rest.
 func (r *run) hour(ctx context.Context, service string, hour time.Time) error {
 	u, err := r.list(ctx, service, hour)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *run) hour(ctx context.Context, service string, hour time.Time) error {
 	return r.rewriteAll(ctx, u, rest)
 }
 
-// split gives the blobs that a reader shows, and those that another one replaces.
+// split parts the blobs that a reader shows from the replaced ones.
 func split(blobs []*blob) (live, dead []*blob) {
 	named := make(map[blobfmt.BatchID]bool)
 	for _, b := range blobs {
@@ -146,8 +146,8 @@ func split(blobs []*blob) (live, dead []*blob) {
 	return live, dead
 }
 
-// idReused gives a blob that has another one's id and other lines. To name that id
-// would hide them both, whether both are in the blob that names it or not.
+// idReused gives a blob with the id of another and other lines. A blob that replaced
+// this id would hide both, even if it held only one.
 func idReused(live []*blob) *blob {
 	first := make(map[blobfmt.BatchID]*blob)
 	for _, b := range live {
@@ -166,7 +166,7 @@ type unit struct {
 	service string
 	hour    time.Time
 	blobs   []*blob
-	taken   map[string]*blob // every key that was listed; nil where it is not known whose it is
+	taken   map[string]*blob // every listed key; nil unless it is a sound blob
 }
 
 func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, error) {
@@ -188,9 +188,9 @@ func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, 
 	return u, nil
 }
 
-// readReplaces looks up what the compacted blobs of an hour stand for, as far as
-// that can make a difference. Where it cannot be told for one of them, nobody knows
-// what is replaced: ok is false then, and the hour is to be left as it is.
+// readReplaces reads the batches that the compacted blobs of an hour replace, if they
+// can matter. If one index cannot be read, the replaced blobs are unknown: ok is false
+// then, and the hour is left as it is.
 func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err error) {
 	for _, d := range blobs {
 		if d.Meta.Compacted == 0 || !slices.ContainsFunc(blobs, func(b *blob) bool {
@@ -216,10 +216,10 @@ func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err err
 	return true, nil
 }
 
-// errMoved says that a blob is not the one any more that was listed.
+// errMoved says that the listed blob has been deleted or replaced by another.
 var errMoved = errors.New("the blob is not as it was listed")
 
-// damage is what is wrong with a blob, as opposed to a store that does not answer.
+// damage is an error in a blob, as opposed to a store that does not answer.
 type damage struct{ err error }
 
 func (d *damage) Error() string { return d.err.Error() }
@@ -252,7 +252,7 @@ func (r *run) read(ctx context.Context, b *blob, off, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// whole reads a blob and checks it against all that is said of it.
+// whole reads a blob and verifies it.
 func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
 	body, err := r.read(ctx, b, 0, b.Size)
 	if err != nil {

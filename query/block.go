@@ -4,12 +4,10 @@ import (
 	"bytes"
 
 	"blobtail/blobfmt"
-	"blobtail/catalog"
 	"blobtail/record"
 )
 
-// kept is what a read wants of one decoded block: whole lines in order, moved
-// together.
+// kept are the wanted lines of one decoded block: whole, in order, and moved together.
 type kept struct {
 	raw         []byte
 	first, last int64 // times of the first and the last line; unset when raw is empty
@@ -152,78 +150,6 @@ func search(raw []byte, t int64) (int, error) {
 // lastLine gives the last line of raw, which ends in a newline.
 func lastLine(raw []byte) []byte {
 	return raw[bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1:]
-}
-
-// found makes a block out of a frame for which there is no index. n is how many
-// records it has, wanted or not.
-func (r *run) found(frame blobfmt.Frame) (f *future, n int64, err error) {
-	raw := append([]byte(nil), frame.Lines...)
-	b := blobfmt.Block{Offset: frame.Offset, Stored: frame.Stored, Raw: int64(len(raw))}
-	for rest := raw; len(rest) > 0; n++ {
-		t, ok := record.LineTime(rest)
-		if !ok {
-			return nil, 0, errLine
-		}
-		if n == 0 {
-			b.First = t
-		} else if t < b.Last {
-			return nil, 0, errOrder
-		}
-		b.Last = t
-		b.Levels[record.LineLevel(rest)]++
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			return nil, 0, errLine
-		}
-		rest = rest[i+1:]
-	}
-	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
-	close(f.done)
-	var higher int64
-	if f.kept, higher, err = r.match.keep(raw, &b, r.rng); err != nil {
-		return nil, 0, err
-	}
-	r.count.higher.Add(higher)
-	f.first, f.last = f.kept.first, f.kept.last
-	return f, n, nil
-}
-
-// noteHigher counts what a block that levels rule out holds of higher levels,
-// as far as its index tells. With texts nothing is known.
-func (r *run) noteHigher(b *blobfmt.Block) {
-	if r.match.hasText() || r.match.high == 0 {
-		return
-	}
-	n := 0
-	add := func(levels *[record.NumLevels]int) {
-		for l, count := range levels {
-			if r.match.high.Has(record.Level(l)) {
-				n += count
-			}
-		}
-	}
-	if r.rng.covers(b.First, b.Last) {
-		add(&b.Levels)
-	} else {
-		for i := range b.Minutes {
-			if r.rng.covers(minuteSpan(b.Minutes[i].Minute)) {
-				add(&b.Minutes[i].Levels)
-			}
-		}
-	}
-	r.count.higher.Add(int64(n))
-}
-
-// wantsBlob says whether a blob may hold something wanted, as far as its metadata
-// tell: where they rule out all of it by its levels it is not even opened.
-func (r *run) wantsBlob(b *catalog.Entry) bool {
-	if b.State != catalog.Sound || wanted(r.match.levels, &b.Meta.Levels) > 0 {
-		return true
-	}
-	if !r.match.hasText() && r.rng.covers(b.Meta.First, b.Meta.Last) {
-		r.count.higher.Add(wanted(r.match.high, &b.Meta.Levels))
-	}
-	return false
 }
 
 // minuteSpan gives the first and the last ns of a minute.

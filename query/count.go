@@ -165,7 +165,7 @@ func (c *counting) stretch(ctx context.Context, s stretch) error {
 	}
 	var rest []catalog.Entry
 	for i, src := range sources {
-		if !shared[i] && !src.bare {
+		if !shared[i] && src.State == catalog.Sound {
 			t, err := c.blob(ctx, src)
 			if err == nil {
 				c.add(t, false)
@@ -256,9 +256,9 @@ func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 	defer s.forget()
 	rng, match := c.plan.rng, c.plan.match
 	t := &tally{by: c.tally.by}
-	if rng.covers(s.meta.First, s.meta.Last) && t.one(s.meta.First, s.meta.Last) {
-		c.noteHigher(wanted(match.high, &s.meta.Levels))
-		addLevels(t, s.meta.First, match.levels, &s.meta.Levels)
+	if rng.covers(s.Meta.First, s.Meta.Last) && t.one(s.Meta.First, s.Meta.Last) {
+		c.noteHigher(wanted(match.high, &s.Meta.Levels))
+		addLevels(t, s.Meta.First, match.levels, &s.Meta.Levels)
 		return t, nil
 	}
 	index, err := s.readIndex(ctx, false)

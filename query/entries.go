@@ -8,27 +8,26 @@ import (
 	"blobtail/record"
 )
 
-// Entries is Read for who has to know which record each line is. A record from a
-// blob that cannot tell has the zero ID. The entry is valid during the call.
+// Entries is Read with the identity of each record. A record from a blob without
+// readable identities has the zero ID. The entry is valid during the call.
 func (p *Plan) Entries(ctx context.Context, visit func(*record.Entry) error) (Summary, error) {
 	return p.read(ctx, &sink{visit: visit})
 }
 
-// NewestEntries is Newest for who has to know which record each line is.
+// NewestEntries is Newest with the identity of each record.
 func (r *Reader) NewestEntries(ctx context.Context, q Query, visit func(*record.Entry) error) (Summary, error) {
 	return r.newest(ctx, q, &sink{visit: visit})
 }
 
-// A piece is lines that stand next to each other in the result, in ascending
-// order, where a cursor has them; or a copy of them, with what they are if that
-// is asked for.
+// A piece is lines that are adjacent in the result, in ascending order, in the memory
+// of a cursor; or a copy of them, with the entries if the sink wants them.
 type piece struct {
 	lines   []byte
 	c       *cursor
 	entries []record.Entry
 }
 
-// sink takes what a read gives out: lines, or entries.
+// sink receives the result of a read: lines, or entries.
 type sink struct {
 	emit  func(lines []byte) error
 	visit func(*record.Entry) error
@@ -65,7 +64,7 @@ func (s *sink) give(p piece, backwards bool) error {
 	return nil
 }
 
-// identify finds out what the lines of a piece are, which text repeats.
+// identify makes the entries of a piece. text has the same lines.
 func (p *piece) identify(text []byte) []record.Entry {
 	// Both slices end where their memory does.
 	line := p.c.lineAt(cap(p.c.cur.raw) - cap(p.lines))
@@ -74,8 +73,8 @@ func (p *piece) identify(text []byte) []record.Entry {
 		n := bytes.IndexByte(text, '\n') + 1
 		e := record.Entry{Line: text[:n:n]}
 		e.Time, _ = record.LineTime(e.Line)
-		if id := p.c.identityOf(line); id.known {
-			e.ID = record.ID{Origin: id.origin, Index: id.index}
+		if at := p.c.placeOf(line); at.known {
+			e.ID = record.ID{Origin: at.Origin, Index: at.Index}
 		}
 		entries = append(entries, e)
 		text = text[n:]

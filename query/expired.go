@@ -21,7 +21,7 @@ const defaultMaxAge = 30 * time.Minute
 // errOld ends a read that is older than it may be.
 var errOld = errors.New("what was listed before may be deleted or compacted by now; read less at once, by a shorter range")
 
-// Horizons says what has expired of the services that names and globs stand for.
+// Horizons reads the horizons of the services that names and globs mean.
 func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons, error) {
 	var services []string
 	for _, name := range names {
@@ -38,18 +38,18 @@ func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons
 	return horizon.Read(ctx, r.store, services...)
 }
 
-// gone says why a blob is not there any more: its day has expired, or else an error.
+// gone explains a missing blob: its day has expired, or else there is an error.
 func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _ error) {
-	if a.view.Hides(s.service, s.day) {
+	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
 	if lerr := a.view.Look(ctx); lerr != nil {
 		return false, fmt.Errorf("%w; whether it has expired is not known: %w", err, lerr)
 	}
-	if a.view.Hides(s.service, s.day) {
+	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
-	if !s.bare && a.compacted.replaces(ctx, a.reader, s) {
+	if s.State == catalog.Sound && a.compacted.replaces(ctx, a.reader, s) {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
@@ -71,13 +71,13 @@ type compactedHour struct {
 func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	start := hour(s.meta.First)
-	at := compactedHour{s.service, start.Unix()}
+	start := s.Hour()
+	at := compactedHour{s.Name.Service, start.Unix()}
 	ids, known := c.hours[at]
 	if !known {
 		ids = map[blobfmt.BatchID]bool{}
 		var count counters
-		for e, err := range catalog.Blobs(ctx, r.store, s.service, catalog.HourRange(start)) {
+		for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.HourRange(start)) {
 			if err != nil {
 				break // then it stays unknown
 			}
@@ -95,12 +95,12 @@ func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 		}
 		c.hours[at] = ids
 	}
-	return ids[s.meta.Batch]
+	return ids[s.Meta.Batch]
 }
 
-// confirmed reads what was listed, and looks beside it what has expired meanwhile.
-// A read that gets too old ends there, and that is a problem: what it has listed may
-// be deleted or compacted.
+// confirmed reads the listed blobs, and looks concurrently for newly expired days. A
+// read that gets too old ends with a problem: the listed blobs may be deleted or
+// compacted by then.
 func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
 	age := a.reader.opt.MaxAge
 	inTime, stop := context.WithDeadlineCause(ctx, a.began.Add(age), errOld)
@@ -134,9 +134,9 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	return nil
 }
 
-// tellExpired warns of what the query's range reaches into and has expired, and of
-// what did so since the listing. Where as many of the newest were found as were
-// asked for nothing older is missed.
+// tellExpired warns of the expired days in the query's range, and of those that expired
+// since the listing. If the limit of newest records is reached, no older one is
+// missing.
 func (a *asked) tellExpired(sum *Summary) {
 	if !(a.query.Limit > 0 && sum.Records >= int64(a.query.Limit)) {
 		sum.Warnings = append(sum.Warnings, a.expiredLines()...)
@@ -150,12 +150,12 @@ func (a *asked) tellExpired(sum *Summary) {
 }
 
 const (
-	mostLines = 4 // of what has expired
+	mostLines = 4 // about expired days
 	mostNames = 3 // of services or days in one
 )
 
-// expiredLines says what had expired at the first look, in a few lines: one for all
-// services with the same text.
+// expiredLines names the days that had expired at the first look, in a few lines: one
+// for all services with the same text.
 func (a *asked) expiredLines() (out []error) {
 	var texts []string
 	of := map[string][]string{}
@@ -183,7 +183,7 @@ func (a *asked) expiredLines() (out []error) {
 	return out
 }
 
-// expiredText says which days of a range have expired; "" is none.
+// expiredText names the expired days of a range; "" is none.
 func expiredText(s *horizon.Service, rng Range) string {
 	var days []string
 	for _, d := range s.Dropped {
@@ -207,7 +207,7 @@ func expiredText(s *horizon.Service, rng Range) string {
 	return ""
 }
 
-// meanwhile says which days of a range expired between two looks.
+// meanwhile names the days of a range that expired between two looks.
 func meanwhile(was, is horizon.Service, rng Range) (out []string) {
 	first := is.First
 	switch {

@@ -36,8 +36,8 @@ func (t *Total) add(b *catalog.Entry) {
 	t.First, t.Last = min(t.First, b.Meta.First), max(t.Last, b.Meta.Last)
 }
 
-// ListServices sums up every service of the store, system ones last. What could
-// not be told is among the summary's problems.
+// ListServices sums up every service of the store, system ones last. Unreadable
+// blobs are among the summary's problems.
 func (r *Reader) ListServices(ctx context.Context) ([]Total, Summary, error) {
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil || len(names) == 0 {
@@ -69,7 +69,7 @@ func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) (
 	return r.totals(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
 }
 
-// totals sums up the blobs of q by what name gives for them.
+// totals sums up the blobs of q by the name that a function gives them.
 func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Total, Summary, error) {
 	p, err := r.Plan(ctx, q)
 	if err != nil {
@@ -97,13 +97,13 @@ func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) 
 	return out, sum, err
 }
 
-// Body reads one blob whole. A [*Problem] comes with what is left of it, where
-// the store knows it to be damaged, or its metadata cannot be read. A
-// [*NoBlobError] says that there is none, or is none any more.
+// Body reads one blob whole. A [*Problem] comes with the rest of it if the store knows
+// it to be damaged, or if its metadata cannot be read. A [*NoBlobError] means that the
+// blob does not exist, or that its day has expired.
 func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
 	body, err := r.body(ctx, key)
 	if name, nerr := blobfmt.ParseName(key); nerr == nil && ctx.Err() == nil {
-		// Afterwards: who deletes says so before.
+		// After the read: a day is hidden before it is deleted.
 		h, herr := horizon.Read(ctx, r.store, name.Service)
 		if herr != nil {
 			return nil, herr

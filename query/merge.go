@@ -6,29 +6,33 @@ import (
 	"errors"
 )
 
-// merge gives the lines of all cursors in the order (time, origin, index), or
-// backwards. It is a binary heap of cursors by key. Of equal keys, a cursor that
-// is not ready comes first, so that it says where it stands before anyone moves
-// past it; ready ones come in the order of their records' identities, which are
-// looked up for nothing else.
+// merge puts the lines of all cursors in the order of records, or backwards. It is a
+// binary heap of cursors by key. Of equal keys, a cursor that is not ready comes
+// first, so that its key is exact before another cursor moves past it. Ready ones come
+// in the order of their records' places. A place is looked up for nothing else.
 type merge struct {
-	run  *run
-	heap []*cursor
-	used *cursor // holds the last chunk; its block is released at the next step
-	// spent is its source if nothing of that is left: who takes the chunk may ask
-	// what is in it.
+	desc   bool
+	report *report
+	ahead  *readahead
+	heap   []*cursor
+	used   *cursor // holds the last chunk; its block is released at the next step
+	// spent is the source of used if nothing is left of it: the receiver of the chunk
+	// may still ask for the records' identities.
 	spent *source
+	// blind says that a blob without an index is read, so that its records have no known
+	// identity. Of equal times the bytes then decide first, so that possible copies come
+	// next to each other.
+	blind bool
 
-	// The line given out last, while others of its time may follow.
-	tie     bool
-	tieKey  int64
-	last    []byte
-	lastID  identity
-	lastSrc *source
+	// The line returned last, while others of its time may follow.
+	tie       bool
+	last      []byte
+	lastPlace place
+	lastSrc   *source
 }
 
-// next gives the next lines, adjacent in their blob and in ascending order
-// whatever the direction. They are valid until the next call; nil is the end.
+// next returns the next lines, adjacent in their blob and in ascending order in either
+// direction. They are valid until the next call; nil is the end.
 func (m *merge) next() ([]byte, error) {
 	if m.used != nil {
 		if m.used.pos == m.used.end {
@@ -49,7 +53,7 @@ func (m *merge) next() ([]byte, error) {
 			continue
 		}
 		limit, alone := m.second()
-		if m.tie && m.tieKey != c.key {
+		if m.tie && m.lastPlace.Time != c.key {
 			m.tie = false
 		}
 		if m.tie || !alone && limit == c.key {
@@ -71,18 +75,17 @@ func (m *merge) next() ([]byte, error) {
 	return nil, nil
 }
 
-// nextTied gives the current line of the top cursor, whose time it shares with
-// another's; nil when it is a copy of the line given out last. Copies come one
-// right after the other, since all else being equal their bytes decide.
+// nextTied returns the current line of the top cursor if another cursor has one of the
+// same time; nil for a copy of the line returned last. Copies follow each other
+// directly, because their bytes decide if all else is equal.
 func (m *merge) nextTied(c *cursor) ([]byte, error) {
-	id := c.identity()
-	key := c.key
+	at := *c.where()
 	line, err := c.takeOne()
-	same := m.again(c.src, id, line)
+	same := m.again(c.src, &at, line)
 	if same {
-		m.run.sum.Copies++
+		m.report.sum.Copies++
 	} else {
-		m.tie, m.tieKey, m.lastID, m.lastSrc = true, key, id, c.src
+		m.tie, m.lastPlace, m.lastSrc = true, at, c.src
 		m.last = append(m.last[:0], line...)
 	}
 	if err != nil {
@@ -99,18 +102,19 @@ func (m *merge) nextTied(c *cursor) ([]byte, error) {
 	return line, nil
 }
 
-// again says whether a line is a copy of the one given out last.
-func (m *merge) again(src *source, id identity, line []byte) bool {
+// again reports whether a line is a copy of the one returned last.
+func (m *merge) again(src *source, at *place, line []byte) bool {
 	if !m.tie || m.lastSrc == src || !bytes.Equal(m.last, line) {
 		return false
 	}
-	if !(id.known && m.lastID.known) {
-		m.run.unidentified(blobOf(src, m.lastSrc), errors.New("a record may be shown twice: where it came from is not known"))
+	if at.known && m.lastPlace.known {
+		return at.Key == m.lastPlace.Key
 	}
-	return id.same(m.lastID)
+	m.report.unidentified(blobOf(src, m.lastSrc), errors.New("a record may be shown twice: where it came from is not known"))
+	return false
 }
 
-// blobOf gives the one of two sources whose identities are not known.
+// blobOf gives the blob of two sources, for unflushed records have identities.
 func blobOf(a, b *source) *source {
 	if a.stream != nil {
 		return b
@@ -120,7 +124,6 @@ func blobOf(a, b *source) *source {
 
 // advance takes the top cursor one step towards being ready.
 func (m *merge) advance(c *cursor) error {
-	blind := m.run.blind
 	more, err := c.advance()
 	if err != nil {
 		return err
@@ -130,13 +133,14 @@ func (m *merge) advance(c *cursor) error {
 	} else {
 		m.pop()
 	}
-	if m.run.blind != blind {
-		m.init() // by another order
+	if c.walked && !m.blind {
+		m.blind = true
+		m.init() // in another order
 	}
 	return nil
 }
 
-// moved puts the top cursor, which has given out lines, where it now belongs.
+// moved puts the top cursor in its new place after it returned lines.
 func (m *merge) moved(c *cursor) {
 	m.used = c
 	if c.ready || c.expect() {
@@ -146,7 +150,7 @@ func (m *merge) moved(c *cursor) {
 	m.pop()
 }
 
-// pop takes the top cursor, which is used up, off the heap.
+// pop takes the used-up top cursor off the heap.
 func (m *merge) pop() {
 	c := m.heap[0]
 	last := len(m.heap) - 1
@@ -154,8 +158,8 @@ func (m *merge) pop() {
 	m.heap[last] = nil
 	m.heap = m.heap[:last]
 	m.down(0)
-	m.run.live--
-	m.run.done++
+	m.ahead.open--
+	m.ahead.done++
 	if c == m.used {
 		m.spent = c.src
 		return
@@ -172,7 +176,7 @@ func (m *merge) second() (key int64, alone bool) {
 		return m.heap[1].key, false
 	}
 	a, b := m.heap[1].key, m.heap[2].key
-	if (a < b) != m.run.desc {
+	if (a < b) != m.desc {
 		return a, false
 	}
 	return b, false
@@ -204,7 +208,7 @@ func (m *merge) down(i int) {
 
 func (m *merge) less(a, b *cursor) bool {
 	if a.key != b.key {
-		return (a.key < b.key) != m.run.desc
+		return (a.key < b.key) != m.desc
 	}
 	if a.ready != b.ready {
 		return !a.ready
@@ -212,19 +216,19 @@ func (m *merge) less(a, b *cursor) bool {
 	if !a.ready {
 		return false
 	}
-	var order int
-	if m.run.blind {
-		order = cmp.Or(bytes.Compare(a.current(), b.current()), compareIdentities(a, b))
-	} else {
-		order = cmp.Or(compareIdentities(a, b), bytes.Compare(a.current(), b.current()))
+	places, lines := 0, 0
+	if m.blind {
+		lines = bytes.Compare(a.current(), b.current())
 	}
-	if aLoose := a.src.stream != nil; order == 0 && aLoose != (b.src.stream != nil) {
-		return !aLoose // so that what is given out as loose is in no blob
+	if lines == 0 {
+		places = a.where().Compare(&b.where().Key)
 	}
-	return (cmp.Or(order, cmp.Compare(a.src.key, b.src.key)) < 0) != m.run.desc
-}
-
-func compareIdentities(a, b *cursor) int {
-	ia, ib := a.identity(), b.identity()
-	return cmp.Or(ia.origin.Compare(&ib.origin), cmp.Compare(ia.index, ib.index))
+	if lines == 0 && places == 0 {
+		lines = bytes.Compare(a.current(), b.current())
+	}
+	order := cmp.Or(lines, places)
+	if loose := a.src.stream != nil; order == 0 && loose != (b.src.stream != nil) {
+		return !loose // so that a record counts as unflushed only if it is in no blob
+	}
+	return (cmp.Or(order, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
 }

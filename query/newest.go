@@ -32,12 +32,11 @@ type windows struct {
 	out     func(piece) error
 }
 
-// Newest gives out the newest records of a query with a limit, as Plan and Read
-// do, and does so without listing all that is older: it finds the newest hour
-// that has anything, reads it, and goes on from there in windows that double
-// until there are enough. Where loose records tell what hour to begin with, it
-// asks for nothing but the blobs from that hour on. Without a limit it is Plan and
-// Read.
+// Newest emits the newest records of a query with a limit, like Plan and Read, but
+// without listing all older blobs. It finds the newest hour with a blob, reads it, and
+// goes on from there in windows of twice the length until it has enough records. If
+// unflushed records reach the limit, it lists only the blobs from their hour on.
+// Without a limit it is Plan and Read.
 func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) error) (Summary, error) {
 	return r.newest(ctx, q, &sink{emit: emit})
 }
@@ -126,10 +125,10 @@ func (w *windows) read(ctx context.Context) error {
 	return w.none(ctx)
 }
 
-// hour is the time at which the UTC hour of t began.
+// hour is the start of the UTC hour of t.
 func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) }
 
-// start gives the beginning of the first window, which is open to the future.
+// start gives the beginning of the first window, which has no end.
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	n, newest, oldest, err := w.looseNewest(ctx)
 	if err != nil {
@@ -243,13 +242,13 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	return err
 }
 
-// searched makes sure that what was looked for and not found has not gone since it
-// was last asked what has expired.
+// searched looks at the horizons once more, after a search that found too few records:
+// the others may have expired meanwhile.
 func (w *windows) searched(ctx context.Context) error {
 	return w.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
 }
 
-// none says which service there is nothing of, if any.
+// none fails for the first service without any object, unless its days have expired.
 func (w *windows) none(ctx context.Context) error {
 	for i, service := range w.services {
 		if !w.any[i] {
@@ -261,7 +260,7 @@ func (w *windows) none(ctx context.Context) error {
 	return nil
 }
 
-// tell adds to the summary what is said once.
+// tell adds the warnings that all windows share to the summary.
 func (w *windows) tell() {
 	w.noteStore(&w.sum)
 	w.tellExpired(&w.sum)

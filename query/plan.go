@@ -17,8 +17,8 @@ import (
 // listers is how many services are listed at once.
 const listers = 8
 
-// Plan is what a query would read. It is made from listings alone and may be
-// read several times.
+// Plan is a query with its blobs. It is made from listings alone and may be read
+// several times.
 type Plan struct {
 	*asked
 	rng    Range           // the part of the query's range that was listed
@@ -63,7 +63,7 @@ func (p *Plan) Bytes() int64 {
 // listing is the result of one service's LIST.
 type listing struct {
 	blobs    []catalog.Entry // that may have something of the range
-	any      bool            // an object was listed, of whatever kind
+	any      bool            // an object was listed, a blob or not
 	count    int64
 	expired  int64
 	foreign  foreign
@@ -120,7 +120,7 @@ func (f *foreign) add(o foreign) {
 	f.count += o.count
 }
 
-// noteForeign says what is no blob.
+// noteForeign warns of foreign objects.
 func (s *Summary) noteForeign(service string, f *foreign) {
 	if f.count == 0 {
 		return
@@ -219,11 +219,10 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 }
 
 func (r *Reader) source(b *catalog.Entry, count *counters) *source {
-	return &source{store: r.store, count: count, key: b.Key, size: b.Size, meta: b.Meta, bare: b.State != catalog.Sound,
-		service: b.Name.Service, day: b.Day()}
+	return &source{Entry: b, store: r.store, count: count}
 }
 
-// summary starts one with what planning found.
+// summary starts one with the results of planning.
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)

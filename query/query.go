@@ -1,37 +1,35 @@
-// Package query reads records back out of a blob store: it finds the blobs that
-// a read touches, fetches and decodes only the blocks that it needs, merges them
-// in order and drops copies.
+// Package query reads records from a blob store: it finds the blobs of a read,
+// fetches and decodes only the blocks that it needs, merges them in order and drops
+// copies.
 //
 // Make a [Reader], ask it for a [Plan], then call [Plan.Read] for the lines,
 // [Plan.Count] for their number, or [Plan.Histogram] for their numbers by time and
-// level. A plan costs one LIST per service, of all that its range holds; it says
-// how many bytes a read would fetch before anything is fetched. For the newest N
-// there is [Reader.Newest], which makes no plan: it finds the newest hour by the
-// names of directories, and lists from there back only as far as it must.
+// level. A plan costs one LIST for each service, of its whole range; it says how many
+// bytes a read would fetch before anything is fetched. For the newest N there is
+// [Reader.Newest], which makes no plan: it finds the newest hour by the names of
+// directories, and lists from there back only as far as it must. Package catalog does
+// the listing.
 //
-// Records that are in no blob yet, from wherever they come, are a [Loose] and
-// named in the [Query]. A read merges them with the blobs as if they were stored.
+// Unflushed records, from any source, are a [Loose] and named in the [Query]. A read
+// merges them with the blobs as if they were stored.
 //
-// Days that have expired (package horizon) are hidden, whether their blobs are still
-// there or not. A read is of what was there when it began, unless a day expires
-// meanwhile: the rest of that is left out, and a warning says so. What a listing
-// names may be deleted or compacted later, so a read that gets too old stops and says
-// that it did.
+// Expired days (package horizon) are hidden, whether their blobs are still there or
+// not. A read returns the records of its beginning, unless a day expires meanwhile: the
+// rest of that day is left out, and a warning says so. A listed blob may be deleted or
+// compacted later, so a read that gets too old stops and says that it did.
 //
-// The order is (time, origin, index) everywhere. A record that is stored more
-// than once, because a sender tried again, has the same time and the same bytes
-// in each copy. So identities are looked at only where records of equal time
-// meet in different blobs, and a read of blobs that do not overlap never does.
-// Of a loose record there may be only the beginning; it gives way to the whole
-// line, which is the one case of copies that differ.
+// The order is (time, origin, index) everywhere. A record that is stored more than
+// once, because a sender tried again, has the same time and the same bytes in each
+// copy. So identities are looked up only if records of equal time meet in different
+// blobs, and a read of blobs that do not overlap never looks them up.
 //
-// What cannot be read does not stop the rest: it is one of [Summary.Problems],
-// and the result is then incomplete. An error is returned only where nothing
-// more can be expected: the listing fails, the store refuses, the context ends.
+// An unreadable part does not stop the rest: it is one of [Summary.Problems], and the
+// result is then incomplete. An error is returned only if nothing more can be
+// expected: the listing fails, the store refuses, the context ends.
 //
-// The package knows nothing of terminals. It never holds more than the blocks
-// being merged and a bounded number ahead of them, except for a read of the
-// newest N, which holds those N, and for what is loose, which has a bound too.
+// The package knows nothing of terminals. It never holds more than the blocks being
+// merged and a bounded number ahead of them, except for a read of the newest N, which
+// holds those N, and for unflushed records, which have a bound too.
 package query
 
 import (
@@ -58,7 +56,7 @@ const (
 // [Oldest] and To [Newest] leave that end open.
 type Range struct{ From, To int64 }
 
-// Always is the range that everything is in.
+// Always is the range of all times.
 func Always() Range { return Range{Oldest, Newest} }
 
 // touches says whether anything from first to last, both included, may be in r.
@@ -74,7 +72,7 @@ func (r Range) covers(first, last int64) bool {
 // Bounded says whether either end is given.
 func (r Range) Bounded() bool { return r.From != Oldest || r.To != Newest }
 
-// Query says what to read.
+// Query selects records.
 type Query struct {
 	// Services are names, or globs as of path.Match. A glob matches a system
 	// name such as _rejected only if it begins with "_" itself.
@@ -84,16 +82,15 @@ type Query struct {
 	Limit    int  // only the newest so many; 0 for all
 	First    int  // only the oldest so many; 0 for all. Not together with Limit
 	Reverse  bool // newest first
-	// Loose are records beside those of the blobs, sealed. Their services are
-	// services, whether anything is stored of them or not; those of services that
-	// are not asked for are left out.
+	// Loose are unflushed records, sealed. Their services count as services even if
+	// nothing is stored of them; records of other services than Services are left out.
 	Loose []*Loose
-	// Expired is what the caller knows to have expired of the services, and of which
-	// it has left nothing in Loose; nil: the plan looks itself.
+	// Expired are horizons that the caller has read, and whose days it has left out of
+	// Loose; nil: the plan reads them.
 	Expired horizon.Horizons
 }
 
-// Options tune a [Reader]. The zero value is what a command wants.
+// Options tune a [Reader]. The zero value suits a command.
 type Options struct {
 	Workers    int   // blocks decoded at once; 0: GOMAXPROCS
 	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
@@ -122,19 +119,19 @@ func New(store storage.BlobStore, o Options) *Reader {
 	return &Reader{store: store, opt: o}
 }
 
-// Summary is what a read did. Problems make it incomplete; warnings do not.
+// Summary counts the work of a read. Problems make it incomplete; warnings do not.
 type Summary struct {
-	Records, Bytes            int64 // given out
+	Records, Bytes            int64 // emitted
 	BlobsListed, BlobsOpened  int64
 	BlocksRead, BlocksSkipped int64 // skipped: in an opened blob, but ruled out by its index
 	Requests, Fetched         int64 // GETs after the listing, and their bytes
-	Copies                    int64 // records not given out because they had been already
-	Loose                     int64 // of those given out, or counted, the ones that no blob read holds
+	Copies                    int64 // records left out as copies of emitted ones
+	Loose                     int64 // of the emitted or counted records, those in no blob of the read
 	Replaced                  int64 // blobs ignored because a compacted blob replaces them
 	Expired                   int64 // blobs ignored because their day has expired
-	Foreign                   int64 // objects under a service that are no blobs of ours
+	Foreign                   int64 // objects of a service that are not blobs
 	// Higher counts records that matched in all but their level, which is above
-	// the lowest one asked for. It is a lower bound: what was not read is not in it.
+	// the lowest one asked for. It is a lower bound: unread blocks may have more.
 	Higher int64
 	// More says that a limit left something out, or may have.
 	More     bool
@@ -142,7 +139,7 @@ type Summary struct {
 	Warnings []error
 }
 
-// add adds what another read, or part of one, did.
+// add adds the summary of another read, or of a part of one.
 func (s *Summary) add(o *Summary) {
 	s.Records += o.Records
 	s.Bytes += o.Bytes
@@ -167,7 +164,7 @@ func (s *Summary) add(o *Summary) {
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 
 // Problem is a part of the store that could not be read. Length 0 means all of
-// the blob. It wraps what happened: storage.ErrNotExist for a blob that vanished
+// the blob. It wraps the cause: storage.ErrNotExist for a blob that vanished
 // after it was listed, a *blobfmt.CorruptError for damage.
 type Problem struct {
 	Blob           string
@@ -201,7 +198,7 @@ func (e *NoServiceError) Error() string {
 	return fmt.Sprintf("no service %q", e.Name)
 }
 
-// BadQueryError says what in a [Query] cannot be.
+// BadQueryError says why a [Query] is invalid.
 type BadQueryError struct{ Err error }
 
 func (e *BadQueryError) Error() string { return e.Err.Error() }

@@ -10,34 +10,29 @@ import (
 	"sync"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/catalog"
 	"blobtail/record"
 	"blobtail/storage"
 )
 
-// smallBlob is the size up to which a blob is fetched whole with its index: one
-// request more costs longer than the bytes.
+// smallBlob is the largest size of a blob that is fetched whole with its index: one
+// more request takes longer than the bytes.
 const smallBlob = 256 << 10
 
-// source is one blob of a plan. Its index is read when it is first asked for.
+// source is one blob of a plan, or the unflushed records of one service. Its index is
+// read when it is first asked for.
 type source struct {
-	store storage.BlobStore
-	count *counters
-	key   string
-	size  int64
-	meta  blobfmt.Meta
-	bare  bool // of meta only the bounds of the times are known
-
-	service string
-	day     horizon.Day
-	stream  *stream // no blob, but loose records: they tell their identities themselves
+	*catalog.Entry
+	store  storage.BlobStore
+	count  *counters
+	stream *stream // unflushed records with their identities; nil: a blob
 
 	open  sync.Once
 	index *blobfmt.Index
 	err   error
 
-	// end is what the index was read with, from offset endAt of the blob on. It
-	// often holds blocks too. It is dropped by forget.
+	// end is the end of the blob from offset endAt on, read with the index. It often
+	// holds blocks too. It is dropped by forget.
 	mu    sync.Mutex
 	end   []byte
 	endAt int64
@@ -57,7 +52,7 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 	}
 	s.open.Do(func() {
 		s.count.opened.Add(1)
-		s.index, s.err = blobfmt.ReadIndex(s.key, s.size, func(off, n int64) ([]byte, error) {
+		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
 	})
@@ -69,8 +64,8 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 		return b, nil
 	}
 	at, length := off, n
-	if whole && s.size <= smallBlob {
-		at, length = 0, s.size
+	if whole && s.Size <= smallBlob {
+		at, length = 0, s.Size
 	}
 	b, err := s.fetch(ctx, at, length)
 	if err != nil {
@@ -94,7 +89,7 @@ func (s *source) kept(off, n int64) []byte {
 	return s.end[off-s.endAt:][:n:n]
 }
 
-// forget lets go of what was read. Nothing may be asked afterwards.
+// forget releases the memory. No other method may be called afterwards.
 func (s *source) forget() {
 	s.mu.Lock()
 	s.end, s.index, s.from, s.ends = nil, nil, nil, nil
@@ -107,7 +102,7 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 		return b, nil
 	}
 	s.count.requests.Add(1)
-	r, err := s.store.Get(ctx, s.key, off, n)
+	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +113,7 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 		err = cerr
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &blobfmt.CorruptError{Blob: s.key, Offset: off + int64(got), Length: n - int64(got), Reason: "the blob ends before"}
+		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + int64(got), Length: n - int64(got), Reason: "the blob ends before"}
 	}
 	if err != nil {
 		return nil, err
@@ -126,26 +121,26 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// maxWhole bounds what is read into memory at once. Blobs are a hundredth of it;
-// what others put under a name of ours may be anything.
+// maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
+// may have stored anything under the name of a blob.
 const maxWhole = 1 << 30
 
 // whole reads all that there is of the blob. Where the store knows it to be
-// damaged, storage.ErrDamaged comes with what is left.
+// damaged, storage.ErrDamaged comes with the rest of it.
 func (s *source) whole(ctx context.Context) ([]byte, error) {
-	if s.size > maxWhole {
-		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.size)
+	if s.Size > maxWhole {
+		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.Size)
 	}
-	if b := s.kept(0, s.size); b != nil {
+	if b := s.kept(0, s.Size); b != nil {
 		return b, nil
 	}
 	s.count.requests.Add(1)
-	r, err := s.store.Get(ctx, s.key, 0, -1)
+	r, err := s.store.Get(ctx, s.Key, 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	// With room for the last read, which finds the end.
-	body := bytes.NewBuffer(make([]byte, 0, s.size+bytes.MinRead))
+	// With room for the last read: it finds the end.
+	body := bytes.NewBuffer(make([]byte, 0, s.Size+bytes.MinRead))
 	n, err := body.ReadFrom(r)
 	s.count.fetched.Add(n)
 	if cerr := r.Close(); err == nil {
@@ -154,23 +149,16 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// identity is what tells a copy from a record that only looks the same.
-type identity struct {
-	known  bool
-	origin record.Origin
-	index  uint32
+// place is the place of a record in the order of records. Only a record with a known
+// place is a copy of another.
+type place struct {
+	record.Key
+	known bool
 }
 
-// same says whether both are known and those of one record, or of records of two
-// services.
-func (i identity) same(o identity) bool {
-	return i.known && o.known && i.origin == o.origin && i.index == o.index
-}
-
-// identify gives the identity of record number ord of a block. Where the blob
-// cannot tell, it is not known, and the record is taken for no one's copy. It is
-// for the goroutine that merges.
-func (s *source) identify(block int, ord uint32) (identity, error) {
+// place gives the place of record number ord of a block, without its time. It is not
+// known if the blob cannot tell. Only the goroutine that merges may call it.
+func (s *source) place(block int, ord uint32) (place, error) {
 	s.origins.Do(func() {
 		if s.index == nil {
 			s.from = &blobfmt.Origins{}
@@ -179,13 +167,13 @@ func (s *source) identify(block int, ord uint32) (identity, error) {
 		s.from, s.originsErr = s.index.Origins()
 	})
 	if s.originsErr != nil {
-		return identity{}, s.originsErr
+		return place{}, s.originsErr
 	}
 	if s.index == nil {
-		return identity{}, nil // run.blind sees to it
+		return place{}, nil // merge.blind respects it
 	}
 	if block >= len(s.from.Blocks) {
-		return identity{}, fmt.Errorf("origins of block %d are missing", block)
+		return place{}, fmt.Errorf("origins of block %d are missing", block)
 	}
 	spans := s.from.Blocks[block]
 	if s.ends == nil || s.endsOf != block {
@@ -198,16 +186,16 @@ func (s *source) identify(block int, ord uint32) (identity, error) {
 	}
 	i := sort.Search(len(s.ends), func(i int) bool { return ord < s.ends[i] })
 	if i == len(spans) || spans[i].Origin >= len(s.from.Dict) {
-		return identity{}, fmt.Errorf("origins of block %d do not cover its records", block)
+		return place{}, fmt.Errorf("origins of block %d do not cover its records", block)
 	}
 	index := spans[i].First + ord - (s.ends[i] - spans[i].Count)
-	return identity{known: true, origin: s.from.Dict[spans[i].Origin], index: index}, nil
+	return place{known: true, Key: record.Key{Origin: s.from.Dict[spans[i].Origin], Index: index}}, nil
 }
 
-// problem makes one of what happened to a part of the blob.
+// problem makes one of an error with a part of the blob.
 func (s *source) problem(off, n int64, err error) *Problem {
 	if c := (*blobfmt.CorruptError)(nil); errors.As(err, &c) {
 		off, n = c.Offset, c.Length
 	}
-	return &Problem{Blob: s.key, Offset: off, Length: n, Err: err}
+	return &Problem{Blob: s.Key, Offset: off, Length: n, Err: err}
 }

@@ -3,6 +3,8 @@ package query
 import (
 	"time"
 
+	"blobtail/blobfmt"
+	"blobtail/catalog"
 	"blobtail/record"
 )
 
@@ -12,22 +14,22 @@ func (s *stream) last() int64  { return s.index.Blocks[len(s.index.Blocks)-1].La
 
 // source makes the stream one for a cursor.
 func (s *stream) source(count *counters) *source {
-	src := &source{count: count, key: s.loose.name, service: s.service, stream: s, index: &s.index}
-	src.meta.First, src.meta.Last = s.first(), s.last()
-	return src
+	e := &catalog.Entry{Key: s.loose.name, Name: blobfmt.Name{Service: s.service}}
+	e.Meta.First, e.Meta.Last = s.first(), s.last()
+	return &source{Entry: e, count: count, stream: s, index: &s.index}
 }
 
-// loosen makes block n of a stream a block of the run: what decode does for one of
+// loosen makes block n of a stream a block of the pass: what decode does for one of
 // a blob.
-func (r *run) loosen(f *future, s *stream, n int) {
+func (l *loader) loosen(f *future, s *stream, n int) {
 	var own bool
 	var ids []record.ID
 	var raw []byte
 	b, d := &s.blocks[n], &s.index.Blocks[n]
 	var spare []byte
-	changes := r.match.hasText() || !r.match.wantsAll(&d.Levels)
+	changes := l.match.hasText() || !l.match.wantsAll(&d.Levels)
 	if b.spilled || changes {
-		spare = r.buffer()
+		spare = l.buffer()
 	}
 	if raw, ids, own, f.err = b.load(s.loose, spare); f.err != nil {
 		return
@@ -38,14 +40,12 @@ func (r *run) loosen(f *future, s *stream, n int) {
 	if own {
 		f.buf = raw
 	}
-	var higher int64
-	if f.kept, higher, f.err = r.match.keep(raw, d, r.rng); f.err != nil {
+	if !l.keep(f, raw, d) {
 		return
 	}
-	r.count.higher.Add(higher)
 	f.kept.ids = ids
 	if own {
-		r.shrink(f)
+		l.shrink(f)
 	}
 }
 

@@ -13,25 +13,25 @@ import (
 	"blobtail/storage"
 )
 
-// Finding is what [Reader.Verify] has to say about a blob or a period.
+// Finding is a remark of [Reader.Verify] about a blob or a period.
 type Finding struct {
 	Key string // of the blob, or the prefix of the period
 	Err error
-	// Note says that it may be right as it is: a gap in the numbers is what a
-	// writer leaves that met another's blob, and what a lost blob leaves.
+	// Note says that it may be right as it is. A writer that met the blob of another
+	// leaves a gap in the numbers, and so does a lost blob.
 	Note bool
 }
 
-// Verified counts what was looked at.
+// Verified counts the checked blobs.
 type Verified struct {
 	Blobs, Bad, Notes int64
 	Bytes, Records    int64
 }
 
-// Verify reads every blob of q's services (all if it names none) whose times
-// touch q's range, in full, and checks it against all that its name, its metadata and its index say. found
-// is called for each finding, in no particular order, by one goroutine at a time.
-// It may take longer than a read: it asks why whenever a blob is not there any more.
+// Verify reads every blob of q's services (all if it names none) with times in q's
+// range, in full, and checks it against its name, its metadata and its index. It calls
+// found for each finding, in no particular order, from one goroutine at a time. It may
+// take longer than a read allows: it looks for the reason whenever a blob is missing.
 func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
 	if len(q.Services) == 0 {
 		var err error
@@ -165,7 +165,7 @@ func (v *verifying) vanished(ctx context.Context, s *source, err error) {
 	} else {
 		err = fmt.Errorf("vanished after it was listed: %w", err)
 	}
-	v.report(Finding{Key: s.key, Err: err, Note: expired})
+	v.report(Finding{Key: s.Key, Err: err, Note: expired})
 }
 
 // another says whether a blob that was replaced and deleted has left its name to a
@@ -179,8 +179,8 @@ func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 	return err == nil && meta.Batch != b.Meta.Batch
 }
 
-// gaps notes where a lane's numbers do not count on from 1, in periods of which
-// the plan holds all blobs. Compaction leaves gaps by design.
+// gaps notes the gaps in the numbers of a lane, from 1 on, in periods that the plan
+// has all blobs of. Compaction leaves gaps by design.
 func (v *verifying) gaps() {
 	type lane struct {
 		prefix string
@@ -217,12 +217,12 @@ func (v *verifying) gaps() {
 	}
 }
 
-// hourPrefix is what the keys of all periods of an hour begin with.
+// hourPrefix is the prefix of the keys of all periods of an hour.
 func hourPrefix(period string) string { return period[:len(period)-len("00/")] }
 
-// twins notes blobs that hold one batch: a writer stores it again under another
-// name when it cannot know of the first. A read drops the copies. An id that two
-// different batches have is more than that.
+// twins notes blobs with the same batch: a writer stores it again under another name
+// when it cannot know of the first. A read drops the copies. Two different batches with
+// one id are an error.
 func (v *verifying) twins() {
 	first := make(map[blobfmt.BatchID]*catalog.Entry)
 	for i := range v.plan.blobs {

@@ -17,21 +17,22 @@ type DropRequest struct {
 	// KeepTail leaves the tail's tables that may have records of the day. They have
 	// those of other services too.
 	KeepTail bool
-	// Store is what the caller calls the store: a confirmation is good for that one
+	// Store is the caller's name of the store: a confirmation is good for that one
 	// alone.
 	Store   string
 	Confirm string // the hash of the plan
 }
 
-// Drop drops one day of one service at once, for what must never have been logged.
+// Drop drops one day of one service at once, for records that should never have been
+// logged.
 // It hides the day for ever, deletes its blobs without waiting for a grace, and
 // drops the tables of the tail that may have its records. Without the right
 // confirmation it changes nothing: the error is a *[ConfirmError], and the plan in
 // the result says what would go. No policy is needed.
 //
-// Ingesters learn of it within two minutes and do not store what they have of the
-// day. What they did store meanwhile goes when Drop is called again: blobs would go
-// with the next Apply too, the tail's tables only at their own age.
+// Ingesters learn of it within two minutes and do not store their records of the day.
+// Records that they stored meanwhile are deleted when Drop is called again: blobs with
+// the next Apply too, the tail's tables only at their own age.
 func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	if !catalog.IsService(req.Service) {
 		return nil, refusef("%q cannot be the name of a service", req.Service)
@@ -64,7 +65,7 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	return r.Result, ctx.Err()
 }
 
-// planDrop is what a drop finds to do.
+// planDrop makes the plan of a drop.
 func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Plan, error) {
 	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
 	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}

@@ -112,10 +112,10 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	return "", nil
 }
 
-// clockGuard looks for what shows that a store without a clock of its own is
-// looked at by a host whose clock is ahead: everything would be hidden, and by that
-// clock nobody has stored anything for long. Logs of old that were stored lately are
-// no such sign, nor is it one that a service has come to its end while others go on.
+// clockGuard looks for signs of a host clock that is ahead, if the store has no clock of
+// its own: everything would be hidden, and by that clock nothing has been stored for
+// long. Old logs that were stored lately are no such sign. Neither is a service that
+// has ended while others go on.
 func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	if _, ok := j.blobs.(storage.Clock); ok || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence {
 		return "", nil
@@ -126,7 +126,7 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	today := horizon.DayOf(p.now)
 	for i := range p.services {
 		s := &p.services[i]
-		from := firstKept(p.now, minAge) // what never expires is of use while it goes on
+		from := firstKept(p.now, minAge) // a service that never expires counts while it goes on
 		if s.expires {
 			from = horizon.DayOf(s.oldest)
 		}
@@ -145,7 +145,7 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
-// allBytes lists the whole store: how much of it goes says nothing else.
+// allBytes lists the whole store, to know how much of it is deleted.
 func (j *Job) allBytes(ctx context.Context) (sum int64, err error) {
 	for e, err := range catalog.All(ctx, j.blobs) {
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// batch is how many blobs are deleted at once: what Azure takes in a request.
+	// batch is how many blobs are deleted at once: the most that Azure takes in a request.
 	batch = 256
 	// rounds is how often a day is listed again because it was not empty. Nobody
 	// stores anything below a horizon, so it takes two.
@@ -22,15 +22,15 @@ const (
 	fewErrors = 10
 )
 
-// part is what a run did to the days of one service.
+// part is the work of a run on the days of one service.
 type part struct {
 	deleted  []Deleted
 	problems []error
 	emptied  []serviceDay // nothing of ours is left
 }
 
-// deleteDays deletes the days of the plan whose turn it is: those of one service
-// after each other, and several services at a time.
+// deleteDays deletes the days of the plan that are due: those of one service after
+// each other, and several services at a time.
 func (r *run) deleteDays(ctx context.Context) error {
 	var services [][]Day
 	for _, d := range r.Plan.Days {
@@ -62,8 +62,8 @@ func (r *run) add(p *part) {
 // deleteService deletes days of one service.
 func (r *run) deleteService(ctx context.Context, days []Day, p *part) error {
 	s := service{name: days[0].Service}
-	// A horizon never sinks, but someone may have taken it away by hand to save what
-	// is below it.
+	// A horizon never sinks, but an operator may have removed it to save the days below
+	// it.
 	marks, err := horizon.Marks(ctx, r.job.blobs, s.name)
 	if err != nil {
 		return err
@@ -97,9 +97,9 @@ type blob struct {
 	there  bool  // it was listed again after that
 }
 
-// deleteDay deletes what a service has of a day, until a listing has nothing of
-// ours but what cannot be deleted. It lists by the whole prefix of service and day,
-// so that no other service is in it, and goes by the names that it parsed.
+// deleteDay deletes the blobs of a service and day, until a listing has only blobs that
+// cannot be deleted. It lists by the whole prefix of service and day, so that no other
+// service is in it, and goes by the parsed names.
 func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p *part) error {
 	m := &remover{job: r.job, part: p, left: map[string]*blob{}}
 	m.done.Service, m.done.Day.Day, m.done.Step = service, day, Delete
@@ -121,7 +121,7 @@ func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p 
 	return nil
 }
 
-// empty says whether the last listing had nothing that is worth another try.
+// empty reports whether the last listing had nothing worth another try.
 func (m *remover) empty(ctx context.Context) (bool, error) {
 	for range rounds {
 		found, err := m.round(ctx)
@@ -133,7 +133,7 @@ func (m *remover) empty(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// round lists the day once and deletes what it finds.
+// round lists the day once and deletes the blobs that it finds.
 func (m *remover) round(ctx context.Context) (found bool, err error) {
 	service, day := m.done.Service, m.done.Day.Day
 	for _, b := range m.left {
@@ -188,8 +188,8 @@ func (m *remover) delete(ctx context.Context) {
 	m.next = m.next[:0]
 }
 
-// settle tells what could not be deleted from what turned out to be gone all the
-// same, as after a lost answer. listed says that the last round went to its end.
+// settle reports the blobs that could not be deleted, except those that are gone all
+// the same, as after a lost answer. listed says that the last round went to its end.
 func (m *remover) settle(listed bool) {
 	var last error
 	for _, key := range slices.Sorted(maps.Keys(m.left)) {

@@ -14,7 +14,7 @@ import (
 	"blobtail/horizon"
 )
 
-// service is what a run knows of one service.
+// service is the knowledge of a run about one service.
 type service struct {
 	name   string
 	stored bool // there is something under the name
@@ -29,7 +29,7 @@ type service struct {
 	oldest  time.Time // start of the oldest day that stays, if there is one
 }
 
-// step is what is to be done to a day that is hidden or past its age.
+// step is the next step of a day that is hidden or past its age.
 func (s *service) step(d horizon.Day) Step {
 	switch {
 	case s.settled.Hides(d) && !s.refused:
@@ -40,7 +40,7 @@ func (s *service) step(d horizon.Day) Step {
 	return Hide
 }
 
-// services lists the services of the store, with what is hidden of them.
+// services lists the services of the store, with their hidden days.
 func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error) {
 	names, err := catalog.Services(ctx, j.blobs)
 	if err != nil {
@@ -66,7 +66,7 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 			s.keptFrom, s.expires = firstKept(at, age), true
 		}
 	}
-	// What has marks and nothing else has marks to be tidied.
+	// A name with marks and nothing else has marks to be tidied.
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s := service{name: name}
 		s.know(of[name], now, j.o.Grace)
@@ -89,7 +89,7 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
 }
 
-// surveyed is what one service has that goes.
+// surveyed are the days of one service to be deleted or hidden.
 type surveyed struct {
 	days     map[horizon.Day]*Day
 	newest   time.Time // when the youngest blob of them was stored; zero: unknown
@@ -124,7 +124,7 @@ func each(n int, do func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// survey lists what goes of all services.
+// survey lists the days of all services that are due.
 func (j *Job) survey(ctx context.Context, p *Plan) error {
 	found := make([]surveyed, len(p.services))
 	err := each(len(found), func(i int) error { return j.surveyService(ctx, &p.services[i], &found[i]) })
@@ -178,7 +178,7 @@ func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error 
 	return nil
 }
 
-// walk takes in what a service has below a day, and notes the first day after it.
+// walk takes the days of a service below one, and notes the first day after it.
 func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
 	for d, err := range catalog.Days(ctx, j.blobs, s.name, time.Time{}) {
 		if err != nil {

@@ -1,0 +1,339 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"blobtail/blobfmt"
+	"blobtail/catalog"
+	"blobtail/record"
+	"blobtail/storage"
+)
+
+// A loader opens the blobs of a pass, fetches their blocks, and reduces them to the
+// lines that the pass wants. Its goroutines work for the feeds. All its fields are
+// constant or safe for all goroutines; the fields of an opening, a group and a future
+// belong to the loader until done is closed, and then to the feed.
+type loader struct {
+	ctx   context.Context
+	stop  context.CancelFunc
+	work  sync.WaitGroup // all goroutines of the pass
+	task  *task
+	match *matcher
+	count counters
+
+	decoders chan *blobfmt.Decoder // one for each block that may be decoded at once; nil: not made yet
+	buffers  chan []byte
+}
+
+func newLoader(ctx context.Context, t *task, match *matcher, workers int) *loader {
+	l := &loader{task: t, match: match, decoders: make(chan *blobfmt.Decoder, workers), buffers: make(chan []byte, 4*workers+8)}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	for range workers {
+		l.decoders <- nil
+	}
+	return l
+}
+
+// opening is a source that is being opened.
+type opening struct {
+	done   chan struct{}
+	err    error
+	blocks []int     // the wanted ones, in the order of reading
+	group  *group    // of the first blocks, unless a limit may end the read
+	found  []*future // a blob without a readable index: all that is wanted of it
+	walked bool      // it is such a blob
+	warn   error
+	lost   []error
+}
+
+// group is a row of adjacent blocks that one GET fetches.
+type group struct {
+	done     chan struct{}
+	end      int // of feed.blocks
+	off, len int64
+	data     []byte
+	err      error
+	told     bool // the feed's: its error is reported
+}
+
+// future is a block on its way.
+type future struct {
+	done        chan struct{}
+	block       int
+	first, last int64
+	off, len    int64
+	group       *group
+	spare       bool // the feed's: counted in readahead.spare
+	kept        kept
+	buf         []byte
+	err         error
+}
+
+// open opens a source in the background. It goes on to fetch the first group of
+// blocks, of up to so many bytes; 0: none.
+func (l *loader) open(s *source, group int64) *opening {
+	o := &opening{done: make(chan struct{})}
+	l.work.Go(func() {
+		l.fill(s, o, group)
+		close(o.done)
+		if o.group != nil {
+			l.fetch(s, o.group)
+		}
+	})
+	return o
+}
+
+func (l *loader) fill(s *source, o *opening, group int64) {
+	index, err := s.readIndex(l.ctx, true)
+	switch corrupt := (*blobfmt.CorruptError)(nil); {
+	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
+		if s.State == catalog.Sound { // else the listing has reported it
+			o.warn = err
+		}
+		l.walk(s, o)
+	case err != nil:
+		o.err = err
+	default:
+		var skipped int64
+		o.blocks, skipped = l.choose(index)
+		if s.stream != nil {
+			return
+		}
+		l.count.blocksSkipped.Add(skipped)
+		if len(o.blocks) > 0 && group > 0 {
+			o.group = newGroup(index, o.blocks, 0, group)
+		}
+	}
+}
+
+// choose picks the blocks of the index that may hold something wanted, in the order
+// of reading.
+func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
+	blocks = make([]int, 0, len(index.Blocks))
+	for i := range index.Blocks {
+		b := &index.Blocks[i]
+		if !l.task.rng.touches(b.First, b.Last) {
+			skipped++
+			continue
+		}
+		if !l.match.wantsSome(&b.Levels) {
+			l.noteHigher(b)
+			skipped++
+			continue
+		}
+		blocks = append(blocks, i)
+	}
+	if l.task.desc {
+		slices.Reverse(blocks)
+	}
+	return blocks, skipped
+}
+
+// newGroup joins blocks[next] and those behind it that are adjacent in the blob
+// until they have size bytes.
+func newGroup(index *blobfmt.Index, blocks []int, next int, size int64) *group {
+	b := index.Blocks[blocks[next]]
+	off, end := b.Offset, b.Offset+b.Stored
+	for next++; next < len(blocks); next++ {
+		b = index.Blocks[blocks[next]]
+		lo, hi := min(off, b.Offset), max(end, b.Offset+b.Stored)
+		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off {
+			break
+		}
+		off, end = lo, hi
+	}
+	return &group{done: make(chan struct{}), end: next, off: off, len: end - off}
+}
+
+func (l *loader) fetch(s *source, g *group) {
+	g.data, g.err = s.fetch(l.ctx, g.off, g.len)
+	close(g.done)
+}
+
+// block asks for a block of a source. It comes with a group, or from unflushed
+// records.
+func (l *loader) block(s *source, n int, g *group) *future {
+	b := &s.index.Blocks[n]
+	f := &future{done: make(chan struct{}), block: n, first: b.First, last: b.Last, off: b.Offset, len: b.Stored, group: g}
+	l.work.Go(func() {
+		defer close(f.done)
+		if s.stream != nil {
+			l.loosen(f, s.stream, n)
+			return
+		}
+		<-g.done
+		if f.err = g.err; f.err == nil {
+			l.decode(f, b, g.data[b.Offset-g.off:][:b.Stored])
+		}
+	})
+	return f
+}
+
+// decode decompresses a block and reduces it to the wanted lines.
+func (l *loader) decode(f *future, b *blobfmt.Block, stored []byte) {
+	var d *blobfmt.Decoder
+	select {
+	case d = <-l.decoders:
+	case <-l.ctx.Done():
+		f.err = l.ctx.Err()
+		return
+	}
+	defer func() { l.decoders <- d }()
+	if d == nil {
+		if d, f.err = blobfmt.NewDecoder(); f.err != nil {
+			return
+		}
+	}
+	l.count.blocksRead.Add(1)
+	var raw []byte
+	if raw, f.err = d.Block(l.buffer(), stored, *b); f.err != nil {
+		return
+	}
+	f.buf = raw
+	if l.keep(f, raw, b) {
+		l.shrink(f)
+	}
+}
+
+// keep sets the wanted lines of a block.
+func (l *loader) keep(f *future, raw []byte, b *blobfmt.Block) (ok bool) {
+	var higher int64
+	f.kept, higher, f.err = l.match.keep(raw, b, l.task.rng)
+	if f.err == nil {
+		l.count.higher.Add(higher)
+	}
+	return f.err == nil
+}
+
+// shrink keeps a few lines from holding the memory of a whole block.
+func (l *loader) shrink(f *future) {
+	if len(f.kept.raw) < len(f.buf)/4 {
+		buf := f.buf
+		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
+		l.recycle(buf)
+	}
+}
+
+func (l *loader) buffer() []byte {
+	select {
+	case b := <-l.buffers:
+		return b[:0]
+	default:
+		return nil
+	}
+}
+
+func (l *loader) recycle(b []byte) {
+	if cap(b) == 0 {
+		return
+	}
+	select {
+	case l.buffers <- b:
+	default:
+	}
+}
+
+// walk reads a blob without a readable index: all of it.
+func (l *loader) walk(s *source, o *opening) {
+	o.walked = true
+	body, err := s.whole(l.ctx)
+	if errors.Is(err, storage.ErrDamaged) {
+		if s.State == catalog.Sound {
+			o.lost = append(o.lost, s.problem(0, 0, bareError(err)))
+		}
+	} else if err != nil {
+		o.err = err
+		return
+	}
+	d, err := blobfmt.NewDecoder()
+	if err != nil {
+		o.err = err
+		return
+	}
+	records := int64(0)
+	for frame, err := range d.Walk(s.Key, body) {
+		if err != nil {
+			o.lost = append(o.lost, s.problem(0, 0, err))
+			continue
+		}
+		f, n := l.found(frame)
+		if f.err != nil {
+			o.lost = append(o.lost, s.problem(frame.Offset, frame.Stored, f.err))
+			continue
+		}
+		records += n
+		if len(f.kept.raw) > 0 {
+			o.found = append(o.found, f)
+		}
+	}
+	if s.State == catalog.Sound && records != s.Meta.Records && len(o.lost) == 0 {
+		o.lost = append(o.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.Key, Reason: "records are missing"}))
+	}
+	if l.task.desc {
+		slices.Reverse(o.found)
+	}
+}
+
+// found makes a block out of a frame that no index describes. n is how many records
+// it has, wanted or not.
+func (l *loader) found(frame blobfmt.Frame) (f *future, n int64) {
+	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
+	close(f.done)
+	raw := append([]byte(nil), frame.Lines...)
+	b := blobfmt.Block{Offset: frame.Offset, Stored: frame.Stored, Raw: int64(len(raw))}
+	for at := 0; at < len(raw); n++ {
+		t, ok := record.LineTime(raw[at:])
+		size := bytes.IndexByte(raw[at:], '\n') + 1
+		switch {
+		case !ok || size == 0:
+			f.err = errLine
+			return f, 0
+		case n == 0:
+			b.First = t
+		case t < b.Last:
+			f.err = errOrder
+			return f, 0
+		}
+		b.Last = t
+		b.Levels[record.LineLevel(raw[at:])]++
+		at += size
+	}
+	l.keep(f, raw, &b)
+	f.first, f.last = f.kept.first, f.kept.last
+	return f, n
+}
+
+// noteHigher counts the records of higher levels in a block without wanted ones, as
+// far as its index tells. With texts nothing is known.
+func (l *loader) noteHigher(b *blobfmt.Block) {
+	if l.match.hasText() || l.match.high == 0 {
+		return
+	}
+	n := int64(0)
+	if l.task.rng.covers(b.First, b.Last) {
+		n = wanted(l.match.high, &b.Levels)
+	} else {
+		for i := range b.Minutes {
+			if l.task.rng.covers(minuteSpan(b.Minutes[i].Minute)) {
+				n += wanted(l.match.high, &b.Minutes[i].Levels)
+			}
+		}
+	}
+	l.count.higher.Add(n)
+}
+
+// wantsBlob reports whether a blob may hold something wanted, by its metadata. If
+// they rule it out by the levels, the blob is not even opened.
+func (l *loader) wantsBlob(b *catalog.Entry) bool {
+	if b.State != catalog.Sound || wanted(l.match.levels, &b.Meta.Levels) > 0 {
+		return true
+	}
+	if !l.match.hasText() && l.task.rng.covers(b.Meta.First, b.Meta.Last) {
+		l.count.higher.Add(wanted(l.match.high, &b.Meta.Levels))
+	}
+	return false
+}
