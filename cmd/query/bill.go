@@ -28,19 +28,12 @@ type billCmd struct {
 }
 
 func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
-	form := c.Output
-	switch form {
-	case "":
-		form = "json"
-		if a.env.outTTY {
-			form = "text"
-		}
-	case "text", "json", "csv":
-	default:
-		return 0, cli.Usagef("-o %s: it must be text, json or csv", form)
+	form, err := a.form(c.Output, "text", "json", "csv")
+	if err != nil {
+		return 0, err
 	}
-	if c.By != "service" && c.By != "day" {
-		return 0, cli.Usagef("--by %s: it must be service or day", c.By)
+	if err := oneOf("--by", c.By, "service", "day"); err != nil {
+		return 0, err
 	}
 	prices, err := bill.Load(c.Prices)
 	if err != nil {

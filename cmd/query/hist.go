@@ -50,12 +50,10 @@ func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.M
 			return q, 0, 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
-	switch c.Output {
-	case "", "text", "json", "csv":
-	default:
-		return q, 0, 0, cli.Usagef("-o %s: it must be text, json or csv", c.Output)
+	if _, err = a.form(c.Output, "text", "json", "csv"); err != nil {
+		return q, 0, 0, err
 	}
-	mode, err = (&readCmd{Live: c.Live}).mode()
+	mode, err = liveMode(c.Live)
 	return q, by, mode, err
 }
 

@@ -21,15 +21,9 @@ type ingestersCmd struct {
 }
 
 func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
-	form := c.Output
-	if form == "" {
-		form = "json"
-		if a.env.outTTY {
-			form = "pretty"
-		}
-	}
-	if form != "pretty" && form != "json" {
-		return 0, cli.Usagef("-o %s: want pretty or json", form)
+	form, err := a.form(c.Output, "pretty", "json")
+	if err != nil {
+		return 0, err
 	}
 	found, now, err := c.list(ctx, a)
 	var bad *heartbeat.RowError

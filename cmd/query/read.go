@@ -65,17 +65,10 @@ func (c *readCmd) query(a *app) (query.Query, error) {
 	return q, nil
 }
 
-// mode is what --live means.
-func (c *readCmd) mode() (newest.Mode, error) {
-	switch c.Live {
-	case "auto":
-		return newest.Auto, nil
-	case "off":
-		return newest.Off, nil
-	case "only":
-		return newest.Only, nil
-	}
-	return 0, cli.Usagef("--live %s: it must be auto, off or only", c.Live)
+// liveMode reads --live.
+func liveMode(word string) (newest.Mode, error) {
+	modes := map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}
+	return modes[word], oneOf("--live", word, "auto", "off", "only")
 }
 
 // limits gives how many of the newest and of the oldest are asked for; 0 is all.
@@ -104,7 +97,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	mode, err := c.mode()
+	mode, err := liveMode(c.Live)
 	if err != nil {
 		return 0, err
 	}
@@ -180,14 +173,7 @@ func (a *app) left(sum *query.Summary, q *query.Query) {
 
 // verdict gives the exit code of a read, and says what is missing.
 func (a *app) verdict(sum *query.Summary) int {
-	const shown = 20
-	for i, err := range sum.Problems {
-		if i == shown {
-			a.Complain("and %d more", len(sum.Problems)-shown)
-			break
-		}
-		a.Complain("%v", err)
-	}
+	a.Problems(sum.Problems)
 	switch {
 	case !sum.Complete():
 		a.Complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))

@@ -42,6 +42,9 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 	if q.Filter, err = c.filter(); err != nil {
 		return q, nil, err
 	}
+	if err := oneOf("--live", c.Live, "auto", "off"); err != nil {
+		return q, nil, err
+	}
 	q.Limit = defaultTail
 	if c.Since != "" {
 		q.Limit = 0
@@ -54,8 +57,6 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 		return q, nil, cli.Usagef("-n %d: it must not be negative", q.Limit)
 	case q.Limit == 0 && c.Since == "" && !c.Follow && c.After == "":
 		return q, nil, cli.Usagef("-n 0 shows nothing; add -f to follow, or --since")
-	case c.Live != "auto" && c.Live != "off":
-		return q, nil, cli.Usagef("--live %s: it must be auto or off", c.Live)
 	case c.After != "" && (c.Number != nil || c.Since != ""):
 		return q, nil, cli.Usagef("--after goes on where another tail ended; leave out -n and --since")
 	case c.After != "":

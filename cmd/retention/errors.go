@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -57,28 +58,18 @@ func (a *app) ownError(err error) (code int, message string) {
 	return 0, ""
 }
 
-// fewProblems is how many problems are told one by one.
-const fewProblems = 10
-
-// verdict tells what a run could not do and gives the exit code.
+// verdict reports the problems of a run and returns the exit code. did says that the
+// run has changed something, or only had to list.
 func (a *app) verdict(problems []error, did bool) int {
-	refused := true
-	for i, err := range problems {
-		refused = refused && errors.Is(err, storage.ErrUnauthorized)
-		if i < fewProblems {
-			a.Complain("%v", err)
-		}
-	}
-	if n := len(problems) - fewProblems; n > 0 {
-		a.Complain("and %d more", n)
-	}
+	a.Problems(problems)
+	allowed := func(err error) bool { return !errors.Is(err, storage.ErrUnauthorized) }
 	switch {
 	case len(problems) == 0:
 		return cli.OK
-	case refused && !did:
-		return cli.Refused
+	case did || slices.ContainsFunc(problems, allowed):
+		return cli.Incomplete
 	}
-	return cli.Incomplete
+	return cli.Refused
 }
 
 // foreign tells of what is not ours. It is no problem: it stays.
