@@ -49,7 +49,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the text that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the shortest form: 1h, not 1h0m0s.
@@ -101,7 +101,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the text that UnmarshalText reads.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String uses the largest binary unit that leaves a whole number.

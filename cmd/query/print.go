@@ -15,8 +15,8 @@ import (
 	"blobtail/record"
 )
 
-// output gathers what goes to stdout into large writes, but holds nothing back
-// for longer than a person waits: a search may find its first record long before
+// output gathers writes to stdout into large ones, but holds nothing back for longer
+// than a person waits: a search may find its first record long before
 // its second.
 type output struct {
 	mu    sync.Mutex
@@ -131,7 +131,7 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 type rawPrinter struct{ safe bool }
 
 func (p rawPrinter) append(dst, line []byte) []byte {
-	msg := bytes.TrimSuffix(line, []byte("\n")) // of what is no line of ours, all
+	msg := bytes.TrimSuffix(line, []byte("\n")) // all of a line that is not ours
 	if off, ok := record.LineMsg(line); ok {
 		msg, _ = cutString(line[off:])
 	}

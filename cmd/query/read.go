@@ -153,7 +153,7 @@ func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 		bytesText(plan.Bytes()), most)
 }
 
-// notes says what the output does not show.
+// notes reports records that the output does not show.
 func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	a.left(sum, &q)
 	if sum.More && c.Number == nil && c.First == nil && !c.Count {
@@ -161,7 +161,7 @@ func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	}
 }
 
-// left says what a read has left out.
+// left reports records that a read has left out.
 func (a *app) left(sum *query.Summary, q *query.Query) {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
@@ -171,7 +171,7 @@ func (a *app) left(sum *query.Summary, q *query.Query) {
 	}
 }
 
-// verdict gives the exit code of a read, and says what is missing.
+// verdict returns the exit code of a read, and reports its problems.
 func (a *app) verdict(sum *query.Summary) int {
 	a.Problems(sum.Problems)
 	switch {

@@ -107,7 +107,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.verdict(&sum), nil
 }
 
-// follow prints what comes in until it is interrupted, and says then how to go on.
+// follow prints new records until it is interrupted, and then the command to go on.
 func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.FollowOptions) (int, error) {
 	printed := false
 	print := o.Emit
@@ -153,8 +153,8 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	return cli.OK, nil
 }
 
-// watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
-// which would be noticed with the next record only.
+// watchReader ends a follow after its reader has gone, as that of `tail -f web | head`.
+// Otherwise only the next record would show it.
 func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) {
 	const pace = 200 // ms
 	fds := []unix.PollFd{{Fd: pipe}}
@@ -167,7 +167,7 @@ func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) 
 	}
 }
 
-// words are the services and what is asked of them, for a command that goes on.
+// words are the services and the filters, for a command that goes on.
 func (c *tailCmd) words() []string {
 	out := slices.Clone(c.Services)
 	add := func(flag, value string) {
@@ -195,8 +195,8 @@ func (c *tailCmd) words() []string {
 	return out
 }
 
-// where are the flags that say what is read, for a command that is to read the same.
-// What the environment says it says again.
+// where are the flags of the store, for a command that reads the same. Values from the
+// environment are left out.
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
 		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
@@ -208,7 +208,7 @@ func (a *app) where() (out []string) {
 	return out
 }
 
-// report says what a read of the newest records has to say beside its problems.
+// report prints the notes and gaps of a read of the newest records.
 func (a *app) report(r *newest.Report) {
 	for _, text := range r.Notes {
 		a.Note("%s", text)

@@ -13,14 +13,14 @@ import (
 	"blobtail/storage"
 )
 
-// unconfirmed says that a plan has to be confirmed, and how.
+// unconfirmed is the error of a plan that has to be confirmed.
 type unconfirmed struct {
 	*retention.ConfirmError
 	command string // that confirms it
 }
 
-// again is the command that words make, for the store and the configuration of this
-// run: whoever copies it may be somewhere else.
+// again is the command that words make. It names the store and the configuration of this
+// run: a user may copy it to another shell.
 func (a *app) again(words ...string) string {
 	words = append([]string{"retention"}, words...)
 	if a.flags.Config != "" {
@@ -72,7 +72,7 @@ func (a *app) verdict(problems []error, did bool) int {
 	return cli.Refused
 }
 
-// foreign tells of what is not ours. It is no problem: it stays.
+// foreign reports objects that are not ours. They are no problem: they stay.
 func (a *app) foreign(f retention.Foreign) {
 	if f.Count == 0 {
 		return
