@@ -110,6 +110,11 @@ func (b *Buffer) dropOpenMessages() {
 // noMessages is for a buffer without messages.
 type noMessages struct{}
 
-func (noMessages) Found(string)   {}
-func (noMessages) Stored(string)  {}
+// Found implements [Messages].
+func (noMessages) Found(string) {}
+
+// Stored implements [Messages].
+func (noMessages) Stored(string) {}
+
+// Dropped implements [Messages].
 func (noMessages) Dropped(string) {}

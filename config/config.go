@@ -1,5 +1,5 @@
 // Package config reads blobtail's configuration file: YAML, in sections of
-// fewer than ten keys, strict about what it does not know.
+// fewer than ten keys. An unknown key is an error.
 //
 // Call [Load] with the path of a file ("" for the defaults alone). The commands
 // lay environment variables and flags over it, and call [Config.Validate] once,
@@ -63,7 +63,7 @@ type Flush struct {
 	MaxAge Duration `yaml:"max-age" help:"Age at which a blob is made unconditionally." env:"BLOBTAIL_FLUSH_MAX_AGE"`
 }
 
-// Limits bounds what requests may hold.
+// Limits bounds the memory of requests.
 type Limits struct {
 	InFlight Size `yaml:"in-flight"` // bytes held by all requests at once
 }
@@ -138,8 +138,8 @@ func (c *Config) decode(text []byte) error {
 }
 
 // YAML is the configuration as a file that Load would read back. It holds no
-// secrets: those of a store come from the environment alone, and what a URL has in
-// front of the host is left out.
+// secrets: those of a store come from the environment alone, and user, password or
+// token of a URL are left out.
 func (c Config) YAML() ([]byte, error) {
 	c.NATS = c.NATS.redacted()
 	return yaml.Marshal(c)

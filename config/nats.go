@@ -41,7 +41,7 @@ func (n NATS) redacted() NATS {
 	return n
 }
 
-// validate says what cannot be. No message shows a URL: it may hold a password.
+// validate reports mistakes. No message shows a URL: it may hold a password.
 func (n NATS) validate(bad func(key string, value any, want string)) {
 	if n.URL == "" {
 		return

@@ -10,7 +10,7 @@ import (
 	"blobtail/record"
 )
 
-// Retention says how long what is kept. Nothing is ever deleted of a store whose
+// Retention is the policy of deleting logs. Nothing is ever deleted from a store if its
 // configuration sets no Default.
 type Retention struct {
 	Default Age      `yaml:"default"` // of services that no rule names; 0: not set
@@ -65,7 +65,7 @@ func (a *Age) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the text that UnmarshalText reads.
 func (a Age) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // String is the age in days where they are whole ones.

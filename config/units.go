@@ -8,56 +8,34 @@ import (
 	"time"
 )
 
-// Duration is a span of time that is written as Go writes it, with d (24 h) and
-// w (7 d) besides: 90s, 1h30m, 1d12h. A unit is mandatory.
+// Duration is a span of time. It is written as Go writes it, and with d (24 h) and w
+// (7 d): 90s, 1h30m, 1d12h. A unit is mandatory.
 type Duration time.Duration
 
-// ParseDuration reads a [Duration]. It takes no sign.
+// ParseDuration reads a [Duration]. It accepts no sign.
 func ParseDuration(s string) (time.Duration, error) {
-	rest, total := s, time.Duration(0)
-	fail := func() (time.Duration, error) {
-		return 0, fmt.Errorf("%q is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h", s)
-	}
-	if s == "" || s[0] == '-' || s[0] == '+' {
-		return fail()
-	}
-	for rest != "" {
-		end := 0
-		for end < len(rest) && (rest[end] >= '0' && rest[end] <= '9' || rest[end] == '.') {
-			end++
+	const digits = "0123456789."
+	total, bad := time.Duration(0), s == ""
+	for rest := s; rest != "" && !bad; {
+		unit := strings.TrimLeft(rest, digits)
+		number := rest[:len(rest)-len(unit)]
+		if rest = ""; strings.ContainsAny(unit, digits) {
+			n := strings.IndexAny(unit, digits)
+			unit, rest = unit[:n], unit[n:]
 		}
-		num := rest[:end]
-		rest = rest[end:]
-		end = 0
-		for end < len(rest) && (rest[end] < '0' || rest[end] > '9') && rest[end] != '.' {
-			end++
-		}
-		unit := rest[:end]
-		rest = rest[end:]
-		days := time.Duration(0)
+		times := time.Duration(1)
 		switch unit {
 		case "d":
-			days = 1
+			unit, times = "h", 24
 		case "w":
-			days = 7
+			unit, times = "h", 7*24
 		}
-		if days > 0 {
-			n, err := strconv.ParseFloat(num, 64)
-			span := n * float64(days) * float64(24*time.Hour)
-			if err != nil || span > math.MaxInt64/2 {
-				return fail()
-			}
-			total += time.Duration(span)
-			continue
-		}
-		d, err := time.ParseDuration(num + unit)
-		if err != nil {
-			return fail()
-		}
-		total += d
+		d, err := time.ParseDuration(number + unit)
+		bad = err != nil || number == "" || d > (math.MaxInt64-total)/times
+		total += d * times
 	}
-	if total < 0 {
-		return fail()
+	if bad {
+		return 0, fmt.Errorf("%q is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h", s)
 	}
 	return total, nil
 }
@@ -71,7 +49,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the text that UnmarshalText reads.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // String is the shortest form: 1h, not 1h0m0s.
@@ -123,7 +101,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return err
 }
 
-// MarshalText writes what UnmarshalText reads.
+// MarshalText writes the text that UnmarshalText reads.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // String uses the largest binary unit that leaves a whole number.

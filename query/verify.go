@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/storage"
@@ -76,7 +78,6 @@ type verifying struct {
 
 	mu  sync.Mutex
 	out Verified
-	err error
 }
 
 func (v *verifying) report(f Finding) {
@@ -92,36 +93,20 @@ func (v *verifying) report(f Finding) {
 
 // run checks all blobs, a few at a time, since each is held in memory.
 func (v *verifying) run(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	slots := make(chan struct{}, v.plan.reader.opt.Workers)
-	var work sync.WaitGroup
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(v.plan.reader.opt.Workers)
 	for i := range v.plan.blobs {
 		if v.plan.blobs[i].State != catalog.Sound {
 			continue // said by the listing, and nothing to check it against
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		work.Go(func() {
-			defer func() { <-slots }()
-			if err := v.blob(ctx, &v.plan.blobs[i]); err != nil {
-				v.mu.Lock()
-				v.err = err
-				v.mu.Unlock()
-				stop()
+		work.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
+			return v.blob(ctx, &v.plan.blobs[i])
 		})
 	}
-	work.Wait()
-	if v.err == nil {
-		v.err = ctx.Err()
-	}
-	return v.err
+	return work.Wait()
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {

@@ -1,14 +1,13 @@
 package retention
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/catalog"
 	"blobtail/horizon"
@@ -101,27 +100,20 @@ type surveyed struct {
 // atOnce is how many services are worked on at the same time.
 const atOnce = 8
 
-// each does something for 0 to n-1, some at a time, and gives the first error in
-// that order. When there is one no more are begun.
+// each calls do for 0 to n-1, a few at a time, and returns the first error. It begins
+// no more after an error.
 func each(n int, do func(i int) error) error {
-	errs := make([]error, n)
-	slots := make(chan struct{}, atOnce)
-	var failed atomic.Bool
-	var work sync.WaitGroup
+	work, failed := errgroup.WithContext(context.Background())
+	work.SetLimit(atOnce)
 	for i := range n {
-		slots <- struct{}{}
-		if failed.Load() {
-			break
-		}
-		work.Go(func() {
-			if errs[i] = do(i); errs[i] != nil {
-				failed.Store(true)
+		work.Go(func() error {
+			if failed.Err() != nil {
+				return nil
 			}
-			<-slots
+			return do(i)
 		})
 	}
-	work.Wait()
-	return cmp.Or(errs...)
+	return work.Wait()
 }
 
 // survey lists the days of all services that are due.

@@ -16,8 +16,8 @@ import (
 	"blobtail/config"
 )
 
-// newAdmin returns the operators' server. What changes something or shows memory
-// is for this host only.
+// newAdmin returns the operators' server. It answers changes and dumps of memory on
+// this host only.
 func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
@@ -39,8 +39,8 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheu
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// flush answers when every record acknowledged before is in a blob, or 504 with
-// what is left when its time is over first.
+// flush answers when every record acknowledged before is in a blob. It answers 504 with
+// the number of the others if its time is over first.
 func flush(buf *buffer.Buffer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()

@@ -26,15 +26,14 @@ import (
 	"blobtail/wal"
 )
 
-// company is how this ingester stands to the others on the store: which lane it
-// has, what they may know of it, and whether its clock agrees with theirs. None of
-// it holds up a record.
+// company is the place of this ingester among its peers on the store: its lane, its
+// announcements, and the difference of the clocks. None of it holds up a record.
 type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
 	tables    storage.TableStore
 	premises  *premises.Premises
-	peers     *peers.Peers // whom else readers have to be answered for
+	peers     *peers.Peers // ingesters whose records readers need too
 	shared    bool         // the store has a clock of its own
 	log       zerolog.Logger
 
@@ -55,8 +54,8 @@ const (
 	noteWait = 3 * time.Second
 )
 
-// newCompany makes what run starts. The log's directory is ours by now, so what
-// is kept in it is too. setLane is called with each lane that is found.
+// newCompany makes the parts that run starts. The log's directory is locked by now, and
+// so are the files in it. setLane is called with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
@@ -117,9 +116,8 @@ func (p *company) run(ctx context.Context) {
 	p.running.Go(func() { p.premises.Run(ctx) })
 }
 
-// wait returns when the others know of this ingester, so that reads ask it for what
-// it takes, and the lane and the clock are as good as known, and what else is to be
-// known first; or at until. All of it goes on in the background.
+// wait returns when readers know of this ingester, and the lane, the clock and besides
+// are known; or at until. All of it goes on in the background.
 func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -138,7 +136,7 @@ func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan s
 	}
 }
 
-// self is what answers to readers are signed with.
+// self is the signature of answers to readers.
 func (p *company) self() live.Self {
 	return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
 }
@@ -156,7 +154,7 @@ func (p *company) ready(buf *buffer.Buffer) error {
 	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.Stalled())
 }
 
-// noteLoss keeps what the log was found to lack, for the next start.
+// noteLoss keeps the loss of records for the next start.
 func (p *company) noteLoss() {
 	ctx, cancel := context.WithTimeout(context.Background(), noteWait)
 	defer cancel()
@@ -165,7 +163,7 @@ func (p *company) noteLoss() {
 	}
 }
 
-// lossOf is what the buffer has found to be lost.
+// lossOf is the loss that the buffer has detected.
 func lossOf(buf *buffer.Buffer) heartbeat.Loss {
 	l, ok := buf.Lost()
 	if !ok {

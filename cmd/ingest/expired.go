@@ -17,8 +17,8 @@ import (
 	"blobtail/storeid/premises"
 )
 
-// sink joins the buffer to the writer, which do not know each other, and to what
-// has been dropped.
+// sink joins the buffer to the writer, which do not know each other, and to the
+// dropped days.
 type sink struct {
 	*blobwriter.Writer
 	watch    *horizon.Watch
@@ -42,9 +42,9 @@ func (s sink) refuse(o buffer.Options) buffer.Options {
 	return o
 }
 
-// Write implements [buffer.Sink]. What is known to have expired is not even read:
-// horizons only rise. Of the rest the writer's store makes sure. Nothing goes to a
-// store that is not known to be the one which the log belongs to.
+// Write implements [buffer.Sink]. It does not even read a batch that is known to have
+// expired, because horizons only rise; the writer's store checks the rest. Nothing goes
+// to a store before it was seen to be the log's.
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	if err := s.premises.Storing(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"blobtail/storage"
 )
 
-// forgetWait bounds what is asked of the store.
+// forgetWait bounds all requests to the store.
 const forgetWait = 30 * time.Second
 
 // forget gives up an ingester whose log is lost, or all that have been silent for so
@@ -97,7 +97,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 	return nil
 }
 
-// forgotten says what is given up.
+// forgotten prints the records that are given up.
 func forgotten(stdout io.Writer, was heartbeat.Ingester) {
 	fmt.Fprintf(stdout, "ingester %s on %s is forgotten; it was last seen %s\n", was.ID, hostName(was), was.At.UTC().Format(time.RFC3339))
 	since := was.At

@@ -27,8 +27,8 @@ type intake struct {
 	last   chan struct{} // closed when there are none of these any more
 }
 
-// newIntake makes the HTTP source beside the stream, with the answers to who reads
-// what it took. ready says why nothing can be taken, stored or announced.
+// newIntake makes the HTTP source next to the stream, with the answers to readers. ready
+// is the reason why records cannot be accepted, stored or announced.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
 	in = &intake{stream: stream, log: part(log, "intake"), last: make(chan struct{})}
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
@@ -96,8 +96,9 @@ func (i *intake) refuse(ctx context.Context) {
 	i.stream.stop(ctx)
 }
 
-// drain takes no more, and returns when what was under way is answered, or ctx
-// ends. It goes on listening: until all is in blobs, readers ask here for the rest.
+// drain accepts no more records, and returns when the requests under way are answered,
+// or ctx ends. It goes on listening: until all is in blobs, readers ask here for the
+// rest.
 func (i *intake) drain(ctx context.Context) {
 	i.refuse(ctx)
 	select {
@@ -106,8 +107,8 @@ func (i *intake) drain(ctx context.Context) {
 	}
 }
 
-// close takes no more, answers what is under way, and lets nobody in, until ctx
-// ends.
+// close accepts no more records, answers the requests under way until ctx ends, and
+// stops listening.
 func (i *intake) close(ctx context.Context) {
 	i.refuse(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {

@@ -17,7 +17,7 @@ import (
 	"blobtail/record"
 )
 
-// newLive makes what answers readers with what is in no blob yet.
+// newLive makes the handler that answers readers with unflushed records.
 func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
 	h := live.NewHandler(live.Options{
 		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
@@ -26,8 +26,8 @@ func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prome
 	return h
 }
 
-// withLive answers what is below /live/ beside the source. The source has a mux of
-// its own, because it minds how paths are written.
+// withLive answers paths below /live/, and the source all others. The source has a mux
+// of its own, because it checks how paths are written.
 func withLive(source http.Handler, answers http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(live.Pattern, answers)
@@ -62,8 +62,8 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	return held{snapshot, j.announcer.Loss}, nil
 }
 
-// held is a snapshot that tells damage as live does, and what the log has lost
-// before: the row may not say that yet.
+// held is a snapshot that reports damage as live does, and earlier losses of the log:
+// the row may not have them yet.
 type held struct {
 	*buffer.Live
 	lost func() heartbeat.Loss // nil: it is not to be told

@@ -1,4 +1,4 @@
-// Command ingest takes log records over HTTP and from JetStream and writes them as
+// Command ingest accepts log records over HTTP and from JetStream and writes them as
 // numbered blobs.
 //
 //	shippers --HTTP--> source/httpsource -+-> buffer --> blobwriter --> blob store
@@ -7,16 +7,16 @@
 //	                                          wal (local disk)
 //	nothing of days that were dropped <-- horizon <-- blob store
 //	buffer --newest of each second--> tailindex --> tables
-//	buffer --what is in no blob yet--> live --HTTP--> readers, other ingesters
-//	gate: nothing is taken unless heartbeat's row says so --> tables <-- readers
+//	buffer --unflushed records--> live --HTTP--> readers, other ingesters
+//	gate: no record is accepted unless heartbeat's row says so --> tables <-- readers
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	premises: log and store belong together --> storeid --> blob store
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
-// It starts in the order of the flow backwards, so that nothing is taken that
-// has no place to go, and stops in the order of the flow: the sources take no
-// more, the buffer flushes within the grace period, what was stored is
-// acknowledged, and what is left stays in the log for the next start.
+// It starts in the order of the flow backwards, so that each accepted record has a
+// place to go, and stops in the order of the flow: the sources accept no more, the
+// buffer flushes within the grace period, stored messages are acknowledged, and the
+// rest stays in the log for the next start.
 package main
 
 import (
@@ -105,7 +105,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
-// parts are what works while an ingester runs.
+// parts are the parts of an ingester that runs.
 type parts struct {
 	watch     *horizon.Watch
 	buf       *buffer.Buffer
@@ -120,8 +120,8 @@ type parts struct {
 }
 
 // run lets the parts work until ctx ends, or one of them fails. They outlive ctx,
-// because they end in the order of the flow. until is when records are taken even
-// if little is known of the other ingesters, and of what has been dropped.
+// because they end in the order of the flow. From until on records are accepted even
+// if little is known of the peers and of dropped days.
 func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, until time.Time) error {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -142,8 +142,8 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 		time.AfterFunc(time.Duration(c.Ingest.Grace)/2, p.tail.end)
 		p.company.stop(stop(log, p.buf, p.in, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
-		// The log's disk failed: what is not durable was not acknowledged. End at
-		// once, and let the next start read what is on the disk.
+		// The log's disk failed: no record was acknowledged that is not durable. End at
+		// once, and let the next start read the disk.
 	}
 	end()
 	p.in.http.Close()
@@ -194,7 +194,7 @@ func serve(s *http.Server, l net.Listener) error {
 	return nil
 }
 
-// roomy is so much space that a disk is not full whatever its share.
+// roomy is enough free space for a disk of any size.
 const roomy = 1 << 30
 
 // diskFull reports whether the disk of dir is filled to percent or more. A large

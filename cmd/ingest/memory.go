@@ -13,9 +13,9 @@ import (
 	"blobtail/config"
 )
 
-// limitMemory lets garbage lie as long as there is little: what requests may hold,
-// twice for the collector, and the rest, batches being encoded and their blobs. In
-// a container it is four fifths of what the container has, if that is less.
+// limitMemory sets the memory limit of the collector: twice the memory that requests
+// may hold, and room for batches and their blobs. In a container it is at most four
+// fifths of the container's memory.
 func limitMemory(c config.Config, log zerolog.Logger) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -31,7 +31,7 @@ func (c counters) gauge(name, help string, value func() float64) {
 	c.f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-// showCompany shows how this ingester stands to the others.
+// showCompany registers the metrics of the announcements.
 func showCompany(a *heartbeat.Announcer, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
 	const help = "Announcements of this ingester, by result."
@@ -40,7 +40,7 @@ func showCompany(a *heartbeat.Announcer, reg prometheus.Registerer) {
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
 }
 
-// showTail shows what becomes of the newest records.
+// showTail registers the metrics of the tail's writer.
 func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
 	const writes = "Writes to the tables of the newest records, one for each service, by result."
@@ -56,7 +56,7 @@ func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
 	c.gauge("blobtail_tail_held_bytes", "Memory that such records hold.", func() float64 { return float64(w.Stats().Held) })
 }
 
-// showLive shows who asked for live records.
+// showLive registers the metrics of questions for unflushed records.
 func showLive(h *live.Handler, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
 	reg.MustRegister(questions{h, prometheus.NewDesc("blobtail_live_requests_total",
@@ -69,7 +69,7 @@ func showLive(h *live.Handler, reg prometheus.Registerer) {
 		"Other ingesters that had to be asked and did not answer, or not to the end.", func() uint64 { return h.Stats().PeersFailed })
 }
 
-// questions is a counter whose codes are known when they come.
+// questions is a counter with a label for each code that occurred.
 type questions struct {
 	h    *live.Handler
 	desc *prometheus.Desc
@@ -81,7 +81,7 @@ func (q questions) Describe(to chan<- *prometheus.Desc) { to <- q.desc }
 // Collect implements [prometheus.Collector].
 func (q questions) Collect(to chan<- prometheus.Metric) {
 	all := q.h.Stats().Questions
-	all[200] += 0 // there from the start, for who looks at rates
+	all[200] += 0 // rates need it from the start
 	for code, n := range all {
 		to <- prometheus.MustNewConstMetric(q.desc, prometheus.CounterValue, float64(n), strconv.Itoa(code))
 	}

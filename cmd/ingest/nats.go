@@ -13,12 +13,12 @@ import (
 	"blobtail/source/natssource"
 )
 
-// closeWait is how long the last acknowledgements may take. What is not
-// acknowledged is delivered, stored and found to be a copy another time.
+// closeWait bounds the last acknowledgements. A message without one is delivered again
+// and found to be a copy.
 const closeWait = time.Second
 
-// A stream is the JetStream source and what it takes to end it. Where none is
-// configured it is nil, and its methods do nothing.
+// A stream is the JetStream source, and the means to end it. It is nil if none is
+// configured, and its methods do nothing then.
 type stream struct {
 	source  *natssource.Source
 	pulling context.Context
@@ -51,7 +51,7 @@ func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prom
 	return s, nil
 }
 
-// tell lets the buffer tell the stream what becomes of messages.
+// tell makes the buffer report the fate of messages to the stream.
 func (s *stream) tell(o buffer.Options) buffer.Options {
 	if s != nil {
 		o.Messages = s.source
@@ -81,7 +81,7 @@ func (s *stream) stop(ctx context.Context) {
 	}
 }
 
-// close sends what is to be acknowledged, and closes the connection.
+// close sends the last acknowledgements, and closes the connection.
 func (s *stream) close() {
 	if s == nil {
 		return

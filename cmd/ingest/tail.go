@@ -18,9 +18,9 @@ import (
 	"blobtail/tailindex"
 )
 
-// tail has the newest records written where readers find them at once. The buffer
-// knows it from its making on, and tells it nothing before run has begun; what it
-// needs of the other parts it is given in between.
+// tail writes the newest records to tables, where readers find them at once. The buffer
+// knows it from the start, but reports nothing before run has begun. join gives it the
+// other parts in between.
 type tail struct {
 	writer  *tailindex.Writer // nil: no newest records are written
 	migrate func(context.Context)
@@ -34,7 +34,7 @@ func newTail() *tail {
 	return t
 }
 
-// tell has the buffer tell the tail of what it accepts, if there is to be one.
+// tell makes the buffer report accepted records to the tail, if one is configured.
 func (t *tail) tell(c config.Config, o buffer.Options) buffer.Options {
 	if c.Tail.Enabled {
 		o.Tail = t
@@ -75,7 +75,7 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 	}
 }
 
-// migrateTime bounds what looking after the tables may take at a start.
+// migrateTime bounds the migration of the tables at a start.
 const migrateTime = time.Minute
 
 // run writes until ctx or end ends it, and once more.

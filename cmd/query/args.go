@@ -14,7 +14,7 @@ import (
 // the verb, and a value may begin with "-", as in --from -2h.
 //
 // The verb is the first argument that is no flag, if it is one; else it is
-// read. What is no flag of ours stays as it is, for the parser to complain of.
+// read. Unknown flags stay unchanged, and the parser reports them.
 func arrange(app *kong.Application, args []string) []string {
 	flags, shorts, verbs := flagsOf(app)
 	a := arranger{flags: flags, shorts: shorts, args: args}
@@ -71,7 +71,7 @@ func (a *arranger) run() {
 		a.args = a.args[1:]
 		switch {
 		case arg == "--":
-			// The parser takes what follows as it is.
+			// The parser accepts the rest unchanged.
 			a.out = append(append(a.out, arg), a.args...)
 			return
 		case strings.HasPrefix(arg, "--"):
@@ -156,7 +156,7 @@ func checkFlags(app *kong.Application, args []string) error {
 	return nil
 }
 
-// mistake tells of an argument list that the parser refuses what could be meant.
+// mistake explains an argument list that the parser refuses, with the likely meaning.
 func mistake(app *kong.Application, args []string, err error) error {
 	taken := make(map[string]bool)
 	verbs := make(map[string][]string) // by flag

@@ -34,7 +34,7 @@ const (
 	usualColumns = 80
 )
 
-// bars prints the header and gives what prints the buckets.
+// bars prints the header and returns the printer of the buckets.
 func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 	p := &barPrinter{a: a, layout: timeOf(by, a.now.Location())}
 	var most [record.NumLevels]int64
@@ -108,7 +108,7 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 }
 
 // share divides the cells of a bar among the levels. Each that occurs has one, as
-// far as they go: a few errors among many records are what one looks for.
+// far as they go: a few errors among many records matter most.
 func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
 	left := length
 	for _, l := range worstFirst() {
@@ -150,7 +150,7 @@ func timeOf(by time.Duration, zone *time.Location) string {
 	return "2006-01-02 15:04"
 }
 
-// columns is the width of the terminal, or what the environment says of it.
+// columns is the width of the terminal, or COLUMNS.
 func (a *app) columns() int {
 	if a.env.columns > 0 {
 		return a.env.columns

@@ -28,19 +28,12 @@ type billCmd struct {
 }
 
 func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
-	form := c.Output
-	switch form {
-	case "":
-		form = "json"
-		if a.env.outTTY {
-			form = "text"
-		}
-	case "text", "json", "csv":
-	default:
-		return 0, cli.Usagef("-o %s: it must be text, json or csv", form)
+	form, err := a.form(c.Output, "text", "json", "csv")
+	if err != nil {
+		return 0, err
 	}
-	if c.By != "service" && c.By != "day" {
-		return 0, cli.Usagef("--by %s: it must be service or day", c.By)
+	if err := oneOf("--by", c.By, "service", "day"); err != nil {
+		return 0, err
 	}
 	prices, err := bill.Load(c.Prices)
 	if err != nil {
@@ -69,7 +62,7 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 	return b.verdict(), nil
 }
 
-// read lists what is asked for.
+// read sums up the services of the query.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
 	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
@@ -117,8 +110,8 @@ type billPrinter struct {
 	sums   []bill.Sum
 }
 
-// text prints a table of the sums, and one of what all of it costs. Of the prices
-// elsewhere the first has a column in the upper one.
+// text prints a table of the sums, and one of the total cost. The first of the prices
+// elsewhere has a column in the upper one.
 func (b *billPrinter) text() error {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	other := "elsewhere"
@@ -154,7 +147,7 @@ func (b *billPrinter) what() string {
 	return b.by
 }
 
-// costs prints what the total costs, and a month like it.
+// costs prints the cost of the total, and of a month like it.
 func (b *billPrinter) costs() error {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', 0)
 	month, ok := b.report.Month(b.a.now)
@@ -194,7 +187,7 @@ func (b *billPrinter) costs() error {
 	return w.Flush()
 }
 
-// monthText says from what a month is projected.
+// monthText names the days that a month is projected from.
 func monthText(m *bill.Month) string {
 	switch {
 	case m.Partial && m.Days == 1:
@@ -265,7 +258,7 @@ func (b *billPrinter) line(s *bill.Sum) billLine {
 	return l
 }
 
-// digits rounds to what anybody is billed for, and beyond: 12 places.
+// digits rounds to 12 places, more than any bill has.
 func digits(x float64) float64 {
 	const places = 1e12
 	if math.Abs(x) > math.MaxInt64/places {
@@ -338,7 +331,7 @@ func (b *billPrinter) dates() string {
 	return oldest + " to " + newest
 }
 
-// verdict says what is to be known about the figures, and gives the exit code.
+// verdict prints notes about the figures, and returns the exit code.
 func (b *billPrinter) verdict() int {
 	a, r := b.a, b.report
 	if r.Foreign > 0 {

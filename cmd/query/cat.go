@@ -60,7 +60,7 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // body reads the blob: from the store when the name is a key, else a file. A
-// *query.Problem comes with what is left of it.
+// *query.Problem comes with the rest of it.
 func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)

@@ -64,19 +64,19 @@ type app struct {
 	// read may get.
 	tailAge, maxAge time.Duration
 	color           bool
-	// searches tells that the verb takes -F, for those who forget it.
+	// searches says that the verb has -F, which users forget.
 	searches bool
 	now      time.Time // at the start, in the zone of the user
 	started  time.Time
 	out      *output
 }
 
-// verb is what each command of the cli is.
+// verb is one command of the grammar.
 type verb interface {
 	run(ctx context.Context, a *app) (code int, err error)
 }
 
-// run parses the command line, runs what it says and gives the exit code.
+// run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
 	v, err := a.parse()
@@ -125,7 +125,7 @@ func (a *app) parse() (verb, error) {
 	}[name], nil
 }
 
-// configure settles what the common flags, the environment and the file say.
+// configure reads the common flags, the environment and the file.
 func (a *app) configure() error {
 	a.Quiet = a.flags.Quiet
 	c, err := a.flags.Load()
@@ -228,7 +228,7 @@ func zoneName(t time.Time) string {
 	return name
 }
 
-// echo says on stderr what is about to be read.
+// echo prints the store and the range of a read on stderr.
 func (a *app) echo(rng query.Range) {
 	from, to := "the oldest", "the newest"
 	if rng.From != query.Oldest {

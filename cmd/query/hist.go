@@ -32,7 +32,7 @@ type histCmd struct {
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
 }
 
-// settle gives what the flags mean: the query, the length of a bucket or 0, and
+// settle reads the flags: the query, the length of a bucket or 0, and
 // which live records are wanted.
 func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.Mode, err error) {
 	q = query.Query{Services: c.Services}
@@ -50,12 +50,10 @@ func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.M
 			return q, 0, 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
-	switch c.Output {
-	case "", "text", "json", "csv":
-	default:
-		return q, 0, 0, cli.Usagef("-o %s: it must be text, json or csv", c.Output)
+	if _, err = a.form(c.Output, "text", "json", "csv"); err != nil {
+		return q, 0, 0, err
 	}
-	mode, err = (&readCmd{Live: c.Live}).mode()
+	mode, err = liveMode(c.Live)
 	return q, by, mode, err
 }
 
@@ -105,8 +103,8 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	return sum, nil
 }
 
-// span is how long the time is that the default buckets divide: what was asked
-// for, where it has ends, else what is there.
+// span is the time that the default buckets divide: the range as far as it has ends,
+// else that of the records.
 func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration {
 	from, to := rng.From, rng.To
 	if from == query.Oldest {
@@ -124,7 +122,7 @@ func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration
 	return time.Duration(to - from)
 }
 
-// bucketFor gives a length that people count in, of which a span has about 30 to
+// bucketFor returns a length that people count in, such that a span has about 30 to
 // 60.
 func bucketFor(span time.Duration) time.Duration {
 	const day = 24 * time.Hour
@@ -173,7 +171,7 @@ func total(b *query.Bucket) int64 {
 	return n
 }
 
-// histogram gives what prints a bucket in a form; "" is the default of where
+// histogram returns a function that prints a bucket in a form; "" is the default of where
 // stdout goes to.
 func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(query.Bucket) error {
 	switch {

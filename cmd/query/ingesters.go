@@ -21,15 +21,9 @@ type ingestersCmd struct {
 }
 
 func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
-	form := c.Output
-	if form == "" {
-		form = "json"
-		if a.env.outTTY {
-			form = "pretty"
-		}
-	}
-	if form != "pretty" && form != "json" {
-		return 0, cli.Usagef("-o %s: want pretty or json", form)
+	form, err := a.form(c.Output, "pretty", "json")
+	if err != nil {
+		return 0, err
 	}
 	found, now, err := c.list(ctx, a)
 	var bad *heartbeat.RowError
@@ -92,7 +86,7 @@ func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, 
 	return found, now, err
 }
 
-// state is what one wants to know first.
+// state is the word for an ingester in the list.
 func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	switch {
 	case i.State == heartbeat.Stopped:
@@ -114,7 +108,7 @@ func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 	return "no"
 }
 
-// warn points out what may be missing from reads.
+// warn names ingesters whose records may be missing from reads.
 func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		if c.state(i, now) == "silent" && i.State == heartbeat.Holding {

@@ -17,16 +17,16 @@ import (
 	"blobtail/tailindex"
 )
 
-// logs is all that a command reads: blobs, and what is newer.
+// logs is all that a command reads: blobs, and newer records.
 type logs struct {
 	blobs  *query.Reader
 	newest *newest.Reader
 	close  func()
 }
 
-// openLogs opens the store and finds out whom to ask for live records: the URL of
-// the environment or the file, and on a dir store whoever announces itself there.
-// alive is false for who does not want to ask.
+// openLogs opens the store and finds the ingesters to ask for unflushed records: the URL
+// of the environment or the file, and on a dir store those that announce themselves
+// there. With alive false none is asked.
 func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
@@ -59,14 +59,14 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	return l, nil
 }
 
-// whole is a read of blobs and of what they do not have yet.
+// whole is a read of blobs and of unflushed records.
 type whole struct {
 	query query.Query
 	mode  newest.Mode
 	stats bool
-	// print prints what a reader has of the query, which has been completed.
+	// print prints the records that a reader has of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
-	notes func(sum *query.Summary) // what the output does not show
+	notes func(sum *query.Summary) // about records that the output does not show
 }
 
 func (w *whole) run(ctx context.Context, a *app) (int, error) {
@@ -76,7 +76,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer logs.close()
 	a.echo(w.query.Range)
-	// What is in no blob first: what leaves the logs meanwhile is in a blob then.
+	// Unflushed records first: those that leave the logs meanwhile are in blobs then.
 	g, err := logs.newest.Gather(ctx, w.query, w.mode)
 	if err != nil {
 		return 0, err

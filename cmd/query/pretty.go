@@ -51,7 +51,7 @@ func (p *prettyPrinter) append(dst, line []byte) []byte {
 	return append(dst, '\n')
 }
 
-// paint wraps what body writes in a colour.
+// paint wraps the output of body in a colour.
 func (p *prettyPrinter) paint(dst []byte, color string, body func([]byte) []byte) []byte {
 	if !p.color || color == "" {
 		return body(dst)

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,8 +15,8 @@ import (
 	"blobtail/record"
 )
 
-// output gathers what goes to stdout into large writes, but holds nothing back
-// for longer than a person waits: a search may find its first record long before
+// output gathers writes to stdout into large ones, but holds nothing back for longer
+// than a person waits: a search may find its first record long before
 // its second.
 type output struct {
 	mu    sync.Mutex
@@ -74,14 +76,31 @@ func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v",
 // Unwrap returns the error of the write.
 func (e *outputError) Unwrap() error { return e.err }
 
-// printer gives what prints lines in a form; "" is the default of where stdout
-// goes to.
-func (a *app) printer(form string) (func(lines []byte) error, error) {
-	if form == "" {
-		form = "json"
-		if a.env.outTTY {
-			form = "pretty"
-		}
+// form is the form of output: as given, else json, or the first of forms on a terminal.
+func (a *app) form(given string, forms ...string) (string, error) {
+	switch {
+	case given != "":
+		return given, oneOf("-o", given, forms...)
+	case a.env.outTTY:
+		return forms[0], nil
+	}
+	return "json", nil
+}
+
+// oneOf refuses a value of a flag that is none of words.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	last := len(words) - 1
+	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
+}
+
+// printer returns a function that prints lines in a form.
+func (a *app) printer(given string) (func(lines []byte) error, error) {
+	form, err := a.form(given, "pretty", "json", "raw")
+	if err != nil {
+		return nil, err
 	}
 	var line func(dst, line []byte) []byte
 	switch form {
@@ -91,8 +110,6 @@ func (a *app) printer(form string) (func(lines []byte) error, error) {
 		line = rawPrinter{safe: a.env.outTTY}.append
 	case "pretty":
 		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
-	default:
-		return nil, cli.Usagef("-o %s: it must be pretty, json or raw", form)
 	}
 	var buf []byte
 	return func(lines []byte) error {
@@ -114,7 +131,7 @@ func (a *app) printer(form string) (func(lines []byte) error, error) {
 type rawPrinter struct{ safe bool }
 
 func (p rawPrinter) append(dst, line []byte) []byte {
-	msg := bytes.TrimSuffix(line, []byte("\n")) // of what is no line of ours, all
+	msg := bytes.TrimSuffix(line, []byte("\n")) // all of a line that is not ours
 	if off, ok := record.LineMsg(line); ok {
 		msg, _ = cutString(line[off:])
 	}

@@ -65,17 +65,10 @@ func (c *readCmd) query(a *app) (query.Query, error) {
 	return q, nil
 }
 
-// mode is what --live means.
-func (c *readCmd) mode() (newest.Mode, error) {
-	switch c.Live {
-	case "auto":
-		return newest.Auto, nil
-	case "off":
-		return newest.Off, nil
-	case "only":
-		return newest.Only, nil
-	}
-	return 0, cli.Usagef("--live %s: it must be auto, off or only", c.Live)
+// liveMode reads --live.
+func liveMode(word string) (newest.Mode, error) {
+	modes := map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}
+	return modes[word], oneOf("--live", word, "auto", "off", "only")
 }
 
 // limits gives how many of the newest and of the oldest are asked for; 0 is all.
@@ -104,7 +97,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	mode, err := c.mode()
+	mode, err := liveMode(c.Live)
 	if err != nil {
 		return 0, err
 	}
@@ -160,7 +153,7 @@ func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 		bytesText(plan.Bytes()), most)
 }
 
-// notes says what the output does not show.
+// notes reports records that the output does not show.
 func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	a.left(sum, &q)
 	if sum.More && c.Number == nil && c.First == nil && !c.Count {
@@ -168,7 +161,7 @@ func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 	}
 }
 
-// left says what a read has left out.
+// left reports records that a read has left out.
 func (a *app) left(sum *query.Summary, q *query.Query) {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
@@ -178,16 +171,9 @@ func (a *app) left(sum *query.Summary, q *query.Query) {
 	}
 }
 
-// verdict gives the exit code of a read, and says what is missing.
+// verdict returns the exit code of a read, and reports its problems.
 func (a *app) verdict(sum *query.Summary) int {
-	const shown = 20
-	for i, err := range sum.Problems {
-		if i == shown {
-			a.Complain("and %d more", len(sum.Problems)-shown)
-			break
-		}
-		a.Complain("%v", err)
-	}
+	a.Problems(sum.Problems)
 	switch {
 	case !sum.Complete():
 		a.Complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))

@@ -42,6 +42,9 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 	if q.Filter, err = c.filter(); err != nil {
 		return q, nil, err
 	}
+	if err := oneOf("--live", c.Live, "auto", "off"); err != nil {
+		return q, nil, err
+	}
 	q.Limit = defaultTail
 	if c.Since != "" {
 		q.Limit = 0
@@ -54,8 +57,6 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 		return q, nil, cli.Usagef("-n %d: it must not be negative", q.Limit)
 	case q.Limit == 0 && c.Since == "" && !c.Follow && c.After == "":
 		return q, nil, cli.Usagef("-n 0 shows nothing; add -f to follow, or --since")
-	case c.Live != "auto" && c.Live != "off":
-		return q, nil, cli.Usagef("--live %s: it must be auto or off", c.Live)
 	case c.After != "" && (c.Number != nil || c.Since != ""):
 		return q, nil, cli.Usagef("--after goes on where another tail ended; leave out -n and --since")
 	case c.After != "":
@@ -106,7 +107,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	return a.verdict(&sum), nil
 }
 
-// follow prints what comes in until it is interrupted, and says then how to go on.
+// follow prints new records until it is interrupted, and then the command to go on.
 func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.FollowOptions) (int, error) {
 	printed := false
 	print := o.Emit
@@ -152,8 +153,8 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	return cli.OK, nil
 }
 
-// watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
-// which would be noticed with the next record only.
+// watchReader ends a follow after its reader has gone, as that of `tail -f web | head`.
+// Otherwise only the next record would show it.
 func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) {
 	const pace = 200 // ms
 	fds := []unix.PollFd{{Fd: pipe}}
@@ -166,7 +167,7 @@ func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) 
 	}
 }
 
-// words are the services and what is asked of them, for a command that goes on.
+// words are the services and the filters, for a command that goes on.
 func (c *tailCmd) words() []string {
 	out := slices.Clone(c.Services)
 	add := func(flag, value string) {
@@ -194,8 +195,8 @@ func (c *tailCmd) words() []string {
 	return out
 }
 
-// where are the flags that say what is read, for a command that is to read the same.
-// What the environment says it says again.
+// where are the flags of the store, for a command that reads the same. Values from the
+// environment are left out.
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
 		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
@@ -207,7 +208,7 @@ func (a *app) where() (out []string) {
 	return out
 }
 
-// report says what a read of the newest records has to say beside its problems.
+// report prints the notes and gaps of a read of the newest records.
 func (a *app) report(r *newest.Report) {
 	for _, text := range r.Notes {
 		a.Note("%s", text)

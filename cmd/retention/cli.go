@@ -14,8 +14,8 @@ import (
 	"blobtail/retention"
 )
 
-// grammar is the command line. How long what is kept stands in the configuration file
-// alone, where it can be reviewed.
+// grammar is the command line. The policy is in the configuration file alone, and can be
+// reviewed there.
 type grammar struct {
 	cli.Settings
 	Version kong.VersionFlag `help:"Print the version."`
@@ -26,7 +26,7 @@ type grammar struct {
 	Compact compactCmd `cmd:"" help:"Make large blobs of small ones, of hours that ended a day ago or more."`
 }
 
-// verb is what each command of the cli is.
+// verb is one command of the grammar.
 type verb interface {
 	run(ctx context.Context, a *app) (code int, err error)
 }
@@ -40,7 +40,7 @@ type app struct {
 	log    zerolog.Logger
 }
 
-// run parses the command line, runs what it says and gives the exit code.
+// run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
@@ -99,8 +99,7 @@ func joined(args []string) []string {
 	return args
 }
 
-// options are those of a job: the policy of the configuration, and what the flags
-// say besides.
+// options are those of a job: the policy of the configuration, and the flags.
 func (a *app) options(now *string, grace string) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{

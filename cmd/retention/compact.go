@@ -42,7 +42,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	return a.compacted(&r, err)
 }
 
-// compacted tells what a run did.
+// compacted prints the result of a run.
 func (a *app) compacted(r *compact.Result, err error) (int, error) {
 	_, perr := fmt.Fprintf(a.env.stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
 		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)

@@ -52,7 +52,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables) > 0), nil
 }
 
-// preview says what would go.
+// preview prints the plan.
 func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 	if err := printPlan(a.env.stdout, p); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -12,14 +13,14 @@ import (
 	"blobtail/storage"
 )
 
-// unconfirmed says that a plan has to be confirmed, and how.
+// unconfirmed is the error of a plan that has to be confirmed.
 type unconfirmed struct {
 	*retention.ConfirmError
 	command string // that confirms it
 }
 
-// again is the command that words make, for the store and the configuration of this
-// run: whoever copies it may be somewhere else.
+// again is the command that words make. It names the store and the configuration of this
+// run: a user may copy it to another shell.
 func (a *app) again(words ...string) string {
 	words = append([]string{"retention"}, words...)
 	if a.flags.Config != "" {
@@ -57,31 +58,21 @@ func (a *app) ownError(err error) (code int, message string) {
 	return 0, ""
 }
 
-// fewProblems is how many problems are told one by one.
-const fewProblems = 10
-
-// verdict tells what a run could not do and gives the exit code.
+// verdict reports the problems of a run and returns the exit code. did says that the
+// run has changed something, or only had to list.
 func (a *app) verdict(problems []error, did bool) int {
-	refused := true
-	for i, err := range problems {
-		refused = refused && errors.Is(err, storage.ErrUnauthorized)
-		if i < fewProblems {
-			a.Complain("%v", err)
-		}
-	}
-	if n := len(problems) - fewProblems; n > 0 {
-		a.Complain("and %d more", n)
-	}
+	a.Problems(problems)
+	allowed := func(err error) bool { return !errors.Is(err, storage.ErrUnauthorized) }
 	switch {
 	case len(problems) == 0:
 		return cli.OK
-	case refused && !did:
-		return cli.Refused
+	case did || slices.ContainsFunc(problems, allowed):
+		return cli.Incomplete
 	}
-	return cli.Incomplete
+	return cli.Refused
 }
 
-// foreign tells of what is not ours. It is no problem: it stays.
+// foreign reports objects that are not ours. They are no problem: they stay.
 func (a *app) foreign(f retention.Foreign) {
 	if f.Count == 0 {
 		return

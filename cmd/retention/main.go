@@ -1,15 +1,15 @@
-// Command retention deletes logs that are past their age, a day of a service that
-// must not have been logged, and small blobs for which it has made large ones.
+// Command retention deletes expired logs, a day of a service that must not have been
+// logged, and small blobs after it has made large ones of them.
 //
 // main.go     one error, one exit code
 // cli.go      the flags and verbs
 // plan.go, apply.go, drop.go, compact.go   the verbs
 // print.go    plans and results as text and JSON
-// metrics.go  what a run leaves for Prometheus
+// metrics.go  metrics of a run, for Prometheus
 // errors.go   exit codes and messages of errors
 //
 // stdout has plans and results; stderr has notes, and for the record a JSON line for
-// whatever is hidden or deleted.
+// each day that is hidden and each blob that is deleted.
 package main
 
 import (

@@ -34,8 +34,8 @@ const (
 	maxValue   = 1 << 60
 )
 
-// writeMetrics leaves what a run did where the textfile collector of node_exporter
-// finds it. The file is renamed into place, so that nobody reads half of it.
+// writeMetrics writes the metrics of a run for the textfile collector of
+// node_exporter. The file is renamed into place, so that nobody reads half of it.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -103,7 +103,7 @@ func readMetrics(name string) (map[string]float64, error) {
 }
 
 func replaceFile(name string, text []byte) error {
-	// The collector reads what ends in .prom and nothing else.
+	// The collector reads files that end in .prom and no others.
 	f, err := os.CreateTemp(filepath.Dir(name), ".retention-*")
 	if err != nil {
 		return err

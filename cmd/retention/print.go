@@ -10,7 +10,7 @@ import (
 	"blobtail/retention"
 )
 
-// does says what the next run does to a day.
+// does names the next run's step for a day.
 func does(s retention.Step) string {
 	return map[retention.Step]string{retention.Delete: "deletes", retention.Wait: "waits", retention.Hide: "hides"}[s]
 }
@@ -85,7 +85,7 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 	return buf.Flush()
 }
 
-// printResult says in one line what a run did. What it did in detail is in its log.
+// printResult prints the sums of a run in one line. The details are in its log.
 func printResult(out io.Writer, r *retention.Result) error {
 	sum := r.Total()
 	_, err := fmt.Fprintf(out, "deleted %s with %d records and %d bytes, of %s; dropped %s; raised %s\n",

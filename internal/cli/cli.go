@@ -66,6 +66,17 @@ func (c *Console) Note(format string, args ...any) {
 	}
 }
 
+// Problems writes the first few errors of a run, and the number of the others.
+func (c *Console) Problems(list []error) {
+	const most = 20
+	for _, err := range list[:min(most, len(list))] {
+		c.Complain("%v", err)
+	}
+	if n := len(list) - most; n > 0 {
+		c.Complain("and %d more", n)
+	}
+}
+
 // Access is a store that a command uses, for messages.
 type Access struct {
 	Store openstore.Spec
