@@ -85,8 +85,6 @@ func (l *Log) place(typ byte, length int, sum checksum, payload [][]byte) (Pos, 
 	l.mu.Lock()
 	l.end = makePos(l.w.number, l.w.off)
 	l.mu.Unlock()
-	l.appends.Add(1)
-	l.bytes.Add(int64(length))
 	return makePos(l.w.number, off+recordHeader), nil
 }
 

@@ -76,16 +76,6 @@ type Segment struct {
 	Size    int64    // bytes on disk
 }
 
-// Stats are counters since Open.
-type Stats struct {
-	Appends      int64
-	Bytes        int64 // of payload appended
-	Fsyncs       int64 // of files and of the directory
-	FsyncSeconds float64
-	TornBytes    int64 // cut off the last segment on Open
-	Corrupt      int64 // damaged spans that Replay met
-}
-
 // Log is an open log. All methods may be called at once from any goroutine.
 //
 // Its locks are taken in this order: removing, appending, newest.mu, ballast.mu,
@@ -121,9 +111,6 @@ type Log struct {
 
 	failed  chan struct{} // closed by fail
 	failure atomic.Pointer[error]
-
-	appends, bytes, fsyncs, fsyncNanos, corrupt atomic.Int64
-	tornBytes                                   int64
 }
 
 // segment is one file of the log; only Size of the active one changes, and that
@@ -205,18 +192,6 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
-// Stats returns the counters.
-func (l *Log) Stats() Stats {
-	return Stats{
-		Appends:      l.appends.Load(),
-		Bytes:        l.bytes.Load(),
-		Fsyncs:       l.fsyncs.Load(),
-		FsyncSeconds: time.Duration(l.fsyncNanos.Load()).Seconds(),
-		TornBytes:    l.tornBytes,
-		Corrupt:      l.corrupt.Load(),
-	}
-}
-
 // syncFile makes a file durable, or fails the log. Only one runs at a time, and
 // the failure is known before the next begins: the kernel reports a failed write
 // to one of two fsyncs of a descriptor, and the other must not take its nil for
@@ -235,11 +210,7 @@ func (l *Log) flush(sync func() error) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	start := time.Now()
-	err := sync()
-	l.fsyncs.Add(1)
-	l.fsyncNanos.Add(int64(time.Since(start)))
-	if err != nil {
+	if err := sync(); err != nil {
 		return l.fail(err)
 	}
 	return nil

@@ -59,7 +59,6 @@ func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 }
 
 func (l *Log) missing(h hole) error {
-	l.corrupt.Add(1)
 	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: h.reason()}
 }
 
@@ -128,7 +127,6 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 
 func (r *replay) damage(off, length int64, reason string) bool {
 	n := r.seg.Number
-	r.log.corrupt.Add(1)
 	r.log.quarantine(n)
 	from, to := makePos(n, off), makePos(n, off+length)
 	switch {

@@ -153,7 +153,6 @@ func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
 	if torn < recordAlign && allZeroAt(f, cut, torn) {
 		return nil
 	}
-	l.tornBytes += torn
 	path := l.files.path(last.Number, tornSuffix)
 	l.log.Warn().Str("segment", l.files.path(last.Number, segmentSuffix)).Int64("offset", cut).Int64("bytes", torn).
 		Str("kept", path).Msg("the log has a torn tail, as a kill or a power cut leaves it; it is cut off")
@@ -176,7 +175,6 @@ func (l *Log) moveStillborn(last *segment) error {
 	from, to := l.files.path(last.Number, segmentSuffix), l.files.path(last.Number, tornSuffix)
 	l.log.Warn().Str("segment", from).Int64("bytes", last.Size).Str("kept", to).
 		Msg("the newest segment of the log was not made whole, and is put aside")
-	l.tornBytes += last.Size
 	l.segs = l.segs[:len(l.segs)-1]
 	if err := l.fs.Rename(from, to); err != nil {
 		return err
