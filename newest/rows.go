@@ -154,7 +154,7 @@ func (f *follower) addGap(g Gap, now time.Time) {
 	d.From, d.To = min(d.From, g.From), max(d.To, g.To)
 }
 
-// gapOf is what a row has no lines of.
+// gapOf is the gap of the records that a row omits.
 func gapOf(row serviceRow, q *query.Query) (Gap, bool) {
 	if row.Omitted == 0 {
 		return Gap{}, false

@@ -12,13 +12,12 @@ import (
 	"blobtail/record"
 )
 
-// looseMemory is how much of a [Loose] is held in memory, with what is kept
-// beside each line.
+// looseMemory is how many bytes of a [Loose] are in memory, with the identities.
 const looseMemory = 64 << 20
 
-// Loose are records that stand in no blob, or are not known to: from ingesters,
-// from the tail. A read merges them with blobs; of copies, which have the same
-// time, identity and bytes, one is shown.
+// Loose are unflushed records: from ingesters, from the tail. Some may be in blobs by
+// now. A read merges them with blobs; it shows one of copies, which have the same time,
+// identity and bytes.
 //
 // Add the records of each service in their order, Seal it, name it in
 // [Query.Loose], and Close it after the last read. It holds up to 64 MiB in memory,
@@ -30,7 +29,7 @@ type Loose struct {
 	last    *stream // that of the record added last
 	size    int64   // in memory
 	file    *os.File
-	end     int64 // of what is in the file
+	end     int64 // of the file
 	sealed  bool
 	err     error // no more can be added
 }
@@ -95,7 +94,7 @@ func entryService(e *record.Entry) ([]byte, error) {
 	return service, nil
 }
 
-// spill moves what is in memory to the file.
+// spill moves the records in memory to the file.
 func (l *Loose) spill() error {
 	if l.file == nil {
 		f, err := os.CreateTemp(os.TempDir(), "blobtail-")

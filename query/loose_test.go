@@ -47,7 +47,7 @@ func entries(recs []rec) []*record.Entry {
 	return out
 }
 
-// What is only loose is read as what is stored, in its place among it, and what
+// Unflushed records are read in their place among the stored ones, and a record that
 // is both is read once.
 func TestLoose(t *testing.T) {
 	b := newBuilder(t, 500)
@@ -69,7 +69,7 @@ func TestLoose(t *testing.T) {
 	}
 }
 
-// Services of which nothing is stored are services; those that are not asked for
+// Services with no stored record are services; those that are not asked for
 // are left out.
 func TestLooseServices(t *testing.T) {
 	api, web := some("api", 10, 1), some("web", 20, 2)
@@ -252,7 +252,7 @@ func TestLooseFileDamaged(t *testing.T) {
 	}
 }
 
-// What comes from elsewhere is checked.
+// Records from elsewhere are checked.
 func TestLooseRefuses(t *testing.T) {
 	good := entry(some("web", 1, 1)[0])
 	l := query.NewLoose("the log")

@@ -12,10 +12,10 @@ import (
 	"blobtail/record"
 )
 
-// looseBlock is about how many bytes of lines a block of loose records has.
+// looseBlock is about how many bytes of lines a block of unflushed records has.
 const looseBlock = 1 << 20
 
-// idSize is what an identity takes in the temporary file.
+// idSize is the bytes of an identity in the temporary file.
 const idSize = 16 + 4
 
 // maxSame bounds how many records may share time and identity. Copies do not count.
@@ -114,8 +114,8 @@ func (s *stream) turn() {
 	}
 }
 
-// spill moves to the file what is in memory, but for the records of the last key, of
-// which copies may yet come.
+// spill moves the records in memory to the file, but for those of the last key: copies
+// of them may yet come.
 func (s *stream) spill() error {
 	rest := lines{raw: bytes.Clone(s.cur.raw[s.sameAt:]), ids: slices.Clone(s.cur.ids[s.same:])}
 	s.cur.raw, s.cur.ids = s.cur.raw[:s.sameAt], s.cur.ids[:s.same]

@@ -19,8 +19,7 @@ func (s *stream) source(count *counters) *source {
 	return &source{Entry: e, count: count, stream: s, index: &s.index}
 }
 
-// loosen makes block n of a stream a block of the pass: what decode does for one of
-// a blob.
+// loosen makes block n of a stream a block of the pass, as decode does for a blob.
 func (l *loader) loosen(f *future, s *stream, n int) {
 	var own bool
 	var ids []record.ID
@@ -49,14 +48,14 @@ func (l *loader) loosen(f *future, s *stream, n int) {
 	}
 }
 
-// hourPart is what a stream has of one UTC hour, within which all copies of a
-// record are.
+// hourPart is the part of a stream in one UTC hour. All copies of a record are in one
+// hour.
 type hourPart struct {
 	stream      *stream
 	first, last int64 // times of its first and last record
 }
 
-// noteHour adds a line to the hours, of which it is never before the last.
+// noteHour adds a line to the hours. It is never before the last of them.
 func (s *stream) noteHour(line []byte) {
 	t, _ := record.LineTime(line)
 	by := tally{by: int64(time.Hour)}
@@ -67,7 +66,7 @@ func (s *stream) noteHour(line []byte) {
 	s.hours = append(s.hours, hourPart{s, t, t})
 }
 
-// origins gives what seen says of the origins of the part, or of its neighbours.
+// origins gives the values in seen for the origins of the part, or of its neighbours.
 func (p hourPart) origins(seen map[record.Origin]int) ([]int, error) {
 	var met []int
 	for i := range p.stream.blocks {

@@ -13,7 +13,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// BenchmarkAccepted measures what being told costs ingestion, for each record,
+// BenchmarkAccepted measures the cost of Accepted for ingestion, for each record,
 // while the writer writes to a store that takes everything. The lines are hot in
 // the cache, as they are when a request has just been parsed.
 func BenchmarkAccepted(b *testing.B) {
@@ -108,7 +108,7 @@ func fill(b *testing.B, s storage.TableStore, day time.Time, lines int) {
 			}
 			w.Accepted(1, r)
 			cancel()
-			w.Run(ctx) // writes what waits
+			w.Run(ctx) // writes the waiting records
 		}
 	}
 }

@@ -46,7 +46,7 @@ func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tail
 	return r.Newest(t.Context(), "web", false, 10)
 }
 
-// What is wrong with a row is said, and nothing of it is returned.
+// An invalid row is reported with its reason, and nothing of it is returned.
 func TestDamagedRows(t *testing.T) {
 	table, at, good := someRow(t)
 	if rows, err := readBack(t, table, at, good); err != nil || len(rows) != 1 {
@@ -142,7 +142,7 @@ func TestCutRows(t *testing.T) {
 	}
 }
 
-// Whatever stands in a row, it is read whole or refused, and what is returned is
+// A row with any contents is read whole or refused, and the returned records are
 // in order and within bounds.
 func FuzzRow(f *testing.F) {
 	lines := line(time.Unix(1800000000, 0), "info", "web", "one") + line(time.Unix(1800000001, 0), "error", "web", "two")

@@ -1,4 +1,4 @@
 package tailindex
 
-// Held is what a writer holds of memory.
+// Held is the memory of a writer in bytes.
 func Held(w *Writer) int64 { return w.bytes.Load() }

@@ -69,7 +69,7 @@ func (s *tally) count(partition string, rows []storage.Row) {
 	}
 }
 
-// most is the greatest count of a second whose name begins so.
+// most is the greatest count of a second with a name that begins so.
 func (s *tally) most(name string) int {
 	most := 0
 	for k, n := range s.perSecond {
@@ -80,7 +80,7 @@ func (s *tally) most(name string) int {
 	return most
 }
 
-// The load on the tables is what DESIGN.md says it is, whatever the records: a
+// The load on the tables is as in DESIGN.md, for any records: a
 // transaction a second for each service and ingester, of one row or two.
 func TestNumbers(t *testing.T) {
 	// As many records a second for each service at each ingester as 1 TB a day is

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// queue holds the services that are to be written, by when. Those whose last write
-// failed may hold only some of the workers: services that hang must not keep the rest
-// waiting.
+// queue holds the services to be written, by their due times. Services with a failed
+// last write may hold only some of the workers: services that hang must not keep the
+// rest waiting.
 type queue struct {
 	turn     chan struct{} // is full while a worker waits
 	wake     chan struct{} // has something in it when the first may have changed
 	mu       sync.Mutex
 	well     byDue
-	failed   byDue // services whose last write failed
+	failed   byDue // services with a failed last write
 	retrying int   // of those, services with a worker
 }
 

@@ -8,8 +8,8 @@ import (
 	"blobtail/storage"
 )
 
-// ReaderOptions say where the rows are. The zero value works; what it has in
-// common with [Options] has to be as the ingesters have it.
+// ReaderOptions say where the rows are. The zero value works; fields that are in
+// [Options] too must have the ingesters' values.
 type ReaderOptions struct {
 	Prefix string
 	Shards int
@@ -18,7 +18,7 @@ type ReaderOptions struct {
 	Now func() time.Time
 }
 
-// Reader reads what writers wrote. All its methods may be called at once.
+// Reader reads the rows of writers. All its methods may be called at once.
 type Reader struct {
 	o      ReaderOptions
 	tables storage.TableStore
@@ -62,16 +62,16 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 	return rows, err
 }
 
-// maxDays is how many tables are looked at for what was written since a time.
+// maxDays is how many tables a reader searches for rows written since a time.
 const maxDays = 4
 
 // clocksApart is how far the clocks of ingesters may be ahead of the reader's.
 const clocksApart = time.Minute
 
 // Written returns the rows of the service that were written after since, in order
-// of arrival; errors are as with [Reader.Newest]. A row whose newest record is
-// older than since by more than [Late] is not found, and of times more than three
-// days ago there are no rows.
+// of arrival; errors are as with [Reader.Newest]. A row with a newest record older
+// than since by more than [Late] is not found, and of times more than three days ago
+// there are no rows.
 func (r *Reader) Written(ctx context.Context, service string, errs bool, since time.Time) ([]Row, error) {
 	scans, err := r.scans(service, errs, r.days(since)...)
 	if err != nil {
@@ -91,9 +91,9 @@ func (r *Reader) Written(ctx context.Context, service string, errs bool, since t
 	return rows, err
 }
 
-// days are the tables of what arrived from a time to now.
+// days are the tables of the arrivals from a time to now.
 func (r *Reader) days(since time.Time) (tables []string) {
-	// The table of tomorrow may have rows of ingesters whose clocks are ahead.
+	// The table of tomorrow may have rows of ingesters with clocks ahead.
 	t := r.o.Now().Add(clocksApart).UTC().Truncate(day)
 	for n := 0; n < maxDays && (n == 0 || t.Add(day).After(since)); n++ {
 		tables = append(tables, Table(r.o.Prefix, t))

@@ -37,7 +37,7 @@ func (s *counting) Scan(ctx context.Context, table, partition, from, to string, 
 	return s.TableStore.Scan(ctx, table, partition, from, to, limit, props...)
 }
 
-// What is written is read in every kind of store, lines that take a string, many
+// Rows are read back from every kind of store: lines that take a string, many
 // compressed parts, and more than fits; and the newest cost no more than two
 // ranges a shard.
 func TestStores(t *testing.T) {
@@ -318,7 +318,7 @@ func (s *losing) Upsert(ctx context.Context, table, partition string, rows []sto
 	return s.TableStore.Upsert(ctx, table, partition, rows)
 }
 
-// Memory is bounded whatever the services, and what goes for it is counted.
+// Memory is bounded for any number of services, and lines dropped for it are counted.
 func TestMemory(t *testing.T) {
 	testkit.FullOnly(t, "encodes 240 MB")
 	for _, services := range []int{3, 20_000} {
@@ -382,7 +382,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Lines of a row are in order, in whatever order they came.
+// Lines of a row are in order, in any order of arrival.
 func TestOrderWithinRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})

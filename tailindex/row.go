@@ -23,11 +23,11 @@ const (
 	maxPacked = 720 << 10
 	// maxParts is how many a reader takes.
 	maxParts = 15
-	// maxRaw is what lines of a row can be at most.
+	// maxRaw is the greatest length of a row's lines in bytes.
 	maxRaw = MaxLines * MaxLine
 )
 
-// content is what one row is made of.
+// content is the contents of one row.
 type content struct {
 	kind        byte
 	process     string
@@ -39,8 +39,8 @@ type content struct {
 	entries     []record.Entry // in order
 }
 
-// row makes the row and says how many lines it has: what does not fit is omitted,
-// the oldest first.
+// row makes the row and says how many lines it has: it omits the oldest lines if not
+// all fit.
 func (c *content) row(p *packer) (storage.Row, int, error) {
 	props := map[string]any{
 		"format": int64(Format), "store": c.store, "process": c.process, "number": int64(c.number),
@@ -96,7 +96,7 @@ func join(entries []record.Entry) []byte {
 	return lines
 }
 
-// units is the length of UTF-8 text in UTF-16, which is what Azure counts.
+// units is the length of UTF-8 text in UTF-16, as Azure counts it.
 func units(text []byte) int {
 	n := 0
 	for _, c := range text {

@@ -29,7 +29,7 @@ type scan struct {
 	decode                    decoder
 }
 
-// head is what a key says, and when the row was made.
+// head is a row's key, and the time when it was made.
 type head struct {
 	key     string
 	parsed  parsedKey
@@ -68,7 +68,7 @@ func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) e
 	return running.Wait()
 }
 
-// found is what the scans have found, and what was wrong with it.
+// found are the rows of all scans, with an error for invalid ones.
 func found(scans []*scan) ([]Row, error) {
 	var rows []Row
 	var bad []error
@@ -94,7 +94,7 @@ func byArrival(a, b Row) int {
 // that keys may have.
 func after(key string) string { return key + " " }
 
-// since is the end of the range of rows whose newest record is of ns or newer.
+// since is the end of the range of rows with a newest record of ns or later.
 func (s *scan) since(ns int64) string { return fmt.Sprintf("%c-%019d", s.kind, inverse(ns)+1) }
 
 // ends are those of the whole range.
@@ -159,7 +159,7 @@ func (s *scan) newest(ctx context.Context, n int) error {
 	}
 }
 
-// enough tells whether the newest n are among what was read, whatever follows.
+// enough tells whether the newest n are among the rows read so far.
 func (s *scan) enough(n int) bool {
 	if len(s.rows) == 0 {
 		return false

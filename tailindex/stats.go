@@ -21,7 +21,7 @@ type Stats struct {
 	Held            int64  // bytes of memory
 }
 
-// counts are what Stats shows.
+// counts are the counters of Stats.
 type counts struct{ written, failed, records, omitted, outside atomic.Uint64 }
 
 // Stats returns the counters.
@@ -65,7 +65,7 @@ func (w *Writer) each(f func(*service)) {
 type reporter struct {
 	log     zerolog.Logger
 	mu      sync.Mutex
-	failing int // services whose last write failed
+	failing int // services with a failed last write
 	told    map[string]bool
 }
 

@@ -7,17 +7,18 @@
 //	                          Newest, Written, Watch  <-- Reader <-+
 //
 // An ingester makes a [Writer], has it told of each run of lines that is
-// accepted, and runs it. Who reads makes a [Reader]: [Reader.Newest] gives the
-// rows that hold the newest records of a service, [Reader.Written] those that
+// accepted, and runs it. A program that reads makes a [Reader]: [Reader.Newest] gives
+// the rows that hold the newest records of a service, [Reader.Written] those that
 // were written since a time, and [Reader.Watch] follows.
 //
-// A row says what arrived at one ingester for one service between two writes: the
-// newest [MaxLines] of its lines, and how many more there were. So nothing is
-// hidden: what is not in the row is counted in it, and is in the log of that
-// ingester and in blobs. The form of a row is in docs/FORMAT.md.
+// A row covers the arrivals at one ingester for one service between two writes: the
+// newest [MaxLines] of its lines, and how many more there were. It omits lines longer
+// than [MaxLine]. Nothing is hidden: the row counts the records that it omits, and
+// they are in the log of that ingester and in blobs. The form of a row is in
+// docs/FORMAT.md.
 //
 // The table only makes the newest end quick. It may be away, late or lost, and
-// all it costs is freshness; so nothing here ever holds up who accepts records.
+// all it costs is freshness; so a writer never makes ingestion wait.
 package tailindex
 
 import (
@@ -55,12 +56,12 @@ const (
 	MaxShards     = 16
 )
 
-// Row is what one write of one ingester says of a service.
+// Row is the records of a service in one write of one ingester.
 type Row struct {
 	Key     string
 	Process string // of the ingester; 8 hex digits, new with each start
 	// Number counts the rows of this process, service and kind from 1, without
-	// gaps: what is missing between two was written and is not there, or not yet.
+	// gaps: a number missing between two was written and is lost, or late.
 	Number  uint64
 	Errors  bool      // the row tells of records of level error and critical only
 	Arrived time.Time // when it was made, by the store's clock as far as the ingester knew it
@@ -107,7 +108,7 @@ func kind(errors bool) byte {
 }
 
 // The greatest time that .NET knows, and the Unix epoch, in ticks of 100 ns since
-// the year 1: inverted ticks are what Azure's design guide sorts the newest first by.
+// the year 1: Azure's design guide sorts the newest first by inverted ticks.
 const (
 	maxTicks  = 3155378975999999999
 	unixTicks = 621355968000000000
@@ -122,12 +123,12 @@ func inverse(ns int64) int64 {
 	return maxTicks - unixTicks - ticks
 }
 
-// rowKey is the key of a row whose newest record is of that time.
+// rowKey is the key of a row with a newest record of that time.
 func rowKey(kind byte, newest int64, process string, number uint64) string {
 	return fmt.Sprintf("%c-%019d-%s-%d", kind, inverse(newest), process, number)
 }
 
-// parsedKey is what a key says.
+// parsedKey is the parts of a key.
 type parsedKey struct {
 	kind    byte
 	inverse int64
@@ -164,7 +165,7 @@ func validProcess(s string) bool {
 // tilde in their names.
 func Partition(service string, shard int) string { return service + "~" + strconv.Itoa(shard) }
 
-// Table is the name of the table of what arrived on the UTC day of t.
+// Table is the name of the table of arrivals on the UTC day of t.
 func Table(prefix string, t time.Time) string { return prefix + t.UTC().Format("20060102") }
 
 // timeLayout has the same width for every time, like those of ingesters' rows.

@@ -91,7 +91,7 @@ func show(all []record.Entry) string {
 	return b.String()
 }
 
-// What is accepted is in the table within a fifth of a second, errors also in
+// An accepted record is in the table within a fifth of a second, errors also in
 // rows of their own.
 func TestFirstRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -133,8 +133,8 @@ func TestFirstRow(t *testing.T) {
 	})
 }
 
-// Whatever arrives at whichever ingester, the newest n are in the rows that are
-// asked for, or counted there.
+// For any arrivals at any ingester, the newest n are in the rows asked for, or counted
+// there.
 func TestNewestIsTheTruth(t *testing.T) {
 	for seed := range uint64(testkit.Share(8, 3)) {
 		synctest.Test(t, func(t *testing.T) { newestIsTheTruth(t, rand.New(rand.NewPCG(seed, 1))) })

@@ -47,7 +47,7 @@ type Watch struct {
 	processes map[string]*numbers
 }
 
-// numbers is what is known of the rows of one process.
+// numbers is the state of the rows of one process.
 type numbers struct {
 	next    uint64    // the number after the greatest
 	arrived time.Time // of the greatest
@@ -67,10 +67,10 @@ func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch {
 		seen: map[string]bool{}, processes: map[string]*numbers{}}
 }
 
-// Poll returns the rows that were not returned before, in order of arrival, and
-// what is missing. Errors are as with [Reader.Newest]; rows that could not be read
-// are not reported again, and after any other error nothing is lost: the next
-// poll returns what this one would have.
+// Poll returns the rows that were not returned before, in order of arrival, and the
+// missing ones. Errors are as with [Reader.Newest]; rows that could not be read are
+// not reported again, and after any other error nothing is lost: the next poll
+// returns the rows instead.
 func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err error) {
 	now := w.r.o.Now()
 	low, deep := w.reach(now)
@@ -127,7 +127,7 @@ func (w *Watch) tables(now time.Time, deep bool) []string {
 	return w.r.days(since)
 }
 
-// learn remembers what was listed.
+// learn remembers the listed rows.
 func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 	var heads []*head
 	for _, s := range scans {
@@ -137,7 +137,7 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 	}
 	seen := w.seen
 	if deep {
-		// What this did not list no other will: the ends only move on.
+		// No later poll lists a key that this one did not: the ends only move on.
 		seen = make(map[string]bool, len(heads))
 	}
 	var lag time.Duration
@@ -180,7 +180,7 @@ func (w *Watch) count(h *head, now time.Time) {
 	p := w.processes[h.parsed.process]
 	switch {
 	case p == nil:
-		// What was before is not known.
+		// Earlier numbers are not known.
 		w.processes[h.parsed.process] = &numbers{next: n + 1, arrived: h.arrived}
 	case n < p.next:
 		p.fill(n)

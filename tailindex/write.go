@@ -14,7 +14,7 @@ import (
 
 const (
 	workers   = 12
-	retriers  = 4 // workers at most for services whose last write failed
+	retriers  = 4 // workers at most for services with a failed last write
 	patience  = 5 * time.Second
 	maxPause  = 10 * time.Second
 	lastWrite = 2 * time.Second
@@ -29,7 +29,7 @@ const (
 )
 
 // job is rows that have to be written as they are until that is known to have
-// happened: a write whose answer is lost may have.
+// happened: a write with a lost answer may have.
 type job struct {
 	table, partition string
 	rows             []storage.Row
@@ -38,8 +38,8 @@ type job struct {
 	lines, omitted   int
 }
 
-// Run writes what it is told of until ctx ends, and then once more what waits,
-// within 2 s. It is called once.
+// Run writes the accepted records until ctx ends, and then once more the waiting
+// ones, within 2 s. It is called once.
 func (w *Writer) Run(ctx context.Context) error {
 	// Writes outlive ctx a little.
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -76,11 +76,11 @@ func (w *Writer) work(ctx, writing context.Context) {
 	}
 }
 
-// serve writes what there is of a service, and returns when it is due again.
+// serve writes the waiting records of a service, and returns when it is due again.
 func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (due time.Time, again bool) {
 	if s.job == nil && w.held.Load() > w.o.Memory/2 && !last {
-		// The store is away, and what is to be written as it is fills the memory:
-		// this service goes on gathering.
+		// The store is away, and rows to be written as they are fill the memory: this
+		// service goes on gathering.
 		return time.Now().Add(maxPause/2 + rand.N(maxPause/2)), true
 	}
 	err := w.makeJob(s, p)
@@ -103,7 +103,7 @@ func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (d
 }
 
 // settle is called when all rows of the service are written. It returns when the
-// service is due for what came meanwhile.
+// service is due for the records that came meanwhile.
 func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
 	s.stripe.mu.Lock()
 	defer s.stripe.mu.Unlock()
@@ -115,7 +115,7 @@ func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
 	return s.next(now, w.o.Now()), true
 }
 
-// makeJob makes rows of what came, unless there are some still.
+// makeJob makes rows of the waiting records, unless there are some still.
 func (w *Writer) makeJob(s *service, p *packer) error {
 	if s.job != nil {
 		return nil
@@ -194,7 +194,7 @@ func (w *Writer) writeJob(ctx context.Context, s *service) error {
 	return nil
 }
 
-// rowSize is about what a row holds of memory.
+// rowSize is the memory of a row in bytes, about.
 func rowSize(row storage.Row) int64 {
 	n := int64(1024)
 	for _, v := range row.Props {
@@ -233,7 +233,7 @@ func (w *Writer) upkeep(ctx context.Context) {
 	}
 }
 
-// makeTable makes a table. The writes say what is wrong, if something is.
+// makeTable makes a table. If it fails, the writes report why.
 func (w *Writer) makeTable(ctx context.Context, table string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 	"blobtail/storage"
 )
 
-// Options say who writes and where. The zero value works.
+// Options are the writer's identity and tables. The zero value works.
 type Options struct {
 	Prefix  string     // of the tables' names, letters; "": DefaultPrefix
 	Shards  int        // partitions of a service, 1 to MaxShards; 0: DefaultShards
 	Store   string     // the container, where several share the tables
 	Process string     // 8 hex digits, new with each start; "": drawn
 	Lane    func() int // of this ingester: it says which shard it writes to; nil: 0
-	// Durable returns when what was accepted up to the mark is on disk, so that no
-	// row shows what a power cut takes back; nil: it is.
+	// Durable returns when all accepted up to the mark is on disk, so that no row
+	// shows a record that a power cut takes back; nil: it is.
 	Durable func(mark uint64) error
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now    func() time.Time
@@ -59,14 +59,14 @@ type stripe struct {
 	services map[string]*service
 }
 
-// service is what is known of a service. Its stripe's lock guards it, but for what
-// belongs to the worker.
+// service is the state of a service. Its stripe's lock guards it, but for the fields
+// of the worker.
 type service struct {
 	name   string
 	phase  time.Duration // when within a second it is written
 	stripe *stripe
 	busy   bool      // in the queue or with a worker
-	batch  *batch    // what came since the last write; nil: nothing
+	batch  *batch    // arrivals since the last write; nil: none
 	since  time.Time // arrival, by this host's clock, of the oldest that waits; zero: none
 	wrote  time.Time // when the last batch was taken
 	due    time.Time // of the queue
@@ -77,7 +77,7 @@ type service struct {
 	fails   int
 }
 
-// batch is what came for a service between two writes.
+// batch is the arrivals of a service between two writes.
 type batch struct {
 	all, errors kept
 	mark        uint64
@@ -119,11 +119,11 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	return w
 }
 
-// Process is what tells this writer's rows from others'.
+// Process tells this writer's rows from those of its peers.
 func (w *Writer) Process() string { return w.o.Process }
 
-// Accepted tells of a run of lines. It copies what it keeps, and waits for
-// nothing. mark is what Durable is asked for before a line of it is shown.
+// Accepted tells of a run of lines. It copies the lines that it keeps, and waits for
+// nothing. Durable is called with mark before a row shows a line of the run.
 func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
@@ -175,8 +175,8 @@ func window(run *record.Run, now int64) (from, to int) {
 	return from, to
 }
 
-// keep takes what is new of a run: of its newest lines what is newer than what is
-// kept, in order. With full it only counts the lines, which are omitted then.
+// keep takes the new lines of a run: those of its newest that are newer than the
+// kept ones, in order. With full it only counts the lines, and so omits them.
 func (b *batch) keep(run *record.Run, from, to int, full bool) {
 	lines, order := run.Request.Lines, run.Order
 	b.all.tell(to-from, lines[order[from]].Time, lines[order[to-1]].Time)
@@ -210,7 +210,7 @@ const (
 )
 
 // phase is when within each second a service is written. It is the same at all
-// ingesters, so that their rows appear together and who follows can sort them,
+// ingesters, so that their rows appear together and a follower can sort them,
 // and differs from service to service, so that the store's load is even.
 func phase(service string) time.Duration {
 	h := uint32(2166136261) // FNV-1a
@@ -220,8 +220,8 @@ func phase(service string) time.Duration {
 	return time.Duration(h%1000) * time.Millisecond
 }
 
-// next is when the service is to be written, of which a record came at now, or at
-// the store's time shared.
+// next is when the service is to be written after an arrival at now, or at the
+// store's time shared.
 func (s *service) next(now, shared time.Time) time.Time {
 	if now.Sub(s.wrote) >= pace {
 		return now.Add(gather)

@@ -21,7 +21,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// watched is a table store that remembers what was written to it, and when.
+// watched is a table store that remembers its writes, and when.
 type watched struct {
 	storage.TableStore
 	mu     sync.Mutex
@@ -137,7 +137,7 @@ func TestDurableFirst(t *testing.T) {
 }
 
 // A store that is away for a minute costs one row a service, which tells how much
-// it lacks; the rows whose outcome was not known come again as they were; numbers
+// it lacks; the rows with an unknown outcome come again as they were; numbers
 // have no gaps; and all is said once.
 func TestOutage(t *testing.T) {
 	for name, fault := range map[string]storagetest.Fault{
@@ -223,7 +223,7 @@ func outage(t *testing.T, fault storagetest.Fault) {
 	}
 }
 
-// Services whose writes hang do not keep the rest waiting.
+// Services with writes that hang do not keep the rest waiting.
 func TestHangingServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tables := storagetest.FaultyTables(mem.New(mem.Options{}), func(op storagetest.Op, key string) storagetest.Fault {
@@ -266,7 +266,7 @@ func TestHangingServices(t *testing.T) {
 	})
 }
 
-// A stop writes what waits, and does not wait for a store that hangs.
+// A stop writes the waiting records, and does not wait for a store that hangs.
 func TestStop(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// The table of a day is made an hour ahead, and what arrives around midnight is
+// The table of a day is made an hour ahead, and arrivals around midnight are
 // found from both sides of it.
 func TestMidnight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -397,7 +397,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Many may tell of what they accept at the same time; all of it is told on.
+// Many may call Accepted at the same time; all records are counted.
 func TestAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
