@@ -30,15 +30,36 @@ BENCH_TOOLS  ?= ../shared/bench
 CC_FOUND := $(shell command -v gcc cc clang 2>/dev/null | head -n 1)
 RACE     := $(if $(CC_FOUND),-race)
 
-# The same for every binary: static, and the same bytes wherever it is built.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath
+# What --version prints.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+VERSION := $(VERSION)
+COMMIT  := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+STAMP   := -X blobtail/internal/cli.stamped=$(VERSION) -X blobtail/internal/cli.stampedCommit=$(COMMIT)
 
-.PHONY: build demo picture test torture lint bench fuzz clean
+# The same for every binary: static, and the same bytes wherever it is built.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
+
+# Where `make release` writes, and what: OS/architecture/command. Only logquery runs
+# elsewhere than on Linux.
+DIST    ?= dist
+RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
+
+.PHONY: build release demo picture test torture lint bench fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
 	$(GO_BUILD) -o bin/logquery ./cmd/query
 	$(GO_BUILD) -o bin/retention ./cmd/retention
+
+release: ## dist/: static binaries for all systems, and SHA256SUMS
+	@mkdir -p "$(DIST)" && rm -f "$(DIST)"/{ingest,logquery,retention}-* "$(DIST)"/SHA256SUMS
+	@set -e; for target in $(RELEASE); do \
+		IFS=/ read -r os arch name <<<"$$target"; \
+		file="$$name-$$os-$$arch$$([ "$$os" != windows ] || echo .exe)"; \
+		echo "$$file $(VERSION)"; \
+		GOOS=$$os GOARCH=$$arch $(GO_BUILD) -o "$(DIST)/$$file" "./cmd/$${name/#logquery/query}"; \
+	done
+	cd "$(DIST)" && sha256sum -- *-*-* >SHA256SUMS
 
 demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 	./internal/demo/demo.sh
@@ -80,4 +101,4 @@ fuzz: ## each fuzz target for FUZZTIME, one after another
 	done
 
 clean: ## what was built and installed; no data
-	rm -rf bin node_modules
+	rm -rf bin dist node_modules

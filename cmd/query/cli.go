@@ -41,7 +41,7 @@ type grammar struct {
 type versionCmd struct{}
 
 func (versionCmd) run(_ context.Context, a *app) (int, error) {
-	fmt.Fprintln(a.out, a.Name, cli.Version())
+	fmt.Fprintln(a.out, cli.Build(a.Name))
 	return cli.OK, nil
 }
 

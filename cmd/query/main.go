@@ -6,6 +6,7 @@
 // args.go     the argument list as people write it, put as the parser wants it
 // read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go, bill.go   the verbs
 // live.go     the ingesters to ask for unflushed records
+// terminal.go, terminal_windows.go   the terminal, and whether a reader has gone
 // print.go, pretty.go, bars.go   the forms of output
 // errors.go   exit codes and messages of errors
 //
@@ -18,9 +19,6 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
-
-	"github.com/mattn/go-isatty"
-	"golang.org/x/sys/unix"
 
 	"blobtail/internal/cli"
 )
@@ -48,14 +46,3 @@ type environment struct {
 	now            time.Time
 	local          *time.Location
 }
-
-// columns is how wide a terminal is, 0 if f is none.
-func columns(f *os.File) int {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
-}
-
-func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }

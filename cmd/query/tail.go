@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"blobtail/internal/cli"
 	"blobtail/newest"
 	"blobtail/query"
@@ -128,7 +126,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
-		go watchReader(ctx, int32(pipe.Fd()), cancel)
+		go watchReader(ctx, pipe, cancel)
 	}
 	cursor, err := logs.newest.Follow(ctx, o)
 	var none *query.NoServiceError
@@ -151,20 +149,6 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
-}
-
-// watchReader ends a follow after its reader has gone, as that of `tail -f web | head`.
-// Otherwise only the next record would show it.
-func watchReader(ctx context.Context, pipe int32, gone context.CancelCauseFunc) {
-	const pace = 200 // ms
-	fds := []unix.PollFd{{Fd: pipe}}
-	for ctx.Err() == nil {
-		if n, err := unix.Poll(fds, pace); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
-			gone(syscall.EPIPE)
-		} else if n > 0 || err != nil && err != unix.EINTR {
-			return // it is something that does not tell
-		}
-	}
 }
 
 // words are the services and the filters, for a command that goes on.

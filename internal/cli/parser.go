@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 
@@ -31,7 +30,7 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 	p := &Parser{}
 	var err error
 	p.Kong, err = kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
-		kong.Vars{"version": name + " " + Version()}, kong.Writers(&p.printed, &p.printed), kong.Exit(func(int) { p.done = true }))...)
+		kong.Vars{"version": Build(name)}, kong.Writers(&p.printed, &p.printed), kong.Exit(func(int) { p.done = true }))...)
 	if err == nil {
 		p.unset()
 	}
@@ -88,27 +87,4 @@ func (s *Settings) Load() (config.Config, error) {
 	}
 	c.Store = cmp.Or(s.Store, c.Store, openstore.Default())
 	return c, nil
-}
-
-// Version is the version of the module, or the commit that the program was built
-// from. It has no spaces.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := cmp.Or(info.Main.Version, "(devel)")
-	if v != "(devel)" {
-		return v
-	}
-	changed := ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			v = s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+changed"
-		}
-	}
-	return v + changed
 }

@@ -10,8 +10,6 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/azure"
-	"blobtail/storage/dir"
-	"blobtail/storage/dir/tables"
 )
 
 // Store is an open store. Close releases it.
@@ -25,7 +23,8 @@ type Store struct {
 
 // Open opens a store and the tables that belong to it. With create the store is
 // made if it is missing, and without it that is [storage.ErrNotExist]; no table is
-// made. The zero Spec is a [*BadSpecError]. A kind of store without tables has no
+// made. The zero Spec is a [*BadSpecError], and so is a directory elsewhere than on
+// Linux. A kind of store without tables has no
 // place here: the kind decides where the tables are, and nothing is put in their
 // stead.
 func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
@@ -34,15 +33,7 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 	}
 	switch spec.kind {
 	case inDir:
-		blobs, err := dir.Open(spec.place, dir.Options{Create: create})
-		if err != nil {
-			return nil, err
-		}
-		rows, err := tables.Open(spec.place)
-		if err != nil {
-			return nil, errors.Join(err, blobs.Close())
-		}
-		return &Store{Spec: spec, Blobs: blobs, Tables: rows, close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
+		return openDir(spec, create)
 	case inAzure:
 		s, err := azure.Open(spec.place, azure.Options{})
 		if err != nil {

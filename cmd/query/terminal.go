@@ -1,0 +1,37 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"os"
+	"syscall"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
+)
+
+// columns is how wide a terminal is, 0 if f is none.
+func columns(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
+func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
+
+// watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
+// which would be noticed with the next record only.
+func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFunc) {
+	const pace = 200 // ms
+	fds := []unix.PollFd{{Fd: int32(pipe.Fd())}}
+	for ctx.Err() == nil {
+		if n, err := unix.Poll(fds, pace); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
+			gone(syscall.EPIPE)
+		} else if n > 0 || err != nil && err != unix.EINTR {
+			return // it is something that does not tell
+		}
+	}
+}

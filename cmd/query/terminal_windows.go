@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// columns is how wide a terminal is, 0 if f is none.
+func columns(f *os.File) int {
+	var info windows.ConsoleScreenBufferInfo
+	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
+		return 0
+	}
+	return int(info.Window.Right - info.Window.Left + 1)
+}
+
+// isTerminal tells whether f is a console that understands escape sequences, which
+// older ones do once they are asked to.
+func isTerminal(f *os.File) bool {
+	console := windows.Handle(f.Fd())
+	var mode uint32
+	return windows.GetConsoleMode(console, &mode) == nil &&
+		windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
+}
+
+// watchReader does nothing: a pipe does not tell here that its reader has gone. The
+// next record does.
+func watchReader(context.Context, *os.File, context.CancelCauseFunc) {}

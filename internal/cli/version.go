@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// The Makefile has the linker set the version and the commit; "" in other builds.
+var stamped, stampedCommit = "", ""
+
+// Version is the version of the build: the stamped one, else that of the module,
+// else the commit. It has no spaces.
+func Version() string {
+	version, commit := built()
+	return cmp.Or(version, commit, "(devel)")
+}
+
+// Build is what --version prints: the program, its version, its commit, and the
+// version of Go.
+func Build(program string) string {
+	_, commit := built()
+	return fmt.Sprintf("%s %s, commit %s, %s", program, Version(), cmp.Or(commit, "unknown"), runtime.Version())
+}
+
+// built returns what the build knows, "" where it does not. A commit has 12 digits.
+// Where the build itself noted it, "+changed" follows if files were changed.
+func built() (version, commit string) {
+	version, commit = stamped, stampedCommit
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version, commit
+	}
+	if version == "" && info.Main.Version != "(devel)" {
+		version = info.Main.Version
+	}
+	changed := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			commit = s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+changed"
+		}
+	}
+	return version, commit + changed
+}
