@@ -170,7 +170,7 @@ var mutants = []mutant{
 `}}},
 	{name: "of another outcome only copies known", edits: []edit{{"buffer/runlog/families.go",
 		`	return lots, lots == nil || slices`, `	return lots, slices`}}},
-	{name: "batches that lack runs left as they are", first: 504, seeds: 20000, edits: []edit{{"buffer/replay.go",
+	{name: "batches that lack runs left as they are", first: 1470, seeds: 20000, edits: []edit{{"buffer/replay.go",
 		`	p.salvage()
 `, ``}}},
 	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
@@ -197,7 +197,7 @@ var mutants = []mutant{
 	if`}}},
 
 	// Not in the table: blobs that are compacted.
-	{name: "compaction deletes whatever has the name", first: 881, seeds: 6000, edits: []edit{{"compact/remove.go",
+	{name: "compaction deletes whatever has the name", first: 2010, seeds: 6000, edits: []edit{{"compact/remove.go",
 		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
 	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
