@@ -236,6 +236,7 @@ func TestFollowBegins(t *testing.T) {
 			working.Go(func() { c.run(stop) })
 			working.Go(func() { flushUntil(h.p(i), 200*time.Millisecond, stop) })
 		}
+		u.awaitServices()
 		time.Sleep(time.Second)
 		var running sync.WaitGroup
 		for _, flags := range [][]string{{"-n", "1"}, {"-n", "100"}, {"-n", "3000"}, {"--since", "1s"}, {"--since", "1m"}} {

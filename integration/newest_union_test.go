@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -32,6 +33,7 @@ func TestUnion(t *testing.T) {
 			flushing.Go(func() { flushUntil(h.p(i), 150*time.Millisecond, stop) })
 		}
 		u := &union{t: t, at: h.read, tellers: tellers}
+		u.awaitServices()
 		begun := time.Now()
 		for lasts := briefly(t, 8*time.Second, 2*time.Minute); (time.Since(begun) < lasts || u.reads < 5) && !t.Failed(); {
 			switch rng.IntN(4) {
@@ -71,6 +73,19 @@ type union struct {
 	tellers       []*teller
 	reads, counts int
 	longest       time.Duration
+}
+
+// awaitServices waits for records of both services: a read of a service that nobody
+// knows is a mistake.
+func (u *union) awaitServices() {
+	u.t.Helper()
+	testkit.Until(u.t, "both services have records", func() bool {
+		services := map[string]bool{}
+		for _, r := range u.known() {
+			services[r.service] = true
+		}
+		return len(services) == 2
+	})
 }
 
 // known is what was acknowledged.

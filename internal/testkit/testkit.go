@@ -1,5 +1,5 @@
-// Package testkit holds what the tests of several packages share: waiting for
-// events, and programs with a rule left out.
+// Package testkit is shared by the tests of several packages. It waits for events, says
+// how many cases a test has, runs simulated worlds by their seeds, and hunts mutants.
 package testkit
 
 import (
@@ -9,7 +9,7 @@ import (
 )
 
 // Patience is how long a test waits for an event before it declares the program
-// stuck. No claim about speed rests on it: it is many times what a busy machine needs.
+// stuck. No claim about speed rests on it: a busy machine needs a small part of it.
 const Patience = 4 * time.Minute
 
 // Until polls until happened returns true. A program that takes longer than [Patience]
@@ -40,7 +40,7 @@ func Await[T any](t testing.TB, event string, from <-chan T) (v T) {
 }
 
 // CPU is the processor time that this process has used so far. Unlike the time of day
-// it does not depend on what else the machine does.
+// it does not depend on the other processes of the machine.
 func CPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for the process itself
