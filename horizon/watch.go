@@ -107,7 +107,7 @@ func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(w.o.Every)
 	defer t.Stop()
 	for n := 0; ; n++ {
-		w.read(ctx) // an error is told by it, and what is known stands
+		w.read(ctx, true) // an error is told by it, and what is known stands
 		if n == 0 {
 			close(w.first)
 		}
@@ -131,7 +131,7 @@ func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	if r := w.known.Load(); w.fresh(r) {
 		return r.h, nil
 	}
-	return w.read(ctx)
+	return w.read(ctx, false)
 }
 
 // fresh goes by both clocks: one does not count while the machine sleeps, the other
@@ -145,10 +145,11 @@ func (w *Watch) fresh(r *reading) bool {
 	return age >= 0 && age <= w.o.MaxAge
 }
 
-// read reads the horizons, or waits for who is at it.
-func (w *Watch) read(ctx context.Context) (Horizons, error) {
+// read reads the horizons, or waits for a reading that has begun. Unless it must be
+// anew, a fresh one that has just ended will do.
+func (w *Watch) read(ctx context.Context, anew bool) (Horizons, error) {
 	for {
-		r, own := w.join()
+		r, own := w.join(anew)
 		if own {
 			w.perform(ctx, r)
 			return r.h, r.err
@@ -164,12 +165,15 @@ func (w *Watch) read(ctx context.Context) (Horizons, error) {
 	}
 }
 
-// join gives the reading under way, or a new one, which is the caller's to perform.
-func (w *Watch) join() (r *reading, own bool) {
+// join returns the reading in progress, or a new one, which the caller performs.
+func (w *Watch) join(anew bool) (r *reading, own bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.under != nil {
 		return w.under, false
+	}
+	if r = w.known.Load(); !anew && w.fresh(r) {
+		return r, false
 	}
 	w.under = &reading{begun: w.o.Now(), done: make(chan struct{})}
 	return w.under, true
