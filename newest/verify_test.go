@@ -399,6 +399,7 @@ func TestVerifyNoTable(t *testing.T) {
 func TestVerifyTableAway(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
+		time.Sleep(time.Second) // a list of this very moment would do for the ingester
 		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan && strings.HasPrefix(key, heartbeat.Table) {
 				return storagetest.Fault{Delay: time.Hour}
