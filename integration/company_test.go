@@ -41,8 +41,8 @@ func ingesters(t testing.TB, at place) (all []announced) {
 }
 
 // Ingesters that start at the same time without a configured lane get different lanes
-// before they are ready. A restarted ingester gets its lane back. Logquery lists all
-// of them.
+// before they are ready. A restarted ingester gets its lane back. All of them are
+// listed.
 func TestAutoLanes(t *testing.T) {
 	t.Parallel()
 	if host, _ := os.Hostname(); regexp.MustCompile(`-[0-9]{1,6}$`).MatchString(host) {

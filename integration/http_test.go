@@ -35,7 +35,7 @@ func zstded(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// two records, the number in every accepted body below.
+// two is a body of two records. Every accepted body below has as many.
 const two = `{"time":"2026-11-10T12:00:00.5Z","level":"ERROR","message":"first","k":1}` + "\n" +
 	`{"time":"2026-11-10T12:00:01.5Z","level":"warning","message":"second","k":[2,{"x":"y"}]}` + "\n"
 

@@ -64,9 +64,9 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes the binaries once, as `make build` does. BLOBTAIL_RACE makes them with the race
-// detector, which is slower than the suite's time allows every day. BLOBTAIL_BIN
-// names a directory of binaries that are tested instead, as those of another commit.
+// build makes the binaries once, as `make build` does. With BLOBTAIL_RACE they have the
+// race detector, which is too slow for the daily run. BLOBTAIL_BIN names a directory of
+// binaries to test instead, such as those of another commit.
 func (s *suite) build() error {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // The first five minutes of a user: ingest starts in an empty directory and curl
-// sends one line. Logquery shows it at once, in the same directory and without a
+// sends one line. Then logquery shows it at once, in the same directory and without a
 // flag.
 func TestFirstMinutes(t *testing.T) {
 	t.Parallel()
