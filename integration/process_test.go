@@ -98,7 +98,7 @@ func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) 
 	return p
 }
 
-// looked fails the test if the log has a panic or a data race.
+// looked fails the test if the log has a panic, a data race or a fatal error.
 func (p *ingester) looked() {
 	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
 		if strings.Contains(p.stderr(), sign) {
