@@ -10,16 +10,17 @@ import (
 	"testing"
 )
 
-// role is a definition as az role definition create takes it.
+// role is a definition in the form that az role definition create accepts.
 type role struct {
 	Name, Description                                                  string
 	IsCustom                                                           bool
 	Actions, NotActions, DataActions, NotDataActions, AssignableScopes []string
 }
 
-// What operations of the services ask for, by "Authorize with Microsoft Entra ID",
-// permissions for calling data operations (learn.microsoft.com/rest/api/storageservices).
-// Actions are on the left of the table in a role, and data actions the others.
+// Actions that operations of the services need, by "Authorize with Microsoft Entra
+// ID", permissions for calling data operations
+// (learn.microsoft.com/rest/api/storageservices). Actions are on the left of the
+// table in a role, and data actions the others.
 var (
 	getContainer = []string{"blobServices/containers/read"}
 	queryTables  = []string{"tableServices/tables/read"}
@@ -34,8 +35,8 @@ var (
 	upsert = []string{"tableServices/tables/entities/add/action", "tableServices/tables/entities/update/action"}
 )
 
-// TestRoles ensures that each role has what its process asks for and nothing
-// else: one alone deletes, and none can overwrite a blob.
+// TestRoles ensures that each role has the permissions that its process needs and no
+// others: only one role deletes, and none can overwrite a blob.
 func TestRoles(t *testing.T) {
 	for name, want := range map[string]struct{ actions, data [][]string }{
 		"ingester":  {[][]string{getContainer, queryTables, createTable}, [][]string{readBlobs, putNewBlob, readEntities, upsert}},
@@ -70,13 +71,13 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestBicep ensures what can be seen of the template without its compiler: that
-// brackets match, that what it names is declared and what it declares is used,
-// and that it says what matters about deletion.
+// TestBicep checks the template as far as possible without its compiler. Brackets
+// match, every name it uses is declared, every declared name is used, and it contains
+// the settings that matter for deletion.
 func TestBicep(t *testing.T) {
 	text := regexp.MustCompile(`(?m)^\s*//.*\n`).ReplaceAllString(read(t, "azure/store.bicep"), "")
 	code := regexp.MustCompile(`'[^']*'`).ReplaceAllStringFunc(text, func(s string) string {
-		// Of a string only what is put in counts.
+		// In a string, only the interpolated expressions count.
 		return strings.Join(regexp.MustCompile(`\$\{[^}]*\}`).FindAllString(s, -1), " ")
 	})
 	open := ""
@@ -97,7 +98,7 @@ func TestBicep(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^(?:param|var|resource) (\w+)`).FindAllStringSubmatch(code, -1) {
 		declared[m[1]] = true
 	}
-	// Collections of assignments, the container and the rule are there for their own sake.
+	// Collections of assignments, the container and the rule need not be referenced.
 	for _, name := range []string{"ingesting", "reading", "deleting", "logs", "tiering"} {
 		if !declared[name] {
 			t.Errorf("there is no %s", name)
@@ -127,7 +128,7 @@ func TestBicep(t *testing.T) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	// Deleting is the job's, and what is archived cannot be read.
+	// Only the job deletes, and archived blobs cannot be read.
 	for _, not := range []string{"delete:", "tierToArchive"} {
 		if strings.Contains(text, not) {
 			t.Errorf("it says %q", not)

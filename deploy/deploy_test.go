@@ -1,7 +1,7 @@
-// Package deploy holds the files beside it to what can be checked without a
-// container engine and without systemd running: that they parse, that what they
-// name is there, that nothing is published that should not be, and that the
-// configuration they give is one the ingester takes.
+// Package deploy checks its folder's files as far as possible without a container
+// engine and a running systemd. The files parse, and the things they name exist. They
+// publish nothing that must stay private, and the ingester accepts their
+// configuration.
 package deploy
 
 import (
@@ -46,7 +46,7 @@ func build(t *testing.T, name string) string {
 	return bin
 }
 
-// checkConfig asks the ingester what it thinks of an environment.
+// checkConfig has the ingester check the configuration in an environment.
 func checkConfig(t *testing.T, bin string, env []string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(bin, append([]string{"check-config"}, args...)...)
@@ -56,7 +56,7 @@ func checkConfig(t *testing.T, bin string, env []string, args ...string) {
 	}
 }
 
-// instructions gives the Dockerfile's instructions, each on one line.
+// instructions returns the Dockerfile's instructions, each on one line.
 func instructions(t *testing.T) [][]string {
 	t.Helper()
 	var out [][]string
@@ -69,8 +69,8 @@ func instructions(t *testing.T) [][]string {
 	return out
 }
 
-// TestDockerfile ensures that the image can be built from what is there, from
-// named bases, and runs as nobody in particular.
+// TestDockerfile ensures that the image can be built from the files in the
+// repository, on named base images, and does not run as root.
 func TestDockerfile(t *testing.T) {
 	stages := map[string]bool{}
 	made := read(t, "Dockerfile")
@@ -127,8 +127,7 @@ func TestDockerfile(t *testing.T) {
 	checkConfig(t, ingester(t), strings.Fields(last["ENV"]))
 }
 
-// TestDockerignore ensures that what is not sent to the builder is not needed
-// by it.
+// TestDockerignore ensures that the build does not need the ignored files.
 func TestDockerignore(t *testing.T) {
 	for line := range strings.Lines(read(t, "Dockerfile.dockerignore")) {
 		line = strings.TrimSpace(line)
@@ -169,9 +168,9 @@ type service struct {
 	CapDrop   []string                              `yaml:"cap_drop"`
 }
 
-// TestCompose ensures that compose.yaml names what is there, publishes on the
-// loopback address only, gives the ingester time to stop, and starts the
-// Azurite that the tests run against.
+// TestCompose ensures that the files and services that compose.yaml names exist. It
+// also ensures that compose.yaml publishes on the loopback address only, gives the
+// ingester time to stop, and starts the Azurite that the tests run against.
 func TestCompose(t *testing.T) {
 	var c compose
 	if err := yaml.Unmarshal([]byte(read(t, "compose.yaml")), &c); err != nil {
@@ -226,7 +225,7 @@ func checkIngest(t *testing.T, s service) {
 		env = append(env, k+"="+v)
 	}
 	checkConfig(t, ingester(t), env)
-	// What the driver thinks of the account, without sending anything.
+	// The driver checks the account without sending any request.
 	_, err = azure.Open(strings.TrimPrefix(s.Environment["BLOBTAIL_STORE"], "azure:"), azure.Options{
 		Getenv: func(name string) string { return s.Environment[name] }})
 	if err != nil {
@@ -248,8 +247,8 @@ func checkAzurite(t *testing.T, s service) {
 	}
 }
 
-// TestUnit ensures that systemd takes the unit, that its configuration is one
-// the ingester takes, and that a stop gets the time it may need.
+// TestUnit ensures that systemd accepts the unit, that the ingester accepts its
+// configuration, and that a stop gets the time it may need.
 func TestUnit(t *testing.T) {
 	unit := read(t, "blobtail-ingest.service")
 	value := func(key string) string { return unitValue(t, unit, key) }
@@ -273,7 +272,7 @@ func TestUnit(t *testing.T) {
 	verifyUnits(t, bin, "blobtail-ingest.service")
 }
 
-// unitValue is what a unit says of a key, the first time.
+// unitValue returns the first value of a key in a unit.
 func unitValue(t *testing.T, unit, key string) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^` + key + `=(.*)$`).FindStringSubmatch(unit)
@@ -283,8 +282,8 @@ func unitValue(t *testing.T, unit, key string) string {
 	return m[1]
 }
 
-// verifyUnits asks systemd what it thinks of units that run a binary, which it
-// wants to be there.
+// verifyUnits has systemd check units that run a binary. systemd wants the binary to
+// exist.
 func verifyUnits(t *testing.T, bin string, names ...string) {
 	t.Helper()
 	analyze, err := exec.LookPath("systemd-analyze")
@@ -301,7 +300,7 @@ func verifyUnits(t *testing.T, bin string, names ...string) {
 		}
 		args = append(args, copied)
 	}
-	// A key it does not know is a line of output, not a failure.
+	// An unknown key is a line of output, not a failure.
 	out, err := exec.Command(analyze, args...).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "blobtail") {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)

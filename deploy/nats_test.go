@@ -100,8 +100,8 @@ func routePorts(t *testing.T) []int {
 	return ports
 }
 
-// TestCluster ensures that the configuration of the servers and that of the stream
-// go together, and that an ingester finds nothing to refuse in them.
+// TestCluster ensures that the configuration of the servers fits that of the stream,
+// and that an ingester accepts both.
 func TestCluster(t *testing.T) {
 	servers := cluster(t)
 	conn, err := nats.Connect(servers[0].ClientURL())

@@ -32,9 +32,9 @@ func makeRelease(t *testing.T, version string, commands ...string) string {
 	return dist
 }
 
-// make release writes binaries that say which version they are, and their checksums,
-// and a second run writes the same bytes. The test is for this host alone: the others
-// take minutes where nothing is built yet.
+// make release writes binaries that report their version, and their checksums. A
+// second run writes the same bytes. The test builds for this host alone: with an
+// empty build cache the others take minutes.
 func TestRelease(t *testing.T) {
 	const version = "v9.8.7-rc.1"
 	commands := []string{"ingest", "logquery", "retention"}
@@ -84,8 +84,8 @@ func readSums(t *testing.T, dist string) map[string]string {
 	return sums
 }
 
-// The targets of make release are all commands on Linux, and
-// logquery on the other systems.
+// The targets of make release are all commands on Linux, and logquery on the other
+// systems.
 func TestReleaseTargets(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip(err)

@@ -19,11 +19,11 @@ import (
 	"blobtail/storage/dir"
 )
 
-// job builds the binary that the scheduled runs are of.
+// job builds the binary of the scheduled runs.
 func job(t *testing.T) string { return build(t, "retention") }
 
-// checkCommand ensures that a command line is one that the job knows: its command
-// and its flags.
+// checkCommand ensures that the job accepts a command line: its command and its
+// flags.
 func checkCommand(t *testing.T, bin string, args []string) {
 	t.Helper()
 	if len(args) < 2 || args[0] != "/usr/local/bin/retention" {
@@ -106,8 +106,9 @@ func objects(t *testing.T) map[string]object {
 	return found
 }
 
-// TestCronJobs ensures that the jobs run one at a time, as nobody, what the binary
-// knows, with a configuration that it takes and a store that wins over the image's.
+// TestCronJobs ensures that the jobs run one at a time, as an unprivileged user, with
+// commands that the binary knows. The binary accepts their configuration, and their
+// store overrides the image's.
 func TestCronJobs(t *testing.T) {
 	all := objects(t)
 	bin, ingest := job(t), ingester(t)
@@ -121,7 +122,7 @@ func TestCronJobs(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 		p := s.JobTemplate.Spec.Template.Spec
-		// A policy for failures asks for Never.
+		// A policy for failures requires Never.
 		if p.RestartPolicy != "Never" || !p.SecurityContext.RunAsNonRoot || s.JobTemplate.Spec.ActiveDeadlineSeconds == 0 {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -170,8 +171,8 @@ func TestCronJobs(t *testing.T) {
 	}
 }
 
-// TestJobUnits ensures that systemd takes the units and their timers, that they
-// run what the binary knows, and that they are who the ingester is.
+// TestJobUnits ensures that systemd accepts the units and their timers, that they run
+// commands that the binary knows, and that they run as the ingester's user.
 func TestJobUnits(t *testing.T) {
 	bin := job(t)
 	for _, name := range []string{"blobtail-retention", "blobtail-compact"} {
@@ -179,7 +180,7 @@ func TestJobUnits(t *testing.T) {
 		checkCommand(t, bin, strings.Fields(unitValue(t, unit, "ExecStart")))
 		for key, want := range map[string]string{
 			"Type": "oneshot", "NoNewPrivileges": "yes", "DynamicUser": "yes",
-			// A unit without User= has one of its own name.
+			// Without User=, a unit would run as a user named after the unit.
 			"User":             "blobtail-ingest",
 			"StateDirectory":   unitValue(t, read(t, "blobtail-ingest.service"), "StateDirectory"),
 			"WorkingDirectory": unitValue(t, read(t, "blobtail-ingest.service"), "WorkingDirectory"),
@@ -201,7 +202,7 @@ func TestJobUnits(t *testing.T) {
 	}
 }
 
-// TestAlerts ensures that the rules parse, and ask for metrics that there are.
+// TestAlerts ensures that the rules parse, and use existing metrics.
 func TestAlerts(t *testing.T) {
 	var file struct {
 		Groups []struct {
@@ -220,7 +221,7 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(yaml.FormatError(err, false, true))
 	}
 	known := written(t)
-	// Of kube-state-metrics.
+	// These are metrics of kube-state-metrics.
 	known["kube_cronjob_status_last_successful_time"], known["kube_cronjob_spec_suspend"] = true, true
 	for _, name := range regexp.MustCompile("`(blobtail_[a-z_]+)`").FindAllStringSubmatch(read(t, "../docs/OPERATING.md"), -1) {
 		known[name[1]] = true // docs/docs_test.go ensures that they are served
@@ -251,7 +252,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// written are the metrics that a run of the job leaves in its file.
+// written returns the metrics that a run of the job leaves in its file.
 func written(t *testing.T) map[string]bool {
 	t.Helper()
 	tmp := t.TempDir()

@@ -91,7 +91,7 @@ func TestPackages(t *testing.T) {
 	}
 }
 
-// declared are the functions, methods (Receiver.Name) and types of a file.
+// declared returns the functions, methods (Receiver.Name) and types of a file.
 func declared(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
@@ -115,7 +115,7 @@ func declared(t *testing.T, file string) map[string]bool {
 	return names
 }
 
-// receiver is the type of a method's receiver with a dot behind it, without star
+// receiver returns the type of a method's receiver with a dot behind it, without star
 // and type parameters.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {

@@ -1,6 +1,6 @@
-// Package docs checks the pages against the programs: it runs the commands of each
-// page and compares their output, looks for the files that pages link to, and for
-// the metrics that the operator's page explains.
+// Package docs checks the pages against the programs. It runs the commands of each
+// page and compares their output. It checks that linked files exist, and that the
+// operator's page explains the metrics.
 package docs
 
 import (
@@ -37,8 +37,8 @@ type block struct {
 	line   int    // of its fence
 	kind   string // sh, text
 	text   string
-	skip   string // why it is not run
-	output string // what is to be printed: the text block that follows at once
+	skip   string // reason for not running it
+	output string // expected output: the text block that follows directly
 	shown  bool   // there was one
 }
 
@@ -91,8 +91,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// need looks for a program that is not ours: missing, it is a failure in CI and
-// a skipped test elsewhere.
+// need looks for a program that is not ours. If it is missing, the test fails in CI
+// and is skipped elsewhere.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -121,7 +121,8 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// environment is this process's without settings of blobtail or Azure.
+// environment returns this process's environment without settings of blobtail or
+// Azure.
 func environment(extra ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "BLOBTAIL_") || strings.HasPrefix(s, "AZURE_")
@@ -176,7 +177,7 @@ func TestPages(t *testing.T) {
 func runPage(t *testing.T, page string, run []block, bin string, ports []string) {
 	const mark = "@@ end of block"
 	var script strings.Builder
-	// Nothing is left running after a failure.
+	// After a failure, no process is left running.
 	script.WriteString("set -euo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n")
 	for _, b := range run {
 		fmt.Fprintf(&script, "%secho '%s'\n", ended(b.text), mark)
@@ -214,21 +215,20 @@ func runPage(t *testing.T, page string, run []block, bin string, ports []string)
 	}
 }
 
-// ended presses Ctrl-C three seconds into each command that goes on until then.
+// ended sends Ctrl-C to each endless command after three seconds.
 func ended(commands string) string {
 	follow := regexp.MustCompile(`(?m)^(logquery tail .*-f .*?) +# until Ctrl-C$`)
 	return follow.ReplaceAllString(commands, "timeout --preserve-status -s INT 3 $1 || [ $$? = 130 ]")
 }
 
-// match compares text with a page's, in which "..." stands for anything on its
-// line.
+// match compares text with a page's, in which "..." matches any text on its line.
 func match(shown, got string) bool {
 	expr := strings.ReplaceAll(regexp.QuoteMeta(shown), regexp.QuoteMeta("..."), `[^\n]*`)
 	return regexp.MustCompile(`\A` + expr + `\z`).MatchString(got)
 }
 
-// TestSkippedCommands ensures that CI runs the commands that are skipped here
-// because CI runs them, and that every make target on a page exists.
+// TestSkippedCommands ensures that CI runs the commands that are skipped here because
+// CI runs them, and that every make target on a page exists.
 func TestSkippedCommands(t *testing.T) {
 	ci, makefile := read(t, filepath.Join(".ci", "run")), read(t, "Makefile")
 	for _, page := range pages(t) {
@@ -248,7 +248,7 @@ func TestSkippedCommands(t *testing.T) {
 	}
 }
 
-// pages are all pages of the repository, from its root.
+// pages returns all pages of the repository, from its root.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -293,7 +293,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the headings of a page in the form in which links name them.
+// anchors returns the headings of a page in the form in which links name them.
 func anchors(page string) (out []string) {
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
 		text := regexp.MustCompile(`[^\pL\pN_ -]`).ReplaceAllString(strings.ToLower(m[1]), "")
@@ -302,8 +302,8 @@ func anchors(page string) (out []string) {
 	return out
 }
 
-// TestWidth ensures that README.md has at most 130 lines, and that prose wraps at
-// 100 characters. Tables, code, pictures and lines with a link may be longer.
+// TestWidth ensures that README.md has at most 130 lines, and that prose wraps at 100
+// characters. Tables, code, pictures and lines with a link may be longer.
 func TestWidth(t *testing.T) {
 	if n := strings.Count(read(t, "README.md"), "\n"); n > 130 {
 		t.Errorf("README.md has %d lines", n)
@@ -354,8 +354,8 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// TestMetrics ensures that docs/OPERATING.md explains every metric of ours that
-// a running ingester has or a run of retention leaves, and no other.
+// TestMetrics ensures that docs/OPERATING.md explains every blobtail metric of a
+// running ingester or of a run of retention, and no other.
 func TestMetrics(t *testing.T) {
 	page := read(t, filepath.Join("docs", "OPERATING.md"))
 	explained := map[string]bool{}
@@ -377,8 +377,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// stream starts a NATS server with the stream that an ingester takes, and returns
-// its URL.
+// stream starts a NATS server with the stream that an ingester reads from, and
+// returns its URL.
 func stream(t *testing.T) string {
 	t.Helper()
 	server := testenv.StartNATS(t)
@@ -389,7 +389,8 @@ func stream(t *testing.T) string {
 	return server.URL
 }
 
-// metrics asks an ingester that has taken a request for the names of its own.
+// metrics asks an ingester that has answered a request for the names of its own
+// metrics.
 func metrics(t *testing.T, bin string) map[string]bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -431,7 +432,7 @@ func metrics(t *testing.T, bin string) map[string]bool {
 	return named(body)
 }
 
-// left are the names of the metrics that a run of retention leaves in its file.
+// left returns the names of the metrics that a run of retention leaves in its file.
 func left(t *testing.T, bin string) map[string]bool {
 	t.Helper()
 	dir := t.TempDir()
@@ -455,7 +456,7 @@ func left(t *testing.T, bin string) map[string]bool {
 	return named(text)
 }
 
-// named are the names of our metrics in a text of Prometheus.
+// named returns the names of our metrics in a Prometheus text.
 func named(text []byte) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (blobtail_[a-z_]+) `).FindAllSubmatch(text, -1) {

@@ -8,8 +8,8 @@ import (
 	"blobtail/internal/testenv"
 )
 
-// azureStore is a place in a fresh container of Azurite, which the first
-// ingester makes.
+// azureStore returns a place in a fresh Azurite container, which the first ingester
+// creates.
 func azureStore(t testing.TB) (place, *container.Client) {
 	t.Helper()
 	a := shared.Azurite(t)

@@ -19,7 +19,7 @@ type producer struct {
 	ledger  *check.Ledger
 	name    string
 	sent    int   // records
-	bytes   int64 // of bodies that were acknowledged
+	bytes   int64 // of acknowledged bodies
 	refused int   // bodies answered 429
 	after   string
 }
@@ -59,8 +59,8 @@ func (s *producer) one() int {
 	return code
 }
 
-// run sends at a rate in bytes a second until stop is closed, or something is
-// answered that should not be.
+// run sends at a rate in bytes a second until stop is closed or an unexpected answer
+// arrives.
 func (s *producer) run(rate int64, stop <-chan struct{}) {
 	begun, from := time.Now(), s.bytes
 	for {
@@ -77,8 +77,8 @@ func (s *producer) run(rate int64, stop <-chan struct{}) {
 	}
 }
 
-// capacity measures how many bytes a second the ingester takes and stores on this
-// machine, as busy as it is.
+// capacity measures how many bytes a second the ingester accepts and stores on this
+// machine under its present load.
 func (s *producer) capacity() int64 {
 	s.p.t.Helper()
 	begun, from := time.Now(), s.bytes
@@ -89,11 +89,11 @@ func (s *producer) capacity() int64 {
 	return int64(float64(s.bytes-from) / time.Since(begun).Seconds())
 }
 
-// A store that is away for long costs disk, no memory and no record; when it is
-// back what has gathered is stored at twice the rate at which it came, or faster,
-// while more comes. What comes is a quarter of the ingester's capacity at most.
+// A long store outage costs disk space, but no memory and no record. When the store
+// is back, the backlog is stored at least twice as fast as it arrived, while more
+// records arrive. The arrival rate is at most a quarter of the ingester's capacity.
 func TestLongOutage(t *testing.T) {
-	const tries = 3 // the machine may have less to give in the end than it had at first
+	const tries = 3 // the machine may be slower at the end than at the start
 	for try := 1; ; try++ {
 		away, took := longOutage(t)
 		if took <= away {
@@ -112,14 +112,15 @@ func longOutage(t *testing.T) (away, took time.Duration) {
 	conf := config(t, "flush: {size: 8MiB, age: 1s, max-age: 2s}\nlog: {segment: 16MiB, soft: 64MiB}\n")
 	p := start(t, through, t.TempDir(), conf)
 	s := &producer{p: p, ledger: &check.Ledger{}, name: "web"}
-	// Long outages are slower ones: what comes is read back in the end.
+	// Longer outages use a lower rate, because the test reads all records back at the
+	// end.
 	rate := min(12<<20, int64(3<<30/lasts.Seconds()), s.capacity()/4)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		s.run(rate, stop)
 	}()
-	time.Sleep(4 * time.Second) // all is well
+	time.Sleep(4 * time.Second) // the store is healthy
 	g := watch(p)
 	px.set(all(refuse))
 	begun, taken := time.Now(), p.metric("blobtail_buffer_records_total")
@@ -148,8 +149,8 @@ func longOutage(t *testing.T) (away, took time.Duration) {
 	return away, took
 }
 
-// A log that has grown to its limit takes no more, says when to come again, and
-// takes more by itself once it can.
+// A log that has reached its limit accepts no more records and tells senders when to
+// retry. It accepts records again by itself once it has room.
 func TestWatermark(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)

@@ -23,15 +23,15 @@ import (
 	"blobtail/storeid"
 )
 
-// stored is a blob as someone without our code sees it.
+// stored is a blob as a reader without our code sees it.
 type stored struct {
 	name, contentType, contentEncoding string
 	metadata                           map[string]string
 	body                               []byte
 }
 
-// Blobs must be what the format says to anyone who knows only that: names,
-// metadata, and lines that zstd and a JSON parser read.
+// Names, metadata and lines of blobs follow the documented format. The test reads the
+// lines with zstd and a JSON parser.
 func TestBlobs(t *testing.T) {
 	t.Parallel()
 	zstd, err := exec.LookPath("zstd")
@@ -83,7 +83,7 @@ func checkBlobs(t *testing.T, zstd string, at place, list func() []stored) {
 	}
 }
 
-// unzstd decompresses with the program that everyone has.
+// unzstd decompresses with the zstd program.
 func unzstd(t testing.TB, zstd string, body []byte) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "blob.zst")
@@ -97,7 +97,7 @@ func unzstd(t testing.TB, zstd string, body []byte) []byte {
 	return out
 }
 
-// checkBlob holds a blob's name and metadata against its lines, and counts them.
+// checkBlob compares a blob's name and metadata with its lines, and counts the lines.
 func checkBlob(t testing.TB, b stored, lines []byte) (records int) {
 	t.Helper()
 	name := regexp.MustCompile(`^([a-z0-9][a-z0-9._-]{0,62})/(\d{4})/(\d\d)/(\d\d)/(\d\d)(00|30)/(\d{6})\.log$`).FindStringSubmatch(b.name)
@@ -138,8 +138,8 @@ func checkBlob(t testing.TB, b stored, lines []byte) (records int) {
 	return len(times)
 }
 
-// dirBlobs reads the files of a dir store whole: zstd must skip what is behind
-// the lines. The attributes come from the driver, which alone can read them.
+// dirBlobs reads the files of a dir store whole: zstd must skip the bytes behind the
+// lines. The attributes come from the driver, because no other code can read them.
 func dirBlobs(t testing.TB, root string) []stored {
 	t.Helper()
 	s, err := dir.Open(root, dir.Options{})
@@ -158,7 +158,7 @@ func dirBlobs(t testing.TB, root string) []stored {
 	var out []stored
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && d.Name() == ".tables" {
-			return fs.SkipDir // the heartbeats of ingesters, which are no blobs
+			return fs.SkipDir // the heartbeats of ingesters, which are not blobs
 		}
 		if err != nil || d.IsDir() || d.Name() == storeid.Key {
 			return err
@@ -196,7 +196,7 @@ func azureBlobs(t testing.TB, client *container.Client) []stored {
 			b := stored{name: *item.Name, contentType: *item.Properties.ContentType,
 				contentEncoding: *item.Properties.ContentEncoding, metadata: map[string]string{}}
 			for k, v := range item.Metadata {
-				b.metadata[strings.ToLower(k)] = *v // its case is Azure's
+				b.metadata[strings.ToLower(k)] = *v // Azure changes the case
 			}
 			if len(item.Properties.ContentMD5) != 16 {
 				t.Errorf("%s has no Content-MD5", b.name)

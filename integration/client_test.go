@@ -14,21 +14,21 @@ import (
 	"blobtail/record"
 )
 
-// client sends bodies of records with times of their own, and keeps account of
-// the answers.
+// client sends bodies of records that carry their own times, and keeps account of the
+// answers.
 type client struct {
 	name   string
 	ledger *check.Ledger
 	http   *http.Client
-	target func() *ingester // whom the next request goes to; nil for a while
+	target func() *ingester // the ingester for the next request; nil for a while
 	rand   *rand.Rand
-	hours  int           // of event time that the records spread over
+	hours  int           // of event time that the records are spread over
 	pause  time.Duration // before each request
 	single bool          // only bodies of one service
 	sent   int
 }
 
-// request is a body that may be sent again as it is.
+// request is a body that may be sent again unchanged.
 type request struct {
 	path    string
 	data    []byte
@@ -36,7 +36,8 @@ type request struct {
 	ids     []string
 }
 
-// newClients makes clients of one ingester, which may be another one later.
+// newClients makes clients of one ingester. The test may replace that ingester by
+// another.
 func newClients(n int, ledger *check.Ledger, target *atomic.Pointer[ingester], seed uint64) []*client {
 	out := make([]*client, n)
 	for i := range out {
@@ -63,7 +64,8 @@ func (c *client) next() request {
 		}
 		c.sent++
 		id := fmt.Sprintf("%s-%d", c.name, c.sent)
-		// Never a whole second, so that a body of one record is known again too.
+		// Never a whole second, so that a repeat of a one-record body is also
+		// recognised.
 		at := base + c.rand.Int64N(int64(c.hours)*int64(time.Hour))/1e9*1e9 + 1 + c.rand.Int64N(999_999_999)
 		r.data = append(r.data, `{"time":"`...)
 		r.data = record.AppendTime(r.data, at)
@@ -77,8 +79,9 @@ func (c *client) next() request {
 	return r
 }
 
-// run sends until stop is closed. What is not answered is sent again with
-// probability 1/2, to whoever takes records then, until it is answered or given up.
+// run sends until stop is closed. It resends an unanswered request with probability
+// 1/2, to the ingester that is the target at that time, until the request is answered
+// or given up.
 func (c *client) run(stop <-chan struct{}) {
 	var again []request
 	for {
@@ -112,8 +115,8 @@ func (c *client) run(stop <-chan struct{}) {
 	}
 }
 
-// roam makes a client choose an ingester anew for every request, so that what it
-// sends again goes elsewhere, and lose one answer in a hundred.
+// roam makes a client choose an ingester anew for every request, so that retries go
+// to other ingesters. The client also loses one answer in a hundred.
 func (c *client) roam(ps []*ingester) {
 	c.target = func() *ingester { return ps[c.rand.IntN(len(ps))] }
 	c.http.Transport = &lossy{RoundTripper: c.http.Transport, rand: rand.New(rand.NewPCG(c.rand.Uint64(), 5))}

@@ -29,8 +29,8 @@ type writerSink struct{ *blobwriter.Writer }
 
 func (s writerSink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
 
-// byClock runs the parts of an ingester with a clock that shows now, sends it
-// records that carry their times, and gives the blobs.
+// byClock runs the parts of an ingester with a clock that shows now, sends it records
+// that carry their times, and returns the blobs.
 func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[string][]byte) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 	return bodies
 }
 
-// blobsOf gives the blobs of a store: their bodies, and their metadata without the
+// blobsOf returns the blobs of a store: their bodies, and their metadata without the
 // batch ids, which are random.
 func blobsOf(t *testing.T, store storage.BlobStore) map[string][]byte {
 	t.Helper()
@@ -101,11 +101,11 @@ func blobsOf(t *testing.T, store storage.BlobStore) map[string][]byte {
 	return bodies
 }
 
-// Names, identities and order of records that carry their times do not depend on
-// the ingester's clock: one that is an hour slow or a year fast writes the same
-// blobs to the last byte. Without a key or dedupe, identities are places in the
-// log, with the time at which a segment was made in them and random bits; the
-// blobs then have the same names and lines.
+// Names, identities and order of records that carry their times do not depend on the
+// ingester's clock. An ingester that is an hour slow or a year fast writes
+// byte-identical blobs. Without a key or dedupe, an identity is a place in the log
+// and contains the segment's creation time and random bits. The blobs then have the
+// same names and lines.
 func TestWrongClock(t *testing.T) {
 	t.Parallel()
 	right := time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
@@ -134,7 +134,7 @@ func TestWrongClock(t *testing.T) {
 	}
 }
 
-// onlyLines leaves of each blob its lines, in order of their text.
+// onlyLines reduces each blob to its lines, sorted by their text.
 func onlyLines(t *testing.T, bodies map[string][]byte) {
 	d, err := zstd.NewReader(nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func onlyLines(t *testing.T, bodies map[string][]byte) {
 	defer d.Close()
 	for key, body := range bodies {
 		if !strings.HasSuffix(key, ".log") {
-			bodies[key] = nil // the CRC is of the lines in their order
+			bodies[key] = nil // the CRC covers the lines in their order
 			continue
 		}
 		text, err := d.DecodeAll(body, nil)

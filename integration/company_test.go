@@ -40,9 +40,9 @@ func ingesters(t testing.TB, at place) (all []announced) {
 	return all
 }
 
-// Ingesters that start at the same time without being told a lane get lanes of
-// their own, before they are ready; one that comes back has its own again; and
-// everybody can see them.
+// Ingesters that start at the same time without a configured lane get different lanes
+// before they are ready. A restarted ingester gets its lane back. All of them are
+// listed.
 func TestAutoLanes(t *testing.T) {
 	t.Parallel()
 	if host, _ := os.Hostname(); regexp.MustCompile(`-[0-9]{1,6}$`).MatchString(host) {
@@ -98,8 +98,8 @@ func TestAutoLanes(t *testing.T) {
 	})
 }
 
-// On a dir store the listener's address is announced, and what is not in blobs is
-// there to see.
+// On a dir store the ingester announces its listener's address. The list of ingesters
+// shows its unflushed records.
 func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -118,8 +118,8 @@ func TestAnnounced(t *testing.T) {
 	})
 }
 
-// An ingester that cannot be announced takes nothing, unless it is told to do what it
-// can: then start, ingest and stop are as ever.
+// An ingester that cannot announce itself accepts no records. With --announce
+// best-effort it starts, ingests and stops as usual.
 func TestNoTables(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
@@ -151,7 +151,7 @@ func TestNoTables(t *testing.T) {
 		if code, took := p.stop(); code != 0 || took > easy.allowed(10*time.Second) {
 			t.Errorf("exit code %d after %v", code, took)
 		}
-		// Who reads cannot know whether an ingester holds more: see TestTablesAway.
+		// A reader cannot know whether an ingester holds more: see TestTablesAway.
 		if n := count(t, at, "web", "--live", "off"); n != 2 {
 			t.Errorf("%d records, want 2", n)
 		}
@@ -161,8 +161,8 @@ func TestNoTables(t *testing.T) {
 	}
 }
 
-// An ingester whose clock is far from the store's takes nothing, says why, and
-// takes records again by itself when it is mended.
+// An ingester with a clock far from the store's clock accepts no records and reports
+// the reason. It accepts records again by itself once the clock is right.
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)
@@ -226,7 +226,7 @@ func (p *ingester) readyz(t testing.TB) (code int, body string) {
 	return resp.StatusCode, b.String()
 }
 
-// waitLog waits until the ingester's log has a text.
+// waitLog waits until the ingester's log contains a text.
 func (p *ingester) waitLog(t testing.TB, text string) {
 	t.Helper()
 	testkit.Until(t, "its log has "+text, func() bool {

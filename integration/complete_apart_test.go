@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trio is a place of Azurite with ways to it that are cut one by one.
+// trio is a place of Azurite with cables to it that are cut one by one.
 type trio struct {
 	at, through place // directly, and by cables
 	tables      *cable
@@ -23,8 +23,8 @@ func newTrio(t testing.TB) *trio {
 	return &trio{at, through, tables, &promises{}}
 }
 
-// An ingester is cut off from the tables when its row says that all is in blobs,
-// takes a record, and then hangs or is killed.
+// The row of an ingester says that all its records are in blobs. The ingester is then
+// cut off from the tables, accepts a record, and hangs or is killed.
 func TestCompleteCutOff(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -70,7 +70,7 @@ func testCutOff(t *testing.T, end func(*station)) {
 	look(read, "hours later, nobody is asked")
 }
 
-// The tables do not even refuse: whoever asks them waits.
+// The tables do not even refuse: every request to them waits.
 func testTablesSilent(t *testing.T) {
 	p := newTrio(t)
 	a := newStation(t, p.at, p.promises, "a", "--lane", "1").start()
@@ -86,7 +86,7 @@ func testTablesSilent(t *testing.T) {
 	newAudit(t, p.at, p.promises).by("--live-url", a.base).complete("two minutes later")
 }
 
-// It runs on for hours: that its row is old is no reason not to ask it.
+// The ingester runs on for hours. Its old row is no reason not to ask it.
 func testCutOffForLong(t *testing.T) {
 	p := newTrio(t)
 	a := newStation(t, p.at, p.promises, "a", "--lane", "1").start()
@@ -102,8 +102,8 @@ func testCutOffForLong(t *testing.T) {
 	byA.complete("hours later")
 }
 
-// An ingester starts that alone does not reach the tables: nobody knows of it, so it
-// takes nothing.
+// A new ingester cannot reach the tables, but all others can. No peer or reader knows
+// of it, so it accepts no records.
 func testStartCutOff(t *testing.T) {
 	p := newTrio(t)
 	a := newStation(t, p.at, p.promises, "a", "--lane", "1").start()
@@ -129,8 +129,8 @@ func testStartCutOff(t *testing.T) {
 	read.by("--live-url", a.base).whole("joined")
 }
 
-// The ingester that is asked does not reach the tables, so it does not know of one
-// that has started since.
+// The reader asks an ingester that cannot reach the tables. That ingester does not
+// know of a peer that has started since.
 func TestCompleteUnknownIngester(t *testing.T) {
 	t.Parallel()
 	p := newTrio(t)
@@ -151,7 +151,7 @@ func TestCompleteUnknownIngester(t *testing.T) {
 	byA.whole("joined again")
 }
 
-// A reader that cannot read the tables is given the URL of an ingester of another
+// A reader that cannot read the tables has the URL of an ingester of another
 // container.
 func TestCompleteForeignURL(t *testing.T) {
 	t.Parallel()
@@ -194,8 +194,9 @@ func testForeignURL(t *testing.T, away func(*trio)) {
 	read.by("--live-url", own.base).complete("the own ingester")
 }
 
-// Without a URL a read of a remote store is of blobs and of rows of the tail, which
-// have no late records. It says so each time, also where it finds no such service.
+// Without a URL, a read of a remote store covers blobs and rows of the tail. These
+// rows have no late records. The read reports that each time, even if it finds no
+// such service.
 func TestCompleteNobodyToAsk(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)

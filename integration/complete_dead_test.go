@@ -13,8 +13,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// A dead ingester is named whatever range is read: records come later than their
-// times say, by seconds or by weeks.
+// A read names a dead ingester for every range: records may arrive seconds or weeks
+// later than their times.
 func TestCompleteRanges(t *testing.T) {
 	t.Parallel()
 	variants := map[string]func(t *testing.T){}
@@ -30,13 +30,13 @@ func TestCompleteRanges(t *testing.T) {
 
 func testRanges(t *testing.T, at place, end func(*station)) {
 	late := time.Now().Add(-21 * 24 * time.Hour).Truncate(time.Second)
-	// The records of each range are promises of their own: a read of one must show
-	// no others.
+	// The records of each range are separate promises: a read of one range must show
+	// no records of the other.
 	old, fresh := &promises{}, &promises{}
 	a := newStation(t, at, old, "a", "--lane", "1").start()
 	b := newStation(t, at, old, "b", "--lane", "2").start()
 	// These are sent more than a second after their time, by the store's clock too,
-	// which Azure tells in whole seconds; and before all others.
+	// which Azure reports in whole seconds. They are also sent before all others.
 	a.promises, b.promises = fresh, fresh
 	came := time.Now()
 	time.Sleep(2500 * time.Millisecond)
@@ -83,7 +83,7 @@ func testRanges(t *testing.T, at place, end func(*station)) {
 
 func rfc(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// An ingester that rested is killed right after its first answer: it is named at
+// An ingester that rested is killed right after its first answer. Reads name it at
 // once, and later.
 func TestCompleteKilledAfterRest(t *testing.T) {
 	t.Parallel()
@@ -120,8 +120,8 @@ func testKilledAfterRest(t *testing.T, at place) {
 	byA.whole("started again")
 }
 
-// An operator gives up ingesters whose logs are lost, one by its id and many by
-// their silence; those that are left are still named.
+// An operator gives up ingesters with lost logs, one by its id and many by their
+// silence. Reads still name the remaining ones.
 func TestCompleteForget(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -153,7 +153,7 @@ func TestCompleteForget(t *testing.T) {
 		forgets(t, at, all[2].id, "--silent", "24h")
 		p.giveUp(all[2].record)
 		byA.names("two are forgotten", all[1].id)
-		forgets(t, at, "", "--silent", "24h") // there is none
+		forgets(t, at, "", "--silent", "24h") // no ingester is silent for that long
 		byA.names("none is forgotten again", all[1].id)
 		forgets(t, at, all[1].id, all[1].id)
 		p.giveUp(all[1].record)
@@ -161,7 +161,7 @@ func TestCompleteForget(t *testing.T) {
 	})
 }
 
-// The age of the oldest record that is in no blob goes on over a kill and a start.
+// The age of the oldest unflushed record keeps growing over a kill and a start.
 func TestOldestUnflushedOverRestart(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -172,7 +172,7 @@ func TestOldestUnflushedOverRestart(t *testing.T) {
 		s.kill()
 		time.Sleep(5 * time.Second)
 		s.start()
-		// The figures lag a little behind, and never by as much as before the start.
+		// The metric lags a little, but never by as much as the age before the start.
 		testkit.Until(t, "the metric tells the record's age", func() bool {
 			return s.gauge("blobtail_oldest_unflushed_seconds") >= time.Since(acked).Seconds()-4
 		})
@@ -186,7 +186,7 @@ func TestOldestUnflushedOverRestart(t *testing.T) {
 	})
 }
 
-// gauge reads a metric at the admin listener; -1: it is not there.
+// gauge reads a metric at the admin listener; -1: the metric is missing.
 func (s *station) gauge(name string) float64 {
 	s.t.Helper()
 	resp, err := http.Get(s.admin + "/metrics")

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// The row of a dead ingester cannot be read, because a newer version wrote it or
-// because it is damaged: what the ingester holds is not known.
+// The row of a dead ingester is unreadable, because a newer version wrote it or
+// because it is damaged. Readers do not know the records of that ingester.
 func TestCompleteRowUnreadable(t *testing.T) {
 	t.Parallel()
 	newer := func(props map[string]any) {

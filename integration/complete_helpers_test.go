@@ -21,16 +21,16 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The tests of these files hold every read to one rule: it shows each record that
-// was acknowledged before it began, or it exits with 3 and says why on stderr. Each
-// test brings ingesters and their store into a state in which a read once claimed to
-// be complete and was not.
+// The tests of these files check every read against one rule: it shows each record
+// that was acknowledged before it began, or it exits with 3 and prints the reason to
+// stderr. Each test brings ingesters and their store into a state in which a read
+// once wrongly claimed to be complete.
 
-// silence is longer than an ingester is silent that still counts as running.
+// silence is longer than the silence of an ingester that still counts as running.
 const silence = 65 * time.Second
 
-// beside runs variants of a test at the same time. They wait for most of it, so all
-// of them take one turn of the suite's.
+// beside runs variants of a test concurrently. They spend most of their time waiting,
+// so all of them use one of the suite's parallel slots.
 func beside(t *testing.T, variants map[string]func(t *testing.T)) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -40,7 +40,7 @@ func beside(t *testing.T, variants map[string]func(t *testing.T)) {
 	running.Wait()
 }
 
-// promises are the records of one store that were sent and that were acknowledged.
+// promises are the sent and the acknowledged records of one store.
 type promises struct {
 	mu    sync.Mutex
 	sent  map[string]bool // ids
@@ -68,7 +68,7 @@ func (p *promises) ack(ids ...string) {
 	}
 }
 
-// giveUp says that reads need not show some records any more.
+// giveUp excuses reads from showing some records.
 func (p *promises) giveUp(ids ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,35 +78,35 @@ func (p *promises) giveUp(ids ...string) {
 	}
 }
 
-// due are the ids that a read which begins now has to show.
+// due returns the ids that a read which begins now has to show.
 func (p *promises) due() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.acked)
 }
 
-// most is how many records there are at the most.
+// most returns the greatest possible number of records.
 func (p *promises) most() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.sent)
 }
 
-// known tells whether a record was sent to this store.
+// known reports whether a record was sent to this store.
 func (p *promises) known(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sent[id]
 }
 
-// station is an ingester whose addresses and log stay through restarts, and are
-// known before it is ready.
+// station is an ingester with addresses and a log that stay the same over restarts.
+// They are known before the ingester is ready.
 type station struct {
 	*ingester
 	t           testing.TB
 	at          place
 	promises    *promises
-	name        string // what its records' ids begin with
+	name        string // prefix of its records' ids
 	wal         string
 	base, admin string // URLs of its listeners
 	by          []string
@@ -119,20 +119,20 @@ func newStation(t testing.TB, at place, p *promises, name string, flags ...strin
 	t.Helper()
 	s := &station{t: t, at: at, promises: p, name: name, wal: filepath.Join(t.TempDir(), "wal"), flags: flags}
 	s.base, s.admin = "http://"+freeAddress(t), "http://"+freeAddress(t)
-	// A refusal may take as long as the ingester is patient with its tables.
+	// A refusal may take as long as the ingester waits for its tables.
 	s.client = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	return s
 }
 
-// launch starts the ingester and waits until its admin listener answers, or it has
-// ended.
+// launch starts the ingester and waits until its admin listener answers, or the
+// process has ended.
 func (s *station) launch() {
 	s.t.Helper()
 	s.begin()
 	s.awaitAdmin()
 }
 
-// begin starts the ingester and waits for nothing.
+// begin starts the ingester without waiting.
 func (s *station) begin() {
 	s.t.Helper()
 	listen, admin := strings.TrimPrefix(s.base, "http://"), strings.TrimPrefix(s.admin, "http://")
@@ -147,7 +147,7 @@ func (s *station) awaitAdmin() {
 	})
 }
 
-// start starts the ingester and waits until it takes records.
+// start starts the ingester and waits until it accepts records.
 func (s *station) start() *station {
 	s.t.Helper()
 	s.launch()
@@ -180,7 +180,8 @@ func (s *station) get(path string) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// refuses waits until the ingester says that it is not ready, and why.
+// refuses waits until the ingester reports that it is not ready, and returns the
+// reason.
 func (s *station) refuses() (reason string) {
 	s.t.Helper()
 	testkit.Until(s.t, s.name+" says that it is not ready", func() bool {
@@ -197,14 +198,14 @@ func (s *station) refuses() (reason string) {
 	return reason
 }
 
-// offer sends one record of the service web with the time of now.
+// offer sends one record of the service web with the current time.
 func (s *station) offer() (code int, id string) {
 	s.t.Helper()
 	return s.offerAt("web", time.Now())
 }
 
-// offerAt sends one record. It is acknowledged, or refused with the word when to
-// come again; no answer, as of an ingester that has ended, is 0.
+// offerAt sends one record. The ingester acknowledges it, or refuses it with a
+// Retry-After. Code 0 means no answer, as from an ingester that has ended.
 func (s *station) offerAt(service string, at time.Time) (code int, id string) {
 	s.t.Helper()
 	id = s.promises.next(s.name)
@@ -239,7 +240,7 @@ func (s *station) takeAt(at time.Time) (id string) {
 	return id
 }
 
-// flushes asks for all to be put into blobs and tells whether that is what happened.
+// flushes asks the ingester to put all records into blobs and reports whether it did.
 func (s *station) flushes() bool {
 	resp, err := s.client.Post(s.admin+"/flush?timeout=30s", "", nil)
 	if err != nil {
@@ -250,8 +251,8 @@ func (s *station) flushes() bool {
 	return json.NewDecoder(resp.Body).Decode(&f) == nil && f.Flushed
 }
 
-// rest puts all into blobs and waits until the row of the ingester says so, if such
-// rows ever do.
+// rest puts all records into blobs and waits until the ingester's row says so, if
+// rows ever do in this test.
 func (s *station) rest() {
 	s.t.Helper()
 	testkit.Until(s.t, s.name+" flushes", s.flushes)
@@ -264,7 +265,7 @@ func (s *station) rest() {
 	}
 }
 
-// id is that of the ingester, which it keeps beside its log.
+// id returns the id of the ingester, which is stored next to its log.
 func (s *station) id() string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.wal, "ingester"))
@@ -275,7 +276,7 @@ func (s *station) id() string {
 	return string(id)
 }
 
-// freeze lets the ingester hang.
+// freeze makes the ingester hang.
 func (s *station) freeze() { s.signal(syscall.SIGSTOP) }
 
 // form is a way to read; each must be complete.
@@ -355,9 +356,9 @@ func (a audit) only(forms ...form) audit {
 	return a
 }
 
-// complete reads: each read shows all that was acknowledged, or says that it does
-// not. Whatever it says, it shows nothing twice, and nothing that is not the store's.
-// The exit codes and notes come back by the form.
+// complete reads in each form. Each read shows all acknowledged records, or reports
+// that it does not. In both cases it shows nothing twice, and no record of another
+// store. The exit codes and notes are returned by form.
 func (a audit) complete(when string) map[string]verdict {
 	a.t.Helper()
 	var mu sync.Mutex
@@ -375,7 +376,7 @@ func (a audit) complete(when string) map[string]verdict {
 	return all
 }
 
-// verdict is how a read ended.
+// verdict is the outcome of a read.
 type verdict struct {
 	code int
 	n    int
@@ -408,7 +409,7 @@ func (a audit) read(when string, f form) verdict {
 			}
 		}
 	}
-	_, notes, _ := strings.Cut(errs, "\n") // the first line tells what is read
+	_, notes, _ := strings.Cut(errs, "\n") // the first line names the range
 	switch {
 	case code == 3 && strings.TrimSpace(notes) == "":
 		a.t.Errorf("%s exits 3 and does not say why: %q", what, errs)
@@ -420,7 +421,7 @@ func (a audit) read(when string, f form) verdict {
 	return verdict{code, n, errs}
 }
 
-// names reads, and wants each read to exit with 3 and to name something.
+// names reads and wants each read to exit with 3 and to print a text.
 func (a audit) names(when, whom string) {
 	a.t.Helper()
 	for name, v := range a.complete(when) {
@@ -430,7 +431,7 @@ func (a audit) names(when, whom string) {
 	}
 }
 
-// warns reads, and wants each read to exit with 3.
+// warns reads and wants each read to exit with 3.
 func (a audit) warns(when string) {
 	a.t.Helper()
 	a.names(when, "")

@@ -11,8 +11,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The directory of the log is replaced by a copy of it under a running ingester:
-// what it writes from then on is found by no start, so it takes no more and ends.
+// The log directory is replaced by a copy of it under a running ingester. No later
+// start would find the ingester's new writes, so it accepts no more and ends.
 func TestCompleteLogReplaced(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -44,8 +44,7 @@ func TestCompleteLogReplaced(t *testing.T) {
 	read.complete("ended")
 	was := s.id()
 	s.start()
-	// It runs on a copy: whether the first one runs too nobody knows, but for an
-	// operator.
+	// It runs on a copy: only an operator knows whether the first one also runs.
 	read.names("started on the copy", was)
 	if !s.flushes() {
 		t.Error("it does not flush")
@@ -56,8 +55,8 @@ func TestCompleteLogReplaced(t *testing.T) {
 	read.whole("the first one is given up")
 }
 
-// A log is damaged while its ingester is dead: that is counted, and reads tell of it
-// until an operator gives up what is lost.
+// A log is damaged while its ingester is dead. The damage is counted, and reads
+// report it until an operator gives up the lost records.
 func TestCompleteLogDamaged(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -84,7 +83,7 @@ func testLogDamaged(t *testing.T, which int) {
 	spoil(t, s.wal, which >= 0, lost[0])
 	s.start()
 	read := newAudit(t, at, p)
-	testkit.Until(t, "the log is replayed", func() bool { // by when it answers readers
+	testkit.Until(t, "the log is replayed", func() bool { // only then it answers readers
 		_, _, code := logquery(t, at, "web")
 		return code != 3 || s.gauge("blobtail_buffer_log_damaged_total") > 0
 	})

@@ -13,8 +13,8 @@ import (
 	"blobtail/record"
 )
 
-// A body comes again and more of it is taken than the first time: what both answers
-// say was accepted is kept, once.
+// A body is sent again, and more of its records are accepted than the first time.
+// Every record accepted by either answer is kept, once.
 func TestCompleteRepeats(t *testing.T) {
 	t.Parallel()
 	const uuid = "019aa1a0-0000-7000-8000-00000000000"
@@ -26,18 +26,19 @@ func TestCompleteRepeats(t *testing.T) {
 		"later":                                func(t *testing.T) { testRepeatedLater(t, true, false) },
 		"later, with a key":                    func(t *testing.T) { testRepeatedLater(t, true, false, uuid) },
 		"later, without times":                 func(t *testing.T) { testRepeatedLater(t, false, false, "abc") },
-		// These two held before: what a rejected record counts for must not change it.
+		// These two passed before: the treatment of rejected records must not change
+		// that.
 		"later at another":             func(t *testing.T) { testRepeatedLater(t, true, true) },
 		"later at another, with a key": func(t *testing.T) { testRepeatedLater(t, true, true, uuid) },
 	})
 }
 
-// timed is a record of a time with an id.
+// timed returns a record with a time and an id.
 func timed(at time.Time, id string) string {
 	return fmt.Sprintf(`{"time":"%s","level":"info","msg":"%s is what happened"}`, record.AppendTime(nil, at.UnixNano()), id)
 }
 
-// insist sends a body again for as long as the ingester cannot take it now.
+// insist resends a body for as long as the ingester cannot accept it.
 func (s *station) insist(c *http.Client, body string, headers ...string) (code int, a answer) {
 	s.t.Helper()
 	testkit.Until(s.t, s.name+" takes a body, or refuses it for good", func() bool {
@@ -50,8 +51,8 @@ func (s *station) insist(c *http.Client, body string, headers ...string) (code i
 	return code, a
 }
 
-// sendBody sends a body and notes what is accepted: of all its records, or of those
-// that a first form of it has. Anything but 200 acknowledges none.
+// sendBody sends a body and notes the accepted records: all of the body, or only
+// those that its first form has. Any code but 200 acknowledges none.
 func (s *station) sendBody(body string, some, all []string, headers ...string) (accepted int) {
 	s.t.Helper()
 	code, a := s.insist(s.client, body, headers...)
@@ -69,7 +70,7 @@ func (s *station) sendBody(body string, some, all []string, headers ...string) (
 	return a.Accepted
 }
 
-// pair starts two ingesters of one store, or one that is both.
+// pair starts two ingesters of one store, or one that serves as both.
 func pair(t *testing.T, at place, p *promises, apart bool) (a, b *station) {
 	t.Helper()
 	a = newStation(t, at, p, "a", "--lane", "1").start()
@@ -79,7 +80,7 @@ func pair(t *testing.T, at place, p *promises, apart bool) (a, b *station) {
 	return a, newStation(t, at, p, "b", "--lane", "2").start()
 }
 
-// flushed has both ingesters put all into blobs, and looks once more.
+// flushed makes both ingesters put all records into blobs, and reads once more.
 func (a audit) flushed(both ...*station) {
 	a.t.Helper()
 	for _, s := range both {
@@ -90,8 +91,8 @@ func (a audit) flushed(both ...*station) {
 	a.whole("flushed")
 }
 
-// testRepeatedForm sends lines of which one holds two records, as lines and then as
-// a stream of JSON, in which that is no fault.
+// testRepeatedForm sends lines, one of them with two records. It sends them first as
+// lines and then as a stream of JSON, where two records on a line are valid.
 func testRepeatedForm(t *testing.T, apart bool, headers ...string) {
 	at, _ := dirStore(t)
 	p := &promises{}
@@ -114,8 +115,8 @@ func testRepeatedForm(t *testing.T, apart bool, headers ...string) {
 	read.flushed(a, b)
 }
 
-// testRepeatedLater sends a body with a record that is too far ahead of the clock, and
-// once more when it is not any more.
+// testRepeatedLater sends a body with a record too far ahead of the clock. It sends
+// the body again once the clock has caught up.
 func testRepeatedLater(t *testing.T, times, apart bool, key ...string) {
 	at, _ := dirStore(t)
 	p := &promises{}
@@ -138,13 +139,13 @@ func testRepeatedLater(t *testing.T, times, apart bool, key ...string) {
 			headers = append(headers, "Idempotency-Key", key[0]+strconv.Itoa(try))
 		}
 		if a.sendBody(body, ids[1:], ids, headers...) == len(ids) {
-			continue // a busy machine took its time
+			continue // the machine was too slow
 		}
 		time.Sleep(time.Until(now.Add(wait + time.Second)))
 		b.sendBody(body, ids[1:], ids, headers...)
 		break
 	}
-	// The tail is of records of now.
+	// The tail has only current records.
 	read := newAudit(t, at, p).only(asRead, asCount, asHist, asNewest)
 	read.whole("sent twice")
 	read.flushed(a, b)
@@ -167,11 +168,11 @@ func testSenders(t *testing.T, elsewhere bool) {
 	}
 	now := time.Now().Truncate(time.Second)
 	var bodies []string
-	for i := range 40 { // what a check of health says, each few milliseconds
+	for i := range 40 { // output of a health check, every few milliseconds
 		at := now.Add(time.Duration(i) * 3 * time.Millisecond)
 		bodies = append(bodies, fmt.Sprintf(`{"time":"%s","level":"info","msg":"GET /healthz","status":200}`+"\n", record.AppendTime(nil, at.UnixNano())))
 	}
-	// What a cron job says, in one whole second.
+	// Output of a cron job, in one whole second.
 	cron := fmt.Sprintf(`{"time":"%s","msg":"backup begins"}`+"\n", now.UTC().Format(time.RFC3339))
 	bodies = append(bodies, cron+strings.Replace(cron, "begins", "ends", 1))
 	want := 0
@@ -191,9 +192,9 @@ func testSenders(t *testing.T, elsewhere bool) {
 			want += send(stations[sender%len(stations)], sender, i)
 		}
 	}
-	// A sender's own repeat is one, also at another ingester.
+	// A sender's own repeat counts as a repeat, also at another ingester.
 	for sender := range senders {
-		send(stations[(1+sender)%len(stations)], sender, 1) // 0 is of a whole second
+		send(stations[(1+sender)%len(stations)], sender, 1) // 0 has a time in whole seconds
 	}
 	check := func(when string) {
 		t.Helper()

@@ -11,9 +11,9 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The directory of the store is another one than at the start: its disk was
-// unmounted, or somebody put another directory in its place. Nothing is stored there,
-// and nothing more is acknowledged.
+// The directory of the store is not the one of the start: its disk was unmounted, or
+// an operator put another directory in its place. The ingester stores nothing there
+// and acknowledges no more records.
 func TestCompleteStoreReplaced(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -91,8 +91,8 @@ func testStoreReplaced(t *testing.T, root string, away, back func()) {
 	read.whole("started again")
 }
 
-// offerStored sends a record that is answered when it is in a blob. Not to be
-// answered for long is no fault where it cannot be.
+// offerStored sends a record that is answered once it is in a blob. A long wait for
+// the answer is no failure if the record cannot be stored.
 func (s *station) offerStored() {
 	s.t.Helper()
 	id := s.promises.next(s.name)
@@ -103,8 +103,8 @@ func (s *station) offerStored() {
 	}
 }
 
-// The disk of the store is not mounted at the start of an ingester whose log belongs
-// to it: the bare directory is not taken for the store.
+// The store's disk is not mounted when an ingester starts with a log of that store.
+// The ingester does not mistake the bare directory for the store.
 func testStartUnmounted(t *testing.T) {
 	disk, mount := t.TempDir(), t.TempDir()
 	bind(t, disk, mount)
@@ -133,7 +133,7 @@ func testStartUnmounted(t *testing.T) {
 	read.whole("started again")
 }
 
-// An ingester started on the bare directory, where its log is too, and then the disk
+// An ingester starts on the bare directory, which also holds its log. Then the disk
 // is mounted over both.
 func testMountedOver(t *testing.T) {
 	disk, mount := t.TempDir(), t.TempDir()
@@ -148,7 +148,7 @@ func testMountedOver(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	unbind(t, mount)
-	// What it takes there is of that directory's store.
+	// The records it accepts there belong to that directory's store.
 	s.promises, s.name = &promises{}, "bare"
 	s.start().take()
 	bind(t, disk, mount)
@@ -164,7 +164,7 @@ func testMountedOver(t *testing.T) {
 	read.complete("mounted over it")
 	s.kill()
 	read.complete("killed")
-	// Whatever the other ingester told this store of itself may be named still.
+	// A read may still name records that the other ingester announced to this store.
 	s.start().take()
 	read.complete("started on the disk")
 }

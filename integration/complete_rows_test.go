@@ -18,7 +18,7 @@ import (
 	"blobtail/storage"
 )
 
-// editRow changes the row of an ingester in the table, whatever its format is.
+// editRow changes the row of an ingester in the table, in any format.
 func editRow(t testing.TB, at place, id string, change func(props map[string]any)) {
 	t.Helper()
 	tables, end := tablesOf(t, at)
@@ -41,7 +41,7 @@ func editRow(t testing.TB, at place, id string, change func(props map[string]any
 	}
 }
 
-// times are the properties of a row that are times.
+// times returns the properties of a row that are times.
 func times(props map[string]any) map[string]time.Time {
 	found := map[string]time.Time{}
 	for name, v := range props {
@@ -53,11 +53,11 @@ func times(props map[string]any) map[string]time.Time {
 	return found
 }
 
-// rowTime is how times are written in rows.
+// rowTime is the format of times in rows.
 const rowTime = "2006-01-02T15:04:05.000000000Z"
 
-// age makes the row of an ingester that is dead, or hangs, older: all its times move
-// back, as if so much more time had passed since.
+// age makes the row of a dead or hanging ingester older. It moves all times of the
+// row back by the given duration.
 func age(t testing.TB, at place, id string, by time.Duration) {
 	t.Helper()
 	editRow(t, at, id, func(props map[string]any) {
@@ -71,7 +71,7 @@ func age(t testing.TB, at place, id string, by time.Duration) {
 	})
 }
 
-// lockRows holds the write lock of the table of ingesters until it is let go of.
+// lockRows holds the write lock of the table of ingesters until free is called.
 func lockRows(t testing.TB, root string) (free func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(root, ".tables", heartbeat.Table, "rows.db")+"?_pragma=busy_timeout(20000)")
@@ -98,7 +98,7 @@ func lockRows(t testing.TB, root string) (free func()) {
 	return free
 }
 
-// frozen makes a disk of smallDisk read-only, or not.
+// frozen makes a disk of smallDisk read-only or writable.
 func frozen(t testing.TB, disk, size string, yes bool) {
 	t.Helper()
 	flags := uintptr(syscall.MS_REMOUNT)
@@ -110,7 +110,7 @@ func frozen(t testing.TB, disk, size string, yes bool) {
 	}
 }
 
-// crowd takes all room of a disk but a little, at once.
+// crowd fills a disk up to a small rest, in one step.
 func crowd(t testing.TB, path string, leave int64) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -140,11 +140,12 @@ func runIngest(t testing.TB, at place, args ...string) (stdout, stderr string, c
 	if err := shared.start(cmd); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // the exit code is asked for
+	_ = cmd.Wait() // the exit code is returned below
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// forgets runs ingest forget and wants it to work and to speak of something.
+// forgets runs ingest forget, wants it to succeed, and wants its output to contain a
+// text.
 func forgets(t testing.TB, at place, whom string, args ...string) {
 	t.Helper()
 	out, errs, code := runIngest(t, at, append([]string{"forget"}, args...)...)
@@ -170,7 +171,7 @@ func bind(t testing.TB, from, over string) {
 	t.Cleanup(func() { _ = syscall.Unmount(over, syscall.MNT_DETACH) }) // it may be unmounted
 }
 
-// unbind lazily unmounts what bind mounted.
+// unbind lazily unmounts the mount of bind.
 func unbind(t testing.TB, over string) {
 	t.Helper()
 	if err := syscall.Unmount(over, syscall.MNT_DETACH); err != nil {
@@ -178,7 +179,7 @@ func unbind(t testing.TB, over string) {
 	}
 }
 
-// blobsBelow are the paths of all blobs of a dir store.
+// blobsBelow returns the paths of all blobs of a dir store.
 func blobsBelow(t testing.TB, root string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {

@@ -19,7 +19,7 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// An ingester of another store has the address that a dead one announced.
+// A dead ingester announced an address that an ingester of another store now uses.
 func TestCompleteForeignAddress(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -48,7 +48,8 @@ func TestCompleteForeignAddress(t *testing.T) {
 	read.whole("started again")
 }
 
-// testFollowsNoOther follows a store for some seconds: nothing of another one is shown.
+// testFollowsNoOther follows a store for some seconds and wants no record of another
+// store.
 func testFollowsNoOther(t *testing.T, at place, p *promises) {
 	t.Helper()
 	var foreign atomic.Pointer[string]
@@ -62,7 +63,7 @@ func testFollowsNoOther(t *testing.T, at place, p *promises) {
 		}
 	}, "tail", "-f", "web")
 	testkit.Until(t, "tail -f says something", func() bool { return foreign.Load() != nil || f.notes() != "" })
-	select { // what another store has would be shown at once
+	select { // records of another store would appear at once
 	case <-f.exited:
 	case <-time.After(3 * time.Second):
 	}
@@ -71,8 +72,8 @@ func testFollowsNoOther(t *testing.T, at place, p *promises) {
 	}
 }
 
-// Two ingesters of two stores have the same address of loopback, each in a network
-// of its own as in a container, and the reader is in that of the wrong one.
+// Two ingesters of two stores have the same loopback address, each in its own network
+// as in a container. The reader is in the network of the wrong one.
 func TestCompleteForeignNetwork(t *testing.T) {
 	t.Parallel()
 	enter := []string{"unshare", "-n", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"}
@@ -127,8 +128,8 @@ func dialIn(pid int) func(ctx context.Context, network, address string) (net.Con
 	}
 }
 
-// A log that holds records of one store is used with another one: that is refused,
-// and the records are found where they belong.
+// A log that holds records of one store is used with another store. The ingester
+// refuses that, and reads find the records in their own store.
 func TestCompleteLogOfAnotherStore(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -166,10 +167,10 @@ func testLogOfAnotherStore(t *testing.T, one, two place) {
 	}
 	byY := newAudit(t, one, p).by("--live-url", y.base)
 	byY.complete("started on another store")
-	if strings.HasPrefix(one.store, "dir:") { // elsewhere nobody would be asked
+	if strings.HasPrefix(one.store, "dir:") { // with any other store, the reader asks no ingester
 		newAudit(t, one, p).complete("started on another store")
 	}
-	_ = a.flushes() // it has nothing that it may flush
+	_ = a.flushes() // it has no records that it may flush
 	byY.complete("flushed to another store")
 	a.kill()
 	byY.complete("ended on another store")

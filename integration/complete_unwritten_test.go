@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The row of an ingester cannot be written while the ingester takes records: a full
-// disk, a disk that is read-only, a table that is locked, or that somebody removed.
+// The row of an ingester cannot be written while it accepts records: the disk is full
+// or read-only, or the table is locked or was removed.
 func TestCompleteRowUnwritten(t *testing.T) {
 	t.Parallel()
 	beside(t, map[string]func(t *testing.T){
@@ -24,7 +24,7 @@ func TestCompleteRowUnwritten(t *testing.T) {
 	})
 }
 
-// offers sends n records and tells how many were acknowledged.
+// offers sends n records and returns the number acknowledged.
 func (s *station) offers(n int) (taken int) {
 	s.t.Helper()
 	for range n {
@@ -69,7 +69,7 @@ func testStoreAndLogFull(t *testing.T) {
 	s.start().take()
 	read := newAudit(t, at, p)
 	s.rest()
-	// The disk is nearly full from one moment to the next, and the ingester looks now
+	// The disk becomes nearly full in an instant, but the ingester checks only now
 	// and then.
 	crowd(t, filepath.Join(disk, "crowd"), 8<<20)
 	since := time.Now()
@@ -153,8 +153,8 @@ func testFirstStartReadOnly(t *testing.T) {
 	read.whole("when it may be written")
 }
 
-// Somebody removes the tables below an ingester that holds a record, and once more
-// when it is dead.
+// The tables are removed while an ingester holds a record, and once more when it is
+// dead.
 func testTablesRemoved(t *testing.T, what string) {
 	at, root := dirStore(t)
 	p := &promises{}
@@ -181,7 +181,8 @@ func testTablesRemoved(t *testing.T, what string) {
 	read.whole("started again")
 }
 
-// What is taken right after the tables went is found, or looked for.
+// A record accepted right after the tables were removed is found, or reads report it
+// missing.
 func testTablesRemovedAtRest(t *testing.T) {
 	at, root := dirStore(t)
 	p := &promises{}
@@ -193,7 +194,7 @@ func testTablesRemovedAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.offer()
-	s.kill() // before it looks whether there is something to announce
+	s.kill() // before it checks for records to announce
 	read.complete("killed")
 	s.start().take()
 	read.whole("started again")

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// One of two ingesters answers in a version of /live that nobody else knows yet.
-// Reads name it and its version, whoever asks it, and exit with 3. Once its records
-// are in blobs and it has ended, they are complete.
+// One of two ingesters answers in a version of /live that no other program knows yet.
+// Every read names it and its version, through either ingester, and exits with 3.
+// Once its records are in blobs and it has ended, reads are complete.
 func TestCompleteNewerVersion(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -41,7 +41,7 @@ func TestCompleteNewerVersion(t *testing.T) {
 	byA.whole("it has ended")
 }
 
-// inNewerVersion is the URL of a proxy that raises the version of answers.
+// inNewerVersion returns the URL of a proxy that raises the version of answers.
 func inNewerVersion(t *testing.T, base string, newer *atomic.Bool) string {
 	u, err := url.Parse(base)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"blobtail/record"
 )
 
-// A corpus whose answers are known, sent by several connections and cut into
-// blobs of all sizes, must be counted and found exactly: as a whole, by service
-// and level, in a window, and in parts.
+// Reads must count and find a known corpus exactly: as a whole, by service and level,
+// in a window, and in parts. Several connections send the corpus, and it is cut into
+// blobs of all sizes.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	const records = 200_000
@@ -83,7 +83,7 @@ func checkCounts(t *testing.T, at place, all loggen.Tally) {
 	}
 }
 
-// span is the flags for a range.
+// span returns the flags for a range.
 func span(from, to int64) []string {
 	return []string{"--from", string(record.AppendTime(nil, from)), "--to", string(record.AppendTime(nil, to))}
 }
@@ -118,8 +118,8 @@ func checkWindow(t *testing.T, at place, want loggen.Tally, ids map[string]bool)
 	}
 }
 
-// checkParts reads the whole range at once and in random parts, which must come
-// to the same bytes; and backwards.
+// checkParts reads the whole range at once, in random parts, and backwards. The parts
+// must add up to the same bytes.
 func checkParts(t *testing.T, at place, records int, from time.Time) {
 	whole := query(t, at, "*", "-o", "json")
 	if n := bytes.Count(whole, []byte("\n")); n != records {
@@ -129,7 +129,7 @@ func checkParts(t *testing.T, at place, records int, from time.Time) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	cuts := []int64{from.UnixNano(), from.Add(6 * time.Hour).UnixNano()}
 	for range 9 {
-		// Half of them at a record, so that one stands right at a bound.
+		// Half of the cuts are at a record, so that a record is exactly at a bound.
 		cut := from.UnixNano() + r.Int64N(int64(6*time.Hour))
 		if r.IntN(2) == 0 {
 			line := whole[r.IntN(len(whole)*9/10):]
@@ -172,7 +172,7 @@ func lastLines(b []byte, n int) [][]byte {
 	return lines[len(lines)-n:]
 }
 
-// difference shows where two outputs part.
+// difference shows the first difference between two outputs.
 func difference(a, b []byte) string {
 	la, lb := bytes.SplitAfter(a, []byte("\n")), bytes.SplitAfter(b, []byte("\n"))
 	for i := range min(len(la), len(lb)) {

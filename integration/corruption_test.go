@@ -14,9 +14,9 @@ import (
 	"blobtail/record"
 )
 
-// Each kind of damage to a file of the store, as who reads sees it: what is
-// printed, what is said, and the exit code. What every bit and every cut does is
-// tested in package query.
+// The test shows readers each kind of damage to a file of the store. It checks their
+// output, their messages and the exit code. Package query tests every flipped bit and
+// every cut.
 func TestCorruption(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
@@ -42,8 +42,8 @@ func TestCorruption(t *testing.T) {
 	attrs := bytes.LastIndex(sound, []byte("content-type="))
 	for _, c := range []struct {
 		name    string
-		flip    int // a byte of which a bit is flipped, or
-		cut     int // how long the file is left, where not 0
+		flip    int // the byte with a flipped bit, or
+		cut     int // new length of the file, unless 0
 		missing int // lines, at most
 		read    int // exit code of a read; verify's is always 3
 	}{
@@ -76,7 +76,7 @@ func TestCorruption(t *testing.T) {
 	}
 }
 
-// threeBlocks makes a body of n records, of which 9,000 fill three blocks.
+// threeBlocks makes a body of n records. 9,000 records fill three blocks.
 func threeBlocks(n int) (body []byte) {
 	base := time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC).UnixNano()
 	for i := range n {
@@ -86,7 +86,7 @@ func threeBlocks(n int) (body []byte) {
 	return body
 }
 
-// checkDamaged reads a service of which one blob is damaged.
+// checkDamaged reads a service with one damaged blob.
 func checkDamaged(t *testing.T, at place, key string, all []byte, missing, want int) {
 	t.Helper()
 	out, errs, code := logquery(t, at, "web", "-o", "json")
@@ -110,7 +110,7 @@ func checkDamaged(t *testing.T, at place, key string, all []byte, missing, want 
 		rest = rest[i+len(line):]
 	}
 	out, errs, code = logquery(t, at, "web", "--count")
-	// The index counts what stands in a damaged block too, and rightly so.
+	// The index also counts the records of a damaged block, and rightly so.
 	counted := fmt.Sprintf("%s exits %d", bytes.TrimSpace(out), code)
 	if counted != fmt.Sprintf("%d exits %d", got, want) && counted != fmt.Sprintf("%d exits 0", n) {
 		t.Errorf("--count says %s, a read %d and %d: %s", counted, got, want, errs)
@@ -123,10 +123,10 @@ func checkDamaged(t *testing.T, at place, key string, all []byte, missing, want 
 	}
 }
 
-// index reads a blob's index from the file that holds it.
+// index reads a blob's index from its file.
 func index(t testing.TB, key string, file []byte) *blobfmt.Index {
 	t.Helper()
-	// The attributes of the file stand behind the blob.
+	// The attributes of the file follow the blob.
 	size := int64(bytes.LastIndex(file, []byte("BLOBTAIL")) + len("BLOBTAIL"))
 	x, err := blobfmt.ReadIndex(key, size, func(off, n int64) ([]byte, error) { return file[off : off+n], nil })
 	if err != nil {
@@ -135,8 +135,7 @@ func index(t testing.TB, key string, file []byte) *blobfmt.Index {
 	return x
 }
 
-// replace puts another file in the place of one, with the mode that the store
-// gives its files.
+// replace puts another file in the place of one, with the mode of the store's files.
 func replace(t testing.TB, path string, body []byte) {
 	t.Helper()
 	err := os.Remove(path)

@@ -15,7 +15,7 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// smallDisk mounts a disk of its own for a test.
+// smallDisk mounts a separate disk for a test.
 func smallDisk(t testing.TB, size string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -47,9 +47,9 @@ func fill(t testing.TB, path string) {
 	}
 }
 
-// Others fill the disk of the log to its last byte, again and again: requests are
-// refused, nothing acknowledged is lost, flushing goes on, and with the room comes
-// the work back, without a restart. A start on the full disk works too.
+// Other programs fill the disk of the log to its last byte, again and again. The
+// ingester refuses requests, loses no acknowledged record, and goes on flushing. Once
+// there is room it works again without a restart. A start on the full disk works too.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t, "24m")
@@ -73,12 +73,12 @@ func TestFullDisk(t *testing.T) {
 		close(stop)
 		sending.Wait()
 		refused += s.refused // not each time: flushing may make room before the answer
-		if round%2 == 1 {    // killed, and started where there is no room
+		if round%2 == 1 {    // killed, and started on the full disk
 			p.kill()
 			fill(t, other+"2")
 			p = start(t, at, wal, conf)
-			// The ballast may leave room for a first request; refused or taken, the
-			// ledger holds it to its answer.
+			// The ballast may leave room for a first request. The ledger checks the
+			// records of either answer.
 			(&producer{p: p, ledger: ledger, name: fmt.Sprintf("first%d", round)}).one()
 		}
 		begun := time.Now()

@@ -13,8 +13,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// A drained ingester takes no more and has nothing left, whatever clients do
-// meanwhile; the one that comes after it on its disk finds nothing to do.
+// A drained ingester accepts no more records and has none left, even if clients keep
+// sending. The next ingester on its disk has no records to store.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -67,7 +67,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Who asks the listener for records is told which one to ask.
+// A reader that asks the wrong listener for records gets the right address in the
+// error.
 func TestDrainWrongListener(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)

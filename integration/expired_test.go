@@ -31,12 +31,12 @@ func raise(t testing.TB, root, service string, keep time.Duration) horizon.Day {
 	return first
 }
 
-// dated is a record of a time.
+// dated returns a record with the given time.
 func dated(at time.Time, msg string) string {
 	return fmt.Sprintf(`{"ts":"%s","msg":"%s"}`+"\n", at.UTC().Format(time.RFC3339Nano), msg)
 }
 
-// holding are the files below a directory that hold a text.
+// holding returns the files below a directory that contain a text.
 func holding(t testing.TB, root, text string) (paths []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -57,18 +57,18 @@ func holding(t testing.TB, root, text string) (paths []string) {
 
 const month = 30 * 24 * time.Hour
 
-// Records of days that have been dropped are answered as expired and are kept
-// nowhere: not in the log, not in the tables, not in the store.
+// Records of dropped days are answered as expired and are kept nowhere: not in the
+// log, not in the tables, not in the store.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
 	first := raise(t, root, "web", month)
 	wal := t.TempDir()
-	p := start(t, at, wal) // what was dropped before is known by the time it is ready
+	p := start(t, at, wal) // it knows the dropped days by the time it is ready
 	now := time.Now()
 	body := dated(first.Start().Add(-time.Nanosecond), "secret of the day before") +
 		dated(first.Start(), "first") + dated(now, "now")
-	for range 2 { // sent again, it is a copy of what was kept
+	for range 2 { // sent again, it is a copy of the kept records
 		if a := p.mustPost("/ingest/web", []byte(body)); a.Accepted != 2 || a.Expired != 1 {
 			t.Errorf("%+v", a)
 		}
@@ -99,8 +99,9 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// A backlog that was cut before its day was dropped is not put afterwards, through
-// kills and starts: it is counted, and the log lets go of it.
+// A batch is cut, and then its day is dropped. The batch is not stored afterwards,
+// through kills and starts. The ingester counts it as expired, and the log deletes
+// it.
 func TestBacklogExpires(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
@@ -134,8 +135,8 @@ func TestBacklogExpires(t *testing.T) {
 	}
 }
 
-// While it cannot be seen what has been dropped, nothing is put: records are taken
-// and wait in the log.
+// While the ingester cannot read the dropped days, it stores no blobs. It accepts
+// records, and they wait in the log.
 func TestHorizonsAway(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -171,7 +172,7 @@ func TestHorizonsAway(t *testing.T) {
 	}
 }
 
-// A message is acknowledged whether its records have expired or not.
+// A message is acknowledged even if its records have expired.
 func TestExpiredNATS(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)
@@ -193,8 +194,9 @@ func TestExpiredNATS(t *testing.T) {
 	}
 }
 
-// A horizon that rises while an ingester works is known to it within a minute: what
-// waits is not put, and what comes is answered as expired. Nothing is restarted.
+// A running ingester learns of a raised horizon within a minute. It does not store
+// waiting records below the horizon, and it answers new ones as expired. No restart
+// is needed.
 func TestHorizonRises(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")

@@ -12,22 +12,21 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// usual is how many in a thousand requests meet each fault.
+// usual returns how many in a thousand requests meet each fault.
 func usual() map[fault]int {
 	return map[fault]int{refuse: 50, fail: 20, lose: 20, hang: 10, cutBody: 5, cutAnswer: 5, drip: 20}
 }
 
-// A store that fails in every way that is known, now and then, clients that send
-// again elsewhere what was not answered, and a stream that delivers again: three
-// ingesters, two of them on one lane by mistake, must lose nothing, show nothing
-// twice, and stay as small as they were.
+// The store fails now and then in every known way. Clients send unanswered requests
+// again to other ingesters, and a stream redelivers messages. Three ingesters, two of
+// them on one lane by mistake, must lose nothing, show nothing twice, and not grow.
 func TestFaultyStore(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
 	through, direct, px := proxied(t)
 	pause := 20 * time.Millisecond
 	if _, long := torture(t); long {
-		pause *= 4 // what was sent is held in memory
+		pause *= 4 // the sent records are held in memory
 	} else {
 		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, half a minute
 	}
@@ -69,7 +68,8 @@ func TestFaultyStore(t *testing.T) {
 	wg.Wait()
 	px.set(healthy)
 	for _, p := range ps {
-		// Who shares a lane asks more often, hangs more often, and falls behind.
+		// An ingester that shares a lane sends more requests, hangs more often, and
+		// falls behind.
 		if code, f, err := p.flush("?timeout=10m"); err != nil || code != http.StatusOK {
 			t.Errorf("flush: %d %+v, %v", code, f, err)
 		}
@@ -89,8 +89,9 @@ func TestFaultyStore(t *testing.T) {
 	}
 }
 
-// countCreates holds what the ingesters say of their blobs against the blobs that
-// are there and, of the one that has a lane alone, the creates that it asked for.
+// countCreates compares the ingesters' own counts of blobs with the blobs in the
+// store. For the ingester with a lane of its own, it also compares the creates that
+// it sent.
 func countCreates(t *testing.T, direct place, px *proxy, ps []*ingester, one *ingester, lane int) {
 	t.Helper()
 	written, foreign := 0.0, 0.0
@@ -104,13 +105,13 @@ func countCreates(t *testing.T, direct place, px *proxy, ps []*ingester, one *in
 	alone := one.metric("blobtail_blob_written_total")
 	each := float64(px.creates[lane].Load()) / alone
 	t.Logf("%v blobs; %.2f creates for each of the %v of the lane that one has alone; %v names were taken by another", written, each, alone, foreign)
-	if each > 1.3 { // what fails is asked for again; nothing else should be
+	if each > 1.3 { // failed requests are repeated; others should not be
 		t.Errorf("%.2f creates for each blob", each)
 	}
 }
 
-// readBadly reads an hour from a store that fails: all of it, or with a word about
-// what is missing.
+// readBadly reads an hour from a failing store. The read returns all of it, or prints
+// a note about the missing records.
 func readBadly(t *testing.T, through, direct place) {
 	t.Helper()
 	part := []string{"web", "--from", "2026-11-10T12:00:00Z", "--to", "2026-11-10T13:00:00Z", "-o", "json"}
@@ -128,14 +129,14 @@ func readBadly(t *testing.T, through, direct place) {
 	t.Logf("%d of 3 reads of a store that fails were whole, the others said that they were not", whole)
 }
 
-// growth watches how large a process is.
+// growth watches the size of a process.
 type growth struct {
 	p          *ingester
 	stop, gone chan struct{}
 	rss, gos   []float64
 }
 
-// watch starts watching. What a process needs in its first moments does not count.
+// watch starts watching. The memory that a process needs at its start does not count.
 func watch(p *ingester) *growth {
 	g := &growth{p: p, stop: make(chan struct{}), gone: make(chan struct{})}
 	go func() {
@@ -160,8 +161,9 @@ func (g *growth) end() {
 	<-g.gone
 }
 
-// check compares the second quarter of what was seen with the last: what grows
-// without bounds is larger there. The slack is what a collector may leave.
+// check compares the second quarter of the samples with the last: unbounded growth
+// makes the last larger. The slack covers the memory that the garbage collector may
+// leave.
 func (g *growth) check(t *testing.T) {
 	t.Helper()
 	n := len(g.rss)

@@ -13,7 +13,7 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// hollowDisk mounts a disk that takes writes and cannot keep them once backing is
+// hollowDisk mounts a disk that accepts writes and cannot keep them once backing is
 // full: they end in the page cache, and fsync fails.
 func hollowDisk(t testing.TB) (dir, backing string) {
 	t.Helper()
@@ -43,9 +43,9 @@ func hollowDisk(t testing.TB) (dir, backing string) {
 	return dir, backing
 }
 
-// An fsync that fails ends the process: the kernel may take the pages for clean
-// afterwards, so a second fsync that succeeds would mean nothing. What was
-// acknowledged before is there at the next start, which believes no cached page.
+// A failed fsync ends the process. The kernel may mark the pages clean afterwards, so
+// a second fsync that succeeds would prove nothing. Records acknowledged before are
+// there at the next start, which trusts no cached page.
 func TestFsyncFails(t *testing.T) {
 	t.Parallel()
 	dir, backing := hollowDisk(t)

@@ -35,18 +35,18 @@ func zstded(t testing.TB, data []byte) []byte {
 	return w.EncodeAll(data, nil)
 }
 
-// two records, as every body that is taken below has.
+// two is a body of two records. Every accepted body below has as many.
 const two = `{"time":"2026-11-10T12:00:00.5Z","level":"ERROR","message":"first","k":1}` + "\n" +
 	`{"time":"2026-11-10T12:00:01.5Z","level":"warning","message":"second","k":[2,{"x":"y"}]}` + "\n"
 
-// want is what two must come back as, for a service.
+// wantTwo returns the stored lines of two for a service.
 func wantTwo(service string) string {
 	return fmt.Sprintf(`{"ts":"2026-11-10T12:00:00.500000000Z","level":"error","service":"%s","msg":"first","k":1}`+"\n"+
 		`{"ts":"2026-11-10T12:00:01.500000000Z","level":"warn","service":"%[1]s","msg":"second","k":[2,{"x":"y"}]}`+"\n", service)
 }
 
-// All forms of a body must mean the same, and be readable as soon as a request
-// that asks for it is answered.
+// All forms of a body have the same meaning. Records of a request that waits for
+// storage are readable as soon as it is answered.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -87,14 +87,14 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// What is wrong with a request must be answered with its status and its reason.
+// A bad request must be answered with its status and its reason.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
 	p := start(t, at, t.TempDir())
 	big := bytes.Repeat([]byte(two), (65<<20)/len(two))
-	// A body of many gzip members is one body. Some noise in each keeps it from
-	// being refused for its ratio.
+	// A body of many gzip members is one body. Some noise in each keeps it from being
+	// refused for its ratio.
 	member := make([]byte, 1<<20)
 	noise := rand.New(rand.NewPCG(1, 1))
 	for i := range member {
@@ -134,8 +134,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A line that cannot be taken is answered with its number and reason, and can be
-// read; the others of its request are taken.
+// An invalid line is answered with its number and reason, and can be read. The other
+// lines of its request are accepted.
 func TestRejectedLines(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -184,8 +184,8 @@ func TestRejectedLines(t *testing.T) {
 	}
 }
 
-// A retry is known by its key or by its body, also after a restart; a key with
-// another body is an error of the client.
+// A retry is recognised by its key or by its body, also after a restart. A key with
+// another body is a client error.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -215,7 +215,7 @@ func TestRetries(t *testing.T) {
 		}
 		p.kill()
 		p = start(t, at, wal)
-		// Repeats from before the start are known once the log is replayed.
+		// Repeats from before the start are recognised once the log is replayed.
 		if code, f, err := p.flush("?timeout=30s"); code != 200 {
 			t.Fatalf("%d %+v %v", code, f, err)
 		}
@@ -227,7 +227,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// The operators' side answers too.
+// The admin listener answers too.
 func TestAdmin(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)

@@ -18,10 +18,10 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// verifyLedger reads everything and holds it against the ledger.
+// verifyLedger reads all records and compares them with the ledger.
 func verifyLedger(t testing.TB, at place, ledger *check.Ledger) check.Report {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "all") // it may be much
+	path := filepath.Join(t.TempDir(), "all") // it may be large
 	out, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
@@ -58,14 +58,14 @@ func verifyLedger(t testing.TB, at place, ledger *check.Ledger) check.Report {
 	return r
 }
 
-// small makes segments and batches so small that every step of their life comes
-// up within a few moments.
+// small makes segments and batches so small that every step of their life happens
+// within a few moments.
 const small = `
 flush: {size: 64KiB, age: 300ms, min: 4KiB, max-age: 1s}
 log: {segment: 1MiB, soft: 4MiB}
 `
 
-// kills is how often an ingester is killed.
+// kills returns the number of times an ingester is killed.
 func kills(t testing.TB, daily int) int {
 	text := os.Getenv("BLOBTAIL_KILLS")
 	if text == "" {
@@ -78,12 +78,12 @@ func kills(t testing.TB, daily int) int {
 	return n
 }
 
-// An ingester that is killed at any moment, starts on the same log and is killed
-// again must lose nothing it has acknowledged and show nothing twice: of what came
-// over HTTP, and of what a stream has acknowledged, which it takes meanwhile.
+// An ingester is killed at any moment, starts on the same log and is killed again. It
+// must lose no acknowledged record and show nothing twice. That holds for records
+// sent over HTTP and for acknowledged messages of a stream, which it reads meanwhile.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	// In rounds, since what was sent in each is held in memory.
+	// In rounds, since the records sent in each are held in memory.
 	const round = 500
 	for left := kills(t, 300); left > 0; left -= round {
 		t.Run("round", func(t *testing.T) {
@@ -125,12 +125,12 @@ func killLoop(t *testing.T, at place, n int, from *stream) {
 		target.Store(nil)
 		p.forget()
 		if from != nil && i == n/2 {
-			from.nats.Stop() // what is not acknowledged yet may be published or not
+			from.nats.Stop() // an unacknowledged message may be published or not
 			from.nats.Start()
 		}
 	}
 	t.Logf("%d kills in %v", n, time.Since(begun).Round(time.Second))
-	// What is left unanswered may be sent once more.
+	// Unanswered requests may be sent once more.
 	p := start(t, at, wal, conf)
 	target.Store(p)
 	time.Sleep(200 * time.Millisecond)
@@ -149,7 +149,7 @@ func killLoop(t *testing.T, at place, n int, from *stream) {
 	}
 }
 
-// killOnce lets an ingester that was just started live for a moment.
+// killOnce lets a just started ingester run for a moment and ends it.
 func killOnce(t *testing.T, r *rand.Rand, p *ingester, target *atomic.Pointer[ingester]) {
 	if r.IntN(5) == 0 { // not even until it is ready
 		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)

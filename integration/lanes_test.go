@@ -12,9 +12,9 @@ import (
 	"blobtail/internal/check"
 )
 
-// Two ingesters that write the same services and periods at once must not get in
-// each other's way: on lanes of their own, and on one lane by mistake, when every
-// name is contested.
+// Two ingesters that write the same services and periods at once must not disturb
+// each other. The test runs them on different lanes, and on one lane by mistake,
+// where they compete for every name.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -34,8 +34,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// contest lets two ingesters write at once with many flushes, checks that all is
-// there, and returns how many names were found taken.
+// contest lets two ingesters write at once with many flushes, checks that all records
+// are there, and returns how many names were already taken.
 func contest(t *testing.T, at place, lanes [2]string) (foreign float64) {
 	const clients, flushes = 2, 12
 	ledger := &check.Ledger{}
@@ -82,7 +82,7 @@ func contest(t *testing.T, at place, lanes [2]string) (foreign float64) {
 	return foreign
 }
 
-// countBlobs adds up what logquery ls says of the services.
+// countBlobs adds up the blob counts that logquery ls prints for the services.
 func countBlobs(t testing.TB, at place) int {
 	t.Helper()
 	n := 0

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// loghub is where the real logs are, seen from the root of the repository.
+// loghub is the directory of the real logs, relative to the root of the repository.
 const loghub = "../shared/data/loghub"
 
 const loghubRecords = 16_000
@@ -24,8 +24,8 @@ type body struct {
 	data []byte
 }
 
-// loghubBodies cuts the files into bodies of about 500 lines. Those of every
-// second file name the service in the path, the others in each record alone.
+// loghubBodies cuts the files into bodies of about 500 lines. Bodies of every second
+// file name the service in the path, the others only in each record.
 func loghubBodies(t testing.TB) []body {
 	t.Helper()
 	dir := filepath.Join(shared.root, loghub)
@@ -58,9 +58,9 @@ func loghubBodies(t testing.TB) []body {
 	return bodies
 }
 
-// meaning is what a record says, whatever its form: its time, level, service and
-// message, and all other fields in order of their names. A record of loghub has
-// the same meaning before and after.
+// meaning returns the content of a record in any form: its time, level, service and
+// message, and all other fields sorted by name. A record of loghub has the same
+// meaning before and after.
 func meaning(t testing.TB, line []byte, names [4]string, level func(string) string) string {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(line))
@@ -86,7 +86,7 @@ func meaning(t testing.TB, line []byte, names [4]string, level func(string) stri
 	return fmt.Sprintf("%d %s %s %q %s", at.UnixNano(), word, service, msg, rest)
 }
 
-// loghubLevel is the table of the levels that stand in loghub.
+// loghubLevel returns the table of the levels that occur in loghub.
 func loghubLevel(t testing.TB) func(string) string {
 	words := map[string]string{
 		"": "", "V": "trace", "D": "debug", "I": "info", "W": "warn", "E": "error", "F": "critical",
@@ -101,7 +101,7 @@ func loghubLevel(t testing.TB) func(string) string {
 	}
 }
 
-// wantLoghub counts the meanings of what is sent.
+// wantLoghub counts the meanings of the records to send.
 func wantLoghub(t testing.TB, bodies []body) map[string]int {
 	t.Helper()
 	want, level := map[string]int{}, loghubLevel(t)
@@ -118,7 +118,7 @@ func wantLoghub(t testing.TB, bodies []body) map[string]int {
 	return want
 }
 
-// compareLoghub holds the output of logquery -o json against what was sent.
+// compareLoghub compares the output of logquery -o json with the sent records.
 func compareLoghub(t testing.TB, out []byte, sent map[string]int) {
 	t.Helper()
 	left := make(map[string]int, len(sent))
@@ -145,8 +145,8 @@ func compareLoghub(t testing.TB, out []byte, sent map[string]int) {
 	}
 }
 
-// Real logs must come back as they were sent, and once however often they were
-// sent: to the same ingester, and to another with a log of its own.
+// Real logs must come back unchanged, and once, even if they were sent several times.
+// They were sent to the same ingester, and to another with its own log.
 func TestLoghub(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -163,7 +163,7 @@ func TestLoghub(t *testing.T) {
 			t.Errorf("sent twice: %d records, want %d", n, loghubRecords)
 		}
 
-		// Who a record is depends neither on the ingester nor on its period.
+		// The identity of a record depends neither on the ingester nor on its period.
 		q := start(t, at, t.TempDir(), "--lane", "7", "--period", "10m")
 		sendAll(t, q, bodies, false)
 		q.mustFlush()

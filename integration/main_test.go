@@ -1,8 +1,7 @@
-// Package integration_test runs the commands as their users do: real processes
-// on loopback, a store on disk or in Azurite, requests over HTTP, and the output
-// of logquery. What one package promises is tested there; here is what only holds
-// when all work together, above all that nothing acknowledged is lost and nothing
-// is shown twice.
+// Package integration_test runs the commands as their users do: real processes on
+// loopback, a store on disk or in Azurite, requests over HTTP, and the output of
+// logquery. Each package tests its own guarantees. The tests here check guarantees of
+// the whole system, above all that no acknowledged record is lost or shown twice.
 package integration_test
 
 import (
@@ -18,12 +17,12 @@ import (
 	"blobtail/internal/testenv"
 )
 
-// suite is what the tests share.
+// suite is shared by the tests.
 type suite struct {
 	testenv.Env
 	bin   string            // directory of the binaries
 	root  string            // of the repository
-	tasks chan func() error // run by the thread that all children belong to
+	tasks chan func() error // run by the thread that is the parent of all children
 }
 
 var shared suite
@@ -46,8 +45,8 @@ func (s *suite) run(m *testing.M) int {
 	return s.Env.Run(m)
 }
 
-// parent starts the children. The kernel kills a child when the thread that
-// started it ends, so that thread must live as long as the tests.
+// parent starts the children. The kernel kills a child when the thread that started
+// it ends, so that thread must live as long as the tests.
 func (s *suite) parent() {
 	runtime.LockOSThread()
 	for task := range s.tasks {
@@ -65,9 +64,9 @@ func (s *suite) start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// build makes the binaries once, as `make build` does. BLOBTAIL_RACE makes them with the race
-// detector, which is slower than the suite's time allows every day. BLOBTAIL_BIN
-// names a directory of binaries that are tested instead, as those of another commit.
+// build makes the binaries once, as `make build` does. With BLOBTAIL_RACE they have the
+// race detector, which is too slow for the daily run. BLOBTAIL_BIN names a directory of
+// binaries to test instead, such as those of another commit.
 func (s *suite) build() error {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *suite) build() error {
 	return nil
 }
 
-// missing skips a test for which something is not installed, except in CI.
+// missing skips a test if a needed program is not installed, except in CI.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

@@ -10,9 +10,10 @@ import (
 	"blobtail/internal/testenv"
 )
 
-// A Nats-Msg-Id that is used for two messages, which the server lets through once
-// its window is over, costs neither of them, though their records have one time,
-// wherever the second one meets the first: in the same batch, in the log, in a blob.
+// Two messages use the same Nats-Msg-Id. The server lets the second one through once
+// its window is over. Neither message is lost, though their records have the same
+// time. The second one may meet the first in the same batch, in the log, or in a
+// blob.
 func TestMessageIDUsedTwice(t *testing.T) {
 	t.Parallel()
 	for _, between := range []string{"nothing", "flush", "kill", "stop"} {

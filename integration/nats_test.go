@@ -27,7 +27,7 @@ func newStream(t testing.TB) (*testenv.NATS, jetstream.JetStream) {
 	return server, js
 }
 
-// messagesLeft is how many messages are not acknowledged.
+// messagesLeft returns the number of unacknowledged messages.
 func messagesLeft(t testing.TB, js jetstream.JetStream) uint64 {
 	t.Helper()
 	s, err := js.Stream(t.Context(), "LOGS")
@@ -48,7 +48,7 @@ func empty(t testing.TB, js jetstream.JetStream, all ...*ingester) {
 	})
 }
 
-// loghubMessages makes messages of the bodies, of each form that may come.
+// loghubMessages makes messages of the bodies, in each supported form.
 func loghubMessages(t testing.TB, bodies []body) []*nats.Msg {
 	t.Helper()
 	zw, err := zstd.NewWriter(nil)
@@ -79,7 +79,7 @@ func loghubMessages(t testing.TB, bodies []body) []*nats.Msg {
 	return all
 }
 
-// loghubService is the service that the records of a body name.
+// loghubService returns the service that the records of a body name.
 func loghubService(t testing.TB, data []byte) string {
 	t.Helper()
 	_, rest, ok := bytes.Cut(data, []byte(`"service":`))
@@ -90,8 +90,8 @@ func loghubService(t testing.TB, data []byte) string {
 	return string(name)
 }
 
-// Real logs come back as they were published, and once, whichever ingester of two
-// they reach, though one is killed twice.
+// Real logs come back as they were published, and once, through either of two
+// ingesters, though one is killed twice.
 func TestLoghubNATS(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -128,7 +128,7 @@ func TestLoghubNATS(t *testing.T) {
 	})
 }
 
-// A stop gives back what is not stored, so that another ingester has it at once.
+// A stop gives unstored messages back, so that another ingester has them at once.
 func TestStopNATS(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -151,8 +151,8 @@ func TestStopNATS(t *testing.T) {
 	}
 }
 
-// A stream that loses messages ends the start with the command that mends it; a
-// server that cannot be reached does not keep HTTP from being served.
+// If a stream can lose messages, the start fails and prints the command that fixes
+// the stream. If the server is unreachable, the ingester still serves HTTP.
 func TestStartNATS(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)

@@ -25,7 +25,7 @@ type cable struct {
 const (
 	joined int32 = iota
 	cut          // connections are closed at once
-	silent       // connections are taken, and nothing comes
+	silent       // connections are accepted, and no data arrives
 )
 
 func newCable(t testing.TB, target string) *cable {
@@ -95,7 +95,7 @@ func (c *cable) join(in net.Conn) {
 	c.keep(out)
 	defer c.drop(out)
 	go func() {
-		_, _ = io.Copy(out, in) // it ends with one of both
+		_, _ = io.Copy(out, in) // it ends when either side closes
 		out.Close()
 	}()
 	_, _ = io.Copy(in, out)
@@ -121,7 +121,7 @@ func laid(t testing.TB, at place) (through place, blobs, tables *cable) {
 	return through, blobs, tables
 }
 
-// cabled is a place that can be away as a whole.
+// cabled returns a place that can be away as a whole.
 func cabled(t testing.TB, at place) (through place, away func(bool)) {
 	t.Helper()
 	through, blobs, tables := laid(t, at)

@@ -15,8 +15,9 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The first five minutes of a user: ingest in an empty directory, one line sent with
-// curl, and logquery shows it at once, in the same directory and without a flag.
+// The first five minutes of a user: ingest starts in an empty directory and curl
+// sends one line. Then logquery shows it at once, in the same directory and without a
+// flag.
 func TestFirstMinutes(t *testing.T) {
 	t.Parallel()
 	u := &firstUser{t: t, dir: t.TempDir(), env: append(cleanEnv(), "TZ=UTC")}
@@ -29,7 +30,7 @@ func TestFirstMinutes(t *testing.T) {
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = ingest.Wait() // the code is asked for
+		_ = ingest.Wait() // the exit code is returned
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -51,7 +52,7 @@ func TestFirstMinutes(t *testing.T) {
 	u.curl("http://"+listen+"/ingest/web", "hello, is this thing on?")
 	sent := time.Now()
 	for _, args := range [][]string{{"web"}, {"tail", "web"}, {"web", "-n", "1"}, {"web", "--since", "1m"}, {"tail", "web", "--live", "off"}} {
-		if args[len(args)-1] == "off" { // from the table, where it is soon
+		if args[len(args)-1] == "off" { // from the table, which has the line soon
 			testkit.Until(t, "the table has the record", func() bool {
 				out, _, _ := u.logquery(args...)
 				return out != ""
@@ -68,7 +69,7 @@ func TestFirstMinutes(t *testing.T) {
 	if out, errs, code := u.logquery("web", "--count"); code != 0 || strings.TrimSpace(out) != "1" {
 		t.Errorf("--count exits %d: %q, %s", code, out, errs)
 	}
-	// And after the ingester has ended, from the blob that it leaves.
+	// After the ingester has ended, logquery reads the line from its last blob.
 	if err := ingest.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +88,8 @@ type firstUser struct {
 	env []string
 }
 
-// addresses gives the address that ingest listens on: the default, or where that is
-// taken on this host, another, named in the environment.
+// addresses returns the address that ingest listens on: the default, or if that is in
+// use on this host, another one named in the environment.
 func (u *firstUser) addresses() (listen string) {
 	free := func(address string) bool {
 		l, err := net.Listen("tcp", address)
@@ -121,11 +122,11 @@ func (u *firstUser) logquery(args ...string) (stdout, stderr string, code int) {
 	if err := shared.start(cmd); err != nil {
 		u.t.Fatal(err)
 	}
-	_ = cmd.Wait() // the code is asked for
+	_ = cmd.Wait() // the exit code is returned
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// curl sends a line as curl -d does, with curl where there is one.
+// curl sends a line as curl -d does, with curl itself if it is installed.
 func (u *firstUser) curl(url, line string) {
 	u.t.Helper()
 	var answer []byte

@@ -40,7 +40,7 @@ func (p *printed) line(line []byte, _ time.Time) {
 	p.lines = append(p.lines, bytes.Clone(line))
 }
 
-// has tells whether all of some records were printed that are of a time or newer.
+// has reports whether all given records with a time of from or later were printed.
 func (p *printed) has(all []told, from int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *printed) has(all []told, from int64) bool {
 	return true
 }
 
-// oldest is the time of the first line. What is older than that came late.
+// oldest returns the time of the first line. Records with older times came late.
 func (p *printed) oldest() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +66,8 @@ func (p *printed) count() int {
 	return len(p.lines)
 }
 
-// excusing is a ledger of records of which those are not missed that were not
-// printed and are older than that.
+// excusing returns a ledger that does not require unprinted records older than from.
+// It also returns their number.
 func (p *printed) excusing(all []told, from int64) (ledger *check.Ledger, excused int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *printed) excusing(all []told, from int64) (ledger *check.Ledger, excuse
 
 var missingNote = regexp.MustCompile(`what came (?:since )?with times before (\S+) (?:may be missing|is not shown)`)
 
-// mayMiss is up to which time records may be missing, by the notes.
+// mayMiss returns the time up to which records may be missing, by the notes.
 func (f *following) mayMiss() (to int64) {
 	for _, m := range missingNote.FindAllStringSubmatch(f.notes(), -1) {
 		at, err := time.Parse(time.RFC3339Nano, m[1])
@@ -97,9 +97,9 @@ func (f *following) mayMiss() (to int64) {
 	return to
 }
 
-// verify holds what was printed against the ledger. The order is not its matter:
-// what an ingester had when it was killed comes when it is back. Of the records in
-// again only the first copy counts.
+// verify compares the printed records with the ledger. It does not check the order,
+// because records that a killed ingester held appear after its restart. Of the
+// records in again only the first copy counts.
 func (p *printed) verify(t *testing.T, what string, ledger *check.Ledger, again map[string]bool) {
 	t.Helper()
 	p.mu.Lock()
@@ -125,9 +125,9 @@ func (p *printed) verify(t *testing.T, what string, ledger *check.Ledger, again 
 }
 
 // Followers miss nothing and print nothing twice while ingesters are killed or
-// end, and come back, while the store is away, and while they themselves are ended and go on
-// from where they were. Senders send again what was not acknowledged, many of them
-// to another ingester.
+// stopped and come back, and while the store is away. Followers are also ended and go
+// on from their last position. Senders send unacknowledged records again, many of
+// them to another ingester.
 func TestFollowRestarts(t *testing.T) {
 	t.Parallel()
 	t.Run("dir", func(t *testing.T) {
@@ -188,7 +188,7 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 		}
 	}
 	away(false)
-	h.restart(0, false, 0) // whom readers ask on Azure
+	h.restart(0, false, 0) // the ingester that readers ask on Azure
 	time.Sleep(200 * time.Millisecond)
 	close(stop)
 	sending.Wait()
@@ -204,12 +204,13 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 	testkit.Until(t, "all that was acknowledged is printed", func() bool {
 		return whole.has(all, 0) && parts.has(all, max(excuse, part.mayMiss()))
 	})
-	time.Sleep(time.Second) // for what comes twice
+	time.Sleep(time.Second) // for duplicates
 	part.interrupt()
 	whole.verify(t, "one follower", ledger, nil)
-	// Who goes on does not know what its predecessor printed: what was sent to another
-	// ingester meanwhile may come again, and where blobs have to be read, what came
-	// with a time that the predecessor had passed is not shown. It says so.
+	// A resumed follower does not know its predecessor's output. Records that were
+	// sent to another ingester meanwhile may appear again. If it has to read blobs,
+	// it does not show new records with times that the predecessor had passed. It
+	// reports that.
 	lenient, excused := parts.excusing(all, max(excuse, part.mayMiss()))
 	parts.verify(t, "one after the other", lenient, strayed)
 	t.Logf("%d records are missing where that was said", excused)
@@ -218,8 +219,8 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 	}
 }
 
-// A follower begins with what was there, and goes on without a gap and without
-// showing anything twice, whatever is on its way from a log to a blob then.
+// A follower begins with the existing records and goes on without a gap and without
+// duplicates, even for records then on their way from a log to a blob.
 func TestFollowBegins(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -247,7 +248,7 @@ func TestFollowBegins(t *testing.T) {
 				testkit.Until(t, "it prints something", func() bool { return out.count() > 0 })
 				must := u.known()
 				testkit.Until(t, "it prints what was acknowledged", func() bool { return out.has(must, out.oldest()) })
-				time.Sleep(500 * time.Millisecond) // for what comes twice
+				time.Sleep(500 * time.Millisecond) // for duplicates
 				f.interrupt()
 				out.verifyFrom(t, strings.Join(flags, " "), must)
 			})
@@ -259,8 +260,8 @@ func TestFollowBegins(t *testing.T) {
 	})
 }
 
-// verifyFrom wants all of some records that are not older than what was printed
-// first, and nothing twice.
+// verifyFrom wants all given records that are not older than the first printed one,
+// and no duplicates.
 func (p *printed) verifyFrom(t *testing.T, what string, must []told) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,7 +269,7 @@ func (p *printed) verifyFrom(t *testing.T, what string, must []told) {
 		t.Errorf("%s: nothing is printed", what)
 		return
 	}
-	oldest, _ := record.LineTime(p.lines[0]) // what is older than that came late
+	oldest, _ := record.LineTime(p.lines[0]) // older records came late
 	if twice := len(p.lines) - len(p.seen); twice > 0 {
 		t.Errorf("%s: %d records are printed twice", what, twice)
 	}

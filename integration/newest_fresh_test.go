@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// fresh is how soon after its acknowledgement a record is to be seen.
+	// fresh is the limit for the time from a record's acknowledgement to its output.
 	fresh = 2 * time.Second
-	// window is how long a follower holds records back to sort them.
+	// window is the time for which a follower holds records back to sort them.
 	window = 500 * time.Millisecond
 )
 
 // flow sends records of one service to all ingesters of a house at a steady rate,
-// with the times of now, and holds what a follower prints against that.
+// with current times, and checks a follower's output against them.
 type flow struct {
 	t       testing.TB
 	senders []*flowSender
@@ -32,25 +32,25 @@ type flow struct {
 
 	probed atomic.Bool
 
-	shown atomic.Int64 // records that came out
+	shown atomic.Int64 // printed records
 
-	// Of the goroutine that reads the follower's output.
+	// Used only by the goroutine that reads the follower's output.
 	twice, strange int
 	greatest       int64
 	greatestID     string
 	late           int           // records printed after one of a greater time
-	deepest        time.Duration // the most that one was behind
+	deepest        time.Duration // the greatest delay of such a record
 	wrong          []string      // late without need
 }
 
-// flowSender is one sender. A record is known by the sender and its number.
+// flowSender is one sender. A record is identified by the sender and its number.
 type flowSender struct {
 	acked   []atomic.Int64 // when each body was acknowledged, in ns
-	sent    int            // bodies that were acknowledged
-	printed []int64        // when each record came out, in ns; 0: not yet
+	sent    int            // acknowledged bodies
+	printed []int64        // when each record was printed, in ns; 0: not yet
 }
 
-// again is the same flow as another follower prints it.
+// again returns the same flow for the output of another follower.
 func (f *flow) again() *flow {
 	other := &flow{t: f.t, size: f.size}
 	for _, s := range f.senders {
@@ -59,7 +59,7 @@ func (f *flow) again() *flow {
 	return other
 }
 
-// newFlow makes room for so many records a second for so long.
+// newFlow makes room for the given number of records a second over the given time.
 func newFlow(t testing.TB, senders, perSecond int, pause, lasts time.Duration) *flow {
 	f := &flow{t: t, size: max(1, int(float64(perSecond)*pause.Seconds())/senders)}
 	for range senders {
@@ -69,7 +69,7 @@ func newFlow(t testing.TB, senders, perSecond int, pause, lasts time.Duration) *
 	return f
 }
 
-// run sends for so long and returns how many records were acknowledged.
+// run sends for the given time and returns the number of acknowledged records.
 func (f *flow) run(h *house, service string, pause, lasts time.Duration) (sent int) {
 	var running sync.WaitGroup
 	begun := time.Now()
@@ -79,7 +79,7 @@ func (f *flow) run(h *house, service string, pause, lasts time.Duration) (sent i
 			phase := pause * time.Duration(k) / time.Duration(len(f.senders))
 			var body []byte
 			for n := range s.acked {
-				// Late ones are not left out, so that the rate is what it says.
+				// Late ones are not left out, so that the nominal rate is kept.
 				time.Sleep(time.Until(begun.Add(phase + time.Duration(n)*pause)))
 				if time.Since(begun) > lasts {
 					return
@@ -106,7 +106,7 @@ func (f *flow) run(h *house, service string, pause, lasts time.Duration) (sent i
 	return sent
 }
 
-// line takes a line of the follower.
+// line processes a line of the follower.
 func (f *flow) line(line []byte, at time.Time) {
 	id := check.ID(line)
 	if strings.HasPrefix(id, "probe-") {
@@ -132,7 +132,7 @@ func (f *flow) line(line []byte, at time.Time) {
 		f.greatest, f.greatestID = t, id
 		return
 	}
-	// It came to the follower after the other had waited its time.
+	// It reached the follower after the other had waited for the window.
 	f.late++
 	f.deepest = max(f.deepest, time.Duration(f.greatest-t))
 	if since := time.Duration(at.UnixNano() - f.greatest); since < window && len(f.wrong) < 5 {
@@ -140,11 +140,10 @@ func (f *flow) line(line []byte, at time.Time) {
 	}
 }
 
-// shows is how many records came out.
+// shows returns the number of printed records.
 func (f *flow) shows() int { return int(f.shown.Load()) }
 
-// latencies are how long after its acknowledgement each record was printed, in
-// order.
+// latencies returns the time from acknowledgement to output of each record, sorted.
 func (f *flow) latencies() (all []time.Duration) {
 	for _, s := range f.senders {
 		for n, at := range s.printed {
@@ -157,7 +156,7 @@ func (f *flow) latencies() (all []time.Duration) {
 	return all
 }
 
-// judge says what is wrong with what was printed, and how fresh it was.
+// judge reports errors in the output, and its freshness.
 func (f *flow) judge(t *testing.T, reader *following, sent int, took, limit time.Duration) {
 	t.Helper()
 	all := f.latencies()
@@ -175,16 +174,16 @@ func (f *flow) judge(t *testing.T, reader *following, sent int, took, limit time
 	if p(0.99) > limit {
 		t.Errorf("p99 is %v, want %v, and %v by the pace of this machine", p(0.99), fresh, limit)
 	}
-	// A follower that has to read blobs after all, since a log was given up at the
-	// very moment, says so and prints what it has at once.
+	// A follower may have to read blobs after all, since a log was given up at that
+	// very moment. It then reports that and prints its records at once.
 	if len(f.wrong) > 0 && !strings.Contains(reader.notes(), "blobs are read instead") {
 		t.Errorf("out of order without need: %q", f.wrong)
 	}
 }
 
-// rateOf is how many records a second a test sends: as many as are promised where
-// it has the host to itself. Every day it has two cores beside other packages, for
-// three ingesters, Azurite, senders and followers, and sends three in ten of them.
+// rateOf returns how many records a second a test sends: the promised rate on an
+// otherwise idle host. The daily run has two cores, next to other packages, for three
+// ingesters, Azurite, senders and followers, and sends three in ten of them.
 func rateOf(t testing.TB, promised int) int {
 	t.Helper()
 	text := os.Getenv("BLOBTAIL_RATE")
@@ -201,8 +200,8 @@ func rateOf(t testing.TB, promised int) int {
 	return n
 }
 
-// briefly is how long a test goes on of which all records are held in memory: so
-// long every day, and a minute or two when it may take its time.
+// briefly returns the duration of a test that holds all its records in memory: the
+// daily duration, or a minute or two in a long run.
 func briefly(t testing.TB, daily, most time.Duration) time.Duration {
 	return min(lasting(t, daily), max(daily, most))
 }
@@ -220,10 +219,11 @@ func eachStore(t *testing.T, test func(t *testing.T, at place)) {
 	})
 }
 
-// What three ingesters take is printed by logquery tail -f: each record once,
-// within two seconds, in the order of time but for what came to the follower late.
-// A second one has no live records. It prints what rows of the tail hold of a busy
-// service, and tells of the rest: what it prints and what it tells is what was sent.
+// logquery tail -f prints each record of three ingesters once, within two seconds, in
+// the order of time except for records that reached the follower late. A second
+// follower has no live records. It prints the records in the tail's rows of a busy
+// service and reports the number of the rest. The printed and the reported records
+// add up to the sent ones.
 func TestFreshAndInOrder(t *testing.T) {
 	eachStore(t, func(t *testing.T, at place) {
 		lasts, pause := briefly(t, 5*time.Second, time.Minute), 60*time.Millisecond
@@ -237,7 +237,7 @@ func TestFreshAndInOrder(t *testing.T) {
 		sent := live.run(h, "web", pause, lasts)
 		took := time.Since(begun)
 		testkit.Until(t, "all is printed", func() bool { return live.shows() >= sent && rows.shows()+poor.told() >= sent })
-		time.Sleep(time.Second) // for what comes twice
+		time.Sleep(time.Second) // for duplicates
 		reader.interrupt()
 		poor.interrupt()
 		limit := pace.end(fresh)
@@ -254,8 +254,8 @@ func TestFreshAndInOrder(t *testing.T) {
 	})
 }
 
-// As long as the rows of the tail hold all, a follower without live records prints
-// each record once, soon after its acknowledgement.
+// As long as the rows of the tail hold all records, a follower without live records
+// prints each record once, soon after its acknowledgement.
 func TestFreshRows(t *testing.T) {
 	eachStore(t, func(t *testing.T, at place) {
 		lasts, pause := briefly(t, 5*time.Second, time.Minute), 150*time.Millisecond
@@ -267,7 +267,7 @@ func TestFreshRows(t *testing.T) {
 		sent := f.run(h, "web", pause, lasts)
 		took := time.Since(begun)
 		testkit.Until(t, "all is printed", func() bool { return f.shows()+reader.told() >= sent })
-		time.Sleep(time.Second) // for what comes twice
+		time.Sleep(time.Second) // for duplicates
 		reader.interrupt()
 		f.judge(t, reader, sent, took, pace.end(fresh))
 		if told := reader.told(); f.shows() != sent || told != 0 {

@@ -24,12 +24,12 @@ import (
 	"blobtail/record"
 )
 
-// house is some ingesters of one place that reach each other, and keep their logs
-// and addresses through restarts.
+// house is some ingesters of one place that reach each other, and keep their logs and
+// addresses through restarts.
 type house struct {
 	t     testing.TB
 	at    place // of the ingesters
-	read  place // of readers: they are told whom to ask where they cannot find out
+	read  place // of readers: it names the ingester to ask if they cannot find one
 	dirs  []string
 	flags [][]string
 	ps    []atomic.Pointer[ingester]
@@ -80,12 +80,12 @@ func (h *house) restart(i int, gently bool, after time.Duration) {
 	h.ps[i].Store(p)
 }
 
-// handedOut counts the addresses that freeAddress gave away. Tests run side by side,
+// handedOut counts the addresses that freeAddress returned. Tests run concurrently,
 // and an ingester listens on its address only a moment later.
 var handedOut atomic.Int64
 
-// freeAddress is an address that nobody listens on, of a port that the kernel gives
-// to nobody by itself: an ingester that is killed finds it free.
+// freeAddress returns an unused address with a port that the kernel never assigns by
+// itself. So a killed ingester finds its address free at its next start.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -111,7 +111,7 @@ type following struct {
 }
 
 // follow starts logquery with the arguments and calls each for every line of its
-// output, with the time when it came.
+// output, with the arrival time.
 func follow(t testing.TB, at place, each func(line []byte, at time.Time), args ...string) *following {
 	t.Helper()
 	f := &following{t: t, exited: make(chan struct{})}
@@ -133,7 +133,7 @@ func follow(t testing.TB, at place, each func(line []byte, at time.Time), args .
 		eachLine(r, each)
 	}()
 	go func() {
-		_ = f.cmd.Wait() // the exit code is asked for
+		_ = f.cmd.Wait() // the exit code is read later
 		<-read
 		close(f.exited)
 	}()
@@ -171,7 +171,7 @@ func eachLine(r io.ReadCloser, each func([]byte, time.Time)) {
 	}
 }
 
-// Write takes what logquery writes to stderr.
+// Write collects logquery's stderr.
 func (f *following) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -189,7 +189,7 @@ var (
 	cursorNote = regexp.MustCompile(`--after (\S+)`)
 )
 
-// told is how many more records there are, by the notes.
+// told returns the number of further records that the notes report.
 func (f *following) told() (n int) {
 	for _, m := range moreNote.FindAllStringSubmatch(f.notes(), -1) {
 		more, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
@@ -201,8 +201,8 @@ func (f *following) told() (n int) {
 	return n
 }
 
-// interrupt presses Ctrl-C and gives what tells how to go on: the cursor that it was
-// given, if it had not even opened the store.
+// interrupt sends SIGINT, as Ctrl-C does, and returns the cursor for going on. If
+// logquery had not even opened the store, that is the cursor it was given.
 func (f *following) interrupt() (cursor string) {
 	f.t.Helper()
 	_ = f.cmd.Process.Signal(syscall.SIGINT) // it may have ended
@@ -228,8 +228,8 @@ func appendRecord(dst []byte, at int64, id, rest string) []byte {
 	return append(append(dst, rest...), "\"}\n"...)
 }
 
-// probe sends single records until seen says that one came out at the other end:
-// then a follower has begun.
+// probe sends single records until seen reports that one was printed: then a follower
+// has begun.
 func probe(t testing.TB, p *ingester, service string, seen func() bool) {
 	t.Helper()
 	n := 0
@@ -238,11 +238,11 @@ func probe(t testing.TB, p *ingester, service string, seen func() bool) {
 		n++
 		return seen()
 	})
-	time.Sleep(time.Second) // those that are under way
+	time.Sleep(time.Second) // for the probes still under way
 }
 
-// teller sends records with the time of now, to one ingester after the other, and
-// sends again what was not acknowledged until it is.
+// teller sends records with the current time, to one ingester after the other. It
+// sends unacknowledged ones again until they are acknowledged.
 type teller struct {
 	name     string
 	services []string
@@ -260,13 +260,13 @@ type teller struct {
 	sent    int
 }
 
-// told is a record that a teller has told of.
+// told is a record that a teller has sent.
 type told struct {
 	id, service string
 	at          int64
 }
 
-// run sends until stop is closed, and then what is left.
+// run sends until stop is closed, and then the remaining records.
 func (c *teller) run(stop <-chan struct{}) {
 	http := impatient()
 	http.Timeout = 5 * time.Second
@@ -333,14 +333,14 @@ func (c *teller) stray(all []told) {
 	}
 }
 
-// known is what was acknowledged until now.
+// known returns the records acknowledged so far.
 func (c *teller) known() []told {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.acked[:len(c.acked):len(c.acked)]
 }
 
-// begun is how many records were sent, or are about to be.
+// begun returns how many records were sent, or are about to be.
 func (c *teller) begun() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,8 +16,7 @@ import (
 	"blobtail/storage/azure"
 )
 
-// What a read says, and with which code it exits, when live records can be had and
-// when they cannot.
+// The output and the exit code of a read, with and without access to live records.
 func TestLiveCodes(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -36,13 +35,13 @@ func TestLiveCodes(t *testing.T) {
 		l.expect("off", 0, 3, "", "--live", "off")
 		l.expect("only", 0, 3, "", "--live", "only")
 		l.expect("bad flag", 2, 0, "auto, off or only", "--live", "of")
-		// What came late may be in a log whatever its time.
+		// Late records of any time may be in a log.
 		l.expect("nobody there, an hour ago", 3, 0, "no ingester can be reached at http://127.0.0.1:9", "--live-url", "http://127.0.0.1:9", "--to", "now-1h")
 		l.at = place{store: at.store, env: append(slices.Clone(h.at.env), "BLOBTAIL_LIVE=http://127.0.0.1:9")}
 		l.expect("nobody there", 3, -1, "no ingester can be reached at http://127.0.0.1:9")
 		l.expect("nobody there, only", 3, 0, "no ingester can be reached", "--live", "only")
 		l.at = at
-		if remote { // nobody is known, so rows of the tail stand in
+		if remote { // no ingester is known, so rows of the tail are used instead
 			testkit.Until(t, "the rows of the tail are there", func() bool {
 				return strings.Count(string(query(t, at, "web")), "\n") == 6
 			})
@@ -51,13 +50,14 @@ func TestLiveCodes(t *testing.T) {
 		}
 		l.at = h.read
 
-		// One that has ended with all in blobs is not missed.
+		// An ingester that has ended with all records in blobs is not reported
+		// missing.
 		h.p(1).mustFlush()
 		if code, _ := h.p(1).stop(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
 		l.expect("one stopped", 0, 6, "")
-		// One that was killed is, whether it had something or not.
+		// A killed one is reported, even if it had no records.
 		id := l.id(2)
 		h.p(2).kill()
 		host, err := os.Hostname()
@@ -70,8 +70,8 @@ func TestLiveCodes(t *testing.T) {
 	})
 }
 
-// An ingester that writes to another store is not believed: what it answers would be
-// taken for complete.
+// A reader rejects an ingester that writes to another store. Otherwise its answers
+// would be assumed complete.
 func TestLiveOfAnotherStore(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -103,13 +103,13 @@ func (l *liveCodes) expect(what string, code, lines int, note string, flags ...s
 	if n := strings.Count(string(out), "\n"); got != code || lines >= 0 && n != lines {
 		l.t.Errorf("%s: exit code %d and %d lines, want %d and %d: %s", what, got, n, code, lines, errs)
 	}
-	_, rest, _ := strings.Cut(errs, "\n") // the first tells what is read
+	_, rest, _ := strings.Cut(errs, "\n") // the first line names the range
 	if note == "" && rest != "" || code == 2 && !strings.Contains(errs, note) || code != 2 && !strings.Contains(rest, note) {
 		l.t.Errorf("%s: the notes are %q, want %q", what, errs, note)
 	}
 }
 
-// id is that of an ingester, by its lane.
+// id returns the id of an ingester, by its lane.
 func (l *liveCodes) id(i int) string {
 	l.t.Helper()
 	for _, a := range ingesters(l.t, l.at) {
@@ -121,8 +121,8 @@ func (l *liveCodes) id(i int) string {
 	return ""
 }
 
-// An ingester that has announced nothing for a minute is asked, and not missed
-// unless it had something in no blob.
+// An ingester that has announced nothing for a minute is asked. It is reported
+// missing only if it had unflushed records.
 func TestSilentPeers(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -135,11 +135,11 @@ func TestSilentPeers(t *testing.T) {
 		announce(t, at, "deadbeef", 2*time.Minute, left)
 		l.expect("one silent with something", 3, 2, "deadbeef")
 		out, errs, code := logquery(t, h.read, "web", "--to", "now-1d")
-		// Its records may have any times: when they came says nothing of that.
+		// Its records may have any times: their arrival time does not limit them.
 		if code != 3 || strings.Count(string(out), "\n") != 2 || !strings.Contains(errs, "deadbeef") {
 			t.Errorf("a read of what is older than all it has exits %d: %s", code, errs)
 		}
-		// Likewise where nobody is running that could be asked.
+		// The same holds if no ingester is running.
 		h.p(0).mustFlush()
 		h.p(0).stop()
 		l.at = at
@@ -147,7 +147,7 @@ func TestSilentPeers(t *testing.T) {
 	})
 }
 
-// announce writes the row of an ingester that was heard of last some time ago.
+// announce writes the row of an ingester that was last heard of some time ago.
 func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.Time) {
 	t.Helper()
 	tables, end := tablesOf(t, at)

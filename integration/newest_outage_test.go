@@ -15,9 +15,10 @@ import (
 	"blobtail/tailindex"
 )
 
-// The table store is away for a minute (less every day): ingestion does not notice,
-// reads that ask an ingester are complete, a tail that has only the tables says from
-// when on it is stale, and when they are back they tell of every record.
+// The table store is away for a minute (less in the daily run). Ingestion is not
+// affected, and reads that ask an ingester are complete. A tail that has only the
+// tables reports from which time on it is stale. Once the tables are back, they have
+// every record.
 func TestTablesAway(t *testing.T) {
 	t.Parallel()
 	direct, _ := azureStore(t)
@@ -26,12 +27,13 @@ func TestTablesAway(t *testing.T) {
 	began := time.Now().Add(-time.Minute)
 	load := &load{t: t, h: h, stop: make(chan struct{})}
 	load.run()
-	// Nobody reads before: an ingester has to know the others without being asked.
+	// No reader has asked so far: an ingester has to know its peers without being
+	// asked.
 	time.Sleep(7 * time.Second)
 	before := load.take()
 
 	pace := measurePace()
-	lasts := 6 * time.Second // what is asked meanwhile takes another ten
+	lasts := 6 * time.Second // the reads meanwhile take another ten
 	if _, long := torture(t); long {
 		lasts = time.Minute
 	}
@@ -50,7 +52,8 @@ func TestTablesAway(t *testing.T) {
 
 	t.Logf("posts took p50 %v, p99 %v before, p50 %v, p99 %v while the tables were away for %v",
 		before.p(0.5), before.p(0.99), during.p(0.5), during.p(0.99), time.Since(since).Round(time.Second))
-	// The host is busy with other tests; what waits for a table waits for seconds.
+	// The host is busy with other tests; a request that waits for a table waits for
+	// seconds.
 	if limit := pace.end(2*before.p(0.99) + 300*time.Millisecond); during.p(0.99) > limit {
 		t.Errorf("ingestion is slower while the tables are away: more than %v", limit)
 	}
@@ -77,13 +80,14 @@ func TestTablesAway(t *testing.T) {
 		}
 		return told == load.sent && shown > 0
 	})
-	testkit.Until(t, "tail is as before", func() bool { // a busy emulator takes its time at first
+	testkit.Until(t, "tail is as before", func() bool { // a busy emulator is slow at first
 		out, errs, code := logquery(t, direct, "tail", "web", "-n", "5")
 		return code == 0 && !strings.Contains(errs, "stale") && strings.Count(string(out), "\n") == 5
 	})
 }
 
-// load sends a little to each ingester all the time, and notes how long it takes.
+// load constantly sends a little to each ingester, and notes the time each request
+// takes.
 type load struct {
 	t       *testing.T
 	h       *house
@@ -91,13 +95,13 @@ type load struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	sent  int // records that were acknowledged
+	sent  int // acknowledged records
 	times durations
 }
 
 type durations []time.Duration
 
-// p is how long the share of them takes at most.
+// p returns the greatest time within the fastest share of the requests.
 func (d durations) p(share float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -134,7 +138,7 @@ func (l *load) run() {
 	}
 }
 
-// take gives the times since the last take.
+// take returns the times since the last take.
 func (l *load) take() (d durations) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +152,8 @@ func (l *load) acked() int {
 	return l.sent
 }
 
-// expectRead reads with live records: all is there. While the tables are away that
-// cannot be known, and the code is another.
+// expectRead reads with live records: all are there. While the tables are away the
+// reader cannot know that, and the code is another.
 func (l *load) expectRead(when string, want int) {
 	l.t.Helper()
 	least := l.acked()
@@ -165,8 +169,8 @@ func (l *load) expectRead(when string, want int) {
 
 var staleNote = regexp.MustCompile(`the tail is stale from (\S+) on`)
 
-// expectStale asks for the tail without live records: what blobs have is shown, and
-// from when on there may be more is said.
+// expectStale asks for the tail without live records. The tail shows the records in
+// blobs and reports the time from which on records may be missing.
 func (l *load) expectStale(at place, since time.Time) {
 	l.t.Helper()
 	out, errs, code := logquery(l.t, at, "tail", "web", "-n", "5")
@@ -181,7 +185,7 @@ func (l *load) expectStale(at place, since time.Time) {
 	}
 }
 
-// tailReader reads the rows of a place of Azurite as they are.
+// tailReader reads the rows of a place of Azurite directly.
 func tailReader(t testing.TB, at place) *tailindex.Reader {
 	t.Helper()
 	store, err := azure.Open(strings.TrimPrefix(at.store, "azure:"), azure.Options{Getenv: shared.Azurite(t).Getenv})

@@ -19,13 +19,13 @@ import (
 	"blobtail/tailindex"
 )
 
-// meter lets requests to Azurite through and notes them.
+// meter forwards requests to Azurite and records them.
 type meter struct {
 	mu   sync.Mutex
 	seen []string // method, path and query
 }
 
-// take gives what came since the last take.
+// take returns the requests since the last take.
 func (m *meter) take() (seen []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *meter) take() (seen []string) {
 	return seen
 }
 
-// metered is a place of which all requests are noted.
+// metered returns a place with all its requests recorded.
 func metered(t testing.TB, at place) (through place, blobs, tables *meter) {
 	t.Helper()
 	a := shared.Azurite(t)
@@ -46,7 +46,7 @@ func metered(t testing.TB, at place) (through place, blobs, tables *meter) {
 		m := &meter{}
 		forward := &httputil.ReverseProxy{
 			Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host },
-			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // who asked has gone
+			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // the client has gone
 		}
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			query, _ := url.QueryUnescape(r.URL.RawQuery)
@@ -63,12 +63,12 @@ func metered(t testing.TB, at place) (through place, blobs, tables *meter) {
 }
 
 // logquery tail web -n 100 asks each shard of the tail at most twice, today's table
-// and yesterday's, and reads few blobs whatever there is.
+// and yesterday's. It reads few blobs, however many there are.
 func TestRequestsOfTail(t *testing.T) {
 	t.Parallel()
 	at, _ := azureStore(t)
 	h := newHouse(t, at, 3)
-	// Other tests, whose stores have these tables too, know nothing of this service.
+	// Other tests, with stores that have these tables too, do not use this service.
 	service := testenv.Name("s")
 	fillOldAndNew(t, h, service)
 	through, blobs, tables := metered(t, at)
@@ -82,8 +82,8 @@ func TestRequestsOfTail(t *testing.T) {
 		blobs  int // requests for blobs, at most
 		newest bool
 	}{
-		// Four of those for blobs ask what has expired: two beside the first of all, two
-		// beside the read.
+		// Four of the blob requests read the expired days: two before the first
+		// query, and two concurrently with the read.
 		{"rows", through, 100, 2, 8, true},
 		{"live", asking, 100, 2, 8, true},
 		{"one", asking, 1, 2, 8, true},
@@ -113,7 +113,7 @@ func TestRequestsOfTail(t *testing.T) {
 }
 
 // fillOldAndNew makes two days of blobs, one an hour with 50 records, and 540 new
-// records that stand in rows and logs.
+// records in rows and logs.
 func fillOldAndNew(t *testing.T, h *house, service string) {
 	post := func(i int, at int64, n int, id string) {
 		var body []byte
@@ -132,7 +132,7 @@ func fillOldAndNew(t *testing.T, h *house, service string) {
 		for i := range 3 {
 			post(i, time.Now().UnixNano(), 60, fmt.Sprintf("new%d-%d", round, i))
 		}
-		time.Sleep(1100 * time.Millisecond) // a row each
+		time.Sleep(1100 * time.Millisecond) // one row each
 	}
 	rows := tailReader(t, h.at)
 	testkit.Until(t, "the rows are there", func() bool {
@@ -147,8 +147,8 @@ func fillOldAndNew(t *testing.T, h *house, service string) {
 
 var partitionOf = regexp.MustCompile(`PartitionKey eq '([^']*)'`)
 
-// byShard tells of queries how many shards of a service they are about, how many of
-// them about one shard at most, and how many about something else.
+// byShard counts queries by shard: the number of shards of a service, the most
+// queries of one shard, and the queries that are not about its shards.
 func byShard(asked []string, service string) (shards, most, others int) {
 	count := map[string]int{}
 	for _, r := range asked {

@@ -13,8 +13,8 @@ import (
 	"blobtail/record"
 )
 
-// At every instant a read has each record once that was acknowledged before it
-// began, wherever that is: in a log, on its way to a blob, or in one. Flushes go on
+// At every instant a read has each record once that was acknowledged before it began.
+// The record may be in a log, in a blob, or on its way between them. Flushes go on
 // all the time, by size, by age and by hand, at three ingesters.
 func TestUnion(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestUnion(t *testing.T) {
 				u.count()
 			case 1:
 				u.read(time.Time{})
-			default: // what is before is in blobs that need not be read
+			default: // older records are in blobs that need not be read
 				u.read(time.Now().Add(-time.Duration(rng.IntN(3000)) * time.Millisecond))
 			}
 		}
@@ -54,14 +54,14 @@ func TestUnion(t *testing.T) {
 	})
 }
 
-// flushUntil has an ingester flush again and again.
+// flushUntil makes an ingester flush again and again.
 func flushUntil(p *ingester, pause time.Duration, stop <-chan struct{}) {
 	for {
 		select {
 		case <-stop:
 			return
 		case <-time.After(pause):
-			_, _, _ = p.flush("?timeout=10s") // what comes of it is seen by reading
+			_, _, _ = p.flush("?timeout=10s") // the reads check the result
 		}
 	}
 }
@@ -75,8 +75,8 @@ type union struct {
 	longest       time.Duration
 }
 
-// awaitServices waits for records of both services: a read of a service that nobody
-// knows is a mistake.
+// awaitServices waits for records of both services: a read of an unknown service is
+// an error.
 func (u *union) awaitServices() {
 	u.t.Helper()
 	testkit.Until(u.t, "both services have records", func() bool {
@@ -88,7 +88,7 @@ func (u *union) awaitServices() {
 	})
 }
 
-// known is what was acknowledged.
+// known returns the acknowledged records.
 func (u *union) known() (all []told) {
 	for _, c := range u.tellers {
 		all = append(all, c.known()...)
@@ -96,7 +96,7 @@ func (u *union) known() (all []told) {
 	return all
 }
 
-// sent is how many records have left, at most.
+// sent returns the number of records sent, at most.
 func (u *union) sent() (n int) {
 	for _, c := range u.tellers {
 		n += c.begun()
@@ -114,7 +114,7 @@ func (u *union) count() {
 	}
 }
 
-// read reads what is of a time or newer; all, for the zero time.
+// read reads the records with a time of from or later; all, for the zero time.
 func (u *union) read(from time.Time) {
 	u.reads++
 	args := []string{"web", "api"}

@@ -17,9 +17,9 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// breakDir makes a dir store refuse everything of some services, as a bad disk
-// would: their directories turn into files, at once, since an ingester that tries
-// again would make them anew. The function returned mends it.
+// breakDir makes a dir store refuse all requests for some services, as a bad disk
+// would. Their directories turn into files, each in one step, since an ingester that
+// tries again would recreate them. The returned function repairs the store.
 func breakDir(t testing.TB, root string, services ...string) (mend func()) {
 	t.Helper()
 	swap := func(a, b string) error {
@@ -33,7 +33,7 @@ func breakDir(t testing.TB, root string, services ...string) (mend func()) {
 		if err := swap(aside, path); errors.Is(err, unix.ENOENT) {
 			err = os.Rename(aside, path) // nothing was stored for it yet
 			if err != nil {
-				err = swap(aside, path) // now there is
+				err = swap(aside, path) // the directory has appeared meanwhile
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -72,9 +72,9 @@ func sendFor(p *ingester, ledger *check.Ledger, seed uint64, d time.Duration) {
 	wg.Wait()
 }
 
-// outage takes an ingester through a store that fails: before, while and after.
-// Records are acknowledged all the time, /flush says what is left, and in the end
-// all is there once.
+// outage runs an ingester before, during and after a failure of its store. Records
+// are acknowledged all the time, /flush reports the remaining ones, and in the end
+// all are there once.
 func outage(t *testing.T, through, direct place, fail func() (mend func())) *ingester {
 	ledger := &check.Ledger{}
 	p := start(t, through, t.TempDir(), config(t, small))
@@ -94,7 +94,8 @@ func outage(t *testing.T, through, direct place, fail func() (mend func())) *ing
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("readyz with the store down: %v, %v; the log still takes records", resp, err)
 	}
-	// The driver retries by itself; the failure must reach those who drive batches.
+	// The driver retries by itself. The failure must reach the code that drives
+	// batches.
 	testkit.Until(t, "a batch has failed", func() bool { return p.metric("blobtail_buffer_store_failures_total") > 0 })
 	mend()
 	sendFor(p, ledger, 3, 100*time.Millisecond)
@@ -158,8 +159,8 @@ func TestOutageAzure(t *testing.T) {
 	}
 }
 
-// Every answer to a PUT is lost, none of the requests: each blob must be found to
-// be ours, and be there once.
+// Every answer to a PUT is lost, but no request is. The ingester must recognise each
+// blob as its own, and each blob must be there once.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -184,8 +185,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A store that is away when an ingester starts that holds records must not keep it
-// from taking more, nor from stopping; what it took is stored by the next start.
+// An ingester starts with records in its log while the store is away. It must still
+// accept records, and stop. The next start stores the accepted records.
 func TestStartWithoutStore(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -211,7 +212,7 @@ func TestStartWithoutStore(t *testing.T) {
 	}
 }
 
-// leaveHolding has an ingester take records into a log and be killed with them.
+// leaveHolding makes an ingester accept records into a log and kills it with them.
 func leaveHolding(t *testing.T, at place, wal string, ledger *check.Ledger) *ingester {
 	t.Helper()
 	p := start(t, at, wal)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// paced measures how late this machine wakes whoever sleeps, which is the more the
-// busier it is. A limit for something that several processes do in turn is that of an
-// idle machine and some such delays.
+// paced measures how late this machine wakes a sleeping goroutine. The delay grows
+// with the load. A limit for work that several processes do in turn is an idle
+// machine's limit plus some such delays.
 type paced struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -31,7 +31,7 @@ func measurePace() *paced {
 	return p
 }
 
-// end ends the measurement and gives the limit that an idle machine's becomes.
+// end ends the measurement and converts an idle machine's limit to this machine's.
 func (p *paced) end(idle time.Duration) time.Duration {
 	close(p.stop)
 	p.done.Wait()

@@ -23,13 +23,13 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// place is a store and the environment that leads to it.
+// place is a store and the environment for reaching it.
 type place struct {
 	store string
 	env   []string
 }
 
-// dirStore is a place in a fresh directory.
+// dirStore returns a place in a fresh directory.
 func dirStore(t testing.TB) (place, string) {
 	root := filepath.Join(t.TempDir(), "store")
 	return place{store: "dir:" + root}, root
@@ -42,8 +42,8 @@ type ingester struct {
 	listen  string // base URLs, known once it is ready
 	admin   string
 	started time.Time
-	startup time.Duration // from started until it was ready, once it is
-	ready   chan struct{} // closed when it said so
+	startup time.Duration // from start to ready, once it is ready
+	ready   chan struct{} // closed once it has logged that
 	exited  chan struct{} // closed when it has ended
 	err     error         // of Wait, once exited is closed
 
@@ -51,15 +51,15 @@ type ingester struct {
 	log bytes.Buffer
 }
 
-// launch starts an ingester and does not wait for it. Its log is shown when the
-// test fails; it is killed at the test's end at the latest.
+// launch starts an ingester and does not wait for it. Its log is printed if the test
+// fails. It is killed at the end of the test at the latest.
 func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
 	t.Helper()
 	return launchBy(t, nil, at, wal, flags...)
 }
 
-// launchBy starts an ingester by a command that replaces itself with the one that
-// its arguments end in; nil: there is none.
+// launchBy starts an ingester by a command that replaces itself with the one that its
+// arguments end in; nil: no such command.
 func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) *ingester {
 	t.Helper()
 	p := &ingester{t: t, ready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
@@ -98,7 +98,7 @@ func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) 
 	return p
 }
 
-// looked looks for what no log may hold.
+// looked fails the test if the log has a panic, a data race or a fatal error.
 func (p *ingester) looked() {
 	for _, sign := range []string{"panic:", "DATA RACE", "fatal error:"} {
 		if strings.Contains(p.stderr(), sign) {
@@ -107,8 +107,8 @@ func (p *ingester) looked() {
 	}
 }
 
-// forget drops the log of a process that has ended, if there is nothing wrong with
-// it: of many, only the last are of interest.
+// forget drops the log of an ended process if it has no errors: of many processes,
+// only the last logs are of interest.
 func (p *ingester) forget() {
 	p.looked()
 	if !p.t.Failed() {
@@ -118,7 +118,7 @@ func (p *ingester) forget() {
 	}
 }
 
-// start starts an ingester and waits until it takes records.
+// start starts an ingester and waits until it accepts records.
 func start(t testing.TB, at place, wal string, flags ...string) *ingester {
 	t.Helper()
 	p := launch(t, at, wal, flags...)
@@ -128,7 +128,7 @@ func start(t testing.TB, at place, wal string, flags ...string) *ingester {
 	return p
 }
 
-// follow keeps what the process logs and finds its addresses.
+// follow keeps the log of the process and finds its addresses.
 func (p *ingester) follow(r io.ReadCloser) {
 	defer r.Close()
 	buf := make([]byte, 32<<10)
@@ -174,8 +174,8 @@ func (p *ingester) waitReady() error {
 	}
 }
 
-// allowed is a limit for a machine that may be slow or busy:
-// twenty starts of an ingester more, by the pace of an easy one.
+// allowed raises a limit for a slow or busy machine: by twenty starts, each as long
+// as this easy one's.
 func (p *ingester) allowed(limit time.Duration) time.Duration { return limit + 20*p.startup }
 
 func (p *ingester) stderr() string {
@@ -196,13 +196,13 @@ func (p *ingester) gone() bool {
 	}
 }
 
-// kill ends the process as a power switch would, and waits for that.
+// kill ends the process as a power failure would, and waits for the end.
 func (p *ingester) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.exited
 }
 
-// stop ends it with SIGTERM and returns its exit code and how long it took.
+// stop ends it with SIGTERM and returns its exit code and the time that took.
 func (p *ingester) stop() (code int, took time.Duration) {
 	p.t.Helper()
 	begun := time.Now()
@@ -215,7 +215,7 @@ func (p *ingester) stop() (code int, took time.Duration) {
 	return p.cmd.ProcessState.ExitCode(), time.Since(begun)
 }
 
-// answer is what /ingest answers.
+// answer is the answer of /ingest.
 type answer struct {
 	Accepted, Rejected, Expired int
 	Duplicate                   bool
@@ -255,7 +255,7 @@ func post(c *http.Client, url string, body []byte, headers ...string) (int, answ
 	return resp.StatusCode, a, resp.Header, nil
 }
 
-// mustPost sends a body that has to be taken whole.
+// mustPost sends a body that has to be accepted whole.
 func (p *ingester) mustPost(path string, body []byte, headers ...string) answer {
 	p.t.Helper()
 	code, a, _, err := p.post(path, body, headers...)
@@ -265,7 +265,7 @@ func (p *ingester) mustPost(path string, body []byte, headers ...string) answer 
 	return a
 }
 
-// flushed is what /flush answers.
+// flushed is the answer of /flush.
 type flushed struct {
 	Flushed     bool
 	BatchesLeft int `json:"batches_left"`
@@ -287,7 +287,7 @@ func (p *ingester) flush(query string) (int, flushed, error) {
 	return resp.StatusCode, f, err
 }
 
-// mustFlush puts all that was acknowledged into blobs.
+// mustFlush puts all acknowledged records into blobs.
 func (p *ingester) mustFlush() {
 	p.t.Helper()
 	code, f, err := p.flush("?timeout=240s")
@@ -310,7 +310,7 @@ func (p *ingester) metric(name string) float64 {
 	return v
 }
 
-// metrics are all plain counters and gauges.
+// metrics returns all plain counters and gauges.
 func (p *ingester) metrics() (map[string]float64, error) {
 	resp, err := http.Get(p.admin + "/metrics")
 	if err != nil {
@@ -331,7 +331,7 @@ func (p *ingester) metrics() (map[string]float64, error) {
 	return all, nil
 }
 
-// logquery runs a query and returns what it wrote and its exit code.
+// logquery runs a query and returns its output and its exit code.
 func logquery(t testing.TB, at place, args ...string) (stdout []byte, stderr string, code int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -364,13 +364,13 @@ func logqueryTo(t testing.TB, out io.Writer, at place, args ...string) (stderr s
 	return errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// tooSlow says whether a read was incomplete because a store, or an ingester, did not
-// answer in time, as it happens on a busy machine.
+// tooSlow reports whether a read was incomplete because a store, or an ingester, did
+// not answer in time, as happens on a busy machine.
 func tooSlow(stderr string, code int) bool {
 	return code == 3 && strings.Contains(stderr, "context deadline exceeded")
 }
 
-// answered is a logquery that is run again while the machine is too slow for it.
+// answered runs logquery again while the machine is too slow for it.
 func answered(t testing.TB, at place, args ...string) (stdout []byte, stderr string, code int) {
 	t.Helper()
 	testkit.Until(t, "logquery has its answers in time", func() bool {
@@ -380,7 +380,7 @@ func answered(t testing.TB, at place, args ...string) (stdout []byte, stderr str
 	return stdout, stderr, code
 }
 
-// query is a logquery that must find something.
+// query runs a logquery that must find something.
 func query(t testing.TB, at place, args ...string) []byte {
 	t.Helper()
 	out, errs, code := answered(t, at, args...)
@@ -390,7 +390,7 @@ func query(t testing.TB, at place, args ...string) []byte {
 	return out
 }
 
-// count is what logquery --count prints.
+// count returns the output of logquery --count.
 func count(t testing.TB, at place, args ...string) int {
 	t.Helper()
 	out, errs, code := answered(t, at, append(args, "--count")...)
@@ -404,7 +404,8 @@ func count(t testing.TB, at place, args ...string) int {
 	return n
 }
 
-// cleanEnv is the environment without what would lead the commands elsewhere.
+// cleanEnv returns the environment without variables that would redirect the
+// commands.
 func cleanEnv() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -425,7 +426,7 @@ func config(t testing.TB, text string) string {
 	return "--config=" + path
 }
 
-// impatient is a client that never waits for long, and shares no connections.
+// impatient returns a client with a short timeout that shares no connections.
 func impatient() *http.Client {
 	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		MaxIdleConnsPerHost: 4,

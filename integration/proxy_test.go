@@ -18,39 +18,39 @@ import (
 	"blobtail/internal/testenv"
 )
 
-// fault is what becomes of a request to the store.
+// fault is the treatment of a request to the store.
 type fault int
 
 const (
 	none      fault = iota
 	refuse          // answered 503, not carried out
 	forbid          // answered 403, not carried out
-	hang            // not carried out and not answered, for as long as the proxy says
+	hang            // not carried out and not answered, for as long as the proxy is set to
 	cutBody         // the connection to the store is cut amid the request's body
 	lose            // carried out; the connection is cut instead of an answer
 	fail            // carried out; answered 500
 	cutAnswer       // carried out; the connection is cut amid the answer's body
 	drip            // carried out; the answer comes byte by byte
-	faults          // how many there are
+	faults          // the number of faults
 )
 
 func (f fault) String() string {
 	return [...]string{"none", "503", "403", "hang", "cut request", "lost answer", "500 after execution", "cut answer", "slow drip"}[f]
 }
 
-// executed says whether the store did what was asked.
+// executed reports whether the store carried out the request.
 func (f fault) executed() bool { return f == none || f >= lose }
 
-// mode decides what becomes of a request.
+// mode decides the fault of a request.
 type mode func(r *http.Request) fault
 
 // healthy lets everything through.
 func healthy(*http.Request) fault { return none }
 
-// all has one thing happen to every request.
+// all applies one fault to every request.
 func all(f fault) mode { return func(*http.Request) fault { return f } }
 
-// some has a fault happen to requests by a part of their path.
+// some applies a fault to requests by a part of their path.
 func some(by map[string]fault) mode {
 	return func(r *http.Request) fault {
 		for part, f := range by {
@@ -69,12 +69,12 @@ type proxy struct {
 	mode    atomic.Pointer[mode]
 	refuses atomic.Pointer[func(http.ResponseWriter, *http.Request) bool] // answers some requests itself, nil: none
 	hangs   atomic.Int64                                                  // how long hang does, in ns; 0: until the client gives up
-	count   [faults]atomic.Int64                                          // requests by what became of them
-	creates [100]atomic.Int64                                             // creates of blobs that were asked for, by lane
-	closing chan struct{}                                                 // closed at the end, for what hangs
+	count   [faults]atomic.Int64                                          // requests by their fault
+	creates [100]atomic.Int64                                             // requested creates of blobs, by lane
+	closing chan struct{}                                                 // closed at the end, for hanging requests
 }
 
-// proxied is a place behind a proxy, and the same place without it.
+// proxied returns a place behind a proxy, and the same place without it.
 func proxied(t testing.TB) (through, direct place, p *proxy) {
 	t.Helper()
 	direct, _ = azureStore(t)
@@ -103,7 +103,7 @@ func proxied(t testing.TB) (through, direct place, p *proxy) {
 
 func (p *proxy) set(m mode) { p.mode.Store(&m) }
 
-// done counts the requests to which something was done.
+// done counts the requests that met a fault.
 func (p *proxy) done() (n int64) {
 	for f := none + 1; f < faults; f++ {
 		n += p.count[f].Load()
@@ -111,7 +111,7 @@ func (p *proxy) done() (n int64) {
 	return n
 }
 
-// report says what became of the requests.
+// report lists the number of requests by fault.
 func (p *proxy) report() string {
 	var parts []string
 	for f := range faults {
@@ -192,7 +192,7 @@ func (p *proxy) execute(f fault, w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *proxy) hang(r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client goes
+	_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client leaves
 	var over <-chan time.Time
 	if d := p.hangs.Load(); d > 0 {
 		over = time.After(time.Duration(d))
@@ -219,7 +219,7 @@ func (c *cutting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bad has every fault happen to some in a thousand requests, from one seed.
+// bad applies every fault to some in a thousand requests, from one seed.
 func bad(seed uint64, perMille map[fault]int) mode {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 77))
@@ -240,7 +240,7 @@ func puts(r *http.Request) bool {
 	return r.Method == http.MethodPut && !strings.Contains(r.URL.RawQuery, "restype")
 }
 
-// laneOf is the lane of a blob's name, which ends in six digits and .log.
+// laneOf returns the lane of a blob's name, which ends in six digits and .log.
 func laneOf(path string) int {
 	digits, ok := strings.CutSuffix(path, ".log")
 	if n, err := strconv.Atoi(digits[max(0, len(digits)-6):]); ok && err == nil && n >= 0 {

@@ -15,8 +15,8 @@ import (
 	"blobtail/horizon"
 )
 
-// A policy is planned, confirmed, hides, and deletes a grace later; what it keeps
-// stays to the last record, and what has a name alike too.
+// A policy is planned and confirmed. It hides blobs, and deletes them a grace later.
+// Kept days stay to the last record, also those of services with similar names.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -40,7 +40,7 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("%d blobs are to stay and %d to go", len(kept), len(gone))
 		}
 
-		// A plan deletes nothing and says the same thing in both forms.
+		// A plan deletes nothing and reports the same in both forms.
 		out, _ := e.must(0, "plan")
 		hash := planHash(t, out)
 		for s, from := range first {
@@ -62,7 +62,7 @@ func TestRetention(t *testing.T) {
 		if want := `{"plan":"` + hash + `"}`; lines[len(lines)-1] != want {
 			t.Errorf("last line %s, want %s", lines[len(lines)-1], want)
 		}
-		// The first policy has to be confirmed, by the very hash.
+		// The first policy must be confirmed with exactly this hash.
 		_, errs := e.must(2, "apply")
 		if !strings.Contains(errs, " --confirm "+hash) {
 			t.Errorf("it does not say how to confirm: %s", errs)
@@ -72,7 +72,8 @@ func TestRetention(t *testing.T) {
 			t.Fatalf("something happened to the store: %v", got)
 		}
 
-		// Confirmed, it hides and deletes nothing yet; so does the next run, within the grace.
+		// Once confirmed, the policy hides blobs and deletes none yet. The next run,
+		// within the grace, does the same.
 		e.must(0, "apply", "--confirm", hash)
 		e.must(0, "apply")
 		if got := logs(t, at); !slices.Equal(got, before) {
@@ -93,7 +94,7 @@ func TestRetention(t *testing.T) {
 		}
 		query(t, at, "verify")
 
-		// A grace later what is hidden goes, and nothing else.
+		// A grace later the hidden blobs are deleted, and nothing else.
 		metrics := filepath.Join(t.TempDir(), "retention.prom")
 		_, errs = e.must(0, "apply", "--grace", "0s", "--metrics-file", metrics)
 		if got := logs(t, at); !slices.Equal(got, kept) {
@@ -112,7 +113,8 @@ func TestRetention(t *testing.T) {
 		if got := keys(t, at, ""); !slices.Equal(got, all) {
 			t.Errorf("a run with nothing to do: %v, want %v", got, all)
 		}
-		// An ingester that has looked answers what is below as expired, and keeps it out.
+		// An ingester that has read the horizon answers older records as expired, and
+		// does not store them.
 		p.stop()
 		p = start(t, at, wal, e.flag)
 		e.knows(p, "app", e.day(7))
@@ -127,7 +129,7 @@ func TestRetention(t *testing.T) {
 	})
 }
 
-// expiring is what a request is answered of which some has expired.
+// expiring is the answer to a request with some expired records.
 type expiring struct{ Accepted, Rejected, Expired int }
 
 func (p *ingester) expired(path string, data []byte) (a expiring) {
@@ -143,8 +145,8 @@ func (p *ingester) expired(path string, data []byte) (a expiring) {
 	return a
 }
 
-// checkAudit looks for one line for each service and day that went, with the plan
-// that it went by.
+// checkAudit wants one line for each deleted service and day, with the plan of the
+// deletion.
 func checkAudit(t *testing.T, log, hash string, e *estate, first map[string]horizon.Day) {
 	t.Helper()
 	type line struct {
@@ -176,7 +178,7 @@ func checkAudit(t *testing.T, log, hash string, e *estate, first map[string]hori
 	}
 }
 
-// checkMetrics reads what a run leaves for a node exporter.
+// checkMetrics reads the metrics that a run leaves for a node exporter.
 func checkMetrics(t *testing.T, path string, blobs int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -193,8 +195,8 @@ func checkMetrics(t *testing.T, path string, blobs int) {
 	}
 }
 
-// A policy that has changed needs a confirmation only where it takes away much, and
-// one that has not changed never does, however much has piled up.
+// A changed policy needs a confirmation only if it deletes much. An unchanged one
+// never does, even if a large backlog has piled up.
 func TestRetentionGuard(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -238,7 +240,8 @@ func TestRetentionGuard(t *testing.T) {
 		t.Errorf("horizon %s, want %s", got, compact(1))
 	}
 
-	// Weeks on, under the same policy: the backlog goes without a question.
+	// Weeks later, under the same policy: the backlog is deleted without a
+	// confirmation.
 	e.policy("default: 20d")
 	now := e.now
 	e.now = now.AddDate(0, 0, -19)
@@ -254,7 +257,7 @@ func TestRetentionGuard(t *testing.T) {
 	}
 }
 
-// What cannot be meant is refused, with a code that says of what kind it is.
+// Commands that must be mistakes are refused, with a code for the kind of mistake.
 func TestRetentionRefuses(t *testing.T) {
 	t.Parallel()
 	at, root := dirStore(t)

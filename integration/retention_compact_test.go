@@ -10,14 +10,15 @@ import (
 	"blobtail/horizon"
 )
 
-// Many small blobs become few, and no reader can tell; what they replace goes a
-// grace later, and then a run finds nothing to do.
+// Many small blobs become few, and no reader sees a difference. The replaced blobs
+// are deleted a grace later, and then a run finds nothing to do.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
 		e := newEstate(t, at, "default: 10d")
 		e.gap = 6 * time.Minute
-		// Two ingesters with other periods, so that blobs of an hour begin at more than its start.
+		// Two ingesters with different periods, so that blobs of an hour begin at
+		// several times.
 		a := start(t, at, t.TempDir(), e.flag, "--period", "10m")
 		b := start(t, at, t.TempDir(), e.flag, "--lane", "1")
 		for range 6 {
@@ -25,7 +26,7 @@ func TestCompaction(t *testing.T) {
 			e.fill(b, "web", 4, 1, 2, 3)
 		}
 		e.fill(a, "db", 40, 2)
-		// The same once more by the other one: copies, which are shown once.
+		// The other one ingests the same again: copies, which are shown once.
 		twice := e.lines("web", 5, 3)
 		a.mustPost("/ingest/web", twice)
 		a.mustFlush()
@@ -77,7 +78,7 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("a run with nothing to do: %v, was %v", got, few)
 		}
 
-		// What is compacted expires like everything else.
+		// Compacted blobs expire like all others.
 		e.confirm()
 		e.sweep()
 		old := func(d horizon.Day) bool { return d < e.day(10) }

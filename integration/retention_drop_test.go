@@ -21,8 +21,8 @@ import (
 	"blobtail/storage"
 )
 
-// A day into which a secret got is dropped: nothing of it is left anywhere in the
-// store, and nothing else is missing.
+// A day that contains a secret is dropped. Nothing of the secret is left anywhere in
+// the store, and nothing else is missing.
 func TestDropLeavesNothingOfASecret(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -30,12 +30,12 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 		root, isDir := strings.CutPrefix(at.store, "dir:")
 		wal := t.TempDir()
 		if isDir {
-			wal = filepath.Join(root, ".wal") // where it is by default
+			wal = filepath.Join(root, ".wal") // its default place
 		}
 		p := start(t, at, wal, e.flag)
 		secret := "hunter2-" + rand.Text()
 		day := e.day(1)
-		// As late as yesterday can be: for the newest records in tables, too.
+		// As late as possible yesterday: for the newest records in tables, too.
 		late := (day + 1).Start().Add(-time.Millisecond).UnixNano()
 		leaking := appendRecord(nil, late, "oops", "the password is "+secret)
 		leaking = append(leaking, bytes.Replace(appendRecord(nil, late, "ouch", secret), []byte("info"), []byte("error"), 1)...)
@@ -50,7 +50,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 		}
 		before := logs(t, at)
 
-		// Without the hash it says what goes.
+		// Without the hash it reports the records to be deleted.
 		out, errs := e.must(2, "drop", "web", "--day", day.String())
 		m := regexp.MustCompile(`--confirm ([0-9a-f]{64})`).FindStringSubmatch(out + errs)
 		if m == nil {
@@ -69,8 +69,8 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 		if got := logs(t, at); !slices.Equal(got, want) || len(want) != len(before)-2 {
 			t.Errorf("what stays: %v, want %v", got, want)
 		}
-		// An ingester that stops keeps the last segment of its log until it starts
-		// again, and what is in it: that is looked at below.
+		// An ingester that stops keeps the last segment of its log, with its
+		// contents, until it starts again. That is checked below.
 		if code, _ := p.stop(); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
@@ -89,7 +89,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 			}
 		}
 
-		// What is sent again is answered, and kept nowhere.
+		// Records sent again are answered, and kept nowhere.
 		p = start(t, at, wal, e.flag)
 		e.knows(p, "web", day)
 		again := appendRecord(nil, late, "again", "it is still "+secret)
@@ -112,7 +112,7 @@ func TestDropLeavesNothingOfASecret(t *testing.T) {
 	})
 }
 
-// leak looks for a text in a store, through compression.
+// leak searches a store for a text, also in compressed form.
 type leak struct {
 	t       testing.TB
 	at      place
@@ -124,7 +124,7 @@ func (l *leak) in(data []byte) bool {
 	return bytes.Contains(data, l.secret) || bytes.Contains(unpacked(l.t, data), l.secret)
 }
 
-// unpacked is what of some bytes is zstd, from their begin.
+// unpacked returns the decompressed zstd data at the start of some bytes.
 func unpacked(t testing.TB, data []byte) []byte {
 	t.Helper()
 	z, err := zstd.NewReader(nil)
@@ -134,12 +134,12 @@ func unpacked(t testing.TB, data []byte) []byte {
 	defer z.Close()
 	out, err := z.DecodeAll(data, nil)
 	if err != nil && len(out) == 0 {
-		return nil // it is something else
+		return nil // not zstd
 	}
 	return out
 }
 
-// blobs are the objects that hold it.
+// blobs returns the objects that hold it.
 func (l *leak) blobs() (found []string) {
 	l.t.Helper()
 	store := blobsOfPlace(l.t, l.at)
@@ -151,7 +151,7 @@ func (l *leak) blobs() (found []string) {
 	return found
 }
 
-// tables are the rows of the service that hold it.
+// tables returns the rows of the service that hold it.
 func (l *leak) tables() (found []string) {
 	l.t.Helper()
 	tables, end := tablesOf(l.t, l.at)
@@ -182,8 +182,8 @@ func (l *leak) tables() (found []string) {
 	return found
 }
 
-// grep finds the files below a directory, besides some, that hold a text, as it is
-// or in zstd.
+// grep finds the files below a directory, except some, that hold a text, plain or in
+// zstd.
 func grep(t testing.TB, root string, text []byte, besides ...string) (found []string) {
 	t.Helper()
 	l := leak{t: t, secret: text}

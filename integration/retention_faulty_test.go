@@ -11,14 +11,14 @@ import (
 	"blobtail/horizon"
 )
 
-// often is how many in a thousand requests meet each fault: so many that a request
-// fails now and then although it is tried again.
+// often returns how many in a thousand requests meet each fault: so many that a
+// request fails now and then in spite of its retries.
 func often() map[fault]int {
 	return map[fault]int{refuse: 150, fail: 80, lose: 80, hang: 5, cutBody: 10, cutAnswer: 20, drip: 20}
 }
 
-// Behind a store that fails in every way that is known, now and then, a job says
-// that it could not do all, and gets there in the end; what is kept stays.
+// The store fails now and then in every known way. A job reports that it could not do
+// everything, and finishes in the end. Kept blobs stay.
 func TestRetentionFaulty(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -66,7 +66,7 @@ func TestRetentionFaulty(t *testing.T) {
 	t.Logf("exit codes %v; %s", codes, px.report())
 }
 
-// So does a compactor, and no reader can tell at any moment.
+// The same holds for a compactor, and no reader sees a difference at any moment.
 func TestCompactionFaulty(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -107,7 +107,7 @@ func TestCompactionFaulty(t *testing.T) {
 	query(t, direct, "verify")
 }
 
-// A store that refuses, and one that is not there, have codes of their own, and
+// A store that refuses and a store that is unreachable have different exit codes, and
 // nothing changes.
 func TestRetentionRefused(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestRetentionRefused(t *testing.T) {
 	}
 	px.server.CloseClientConnections()
 	px.server.Close()
-	for _, args := range [][]string{{"apply"}, {"compact"}} { // each tries for some seconds
+	for _, args := range [][]string{{"apply"}, {"compact"}} { // each retries for some seconds
 		if out, errs, code := e.run(args...); code != 5 || strings.Count(errs, "\n") > 4 {
 			t.Errorf("unreachable, retention %v exits %d, want 5: %s%s", args, code, out, errs)
 		}

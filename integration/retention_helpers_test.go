@@ -25,19 +25,19 @@ import (
 	"blobtail/storeid"
 )
 
-// estate is a store with logs of many days, and what its policy says.
+// estate is a store with logs of many days, and its retention policy.
 type estate struct {
 	t      testing.TB
 	at     place
 	prefix string        // of the tail's tables
 	flag   string        // --config
-	now    time.Time     // what the days are counted back from, and --now of the runs
+	now    time.Time     // the days are counted back from it; --now of the runs
 	gap    time.Duration // between two records of a day
 	want   map[string]map[horizon.Day]int
 }
 
-// newEstate is an estate without logs. Its tables have a name of their own: in Azure
-// they are those of an account, and other tests have theirs in it.
+// newEstate returns an estate without logs. Its tables have a name of their own: in
+// Azure they belong to an account, and other tests have their tables in the same one.
 func newEstate(t testing.TB, at place, policy string) *estate {
 	t.Helper()
 	prefix := []byte("tail")
@@ -56,11 +56,11 @@ func (e *estate) policy(text string) {
 	e.flag = config(e.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {%s}\n", e.prefix, text))
 }
 
-// day is so many days ago.
+// day returns the day that many days ago.
 func (e *estate) day(ago int) horizon.Day { return horizon.DayOf(e.now) - horizon.Day(ago) }
 
-// lines are records of a service, n of each of some days ago. They stand at the
-// day's begin, so that those of today are not of the future.
+// lines returns records of a service, n for each of some days ago. Their times are at
+// the start of the day, so that those of today are not in the future.
 func (e *estate) lines(service string, n int, ago ...int) []byte {
 	var body []byte
 	if e.want[service] == nil {
@@ -84,7 +84,7 @@ func (e *estate) fill(p *ingester, service string, n int, ago ...int) {
 	p.mustFlush()
 }
 
-// run is a retention with its config, by the time that the estate was made at.
+// run runs retention with the estate's config and the estate's now.
 func (e *estate) run(args ...string) (stdout, stderr string, code int) {
 	e.t.Helper()
 	if args[0] == "plan" || args[0] == "apply" {
@@ -103,20 +103,21 @@ func (e *estate) must(code int, args ...string) (stdout, stderr string) {
 	return out, errs
 }
 
-// confirm applies, with the hash that is asked for.
+// confirm applies, with the hash that retention asks for.
 func (e *estate) confirm(args ...string) (stdout, stderr string) {
 	e.t.Helper()
 	out, _ := e.must(0, "plan")
 	return e.must(0, append([]string{"apply", "--confirm", planHash(e.t, out)}, args...)...)
 }
 
-// sweep deletes what is hidden, without a grace.
+// sweep deletes hidden blobs, without a grace.
 func (e *estate) sweep() (stdout, stderr string) {
 	e.t.Helper()
 	return e.must(0, "apply", "--grace", "0s")
 }
 
-// counts holds what readers count against what a service should have from a day on.
+// counts compares the readers' count with the expected records of a service from a
+// day on.
 func (e *estate) counts(service string, from horizon.Day) {
 	e.t.Helper()
 	want := 0
@@ -196,7 +197,7 @@ func blobsOfPlace(t testing.TB, at place) storage.BlobStore {
 	return s
 }
 
-// keys are the names of all objects, sorted; only those of a prefix, if there is one.
+// keys returns the names of all objects with a prefix, sorted.
 func keys(t testing.TB, at place, prefix string) (out []string) {
 	t.Helper()
 	for b, err := range blobsOfPlace(t, at).List(t.Context(), prefix, "") {
@@ -210,14 +211,14 @@ func keys(t testing.TB, at place, prefix string) (out []string) {
 	return out
 }
 
-// logs are the names of blobs, without what retention keeps.
+// logs returns the names of blobs, without the objects of retention.
 func logs(t testing.TB, at place) []string {
 	return slices.DeleteFunc(keys(t, at, ""), func(k string) bool {
 		return strings.HasPrefix(k, "_") && !strings.HasPrefix(k, record.RejectedService+"/")
 	})
 }
 
-// of gives the names that are of some days of a service.
+// of returns the names that belong to some days of a service.
 func of(names []string, service string, days func(d horizon.Day) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(k string) bool {
 		parts := strings.Split(k, "/")

@@ -12,8 +12,8 @@ import (
 	"blobtail/horizon"
 )
 
-// A blob that may not be deleted is told of by its name, and everything else goes;
-// once it is free, it goes too.
+// A blob that must not be deleted is reported by name, and everything else is
+// deleted. Once the blob is free, it is deleted too.
 func TestRetentionHeld(t *testing.T) {
 	t.Parallel()
 	for name, batches := range map[string]bool{"batch": true, "single": false} {
@@ -54,8 +54,8 @@ func TestRetentionHeld(t *testing.T) {
 	}
 }
 
-// immutable has the store refuse to delete a blob as it does one under a legal
-// hold, and know no batches, as some accounts do.
+// immutable makes the store refuse to delete a blob, as for one under a legal hold.
+// It also refuses batches, as some accounts do.
 func (p *proxy) immutable(key string) (release func()) {
 	refuses := func(w http.ResponseWriter, r *http.Request) bool {
 		switch {
@@ -74,7 +74,7 @@ func (p *proxy) immutable(key string) (release func()) {
 	return func() { p.refuses.Store(nil) }
 }
 
-// leased holds a blob by a lease, which is what the emulator has of the kind.
+// leased holds a blob by a lease, the emulator's only kind of hold.
 func leased(t *testing.T, at place, key string) (release func()) {
 	t.Helper()
 	c, err := container.NewClientFromConnectionString(shared.Azurite(t).ConnectionString, strings.TrimPrefix(at.store, "azure:"), nil)

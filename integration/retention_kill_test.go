@@ -15,8 +15,8 @@ import (
 	"blobtail/horizon"
 )
 
-// archive is an estate of three services with names alike and four blobs a day, for
-// so many days before today.
+// archive returns an estate of three services with similar names and four blobs a
+// day, for the given number of days before today.
 func archive(t testing.TB, at place, days int) (e *estate, services []string) {
 	t.Helper()
 	e = newEstate(t, at, "default: keep")
@@ -34,7 +34,7 @@ func archive(t testing.TB, at place, days int) (e *estate, services []string) {
 	return e, services
 }
 
-// state is all that a store has, but for the times of its policies.
+// state returns the contents of a store, without the times of its policies.
 func state(t testing.TB, at place) []string {
 	all := keys(t, at, "")
 	for i, k := range all {
@@ -45,8 +45,8 @@ func state(t testing.TB, at place) []string {
 	return slices.Compact(all)
 }
 
-// A job that is killed at any moment and runs again ends where one ends that was
-// not: all that is past its age is gone, and nothing else.
+// A job that is killed at any moment and runs again has the same result as one that
+// was not killed: all expired blobs are deleted, and nothing else.
 func TestRetentionKilled(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -68,7 +68,7 @@ func TestRetentionKilled(t *testing.T) {
 				} else {
 					took = max(time.Since(begun)/2, 10*time.Millisecond)
 				}
-				// Whatever has happened, what is kept is there.
+				// The kept blobs are there after every kill.
 				allKept(e, services, age)
 			}
 			e.must(0, args[:5]...)
@@ -95,7 +95,7 @@ func TestRetentionKilled(t *testing.T) {
 	})
 }
 
-// allKept holds the blobs that are kept against those that are there.
+// allKept compares the blobs to keep with those in the store.
 func allKept(e *estate, services []string, age int) {
 	e.t.Helper()
 	names := logs(e.t, e.at)
@@ -115,12 +115,12 @@ func killRetention(t testing.TB, e *estate, after time.Duration, args ...string)
 	}
 	over := time.AfterFunc(after, func() { _ = cmd.Process.Kill() }) // it may have ended
 	defer over.Stop()
-	_ = cmd.Wait() // the state tells
+	_ = cmd.Wait() // the state is checked below
 	return !cmd.ProcessState.Exited()
 }
 
-// Readers cannot tell from one that was never killed a compactor that is killed at
-// any moment, or one of two that run at once.
+// A compactor is killed at any moment, or two run at once. Readers see no difference
+// from one that was never killed.
 func TestCompactionKilled(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -177,7 +177,7 @@ func TestCompactionKilled(t *testing.T) {
 	})
 }
 
-// Two jobs at once do what one does, and both end well.
+// Two concurrent jobs have the same result as one, and both succeed.
 func TestRetentionTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {

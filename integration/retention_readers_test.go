@@ -16,10 +16,9 @@ import (
 	"blobtail/record"
 )
 
-// While one job hides and deletes and another compacts, and an ingester takes
-// records and puts them into blobs, readers have every record of the days that are
-// kept, once and in order, and of the others whole days, or they say that they
-// expired.
+// One job hides and deletes, another compacts, and an ingester stores new records.
+// Readers have every record of the kept days, once and in order. Of the other days
+// they have whole days, or they report that those expired.
 func TestReadersBesideRetention(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -78,8 +77,8 @@ func TestReadersBesideRetention(t *testing.T) {
 	})
 }
 
-// graceOf is a grace that leaves reads all the time that they need on this machine.
-// A read stops when half of it is over.
+// graceOf returns a grace long enough for reads on this machine. A read stops when
+// half of the grace is over.
 func graceOf(t *testing.T, h *house, e *estate) time.Duration {
 	begun := time.Now()
 	query(t, h.read, "web", e.flag, "-o", "json")
@@ -90,15 +89,15 @@ func graceOf(t *testing.T, h *house, e *estate) time.Duration {
 type races struct {
 	*estate
 	read   place
-	flag   string // as readers have it
+	flag   string // for readers
 	ledger *check.Ledger
 	grace  time.Duration
-	// Days below from have been hidden for sure, and those below to perhaps.
+	// Days below from are certainly hidden, and those below to perhaps.
 	from, to                atomic.Int32
 	reads, partial, stopped atomic.Int32
 }
 
-// raise hides days, and deletes what was hidden a while before.
+// raise hides days, and deletes blobs that were hidden a while before.
 func (r *races) raise(age int) {
 	r.to.Store(int32(r.day(age)))
 	flag := config(r.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {default: %dd, grace: %s}\n", r.prefix, age, r.grace))
@@ -114,7 +113,7 @@ func (r *races) raise(age int) {
 	r.from.Store(int32(r.day(age)))
 }
 
-// compact compacts what there is, again and again.
+// compact runs the compactor again and again.
 func (r *races) compact(times int) {
 	for range times {
 		if out, errs, code := retain(r.t, r.at, "compact", r.flag); code != 0 {
@@ -124,7 +123,7 @@ func (r *races) compact(times int) {
 	}
 }
 
-// once reads all of the old days and holds them against what must be there.
+// once reads all of the old days and compares them with the expected records.
 func (r *races) once(t *testing.T) {
 	from := horizon.Day(r.from.Load())
 	out, note, code := logquery(t, r.read, "web", r.flag, "-o", "json", "--to", r.day(0).Start().Format(time.RFC3339))
@@ -138,7 +137,7 @@ func (r *races) once(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, note)
 		return
 	}
-	if stopped { // a slow machine: it says that it is not all
+	if stopped { // a slow machine: the read reports that it is incomplete
 		r.stopped.Add(1)
 	}
 	got := map[horizon.Day]int{}

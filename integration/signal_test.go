@@ -12,8 +12,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// The second SIGTERM ends an ingester at once, whatever the first one waits for;
-// the log has what was acknowledged.
+// The second SIGTERM ends an ingester at once, even while the first one still waits.
+// The log has the acknowledged records.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -39,9 +39,9 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// A log directory that was copied with its machine holds batches that both
-// machines store: their ids are the same, so they are there once. What the copies
-// take by themselves is kept apart.
+// A log directory that was copied with its machine holds batches that both machines
+// store. Their ids are the same, so they are there once. New records of the two
+// copies are kept separate.
 func TestClonedLog(t *testing.T) {
 	t.Parallel()
 	at, direct, px := proxied(t)

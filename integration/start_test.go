@@ -10,8 +10,8 @@ import (
 	"blobtail/internal/loggen"
 )
 
-// A second process on one log directory would ruin it: it must refuse at once and
-// say who is there.
+// A second process on one log directory would ruin it. It must refuse at once and
+// name the first process.
 func TestSecondOnOneLog(t *testing.T) {
 	t.Parallel()
 	at, _ := dirStore(t)
@@ -26,7 +26,7 @@ func TestSecondOnOneLog(t *testing.T) {
 		t.Errorf("exit code %d, %s; want 1 and %q", code, q.stderr(), want)
 	}
 	p.mustPost("/ingest/web", []byte(two))
-	p.kill() // the lock goes with it
+	p.kill() // this releases the lock too
 	p = start(t, at, wal)
 	p.mustFlush()
 	if n := count(t, at, "web"); n != 2 {
@@ -34,8 +34,8 @@ func TestSecondOnOneLog(t *testing.T) {
 	}
 }
 
-// A large backlog must not delay the start, which is when records press most, nor
-// a stop.
+// A large backlog must not delay a stop, nor the start, when the pressure of new
+// records is highest.
 func TestBacklog(t *testing.T) {
 	at, root := dirStore(t)
 	wal := t.TempDir()

@@ -13,14 +13,14 @@ import (
 	"blobtail/internal/testenv"
 )
 
-// stream is a JetStream stream that ingesters take from.
+// stream is a JetStream stream that ingesters read from.
 type stream struct {
 	nats *testenv.NATS
 	js   jetstream.JetStream
 }
 
-// shortStream makes a server with a stream that forgets soon which messages it has
-// seen, so that one which is published again comes twice.
+// shortStream makes a server with a stream that soon forgets the messages it has
+// seen, so that a republished message arrives twice.
 func shortStream(t testing.TB) *stream {
 	t.Helper()
 	s := &stream{nats: testenv.StartNATS(t)}
@@ -33,15 +33,15 @@ func shortStream(t testing.TB) *stream {
 	return s
 }
 
-// config is the part of the configuration that leads ingesters to it. What a
-// process took and did not live to store is soon delivered again.
+// config returns the part of the configuration that names the stream. Messages that a
+// killed process had received but not stored are soon delivered again.
 func (s *stream) config() string {
 	return fmt.Sprintf("nats: {url: %q, stream: LOGS, consumer: blobtail, ack-wait: 1s}\n", s.nats.URL)
 }
 
-// publish publishes bodies until stop is closed. Those that have an id are
-// published again, some soon, some later, some because no answer came; the others
-// once, whatever comes of it.
+// publish publishes bodies until stop is closed. It republishes those that have an
+// id: some soon, some later, some because no answer arrived. It publishes the others
+// once, even if that fails.
 func (s *stream) publish(c *client, stop <-chan struct{}) {
 	var again []request
 	for {

@@ -12,9 +12,9 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// A service that the store refuses, and one whose uploads hang, hold up no other:
-// others are stored as soon as ever, and the log is let go of. When the store has
-// come round, theirs is stored too.
+// The store refuses one service, and uploads of another hang. Neither delays other
+// services: they are stored as fast as ever, and the log deletes its segments. Once
+// the store has recovered, the records of the failing services are stored too.
 func TestOneServiceFails(t *testing.T) {
 	t.Parallel()
 	through, direct, px := proxied(t)
@@ -32,7 +32,7 @@ func TestOneServiceFails(t *testing.T) {
 	spare := sync.OnceFunc(func() { close(enough) })
 	end := sync.OnceFunc(func() { close(stop); spare(); wg.Wait() })
 	defer end()
-	// Less of those that fail, or they would be most of the log.
+	// Less of the failing services, or they would be most of the log.
 	lasts := lasting(t, 15*time.Second)
 	few := min(100<<10, int64(4<<20/lasts.Seconds()))
 	for i, s := range ps {
@@ -57,7 +57,8 @@ func TestOneServiceFails(t *testing.T) {
 	end()
 	t.Logf("a request waits %v for its blob, %v with the store refusing others; %.0f MB were sent, the log has %.1f MB; %v batches parked",
 		usual, while, float64(good.bytes)/1e6, p.metric("blobtail_log_bytes")/1e6, p.metric("blobtail_buffer_batches_parked_total"))
-	// What waits for the others waits for an attempt that hangs, which is 10 s.
+	// A request held up by the failing services would wait for a hanging attempt, 10
+	// s.
 	if limit := pace.end(3*usual + 3*time.Second); while > limit {
 		t.Errorf("others are held up for more than %v", limit)
 	}
@@ -71,7 +72,7 @@ func TestOneServiceFails(t *testing.T) {
 			t.Errorf("nothing of %s is stored", service)
 		}
 	}
-	px.server.CloseClientConnections() // what hangs would else do so for half a minute
+	px.server.CloseClientConnections() // else requests would hang for another half a minute
 	px.set(healthy)
 	if code, f, err := p.flush("?timeout=90s"); err != nil || code != http.StatusOK {
 		t.Errorf("flush: %d %+v %v", code, f, err)
@@ -81,7 +82,7 @@ func TestOneServiceFails(t *testing.T) {
 	}
 }
 
-// latency is the median time that a request waits for its blob.
+// latency returns the median time that a request waits for its blob.
 func latency(t *testing.T, s *producer, n int) time.Duration {
 	t.Helper()
 	var took []time.Duration

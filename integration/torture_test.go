@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// torture says whether the tests are to take their time, and how long each of
-// those that can take any may: BLOBTAIL_TORTURE is that in minutes. `make
-// torture` sets it; `make test` does not.
+// torture reports whether long runs are wanted, and the duration of each test that
+// can run for any time: BLOBTAIL_TORTURE is that in minutes. `make torture` sets it;
+// `make test` does not.
 func torture(t testing.TB) (each time.Duration, yes bool) {
 	t.Helper()
 	text := os.Getenv("BLOBTAIL_TORTURE")
@@ -23,7 +23,8 @@ func torture(t testing.TB) (each time.Duration, yes bool) {
 	return time.Duration(n * float64(time.Minute)), true
 }
 
-// lasting is how long a test goes on: so long every day, or what torture gives it.
+// lasting returns the duration of a test: the daily one, or torture's if that is
+// longer.
 func lasting(t testing.TB, daily time.Duration) time.Duration {
 	if d, yes := torture(t); yes {
 		return max(d, daily)
@@ -31,8 +32,8 @@ func lasting(t testing.TB, daily time.Duration) time.Duration {
 	return daily
 }
 
-// newSeed is the seed of a test's dice: BLOBTAIL_SEED, to go through a failure
-// again, else a new one.
+// newSeed returns the seed of a test's random numbers: BLOBTAIL_SEED, to repeat a
+// failure, else a new one.
 func newSeed(t testing.TB) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())

@@ -18,7 +18,7 @@ import (
 const oldCommit = "61e89a5"
 
 // oldCommands builds the commands of oldCommit, once. BLOBTAIL_OLD_BIN names a
-// directory that has them. A checkout without history has nothing to build.
+// directory that has them. A checkout without history cannot build them.
 func oldCommands(t *testing.T) string {
 	t.Helper()
 	if given := os.Getenv("BLOBTAIL_OLD_BIN"); given != "" {
@@ -38,7 +38,7 @@ for c in ingest query retention; do CGO_ENABLED=0 go build -trimpath -o ../$c ./
 	return dir
 }
 
-// readBy is logquery of another directory of commands.
+// readBy runs logquery from another directory of commands.
 func readBy(t *testing.T, bin string, at place, args ...string) (out []byte, errs string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -58,11 +58,11 @@ func readBy(t *testing.T, bin string, at place, args ...string) (out []byte, err
 	return stdout.Bytes(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// Two ingesters of 61e89a5 are upgraded one after the other while they take records,
-// as docs/UPGRADE.md says, and one of them goes back. Each step is read by the
-// readers of both versions. Until no ingester of 61e89a5 is left, only a reader of
-// 61e89a5 that asks such an ingester is complete; all others exit with 3 and name one.
-// Nothing is lost, and nothing is there twice.
+// Two ingesters of 61e89a5 are upgraded one after the other while they accept
+// records, as docs/UPGRADE.md says, and one of them goes back. The readers of both
+// versions read after each step. Until no ingester of 61e89a5 is left, only a reader
+// of 61e89a5 that asks such an ingester is complete. All others exit with 3 and name
+// one. Nothing is lost, and nothing is there twice.
 func TestUpgradeOneByOne(t *testing.T) {
 	t.Parallel()
 	old := oldCommands(t)
@@ -72,11 +72,11 @@ func TestUpgradeOneByOne(t *testing.T) {
 	})
 }
 
-// testUpgradeOneByOne runs in one place. Addresses in rows are for readers of a dir
-// store; those of Azure are told whom to ask.
+// testUpgradeOneByOne runs in one place. Readers of a dir store use the addresses in
+// rows; the test names the ingester to readers of Azure.
 func testUpgradeOneByOne(t *testing.T, at place, old string) {
 	p := &promises{}
-	bySh := []string{"sh", "-c", `shift; exec "$0" "$@"`, filepath.Join(old, "ingest")} // in place of today's
+	bySh := []string{"sh", "-c", `shift; exec "$0" "$@"`, filepath.Join(old, "ingest")} // instead of today's
 	a, b := newStation(t, at, p, "a", "--lane", "1"), newStation(t, at, p, "b", "--lane", "2")
 	for _, s := range []*station{a, b} {
 		s.by = bySh
@@ -118,7 +118,7 @@ func testUpgradeOneByOne(t *testing.T, at place, old string) {
 	byB.names("one is new, and the other is asked", "speaks version 1 of /live")
 	byRows.names("one is new", b.id())
 
-	b.kill() // an upgrade after a crash is no other
+	b.kill() // an upgrade after a crash is the same
 	b.by = nil
 	b.start()
 	both()
@@ -151,7 +151,7 @@ func goBack(t *testing.T, s *station, by []string) {
 }
 
 // oldReads reads with the old commands through each ingester. With exit code 0 all
-// that was acknowledged is to be there.
+// acknowledged records must be there.
 func oldReads(t *testing.T, old string, at place, p *promises, when string, want int, ask ...*station) {
 	t.Helper()
 	due := p.due()

@@ -20,18 +20,18 @@ import (
 	"blobtail/tailindex"
 )
 
-// The store and the log of a killed ingester that the commands of commit 61e89a5
-// left behind; testdata/61e89a5/README.md says what is in them.
+// The store and the log of a killed ingester that the commands of commit 61e89a5 left
+// behind; testdata/61e89a5/README.md describes the contents.
 const oldStore = "testdata/61e89a5"
 
-// sum is what a read of a service prints.
+// sum is the output of a read of a service.
 type sum struct {
 	Lines  int
 	SHA256 string
 }
 
-// oldSums are those that the commands of 61e89a5 printed: of the blobs alone, and of
-// all once an ingester had stored what the log had.
+// oldSums are the sums that the commands of 61e89a5 printed: for the blobs alone, and
+// for all records once an ingester had stored those in the log.
 type oldSums struct {
 	Made       time.Time
 	Blobs, All map[string]sum
@@ -73,7 +73,7 @@ func unpackOld(t *testing.T) (at place, root, wal string, want oldSums) {
 	return place{store: "dir:" + root}, root, filepath.Join(to, "log"), want
 }
 
-// unpackOne writes a file with its rights and its time, or makes a directory.
+// unpackOne writes a file with its mode and its time, or makes a directory.
 func unpackOne(in io.Reader, h *tar.Header, path string) error {
 	if h.Typeflag == tar.TypeDir {
 		return os.Mkdir(path, h.FileInfo().Mode().Perm())
@@ -106,7 +106,7 @@ func sumsOf(t *testing.T, at place, services map[string]sum, code int, flags ...
 	return got
 }
 
-// sameSums compares what was read with what 61e89a5 read.
+// sameSums compares the result of a read with that of 61e89a5.
 func sameSums(t *testing.T, when string, got, want map[string]sum) {
 	t.Helper()
 	if !maps.Equal(got, want) {
@@ -114,9 +114,9 @@ func sameSums(t *testing.T, when string, got, want map[string]sum) {
 	}
 }
 
-// What 61e89a5 wrote is read: blobs, what replaces them, what was dropped and what
-// has expired, rows of the tail and of ingesters, a log with batches and runs in all
-// states. What a read says before the log is started again is that it is incomplete.
+// The data written by 61e89a5 is readable: blobs, their replacements, dropped and
+// expired days, rows of the tail and of ingesters, a log with batches and runs in all
+// states. A read before the log is started again reports that it is incomplete.
 func TestReadsStoreOf61e89a5(t *testing.T) {
 	t.Parallel()
 	at, root, wal, want := unpackOld(t)
@@ -157,8 +157,7 @@ func TestReadsStoreOf61e89a5(t *testing.T) {
 	sameSums(t, "compacted", sumsOf(t, at, want.All, 0), want.All)
 }
 
-// oldRows checks the rows of the tables, and returns the id of the ingester that was
-// killed.
+// oldRows checks the rows of the tables, and returns the id of the killed ingester.
 func oldRows(t *testing.T, root string, made time.Time) (id string) {
 	t.Helper()
 	s, err := tables.Open(root)

@@ -1,14 +1,14 @@
-// Package check keeps account of what clients were told and holds the output of
-// a read against it.
+// Package check keeps account of the answers that clients received and compares the
+// output of a read with it.
 //
 // A client that sends records calls [Ledger.Sent] before the request leaves, then
-// [Ledger.Acked] or [Ledger.Rejected] when there is an answer, and nothing when
-// there is none: what became of such a record is not known. At the end the whole
-// output of logquery goes through [Ledger.Verify]: every acknowledged record must
-// be there once, every unknown one at most once, no rejected one, nothing that
-// was never sent, and all in order of time.
+// [Ledger.Acked] or [Ledger.Rejected] when there is an answer. Without an answer it
+// calls nothing: the state of such a record is unknown. At the end the whole output
+// of logquery goes through [Ledger.Verify]. It must have every acknowledged record
+// once and every unknown one at most once. It must have no rejected record and none
+// that was never sent, and all must be in order of time.
 //
-// A record is known by the first word of its message, so ids hold no space, no
+// A record is identified by the first word of its message, so ids hold no space, no
 // quote and no backslash. The package knows neither processes nor stores.
 package check
 
@@ -24,10 +24,11 @@ import (
 	"blobtail/record"
 )
 
-// maxShown is how many examples of each kind of fault an error names.
+// maxShown is the greatest number of examples that an error names for each kind of
+// fault.
 const maxShown = 5
 
-// state is what a client knows of a record.
+// state is the state of a record as its client knows it.
 type state uint8
 
 const (
@@ -43,8 +44,8 @@ type entry struct {
 	seen    int
 }
 
-// Ledger is the account of all clients of a test. Its methods may be called by
-// any number of goroutines.
+// Ledger is the account of all clients of a test. Any number of goroutines may call
+// its methods.
 type Ledger struct {
 	mu      sync.Mutex
 	records map[string]*entry
@@ -62,10 +63,10 @@ func (l *Ledger) Sent(id, service string, time int64) {
 	}
 }
 
-// Acked notes that records were acknowledged, which no later answer undoes.
+// Acked notes that records were acknowledged. No later answer undoes that.
 func (l *Ledger) Acked(ids ...string) { l.set(acked, ids) }
 
-// Rejected notes that the answer said that the records were not taken.
+// Rejected notes that the answer rejected the records.
 func (l *Ledger) Rejected(ids ...string) { l.set(rejected, ids) }
 
 func (l *Ledger) set(s state, ids []string) {
@@ -78,21 +79,21 @@ func (l *Ledger) set(s state, ids []string) {
 	}
 }
 
-// Report counts what a Verify found.
+// Report counts the records that a Verify compared.
 type Report struct {
-	Sent, Acked, Rejected, Unknown int // records by what their clients know
+	Sent, Acked, Rejected, Unknown int // records by the state that their clients know
 	Found                          int // lines of the output
 	FoundUnknown                   int // of them, those that no client got an answer for
 }
 
-// String is the report in one line.
+// String returns the report in one line.
 func (r Report) String() string {
 	return fmt.Sprintf("%d sent, %d acknowledged, %d rejected, %d unknown; %d found, %d of them unknown",
 		r.Sent, r.Acked, r.Rejected, r.Unknown, r.Found, r.FoundUnknown)
 }
 
-// Verify reads canonical lines, as logquery -o json prints them, and says what is
-// wrong with them. No client may be at work any more.
+// Verify reads canonical lines, as logquery -o json prints them, and returns their
+// faults as an error. All clients must have finished.
 func (l *Ledger) Verify(output io.Reader) (Report, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -168,7 +169,7 @@ func (l *Ledger) totals(r *Report, bad *faults) {
 	}
 }
 
-// ID is the first word of a canonical line's message, "" if there is none.
+// ID returns the first word of a canonical line's message, "" if it has none.
 func ID(line []byte) string {
 	off, ok := record.LineMsg(line)
 	if !ok {

@@ -13,7 +13,7 @@ func line(id, service string, t int64) string {
 	return fmt.Sprintf(`{"ts":"%s","level":"info","service":"%s","msg":"%s said something"}`+"\n", record.AppendTime(nil, t), service, id)
 }
 
-// Each row is a way in which a store may be wrong; the checker must name it.
+// Each row is a possible fault of a store; the checker must name it.
 func TestVerify(t *testing.T) {
 	a, b, c, d := line("a", "web", 1), line("b", "web", 2), line("c", "web", 2), line("d", "db", 3)
 	for _, row := range []struct{ name, output, want string }{
@@ -37,7 +37,7 @@ func TestVerify(t *testing.T) {
 			l.Sent("c", "web", 2)
 			l.Sent("d", "db", 3)
 			l.Acked("a", "b")
-			l.Rejected("d", "a") // an acknowledgement stands
+			l.Rejected("d", "a") // an acknowledgement cannot be undone
 			_, err := l.Verify(strings.NewReader(row.output))
 			if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
 				t.Errorf("got %v, want %q", err, row.want)

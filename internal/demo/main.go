@@ -1,5 +1,5 @@
-// Command demo writes the corpus that demo.sh ships: request bodies of NDJSON,
-// and how many records of each kind a reader must find again.
+// Command demo writes the corpus that demo.sh ships: request bodies of NDJSON, and
+// the number of records of each kind that a reader must find again.
 //
 //	demo -n 100000 -dir DIR -from 2026-11-20T10:00:00Z -span 2h -window 30m
 //

@@ -1,5 +1,5 @@
-// Package loggen makes logs: a deterministic corpus of records such as a shop's
-// services write, and the answers that a store holding it must give.
+// Package loggen makes logs: a deterministic corpus of records like those of a shop's
+// services, and the answers that a store holding it must give.
 //
 //	g := loggen.New(loggen.Options{Seed: 1, Records: 200_000})
 //	for g.Next() {
@@ -8,10 +8,10 @@
 //	}
 //
 // Equal options give equal bytes, on every machine and in every version of this
-// package that has the same golden test. Times rise but for a jitter, so that
-// neighbours are sometimes out of order, as they are on the wire. Levels and
-// services are uneven, and a few records in a thousand have a time or a level in
-// another form than the rest.
+// package that has the same golden test. Times rise except for a jitter, so that
+// neighbours are sometimes out of order, as they are on the wire. Levels and services
+// are uneven. In a few records in a thousand, the time or the level has another form
+// than in the rest.
 package loggen
 
 import (
@@ -22,7 +22,7 @@ import (
 	"blobtail/record"
 )
 
-// Options say what to make. The zero value makes nothing.
+// Options describe the corpus. The zero value makes nothing.
 type Options struct {
 	Seed     uint64
 	Records  int
@@ -31,7 +31,7 @@ type Options struct {
 	Span     time.Duration // its length; 0: 6 h
 }
 
-// Record is what a query can ask for of a record.
+// Record has the fields of a record that a query can select by.
 type Record struct {
 	Time    int64 // unix ns
 	Service string
@@ -55,12 +55,13 @@ type Generator struct {
 	rec  Record
 }
 
-// services are ordered by how much they write: the n-th writes 1/(n+1) of the first.
+// services returns the services ordered by their volume: the n-th writes 1/(n+1) of
+// the first.
 func services() []string {
 	return []string{"edge", "orders", "stock", "mail", "ledger", "profile", "images", "cron"}
 }
 
-// words are what messages are made of, by level: %d a number, %x an id, %w a name,
+// words returns the patterns of messages, by level: %d a number, %x an id, %w a name,
 // %f a duration.
 func words() [5][]string {
 	return [5][]string{
@@ -143,11 +144,11 @@ func (g *Generator) Next() bool {
 	return true
 }
 
-// Line is the record made last, one JSON object with its newline. It is valid
+// Line returns the record made last, one JSON object with its newline. It is valid
 // until the next call of Next.
 func (g *Generator) Line() []byte { return g.line }
 
-// Record is what a query can ask for of the record made last.
+// Record returns the queryable fields of the record made last.
 func (g *Generator) Record() Record { return g.rec }
 
 func (g *Generator) service() string {
@@ -175,7 +176,7 @@ func (g *Generator) weight() int {
 	return 4
 }
 
-// id is unique: its last digits are the record's number.
+// id returns a unique id: its last digits are the record's number.
 func (g *Generator) id() string {
 	return strconv.FormatUint(g.rand.Uint64()>>32|1<<32, 16) + "-" + strconv.FormatInt(int64(g.made), 16)
 }
@@ -224,7 +225,7 @@ func (g *Generator) time(b []byte) []byte {
 	return append(b, '"')
 }
 
-// word writes the level; now and then as others call it.
+// word writes the level; now and then under another common name.
 func (g *Generator) word(weight int) string {
 	if g.rand.IntN(300) == 0 {
 		return [5]string{"DBG", "Information", "WARNING", "err", "FATAL"}[weight]

@@ -19,8 +19,7 @@ func corpus(o loggen.Options) []byte {
 	return b
 }
 
-// The same options must give the same bytes for ever: figures that are kept are
-// measured with them.
+// The same options must give the same bytes forever: recorded measurements use them.
 func TestGolden(t *testing.T) {
 	b := corpus(loggen.Options{Seed: 42, Records: 1000})
 	const size, sum = 276342, 0x2e2e6f
@@ -32,7 +31,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What Record says must be what a parser finds in Line.
+// Record must return the fields that a parser finds in Line.
 func TestRecord(t *testing.T) {
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	p := record.NewParser()

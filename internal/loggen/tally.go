@@ -2,8 +2,8 @@ package loggen
 
 import "blobtail/record"
 
-// Tally counts records in a range of time, half open: the answers to queries. A
-// range of zero length is all time.
+// Tally counts records in a half-open range of time: the answers to queries. A range
+// of zero length means all time.
 type Tally struct {
 	From, To int64
 	// Counts are by service, then by level.

@@ -1,11 +1,11 @@
 // Command termshot makes a picture of a terminal session: it runs commands on a
-// pseudo-terminal, one after another, and writes what they print as SVG.
+// pseudo-terminal, one after another, and writes their output as SVG.
 //
 //	termshot -o tail.svg 'logquery tail web -n 8' '5s|logquery tail -f web'
 //
-// A command behind a duration and "|" is interrupted after that, as by Ctrl-C.
-// It understands what our programs write: text, colours and attributes (SGR),
-// carriage returns, tabs and line feeds; other sequences are passed over.
+// A command behind a duration and "|" is interrupted after that time, as by Ctrl-C.
+// Termshot understands the output of our programs: text, colours and attributes
+// (SGR), carriage returns, tabs and line feeds. It ignores other sequences.
 //
 //	pty.go      a command on a pseudo-terminal
 //	screen.go   from bytes to cells

@@ -14,9 +14,9 @@ import (
 
 const rows = 50
 
-// onTerminal runs a command of the shell on a terminal of its own and copies what
-// it prints. After a time, if one is given, it is sent Ctrl-C. How it exits does
-// not matter.
+// onTerminal runs a command of the shell on a terminal of its own and copies its
+// output. After the given time, if any, it sends Ctrl-C. The exit code of the command
+// does not matter.
 func onTerminal(command string, columns int, after time.Duration, out io.Writer) error {
 	ours, theirs, err := openPTY(columns)
 	if err != nil {
@@ -36,7 +36,7 @@ func onTerminal(command string, columns int, after time.Duration, out io.Writer)
 		const ctrlC = "\x03"
 		defer time.AfterFunc(after, func() { _, _ = io.WriteString(ours, ctrlC) }).Stop()
 	}
-	// Linux tells the end of the last one that has the terminal open by EIO.
+	// Linux reports with EIO that the last process has closed the terminal.
 	if _, err := io.Copy(out, ours); err != nil && !errors.Is(err, syscall.EIO) {
 		return err
 	}
@@ -47,7 +47,7 @@ func onTerminal(command string, columns int, after time.Duration, out io.Writer)
 	return nil
 }
 
-// openPTY gives both ends of a new pseudo-terminal.
+// openPTY returns both ends of a new pseudo-terminal.
 func openPTY(columns int) (ours, theirs *os.File, err error) {
 	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// style is how a cell looks; the zero value is plain text.
+// style is the look of a cell; the zero value is plain text.
 type style struct {
 	color     int // 1 to 16: the ANSI colours; 0: the default
 	bold, dim bool
@@ -44,7 +44,8 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// step takes the next rune or sequence and tells its length; 0: it is not complete.
+// step processes the next rune or sequence and returns its length; 0: it is not
+// complete.
 func (s *screen) step(b []byte) int {
 	switch b[0] {
 	case 0x1b:
@@ -84,7 +85,7 @@ func (s *screen) put(r rune) {
 	s.at++
 }
 
-// escape takes a control sequence: ESC [ parameters letter, or ESC and a letter.
+// escape processes a control sequence: ESC [ parameters letter, or ESC and a letter.
 func (s *screen) escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -98,7 +99,7 @@ func (s *screen) escape(b []byte) int {
 	}
 	if b[2+end] == 'm' {
 		for p := range strings.SplitSeq(string(b[2:2+end]), ";") {
-			n, _ := strconv.Atoi(p) // none is 0
+			n, _ := strconv.Atoi(p) // an empty one is 0
 			s.attribute(n)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // The picture, in units of SVG.
 const (
-	cellWidth  = 7.8 // of a font of 13
+	cellWidth  = 7.8 // for a font of 13
 	lineHeight = 18
 	fontSize   = 13
 	margin     = 14
@@ -42,8 +42,8 @@ func (s *screen) svg(title string) []byte {
 	return b.Bytes()
 }
 
-// drawLine writes each run of cells that look alike at its place, with its length,
-// so that columns stand below each other in any font.
+// drawLine writes each run of cells with the same style at its place, with its
+// length, so that columns line up in any font.
 func drawLine(b *bytes.Buffer, line []cell, y int) {
 	for start := 0; start < len(line); {
 		end := start
@@ -60,7 +60,7 @@ func drawLine(b *bytes.Buffer, line []cell, y int) {
 	}
 }
 
-// attributes are those of SVG that make a style.
+// attributes returns the SVG attributes of a style.
 func (s style) attributes() string {
 	colors := [...]string{
 		"", "#5c6370", "#f0616d", "#8ccf6f", "#e5c07b", "#61a8f0", "#c678dd", "#56c2cf", "#d5d8df",
@@ -81,6 +81,6 @@ func (s style) attributes() string {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder accepts everything
 	return b.String()
 }

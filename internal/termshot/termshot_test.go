@@ -51,14 +51,15 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// What ends in the middle of a sequence, or is none at all, is a picture too.
+// Text that ends in the middle of a sequence, or has an invalid one, gives a picture
+// too.
 func FuzzPicture(f *testing.F) {
 	f.Add("\x1b[31mx\x1b[")
 	f.Add("\x1b]0;title\x07\xff\xfe\n\n\n")
 	f.Fuzz(func(t *testing.T, text string) { picture(t, 20, text) })
 }
 
-// Commands have a terminal of the width that is asked for, and are interrupted.
+// Commands have a terminal of the requested width, and are interrupted.
 func TestRun(t *testing.T) {
 	if _, err := os.Stat("/dev/ptmx"); err != nil {
 		t.Skip(err)

@@ -1,6 +1,6 @@
-// Package testenv starts what the tests need beside this process: Azurite, the
-// emulator of Azure Storage. It comes from node_modules in the root of the
-// repository (npm ci), serves on loopback, keeps all in memory, and ends with
+// Package testenv starts servers for the tests: NATS in this process, and Azurite,
+// the emulator of Azure Storage. Azurite comes from node_modules in the root of the
+// repository (npm ci), serves on loopback, keeps its data in memory, and ends with
 // the test binary.
 package testenv
 
@@ -41,7 +41,7 @@ const (
 	startTries   = 3                // a port may be taken between the choice and the start
 )
 
-// Env runs the tests of one package and owns what they share.
+// Env runs the tests of one package and owns their shared servers.
 //
 //	var env testenv.Env
 //
@@ -53,7 +53,7 @@ type Env struct {
 	stop    func()
 }
 
-// Run runs the tests, then stops what they started.
+// Run runs the tests, then stops the servers that they started.
 func (e *Env) Run(m *testing.M) int {
 	code := m.Run()
 	e.mu.Lock()
@@ -64,10 +64,10 @@ func (e *Env) Run(m *testing.M) int {
 	return code
 }
 
-// Azurite returns the emulator, and starts it for the first test that asks. All
-// tests share it, so each must use a container of its own ([Name]) and table
-// names of its own. Where Node or Azurite is missing the test is skipped, except
-// in CI, where it fails.
+// Azurite returns the emulator, and starts it for the first test that asks. All tests
+// share it, so each must use a container of its own ([Name]) and table names of its
+// own. If Node or Azurite is missing, the test is skipped, except in CI, where it
+// fails.
 func (e *Env) Azurite(t testing.TB) *Azurite {
 	t.Helper()
 	e.mu.Lock()
@@ -85,7 +85,7 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 	return e.azurite
 }
 
-// Getenv is an environment with which storage/azure finds the emulator.
+// Getenv returns the variables with which storage/azure finds the emulator.
 func (a *Azurite) Getenv(name string) string {
 	if name == "AZURE_STORAGE_CONNECTION_STRING" {
 		return a.ConnectionString
@@ -97,7 +97,7 @@ func (a *Azurite) Getenv(name string) string {
 // lower-case letters and digits.
 func Name(prefix string) string { return strings.ToLower(prefix + rand.Text()[:12]) }
 
-// missingError says that a part of the environment is not installed.
+// missingError reports that a part of the environment is not installed.
 type missingError struct{ what string }
 
 func (e *missingError) Error() string {
@@ -125,8 +125,8 @@ func startAzurite() (*Azurite, func(), error) {
 	}
 }
 
-// repository finds the directory of go.mod at or above the working directory,
-// which for a test is that of its package.
+// repository finds the directory of go.mod at or above the working directory, which
+// for a test is that of its package.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -149,12 +149,12 @@ func launch(node, script string) (*Azurite, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "azurite-") // it writes a few files even so
+	dir, err := os.MkdirTemp("", "azurite-") // it writes a few files even when its data is in memory
 	if err != nil {
 		return nil, nil, err
 	}
-	// azblob speaks a newer version of the protocol than Azurite knows; the
-	// queue service cannot be left out, only given a port.
+	// azblob speaks a newer version of the protocol than Azurite knows. The queue
+	// service cannot be switched off, so it gets a port.
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
 		"--blobPort", ports[0], "--queuePort", ports[1], "--tablePort", ports[2])
@@ -184,8 +184,8 @@ func launch(node, script string) (*Azurite, func(), error) {
 	return a, stop, nil
 }
 
-// start starts a child that dies with this process, however that ends. The
-// kernel ties it to the thread that starts it, so that thread is kept.
+// start starts a child that dies with this process, however the process ends. The
+// kernel ties the child to the thread that starts it, so that thread is kept.
 func start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second
@@ -198,8 +198,8 @@ func start(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// waitFor reads lines until one holds text, and goes on reading for ever, so
-// that the child is never blocked by a full pipe.
+// waitFor reads lines until one holds text, and goes on reading forever, so that a
+// full pipe never blocks the child.
 func waitFor(out interface{ Read([]byte) (int, error) }, text string) error {
 	found := make(chan error, 1)
 	go func() {
@@ -234,7 +234,7 @@ func freePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() // all at the end, so that they differ
+		defer l.Close() // all at the end, so that the ports differ
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
 			return nil, err

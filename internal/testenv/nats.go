@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A NATS is a server with JetStream in this process, which can be stopped and
-// started again on the same port and directory.
+// A NATS is a server with JetStream in this process. It can be stopped and started
+// again on the same port and directory.
 type NATS struct {
 	// URL is for clients.
 	URL string
@@ -22,7 +22,8 @@ type NATS struct {
 }
 
 // StartNATS starts a server on a free port of loopback that keeps its streams in a
-// directory of the test, and ends with it. The options may be changed before.
+// directory of the test, and ends with it. The change functions may change its
+// options first.
 func StartNATS(t testing.TB, change ...func(*server.Options)) *NATS {
 	t.Helper()
 	n := &NATS{t: t, options: server.Options{
@@ -37,10 +38,10 @@ func StartNATS(t testing.TB, change ...func(*server.Options)) *NATS {
 	return n
 }
 
-// Start starts the server, on the port it had.
+// Start starts the server, on its previous port.
 func (n *NATS) Start() {
 	n.t.Helper()
-	options := n.options // the server keeps what it is given
+	options := n.options // a copy, because the server keeps the pointer
 	s, err := server.NewServer(&options)
 	if err != nil {
 		n.t.Fatal(err)
@@ -54,7 +55,7 @@ func (n *NATS) Start() {
 	n.URL = s.ClientURL()
 }
 
-// Stop stops the server, if it runs, and waits until it has.
+// Stop stops the server, if it runs, and waits for its end.
 func (n *NATS) Stop() {
 	if n.server != nil {
 		n.server.Shutdown()
@@ -78,7 +79,7 @@ func (n *NATS) Connect() (*nats.Conn, jetstream.JetStream) {
 	return conn, js
 }
 
-// Stream is the configuration of a stream as the source wants it, for tests to
+// Stream returns the configuration of a stream as the source wants it, for tests to
 // change.
 func Stream(name string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
