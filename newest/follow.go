@@ -107,7 +107,7 @@ type follower struct {
 	known     map[string]bool      // ingesters present at the start; nil: not known
 	company   *survey              // the last one read
 	heard     heard                // from the last poll
-	unasked   map[string]string    // by id, the process of those that held records and were left out at the last check
+	unasked   map[string]string    // those that held records and were left out at the last check, with their process
 	ended     map[string]time.Time // ended ingesters, with the times of their rows
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time

@@ -104,7 +104,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 		}
 	}
 	switch {
-	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // reported above, or nothing to report
+	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // nothing new to report
 	case doubted || known.err != nil && !absent(known.err): // then the roster proves nothing
 		report.problem(h.err)
 	default:
