@@ -83,8 +83,8 @@ func (f *follower) pay(ctx context.Context) error {
 	return nil
 }
 
-// passedBy marks the ingesters with records that may have been read beyond their
-// position. An ended ingester is not marked, since its log is empty.
+// passedBy marks the ingesters, since a read may have gone beyond their positions. It
+// leaves out ended ones: their logs are empty.
 func (f *follower) passedBy() {
 	f.beyond = map[string]bool{}
 	for id := range f.positions {
@@ -126,9 +126,9 @@ func (f *follower) meet(ctx context.Context) error {
 	return nil
 }
 
-// meetLate meets ingesters after none was there before. A new ingester remembers all
-// records it accepted since then, so it is read from its beginning. For an older one the
-// right position is unknown, so its records are found by time.
+// meetLate meets ingesters after none was there before. An ingester that is new since the
+// follower began remembers only newer records, and is read from its beginning. For an
+// older one the right position is unknown, so its records are found by time.
 func (f *follower) meetLate(ctx context.Context) error {
 	if err := f.meet(ctx); err != nil || f.positions == nil {
 		return err

@@ -324,7 +324,8 @@ func (c *company) request(lines ...line) (*record.Request, []*sentRecord) {
 	return r, all
 }
 
-// accept hands a request to an ingester; with ack it waits for the acknowledgement.
+// accept hands a request to an ingester; with ack it waits for the acknowledgement and
+// notes it.
 func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error {
 	buf := in.runs()
 	if buf == nil {

@@ -251,7 +251,7 @@ func (f *follower) first(ctx context.Context) error {
 // order of records.
 func (f *follower) resume(ctx context.Context) (bool, error) {
 	c := *f.o.After
-	// A store may report its time in whole seconds, and the last record may be new.
+	// A store may report its time in whole seconds, and the last record may be from just now.
 	if now := f.now(); c.Last.Time > now.Add(3*aheadOfTime).UnixNano() {
 		c.Last = record.Entry{Time: now.UnixNano()}
 		f.o.After = &c

@@ -259,8 +259,8 @@ func (s *story) inOrder() {
 	}
 }
 
-// A record acknowledged after a follower began is shown once, despite any failure of
-// ingesters. The same holds across an interruption, if the follower gets its cursor.
+// A record acknowledged after a follower began is shown once, even if ingesters fail
+// or end. The same holds across an interruption, if the follower gets its cursor.
 func TestFollow(t *testing.T) {
 	for seed := range uint64(testkit.Share(12, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -177,7 +177,7 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, partly bool) error
 		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
 	}
 	for _, row := range rows {
-		if !partly { // live records fill gaps, so these would be reported in vain
+		if !partly { // otherwise it would report gaps that live records fill
 			g.Report.gap(row, &g.Query)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package newest joins the records in blobs with records not yet flushed to a blob. So a
-// read misses nothing, and the newest records are there at once.
+// read misses nothing, and the newest records appear at once.
 //
 //	ingesters --live records--+
 //	tables of the tail -------+--> unflushed records --+--> query --> lines in order

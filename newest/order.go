@@ -29,7 +29,7 @@ func (o *order) add(e record.Entry, now time.Time) {
 
 // take returns the records that have waited long enough, and all records before them in
 // the order of records; with all, everything. A record from a clock that is ahead comes
-// when it is due, but releases no earlier record: it would do so every time. store is the
+// when it is due, but releases no record before it: it would do so every time. store is the
 // time to compare clocks with.
 func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 	if !o.sorted {

@@ -28,7 +28,7 @@ const (
 	// seenMost is how many records one half holds: 20 s of a very busy service, in
 	// about 20 MB.
 	seenMost = 1 << 20
-	// aheadMost is the fraction of seenMost for records from the future.
+	// One part in aheadMost of seenMost is for records from the future.
 	aheadMost = 16
 	// future is how far ahead of the store's time such records are.
 	future = time.Minute
@@ -66,7 +66,8 @@ func (s *seen) add(e *record.Entry, at time.Time) bool {
 	return true
 }
 
-// key is the hash of a record's identity. A record that lost its identity is its line.
+// key is the hash of a record's identity, time and service. If the identity was lost, the
+// line replaces the service.
 func (s *seen) key(e *record.Entry) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)
