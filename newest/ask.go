@@ -20,12 +20,12 @@ type finder struct {
 	last    string // address of the ingester that answered last
 }
 
-// asks tells whether any ingester can be asked.
+// asks reports whether any ingester can be asked.
 func (r *Reader) asks() bool { return !r.o.Unasked && (r.o.Live != nil || r.o.Dial != nil) }
 
-// ask puts a question to one ingester, which asks the others. An answer of an
-// ingester of another store is none. known may be waited for where it is needed. The
-// error is [ErrNobody] when there is no ingester that could be asked.
+// ask puts a question to one ingester, which asks its peers. It rejects the answer of an
+// ingester of another store. It waits for known only if it needs it. The error is
+// [ErrNobody] if there is no ingester to ask.
 func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
 	if r.o.Live == nil {
 		return r.find(ctx, q, known)
@@ -37,12 +37,12 @@ func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.An
 	return r.ours(ctx, answer, known)
 }
 
-// ours returns the answer if it is of an ingester of the store that is read.
+// ours returns the answer if its ingester writes to the store of this Reader.
 func (r *Reader) ours(ctx context.Context, answer *live.Answer, known *survey) (*live.Answer, error) {
 	k := known.wait()
 	self := answer.Self()
 	if k.storeErr != nil || self.Store != k.store {
-		// The store may have got its id just now, or be back.
+		// The store may have got its id just now, or may be reachable again.
 		ctx, cancel := context.WithTimeout(ctx, tablePatience)
 		defer cancel()
 		if id, err := r.o.Store(ctx); err == nil {
@@ -72,8 +72,8 @@ func (e *foreignError) Error() string {
 		e.self.ID, e.name, ours, its)
 }
 
-// find asks one ingester after another. The one that answered last comes first,
-// without a look at the rows, so that a follower does not hang on the tables.
+// find asks one ingester after another. It starts with the last one that answered,
+// without reading the rows, so that slow tables do not block a follower.
 func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
 	f := &r.finder
 	f.mu.Lock()
@@ -87,7 +87,7 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 		}
 		failed = err
 	}
-	if time.Since(known.begun) > time.Second { // of a follower, who may ask for days
+	if time.Since(known.begun) > time.Second { // a follower may ask for days, so its survey is old
 		known = r.survey(ctx)
 	}
 	k := known.wait()
@@ -96,7 +96,7 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 	}
 	rows := k.askable()
 	if len(rows) == 0 {
-		return nil, ErrNobody // one that answered before has ended
+		return nil, ErrNobody // the last one that answered has ended
 	}
 	for _, i := range rows {
 		if i.Address == last {
@@ -117,8 +117,8 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 	return nil, failed
 }
 
-// askable are the ingesters that say an address and may answer: those that run, the
-// one heard of last first, and then those that are silent and may hold something.
+// askable are the ingesters that have an address and may answer: first the running ones,
+// by latest heartbeat, then silent ones that may hold records.
 func (k *roster) askable() []heartbeat.Ingester {
 	rows := slices.DeleteFunc(slices.Clone(k.rows), func(i heartbeat.Ingester) bool {
 		return i.Address == "" || i.State != heartbeat.Holding && !i.Live(k.now)
@@ -135,7 +135,7 @@ func (k *roster) askable() []heartbeat.Ingester {
 	return rows
 }
 
-// askAt asks the ingester at an address; silent gives it a second only.
+// askAt asks the ingester at an address; with silent it waits only a second.
 func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
 	f := &r.finder
 	f.mu.Lock()
@@ -162,9 +162,9 @@ func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.
 	return r.ours(ctx, answer, known)
 }
 
-// elsewhere says whether another ingester may answer a question that failed so:
-// this one cannot be reached, another program has its port now, or it speaks another
-// version.
+// elsewhere reports whether another ingester may answer after this error: the ingester
+// cannot be reached, another program has its port now, it is of another store, or it
+// speaks another version.
 func elsewhere(err error) bool {
 	var unreachable *live.UnreachableError
 	var version *live.VersionError

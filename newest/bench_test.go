@@ -49,10 +49,9 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// What a follower costs for each record, from an answer's bytes to what it gives
-// out.
+// The cost of a follower for each record, from the bytes of an answer to Emit.
 func BenchmarkFollow(b *testing.B) {
-	const polls, each = 40, 10_000 // 50,000 records/s at five looks a second
+	const polls, each = 40, 10_000 // 50,000 records/s at five polls a second
 	now := time.Now().UnixNano()
 	var answers [][]byte
 	for p := range polls {

@@ -35,7 +35,7 @@ func namesOf(all ...[]*sentRecord) (names []string) {
 	return names
 }
 
-// shows checks what was shown, in whatever order.
+// shows checks the names shown, in any order.
 func (s *screen) shows(want ...string) {
 	s.c.t.Helper()
 	got := s.names()
@@ -46,8 +46,7 @@ func (s *screen) shows(want ...string) {
 	}
 }
 
-// says checks that there is one text with all the words, and no more texts than
-// so many.
+// says checks that one text has all the words, and that there are at most so many texts.
 func says(t *testing.T, texts []string, most int, words ...string) {
 	t.Helper()
 	if len(texts) > most {
@@ -60,8 +59,8 @@ func says(t *testing.T, texts []string, most int, words ...string) {
 	}
 }
 
-// The first ingester of a store comes after the follower, with records that were
-// kept for it.
+// The first ingester of a store starts after the follower. It has records with times
+// before that.
 func TestFirstIngesterComesLater(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		q := always("web")
@@ -80,8 +79,8 @@ func TestFirstIngesterComesLater(t *testing.T) {
 	})
 }
 
-// One that was there before, and is not when a follower begins, does not give all
-// that it remembers when it is back.
+// An ingester that is absent when a follower begins does not send all its old records
+// when it comes back.
 func TestAbsentIngesterComesBack(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -110,7 +109,7 @@ func TestAbsentIngesterComesBack(t *testing.T) {
 	})
 }
 
-// Nobody is there at first, and who comes had been there before.
+// No ingester runs at first, and the one that comes had been there before.
 func TestOnlyIngesterComesBack(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -133,8 +132,8 @@ func TestOnlyIngesterComesBack(t *testing.T) {
 	})
 }
 
-// Who is given the records blocks for a minute, while more come than memory is
-// meant to hold.
+// The receiver of the records blocks for a minute. Meanwhile more records come than are
+// kept in memory.
 func TestSlowFollower(t *testing.T) {
 	t.Run("remembered", func(t *testing.T) { slowFollower(t, true) })
 	t.Run("stored", func(t *testing.T) { slowFollower(t, false) })
@@ -160,7 +159,7 @@ func slowFollower(t *testing.T, remembered bool) {
 		time.Sleep(time.Second)
 		all := c.all[0].send(line{service: "web"})
 		time.Sleep(300 * time.Millisecond)
-		all = append(all, c.all[0].send(line{service: "web"})...) // which waits while the other is given out
+		all = append(all, c.all[0].send(line{service: "web"})...) // it waits while the first is emitted
 		for range 75 {
 			var lines []line
 			for i := range 50 {
@@ -184,8 +183,8 @@ func slowFollower(t *testing.T, remembered bool) {
 	})
 }
 
-// The store is away while blobs have to be read: that is told once, and they are
-// read when it is back.
+// The store is away while blobs have to be read. That is reported once, and they are read
+// when it is back.
 func TestStoreAwayWhileCatchingUp(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -215,7 +214,7 @@ func TestStoreAwayWhileCatchingUp(t *testing.T) {
 	})
 }
 
-// The last records of an ingester that ends are in blobs before it was asked again.
+// The last records of an ended ingester are in blobs before the follower asks it again.
 func TestIngesterEnds(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -227,13 +226,13 @@ func TestIngesterEnds(t *testing.T) {
 		c.all[1].drain()
 		time.Sleep(8 * time.Second)
 		f.end(t)
-		s.shows(namesOf(last[:1])...) // the other is of a time before it began
+		s.shows(namesOf(last[:1])...) // the other one has a time before the follower began
 		says(t, s.get(&s.notes), 2, "ingester 00000002 has ended", "may be missing")
 		says(t, s.get(&s.problems), 0)
 	})
 }
 
-// A follower that is interrupted amid what it begins with goes on there.
+// A follower that is interrupted within its first records goes on there.
 func TestInterruptedBacklog(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -249,7 +248,7 @@ func TestInterruptedBacklog(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		emit := o.Emit
 		o.Emit = func(lines []byte) error {
-			cancel() // while it is at it
+			cancel() // in the middle of its output
 			return emit(lines)
 		}
 		cursor, err := c.reader().Follow(ctx, o)
@@ -268,7 +267,7 @@ func TestInterruptedBacklog(t *testing.T) {
 	})
 }
 
-// Clocks that are minutes apart do no harm as long as the store has one.
+// Clocks that are minutes apart do no harm as long as the store has one clock.
 func TestClocksApart(t *testing.T) {
 	for _, ahead := range []time.Duration{-4 * time.Minute, 4 * time.Minute} {
 		for _, tables := range []bool{false, true} {
@@ -294,7 +293,7 @@ func TestClocksApart(t *testing.T) {
 				}
 				time.Sleep(3 * time.Second)
 				if !tables {
-					c.all[1].drain() // and catch up
+					c.all[1].drain() // and make the follower catch up
 					time.Sleep(8 * time.Second)
 				}
 				cursor := f.end(t)
@@ -312,7 +311,7 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// One look that hangs or fails now and then is not told of all the time.
+// A poll that hangs or fails now and then is not reported every time.
 func TestFlapping(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -335,7 +334,7 @@ func TestFlapping(t *testing.T) {
 	})
 }
 
-// A cursor of another store is told, and goes by time.
+// A cursor of another store is reported, and the follower goes on by time.
 func TestCursorOfAnotherStore(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -358,7 +357,7 @@ func TestCursorOfAnotherStore(t *testing.T) {
 	})
 }
 
-// A follower that ends by itself reads all there is, whoever runs.
+// A follower that ends by itself reads all existing records, with or without an ingester.
 func TestOnce(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -382,7 +381,7 @@ func TestOnce(t *testing.T) {
 		}
 		since := always("web")
 		since.Range.From = time.Now().Add(-time.Hour).UnixNano()
-		for range 2 { // as it runs, and when it has ended
+		for range 2 { // while the ingester runs, and after it has ended
 			once(newest.FollowOptions{Query: always("web"), After: cursor}).shows(namesOf(more)...)
 			got := once(newest.FollowOptions{Query: since})
 			got.shows(namesOf(all, more)...)
@@ -394,7 +393,7 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// A cursor from long ago, whose place no log remembers: blobs have what came since.
+// No log remembers the position of an old cursor: blobs have the records since.
 func TestOldCursor(t *testing.T) {
 	for _, tables := range []bool{false, true} {
 		scene(t, 1, func(t *testing.T, c *company, s *screen) {
@@ -418,7 +417,7 @@ func TestOldCursor(t *testing.T) {
 			if _, err := in.buf.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			in.kill() // the log lets go of what is stored when it is opened again
+			in.kill() // a log releases stored records when it is opened again
 			in.start()
 			time.Sleep(time.Hour)
 			o := s.options(always("web"))
@@ -428,13 +427,13 @@ func TestOldCursor(t *testing.T) {
 			all = append(all, in.send(line{service: "web"})...)
 			time.Sleep(3 * time.Second)
 			f.end(t)
-			s.shows(append(namesOf(first, all), first[1].name)...) // that of a clock that was ahead comes again
+			s.shows(append(namesOf(first, all), first[1].name)...) // the record from a clock that was ahead comes again
 			says(t, s.get(&s.notes), 2, "times before")
 		})
 	}
 }
 
-// Tables that hang keep no record waiting for who is told of an ingester.
+// Tables that hang do not delay records of known ingesters.
 func TestTablesHang(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		in := c.all[0]

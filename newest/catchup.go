@@ -13,25 +13,24 @@ import (
 )
 
 const (
-	// slack is how much older than its arrival a record may be and be found by a
-	// catch-up.
+	// slack is how much older than its arrival a record may be for a catch-up to find it.
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower looks who has ended.
+	// endsEvery is how often a follower checks for ended ingesters.
 	endsEvery = 5 * time.Second
-	// manyPositions is from when on those of ingesters that are gone are given up.
+	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
 )
 
-// debt is from when on blobs have to be read, since positions do not tell.
+// debt is the time since when blobs have to be read, because positions do not suffice.
 type debt struct {
-	from time.Time // zero: nothing has to
-	next time.Time // not before, by our clock
+	from time.Time // zero: no debt
+	next time.Time // no attempt before this time of the local clock
 	err  error     // of the last attempt
 }
 
-// owe has a catch-up read from a time on, and says why, unless that is "".
+// owe makes a catch-up read from a time on. It reports why, unless that is "".
 func (f *follower) owe(from time.Time, why string) {
 	if floor := time.Unix(0, f.floor); from.Before(floor) {
 		from = floor
@@ -44,7 +43,7 @@ func (f *follower) owe(from time.Time, why string) {
 	}
 }
 
-// pay reads what is owed, from wherever it is.
+// pay reads the owed records, from blobs and ingesters.
 func (f *follower) pay(ctx context.Context) error {
 	if f.debt.from.IsZero() || time.Now().Before(f.debt.next) {
 		return nil
@@ -54,7 +53,7 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	from := f.debt.from.UnixNano()
 	if f.seen.forgotten >= from {
-		from = f.seen.forgotten + 1 // or it would come twice
+		from = f.seen.forgotten + 1 // or older records would be emitted twice
 		f.note(fmt.Sprintf("blobs are read from %s on only, because what was shown before is not remembered; what else came with times from %s to then may be missing",
 			utc(time.Unix(0, from)), utc(f.debt.from)))
 	}
@@ -84,8 +83,8 @@ func (f *follower) pay(ctx context.Context) error {
 	return nil
 }
 
-// passedBy notes that what was read may lie behind the positions, but for those of
-// who has ended: that log is empty.
+// passedBy marks the ingesters, since a read may have gone beyond their positions. It
+// leaves out ended ones: their logs are empty.
 func (f *follower) passedBy() {
 	f.beyond = map[string]bool{}
 	for id := range f.positions {
@@ -95,10 +94,10 @@ func (f *follower) passedBy() {
 	}
 }
 
-// unpaid is why a follower that ends could not give out all.
+// unpaid is the reason why a follower that ends could not emit all records.
 func (f *follower) unpaid() error { return f.debt.err }
 
-// lookLive asks the ingesters for what was appended since the last look.
+// lookLive asks the ingesters for records appended since the last poll.
 func (f *follower) lookLive(ctx context.Context) error {
 	if f.positions == nil {
 		if err := f.meetLate(ctx); err != nil || f.positions == nil {
@@ -111,7 +110,7 @@ func (f *follower) lookLive(ctx context.Context) error {
 	return f.pay(ctx)
 }
 
-// meet asks where the logs end.
+// meet asks for the ends of the logs.
 func (f *follower) meet(ctx context.Context) error {
 	question := asked(&f.o.Query)
 	question.Follow, question.Now = true, true
@@ -127,9 +126,9 @@ func (f *follower) meet(ctx context.Context) error {
 	return nil
 }
 
-// meetLate meets ingesters of which none was there before. What those took since
-// that are new is all that they remember; of others nobody knows from where on, so
-// that goes by time.
+// meetLate meets ingesters after none was there before. An ingester that is new since the
+// follower began remembers only newer records, and is read from its beginning. For an
+// older one the right position is unknown, so its records are found by time.
 func (f *follower) meetLate(ctx context.Context) error {
 	if err := f.meet(ctx); err != nil || f.positions == nil {
 		return err
@@ -148,11 +147,11 @@ func (f *follower) meetLate(ctx context.Context) error {
 	return nil
 }
 
-// stranger says whether an ingester that was not met yet may have taken records
-// before this began.
+// stranger reports whether an ingester that was not met yet may have accepted records
+// before this follower began.
 func (f *follower) stranger(id string) bool { return f.known == nil || f.known[id] }
 
-// poll asks for what is behind the positions; false: nobody answered.
+// poll asks for records after the positions; false: no ingester answered.
 func (f *follower) poll(ctx context.Context) (bool, error) {
 	begun := f.now()
 	question := asked(&f.o.Query)
@@ -171,7 +170,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 		return false, ctx.Err()
 	}
 	if len(met) > 0 {
-		// It would send all that it remembers, old and new.
+		// The ingester would send all records it remembers, old and new.
 		p := answer.Positions()
 		for _, id := range met {
 			f.positions[id], f.good[id] = p[id], begun
@@ -191,11 +190,11 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	}
 	f.arrived(answer, err)
 	if len(answer.Behind()) > 0 {
-		if err := f.pay(ctx); err != nil { // first, because it has what is older
+		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
 			return true, err
 		}
 	}
-	f.exact = false // half of it is no place to go on from
+	f.exact = false // no other follower can go on from half an answer
 	if err := f.take(ctx, h); err != nil {
 		return true, err
 	}
@@ -214,7 +213,7 @@ func (f *follower) lastGood(id string) time.Time {
 	return f.started
 }
 
-// answered notes who did.
+// answered notes the ingesters that did.
 func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
 	missing := missingOf(err)
 	for id := range answer.Positions() {
@@ -224,7 +223,7 @@ func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
 	}
 }
 
-// arrived notes whose positions have reached what was read.
+// arrived unmarks ingesters whose positions have reached the records read.
 func (f *follower) arrived(answer *live.Answer, err error) {
 	missing := missingOf(err)
 	for id := range f.beyond {
@@ -234,8 +233,7 @@ func (f *follower) arrived(answer *live.Answer, err error) {
 	}
 }
 
-// brokenOff notes of which ingesters the answer had some records, and no position
-// behind them.
+// brokenOff marks ingesters that sent some records but no position after them.
 func (f *follower) brokenOff(err error) {
 	var lacks *live.IncompleteError
 	if !errors.As(err, &lacks) {
@@ -251,7 +249,7 @@ func (f *follower) brokenOff(err error) {
 	}
 }
 
-// missingOf are the ingesters that an answer lacks.
+// missingOf are the ingesters missing from an answer.
 func missingOf(err error) map[string]bool {
 	var lacks *live.IncompleteError
 	missing := map[string]bool{}
@@ -263,9 +261,9 @@ func missingOf(err error) map[string]bool {
 	return missing
 }
 
-// ask asks a question of a follower. Entries are kept only with the positions
-// behind them, or they would come twice. No answer comes back where none came to
-// its end; one that look does not want ends at its header.
+// ask asks a question of a follower. It keeps entries only together with the positions
+// after them; otherwise they would come twice. It returns no answer if the answer was cut
+// off. If look returns false, ask stops after the header.
 func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool) (*live.Answer, *haul, error) {
 	h := &haul{}
 	question.From, question.To = query.Oldest, query.Newest
@@ -299,8 +297,8 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 	}
 }
 
-// watchEnds looks who has ended: who has is not asked any more, and what it took
-// since it was asked last is in blobs.
+// watchEnds checks for ended ingesters. An ended ingester is not asked any more, and the
+// records it accepted since its last answer are in blobs.
 func (f *follower) watchEnds(ctx context.Context) {
 	if f.checking == nil && !time.Now().Before(f.nextCheck) {
 		f.nextCheck = time.Now().Add(endsEvery)
@@ -310,7 +308,7 @@ func (f *follower) watchEnds(ctx context.Context) {
 	case c := <-f.checking:
 		f.checking = nil
 		f.judgeEnds(c)
-	default: // tables that hang keep no record waiting
+	default: // slow tables do not delay records
 	}
 }
 
@@ -355,7 +353,7 @@ func (f *follower) judgeEnds(c roll) {
 			if good := f.lastGood(i.ID); good.Before(from) {
 				from = good
 			}
-			// One that ended before it was met has nothing that is new.
+			// An ingester that ended before it was met has no new records.
 			if i.At.After(from.Add(-endsEvery - slack)) {
 				f.owe(from.Add(-slack), fmt.Sprintf("ingester %s has ended", i.ID))
 			}
@@ -371,9 +369,9 @@ func (f *follower) judgeEnds(c roll) {
 	}
 }
 
-// tellUnasked tells of ingesters that may hold records, and that the asked one does
-// not know: it may be cut off from their table. One that has just started is known
-// to it when the rows are read the next time.
+// tellUnasked reports ingesters that may hold records and that the asked ingester does
+// not know: it may be cut off from their table. It reports them only at the second check,
+// since by then the asked one knows an ingester that has just started.
 func (f *follower) tellUnasked(k *roster) {
 	unasked := map[string]string{}
 	if f.heard.any {

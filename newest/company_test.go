@@ -32,7 +32,7 @@ import (
 // storeID is the id of the store of every company.
 const storeID = "0123456789abcdef0123456789abcdef"
 
-// company is some ingesters of one store in one process, with what was
+// company is some ingesters of one store in one process, with the records sent and
 // acknowledged. Its time is the test's.
 type company struct {
 	t      *testing.T
@@ -41,12 +41,12 @@ type company struct {
 	wire   *wire
 	all    []*ingester
 	added  int
-	ahead  time.Duration // of our clock is that of the store, of ingesters and of senders
+	ahead  time.Duration // how far the clocks of store, ingesters and senders are ahead of ours
 
 	mu     sync.Mutex
 	made   bool // an ingester has been started
 	sent   int
-	ledger map[string]*sentRecord // by what stands in the message
+	ledger map[string]*sentRecord // by the name in the message
 }
 
 type sentRecord struct {
@@ -91,7 +91,7 @@ func (c *company) setFaults(f storagetest.Script) {
 	c.faults = f
 }
 
-// ingester is one of them. While it runs, what is of the process is set.
+// ingester is one of a company. The fields of the process are set while it runs.
 type ingester struct {
 	c        *company
 	n        int
@@ -100,9 +100,9 @@ type ingester struct {
 	host     string
 	segment  int64
 	size     int64
-	age      time.Duration // of what is stored
+	age      time.Duration // of the records when they are flushed
 	cut      atomic.Bool   // off from the tables
-	effort   bool          // only the best
+	effort   bool          // best effort only
 
 	mu        sync.Mutex     // guards buf
 	buf       *buffer.Buffer // nil: it does not run
@@ -117,7 +117,7 @@ type sink struct{ *blobwriter.Writer }
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
 
-// journal is as cmd/ingest has it.
+// journal is the journal of cmd/ingest.
 type journal struct{ buf *buffer.Buffer }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
@@ -181,7 +181,7 @@ func (c *company) faulty() (storage.BlobStore, storage.TableStore) {
 
 func (c *company) now() time.Time { return time.Now().Add(c.ahead) }
 
-// start runs the ingester on what its disk has.
+// start runs the ingester on the contents of its disk.
 func (in *ingester) start() {
 	t := in.c.t
 	t.Helper()
@@ -232,7 +232,7 @@ func (in *ingester) set(buf *buffer.Buffer) {
 	in.buf = buf
 }
 
-// runs gives the buffer, nil when there is no process.
+// runs returns the buffer, nil if no process runs.
 func (in *ingester) runs() *buffer.Buffer {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -255,7 +255,7 @@ func (in *ingester) kill() {
 	in.disk = in.disk.Kill()
 }
 
-// drain stores all and ends, as for a scale-down.
+// drain flushes all records and ends, as for a scale-down.
 func (in *ingester) drain() {
 	buf := in.runs()
 	in.set(nil)
@@ -324,7 +324,8 @@ func (c *company) request(lines ...line) (*record.Request, []*sentRecord) {
 	return r, all
 }
 
-// accept hands a request to an ingester; with ack it is waited for and noted.
+// accept hands a request to an ingester; with ack it waits for the acknowledgement and
+// notes it.
 func (in *ingester) accept(r *record.Request, all []*sentRecord, ack bool) error {
 	buf := in.runs()
 	if buf == nil {
@@ -362,7 +363,7 @@ func (c *company) acked(all []*sentRecord) {
 	}
 }
 
-// send sends lines and has them acknowledged.
+// send sends lines and waits for their acknowledgement.
 func (in *ingester) send(lines ...line) []*sentRecord {
 	in.c.t.Helper()
 	r, all := in.c.request(lines...)
@@ -372,7 +373,7 @@ func (in *ingester) send(lines ...line) []*sentRecord {
 	return all
 }
 
-// ackedNow are the names of what is acknowledged, of services that match.
+// ackedNow has the acknowledged records of matching services, by name.
 func (c *company) ackedNow(match func(*sentRecord) bool) map[string]*sentRecord {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -385,7 +386,7 @@ func (c *company) ackedNow(match func(*sentRecord) bool) map[string]*sentRecord 
 	return got
 }
 
-// nameOf is what stands in the message of a line.
+// nameOf is the name in the message of a line.
 func nameOf(line []byte) string {
 	_, rest, _ := bytes.Cut(line, []byte(`"msg":"`))
 	name, _, _ := bytes.Cut(rest, []byte(" "))
@@ -414,7 +415,7 @@ func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	return newest.New(o)
 }
 
-// storeID gives the id of the store, which its first ingester made.
+// storeID returns the id of the store, which its first ingester made.
 func (c *company) storeID(context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

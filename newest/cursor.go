@@ -13,17 +13,17 @@ import (
 	"blobtail/record"
 )
 
-// Cursor says how far a reader of the newest end has come. Its text form is what
-// a person copies from one command to the next: letters, digits, - and _.
+// Cursor says how far a reader of the newest end has come. A person copies its text form
+// from one command to the next: letters, digits, - and _.
 //
-// Where positions cannot be used, because logs have let go of what was stored, a
-// follower goes on by Last and says so. Records that were on their way when the
-// other ended may be missing then, and those of clocks that were ahead come again.
+// If logs have released the records after a position, a follower goes on by Last and says
+// so. Then records in transit at the end of the other follower may be missing, and
+// records from clocks that were ahead come again.
 type Cursor struct {
-	// Last is the greatest record given out, in the order of records.
+	// Last is the greatest record emitted, in the order of records.
 	Last record.Entry // without its line
-	// Positions say how far the log of each ingester was read: exact, also for
-	// records that come late, as long as the ingesters remember. nil: not known.
+	// Positions say how far the log of each ingester was read. They are exact, also for
+	// late records, as long as the ingesters remember. nil: not known.
 	Positions live.Positions
 }
 
@@ -51,7 +51,7 @@ func (c Cursor) String() string {
 	for _, id := range ids {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) != 4 || hex.EncodeToString(raw) != id {
-			continue // no ingester of ours; its records are found by their times
+			continue // not a valid ingester id; its records are found by their times
 		}
 		b = append(b, raw...)
 		b = binary.BigEndian.AppendUint64(b, c.Positions[id])

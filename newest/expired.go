@@ -11,11 +11,10 @@ import (
 	"blobtail/record"
 )
 
-// hidden is what has expired, for records that are in no blob. The zero value is
-// nothing.
+// hidden says which unflushed records have expired. The zero value hides none.
 type hidden struct {
 	days  horizon.Horizons
-	until int64 // nothing from here on has expired, of whatever service
+	until int64 // no record from here on has expired, in any service
 }
 
 func hiddenBy(h horizon.Horizons) hidden {
@@ -30,7 +29,7 @@ func hiddenBy(h horizon.Horizons) hidden {
 	return x
 }
 
-// entry says whether a record has expired.
+// entry reports whether a record has expired.
 func (x *hidden) entry(e *record.Entry) bool {
 	if len(x.days) == 0 || e.Time >= x.until {
 		return false
@@ -39,7 +38,7 @@ func (x *hidden) entry(e *record.Entry) bool {
 	return x.days.Hides(string(service), horizon.DayOfNs(e.Time))
 }
 
-// rows leaves out of rows what has expired, and says whether there was any.
+// rows removes expired records from rows, and reports whether there were any.
 func (x *hidden) rows(rows []serviceRow) (any bool) {
 	if len(x.days) == 0 {
 		return false
@@ -53,20 +52,20 @@ func (x *hidden) rows(rows []serviceRow) (any bool) {
 		row.Entries = slices.DeleteFunc(row.Entries, func(e record.Entry) bool { return x.entry(&e) })
 		any = any || len(row.Entries) < n
 		if x.days.Hides(row.service, horizon.DayOfNs(row.First)) && x.days.Hides(row.service, horizon.DayOfNs(row.Last)) {
-			row.Omitted = 0 // which nobody is to look for
+			row.Omitted = 0 // an expired gap is of no interest
 		}
 	}
 	return any
 }
 
-// look is what has expired, being read while something else is asked for.
+// look is a read of the expired days, concurrent with other questions.
 type look struct {
 	done chan struct{}
 	days horizon.Horizons
 	err  error
 }
 
-// look reads what has expired of the services of a query. It is waited for.
+// look starts to read the expired days of a query's services. know waits for it.
 func (r *Reader) look(ctx context.Context, services []string) *look {
 	l := &look{done: make(chan struct{})}
 	go func() {
@@ -76,8 +75,8 @@ func (r *Reader) look(ctx context.Context, services []string) *look {
 	return l
 }
 
-// know waits for what has expired. Without a store of blobs to read, that it cannot
-// be known is no failure.
+// know waits for the expired days. In mode Only a failure is just a note, since there may
+// be no store of blobs to read.
 func (g *Gathered) know(mode Mode) error {
 	<-g.looking.done
 	if err := g.looking.err; err != nil {
@@ -92,13 +91,13 @@ func (g *Gathered) know(mode Mode) error {
 }
 
 const (
-	// expiredEvery is how often a follower asks what has expired.
+	// expiredEvery is how often a follower reads the expired days.
 	expiredEvery = time.Minute
-	// expiredStale is for how long it goes on by what it knew without a word.
+	// expiredStale is how long it silently goes on with the days it knew.
 	expiredStale = 5 * time.Minute
 )
 
-// watchExpired asks in the background what has expired since.
+// watchExpired reads the newly expired days in the background.
 func (f *follower) watchExpired(ctx context.Context) {
 	if f.looking == nil && !time.Now().Before(f.nextLook) {
 		f.nextLook = time.Now().Add(expiredEvery)

@@ -11,8 +11,8 @@ import (
 	"blobtail/query"
 )
 
-// What has expired is hidden wherever it is found, in logs, rows or blobs, and does
-// not stand in the way of what has not.
+// Expired records are hidden in logs, rows and blobs, and do not hide records that have
+// not expired.
 func TestExpiredIsHidden(t *testing.T) {
 	for _, where := range []struct {
 		name   string
@@ -81,8 +81,8 @@ func (c *company) same(what string, got, want []string) {
 	}
 }
 
-// A follower hides a day within a minute of its horizon, and goes on by what it
-// knows while the store is away.
+// A follower hides a day within a minute of its horizon. While the store is away it goes
+// on with the days it knows.
 func TestFollowHidesWhatExpires(t *testing.T) {
 	for name, change := range map[string]func(*newest.Options){"live": func(*newest.Options) {}, "rows": withoutLive} {
 		t.Run(name, func(t *testing.T) {

@@ -14,42 +14,41 @@ import (
 	"blobtail/tailindex"
 )
 
-// FollowOptions say what is followed, and who is told.
+// FollowOptions say which records to follow, and name the callbacks.
 type FollowOptions struct {
-	// Query says what is wanted. It begins with as many of the newest as Limit says,
-	// or with all from Range.From on; with nothing if neither is there. Range.To must
-	// be open.
+	// Query selects the records. Follow begins with the newest Limit records, or with all
+	// from Range.From on; without both it begins with none. Range.To must be open.
 	Query query.Query
-	// After goes on where another follower ended; nothing of Query but Services and
-	// Filter counts then.
+	// After goes on where another follower ended. Then only Services and Filter of Query
+	// count.
 	After *Cursor
-	// Emit is given one or more whole lines.
+	// Emit gets one or more whole lines.
 	Emit func(lines []byte) error
-	// Problem is told what is missing or late, Note what is good to know, and Gap
-	// where more records are than were given out. nil: nobody is.
+	// Problem gets reports of missing or late records, and Note gets useful hints. Gap
+	// gets the spans with more records than were emitted. nil: no callback.
 	Problem func(error)
 	Note    func(text string)
 	Gap     func(Gap)
-	// Once ends when all that is there has been given out.
+	// Once ends as soon as all existing records have been emitted.
 	Once bool
 }
 
-// How long records are held back so that they come out in order. They are to be
-// seen within 2 s of their acknowledgement; a row of the tail is there after 1 s.
+// How long records are held back so that they come out in order. A record is to be seen
+// within 2 s of its acknowledgement; its row of the tail exists after 1 s.
 const (
 	liveWait = 500 * time.Millisecond
 	rowsWait = 400 * time.Millisecond
 )
 
-// Follow gives out records as they are acknowledged until ctx ends, each once, in
-// order as far as they come within a moment of each other. Ingesters, the store and
-// the network may go and come back once it has begun. It returns how far it came,
-// with the error of ctx or of Emit.
+// Follow emits records as they are acknowledged until ctx ends, each once. Records that
+// arrive within a moment of each other come in order. Ingesters, the store and the
+// network may go and come back once it has begun. It returns how far it came, with the
+// error of ctx or of Emit.
 //
-// With live records it misses nothing: it asks each ingester for what was appended
-// behind a position of its log, and where an ingester does not remember that any
-// more, or has ended, blobs are read from a minute earlier on. Without them it shows
-// what the tables of the tail have.
+// With live records it misses nothing: it asks each ingester for the records appended
+// after a position of its log. If an ingester has forgotten that position, or has ended,
+// Follow reads blobs from a minute earlier on. Without live records it emits the records
+// of the tail's tables.
 func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	match, err := o.Query.Filter.Matcher()
 	if err != nil {
@@ -83,44 +82,44 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	return f.end(), err
 }
 
-// follower is one call of Follow. Its times are the store's, as far as they are
-// known: those of hosts differ.
+// follower is one call of Follow. Its times are the store's, if known: the clocks of
+// hosts differ.
 type follower struct {
 	r     *Reader
 	o     FollowOptions
 	match *query.Matcher
 	speaker
 
-	ahead   time.Duration // the store's clock is ahead of ours
+	ahead   time.Duration // how far the store's clock is ahead of the local one
 	started time.Time
-	begun   bool // all that it begins with has been given out
-	exact   bool // all that is up to the positions has been given out, but for the debt
+	begun   bool // all records to begin with have been emitted
+	exact   bool // all records up to the positions have been emitted, except the debt
 	seen    *seen
 	order   order
 	gaps    map[string]*dueGap
 	cursor  Cursor
 	buf     []byte
-	floor   int64 // what is older was given out, or is not wanted
+	floor   int64 // older records were emitted already, or are not wanted
 
 	// Live: how far each log was read; nil until an ingester was reached.
 	positions live.Positions
 	good      map[string]time.Time // when each ingester last answered
-	known     map[string]bool      // ingesters that were there when it began; nil: not known
-	company   *survey              // as last read
+	known     map[string]bool      // ingesters present at the start; nil: not known
+	company   *survey              // the last one read
 	heard     heard                // from the last poll
-	unasked   map[string]string    // who held and had no part in it at the last check, with the process
-	ended     map[string]time.Time // those that have ended, by the time of their rows
+	unasked   map[string]string    // those that held records and were left out at the last check, with their process
+	ended     map[string]time.Time // ended ingesters, with the times of their rows
 	checked   time.Time            // when the rows of ingesters were last read
 	nextCheck time.Time
-	checking  chan roll // nil: nobody is at it
+	checking  chan roll // nil: no check is running
 	besides   sync.WaitGroup
 	hidden    hidden
-	looking   *look // nil: nobody is at it
+	looking   *look // nil: none is running
 	nextLook  time.Time
-	looked    time.Time // when it was last known
+	looked    time.Time // the last time it was known
 	debt      debt
-	// Of which ingesters more was given out than up to the positions: what was read
-	// since they answered last. Another follower would be given it again.
+	// beyond has the ingesters with records emitted after their positions: records read
+	// since their last answer. Another follower would get them again.
 	beyond map[string]bool
 
 	// Without live records.
@@ -156,8 +155,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// begin gives out what is there. Where the logs end is asked for first: what comes
-// later than that is found by the first look, and what both find is known.
+// begin emits the existing records. First it asks for the ends of the logs: the first
+// poll finds all later records, and records found by both are recognized.
 func (f *follower) begin(ctx context.Context) error {
 	f.learn(ctx)
 	if ctx.Err() != nil {
@@ -176,8 +175,8 @@ func (f *follower) begin(ctx context.Context) error {
 	if err := f.first(ctx); err != nil {
 		return err
 	}
-	// What came meanwhile with an older time is late, and comes; a record of a clock
-	// that is ahead makes nothing late.
+	// A record that arrived meanwhile with an older time is late, and is emitted. A
+	// record from a clock that is ahead makes no other record late.
 	f.floor = f.started.UnixNano()
 	if f.cursor.Last.Time != 0 {
 		f.floor = f.cursor.Last.Time
@@ -185,7 +184,7 @@ func (f *follower) begin(ctx context.Context) error {
 	return nil
 }
 
-// learn finds out what time it is for the store, and who is there.
+// learn finds the store's time and its ingesters.
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
@@ -203,7 +202,7 @@ func (f *follower) learn(ctx context.Context) {
 	f.checked, f.goodRows = f.started, f.started
 	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
 	f.floor = query.Oldest
-	if err != nil && !(absent(err) && k.store == "" && k.storeErr == nil) { // nobody was ever there
+	if err != nil && !(absent(err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
 		return
 	}
 	f.known = map[string]bool{}
@@ -212,7 +211,7 @@ func (f *follower) learn(ctx context.Context) {
 	}
 }
 
-// first gives out what a follower begins with.
+// first emits the records a follower begins with.
 func (f *follower) first(ctx context.Context) error {
 	q := f.o.Query
 	if f.o.After != nil {
@@ -248,11 +247,11 @@ func (f *follower) first(ctx context.Context) error {
 	return f.write()
 }
 
-// resume goes on behind the positions of a cursor; false: that has to be done by
-// the order of records.
+// resume goes on after the positions of a cursor; false: the caller has to go on by the
+// order of records.
 func (f *follower) resume(ctx context.Context) (bool, error) {
 	c := *f.o.After
-	// A store may tell the time in whole seconds, and the last record is of just now.
+	// A store may report its time in whole seconds, and the last record may be from just now.
 	if now := f.now(); c.Last.Time > now.Add(3*aheadOfTime).UnixNano() {
 		c.Last = record.Entry{Time: now.UnixNano()}
 		f.o.After = &c
@@ -263,7 +262,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.positions, f.exact = nil, false
 		return false, nil
 	}
-	f.known = map[string]bool{} // who is not in the cursor came later
+	f.known = map[string]bool{} // an ingester missing from the cursor came later
 	for id := range f.positions {
 		f.good[id] = time.Unix(0, f.floor)
 	}
@@ -280,12 +279,12 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
 		f.tell(report)
 	}
-	f.judgeEnds(<-f.askRows(ctx)) // now: what is in blobs comes first
+	f.judgeEnds(<-f.askRows(ctx)) // at once: records in blobs come first
 	return true, f.pay(ctx)
 }
 
-// oneKnown says whether any ingester of a cursor is of this store, as far as one
-// can know.
+// oneKnown reports whether any ingester of a cursor is of this store, as far as the rows
+// tell.
 func (f *follower) oneKnown(p live.Positions) bool {
 	if len(f.known) == 0 {
 		return true
@@ -299,8 +298,8 @@ func (f *follower) oneKnown(p live.Positions) bool {
 	return false
 }
 
-// end is where another follower can go on. While something is not given out yet
-// positions would leave it out.
+// end is where another follower can go on. It leaves out the positions while records
+// before them are still to be emitted: the other follower would skip those.
 func (f *follower) end() Cursor {
 	c := f.cursor
 	if f.exact && f.debt.from.IsZero() && len(f.beyond) == 0 {
@@ -312,7 +311,7 @@ func (f *follower) end() Cursor {
 	return c
 }
 
-// look finds what is new.
+// look polls for new records.
 func (f *follower) look(ctx context.Context) error {
 	f.watchExpired(ctx)
 	if f.r.asks() {

@@ -19,7 +19,7 @@ import (
 	"blobtail/record"
 )
 
-// screen is what a follower showed.
+// screen holds the output of a follower.
 type screen struct {
 	c *company
 
@@ -35,7 +35,7 @@ type shown struct {
 	at   time.Time
 }
 
-// options are those of a follower that shows what it finds.
+// options are those of a follower that writes to the screen.
 func (s *screen) options(q query.Query) newest.FollowOptions {
 	return newest.FollowOptions{
 		Query: q,
@@ -78,7 +78,7 @@ func (s *screen) names() (names []string) {
 	return names
 }
 
-// following is a follower that runs.
+// following is a running follower.
 type following struct {
 	stop   context.CancelFunc
 	ended  chan struct{}
@@ -96,7 +96,7 @@ func follow(r *newest.Reader, o newest.FollowOptions) *following {
 	return f
 }
 
-// end interrupts it and gives the cursor, by way of its text.
+// end interrupts it and returns the cursor, by way of its text.
 func (f *following) end(t *testing.T) *newest.Cursor {
 	t.Helper()
 	f.stop()
@@ -119,21 +119,21 @@ type story struct {
 	kinds    kinds
 	resumed  []int64 // where followers went on
 	began    time.Time
-	troubles []span // of time, in which nothing is promised but that nothing is lost
+	troubles []span // spans in which only completeness is promised
 }
 
 type span struct{ from, to time.Time }
 
-// kinds are what happens in a story.
+// kinds are the events of a story.
 type kinds int
 
 const (
 	remembering kinds = iota // kills and cursors
-	draining                 // kills, and ingesters that end with all in blobs
-	forgetting               // all of it, and logs that let go of what is stored
+	draining                 // kills, and ingesters that end with all records in blobs
+	forgetting               // all of these, and logs that release stored records
 )
 
-// calm says whether nothing happened around a time.
+// calm reports whether nothing happened around a time.
 func (s *story) calm(at time.Time) bool {
 	return !slices.ContainsFunc(s.troubles, func(t span) bool { return at.After(t.from.Add(-4*time.Second)) && at.Before(t.to.Add(15*time.Second)) })
 }
@@ -150,7 +150,7 @@ func (s *story) replace(old, fresh *ingester) {
 	s.all[slices.Index(s.all, old)] = fresh
 }
 
-// client sends requests to whoever runs, again elsewhere until one acknowledges.
+// client sends requests to a running ingester, and tries others until one acknowledges.
 func (s *story) client(rng *rand.Rand, late time.Duration, stop <-chan struct{}) {
 	for {
 		select {
@@ -180,7 +180,7 @@ func (s *story) client(rng *rand.Rand, late time.Duration, stop <-chan struct{})
 	}
 }
 
-// check holds what was shown against what was acknowledged.
+// check compares the records shown with those acknowledged.
 func (s *story) check() {
 	t := s.t
 	names := s.screen.names()
@@ -224,8 +224,8 @@ func (s *story) check() {
 	}
 }
 
-// excused says whether a record was on its way when a follower was interrupted whose
-// place no log remembers: that these may be missing is told.
+// excused reports whether a record may be missing: it was in transit when a follower was
+// interrupted, no log remembers that follower's position, and a note says so.
 func (s *story) excused(r *sentRecord) bool {
 	return s.kinds == forgetting && slices.ContainsFunc(s.resumed, func(last int64) bool {
 		return r.time <= last && r.time > last-int64(time.Second) &&
@@ -237,12 +237,12 @@ func (s *story) excused(r *sentRecord) bool {
 
 func clock(ns int64) string { return time.Unix(0, ns).UTC().Format("04:05.000") }
 
-// inOrder checks that what is acknowledged within a moment comes out in order: what
-// was there for half a second when a later record was shown.
+// inOrder checks that records acknowledged within a moment come out in order: a record
+// acknowledged half a second before a later one was shown must come first.
 func (s *story) inOrder() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var last *sentRecord // the greatest that was shown, of those that are not ahead of their time
+	var last *sentRecord // the greatest one shown, without those from the future
 	var at time.Time
 	for _, l := range s.screen.lines {
 		r := s.ledger[l.name]
@@ -259,8 +259,8 @@ func (s *story) inOrder() {
 	}
 }
 
-// What is acknowledged after a follower began is shown once, whatever happens to
-// ingesters, and to the follower if it goes on with its cursor.
+// A record acknowledged after a follower began is shown once, even if ingesters fail
+// or end. The same holds across an interruption, if the follower gets its cursor.
 func TestFollow(t *testing.T) {
 	for seed := range uint64(testkit.Share(12, 3)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -275,8 +275,8 @@ func tell(t *testing.T, seed uint64) {
 	s.screen = &screen{c: s.company}
 	defer s.stop()
 	s.setFaults(slow(rng))
-	// What comes with odd times is promised where the ingesters remember all, or the
-	// follower does.
+	// Records with odd times are promised only if the ingesters or the follower remember
+	// all of them.
 	late := 25 * time.Second
 	switch s.kinds = kinds(seed % 3); s.kinds {
 	case remembering:
@@ -313,7 +313,7 @@ func tell(t *testing.T, seed uint64) {
 	s.check()
 }
 
-// act has something happen.
+// act makes something happen.
 func (s *story) act(f **following) {
 	in := s.pick(s.rng)
 	begun := time.Now()
@@ -321,7 +321,7 @@ func (s *story) act(f **following) {
 	switch s.rng.IntN(4) {
 	case 0:
 		if s.kinds == remembering {
-			return // a log lets go of what is stored when it is opened again
+			return // a log releases stored records when it is opened again
 		}
 		if _, err := in.buf.Flush(s.t.Context()); err != nil {
 			s.t.Errorf("flush: %v", err)
@@ -351,7 +351,7 @@ func (s *story) act(f **following) {
 		}
 		in.drain()
 		time.Sleep(away)
-		if s.rng.IntN(3) == 0 { // another in its place
+		if s.rng.IntN(3) == 0 { // start another in its place
 			fresh := s.add()
 			fresh.start()
 			s.replace(in, fresh)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A catch-up that has to begin later than what is owed, because what was given out
-// is not remembered, says which times it leaves out.
+// A catch-up has to begin later than its debt if emitted records are forgotten. Then it
+// reports the times it leaves out.
 func TestForgottenCatchUp(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
 		sent := c.all[0].send(line{service: "web", at: -3 * time.Second}, line{service: "web", at: -time.Second})
-		time.Sleep(time.Second) // until it is known that it runs
+		time.Sleep(time.Second) // until its row says that it runs
 		from := time.Unix(0, sent[0].time)
 		for _, forgotten := range []int64{sent[0].time - 1, sent[0].time} {
 			var shown, notes []string

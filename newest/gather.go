@@ -16,7 +16,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// Gathered is a query completed by what is in no blob.
+// Gathered is a query completed by unflushed records.
 type Gathered struct {
 	Query  query.Query
 	Report Report
@@ -24,21 +24,21 @@ type Gathered struct {
 	Live bool
 
 	looking *look
-	hidden  hidden // once it is known
+	hidden  hidden // set once it is known
 	known   *survey
 	heard   heard
 }
 
-// Close gives up what was gathered.
+// Close releases the gathered records.
 func (g *Gathered) Close() {
 	for _, l := range g.Query.Loose {
 		l.Close()
 	}
 }
 
-// Gather finds what blobs do not have yet of a query, and adds it to the query. It
-// must come before blobs are listed. What cannot be had is told in the report; an
-// error is returned only where nothing can be expected, as when ctx ends.
+// Gather finds the unflushed records of a query and adds them to the query. Call it
+// before blobs are listed. It reports records that it cannot get. It returns an error
+// only if no result is possible, as when ctx ends.
 func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathered, error) {
 	g := &Gathered{Query: q}
 	if mode == Off {
@@ -64,8 +64,8 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 	return g, nil
 }
 
-// settle reports what a read lacks of what ingesters hold, after they were asked
-// with this error. It returns true when rows of the tail have nothing to add.
+// settle reports the records of ingesters that a read lacks, after asking them ended with
+// this error. It returns true if rows of the tail have nothing to add.
 func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) (done bool) {
 	known := g.known.wait()
 	if r.o.Unasked {
@@ -82,7 +82,7 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 		g.Report.note("%v, so there are no live records", err)
 	}
 	if err != nil && r.o.Live != nil {
-		g.Report.problem(err) // it was named, so something is amiss whatever the rows say
+		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
 		g.heard.err = nil
 	}
 	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
@@ -90,9 +90,9 @@ func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) 
 	return g.Live || mode == Only
 }
 
-// askLive asks the ingesters and adds their records to the query. An answer that
-// lacks some is a problem, and is added as far as it came; an error means that
-// there is none.
+// askLive asks the ingesters and adds their records to the query. An incomplete answer is
+// a problem, and its records are added as far as they came. An error means that there is
+// no answer.
 func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, mode Mode) error {
 	if !r.asks() {
 		return nil
@@ -109,7 +109,7 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 	loose := query.NewLoose("live records")
 	whole, expired, err := fill(loose, answer, g)
 	if err == nil && expired && question.Newest > 0 {
-		// In place of others that were not sent.
+		// Expired records took the places of others, which were not sent.
 		loose.Close()
 		question.Newest = 0
 		return r.askLive(ctx, question, g, mode)
@@ -128,8 +128,8 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 	return nil
 }
 
-// fill adds all that an answer has but for what has expired. That it lacks some is a
-// problem; an error means that no more can be added.
+// fill adds all records of an answer that have not expired. An incomplete answer is a
+// problem; an error means that no more records can be added.
 func fill(loose *query.Loose, answer *live.Answer, g *Gathered) (whole, expired bool, err error) {
 	for {
 		e, err := answer.Next()
@@ -152,8 +152,8 @@ func fill(loose *query.Loose, answer *live.Answer, g *Gathered) (whole, expired 
 	}
 }
 
-// addWritten adds rows of the tail that were written since the oldest record that
-// may be in no blob. partly says that some ingesters answered.
+// addWritten adds the rows of the tail since the oldest record that may be unflushed.
+// partly says that some ingesters answered.
 func (r *Reader) addWritten(ctx context.Context, g *Gathered, partly bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -177,14 +177,14 @@ func (r *Reader) addWritten(ctx context.Context, g *Gathered, partly bool) error
 		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
 	}
 	for _, row := range rows {
-		if !partly { // or it would tell of gaps that live records fill
+		if !partly { // otherwise it would report gaps that live records fill
 			g.Report.gap(row, &g.Query)
 		}
 	}
 	return g.addRows("the tail", rows)
 }
 
-// written reads the rows that were written since a time.
+// written reads the rows since a time.
 func (r *Reader) written(ctx context.Context, q *query.Query, since time.Time) ([]serviceRow, error) {
 	services, err := r.services(ctx, q.Services)
 	if err != nil {
@@ -195,8 +195,8 @@ func (r *Reader) written(ctx context.Context, q *query.Query, since time.Time) (
 	})
 }
 
-// services are those that names and globs mean. Nothing is stored of those of a
-// store that is not there yet.
+// services resolves names and globs. If the store does not exist yet, globs match
+// nothing, and only the plain names stay.
 func (r *Reader) services(ctx context.Context, names []string) ([]string, error) {
 	services, err := r.o.Blobs.Services(ctx, names)
 	if absent(err) {
@@ -207,7 +207,7 @@ func (r *Reader) services(ctx context.Context, names []string) ([]string, error)
 	return services, err
 }
 
-// gap tells of what a row has no lines of, as far as it is in the range.
+// gap reports the records that a row omits, if any may be in the range.
 func (r *Report) gap(row serviceRow, q *query.Query) {
 	g, ok := gapOf(row, q)
 	if !ok || g.To < q.Range.From || q.Range.To != query.Newest && g.From >= q.Range.To {
@@ -228,7 +228,7 @@ func (g *Gathered) addRows(name string, rows []serviceRow) error {
 			entries = append(entries, &rows[i].Entries[j])
 		}
 	}
-	// What is more than memory is for must come in order.
+	// Records beyond the memory limit of Loose must come in order.
 	slices.SortFunc(entries, (*record.Entry).Compare)
 	loose := query.NewLoose(name)
 	g.Query.Loose = append(g.Query.Loose, loose)
@@ -240,10 +240,10 @@ func (g *Gathered) addRows(name string, rows []serviceRow) error {
 	return loose.Seal()
 }
 
-// readers is how many services are asked for at once.
+// readers is how many services are asked for concurrently.
 const readers = 8
 
-// absent tells that there is no table, which is no failure: nothing was written.
+// absent reports whether a table is missing. That is no failure: it was never written.
 func absent(err error) bool { return errors.Is(err, storage.ErrNotExist) }
 
 func utc(t time.Time) string { return string(record.AppendTime(nil, t.UnixNano())) }

@@ -9,11 +9,11 @@ import (
 	"blobtail/record"
 )
 
-// aheadOfTime is how far ahead of the store's clock a record may be to count as the
-// last one given out.
+// aheadOfTime is how far ahead of the store's clock a record may be and still count as
+// the last one emitted.
 const aheadOfTime = time.Second
 
-// pass gives out a record that was read in order.
+// pass emits a record that was read in order.
 func (f *follower) pass(e *record.Entry) error {
 	if f.o.After != nil && e.Compare(&f.o.After.Last) <= 0 || !f.seen.add(e, f.now()) {
 		return nil
@@ -29,8 +29,8 @@ func (f *follower) putAndWrite(e *record.Entry) error {
 	return nil
 }
 
-// put adds a record to what is given out next. One of a clock that is ahead is not
-// where another follower goes on: that would leave out what comes before it.
+// put adds a record to the output buffer. A record from a clock that is ahead does not
+// move the cursor: another follower would skip all records before it.
 func (f *follower) put(e *record.Entry) {
 	f.buf = append(f.buf, e.Line...)
 	last := &f.cursor.Last
@@ -48,7 +48,7 @@ func (f *follower) write() error {
 	return err
 }
 
-// release gives out what has waited its time.
+// release emits the records that have waited long enough.
 func (f *follower) release(all bool) error {
 	entries := f.order.take(time.Now(), f.now().UnixNano(), all)
 	for i := range entries {
@@ -68,8 +68,8 @@ func (f *follower) release(all bool) error {
 	return nil
 }
 
-// take takes in what ingesters sent, whose order is that of records. What is much
-// has waited long enough and is given out at once.
+// take accepts the records of an answer, which are in order. A large answer has waited
+// long enough and is emitted at once.
 func (f *follower) take(ctx context.Context, h *haul) error {
 	if h.loose == nil {
 		now, store := time.Now(), f.now()
@@ -120,16 +120,16 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 	return f.write()
 }
 
-// haulMemory is how much of one answer is held in memory. What is more, as after a
-// pause of who is given the records, goes to a file.
+// haulMemory is how much of one answer is held in memory. The rest goes to a file, for
+// example after a pause of the receiver.
 const haulMemory = 32 << 20
 
-// haul is what one answer had.
+// haul holds the records of one answer.
 type haul struct {
 	entries []record.Entry
-	arena   []byte // where the lines of the last ones are
+	arena   []byte // lines of the last entries
 	size    int
-	loose   *query.Loose // in place of entries, when they are too many
+	loose   *query.Loose // replaces entries if they are too many
 }
 
 func (h *haul) add(e *record.Entry) error {

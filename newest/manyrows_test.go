@@ -17,8 +17,8 @@ import (
 	"blobtail/tailindex"
 )
 
-// More rows than memory is for go to a file, although they come in the order of
-// arrival, and two ingesters' records have times apart.
+// Rows beyond the memory limit go to a file, although they come in the order of arrival,
+// and the records of two ingesters have times apart.
 func TestManyRows(t *testing.T) {
 	testkit.FullOnly(t, "more than memory is for")
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestManyRows(t *testing.T) {
 	})
 }
 
-// bigRun is as many lines of as many bytes as a row takes.
+// bigRun has the maximum of lines and bytes of a row.
 func bigRun(origin byte, at time.Time) *record.Run {
 	r := &record.Request{Services: []string{"web"}}
 	run := &record.Run{Service: "web", Origin: record.Origin{origin}, Request: r}

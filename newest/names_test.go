@@ -7,7 +7,7 @@ import (
 	"blobtail/newest"
 )
 
-// A name that no service can have is of no service, and hides no other one.
+// An impossible service name has no records, and hides no other service.
 func TestNamesThatCannotBe(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "*/*", "a\x00", "a\nb"} {
 		scene(t, 1, func(t *testing.T, c *company, s *screen) {

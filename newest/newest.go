@@ -1,21 +1,21 @@
-// Package newest joins what blobs have of the logs with what they do not have
-// yet, so that a read misses nothing and the newest records are there at once.
+// Package newest joins the records in blobs with records not yet flushed to a blob. So a
+// read misses nothing, and the newest records appear at once.
 //
 //	ingesters --live records--+
-//	tables of the tail -------+--> loose records --+--> query --> lines in order
-//	blobs -----------------------------------------+
+//	tables of the tail -------+--> unflushed records --+--> query --> lines in order
+//	blobs ---------------------------------------------+
 //
-// Make a [Reader]; then [Reader.Gather] completes a query whatever it asks for,
-// [Reader.Tail] gives the newest records, and [Reader.Follow] goes on with what
-// comes in. The order everywhere is (time, origin, index), and a record that is
-// found in several places is given out once.
+// Make a [Reader]. Then [Reader.Gather] completes any query, [Reader.Tail] returns the
+// newest records, and [Reader.Follow] goes on with new records. The order everywhere is
+// (time, origin, index). A record found in several places is emitted once.
 //
-// Live records are what ingesters hold in their logs. They are asked for first,
-// and blobs are listed after: what was acknowledged before the question is in an
-// answer or in the listing. Whether all ingesters that may hold records have answered
-// is decided by their rows, which are read after the read began (roster.go). With all
-// of them a read is exact. Where no ingester can be asked, rows of the tail's tables stand in; they have the newest records of each
-// second only, and what else there was is told as a [Gap].
+// Live records are the records in the logs of ingesters. The reader asks for them first
+// and lists blobs after that. So a record acknowledged before the question is in an
+// answer or in the listing. The rows of the ingesters decide whether all ingesters that
+// may hold records have answered. They are read after the read began (roster.go). With
+// all answers a read is exact. If no ingester can be asked, rows of the tail's tables
+// take their place. They have only the newest records of each second; the rest is
+// reported as a [Gap].
 package newest
 
 import (
@@ -34,22 +34,22 @@ import (
 	"blobtail/tailindex"
 )
 
-// Asker asks ingesters for what they hold; a [live.Client] does.
+// Asker asks ingesters for the records they hold; a [live.Client] does.
 type Asker interface {
-	// Ask returns when every ingester that answers has taken its snapshot. The
-	// error is [ErrNobody] when there is no ingester that could be asked.
+	// Ask returns when every ingester that answers has taken its snapshot. The error is
+	// [ErrNobody] if there is no ingester to ask.
 	Ask(ctx context.Context, q live.Query) (*live.Answer, error)
 }
 
-// ErrNobody says that no ingester is running, as far as one can know.
+// ErrNobody says that no ingester is running, as far as the reader knows.
 var ErrNobody = errors.New("no ingester is running")
 
-// Mode says which live records a read is to have.
+// Mode selects the live records of a read.
 type Mode int
 
 // Modes of a read.
 const (
-	Auto Mode = iota // what blobs do not have yet, if someone can be asked
+	Auto Mode = iota // unflushed records too, if an ingester can be asked
 	Off              // blobs only
 	Only             // no blobs
 )
@@ -57,23 +57,23 @@ const (
 // Options are what a [Reader] reads. Only Blobs must be set.
 type Options struct {
 	Blobs *query.Reader
-	// Live is the ingester to ask; nil: one is found by the rows, by means of Dial.
+	// Live is the ingester to ask; nil: the rows name one, and Dial reaches it.
 	Live Asker
-	// Dial makes an Asker of the ingester at an address; with hasty it does not wait
-	// for long. nil: without Live no ingester can be asked.
+	// Dial returns an Asker for the ingester at an address; with hasty it waits only
+	// briefly. nil: without Live no ingester can be asked.
 	Dial func(address string, hasty bool) (Asker, error)
-	// Unasked says that the caller knows that records in the logs of ingesters are
-	// missing: no ingester is asked, and nobody is told of them.
+	// Unasked says that the caller already knows that the records in the logs of
+	// ingesters are missing: no ingester is asked, and no report mentions them.
 	Unasked bool
 	Tail    *tailindex.Reader // nil: there are no tables
-	// Name is what the user calls the store, for messages; "": "this store".
+	// Name is the user's name for the store, for messages; "": "this store".
 	Name string
-	// Store returns the id of the store, "" when it has none; nil: it has none.
+	// Store returns the id of the store, "" if it has none; nil: it has none.
 	Store func(ctx context.Context) (string, error)
-	// Ingesters lists the rows of the ingesters of the store, as [heartbeat.List], and
-	// gives the store's time to judge them by; nil: there are none.
+	// Ingesters lists the rows of the store's ingesters, as [heartbeat.List] does, with
+	// the store's time to judge them by; nil: there are none.
 	Ingesters func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error)
-	// Pace is how long a follower waits from one look to the next; 0: 200 ms.
+	// Pace is how long a follower waits between polls; 0: 200 ms.
 	Pace time.Duration
 }
 
@@ -84,7 +84,7 @@ type Reader struct {
 	finder finder
 }
 
-// New makes a Reader. It does nothing yet.
+// New makes a Reader. It reads nothing yet.
 func New(o Options) *Reader {
 	if o.Pace == 0 {
 		o.Pace = 200 * time.Millisecond
@@ -98,19 +98,19 @@ func New(o Options) *Reader {
 	return &Reader{o: o}
 }
 
-// Report is what is to be said of a read beside its records.
+// Report holds the problems, notes and gaps of a read, without its records.
 type Report struct {
-	Problems []error // what makes the result incomplete
+	Problems []error // reasons why the result is incomplete
 	Notes    []string
 	Gaps     []Gap
 }
 
-// A Gap is a span of time in which there are more records than were found.
+// A Gap is a span of time with more records than were found.
 type Gap struct {
 	Service  string
 	Records  int
-	AtMost   bool  // not all of them are of what was asked for, or may not be
-	From, To int64 // both included
+	AtMost   bool  // some of them may not match the query
+	From, To int64 // both inclusive
 }
 
 func (r *Report) note(format string, args ...any) {
@@ -130,19 +130,19 @@ func asked(q *query.Query) live.Query {
 	return ask
 }
 
-// askable lists names as ingesters take them. They refuse the whole of a question
-// that has a name which no service can have, whose records nobody misses.
+// askable lists the names that ingesters accept. An ingester refuses a whole question for
+// one impossible name. Leaving that name out misses no records.
 func askable(services []string) string {
 	names := slices.DeleteFunc(slices.Clone(services), func(name string) bool {
 		return name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00\r\n")
 	})
 	if len(names) == 0 {
-		return "-" // a name that none has, for who else there is and whether they answer
+		return "-" // no service has this name; the answer still names the ingesters
 	}
 	return strings.Join(names, ",")
 }
 
-// question is what ingesters are asked to complete a query.
+// question is the question to ingesters that completes a query.
 func question(q *query.Query) live.Query {
 	ask := asked(q)
 	if f := &q.Filter; len(f.Texts)+len(f.Exprs) == 0 && q.Limit <= live.MaxNewest {
@@ -151,23 +151,23 @@ func question(q *query.Query) live.Query {
 	return ask
 }
 
-// standing is since when rows of the tail may have what no blob has, as far as the
-// rows of the ingesters tell.
+// standing says since when rows of the tail may have unflushed records, according to the
+// rows of the ingesters.
 type standing struct {
 	now time.Time
-	// since is when the oldest record arrived that may be in no blob; zero when all
-	// are in blobs, or there is no ingester.
+	// since is when the oldest record arrived that may be unflushed; zero if all are in
+	// blobs, or if there is no ingester.
 	since time.Time
 	live  int // ingesters that are running
 	heard time.Time
 	err   error // the rows cannot be read
 }
 
-// longest is how far back rows of the tail are read for a record that is in no blob:
-// an ingester may have been gone for days, and all these rows are in memory.
+// longest is how far back rows of the tail are read for unflushed records. An ingester
+// may have been gone for days, and all these rows are in memory.
 const longest = 15 * time.Minute
 
-// writtenSince is from when on rows may have what a query wants and no blob has.
+// writtenSince is since when rows may have unflushed records that match a query.
 func (s *standing) writtenSince(q *query.Query) time.Time {
 	since := s.since
 	if from := s.now.Add(-longest); from.After(since) {
@@ -181,7 +181,7 @@ func (s *standing) writtenSince(q *query.Query) time.Time {
 	return since
 }
 
-// standing is what the rows say.
+// standing sums up the rows.
 func (k *roster) standing() standing {
 	s := standing{now: k.now, err: k.err}
 	if errors.Is(k.err, storage.ErrNotExist) {
@@ -199,7 +199,7 @@ func (k *roster) standing() standing {
 		switch {
 		case !since.IsZero():
 		case i.State == heartbeat.Holding || running:
-			since = i.At // what came after that
+			since = i.At // later records only
 		default:
 			continue
 		}

@@ -7,12 +7,12 @@ import (
 	"blobtail/record"
 )
 
-// order holds records back for a moment, so that those of several ingesters come
-// out in the order of time although they come in at different moments. What is
-// later than that comes out when it comes.
+// order holds records back for a moment. So records of several ingesters come out in the
+// order of time although they arrive at different moments. A record that is later than
+// that comes out on arrival.
 type order struct {
 	wait    time.Duration
-	pending []pendingEntry // sorted but for what was added since
+	pending []pendingEntry // sorted except for records added since
 	sorted  bool
 }
 
@@ -21,16 +21,16 @@ type pendingEntry struct {
 	due time.Time
 }
 
-// add takes a record, whose line it keeps.
+// add accepts a record, and keeps its line.
 func (o *order) add(e record.Entry, now time.Time) {
 	o.pending = append(o.pending, pendingEntry{e, now.Add(o.wait)})
 	o.sorted = false
 }
 
-// take gives out what has waited long enough, and all that stands before it in
-// the order of records; everything with all. A record of a clock that is ahead
-// comes when its turn has come, but hurries nothing else: it would every time. store
-// is the time that clocks are held against.
+// take returns the records that have waited long enough, and all records before them in
+// the order of records; with all, everything. A record from a clock that is ahead comes
+// when it is due, but releases no record before it: it would do so every time. store is the
+// time to compare clocks with.
 func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 	if !o.sorted {
 		slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
@@ -58,7 +58,7 @@ func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 		}
 		rest = left
 	}
-	clear(o.pending[:bound]) // which holds lines
+	clear(o.pending[:bound]) // to free the lines
 	o.pending = rest
 	return out
 }

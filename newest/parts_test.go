@@ -99,13 +99,13 @@ func TestSeen(t *testing.T) {
 	now := at.UnixNano()
 	s := newest.NewSeen(100)
 	first := entryAt(now, 1, "web")
-	other := entryAt(now, 1, "db") // of one request
+	other := entryAt(now, 1, "db") // of the same request
 	for i, e := range []*record.Entry{&first, &other} {
 		if !s.Add(e, at) || s.Add(e, at) {
 			t.Errorf("record %d is not new once", i)
 		}
 	}
-	for i := range 2 { // two of which nobody knows what they are
+	for i := range 2 { // two without identity
 		e := entryAt(now, byte(i), "web")
 		e.ID = record.ID{}
 		if !s.Add(&e, at) || s.Add(&e, at) {
@@ -158,10 +158,10 @@ func TestOrder(t *testing.T) {
 	o.Add(entryAt(ns+3, 1, "web"), at.Add(500*time.Millisecond))
 	want(take(900*time.Millisecond, false))
 	o.Add(entryAt(ns+9, 1, "web"), at.Add(950*time.Millisecond))
-	want(take(time.Second, false), 3, 5) // what is before one that has waited has waited
+	want(take(time.Second, false), 3, 5) // one that has waited releases all before it
 	hour := int64(time.Hour)
 	o.Add(entryAt(ns+hour, 1, "web"), at)
-	want(take(1100*time.Millisecond, false), hour) // and pulls nothing with it
+	want(take(1100*time.Millisecond, false), hour) // and releases no earlier record
 	want(take(1950*time.Millisecond, false), 9)
 	o.Add(entryAt(ns+1, 1, "web"), at.Add(2*time.Second)) // late
 	want(take(2100*time.Millisecond, false))

@@ -7,7 +7,7 @@ import (
 	"blobtail/record"
 )
 
-// read gives out all that a query asks for, with what is in no blob.
+// read passes all records of a query to each, with the unflushed ones.
 func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entry) error) (*Report, error) {
 	g, err := r.Gather(ctx, q, Auto)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// Records whose ingester is gone are told of; those that rows have are shown.
+// Records of a gone ingester are reported as missing; those in rows are shown.
 func TestGatherWithoutIngester(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -35,7 +35,7 @@ func TestGatherWithoutIngester(t *testing.T) {
 	})
 }
 
-// Without an ingester to ask, rows stand in, and that is said.
+// Without an ingester to ask, rows take its place, and a note says so.
 func TestGatherRows(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -60,8 +60,8 @@ func TestGatherRows(t *testing.T) {
 	})
 }
 
-// The tables are away: a tail is exact with ingesters, and without says from when on
-// it is stale.
+// The tables are away. With ingesters a tail is exact; without, it reports since when it
+// is stale.
 func TestTailWithoutTables(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -74,7 +74,7 @@ func TestTailWithoutTables(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		q := always("web")
 		q.Limit = 10
-		c.tail(c.reader(), q) // the ingester looks who else there is
+		c.tail(c.reader(), q) // the ingester lists its peers
 		rows, now, err := c.list(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestTailWithoutTables(t *testing.T) {
 	})
 }
 
-// tail gives the names of the newest records.
+// tail returns the names of the newest records.
 func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report *newest.Report) {
 	c.t.Helper()
 	acked := c.ackedNow(func(*sentRecord) bool { return true })

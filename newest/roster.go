@@ -14,8 +14,8 @@ import (
 	"blobtail/storage"
 )
 
-// roster is which ingesters may hold records of a store, as a reader finds it
-// after its read began. By it the reader decides whether an answer has them all.
+// roster has the ingesters that may hold records of a store. A reader reads it after its
+// read began, and decides by it whether an answer has all records.
 type roster struct {
 	store    string // id of the store; "" when it has none
 	storeErr error
@@ -61,33 +61,32 @@ func (r *Reader) survey(ctx context.Context) *survey {
 	return s
 }
 
-// latest is how far ahead of the clock of its ingester a record may be (24 h), with
-// room for clocks that differ.
+// latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
+// margin for clocks that differ.
 const latest = 25 * time.Hour
 
-// A heard is what came of asking: nobody, or one answer for all.
+// A heard is the result of asking: no answer, or one answer for all.
 type heard struct {
 	any       bool
 	snapshots map[string]string // by id, the process of each ingester whose records came
 	rowsAge   time.Duration
 	told      map[string]bool // ingesters that the answer itself names as missing
-	err       error           // why nobody answered
+	err       error           // why there is no answer
 }
 
-// hear notes what an answer says of itself.
+// hear notes the facts that an answer states about itself.
 func hear(answer *live.Answer) heard {
 	return heard{any: true, snapshots: answer.Snapshots(), rowsAge: answer.RowsAge(), told: map[string]bool{}}
 }
 
-// verify compares what was heard with the rows, and reports what a read may lack.
-// It returns whether all that may hold records have answered. The rows were read
-// after the read began, and blobs are listed after verify returns: so an ingester
-// that held an acknowledged record then is Holding in its row, or the record is in
-// a blob.
+// verify compares the answer with the rows, and reports records that a read may lack. It
+// reports whether all ingesters that may hold records have answered. The rows were read
+// after the read began, and blobs are listed after verify returns. So if an ingester held
+// an acknowledged record then, its row is Holding or the record is in a blob.
 func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *heard, report *Report) (whole bool) {
 	lacking := r.lacking(known, h)
 	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
-		// It may have started just now, or ended: a later list is as good.
+		// It may have just started or ended: a later list is as good.
 		if again := r.survey(ctx).wait(); again.err == nil {
 			*known = *again
 			lacking = r.lacking(known, h)
@@ -105,8 +104,8 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 		}
 	}
 	switch {
-	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // which say it
-	case doubted || known.err != nil && !absent(known.err): // nobody vouches for that
+	case h.err == nil || errors.Is(h.err, ErrNobody) || len(lacking) > 0: // nothing new to report
+	case doubted || known.err != nil && !absent(known.err): // then the roster proves nothing
 		report.problem(h.err)
 	default:
 		report.note("no ingester answers, and none holds records that are in no blob: %v", h.err)
@@ -114,8 +113,8 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	return h.any && len(lacking) == 0 && len(report.Problems) == before
 }
 
-// lacking are the ingesters that may hold records and did not answer. Where nobody
-// can be asked at all these are the silent ones: a note tells of the others.
+// lacking are the ingesters that may hold records and did not answer. If no ingester can
+// be asked at all, these are the silent ones: a note covers the running ones.
 func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 	for _, i := range known.rows {
 		switch {
@@ -129,7 +128,7 @@ func (r *Reader) lacking(known *roster, h *heard) (all []heartbeat.Ingester) {
 	return all
 }
 
-// doubts reports what keeps the roster from being relied on.
+// doubts reports reasons not to rely on the roster.
 func (k *roster) doubts(h *heard, report *Report) {
 	if k.storeErr != nil {
 		report.problem(fmt.Errorf("which store this is cannot be read, so nobody knows whose records belong to it: %w", k.storeErr))
@@ -139,7 +138,7 @@ func (k *roster) doubts(h *heard, report *Report) {
 	}
 	switch {
 	case k.err == nil && len(k.rows) == 0 && k.unread == nil && k.store != "":
-		// A table that is made anew is empty at first.
+		// A recreated table is empty at first.
 		report.problem(errors.New("no ingester has a row, although the store was written to: the table of ingesters was removed, so nobody knows who holds records that are in no blob"))
 	case k.err == nil:
 		for _, i := range k.rows {
@@ -161,8 +160,8 @@ func (k *roster) doubts(h *heard, report *Report) {
 	}
 }
 
-// judge reports what the row of one ingester says of the records of a query,
-// whether that answered or not.
+// judge reports losses and limits from the row of one ingester, as far as they affect a
+// query. It does so even if the ingester answered.
 func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
 	if i.Lost.Any() && (q.Range.From == query.Oldest || q.Range.From < i.Lost.Until.Add(latest).UnixNano()) {
 		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took%s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, lostSpan(i.Lost), i.ID))
@@ -172,7 +171,7 @@ func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
 	}
 }
 
-// lostSpan says when what is lost came.
+// lostSpan says when the lost records came.
 func lostSpan(l heartbeat.Loss) string {
 	if l.Since.IsZero() {
 		return " before " + utc(l.Until)
@@ -180,7 +179,7 @@ func lostSpan(l heartbeat.Loss) string {
 	return fmt.Sprintf(" between %s and %s", utc(l.Since), utc(l.Until))
 }
 
-// missing says what is known of an ingester that did not answer.
+// missing returns the error for an ingester that did not answer.
 func (k *roster) missing(i *heartbeat.Ingester, h *heard) error {
 	held := "may hold records that are in no blob"
 	if !i.Oldest.IsZero() {

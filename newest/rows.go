@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// handover is how long before its start a follower looks for rows: what they have
-	// beside what it began with was written since.
+	// handover is how long before its start a follower looks for rows. Rows with records
+	// beyond the first output were written since.
 	handover = 5 * time.Second
-	// refreshEvery is how often services are looked for that a glob matches.
+	// refreshEvery is how often services that match a glob are listed.
 	refreshEvery = 10 * time.Second
-	// gapsEvery is how often a follower with a filter is told of gaps, which may have
-	// nothing for it.
+	// gapsEvery is how often a follower with a filter gets reports of gaps. A gap may
+	// have no record that matches.
 	gapsEvery = 10 * time.Second
 )
 
-// lookRows asks the tables of the tail for rows that are new.
+// lookRows asks the tables of the tail for new rows.
 func (f *follower) lookRows(ctx context.Context) error {
 	if f.r.o.Tail == nil {
 		return errors.New("there is nothing to follow: no ingester can be asked, and the store has no tables")
@@ -44,7 +44,7 @@ func (f *follower) lookRows(ctx context.Context) error {
 	return nil
 }
 
-// pollRows polls all watches, some at a time, and takes in what they find.
+// pollRows polls all watches, some at a time, and handles their rows.
 func (f *follower) pollRows(ctx context.Context) (failed error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
 	defer cancel()
@@ -84,7 +84,7 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 		}
 		var bad *tailindex.RowError
 		switch {
-		case errors.As(a.err, &bad): // which is all that is wrong, then
+		case errors.As(a.err, &bad): // then it is the only failure
 			f.problem(fmt.Errorf("some rows of the tail are left out; blobs will have their records: %w", a.err))
 		case a.err != nil && failed == nil:
 			failed = a.err
@@ -93,7 +93,7 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 	return failed
 }
 
-// refresh begins to watch services that a glob matches since a moment ago.
+// refresh begins to watch services that are new matches of a glob.
 func (f *follower) refresh(ctx context.Context) error {
 	if f.watches != nil && time.Since(f.refreshed) < refreshEvery {
 		return nil
@@ -130,8 +130,8 @@ func (f *follower) takeRow(row serviceRow, now time.Time) {
 	}
 }
 
-// dueGap is a gap that is told when the records around it have been given out,
-// together with others of its service.
+// dueGap is a gap, merged with others of its service. It is reported after the records
+// around it have been emitted.
 type dueGap struct {
 	Gap
 	due time.Time
@@ -166,7 +166,7 @@ func gapOf(row serviceRow, q *query.Query) (Gap, bool) {
 	return g, true
 }
 
-// rowsTell says whether all that rows tell of is wanted.
+// rowsTell reports whether a query matches all records of a row.
 func rowsTell(q *query.Query) bool {
 	f := &q.Filter
 	return len(f.Texts)+len(f.Exprs) == 0 && (f.Levels == 0 || f.Levels == errorLevels)

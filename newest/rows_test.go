@@ -15,8 +15,8 @@ import (
 	"blobtail/tailindex"
 )
 
-// holds checks that gaps, with what was shown, make up all that was sent, and that
-// each has room for what is missing.
+// holds checks that gaps and shown records add up to all records sent. Each gap must have
+// room for its missing records.
 func (s *screen) holds(t *testing.T, all []*sentRecord) {
 	t.Helper()
 	names := s.names()
@@ -59,8 +59,8 @@ func burst(in *ingester, rng *rand.Rand, n int, service string) (all []*sentReco
 	return all
 }
 
-// Without live records a follower shows what rows have, and tells what they omit:
-// shown and told add up, over midnight too.
+// Without live records a follower shows the records of rows and reports those that they
+// omit. Both add up, over midnight too.
 func TestFollowRows(t *testing.T) {
 	scene(t, 3, func(t *testing.T, c *company, s *screen) {
 		rng := rand.New(rand.NewPCG(3, 3))
@@ -99,7 +99,7 @@ func TestFollowRows(t *testing.T) {
 	})
 }
 
-// With a filter gaps are an upper bound, told seldom, and with levels of errors
+// With a filter gaps are an upper bound and are reported seldom. With the error levels
 // they are exact.
 func TestFollowRowsFiltered(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
@@ -136,8 +136,8 @@ func TestFollowRowsFiltered(t *testing.T) {
 	})
 }
 
-// The tables are away for a minute: that is told once, with since when, and
-// nothing is lost.
+// The tables are away for a minute. That is reported once, with its beginning, and no
+// record is lost.
 func TestFollowRowsAway(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -177,8 +177,7 @@ func TestFollowRowsAway(t *testing.T) {
 	})
 }
 
-// tellsAll checks a tail without live records: the newest n, but for what gaps tell
-// of.
+// tellsAll checks a tail without live records: the newest n, except for those in gaps.
 func tellsAll(t *testing.T, names []string, report *newest.Report, want []string, unstored int) {
 	t.Helper()
 	gaps := 0
@@ -196,8 +195,8 @@ func tellsAll(t *testing.T, names []string, report *newest.Report, want []string
 	}
 }
 
-// Tails without live records, of more than rows are read for, and with filters that
-// rows do not know.
+// Tails without live records, of more records than rows are read for, and with filters
+// that rows do not support.
 func TestTailRows(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
@@ -205,7 +204,7 @@ func TestTailRows(t *testing.T) {
 		time.Sleep(time.Second)
 		rng := rand.New(rand.NewPCG(5, 5))
 		var all []*sentRecord
-		for range 18 { // less than it takes to be stored
+		for range 18 { // less than it takes until a flush
 			all = append(all, burst(c.all[rng.IntN(2)], rng, 1+rng.IntN(60), "web")...)
 			time.Sleep(time.Second)
 		}
@@ -240,8 +239,8 @@ func TestTailRows(t *testing.T) {
 	})
 }
 
-// Rows omit lines that are too long. Live records and blobs have them whole; with
-// rows alone a reader is told of them, and the other rows are read too.
+// Rows omit lines that are too long. Live records and blobs have them whole. A reader
+// with rows alone gets a report of them, and reads the other rows too.
 func TestLongLines(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
 		c.all[0].size, c.all[0].age = 1<<20, time.Hour

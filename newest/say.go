@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// quiet is for how long what was told is not told again.
+	// quiet is for how long the same message is not repeated.
 	quiet = time.Minute
-	// settled is how long a trouble has to be away to be over.
+	// settled is how long a trouble must be absent to be over.
 	settled = 3 * time.Second
 )
 
-// speaker keeps who follows from being told the same thing with each look.
+// speaker prevents the same message from being reported at each poll.
 type speaker struct {
 	told     map[string]time.Time
 	troubles map[string]*trouble
 }
 
-// trouble is what lasts until it is over.
+// trouble is a failure that lasts over several polls.
 type trouble struct {
 	kind string
 	told time.Time
-	well time.Time // since when all looks went well; zero: the last did not
+	well time.Time // since when all polls succeeded; zero: the last one failed
 }
 
-// kind is a text without what differs from one time to the next.
+// kind is a text without its numbers, which differ each time.
 func kind(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -37,7 +37,7 @@ func kind(text string) string {
 	}, text)
 }
 
-// fresh says whether something of the kind was not told lately.
+// fresh reports whether no message of this kind was reported lately.
 func (s *speaker) fresh(text string) bool {
 	if s.told == nil || len(s.told) > 1000 {
 		s.told = map[string]time.Time{}
@@ -62,7 +62,7 @@ func (f *follower) note(text string) {
 	}
 }
 
-// tell passes on what a read has to say.
+// tell passes on the report of a read.
 func (f *follower) tell(report *Report) {
 	if report == nil {
 		return
@@ -78,7 +78,7 @@ func (f *follower) tell(report *Report) {
 	}
 }
 
-// over is what is told when a trouble is.
+// over returns the note for the end of a trouble.
 func over(what string) string {
 	switch what {
 	case "live":
@@ -93,8 +93,8 @@ func over(what string) string {
 	return "the store can be listed again"
 }
 
-// say tells of a trouble when it begins and when it is of another kind, and once
-// that it is over.
+// say reports a trouble when it begins, when it changes its kind, and once when it is
+// over.
 func (f *follower) say(what string, err error) {
 	now, t := time.Now(), f.troubles[what]
 	if err == nil {
@@ -102,7 +102,7 @@ func (f *follower) say(what string, err error) {
 		case t == nil:
 		case t.well.IsZero() && what != "blobs":
 			t.well = now
-		case now.Sub(t.well) >= settled || what == "blobs": // which are read only when they have to be
+		case now.Sub(t.well) >= settled || what == "blobs": // blobs are read only if needed
 			delete(f.troubles, what)
 			f.o.Note(over(what))
 		}
@@ -127,7 +127,7 @@ func (f *follower) say(what string, err error) {
 	}
 }
 
-// sayLive is say for how ingesters answer.
+// sayLive is say for the answers of ingesters.
 func (f *follower) sayLive(err error) {
 	switch {
 	case errors.Is(err, ErrNobody):

@@ -8,19 +8,19 @@ import (
 	"blobtail/record"
 )
 
-// seen remembers which records were given out, so that none is given out twice:
-// a shipper may have sent one to a second ingester, and a catch-up reads again
-// what was read before. It forgets the oldest half when it is full.
+// seen remembers the emitted records, so that none is emitted twice. A shipper may have
+// sent one to a second ingester, and a catch-up reads records again. It forgets the
+// oldest half when it is full.
 type seen struct {
 	seed     maphash.Seed
 	now, old map[uint64]struct{}
 	most     int
 	nowMax   int64 // greatest time among now
 	oldMax   int64 // and among old
-	// Every record given out whose time is greater is remembered.
+	// Every emitted record with a greater time is remembered.
 	forgotten int64
-	// Records of clocks that are ahead. They stay, or what was forgotten would seem
-	// to reach as far as they do; when they are too many they begin anew.
+	// Records from clocks that are ahead. They have a map of their own: otherwise their
+	// times would move forgotten into the future. The map is cleared when it is full.
 	ahead map[uint64]struct{}
 }
 
@@ -28,9 +28,9 @@ const (
 	// seenMost is how many records one half holds: 20 s of a very busy service, in
 	// about 20 MB.
 	seenMost = 1 << 20
-	// aheadMost is the part of it that records from the future have.
+	// One part in aheadMost of seenMost is for records from the future.
 	aheadMost = 16
-	// future is how far ahead of the store's time they are.
+	// future is how far ahead of the store's time such records are.
 	future = time.Minute
 )
 
@@ -39,9 +39,9 @@ func newSeen(most int) *seen {
 		nowMax: math.MinInt64, oldMax: math.MinInt64, forgotten: math.MinInt64}
 }
 
-// add notes a record, and tells whether it is new. Two records are the same if
-// their times, identities and services are; that two others have one hash of 64
-// bits is not to be expected in the life of a process.
+// add notes a record, and reports whether it is new. Two records are the same if their
+// times, identities and services are. A collision of 64-bit hashes is not to be expected
+// in the life of a process.
 func (s *seen) add(e *record.Entry, at time.Time) bool {
 	k := s.key(e)
 	for _, m := range []map[uint64]struct{}{s.now, s.old, s.ahead} {
@@ -66,7 +66,8 @@ func (s *seen) add(e *record.Entry, at time.Time) bool {
 	return true
 }
 
-// key is the hash of what a record is. One whose identity was lost is its line.
+// key is the hash of a record's identity, time and service. If the identity was lost, the
+// line replaces the service.
 func (s *seen) key(e *record.Entry) uint64 {
 	var h maphash.Hash
 	h.SetSeed(s.seed)

@@ -18,14 +18,14 @@ const (
 	// tablePatience is how long the tables of the tail may take before a read goes
 	// on without them.
 	tablePatience = 3 * time.Second
-	// heartbeats come every 10 s; an ingester from which none came for so long
-	// writes no rows of the tail either.
+	// stale is how old the last heartbeat may be. Heartbeats come every 10 s. An ingester
+	// without one for so long writes no rows of the tail either.
 	stale = 25 * time.Second
 )
 
-// Tail gives out the newest q.Limit records by calls of emit, oldest first (newest
-// first with q.Reverse): those that tables of the tail have, what ingesters hold,
-// and blobs. What may be missing is told in the report.
+// Tail passes the newest q.Limit records to emit, oldest first (newest first with
+// q.Reverse). They come from tables of the tail, from ingesters and from blobs. The
+// report names records that may be missing.
 func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (query.Summary, *Report, error) {
 	g := &Gathered{Query: q}
 	defer g.Close()
@@ -50,12 +50,12 @@ type tail struct {
 	g        *Gathered
 	rows     []serviceRow
 	tableErr error
-	expired  bool     // some of what rows had has expired
-	standing standing // where no ingester answered for all
+	expired  bool     // some records of rows have expired
+	standing standing // set if no answer covers all ingesters
 	given    span
 }
 
-// gather finds what is in no blob.
+// gather finds the unflushed records.
 func (t *tail) gather(ctx context.Context) error {
 	t.g.looking, t.g.known = t.r.look(ctx, t.g.Query.Services), t.r.survey(ctx)
 	t.rows, t.tableErr = t.r.newestRows(ctx, &t.g.Query)
@@ -76,8 +76,8 @@ func (t *tail) gather(ctx context.Context) error {
 	return t.addWritten(ctx)
 }
 
-// addWritten adds the other rows that may have records that are in no blob, where
-// those with the newest do not suffice.
+// addWritten adds the other rows that may have unflushed records, if the rows with the
+// newest records do not suffice.
 func (t *tail) addWritten(ctx context.Context) error {
 	q := &t.g.Query
 	holes := slices.ContainsFunc(t.rows, func(row serviceRow) bool { return !row.OldestOmitted() })
@@ -99,7 +99,7 @@ func (t *tail) addWritten(ctx context.Context) error {
 	return t.g.addRows("the tail", rows)
 }
 
-// span is which times were given out.
+// span is the oldest and the newest time emitted.
 type span struct {
 	any            bool
 	oldest, newest int64
@@ -118,7 +118,7 @@ type serviceRow struct {
 	tailindex.Row
 }
 
-// errorsOnly says whether a query is answered by the rows of errors.
+// errorsOnly reports whether the rows of errors answer a query.
 func errorsOnly(q *query.Query) bool {
 	return q.Filter.Levels != 0 && q.Filter.Levels&^errorLevels == 0
 }
@@ -142,8 +142,8 @@ func (r *Reader) newestRows(ctx context.Context, q *query.Query) ([]serviceRow, 
 	})
 }
 
-// each asks for the rows of several services at once. What there is comes with the
-// first error.
+// each asks for the rows of several services concurrently. It returns the rows it got
+// with the first error.
 func each(ctx context.Context, services []string, ask func(context.Context, string) ([]tailindex.Row, error)) ([]serviceRow, error) {
 	type answer struct {
 		rows []tailindex.Row
@@ -172,8 +172,8 @@ func each(ctx context.Context, services []string, ask func(context.Context, stri
 	return rows, failed
 }
 
-// askLive asks the ingesters for what may be among the newest: nothing older than
-// the oldest of as many records as are asked for.
+// askLive asks the ingesters for records that may be among the newest. It asks for none
+// older than the oldest of q.Limit records already found.
 func (t *tail) askLive(ctx context.Context) error {
 	ask := question(&t.g.Query)
 	if floor, ok, err := t.g.Query.Floor(ctx); err != nil {
@@ -189,7 +189,7 @@ func (t *tail) askLive(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// judge tells what a tail may lack.
+// judge reports the records that a tail may lack.
 func (t *tail) judge() {
 	report, s, tableErr := &t.g.Report, &t.standing, t.tableErr
 	var bad *tailindex.RowError
@@ -216,7 +216,7 @@ func (t *tail) judge() {
 		return
 	}
 	heard := s.heard
-	for _, row := range t.rows { // after an outage the rows are there sooner
+	for _, row := range t.rows { // after an outage rows come before heartbeats
 		if row.Arrived.After(heard) {
 			heard = row.Arrived
 		}
@@ -232,7 +232,7 @@ func (t *tail) judge() {
 	report.trim(&t.given)
 }
 
-// trim leaves only the gaps that lie among what was given out.
+// trim leaves only the gaps among the emitted times.
 func (r *Report) trim(given *span) {
 	left := r.Gaps[:0]
 	for _, gap := range r.Gaps {

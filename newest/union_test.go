@@ -16,8 +16,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// slow has each call to the blob store take a while, so that a flush has many
-// moments at which it can be looked at.
+// slow delays each call to the blob store, so that a flush has many moments for a test to
+// read at.
 func slow(rng *rand.Rand) storagetest.Script {
 	return func(op storagetest.Op, _ string) storagetest.Fault {
 		switch op {
@@ -50,13 +50,13 @@ func (c *company) traffic(rng *rand.Rand, services []string, pause time.Duration
 				l.at = -time.Duration(rng.IntN(300)) * time.Millisecond
 			}
 			if rng.IntN(30) == 0 {
-				l.pad = 40 << 10 // longer than a row of the tail takes
+				l.pad = 40 << 10 // too long for a row of the tail
 			}
 			lines = append(lines, l)
 		}
 		r, all := c.request(lines...)
 		first := c.all[rng.IntN(len(c.all))]
-		if rng.IntN(6) == 0 && len(c.all) > 1 { // the answer is lost, and another is tried
+		if rng.IntN(6) == 0 && len(c.all) > 1 { // the response is lost, and the sender tries another
 			_ = first.accept(r, all, false)
 			first = c.all[rng.IntN(len(c.all))]
 		}
@@ -66,7 +66,7 @@ func (c *company) traffic(rng *rand.Rand, services []string, pause time.Duration
 	}
 }
 
-// read is what a read of a query gives out, by name, and in order.
+// read returns the names that a read of a query emits, in order.
 func (c *company) read(r *newest.Reader, q query.Query) (names []string, g *newest.Gathered) {
 	c.t.Helper()
 	g, err := r.Gather(c.t.Context(), q, newest.Auto)
@@ -93,7 +93,7 @@ func (c *company) read(r *newest.Reader, q query.Query) (names []string, g *newe
 	return names, g
 }
 
-// once tells what comes twice.
+// once reports names that come twice.
 func (c *company) once(names []string) {
 	c.t.Helper()
 	got := map[string]bool{}
@@ -108,7 +108,7 @@ func (c *company) once(names []string) {
 	}
 }
 
-// newestOf are the last n of what is acknowledged, in the order of time. Times in
+// newestOf are the last n of the acknowledged records, in the order of time. Times in
 // these tests differ.
 func newestOf(all map[string]*sentRecord, n int) []string {
 	var list []*sentRecord
@@ -123,7 +123,7 @@ func newestOf(all map[string]*sentRecord, n int) []string {
 	return names
 }
 
-// What was acknowledged is read once, at every instant of a flush: the lines, their
+// An acknowledged record is read once, at every instant of a flush: the lines, their
 // number, and exactly the newest n.
 func TestUnion(t *testing.T) {
 	for seed := range uint64(testkit.Share(4, 1)) {
@@ -153,7 +153,7 @@ func union(t *testing.T, seed uint64) {
 		}()
 		time.Sleep(3 * time.Second)
 		flushed := c.flush(rng)
-		for range 5 { // while there is traffic
+		for range 5 { // with traffic
 			before := c.ackedNow(func(*sentRecord) bool { return true })
 			names, g := c.read(r, always("*"))
 			if len(g.Report.Problems)+len(g.Report.Gaps) > 0 || !g.Live {
@@ -181,7 +181,7 @@ func union(t *testing.T, seed uint64) {
 	}
 }
 
-// flush has all ingesters store all, at moments that differ.
+// flush makes all ingesters flush all records, at different moments.
 func (c *company) flush(rng *rand.Rand) (done chan struct{}) {
 	done = make(chan struct{})
 	var waits []time.Duration
@@ -200,7 +200,7 @@ func (c *company) flush(rng *rand.Rand) (done chan struct{}) {
 	return done
 }
 
-// exact checks all forms of a read against what was acknowledged; nothing may be
+// exact checks all forms of a read against the acknowledged records. No record may be
 // sent meanwhile.
 func (c *company) exact(r *newest.Reader, rng *rand.Rand) {
 	t := c.t

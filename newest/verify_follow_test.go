@@ -10,7 +10,7 @@ import (
 	"blobtail/newest"
 )
 
-// A follower that cannot read which store it is when it begins shows records when it
+// A follower that cannot read the id of its store at the beginning shows records once it
 // can.
 func TestFollowStoreAwayAtFirst(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
@@ -36,8 +36,8 @@ func TestFollowStoreAwayAtFirst(t *testing.T) {
 	})
 }
 
-// A follower is told of an ingester that the asked one does not know, and not of one
-// that has just started.
+// A follower reports an ingester that the asked one does not know, but none that has just
+// started.
 func TestFollowUnasked(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		scene(t, 1, func(t *testing.T, c *company, s *screen) {

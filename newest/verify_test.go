@@ -16,7 +16,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// running has all ingesters run and hold a record each, which are returned.
+// running starts all ingesters and sends each one a record. It returns these records.
 func (c *company) running() (all []*sentRecord) {
 	c.t.Helper()
 	for _, in := range c.all {
@@ -30,8 +30,8 @@ func (c *company) running() (all []*sentRecord) {
 	return all
 }
 
-// All that may hold records answer: a read is complete, with or without rights to
-// the tables, through whichever ingester.
+// All ingesters that may hold records answer: a read is complete, with or without rights
+// to the tables, through any ingester.
 func TestVerifyWhole(t *testing.T) {
 	scene(t, 3, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -45,13 +45,13 @@ func TestVerifyWhole(t *testing.T) {
 	})
 }
 
-// The asked ingester is cut off from the tables, and does not know of another that
-// has started since: a reader with rights names that one, and one without says that
-// it cannot know. Through the other one all are there.
+// The asked ingester is cut off from the tables, and does not know an ingester that has
+// started since. A reader with rights names that one; a reader without says that it
+// cannot know. Through the other ingester all records are there.
 func TestVerifyStaleList(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		c.all[0].start()
-		time.Sleep(6 * time.Second) // until it has listed the others by itself
+		time.Sleep(6 * time.Second) // until it has listed its peers by itself
 		first := c.all[0].send(line{service: "web"})
 		time.Sleep(time.Second)
 		c.all[0].cut.Store(true)
@@ -60,13 +60,13 @@ func TestVerifyStaleList(t *testing.T) {
 		second := c.all[1].send(line{service: "web"})
 		time.Sleep(2 * time.Second)
 		all := slices.Concat(first, second)
-		// The tail's row of the second has its record, and that is no promise.
+		// The second ingester's row of the tail has its record, but that is no guarantee.
 		c.reads(c.reader(c.via("i0")), all, "ingester 00000002 on i1 holds records since")
 		c.reads(c.reader(c.via("i0"), withoutRights), first, "could not list the others, and this reader has no right to")
 		if g := c.reads(c.reader(), all); !g.Live {
 			t.Error("through the one that knows all: it does not say so")
 		}
-		time.Sleep(30 * time.Minute) // all that is in blobs, and another one is not
+		time.Sleep(30 * time.Minute) // now these are in blobs, and the next one is not
 		all = append(all, c.all[1].send(line{service: "web"})...)
 		time.Sleep(2 * time.Second)
 		c.reads(c.reader(c.via("i0")), all, "ingester 00000002 on i1 holds records since")
@@ -75,8 +75,8 @@ func TestVerifyStaleList(t *testing.T) {
 	})
 }
 
-// A row that the asked ingester does not have in its answer, and does not name, is
-// named; one that it names is named once.
+// A row is named if the asked ingester neither includes it in its answer nor names it. An
+// ingester that the answer names is named once.
 func TestVerifyRowMissing(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -106,7 +106,7 @@ func TestVerifyRowMissing(t *testing.T) {
 			}
 		}
 		nameless := other
-		nameless.Process = "" // of a row that nobody wrote
+		nameless.Process = "" // of a row by an unknown writer
 		c.reads(c.reader(list(nameless)), all, "ingester 0badcafe")
 		// Now the asked one finds it in the table as well.
 		c.storeRow("0badcafe", nil)
@@ -115,7 +115,7 @@ func TestVerifyRowMissing(t *testing.T) {
 	})
 }
 
-// Silence is no emptiness, whatever is asked for.
+// A silent ingester may hold records in any range.
 func TestVerifySilentWhateverRange(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.running()
@@ -138,8 +138,8 @@ func TestVerifySilentWhateverRange(t *testing.T) {
 	})
 }
 
-// An ingester was restarted between the list and the answer: a later list clears
-// that up. While its row is of the start before, it does not count.
+// An ingester was restarted between the list and the answer. A later list clears that up.
+// While its row is of the previous start, its answer does not count.
 func TestVerifyRestarted(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -173,12 +173,12 @@ func TestVerifyRestarted(t *testing.T) {
 	})
 }
 
-// Rows that cannot be read may be of ingesters that hold records.
+// Unreadable rows may be of ingesters that hold records.
 func TestVerifyUnreadableRows(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
 		c.storeRow("0badcafe", map[string]any{"format": int64(2)})
-		// Both who is asked and who reads see it, and say so.
+		// Both the asked ingester and the reader see it, and say so.
 		c.reads(c.reader(), all, "ingesters whose rows cannot be read may hold records that are in no blob: row 0badcafe", "0 of 1 other ingesters answered")
 		c.reads(c.reader(withoutLive), all, "ingesters whose rows cannot be read may hold records")
 		c.reads(c.reader(c.via("i0"), withoutRights), all, "row 0badcafe of table ingesters")
@@ -187,8 +187,8 @@ func TestVerifyUnreadableRows(t *testing.T) {
 	})
 }
 
-// What an ingester has lost is missing from reads that may want it, whoever answers,
-// until it is acknowledged.
+// Reads that may want the lost records of an ingester report them, even if it answers,
+// until the loss is acknowledged.
 func TestVerifyLost(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		time.Sleep(100 * time.Hour)
@@ -217,7 +217,7 @@ func TestVerifyLost(t *testing.T) {
 				continue
 			}
 			c.tells(c.gather(c.reader(), q), "ingester 0badcafe on by-hand has lost records that it took between "+text(until.Add(-time.Hour)))
-			q.Range.To = until.Add(-1000 * time.Hour).UnixNano() // records may be as old as they like
+			q.Range.To = until.Add(-1000 * time.Hour).UnixNano() // records may have any age
 			if q.Range.From == query.Oldest {
 				c.tells(c.gather(c.reader(withoutLive), q), "`ingest forget --lost 0badcafe` acknowledges that")
 			}
@@ -251,8 +251,8 @@ func TestVerifyStoreLost(t *testing.T) {
 	})
 }
 
-// Whoever else answers at an address is not believed: the records are another
-// store's.
+// The answer of a foreign ingester at an address is rejected: its records are of another
+// store.
 func TestVerifyForeignStore(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -268,9 +268,9 @@ func TestVerifyForeignStore(t *testing.T) {
 		c.wire.up("i0", other)
 		defer c.wire.down("i0")
 		c.reads(c.reader(), all, "ingester 0badcafe answers and has never written to this store")
-		// A URL that is named is a mistake beside the ingester that is missing.
+		// A wrong URL is a problem, in addition to the missing ingester.
 		c.tells(c.gather(c.reader(c.via("i0")), always("web")), "ingester 0badcafe answers and has never written to this store", "is not among those that answered")
-		// Nobody can say what the URL's store is missing, and it is not believed.
+		// The rows cannot be read, and the answer is rejected all the same.
 		g := c.gather(c.reader(c.via("i0"), withoutRights), always("web"))
 		c.tells(g, "ingester 0badcafe answers and has never written to this store")
 		if len(g.Query.Loose) > 0 {
@@ -279,7 +279,7 @@ func TestVerifyForeignStore(t *testing.T) {
 	})
 }
 
-// nothing is a log that is empty.
+// nothing is an empty log.
 type nothing struct{}
 
 func (nothing) Open(context.Context, live.LogQuery) (live.Held, error) { return nothing{}, nil }
@@ -288,12 +288,12 @@ func (nothing) Behind() bool                                           { return 
 func (nothing) Close()                                                 {}
 func (nothing) Each(context.Context, func(*record.Entry) error) error  { return nil }
 
-// One whose announcements fail is silent, is asked all the same, and answers: with
-// the notes of its log it goes on taking records.
+// An ingester whose announcements fail is silent, but it is asked all the same, and
+// answers. With the notes of its log it goes on accepting records.
 func TestVerifySilentIsAsked(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
-		time.Sleep(6 * time.Second) // until it has listed the others by itself
+		time.Sleep(6 * time.Second) // until it has listed its peers by itself
 		c.all[0].cut.Store(true)
 		for range 8 {
 			time.Sleep(15 * time.Second)
@@ -306,8 +306,8 @@ func TestVerifySilentIsAsked(t *testing.T) {
 	})
 }
 
-// Without a URL a read tells of those that run in a note, and of the silent ones
-// that may hold records in a problem.
+// Without a URL a note names the running ingesters, and a problem names the silent ones
+// that may hold records.
 func TestVerifyNoURL(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -330,8 +330,8 @@ func TestVerifyNoURL(t *testing.T) {
 	})
 }
 
-// An ingester that is idle need not answer, be it gone or running: all that it took
-// is in blobs.
+// An idle ingester need not answer, gone or running: all records it accepted are in
+// blobs.
 func TestVerifyIdle(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -345,7 +345,7 @@ func TestVerifyIdle(t *testing.T) {
 		c.all[0].kill()
 		g := c.reads(c.reader(), all)
 		says(t, g.Report.Notes, 1, "no ingester answers, and none holds records", "connection refused")
-		// One that the user named has to answer whatever the rows say.
+		// An ingester named by the user has to answer, even if its row says idle.
 		c.reads(c.reader(c.via("i0")), all, "no ingester can be reached at http://i0: connection refused")
 		c.reads(c.reader(c.via("i0"), withoutRights), all, "no ingester can be reached at http://i0: connection refused")
 		time.Sleep(time.Hour)
@@ -354,7 +354,7 @@ func TestVerifyIdle(t *testing.T) {
 	})
 }
 
-// One that holds records and says no address is named with what to do.
+// An ingester with records but no address is named with the remedy.
 func TestVerifyNoAddress(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		in := c.all[0]
@@ -374,8 +374,8 @@ func TestVerifyNoAddress(t *testing.T) {
 	})
 }
 
-// The table of ingesters is gone: nobody knows who holds records, unless the store
-// is one that no ingester has ever written to.
+// The table of ingesters is gone. So it is unknown which ingesters hold records, unless
+// no ingester has ever written to the store.
 func TestVerifyNoTable(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.tells(c.gather(c.reader(), always("web")))
@@ -395,7 +395,7 @@ func TestVerifyNoTable(t *testing.T) {
 	})
 }
 
-// The table cannot be listed: nobody knows who holds records.
+// The table cannot be listed: it is unknown which ingesters hold records.
 func TestVerifyTableAway(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		all := c.running()
@@ -417,7 +417,7 @@ func TestVerifyTableAway(t *testing.T) {
 	})
 }
 
-// Of one with best effort a note says that its row is no promise.
+// A note says that the row of a best-effort ingester is no guarantee.
 func TestVerifyBestEffort(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, _ *screen) {
 		c.all[0].effort = true
@@ -430,7 +430,7 @@ func TestVerifyBestEffort(t *testing.T) {
 	})
 }
 
-// A tail and a follower that ends by itself are told the same as a read.
+// A tail, and a follower that ends by itself, report the same as a read.
 func TestVerifyTailAndOnce(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		all := c.running()

@@ -12,7 +12,7 @@ import (
 	"blobtail/storage"
 )
 
-// via has a reader ask one ingester, whose URL it was given.
+// via makes a reader ask the one ingester at this URL.
 func (c *company) via(host string) func(*newest.Options) {
 	return func(o *newest.Options) {
 		asker, err := c.dial("http://"+host, false)
@@ -31,8 +31,8 @@ func withoutRights(o *newest.Options) {
 	}
 }
 
-// reads reads all of web, and checks what is read and what is told. A read that says
-// nothing is complete.
+// reads reads all of web, and checks the records and the problems. A read without
+// problems is complete.
 func (c *company) reads(r *newest.Reader, want []*sentRecord, problems ...string) *newest.Gathered {
 	c.t.Helper()
 	names, g := c.read(r, always("web"))
@@ -43,7 +43,7 @@ func (c *company) reads(r *newest.Reader, want []*sentRecord, problems ...string
 	return g
 }
 
-// tells checks that each of the texts is told, and nothing else.
+// tells checks that each of the texts is reported, and no other.
 func (c *company) tells(g *newest.Gathered, problems ...string) {
 	c.t.Helper()
 	told := problemsOf(g)
@@ -58,7 +58,7 @@ func (c *company) tells(g *newest.Gathered, problems ...string) {
 	}
 }
 
-// problemsOf are the texts of what is missing.
+// problemsOf are the texts of the problems.
 func problemsOf(g *newest.Gathered) (texts []string) {
 	for _, p := range g.Report.Problems {
 		texts = append(texts, p.Error())
@@ -66,7 +66,7 @@ func problemsOf(g *newest.Gathered) (texts []string) {
 	return texts
 }
 
-// gather completes a query, and reads no blobs.
+// gather completes a query, without reading blobs.
 func (c *company) gather(r *newest.Reader, q query.Query) *newest.Gathered {
 	c.t.Helper()
 	g, err := r.Gather(c.t.Context(), q, newest.Auto)

@@ -10,11 +10,11 @@ import (
 	"blobtail/live"
 )
 
-// wire carries requests to handlers in this process, as fast as light.
+// wire carries requests to handlers in this process, without delay.
 type wire struct {
 	mu     sync.Mutex
 	hosts  map[string]*host
-	refuse func(host string) bool // nil: nobody is
+	refuse func(host string) bool // nil: no host is refused
 }
 
 type host struct {

@@ -39,8 +39,8 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheu
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
-// flush answers when every record acknowledged before is in a blob. It answers 504 with
-// the number of the others if its time is over first.
+// flush answers when every record acknowledged before is in a blob. If its time is over
+// first, it answers 504 with the number of unflushed records.
 func flush(buf *buffer.Buffer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
@@ -68,7 +68,7 @@ func flush(buf *buffer.Buffer) http.Handler {
 	})
 }
 
-// patient gives a request as long as its ?timeout= says, or for ever.
+// patient lets a request last as long as its ?timeout= says, or for ever.
 func patient(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s := r.FormValue("timeout"); s != "" {
@@ -85,7 +85,7 @@ func patient(h http.Handler) http.Handler {
 	})
 }
 
-// loopback lets only requests from this host through.
+// loopback accepts only requests from this host.
 func loopback(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.RemoteAddr)

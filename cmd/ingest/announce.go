@@ -27,7 +27,7 @@ import (
 )
 
 // company is the place of this ingester among its peers on the store: its lane, its
-// announcements, and the difference of the clocks. None of it holds up a record.
+// announcements, and the difference of the clocks. None of them delays a record.
 type company struct {
 	announcer *heartbeat.Announcer
 	clock     *clockskew.Checker
@@ -42,20 +42,20 @@ type company struct {
 }
 
 const (
-	// companyWait is the age of the process from which it takes records without
-	// being announced: a store that hangs must not keep it longer.
+	// companyWait is the age of the process from which it accepts records even without
+	// being announced: a store that hangs must not delay it longer.
 	companyWait = 1500 * time.Millisecond
 	// clockWait is how long the search for a lane waits for the store's time.
 	clockWait = 500 * time.Millisecond
-	// lastWords bounds the announcement that it ends: without it reads name the
-	// ingester until it starts again.
+	// lastWords bounds the announcement that the ingester ends. Without that announcement
+	// reads name the ingester until it starts again.
 	lastWords = 2 * time.Second
 	// noteWait bounds noting a loss.
 	noteWait = 3 * time.Second
 )
 
-// newCompany makes the parts that run starts. The log's directory is locked by now, and
-// so are the files in it. setLane is called with each lane that is found.
+// newCompany makes the parts that run starts. The log's directory and the files in it are
+// locked already. newCompany calls setLane with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
@@ -68,7 +68,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	host, _ := os.Hostname()
 	lane, settled := c.LaneNumber(host)
 	if c.Ingest.Advertise != "" || c.Store.Remote() {
-		address = c.Ingest.Advertise // where we listen means nothing to other hosts
+		address = c.Ingest.Advertise // our listen address is of no use to other hosts
 	}
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Identity: me, Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
@@ -90,7 +90,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, c.Store.Name())
 	}})
-	// Until the others are known: the lane of the last time.
+	// Until the peers are known: the lane of the last time.
 	if err := setLane(p.announcer.Lane()); err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (p *company) run(ctx context.Context) {
 	p.quit = cancel
 	p.running.Go(func() { p.clock.Run(ctx) })
 	p.running.Go(func() {
-		// By a wrong clock all others would look dead.
+		// With a wrong clock all peers would look dead.
 		known, cancel := context.WithTimeout(ctx, clockWait)
 		defer cancel()
 		select {
@@ -116,8 +116,8 @@ func (p *company) run(ctx context.Context) {
 	p.running.Go(func() { p.premises.Run(ctx) })
 }
 
-// wait returns when readers know of this ingester, and the lane, the clock and besides
-// are known; or at until. All of it goes on in the background.
+// wait returns when readers know this ingester, and the lane, the clock and besides are
+// known; or at until. All of it goes on in the background.
 func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -141,7 +141,7 @@ func (p *company) self() live.Self {
 	return live.Self{ID: p.announcer.ID(), Process: p.announcer.Process(), Store: p.premises.ID()}
 }
 
-// taking says why nothing can be taken now.
+// taking returns the reason why records cannot be accepted now.
 func (p *company) taking(buf *buffer.Buffer) error {
 	if err := buf.Ready(); err != nil {
 		return fmt.Errorf("the log takes no appends: %w", err)
@@ -149,12 +149,12 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	return errors.Join(p.premises.Ready(), p.clock.Err())
 }
 
-// ready says why nothing can be taken, stored or announced now.
+// ready returns the reason why records cannot be accepted, stored or announced now.
 func (p *company) ready(buf *buffer.Buffer) error {
 	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.Stalled())
 }
 
-// noteLoss keeps the loss of records for the next start.
+// noteLoss notes the loss of records for the next start.
 func (p *company) noteLoss() {
 	ctx, cancel := context.WithTimeout(context.Background(), noteWait)
 	defer cancel()
@@ -172,12 +172,12 @@ func lossOf(buf *buffer.Buffer) heartbeat.Loss {
 	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
-// readyEvery is how often an ingester that was not ready at its start looks whether it
+// readyEvery is how often an ingester that was not ready at its start checks whether it
 // is.
 const readyEvery = 250 * time.Millisecond
 
-// started tells in our own log how the start went, and when an ingester that was not
-// ready becomes so.
+// started logs the result of the start. If the ingester was not ready, it logs later that
+// it has become ready.
 func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
 		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
@@ -201,7 +201,7 @@ func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() 
 	})
 }
 
-// stop tells the others that this ingester ends, and whether all is in blobs.
+// stop tells the peers that this ingester ends, and whether all records are in blobs.
 func (p *company) stop(empty bool) {
 	p.quit()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
@@ -211,7 +211,7 @@ func (p *company) stop(empty bool) {
 	}
 }
 
-// end returns when nothing runs any more, whether it ran or not.
+// end returns when nothing runs any more, even if run was never called.
 func (p *company) end() {
 	p.quit()
 	p.running.Wait()

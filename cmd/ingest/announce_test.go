@@ -16,7 +16,7 @@ import (
 	"blobtail/storeid/premises"
 )
 
-// slowTables take their time for each write.
+// slowTables delay each write.
 type slowTables struct {
 	storage.TableStore
 	takes time.Duration
@@ -40,8 +40,8 @@ func (s slowTables) Swap(ctx context.Context, table, partition string, row stora
 	}
 }
 
-// No record is taken before the others know whom to ask for it, also where the
-// lane is given; but for no longer than a store that hangs is waited for.
+// No record is accepted before the peers know the ingester that holds it, even with a
+// given lane. If the store hangs, that delays records only until a limit.
 func TestAnnouncedFirst(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -81,7 +81,7 @@ func TestAnnouncedFirst(t *testing.T) {
 				}
 				rows, err := list(t.Context())
 				if errors.Is(err, storage.ErrNotExist) {
-					err = nil // nobody could write the first row
+					err = nil // the first row could not be written
 				}
 				if err != nil || len(rows) != c.known {
 					t.Errorf("%d ingesters are known, %v; want %d", len(rows), err, c.known)

@@ -14,7 +14,7 @@ import (
 	"blobtail/storage/mem"
 )
 
-// empty is a log with nothing in it, and a snapshot of that.
+// empty is an empty log, and a snapshot of it.
 type empty struct{}
 
 func (empty) Open(context.Context, live.LogQuery) (live.Held, error) { return empty{}, nil }
@@ -23,7 +23,7 @@ func (empty) Behind() bool                                           { return fa
 func (empty) Close()                                                 {}
 func (empty) Each(context.Context, func(*record.Entry) error) error  { return nil }
 
-// An ingester that answers is not forgotten, however long its row is silent.
+// An ingester that answers is not forgotten, even if its row has long been silent.
 func TestAnsweringIsNotForgotten(t *testing.T) {
 	tables := mem.New(mem.Options{})
 	handler := live.NewHandler(live.Options{

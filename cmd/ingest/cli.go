@@ -13,8 +13,8 @@ import (
 	"blobtail/internal/cli"
 )
 
-// grammar is the command line. Flags win over the environment, which wins over the
-// file, which wins over the defaults.
+// grammar is the command line. Flags override the environment, the environment overrides
+// the file, and the file overrides the defaults.
 type grammar struct {
 	File    string           `name:"config" help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
 	Version kong.VersionFlag `help:"Print the version and exit."`
@@ -33,7 +33,7 @@ type grammar struct {
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
 }
 
-// command runs the program and returns its exit code. It writes an error once.
+// command runs the program and returns its exit code. It prints an error once.
 func command(args []string, stdout, stderr io.Writer) int {
 	g, verb, err := parse(args, stdout)
 	if err == nil {
@@ -56,7 +56,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return cli.Failed
 }
 
-// errLogged is an error that is in our own log already.
+// errLogged is an error that is already in our own log.
 var errLogged = errors.New("logged")
 
 // run does the work of a verb.

@@ -14,8 +14,8 @@ import (
 	"blobtail/internal/cli"
 )
 
-// drain takes no more, for good, and answers as flush does when all is in blobs:
-// for a host, or a pod with its volume, that goes.
+// drain ends the acceptance of records for good. It answers as flush does, when all
+// records are in blobs. It is for a host, or a pod with its volume, that is removed.
 func drain(buf *buffer.Buffer, in *intake) http.Handler {
 	flush := flush(buf)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,7 +32,7 @@ func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error 
 		return &cli.UsageError{Err: err}
 	}
 	if host == "" || host == "0.0.0.0" || host == "::" {
-		host = "127.0.0.1" // it listens everywhere, and answers this only here
+		host = "127.0.0.1" // the server listens everywhere, and answers this only here
 	}
 	where := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/drain"}
 	if timeout > 0 {

@@ -17,8 +17,8 @@ import (
 	"blobtail/storeid/premises"
 )
 
-// sink joins the buffer to the writer, which do not know each other, and to the
-// dropped days.
+// sink joins the buffer to the writer and to the dropped days. Buffer and writer do not
+// know each other.
 type sink struct {
 	*blobwriter.Writer
 	watch    *horizon.Watch
@@ -36,7 +36,7 @@ func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.L
 	return s, err
 }
 
-// refuse has the buffer take nothing of days that have been dropped.
+// refuse makes the buffer refuse records of dropped days.
 func (s sink) refuse(o buffer.Options) buffer.Options {
 	o.Expired = func(service string, period time.Time) bool { return s.watch.Hides(service, horizon.DayOf(period)) }
 	return o
@@ -44,7 +44,7 @@ func (s sink) refuse(o buffer.Options) buffer.Options {
 
 // Write implements [buffer.Sink]. It does not even read a batch that is known to have
 // expired, because horizons only rise; the writer's store checks the rest. Nothing goes
-// to a store before it was seen to be the log's.
+// to a store before the store is known to be the log's.
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	if err := s.premises.Storing(); err != nil {
 		return err

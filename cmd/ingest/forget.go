@@ -21,7 +21,7 @@ import (
 const forgetWait = 30 * time.Second
 
 // forget gives up an ingester whose log is lost, or all that have been silent for so
-// long, or acknowledges the records that one has lost. It prints the consequence.
+// long. With lost it acknowledges lost records. It prints the consequence.
 func forget(c config.Config, id string, lost bool, silent time.Duration, stdout io.Writer) error {
 	switch {
 	case id == "" && silent == 0:
@@ -66,7 +66,7 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout 
 	return nil
 }
 
-// answerWait is how long an ingester that is to be forgotten may take to answer.
+// answerWait is how long an ingester to be forgotten may take to answer.
 const answerWait = time.Second
 
 // answering refuses to forget an ingester that answers at its address: it may only be
@@ -74,7 +74,7 @@ const answerWait = time.Second
 func answering(ctx context.Context, tables storage.TableStore, store, id string) error {
 	rows, err := heartbeat.List(ctx, tables, store)
 	if _, err = heartbeat.Unread(err); err != nil {
-		return nil // forgetting fails for that too, and says so
+		return nil // forgetting fails for the same reason, and says so
 	}
 	for _, i := range rows {
 		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
@@ -87,7 +87,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		defer client.Close()
 		answer, err := client.Ask(ctx, live.Query{Service: "-", From: math.MinInt64, To: math.MaxInt64})
 		if err != nil {
-			return nil // nobody is there, or does not answer
+			return nil // it is gone, or does not answer
 		}
 		defer answer.Close()
 		if answer.Self().ID == id {

@@ -13,7 +13,7 @@ import (
 	"blobtail/storage/dir/tables"
 )
 
-// What is given up is said; who is not silent, or not there, is not forgotten.
+// forget prints the records given up. It refuses an unknown or a running ingester.
 func TestForget(t *testing.T) {
 	root := t.TempDir()
 	give := func(id string, lost bool, silent time.Duration) (code int, stdout, stderr string) {
@@ -72,7 +72,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// announce writes the row of an ingester that was last heard of so long ago.
+// announce writes the row of an ingester with its last heartbeat so long ago.
 func announce(t *testing.T, root, id string, ago time.Duration) {
 	t.Helper()
 	s, err := tables.Open(root)

@@ -21,7 +21,7 @@ func (cutStore) Get(context.Context, string, int64, int64) (io.ReadCloser, error
 	return nil, errors.New("the cable is cut")
 }
 
-// Nothing gets into the buffer while the log may belong to another store.
+// No record gets into the buffer while the log may belong to another store.
 func TestGate(t *testing.T) {
 	dir := t.TempDir()
 	if err := (storeid.Binding{ID: "0123456789abcdef0123456789abcdef", Spec: "azure:logs"}).Save(fsys.OS(), dir); err != nil {

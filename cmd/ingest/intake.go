@@ -15,7 +15,7 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// An intake is where records come in. Once closed it stays so.
+// An intake accepts the incoming records. Once closed it stays closed.
 type intake struct {
 	http   *http.Server
 	stream *stream
@@ -24,7 +24,7 @@ type intake struct {
 	mu     sync.Mutex
 	closed bool
 	under  int           // requests under way that came before it was closed
-	last   chan struct{} // closed when there are none of these any more
+	last   chan struct{} // closed when all of these have ended
 }
 
 // newIntake makes the HTTP source next to the stream, with the answers to readers. ready
@@ -48,7 +48,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 
 var errDrained = errors.New("this ingester takes no more: it was drained")
 
-// err says that nothing is taken any more, nil while it is.
+// err returns the reason why records are not accepted, nil if they are.
 func (i *intake) err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -58,8 +58,8 @@ func (i *intake) err() error {
 	return nil
 }
 
-// counted lets drain know when all that came before it is answered. What comes
-// later the source refuses by itself.
+// counted lets drain know when all requests from before it are answered. The source
+// refuses later requests by itself.
 func (i *intake) counted(source http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.mu.Lock()
@@ -83,7 +83,7 @@ func (i *intake) answered() {
 	}
 }
 
-// refuse takes no more.
+// refuse ends the acceptance of records.
 func (i *intake) refuse(ctx context.Context) {
 	i.mu.Lock()
 	if !i.closed {
@@ -96,9 +96,9 @@ func (i *intake) refuse(ctx context.Context) {
 	i.stream.stop(ctx)
 }
 
-// drain accepts no more records, and returns when the requests under way are answered,
-// or ctx ends. It goes on listening: until all is in blobs, readers ask here for the
-// rest.
+// drain accepts no more records, and returns when the requests under way are answered, or
+// ctx ends. It goes on listening: until all records are in blobs, readers ask here for
+// the rest.
 func (i *intake) drain(ctx context.Context) {
 	i.refuse(ctx)
 	select {
@@ -116,9 +116,9 @@ func (i *intake) close(ctx context.Context) {
 	}
 }
 
-// stop takes no more requests, answers those under way, and flushes. Half of the
-// grace is for the requests, so that slow clients do not cost the flush. It tells
-// whether all is in blobs.
+// stop accepts no more requests, answers those under way, and flushes. Half of the grace
+// is for the requests, so that slow clients do not cost the flush. It reports whether all
+// records are in blobs.
 func stop(log zerolog.Logger, buf *buffer.Buffer, in *intake, grace time.Duration) bool {
 	log.Info().Dur("grace", grace).Msg("stopping")
 	ctx, cancel := context.WithTimeout(context.Background(), grace)

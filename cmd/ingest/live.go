@@ -26,8 +26,8 @@ func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prome
 	return h
 }
 
-// withLive answers paths below /live/, and the source all others. The source has a mux
-// of its own, because it checks how paths are written.
+// withLive sends paths below /live/ to the answers, and all others to the source. The
+// source has a mux of its own, because it checks how paths are written.
 func withLive(source http.Handler, answers http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(live.Pattern, answers)
@@ -40,7 +40,7 @@ func withLive(source http.Handler, answers http.Handler) http.Handler {
 	})
 }
 
-// journal joins the buffer to the handler, which do not know each other.
+// journal joins the buffer to the handler. They do not know each other.
 type journal struct {
 	buf       *buffer.Buffer
 	announcer *heartbeat.Announcer
@@ -49,7 +49,7 @@ type journal struct {
 // Open implements [live.Log].
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
-	if q.Now { // a snapshot of nothing has a position as well
+	if q.Now { // an empty snapshot has a position too
 		b.Follow, b.Match = false, func(string) bool { return false }
 	}
 	snapshot, err := j.buf.Live(ctx, b)
@@ -66,7 +66,7 @@ func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
 // the row may not have them yet.
 type held struct {
 	*buffer.Live
-	lost func() heartbeat.Loss // nil: it is not to be told
+	lost func() heartbeat.Loss // nil: no report of losses
 }
 
 // Each implements [live.Held].

@@ -13,10 +13,10 @@
 //	premises: log and store belong together --> storeid --> blob store
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
-// It starts in the order of the flow backwards, so that each accepted record has a
-// place to go, and stops in the order of the flow: the sources accept no more, the
-// buffer flushes within the grace period, stored messages are acknowledged, and the
-// rest stays in the log for the next start.
+// It starts in the reverse order of the flow, so that each accepted record has a place to
+// go, and stops in the order of the flow: the sources accept no more, the buffer flushes
+// within the grace period, stored messages are acknowledged, and the rest stays in the
+// log for the next start.
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run wires the parts, and has them work until ctx ends.
+// run connects the parts, and lets them work until ctx ends.
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
@@ -82,7 +82,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	tail := newTail()
 	var company *company
 	options := out.refuse(bufferOptions(c, part(log, "buffer"), reg))
-	options.LossFound = func() { company.noteLoss() } // the buffer runs when there is one
+	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
 	buf := buffer.New(journal, out, stream.tell(tail.tell(c, options)))
 	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
@@ -105,7 +105,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 
-// parts are the parts of an ingester that runs.
+// parts are the parts of a running ingester.
 type parts struct {
 	watch     *horizon.Watch
 	buf       *buffer.Buffer
@@ -138,7 +138,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 
 	select {
 	case <-ctx.Done():
-		// Nothing is taken in the second half of the grace period: see stop.
+		// No record is accepted in the second half of the grace period: see stop.
 		time.AfterFunc(time.Duration(c.Ingest.Grace)/2, p.tail.end)
 		p.company.stop(stop(log, p.buf, p.in, time.Duration(c.Ingest.Grace)))
 	case <-failed.Done():
@@ -158,7 +158,7 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 		FS: fsys.OS(), Dir: c.WALDir(), Blobs: store.Blobs, Spec: c.Store.String(), Remote: c.Store.Remote(), Log: log,
 		Unflushed: func(ctx context.Context) (int, error) { return buffer.Unflushed(ctx, journal) },
 		Leave: func(was storeid.Binding) error {
-			me, _ := heartbeat.LoadIdentity(c.WALDir()) // a new one if it cannot be read, and nobody knows that
+			me, _ := heartbeat.LoadIdentity(c.WALDir()) // new, and unknown to readers, if it cannot be read
 			log.Warn().Str("was", was.Spec).Str("id", was.ID).Stringer("store", c.Store).
 				Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + me.ID + ", run ingest forget " + me.ID + " there")
 			return heartbeat.Discard(fsys.OS(), c.WALDir())
@@ -208,7 +208,7 @@ func diskFull(dir string, percent int) bool {
 	return free < roomy && 100-fs.Bavail*100/fs.Blocks >= uint64(percent)
 }
 
-// part names the part of the program that a line of our own log comes from.
+// part names the part of the program that writes a line of our own log.
 func part(log zerolog.Logger, name string) zerolog.Logger {
 	return log.With().Str("part", name).Logger()
 }

@@ -14,7 +14,7 @@ import (
 // Packages that logquery links too count in plain numbers; here these become
 // metrics.
 
-// counters registers counters that are asked for when they are read.
+// counters registers counters that call a function for their value.
 type counters struct{ f promauto.Factory }
 
 func (c counters) counter(name, help string, value func() uint64) {

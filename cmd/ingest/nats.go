@@ -14,7 +14,7 @@ import (
 )
 
 // closeWait bounds the last acknowledgements. A message without one is delivered again
-// and found to be a copy.
+// and recognized as a copy.
 const closeWait = time.Second
 
 // A stream is the JetStream source, and the means to end it. It is nil if none is
@@ -23,7 +23,7 @@ type stream struct {
 	source  *natssource.Source
 	pulling context.Context
 	end     context.CancelFunc // of pulling
-	ended   chan struct{}      // closed when nothing more is handed to the buffer
+	ended   chan struct{}      // closed when no more messages go to the buffer
 }
 
 func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prometheus.Registerer) (*stream, error) {
@@ -59,7 +59,7 @@ func (s *stream) tell(o buffer.Options) buffer.Options {
 	return o
 }
 
-// run takes messages until stop is called or ctx ends.
+// run accepts messages until stop is called or ctx ends.
 func (s *stream) run(ctx context.Context, accept natssource.Accepter) error {
 	if s == nil {
 		return nil

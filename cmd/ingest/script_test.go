@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ingest": main})
 }
 
-// The scripts say what users see: output, messages and exit codes.
+// The scripts test the view of users: output, messages and exit codes.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits}})

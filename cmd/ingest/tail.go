@@ -45,7 +45,7 @@ func (t *tail) tell(c config.Config, o buffer.Options) buffer.Options {
 // Accepted implements [buffer.Tail].
 func (t *tail) Accepted(mark uint64, run *record.Run) { t.writer.Accepted(mark, run) }
 
-// join makes the writer, beside this ingester's announcements.
+// join makes the writer, next to this ingester's announcements.
 func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog.Logger, reg prometheus.Registerer) {
 	if !c.Tail.Enabled {
 		return

@@ -8,13 +8,13 @@ import (
 	"blobtail/internal/cli"
 )
 
-// arrange puts an argument list as people write it into the form that the
-// parser takes for sure: the verb first, then flags in their long form with
-// their values joined by "=", and services in between. So flags may stand before
-// the verb, and a value may begin with "-", as in --from -2h.
+// arrange puts an argument list as people write it into a form that the parser always
+// accepts: the verb first, then flags in their long form with their values joined by "=",
+// and services in between. So flags may come before the verb, and a value may begin with
+// "-", as in --from -2h.
 //
-// The verb is the first argument that is no flag, if it is one; else it is
-// read. Unknown flags stay unchanged, and the parser reports them.
+// The verb is the first argument that is not a flag, if it is a verb; otherwise the verb
+// is read. Unknown flags stay unchanged, and the parser reports them.
 func arrange(app *kong.Application, args []string) []string {
 	flags, shorts, verbs := flagsOf(app)
 	a := arranger{flags: flags, shorts: shorts, args: args}
@@ -26,12 +26,12 @@ func arrange(app *kong.Application, args []string) []string {
 	} else if a.bare == 0 && a.version {
 		verb = "version"
 	} else if a.bare == 0 && a.help {
-		return a.out // of all verbs
+		return a.out // a flag of all verbs
 	}
 	return append([]string{verb}, a.out...)
 }
 
-// flagsOf gives the flags of all verbs, by name and by letter, and the verbs.
+// flagsOf returns the flags of all verbs, by name and by letter, and the verbs.
 func flagsOf(app *kong.Application) (flags map[string]*kong.Flag, shorts map[rune]*kong.Flag, verbs map[string]bool) {
 	flags, shorts, verbs = make(map[string]*kong.Flag), make(map[rune]*kong.Flag), make(map[string]bool)
 	collect := func(n *kong.Node) {
@@ -59,7 +59,7 @@ type arranger struct {
 	args   []string
 
 	out       []string
-	bare      int // arguments that are no flags
+	bare      int // number of arguments that are not flags
 	firstBare int // in out
 	help      bool
 	version   bool
@@ -104,8 +104,8 @@ func (a *arranger) long(arg string) {
 	a.out = append(a.out, arg)
 }
 
-// short takes a row of one-letter flags apart. The first that takes a value
-// takes the rest of the row, or the next argument.
+// short splits a row of one-letter flags. The first one with a value gets the rest of the
+// row, or the next argument.
 func (a *arranger) short(arg string) {
 	row := arg[1:]
 	for i, letter := range row {
@@ -129,10 +129,9 @@ func (a *arranger) short(arg string) {
 
 func takesValue(f *kong.Flag) bool { return !f.IsBool() && !f.IsCounter() }
 
-// checkFlags finds, in arguments that were arranged, flags that are given without
-// a value, as by --level "$UNSET", which must not mean that there is no such
-// flag; and flags of one value that are given two. Those that may be repeated
-// see to their values themselves.
+// checkFlags finds mistakes in an arranged list. A flag without a value, as from --level
+// "$UNSET", must not count as absent. A flag of one value must not be given twice.
+// Repeatable flags check their values themselves.
 func checkFlags(app *kong.Application, args []string) error {
 	flags, _, _ := flagsOf(app)
 	given := make(map[*kong.Flag]bool)

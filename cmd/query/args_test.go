@@ -58,7 +58,7 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// A list that was arranged already stays as it is.
+// An arranged list stays unchanged.
 func FuzzArrange(f *testing.F) {
 	f.Add("--from\n-2h\nread\nweb\n-vF\n-x")
 	f.Add("web\n--\n-n")
@@ -70,7 +70,7 @@ func FuzzArrange(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list string) {
 		args := strings.Split(list, "\n")
 		once := arrange(parser.Model, args)
-		// A flag at the end that misses its value has no form to keep.
+		// A flag at the end without its value has no form to keep.
 		if last := len(once) - 1; strings.HasPrefix(once[last], "-") && !strings.Contains(once[last], "=") {
 			return
 		}

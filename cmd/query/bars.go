@@ -50,7 +50,7 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 		if most[l] > 0 {
 			c := levelColumn{level: l, name: l.String()}
 			if l == record.Critical {
-				c.name = "crit" // room for the bar
+				c.name = "crit" // to leave room for the bar
 			}
 			c.width = max(len(c.name), len(thousands(int(most[l]))))
 			p.columns = append(p.columns, c)
@@ -82,8 +82,8 @@ func (p *barPrinter) print(b query.Bucket) error {
 	return err
 }
 
-// bar draws a bucket, as long as its share of the longest. Levels have their
-// colours, or letters where there are none.
+// bar draws a bucket, with the length of its share of the longest. Levels have their
+// colours, or letters if there are no colours.
 func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 	n := total(b)
 	length := int(math.Round(float64(p.room) * float64(n) / float64(p.longest)))
@@ -107,8 +107,8 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 	return append(dst, bytes.Repeat([]byte{' '}, p.room-length)...)
 }
 
-// share divides the cells of a bar among the levels. Each that occurs has one, as
-// far as they go: a few errors among many records matter most.
+// share divides the cells of a bar among the levels. Each level that occurs gets one cell
+// while there are any: a few errors among many records matter most.
 func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
 	left := length
 	for _, l := range worstFirst() {
@@ -116,7 +116,7 @@ func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
 			cells[l], left = 1, left-1
 		}
 	}
-	// The others by how many there are, rounded such that the sum is right.
+	// Divide the other cells by the counts, rounded such that the sum is right.
 	seen, given := int64(0), 0
 	for _, l := range worstFirst() {
 		seen += b.Levels[l]
@@ -137,7 +137,7 @@ func letter(l record.Level) byte {
 	}[l]
 }
 
-// timeOf is the layout that shows no more of a bucket's time than differs.
+// timeOf is the shortest layout that distinguishes the times of buckets.
 func timeOf(by time.Duration, zone *time.Location) string {
 	switch {
 	case by%time.Second != 0:

@@ -72,7 +72,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	reader := query.New(store.Blobs, query.Options{})
 	names := c.Services
 	if len(names) == 0 {
-		names = []string{"*", "_*"} // those of the system too: they are paid for
+		names = []string{"*", "_*"} // the services of the system too: they cost money
 	}
 	services, err := reader.Services(ctx, names)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) }) {
 			continue
 		}
-		// Nothing in the range, or nothing at all? A plan of next to nothing tells.
+		// Is only the range empty, or is there no such service? A minimal plan tells.
 		if _, err := reader.Plan(ctx, query.Query{Services: []string{name}, Range: query.Range{From: 0, To: 1}}); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ type billPrinter struct {
 }
 
 // text prints a table of the sums, and one of the total cost. The first of the prices
-// elsewhere has a column in the upper one.
+// elsewhere has a column in the upper table.
 func (b *billPrinter) text() error {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	other := "elsewhere"
@@ -198,7 +198,7 @@ func monthText(m *bill.Month) string {
 	return fmt.Sprintf("the %d from %s to %s", m.Days, m.From, m.To)
 }
 
-// money writes a sum of money with at least two digits that count.
+// money writes a sum of money with at least two significant digits.
 func money(x float64) string {
 	switch {
 	case x == 0:
@@ -258,7 +258,7 @@ func (b *billPrinter) line(s *bill.Sum) billLine {
 	return l
 }
 
-// digits rounds to 12 places, more than any bill has.
+// digits rounds to 12 places, more than any bill needs.
 func digits(x float64) float64 {
 	const places = 1e12
 	if math.Abs(x) > math.MaxInt64/places {
@@ -295,7 +295,7 @@ func (b *billPrinter) json() error {
 	return enc.Encode(&l)
 }
 
-// csv has the sums only, no total.
+// csv prints the sums only, without a total.
 func (b *billPrinter) csv() error {
 	w := csv.NewWriter(b.a.out)
 	head := []string{b.by, "blobs", "records", "raw", "stored", "unknown", "puts", "lists", "here_storage_month", "here_puts", "here_lists", "here_tail_estimate"}

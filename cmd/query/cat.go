@@ -59,8 +59,8 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 	return code, nil
 }
 
-// body reads the blob: from the store when the name is a key, else a file. A
-// *query.Problem comes with the rest of it.
+// body reads the blob: from the store if the name is a key, or from a file. With a
+// *query.Problem it returns the rest of the blob.
 func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)

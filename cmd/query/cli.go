@@ -16,8 +16,8 @@ import (
 	"blobtail/storage"
 )
 
-// grammar is the command line. The environment sets the store and the ingester
-// alone.
+// grammar is the command line. Only the store and the ingester can come from the
+// environment.
 type grammar struct {
 	cli.Settings
 	LiveURL  string           `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
@@ -45,7 +45,7 @@ func (versionCmd) run(_ context.Context, a *app) (int, error) {
 	return cli.OK, nil
 }
 
-// rangeFlags say which times are meant.
+// rangeFlags select a range of times.
 type rangeFlags struct {
 	From  string `help:"Oldest time (included)." placeholder:"T"`
 	To    string `help:"Newest time (not included)." placeholder:"T"`
@@ -60,8 +60,8 @@ type app struct {
 	store openstore.Spec
 	live  string // URL of an ingester, or ""
 	tail  config.Tail
-	// tailAge is how long the tables of the newest records are kept, maxAge how old a
-	// read may get.
+	// tailAge is how long the tables of the newest records are kept, and maxAge is the
+	// maximum age of a read.
 	tailAge, maxAge time.Duration
 	color           bool
 	// searches says that the verb has -F, which users forget.
@@ -156,7 +156,7 @@ func (a *app) configure() error {
 	return nil
 }
 
-// open opens the store and gives a reader of it.
+// open opens the store and returns a reader of it.
 func (a *app) open(ctx context.Context) (*query.Reader, func() error, error) {
 	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
@@ -170,7 +170,7 @@ func (a *app) reader(store storage.BlobStore) *query.Reader {
 	return query.New(store, query.Options{MaxAge: a.maxAge})
 }
 
-// times gives the range that the flags mean.
+// times returns the range of the flags.
 func (a *app) times(f rangeFlags) (query.Range, error) {
 	rng := query.Always()
 	read := func(flag, text string, ns *int64) error {
@@ -215,8 +215,8 @@ func (a *app) showTime(ns int64) string {
 	return time.Unix(0, ns).In(a.now.Location()).Format("2006-01-02 15:04:05.999999999 -07:00")
 }
 
-// zoneName tells people which zone a time is in. The local one has no name but
-// the letters that it goes by at the time, if any.
+// zoneName names the zone of a time. The local zone has no name but its letters at the
+// time, if any.
 func zoneName(t time.Time) string {
 	name := t.Location().String()
 	if name == "Local" {

@@ -14,7 +14,7 @@ func berlin(t testing.TB) *time.Location {
 	return zone
 }
 
-// A person is told where the local zone is, not that it is local.
+// A person sees the letters or the offset of the local zone, not the word Local.
 func TestZoneName(t *testing.T) {
 	// local is a host's zone as Go reads it from /etc/localtime.
 	local := func(letters string, hours int) *time.Location {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostBuckets keeps a slip such as --by 1ms over a year from filling the memory.
+	// mostBuckets keeps a mistake such as --by 1ms over a year from filling the memory.
 	mostBuckets = 1_000_000
-	// chosenBuckets is how many buckets there are at most, unless --by says.
+	// chosenBuckets is the maximum number of buckets unless --by is given.
 	chosenBuckets = 60
 )
 
@@ -32,8 +32,8 @@ type histCmd struct {
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
 }
 
-// settle reads the flags: the query, the length of a bucket or 0, and
-// which live records are wanted.
+// settle reads the flags: the query, the length of a bucket or 0, and the mode of live
+// records.
 func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.Mode, err error) {
 	q = query.Query{Services: c.Services}
 	if q.Range, err = a.times(c.rangeFlags); err != nil {
@@ -80,7 +80,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	case by == 0 && any:
 		by = bucketFor(c.span(a, q.Range, first, last))
 	case by == 0:
-		by = time.Minute // of nothing
+		by = time.Minute // an empty result
 	case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
 		return query.Summary{}, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
 			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
@@ -103,8 +103,8 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	return sum, nil
 }
 
-// span is the time that the default buckets divide: the range as far as it has ends,
-// else that of the records.
+// span is the time that the default buckets divide: the range if it has both ends, or the
+// span of the records.
 func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration {
 	from, to := rng.From, rng.To
 	if from == query.Oldest {
@@ -122,8 +122,7 @@ func (c *histCmd) span(a *app, rng query.Range, first, last int64) time.Duration
 	return time.Duration(to - from)
 }
 
-// bucketFor returns a length that people count in, such that a span has about 30 to
-// 60.
+// bucketFor returns a common unit of time that divides a span into about 30 to 60.
 func bucketFor(span time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	lengths := []time.Duration{
@@ -140,7 +139,7 @@ func bucketFor(span time.Duration) time.Duration {
 	return 10 * 365 * day
 }
 
-// filled gives the buckets with the empty ones between them.
+// filled returns the buckets with the empty ones between them.
 func filled(buckets []query.Bucket, by time.Duration) iter.Seq[query.Bucket] {
 	return func(yield func(query.Bucket) bool) {
 		for i, b := range buckets {
@@ -162,7 +161,7 @@ func filled(buckets []query.Bucket, by time.Duration) iter.Seq[query.Bucket] {
 	}
 }
 
-// total is how many records are in a bucket.
+// total is the number of records in a bucket.
 func total(b *query.Bucket) int64 {
 	n := int64(0)
 	for _, count := range b.Levels {
@@ -171,8 +170,8 @@ func total(b *query.Bucket) int64 {
 	return n
 }
 
-// histogram returns a function that prints a bucket in a form; "" is the default of where
-// stdout goes to.
+// histogram returns a function that prints a bucket in a form; "" is the default for
+// stdout.
 func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(query.Bucket) error {
 	switch {
 	case form == "text" || form == "" && a.env.outTTY:

@@ -37,7 +37,7 @@ func TestBucketFor(t *testing.T) {
 	}
 }
 
-// All of time, in buckets that do not end at its ends.
+// All of time, in buckets that are not aligned to its ends.
 func TestFilled(t *testing.T) {
 	n, by := 0, 100*365*24*time.Hour
 	var last int64
@@ -53,7 +53,7 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// A bar is as wide as it may be, whatever it is of, and no level is passed over.
+// A bar has its full width with any counts, and each level is visible.
 func TestShare(t *testing.T) {
 	for _, counts := range [][record.NumLevels]int64{
 		{record.Info: 1}, {record.Info: 1e9, record.Error: 1}, {1, 1, 1, 1, 1, 1, 1}, {record.Debug: 2, record.Other: 1}, {1e9, 1e9, 1e9, 1, 1, 1, 1},
@@ -80,7 +80,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// On a terminal it is text in colour, as wide as that.
+// On a terminal the output is text in colour, as wide as the terminal.
 func TestHistTerminal(t *testing.T) {
 	path := t.TempDir() + "/data"
 	store, err := dir.Open(path, dir.Options{Create: true})

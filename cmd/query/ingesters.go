@@ -28,7 +28,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	found, now, err := c.list(ctx, a)
 	var bad *heartbeat.RowError
 	if errors.Is(err, storage.ErrUnauthorized) && a.store.Remote() {
-		// Another role than that for blobs, which exitCode would name.
+		// Tables need another role than blobs, and exitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
 	}
@@ -55,7 +55,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	return cli.OK, nil
 }
 
-// list gives the rows of interest and the time that they are to be judged by.
+// list returns the rows of interest and the time to judge them by.
 func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
 	now := a.now
 	store, err := openstore.Open(ctx, a.store, false)
@@ -97,7 +97,7 @@ func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	return "silent"
 }
 
-// holds says whether the ingester may hold records that are in no blob.
+// holds reports whether the ingester may hold unflushed records.
 func (c *ingestersCmd) holds(i *heartbeat.Ingester) string {
 	switch {
 	case i.Lost.Any():

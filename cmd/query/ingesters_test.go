@@ -17,8 +17,8 @@ import (
 	"blobtail/storage/dir/tables"
 )
 
-// announce DIR ID LANE AGO [unflushed|stopped|newer] makes the row of an ingester
-// that was last heard of so long ago.
+// announce DIR ID LANE AGO [unflushed|stopped|newer] makes the row of an ingester with
+// its last heartbeat so long ago.
 func announce() {
 	if err := announceIn(os.Args[1], os.Args[2], os.Args[3], os.Args[4], strings.Join(os.Args[5:], " ")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -67,10 +67,10 @@ func announceIn(root, id, lane, ago, what string) error {
 	return nil
 }
 
-// On a terminal it is a table, with nothing in it that a terminal would obey.
+// On a terminal the output is a table without control characters.
 func TestIngestersTable(t *testing.T) {
 	root := t.TempDir()
-	// run's clock is fixed; the row is of that time.
+	// run's clock is fixed, and the row has its time.
 	ago := time.Since(time.Date(2026, 11, 20, 15, 59, 55, 0, time.UTC)).String()
 	if err := announceIn(root, "0badcafe", "12", ago, "unflushed"); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// logs is all that a command reads: blobs, and newer records.
+// logs is the source of a command's records: blobs, and newer records.
 type logs struct {
 	blobs  *query.Reader
 	newest *newest.Reader
@@ -25,8 +25,8 @@ type logs struct {
 }
 
 // openLogs opens the store and finds the ingesters to ask for unflushed records: the URL
-// of the environment or the file, and on a dir store those that announce themselves
-// there. With alive false none is asked.
+// of the environment or the file, and on a dir store the announced ones. With alive false
+// it asks none.
 func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
@@ -64,7 +64,7 @@ type whole struct {
 	query query.Query
 	mode  newest.Mode
 	stats bool
-	// print prints the records that a reader has of the completed query.
+	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
 	notes func(sum *query.Summary) // about records that the output does not show
 }
@@ -76,7 +76,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	}
 	defer logs.close()
 	a.echo(w.query.Range)
-	// Unflushed records first: those that leave the logs meanwhile are in blobs then.
+	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
 	g, err := logs.newest.Gather(ctx, w.query, w.mode)
 	if err != nil {
 		return 0, err
@@ -103,9 +103,9 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	return a.verdict(&sum), nil
 }
 
-// unknown decides about the error that there is no such service. It is none where
-// only live records are read, because a service may well have none of these, and
-// where some could not be had, because the service may be among them.
+// unknown decides about the error for an unknown service. It is no error in two cases.
+// With live records only, a service may well have none. If some records are missing, the
+// service may be among them.
 func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error {
 	var none *query.NoServiceError
 	switch {
@@ -123,7 +123,7 @@ func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error 
 // clock is the time now, for a run that may last.
 func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
 
-// storeClock is the time of the store, once it was asked for.
+// storeClock is the time of the store, after the first question for it.
 type storeClock struct {
 	host  func() time.Time
 	ahead atomic.Int64 // of our own clock, in ns
@@ -131,8 +131,8 @@ type storeClock struct {
 
 func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())) }
 
-// ingesters lists the rows of the ingesters of the store, with the time to judge
-// them by. An error may join rows that cannot be read, beside those that can.
+// ingesters lists the rows of the store's ingesters, with the time to judge them by. An
+// error may name unreadable rows, next to the readable ones.
 func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
 	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 		rows, err := heartbeat.List(ctx, store.Tables, a.store.Name())
@@ -153,8 +153,7 @@ func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Co
 	}
 }
 
-// hasty is how long an ingester that is silent may take to answer: most likely
-// nobody is there.
+// hasty is how long a silent ingester may take to answer: most likely it is gone.
 const hasty = time.Second
 
 // dial makes a client of the ingester at an address.

@@ -81,5 +81,5 @@ func (c *lsCmd) show(a *app, ns int64) string {
 	return time.Unix(0, ns).In(a.now.Location()).Format(timeLayout)
 }
 
-// rfc3339 writes a time such that the order of texts is that of times.
+// rfc3339 writes a time such that texts sort like times.
 func rfc3339(ns int64) string { return string(record.AppendTime(nil, ns)) }

@@ -26,8 +26,8 @@ import (
 func main() {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	// A reader that goes away ends us by an error of write, which exit keeps
-	// quiet about; the default is to die of the signal, unflushed.
+	// If the reader of stdout goes away, a failed write ends the command quietly. By
+	// default the signal would kill it before output is flushed.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, environment{
 		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
@@ -36,13 +36,13 @@ func main() {
 	}))
 }
 
-// environment is all that a run takes from outside.
+// environment is the input of a run from outside.
 type environment struct {
 	args           []string
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	outTTY, errTTY bool
-	columns        int // of the terminal; 0 where there is none
+	columns        int // of the terminal; 0 without one
 	now            time.Time
 	local          *time.Location
 }

@@ -9,10 +9,10 @@ import (
 	"blobtail/record"
 )
 
-// prettyPrinter writes a record for people: its time in their zone, level,
-// service, message, then the other fields as k=v. Nothing in a record can make
-// the terminal do anything but show text, nor pass for another record: further
-// lines of a message are indented.
+// prettyPrinter writes a record for people: its time in their zone, level, service,
+// message, then the other fields as k=v. No record can make the terminal do anything but
+// show text, and none can pass for another record: further lines of a message are
+// indented.
 type prettyPrinter struct {
 	zone  *time.Location
 	color bool
@@ -70,7 +70,7 @@ func (p *prettyPrinter) level(dst, value []byte, l record.Level) []byte {
 	})
 }
 
-// levelColor begins the colour of a level; "" is for others than ours.
+// levelColor begins the colour of a level; "" is for unknown levels.
 func levelColor(l record.Level) string {
 	return [record.NumLevels]string{
 		record.Trace: dim, record.Debug: "\x1b[34m", record.Info: "\x1b[32m", record.Warn: "\x1b[33m",
@@ -78,7 +78,7 @@ func levelColor(l record.Level) string {
 	}[l]
 }
 
-// value writes a string value as text, anything else as it stands.
+// value writes a string value as text, and any other value unchanged.
 func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 	if len(value) < 2 || value[0] != '"' {
 		return cli.AppendSafe(dst, value, newline)
@@ -87,8 +87,8 @@ func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 	return cli.AppendSafe(dst, p.text, newline)
 }
 
-// field writes k=v. A string stays in its quotes, escaped, where it would not
-// be clear without.
+// field writes k=v. A string stays in its quotes, escaped, if it would be ambiguous
+// without.
 func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
 		return append(cli.AppendSafe(dst, record.AppendUnescaped(nil, key), "\\n"), '=')
@@ -99,13 +99,13 @@ func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	return cli.AppendSafe(dst, value, "\\n")
 }
 
-// fieldScanner goes through the top level of a canonical line, which is compact
-// JSON known to be valid. On anything else it stops early.
+// fieldScanner scans the top level of a canonical line, which is compact JSON known to be
+// valid. On any other text it stops early.
 type fieldScanner struct {
 	rest, key, value []byte
 }
 
-// next finds the next field. key is between its quotes, value as it stands.
+// next finds the next field. key is the text between its quotes; value is unchanged.
 func (s *fieldScanner) next() bool {
 	if len(s.rest) < 2 || s.rest[0] != '{' && s.rest[0] != ',' || s.rest[1] != '"' {
 		return false
@@ -151,7 +151,7 @@ func valueLen(b []byte) int {
 	return 0
 }
 
-// cutString gives the bytes before the quote that ends a JSON string.
+// cutString returns the bytes before the quote that ends a JSON string.
 func cutString(b []byte) (s []byte, ok bool) {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {

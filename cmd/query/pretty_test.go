@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// stored gives the canonical line of a JSON object.
+// stored returns the canonical line of a JSON object.
 func stored(t testing.TB, object string) []byte {
 	t.Helper()
 	p := record.NewParser()
@@ -62,7 +62,7 @@ func TestPretty(t *testing.T) {
 	}
 }
 
-// checkSafe fails for text that could do more to a terminal than show itself.
+// checkSafe fails for text with an effect on a terminal.
 func checkSafe(t *testing.T, out []byte) {
 	t.Helper()
 	if !utf8.Valid(out) {
@@ -73,8 +73,7 @@ func checkSafe(t *testing.T, out []byte) {
 	}
 }
 
-// Whatever stands in a line, even one that nobody should have stored, printing
-// it is safe, and what comes out begins one record only.
+// Printing any line is safe, even an invalid one, and the output begins only one record.
 func FuzzPretty(f *testing.F) {
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"info","service":"web","msg":"a\nb","x":{"y":[1,"\u001b"]}}` + "\n"))
 	f.Add([]byte(`{"ts":"2026-11-20T15:04:05.000000000Z","level":"\u001b","service":"web","msg":"\ud800`))

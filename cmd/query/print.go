@@ -15,9 +15,8 @@ import (
 	"blobtail/record"
 )
 
-// output gathers writes to stdout into large ones, but holds nothing back for longer
-// than a person waits: a search may find its first record long before
-// its second.
+// output gathers writes to stdout into large ones. It holds nothing back for longer than
+// a person waits: a search may find its first record long before its second.
 type output struct {
 	mu    sync.Mutex
 	w     *bufio.Writer
@@ -32,7 +31,7 @@ const (
 
 func newOutput(w io.Writer) *output { return &output{w: bufio.NewWriterSize(w, outputBuffer)} }
 
-// Write implements io.Writer. It fails once any write before has.
+// Write implements io.Writer. It fails after any failed write.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -131,7 +130,7 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 type rawPrinter struct{ safe bool }
 
 func (p rawPrinter) append(dst, line []byte) []byte {
-	msg := bytes.TrimSuffix(line, []byte("\n")) // all of a line that is not ours
+	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {
 		msg, _ = cutString(line[off:])
 	}

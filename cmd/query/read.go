@@ -15,7 +15,7 @@ import (
 // defaultOnTerminal is how many records a terminal gets unless asked for more.
 const defaultOnTerminal = 1000
 
-// filterFlags say which records are meant.
+// filterFlags select records.
 type filterFlags struct {
 	Level  string   `help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
 	Fixed  []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
@@ -49,7 +49,7 @@ type readCmd struct {
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 
-// query makes the query that the flags mean.
+// query makes the query of the flags.
 func (c *readCmd) query(a *app) (query.Query, error) {
 	q := query.Query{Services: c.Services, Reverse: c.Reverse}
 	var err error
@@ -71,7 +71,7 @@ func liveMode(word string) (newest.Mode, error) {
 	return modes[word], oneOf("--live", word, "auto", "off", "only")
 }
 
-// limits gives how many of the newest and of the oldest are asked for; 0 is all.
+// limits returns the limits of newest and of oldest records; 0 is all.
 func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	if c.Number != nil {
 		newest = *c.Number
@@ -114,7 +114,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.run(ctx, a)
 }
 
-// print prints the records, or how many there are.
+// print prints the records, or their number.
 func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, emit func([]byte) error) (query.Summary, error) {
 	if q.Limit > 0 && !c.Count {
 		return reader.Newest(ctx, q, emit)
@@ -140,7 +140,7 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	return sum, err
 }
 
-// bounded refuses a remote read of everything that is dearer than meant.
+// bounded refuses an unbounded remote read that costs more than intended.
 func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
 	most, err := config.ParseSize(c.MaxBytes)
 	if err != nil {

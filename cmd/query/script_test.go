@@ -67,7 +67,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// shorten FILE N takes the last N bytes off a file.
+// shorten FILE N removes the last N bytes of a file.
 func shorten(ts *testscript.TestScript, _ bool, args []string) {
 	path := ts.MkAbs(args[0])
 	n, err := strconv.Atoi(args[1])
@@ -80,8 +80,8 @@ func shorten(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.Chmod(path, info.Mode()))
 }
 
-// mkstore DIR FILE... makes a dir store with one blob of each file, which holds
-// JSON objects of one service and hour, one a line.
+// mkstore DIR FILE... makes a dir store with one blob for each file. A file holds JSON
+// objects of one service and hour, one a line.
 func mkstore() {
 	store, err := dir.Open(os.Args[1], dir.Options{Create: true})
 	for i := 2; err == nil && i < len(os.Args); i++ {
@@ -118,8 +118,8 @@ func expire() {
 	}
 }
 
-// addBlob stores the records of a text, in which times only grow, as one blob.
-// Texts that are equal have one origin, as what a client sends twice.
+// addBlob stores the records of a text, with ascending times, as one blob. Equal texts
+// have one origin, like a request that a client sends twice.
 func addBlob(store storage.BlobStore, text []byte, number int) error {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: 4096})
 	if err != nil {
@@ -208,7 +208,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A remote store is not read whole by mistake.
+// A remote store is not read completely by mistake.
 func TestMaxBytes(t *testing.T) {
 	path := t.TempDir()
 	store, err := dir.Open(path, dir.Options{})

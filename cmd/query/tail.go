@@ -31,7 +31,7 @@ type tailCmd struct {
 	Live        string `help:"auto or off: whether to ask ingesters for what they hold." default:"auto" placeholder:"WHEN"`
 }
 
-// query makes the query that the flags mean, and the cursor to go on from.
+// query makes the query of the flags, and the cursor to go on from.
 func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
 	q = query.Query{Services: c.Services}
 	if q.Range, err = a.times(rangeFlags{Since: c.Since}); err != nil {
@@ -179,8 +179,8 @@ func (c *tailCmd) words() []string {
 	return out
 }
 
-// where are the flags of the store, for a command that reads the same. Values from the
-// environment are left out.
+// where returns the flags of the store, for a command that reads the same one. Values
+// from the environment are left out.
 func (a *app) where() (out []string) {
 	for _, f := range []struct{ flag, value, env string }{
 		{"--config", a.flags.Config, "BLOBTAIL_CONFIG"}, {"--store", a.flags.Store.String(), "BLOBTAIL_STORE"}, {"--live-url", a.flags.LiveURL, "BLOBTAIL_LIVE"},
@@ -202,7 +202,7 @@ func (a *app) report(r *newest.Report) {
 	}
 }
 
-// gap says where there are more records than were shown, and how to see them.
+// gap prints the span with more records than were shown, and how to see them.
 func (a *app) gap(g newest.Gap) {
 	if a.Quiet {
 		return

@@ -13,7 +13,7 @@ import (
 	"blobtail/storage/dir"
 )
 
-// follow runs a follow into a pipe until stop has been called with its first line.
+// follow runs a follow into a pipe. It calls stop after the first line.
 func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, reader *os.File), args ...string) (code int, first, stderr string) {
 	t.Helper()
 	store, err := dir.Open(path, dir.Options{Create: true})
@@ -47,7 +47,7 @@ func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, read
 	return <-done, first, errs.String()
 }
 
-// Whoever reads a follow and goes away ends it, without a word.
+// If the reader of a follow goes away, the follow ends silently.
 func TestFollowReaderGone(t *testing.T) {
 	code, first, errs := follow(t, t.TempDir()+"/data", func(_ context.CancelFunc, reader *os.File) { reader.Close() }, "-q")
 	if code != cli.OK || !strings.Contains(first, `"msg":"x"`) || errs != "" {
@@ -55,7 +55,7 @@ func TestFollowReaderGone(t *testing.T) {
 	}
 }
 
-// What is interrupted says how to go on, with all that was asked for.
+// An interrupted follow prints the command to go on, with all its flags.
 func TestFollowInterrupted(t *testing.T) {
 	path := t.TempDir() + "/data"
 	code, first, errs := follow(t, path, func(cancel context.CancelFunc, _ *os.File) { cancel() },

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns is how wide a terminal is, 0 if f is none.
+// columns is the width of a terminal, 0 if f is none.
 func columns(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -22,8 +22,8 @@ func columns(f *os.File) int {
 
 func isTerminal(f *os.File) bool { return isatty.IsTerminal(f.Fd()) }
 
-// watchReader ends a follow whose reader has gone, as that of `tail -f web | head`,
-// which would be noticed with the next record only.
+// watchReader ends a follow whose reader has gone, as in `tail -f web | head`. Without it
+// only the next record would end the follow.
 func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFunc) {
 	const pace = 200 // ms
 	fds := []unix.PollFd{{Fd: int32(pipe.Fd())}}
@@ -31,7 +31,7 @@ func watchReader(ctx context.Context, pipe *os.File, gone context.CancelCauseFun
 		if n, err := unix.Poll(fds, pace); err == nil && n > 0 && fds[0].Revents&unix.POLLERR != 0 {
 			gone(syscall.EPIPE)
 		} else if n > 0 || err != nil && err != unix.EINTR {
-			return // it is something that does not tell
+			return // f does not report its reader
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// columns is how wide a terminal is, 0 if f is none.
+// columns is the width of a terminal, 0 if f is none.
 func columns(f *os.File) int {
 	var info windows.ConsoleScreenBufferInfo
 	if windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info) != nil {
@@ -16,8 +16,8 @@ func columns(f *os.File) int {
 	return int(info.Window.Right - info.Window.Left + 1)
 }
 
-// isTerminal tells whether f is a console that understands escape sequences, which
-// older ones do once they are asked to.
+// isTerminal reports whether f is a console that understands escape sequences. Older ones
+// do so after they are asked to.
 func isTerminal(f *os.File) bool {
 	console := windows.Handle(f.Fd())
 	var mode uint32
@@ -25,6 +25,6 @@ func isTerminal(f *os.File) bool {
 		windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING) == nil
 }
 
-// watchReader does nothing: a pipe does not tell here that its reader has gone. The
-// next record does.
+// watchReader does nothing: a pipe does not report here that its reader has gone. The
+// write of the next record does.
 func watchReader(context.Context, *os.File, context.CancelCauseFunc) {}

@@ -29,8 +29,7 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	return c.told(a, r, code), nil
 }
 
-// told leaves the metrics of a run that ended with a code, and gives the code to
-// exit with.
+// told writes the metrics of a run that ended with a code, and returns the exit code.
 func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
 	if c.MetricsFile == "" {
 		return code

@@ -14,7 +14,7 @@ import (
 	"blobtail/retention"
 )
 
-// grammar is the command line. The policy is in the configuration file alone, and can be
+// grammar is the command line. The policy is only in the configuration file, and can be
 // reviewed there.
 type grammar struct {
 	cli.Settings
@@ -87,7 +87,7 @@ func (a *app) parse() (verb, error) {
 	return v, nil
 }
 
-// joined puts --now and its value together, for the value may begin with "-".
+// joined joins --now with its value, because the value may begin with "-".
 func joined(args []string) []string {
 	args = slices.Clone(args)
 	for i := 0; i+1 < len(args); i++ {

@@ -58,8 +58,8 @@ func (a *app) ownError(err error) (code int, message string) {
 	return 0, ""
 }
 
-// verdict reports the problems of a run and returns the exit code. did says that the
-// run has changed something, or only had to list.
+// verdict reports the problems of a run and returns the exit code. did says that the run
+// has changed something, or only had to list.
 func (a *app) verdict(problems []error, did bool) int {
 	a.Problems(problems)
 	allowed := func(err error) bool { return !errors.Is(err, storage.ErrUnauthorized) }
@@ -72,7 +72,7 @@ func (a *app) verdict(problems []error, did bool) int {
 	return cli.Refused
 }
 
-// foreign reports objects that are not ours. They are no problem: they stay.
+// foreign reports objects of other programs. They are no problem: they stay.
 func (a *app) foreign(f retention.Foreign) {
 	if f.Count == 0 {
 		return

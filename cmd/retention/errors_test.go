@@ -10,7 +10,7 @@ import (
 	"blobtail/retention"
 )
 
-// The name of an object that is not ours writes no lines of its own.
+// A control character in a foreign object's name writes no line of its own.
 func TestForeignNames(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{Console: cli.Console{Name: "retention", Stderr: &out}}
@@ -24,7 +24,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// A full disk is no store that cannot be reached.
+// A full disk does not count as an unreachable store.
 func TestFullDisk(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{Console: cli.Console{Name: "retention", Stderr: &out}}

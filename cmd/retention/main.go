@@ -1,5 +1,5 @@
-// Command retention deletes expired logs, a day of a service that must not have been
-// logged, and small blobs after it has made large ones of them.
+// Command retention deletes expired logs and days of a service that must not have been
+// logged. It also replaces small blobs by large ones.
 //
 // main.go     one error, one exit code
 // cli.go      the flags and verbs
@@ -26,7 +26,7 @@ func main() {
 	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, clock: time.Now}))
 }
 
-// environment is all that a run takes from outside, the store and files apart.
+// environment is the input of a run from outside, apart from the store and files.
 type environment struct {
 	args           []string
 	stdout, stderr io.Writer

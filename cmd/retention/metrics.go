@@ -16,7 +16,7 @@ import (
 	"blobtail/retention"
 )
 
-// Names of metrics. Those that a file had before count on.
+// Names of metrics. The counters of an existing file continue.
 const (
 	lastSuccess  = "blobtail_retention_last_success_timestamp_seconds"
 	lastRun      = "blobtail_retention_last_run_timestamp_seconds"
@@ -28,14 +28,14 @@ const (
 	failed       = "blobtail_retention_failed_deletes"
 )
 
-// A file with more in it, or a greater value, was not left by an earlier run.
+// A file beyond these limits is not from an earlier run.
 const (
 	maxMetrics = 64 << 20
 	maxValue   = 1 << 60
 )
 
-// writeMetrics writes the metrics of a run for the textfile collector of
-// node_exporter. The file is renamed into place, so that nobody reads half of it.
+// writeMetrics writes the metrics of a run for the textfile collector of node_exporter.
+// It renames the file into place, so that no reader sees half of it.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -103,13 +103,13 @@ func readMetrics(name string) (map[string]float64, error) {
 }
 
 func replaceFile(name string, text []byte) error {
-	// The collector reads files that end in .prom and no others.
+	// The collector reads only files that end in .prom.
 	f, err := os.CreateTemp(filepath.Dir(name), ".retention-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	// Another user reads it.
+	// The collector runs as another user.
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), name)

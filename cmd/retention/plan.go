@@ -45,7 +45,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 	return a.verdict(p.Problems, true), nil
 }
 
-// sharedTables warns that tables are not those of a container alone.
+// sharedTables warns that other containers may use the same tables.
 func (a *app) sharedTables(p *retention.Plan) {
 	if len(p.Tables) > 0 && a.config.Store.Remote() {
 		a.Complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"retention": main, "mkblob": mkblob, "mktable": mktable})
 }
 
-// The scripts say what users see: output, messages and exit codes.
+// The scripts test the view of users: output, messages and exit codes.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
@@ -68,8 +68,8 @@ func hash(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("HASH", h)
 }
 
-// mkblob KEY RECORDS makes a blob of the store in data, of so many records at the
-// start of its period.
+// mkblob KEY RECORDS makes a blob in the store in data, with so many records at the start
+// of its period.
 func mkblob() {
 	if err := addBlob(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -116,7 +116,7 @@ func addBlob(key, records string) error {
 	})
 }
 
-// mktable NAME... makes tables of the store in data.
+// mktable NAME... makes tables in the store in data.
 func mktable() {
 	t, err := tables.Open("data")
 	for _, name := range os.Args[1:] {

@@ -83,9 +83,9 @@ type Access struct {
 	Role  string // the access that the command needs on a remote store
 }
 
-// ExitCode reports an error in one line, with its fix, and returns the exit code.
-// own is asked first for the errors that only the command knows; its message is
-// "" for all others. No error, and an output that nobody reads any more, are [OK].
+// ExitCode reports an error in one line, with its fix, and returns the exit code. It
+// first calls own for the errors that only the command knows; own returns the message ""
+// for all others. No error, and an output that nobody reads any more, are [OK].
 func (c *Console) ExitCode(err error, a Access, own func(error) (code int, message string)) int {
 	switch {
 	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
@@ -123,9 +123,9 @@ func common(err error, a Access) (code int, message string) {
 	return NoStore, err.Error()
 }
 
-// UntilSignal returns a context that ends at the first SIGTERM or SIGINT. The
-// second ends the process at once, which no command loses data by. timeout(1) and
-// shells send one signal to the process and one to its group: that is one signal.
+// UntilSignal returns a context that ends at the first SIGTERM or SIGINT. The second one
+// ends the process at once; no command loses data by that. timeout(1) and shells send one
+// signal to the process and one to its group: these count as one signal.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -37,8 +37,8 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 	return p, err
 }
 
-// unset removes variables of the environment that are set to nothing, as compose
-// files have them for optional values.
+// unset removes environment variables with empty values. Compose files have them for
+// optional values.
 func (p *Parser) unset() {
 	for _, f := range p.Model.Flags {
 		for _, name := range f.Envs {

@@ -6,18 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// Safe is s with everything escaped that a terminal would act on, as
-// [AppendSafe] does it. Line feeds stay.
+// Safe is s with all characters escaped that a terminal would act on, as [AppendSafe]
+// does it. Line feeds stay.
 func Safe(s string) string { return string(AppendSafe(nil, []byte(s), "\n")) }
 
 // SafeLine is [Safe] for a text that must stay in its line, such as a name from a
 // store: line feeds are escaped too.
 func SafeLine(s string) string { return string(AppendSafe(nil, []byte(s), `\n`)) }
 
-// AppendSafe appends text to dst such that a terminal shows it and does nothing
-// else. It escapes control characters (C0 but tab, DEL, C1), characters that turn
-// the direction of writing, and bytes that are no UTF-8. newline replaces a line
-// feed.
+// AppendSafe appends text to dst such that a terminal only shows it. It escapes control
+// characters (C0 but tab, DEL, C1), characters that turn the direction of writing, and
+// bytes that are not UTF-8. newline replaces a line feed.
 func AppendSafe(dst, text []byte, newline string) []byte {
 	for len(text) > 0 {
 		n := 0

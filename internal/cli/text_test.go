@@ -10,7 +10,7 @@ import (
 	"blobtail/internal/cli"
 )
 
-// Safe text shows itself on a terminal, and does nothing else.
+// Safe text shows itself on a terminal, and has no other effect.
 func FuzzSafe(f *testing.F) {
 	f.Add([]byte("\x1b]0;title\x07 \xc2\x9b \u202e \xff \r\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

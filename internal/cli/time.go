@@ -13,10 +13,9 @@ import (
 // timeForms are examples of times, for messages.
 const timeForms = "2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds"
 
-// ParseTime reads a time as people write it. A time without a zone is in the zone
-// of now, and relative forms count from now. The year is from 1678 to 2261, so
-// that the time has a number of ns since 1970. Errors quote the text and give
-// examples.
+// ParseTime reads a time as people write it. A time without a zone is in the zone of now,
+// and relative forms count from now. The year is from 1678 to 2261, so that the time fits
+// a number of ns since 1970. Errors quote the text and give examples.
 func ParseTime(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	t, err := parseClock(text, now)
@@ -97,7 +96,7 @@ func parseCalendar(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		return t, nil
 	}
-	// Go takes a fraction behind the seconds whether the form has one or not.
+	// Go accepts a fraction after the seconds even if the form has none.
 	for _, form := range [...]string{
 		"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05",
 		"2006-01-02 15:04Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00",

@@ -67,8 +67,8 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
-// On the day on which clocks go back, 02:30 is one of two times; a day is as
-// long as it is.
+// On the day when clocks go back, 02:30 is one of two times, and the day keeps its real
+// length.
 func TestParseTimeAcrossClockChange(t *testing.T) {
 	now := time.Date(2026, 10, 26, 1, 0, 0, 0, berlin(t))
 	got, err := cli.ParseTime("yesterday", now)
@@ -87,7 +87,7 @@ func FuzzParseTime(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What was understood can be written down and is understood again.
+		// The parsed time can be written down and parsed again.
 		again, err := cli.ParseTime(at.UTC().Format(time.RFC3339Nano), now)
 		if err != nil || !again.Equal(at) {
 			t.Errorf("%q is %s, but its RFC 3339 form %s, %v", text, at, again, err)

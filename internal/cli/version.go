@@ -17,15 +17,15 @@ func Version() string {
 	return cmp.Or(version, commit, "(devel)")
 }
 
-// Build is what --version prints: the program, its version, its commit, and the
-// version of Go.
+// Build is the output of --version: the program, its version, its commit, and the version
+// of Go.
 func Build(program string) string {
 	_, commit := built()
 	return fmt.Sprintf("%s %s, commit %s, %s", program, Version(), cmp.Or(commit, "unknown"), runtime.Version())
 }
 
-// built returns what the build knows, "" where it does not. A commit has 12 digits.
-// Where the build itself noted it, "+changed" follows if files were changed.
+// built returns the version and the commit of the build, "" if unknown. A commit has 12
+// digits. If the build itself noted it, "+changed" follows if files were changed.
 func built() (version, commit string) {
 	version, commit = stamped, stampedCommit
 	info, ok := debug.ReadBuildInfo()

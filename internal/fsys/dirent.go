@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where linux_dirent64 has its fields (getdents64(2)).
+// The places of the fields of linux_dirent64 (getdents64(2)).
 const (
 	direntLen  = 16 // of this entry, two bytes
 	direntType = 18
 	direntName = 19 // ends in a zero
 )
 
-// entries appends the entries of what getdents64 gave of a directory. Package os
-// is not used for it: releases of it look at entries by the directory's name,
-// where the file system does not tell their types.
+// entries appends the entries that getdents64 returned for a directory. It does not use
+// package os. Some releases of that stat the entries by the directory's name if the file
+// system does not report their types.
 func (t *Tree) entries(list []fs.DirEntry, fd int, dir string, b []byte) ([]fs.DirEntry, error) {
 	for len(b) > 0 {
 		n := 0

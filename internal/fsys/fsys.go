@@ -1,7 +1,7 @@
-// Package fsys is the seam between what must survive a power cut and the file
-// system: the handful of operations that the log and the dir store rest on.
-// [OS] is the real one, and [Tree] the part of it below a directory that is held
-// open; a simulated disk that forgets what was not synced can stand in for them.
+// Package fsys is the interface to the file system for all data that must survive a power
+// cut: the few operations that the log and the dir store need. [OS] is the real one, and
+// [Tree] is its part below a directory that is held open. In tests a simulated disk that
+// forgets unsynced data takes their place.
 package fsys
 
 import (
@@ -17,7 +17,7 @@ type FS interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	// Mkdir makes one directory; its name is durable after SyncDir of the parent.
 	Mkdir(name string, perm fs.FileMode) error
-	// Link makes newname another name of oldname; fs.ErrExist when it is taken.
+	// Link makes newname another name of oldname; fs.ErrExist if it is taken.
 	Link(oldname, newname string) error
 	// Rename moves a file or directory, replacing a file of the new name.
 	Rename(oldname, newname string) error
@@ -27,13 +27,13 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// Stat describes a file.
 	Stat(name string) (fs.FileInfo, error)
-	// SameFile tells whether two descriptions are of one file or directory.
+	// SameFile reports whether two descriptions are of one file or directory.
 	SameFile(a, b fs.FileInfo) bool
 	// SyncDir makes the names in a directory durable: creations, renames, removals.
 	SyncDir(name string) error
-	// Lock takes the lock of a directory for this caller alone, or fails with
-	// [ErrLocked] at once. Close lets go of it, and so does the end of the
-	// process. It keeps nobody from doing anything but to take the lock.
+	// Lock takes the lock of a directory for this caller alone, or fails with [ErrLocked]
+	// at once. Close releases it, and so does the end of the process. The lock prevents
+	// other callers only from taking the lock.
 	Lock(name string) (io.Closer, error)
 }
 
@@ -44,16 +44,16 @@ var ErrLocked = errors.New("locked by another")
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)
-	// Sync makes the file's bytes and size durable (not its name). After an
-	// error nothing is known of what was written since the last success, and
-	// asking again proves nothing: pages that failed may be marked clean.
+	// Sync makes the file's bytes and size durable (not its name). After an error the
+	// state of all writes since the last success is unknown. Syncing again proves
+	// nothing: failed pages may be marked clean.
 	Sync() error
 	Truncate(size int64) error
 	Stat() (fs.FileInfo, error)
 	Close() error
 }
 
-// Measurer is an [FS] that knows how much room there is.
+// Measurer is an [FS] that knows its free space.
 type Measurer interface {
 	// Free returns how many bytes can still be written below a directory.
 	Free(dir string) (int64, error)

@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Identity tells a directory of the host from any copy of it: its inode, and when it
-// was made, in Unix nanoseconds. Both are 0 where the file system does not say, and
-// for the files of a simulated disk. A copy of a disk as a whole has the same.
+// Identity distinguishes a directory of the host from any copy of it: its inode and the
+// time of its creation, in Unix nanoseconds. Both are 0 if the file system does not
+// report them, and for the files of a simulated disk. A copy of a whole disk has the same
+// ones.
 func Identity(path string, info fs.FileInfo) (inode uint64, born int64) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

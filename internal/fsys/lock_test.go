@@ -7,7 +7,7 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// A lock of the host is one caller's, also within a process.
+// A lock of the host belongs to one caller, also within a process.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	l, err := fsys.OS().Lock(dir)

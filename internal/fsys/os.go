@@ -46,7 +46,7 @@ func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (osFS) SameFile(a, b fs.FileInfo) bool             { return os.SameFile(a, b) }
 
-// Free leaves out what is reserved for root.
+// Free leaves out the space reserved for root.
 func (osFS) Free(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -11,10 +11,10 @@ import (
 	"runtime"
 )
 
-// errNotLinux says why: what survives a power cut is known of Linux alone.
+// errNotLinux gives the reason: durability after a power cut is known for Linux only.
 var errNotLinux = fmt.Errorf("logs of ingesters and stores in directories need Linux, and this is %s: %w", runtime.GOOS, errors.ErrUnsupported)
 
-// OS returns a file system that refuses all.
+// OS returns a file system that refuses all operations.
 func OS() FS { return none{} }
 
 // Identity is not known here.

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// maxSmall bounds what ReadFile reads: more is not a file that Replace wrote.
+// maxSmall bounds ReadFile: Replace writes no larger file.
 const maxSmall = 1 << 20
 
-// ReadFile returns all that is in a small file.
+// ReadFile returns the contents of a small file.
 func ReadFile(fsys FS, path string) (text []byte, err error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
@@ -29,8 +29,8 @@ func ReadFile(fsys FS, path string) (text []byte, err error) {
 	return b[:n], nil
 }
 
-// Replace makes text the whole of a small file. When it returns nil that is
-// durable; after an error and after a crash the file is as it was, or new.
+// Replace makes text the contents of a small file. When it returns nil that is durable.
+// After an error and after a crash the file is the old or the new one.
 func Replace(fsys FS, path string, text []byte) error {
 	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	f, err := fsys.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)

@@ -15,16 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is the file system below a directory that it holds open. Names are those
-// of the host, as for [OS], but only what stands behind the name of the
-// directory counts: all goes to the directory that was opened, also when a file
-// system was mounted over it or unmounted, when it was renamed, or when another
-// one has its name ([Tree.Moved]). After [Tree.Close] every method fails with
-// [fs.ErrClosed]. It is a [Measurer].
+// Tree is the file system below a directory that it holds open. Names are those of the
+// host, as for [OS], but only the part after the directory's name counts. All calls go to
+// the directory that was opened. That holds even if a file system is mounted over it or
+// unmounted, if it is renamed, or if another one gets its name ([Tree.Moved]). After
+// [Tree.Close] every method fails with [fs.ErrClosed]. It is a [Measurer].
 //
-// It is not an os.Root, which refuses symbolic links that lead out of the
-// directory: an operator may keep a part of a store on another disk and link to
-// it. An os.Root also opens each element of a path by itself.
+// It is not an os.Root, which refuses symbolic links that lead out of the directory: an
+// operator may keep a part of a store on another disk and link to it. An os.Root also
+// opens each element of a path by itself.
 type Tree struct {
 	name   string // clean
 	prefix string // of all names below it
@@ -32,8 +31,8 @@ type Tree struct {
 	fd     int       // of dir
 	bufs   sync.Pool // *[]byte, for ReadDir
 
-	// The last user closes dir: were it closed under a call, its number could be
-	// that of another directory by then.
+	// The last user closes dir. If it were closed during a call, another directory could
+	// get its number before the system call.
 	mu     sync.Mutex
 	users  int
 	closed bool
@@ -57,7 +56,7 @@ func OpenTree(name string) (*Tree, error) {
 	return t, nil
 }
 
-// Close lets go of the directory, when the calls that are under way are done.
+// Close releases the directory when the calls under way are done.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,12 +83,12 @@ func (t *Tree) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.users--; t.users == 0 && t.closed {
-		t.dir.Close() // nothing was written through it
+		t.dir.Close() // the tree wrote nothing through it
 	}
 }
 
-// Moved returns why the name of the directory does not lead to the one that is
-// open, or "" if it does; gone says that the name leads nowhere.
+// Moved returns the reason if the directory's name does not lead to the open one, and ""
+// if it does. gone says that the name leads nowhere.
 func (t *Tree) Moved() (reason string, gone bool) {
 	if t.enter() != nil {
 		return "it was closed", false
@@ -148,7 +147,7 @@ func (t *Tree) rel(name string) (string, error) {
 	return rel, nil
 }
 
-// retry makes a call that a signal may interrupt.
+// retry makes a call again if a signal interrupts it.
 func (t *Tree) retry(call func(dir int) error) error {
 	if err := t.enter(); err != nil {
 		return err
@@ -204,7 +203,7 @@ func (t *Tree) Remove(name string) error {
 		if err == nil || errors.Is(err, unix.EINTR) {
 			return err
 		}
-		// As os.Remove does: which of the two errors tells more?
+		// As os.Remove does: choose the more helpful of the two errors.
 		derr := unix.Unlinkat(dir, rel, unix.AT_REMOVEDIR)
 		if errors.Is(derr, unix.ENOTDIR) {
 			return err
@@ -213,8 +212,8 @@ func (t *Tree) Remove(name string) error {
 	})
 }
 
-// Stat implements [FS]. The directory itself is not there any more when it was
-// removed, though it is open.
+// Stat implements [FS]. A removed directory does not exist any more, although the tree
+// holds it open.
 func (t *Tree) Stat(name string) (fs.FileInfo, error) { return t.stat(name, 0) }
 
 func (t *Tree) stat(name string, flags int) (fs.FileInfo, error) {
@@ -271,7 +270,7 @@ func (t *Tree) SyncDir(name string) error {
 	if err = uninterrupted(func() error { return unix.Fsync(fd) }); err != nil {
 		err = &os.PathError{Op: "sync", Path: name, Err: err}
 	}
-	unix.Close(fd) // nothing was written through it
+	unix.Close(fd) // nothing is written through it
 	return err
 }
 

@@ -25,7 +25,7 @@ func openTree(t *testing.T, name string) *fsys.Tree {
 	return tree
 }
 
-// create makes a file of one byte, or fails where one is.
+// create makes a file of one byte, or fails if the name exists.
 func create(f fsys.FS, name string) error {
 	file, err := f.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
 	if err != nil {
@@ -35,7 +35,7 @@ func create(f fsys.FS, name string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// perform does all that a file system can, and tells what came of it.
+// perform does all operations of a file system, and logs the results.
 func perform(t *testing.T, f fsys.FS, root string) (log []string) {
 	at := func(name string) string { return filepath.Join(root, name) }
 	note := func(what string, err error) {
@@ -105,7 +105,7 @@ func perform(t *testing.T, f fsys.FS, root string) (log []string) {
 	return log
 }
 
-// Whatever is asked of a tree comes out as it does by names, with the same errors.
+// A tree gives the same results and errors as names do, for every operation.
 func TestTreeIsAsTheHost(t *testing.T) {
 	var logs [2][]string
 	for i := range logs {
@@ -145,7 +145,7 @@ func TestTreeIsAsTheHost(t *testing.T) {
 	}
 }
 
-// More entries than one system call gives.
+// More entries than one system call returns.
 func TestTreeManyEntries(t *testing.T) {
 	root := t.TempDir()
 	tree := openTree(t, root)
@@ -170,8 +170,7 @@ func TestTreeManyEntries(t *testing.T) {
 	}
 }
 
-// Names are those of the host, whichever way the root is written; others are
-// refused.
+// Names are those of the host, with any spelling of the root; others are refused.
 func TestTreeNames(t *testing.T) {
 	root := t.TempDir()
 	t.Chdir(root)
@@ -203,7 +202,7 @@ func TestTreeNames(t *testing.T) {
 	}
 }
 
-// A tree stays with its directory, and tells whether the name does.
+// A tree stays with its directory, and reports whether the name does.
 func TestTreeMoved(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	if err := os.Mkdir(root, 0o700); err != nil {
@@ -250,8 +249,8 @@ func TestTreeMoved(t *testing.T) {
 	}
 }
 
-// Close under way of others: each call is done in the directory or fails, never
-// in another one that got the number of its descriptor.
+// Close during other calls: each call is done in the directory or fails. It never reaches
+// another directory that got the number of its descriptor.
 func TestTreeClose(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
 	for range 50 {

@@ -1,6 +1,6 @@
-// Package layers holds the architecture's rules over the source: who may import
-// whom, and what no file may do. There is nothing in it but tests; `make lint`
-// runs them, and so does `go test ./...`.
+// Package layers holds the architecture's rules over the source: the permitted imports,
+// and constructs that no file may use. It has tests only; `make lint` runs them, and so
+// does `go test ./...`.
 package layers
 
 import (
@@ -20,9 +20,9 @@ import (
 
 const module = "blobtail"
 
-// allowed has a row for each package: what it may import of ours. Imports go
-// strictly downward, and a row names no more than its package needs, so that a
-// new import is a decision that shows in review. Test files are free.
+// allowed has a row for each package: the packages of the module that it may import.
+// Imports go strictly downward. A row names only the packages it needs, so that review
+// sees each new import as a decision. Test files are free.
 var allowed = map[string][]string{
 	// 0: words and contracts.
 	"record":        {},
@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"horizon":          {"record", "blobfmt", "storage"},
 	"catalog":          {"record", "blobfmt", "storage", "horizon"},
 
-	// 3: what stands at the ends. Sources do not know the buffer.
+	// 3: the ends. Sources do not know the buffer.
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"config":            {"record", "internal/openstore"},
 	"compact":           {"record", "blobfmt", "storage", "horizon", "catalog"},
 	"retention":         {"record", "storage", "horizon", "catalog", "tailindex", "clockskew"},
-	// It joins what blobs have with what they do not have yet.
+	// It joins the records in blobs with unflushed ones.
 	"newest": {"record", "storage", "query", "tailindex", "live", "heartbeat", "horizon"},
 
 	// 4: wiring.
@@ -74,8 +74,8 @@ var allowed = map[string][]string{
 	"cmd/query":     {"internal/cli", "config", "record", "blobfmt", "storage", "query", "internal/openstore", "heartbeat", "newest", "live", "tailindex", "bill", "catalog", "storeid"},
 }
 
-// forTests are packages that only tests and development programs import, and
-// what they may import themselves.
+// forTests are packages that only tests and development programs import, with the
+// packages that they may import themselves.
 var forTests = map[string][]string{
 	"storage/storagetest":   {"storage"},
 	"internal/fsys/simdisk": {"internal/fsys"},
@@ -85,8 +85,8 @@ var forTests = map[string][]string{
 	"internal/loggen":       {"record"},
 }
 
-// externals are modules that belong to one place: whoever else wants them is at
-// the wrong level.
+// externals are modules that belong to one place: an import elsewhere is at the wrong
+// level.
 var externals = map[string][]string{
 	"github.com/Azure/":          {"storage/azure"},
 	"modernc.org/sqlite":         {"storage/dir/tables"},
@@ -122,7 +122,7 @@ func (f file) imports() []string {
 	return out
 }
 
-// parse reads every Go file of the module, whatever its build tags.
+// parse reads every Go file of the module, with any build tags.
 func parse(t *testing.T) []file {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -166,8 +166,8 @@ func parse(t *testing.T) []file {
 	return files
 }
 
-// TestImports ensures that each package imports no more of ours than its row
-// says, and that each package has a row.
+// TestImports ensures that each package imports only packages of its row, and that each
+// package has a row.
 func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range parse(t) {
@@ -259,17 +259,17 @@ func TestExternals(t *testing.T) {
 	}
 }
 
-// staging are calls that upload in blocks. Two writers that stage blocks under
-// one name mix them: what one commits then holds what the other sent. A blob of
-// ours is one conditional PUT.
+// staging are calls that upload in blocks. If two writers stage blocks under one name,
+// the blob that one commits has blocks of the other. Each blob of ours is one conditional
+// PUT.
 var staging = []string{
 	"UploadStream", "UploadBuffer", "UploadFile", "StageBlock", "StageBlockFromURL", "CommitBlockList",
 	"AppendBlock", "AppendBlockFromURL", "UploadPages",
 }
 
-// TestNoFileDoesWhatNoneMay ensures the rules that hold everywhere: no staged
-// uploads, no init functions, and no state of a package. Test files may keep a
-// fixture in a variable.
+// TestNoFileDoesWhatNoneMay ensures the rules for all files: no staged uploads, no init
+// functions, and no mutable package variables. Test files may keep a fixture in a
+// variable.
 func TestNoFileDoesWhatNoneMay(t *testing.T) {
 	for _, f := range parse(t) {
 		for _, decl := range f.tree.Decls {
@@ -298,9 +298,8 @@ func TestNoFileDoesWhatNoneMay(t *testing.T) {
 	}
 }
 
-// checkVar lets variables of a package pass that are constants in all but name:
-// errors, tables, compiled patterns, and assertions that a type is of an
-// interface.
+// checkVar accepts package variables that are constants in all but name: errors, tables,
+// compiled patterns, and assertions that a type implements an interface.
 func checkVar(t *testing.T, f file, v *ast.ValueSpec) {
 	t.Helper()
 	for i, name := range v.Names {
@@ -313,7 +312,7 @@ func checkVar(t *testing.T, f file, v *ast.ValueSpec) {
 	}
 }
 
-// makers return values that nobody changes.
+// makers return values that are never changed.
 var makers = []string{
 	"errors.New", "fmt.Errorf", "regexp.MustCompile", "crc32.MakeTable", "strings.NewReplacer", "time.Date",
 }

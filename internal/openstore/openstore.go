@@ -1,6 +1,5 @@
-// Package openstore opens the store that an operator names. It is the one place
-// that knows all drivers; all other packages know the contracts of package
-// storage.
+// Package openstore opens the store that an operator names. It is the only package that
+// knows all drivers; all other packages know the contracts of package storage.
 package openstore
 
 import (
@@ -17,16 +16,15 @@ type Store struct {
 	Spec   Spec
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
-	Clock  storage.Clock // that stamps the blobs; nil: the clock of this host does
+	Clock  storage.Clock // stamps the blobs; nil: the clock of this host does
 	close  func() error
 }
 
-// Open opens a store and the tables that belong to it. With create the store is
-// made if it is missing, and without it that is [storage.ErrNotExist]; no table is
-// made. The zero Spec is a [*BadSpecError], and so is a directory elsewhere than on
-// Linux. A kind of store without tables has no
-// place here: the kind decides where the tables are, and nothing is put in their
-// stead.
+// Open opens a store and the tables that belong to it. With create it makes a missing
+// store; without, a missing store is [storage.ErrNotExist]. It makes no table. The zero
+// Spec is a [*BadSpecError], and so is a directory on a system other than Linux. Each
+// kind of store must have tables: the kind decides where they are, and there is no
+// substitute.
 func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

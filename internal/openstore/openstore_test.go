@@ -8,7 +8,7 @@ import (
 	"blobtail/storage"
 )
 
-// Tables are those of the blobs' store, and opening them makes nothing.
+// Tables are in the same store as the blobs, and opening makes none.
 func TestOpen(t *testing.T) {
 	t.Setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:9/a;TableEndpoint=http://127.0.0.1:9/a")
 	root := t.TempDir() + "/store"
@@ -38,7 +38,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A text is a store as a whole, or it is refused with the way to write one.
+// A text names a complete store, or the error shows how to write one.
 func TestSpec(t *testing.T) {
 	for text, want := range map[string]struct {
 		name, dir string

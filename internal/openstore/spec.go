@@ -30,11 +30,11 @@ type BadSpecError struct {
 // Error implements error.
 func (e *BadSpecError) Error() string { return fmt.Sprintf("store %q: %s", e.Spec, e.Reason) }
 
-// Default is the store of a command that is given none.
+// Default is the store of a command without a store flag.
 func Default() Spec { return Spec{inDir, "./data"} }
 
-// Parse reads a spec. It sends nothing, and does not check whether the store is
-// there. The error is a [*BadSpecError].
+// Parse reads a spec. It sends no request, and does not check whether the store exists.
+// The error is a [*BadSpecError].
 func Parse(text string) (Spec, error) {
 	name, place, _ := strings.Cut(text, ":")
 	s := Spec{kind(name), place}

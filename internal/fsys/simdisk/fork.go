@@ -7,21 +7,20 @@ import (
 	"slices"
 )
 
-// Crash is a way in which a machine or a process ends: it says what of the
-// changes that were not synced is found afterwards. What was synced always is,
-// and what a failed sync dropped never is, except by [Killed].
+// Crash is a way in which a machine or a process ends. It decides how much of the
+// unsynced changes survives. Synced changes always survive, and changes dropped by a
+// failed sync never do, except with [Killed].
 type Crash int
 
-// The ways to crash. Time is that of the operations, over all files and
-// directories.
+// The ways to crash. Time counts the operations over all files and directories.
 const (
-	None    Crash = iota // nothing unsynced is found: the strictest disk
-	All                  // all of it is: power went when the cache had just been written
-	Prefix               // all up to a random moment, and nothing since
-	Torn                 // all up to a random moment, but of the last 4 operations before it only random sectors and names
-	Any                  // any part of it, file by file, as by PowerCut: writes are reordered
+	None    Crash = iota // nothing unsynced survives: the strictest disk
+	All                  // all of it survives: power went just after the cache was written
+	Prefix               // all up to a random moment, and nothing after it
+	Torn                 // Prefix, but only random sectors and names of the last 4 operations
+	Any                  // any part of it, file by file, as with PowerCut: writes are reordered
 	Killed               // all of it, and no more durable than before: only the process died
-	Crashes              // how many ways there are
+	Crashes              // number of ways
 )
 
 // String returns the name.
@@ -33,10 +32,10 @@ func (c Crash) String() string {
 	return names[c]
 }
 
-// Fork returns the disk as it is found after a crash at this moment, while d
-// lives on and is not changed. The new disk shares nothing with d and has no
-// fault hook. The same seed and history give the same disk; None, All and Killed
-// leave nothing to chance. A fault hook must not call it: see [Op.Fork].
+// Fork returns the disk after a crash at this moment, while d lives on and is not
+// changed. The new disk shares nothing with d and has no fault hook. The same seed and
+// history give the same disk; None, All and Killed leave nothing to chance. A fault hook
+// must not call it: see [Op.Fork].
 func (d *Disk) Fork(c Crash, seed uint64) *Disk {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -54,7 +53,7 @@ func (d *Disk) Fork(c Crash, seed uint64) *Disk {
 //	})
 func (op Op) Fork(c Crash, seed uint64) *Disk { return op.disk.tree.fork(c, seed) }
 
-// Unsynced returns how many operations changed something that is not durable.
+// Unsynced returns the number of operations with changes that are not durable.
 func (d *Disk) Unsynced() int {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -83,21 +82,20 @@ func (t *tree) fork(c Crash, seed uint64) *Disk {
 	return t.found(rng, func() fate { return keep })
 }
 
-// found is the disk as it is found when power is back.
+// found is the disk after power is back.
 func (t *tree) found(rng *rand.Rand, fates func() fate) *Disk {
 	return &Disk{tree: &tree{rng: rng, now: t.now, room: t.room, root: t.root.survivor(fates, map[*node]*node{}), locks: map[string]*lock{}}}
 }
 
-// moments returns a random one of the moments between unsynced operations, before
-// the first and after the last included, and the one that lies some operations
-// before it.
+// moments returns a random moment between unsynced operations, or before the first or
+// after the last one. It also returns the moment that lies some operations earlier.
 func (t *tree) moments(rng *rand.Rand, before int) (end, earlier uint64) {
 	times := append(t.unsynced(), t.now+1)
 	i := rng.IntN(len(times))
 	return times[i], times[max(i-before, 0)]
 }
 
-// unsynced lists when the changes were made that are not durable, ascending.
+// unsynced lists the times of changes that are not durable, ascending.
 func (t *tree) unsynced() []uint64 {
 	times := map[uint64]bool{}
 	seen := map[*node]bool{}
@@ -137,7 +135,7 @@ func (n *node) allNames() []map[string]*node {
 	return names
 }
 
-// copy is the node with everything that is on its way to the platter.
+// copy is the node with all its changes on their way to the platter.
 func (n *node) copy(seen map[*node]*node) *node {
 	if n == nil {
 		return nil

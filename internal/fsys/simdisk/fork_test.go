@@ -10,7 +10,7 @@ import (
 	"blobtail/internal/fsys/simdisk"
 )
 
-// sketch is what is on a disk, as text.
+// sketch is the contents of a disk, as text.
 func sketch(t *testing.T, d *simdisk.Disk) string {
 	t.Helper()
 	entries, err := d.ReadDir("/")
@@ -25,8 +25,8 @@ func sketch(t *testing.T, d *simdisk.Disk) string {
 	return strings.Join(out, " ")
 }
 
-// Each way to crash gives the disks that it says, and no others; the disk that
-// was forked goes on as if nothing had happened.
+// Each way to crash gives the disks that its comment states, and no others. The forked
+// disk goes on unchanged.
 func TestFork(t *testing.T) {
 	d := simdisk.New(1)
 	write(t, d, "/a", "old", true)
@@ -77,7 +77,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A file that is torn is made of sectors of before and after.
+// A torn file is made of sectors from before and after.
 func TestForkTears(t *testing.T) {
 	d := simdisk.New(1)
 	write(t, d, "/f", strings.Repeat("a", 4*512), true)
@@ -107,8 +107,8 @@ func TestForkTears(t *testing.T) {
 	}
 }
 
-// A hook forks the disk as it is before the operation. What only a process lost
-// can still be lost with the power, on the fork too.
+// A hook forks the disk before the operation. Changes that survived a process's death can
+// still be lost with the power, on the fork too.
 func TestForkInHook(t *testing.T) {
 	d := simdisk.New(1)
 	var states []string

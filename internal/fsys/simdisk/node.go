@@ -9,8 +9,8 @@ import (
 
 const sector = 512
 
-// node is a file or a directory. What programs see is in data and names; what is
-// on the platter, in stable and stableNames; the changes between the two, in order.
+// node is a file or a directory. Programs see data and names; the platter has stable and
+// stableNames; changes and nameChanges are the changes between the two, in order.
 type node struct {
 	mode fs.FileMode
 
@@ -29,7 +29,7 @@ func newDir(perm fs.FileMode) *node {
 
 // change is a write at off, or a truncation to size.
 type change struct {
-	at   uint64 // when: counts the operations of the disk
+	at   uint64 // when: the number of the disk's operation
 	off  int64
 	data []byte
 	size int64
@@ -56,7 +56,7 @@ func resize(b []byte, size int64) []byte {
 	return grown
 }
 
-// sectors splits a write, as a disk may do only part of it.
+// sectors splits a write, because a disk may do only part of it.
 func (c change) sectors() []change {
 	if c.cut {
 		return []change{c}
@@ -75,8 +75,8 @@ func (n *node) write(c change) {
 	n.changes = append(n.changes, c)
 }
 
-// namesChange is what one operation does to the names of a directory; a nil node
-// is a removal.
+// namesChange is the effect of one operation on the names of a directory; a nil node is a
+// removal.
 type namesChange struct {
 	at  uint64
 	set map[string]*node
@@ -101,8 +101,8 @@ func setName(names map[string]*node, name string, n *node) {
 	}
 }
 
-// sync brings all changes to the platter, or, when it fails, any of them; the
-// rest will never get there, since a failed page is marked clean.
+// sync brings all changes to the platter. A failed sync brings a random part. The rest
+// never gets there, since a failed page is marked clean.
 func (n *node) sync(rng *rand.Rand, err error) {
 	if err != nil {
 		n.stable, n.stableNames = n.platter(choose(rng))
@@ -117,8 +117,8 @@ func (n *node) sync(rng *rand.Rand, err error) {
 	n.changes, n.nameChanges = nil, nil
 }
 
-// fate decides whether the i-th of n changes of a node, done at a time, reaches
-// the platter.
+// fate decides whether the i-th of n changes of a node reaches the platter. at is the
+// time of the change.
 type fate func(i, n int, at uint64) bool
 
 func all(int, int, uint64) bool { return true }
@@ -139,16 +139,16 @@ func choose(rng *rand.Rand) fate {
 	return func(int, int, uint64) bool { return rng.Float64() < part }
 }
 
-// platter is what is on the platter when the changes meet a fate. A sector goes
-// there whole, from a cache in which all earlier writes to it stand: so of the
-// writes to one sector those up to some moment are found, never a later one alone.
+// platter is the state of the platter after a fate is applied to the changes. A sector is
+// written whole, from a cache that has all earlier writes to it. So of the writes to one
+// sector those up to some moment survive, never a later one alone.
 func (n *node) platter(keep fate) ([]byte, map[string]*node) {
 	b := slices.Clone(n.stable)
 	var pieces []change
 	for _, c := range n.changes {
 		pieces = append(pieces, c.sectors()...)
 	}
-	old := map[int64]bool{} // sectors that are as they were at some earlier moment
+	old := map[int64]bool{} // sectors in their state of an earlier moment
 	for i, c := range pieces {
 		kept := keep(i, len(pieces), c.at)
 		switch {
@@ -176,7 +176,7 @@ func (n *node) survivor(fates func() fate, seen map[*node]*node) *node {
 	seen[n] = s
 	s.stable, s.stableNames = n.platter(fates())
 	if n.names != nil {
-		// In order, so that one seed is one story.
+		// In order, so that the same seed gives the same disk.
 		for _, name := range slices.Sorted(maps.Keys(s.stableNames)) {
 			s.stableNames[name] = s.stableNames[name].survivor(fates, seen)
 		}

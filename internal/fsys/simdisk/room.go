@@ -4,16 +4,16 @@ import "errors"
 
 var errBoundless = errors.New("simdisk: the disk has no bounds")
 
-// SetRoom makes the disk full when its files have so many bytes in all: a write
-// does what fits and fails with ENOSPC. With 0 everything fits. Names take no
-// room, nor do files that have none any more.
+// SetRoom makes the disk full when its files have so many bytes in all. A write that does
+// not fit is cut short and fails with ENOSPC. With 0 everything fits. Names take no room,
+// nor do files that have lost their names.
 func (d *Disk) SetRoom(bytes int64) {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	d.tree.room = bytes
 }
 
-// Free implements [fsys.Measurer] for a disk that SetRoom gave bounds.
+// Free implements [fsys.Measurer] for a disk with bounds from SetRoom.
 func (d *Disk) Free(string) (int64, error) {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()

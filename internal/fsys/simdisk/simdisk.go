@@ -1,15 +1,14 @@
-// Package simdisk is a disk in memory that forgets, for tests of what must
-// survive a power cut.
+// Package simdisk is a disk in memory that forgets unsynced data, for tests of power
+// cuts.
 //
-// A [Disk] is a file system as programs see it. Below, it keeps what is on the
-// platter: bytes move there when a file is synced, names when their directory is.
-// [Disk.PowerCut] makes the disk as it may be found afterwards: what was synced,
-// and any part of what was not, torn at sectors and in any order. [Disk.Kill]
-// keeps everything, as a page cache does when only the process dies. [Disk.Fork],
-// and [Op.Fork] in a fault hook, make such disks and let the process live on, so
-// that one run gives a crash at each of its operations. A failed
-// sync of a file leaves bytes that can be read but never reach the platter, however often
-// they are synced again, as on Linux.
+// A [Disk] is a file system as programs see it. Below that it keeps the contents of the
+// platter: a sync of a file moves bytes there, and a sync of a directory moves names.
+// [Disk.PowerCut] makes a disk as it may be after a power cut. It has all synced changes
+// and any part of the others, torn at sectors and in any order. [Disk.Kill] keeps
+// everything, as a page cache does when only the process dies. [Disk.Fork], and [Op.Fork]
+// in a fault hook, make such disks and let the process live on. So one run gives a crash
+// at each of its operations. A failed sync of a file leaves bytes that can be read but
+// never reach the platter, even after more syncs, as on Linux.
 package simdisk
 
 import (
@@ -31,7 +30,7 @@ import (
 
 // Op is one operation on its way to the disk.
 type Op struct {
-	N    int    // how many were before it, since the disk was made
+	N    int    // number of operations before it, since the disk was made
 	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate", "lock"
 	Path string
 	Off  int64 // of a read or write
@@ -40,7 +39,7 @@ type Op struct {
 	disk *Disk
 }
 
-// Partial is what Fault returns for a write that fails after N bytes.
+// Partial is the error of Fault for a write that fails after N bytes.
 type Partial struct {
 	N   int
 	Err error
@@ -50,7 +49,7 @@ func (p *Partial) Error() string { return p.Err.Error() }
 
 func (p *Partial) Unwrap() error { return p.Err }
 
-// ErrKilled is returned to a process that is dead.
+// ErrKilled is the error of each operation of a dead process.
 var ErrKilled = errors.New("simdisk: the process was killed")
 
 // Disk is a simulated disk, as one process sees it. It is safe for use by many
@@ -59,7 +58,7 @@ type Disk struct {
 	tree *tree
 	dead bool // guarded by tree.mu
 	ops  int  // guarded by tree.mu
-	// fault, when set, is asked before each operation; an error makes it fail.
+	// fault, if set, is called before each operation; its error makes the operation fail.
 	fault func(Op) error
 }
 
@@ -69,33 +68,33 @@ type tree struct {
 	root *node
 	now  uint64 // counts operations; changes are ordered by it
 	room int64  // bytes that fit; 0: any number
-	// locks are those that a process has taken; one of a dead process is free.
+	// locks are those that processes have taken; the lock of a dead process is free.
 	locks map[string]*lock
 }
 
-// New makes an empty disk. The seed decides what is kept of what failed to sync.
+// New makes an empty disk. The seed decides which bytes survive a failed sync.
 func New(seed uint64) *Disk {
 	rng := rand.New(rand.NewPCG(seed, 0x6469736b))
 	return &Disk{tree: &tree{rng: rng, root: newDir(0o755), locks: map[string]*lock{}}}
 }
 
-// SetFault makes f decide which operations fail; nil lets all pass. Calls of f
-// come one at a time. f must not use the disk; for a copy of it there is [Op.Fork].
+// SetFault makes f decide which operations fail; nil lets all pass. Calls of f come one
+// at a time. f must not use the disk; [Op.Fork] gives it a copy.
 func (d *Disk) SetFault(f func(Op) error) {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	d.fault = f
 }
 
-// Ops returns how many operations there were.
+// Ops returns the number of operations so far.
 func (d *Disk) Ops() int {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	return d.ops
 }
 
-// Kill ends the process: whatever it still does fails. The disk that is returned
-// is for the next process; nothing is lost, and nothing is more durable than it was.
+// Kill ends the process: all its further operations fail. The returned disk is for the
+// next process. It has lost nothing, and nothing on it is more durable than before.
 func (d *Disk) Kill() *Disk {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -103,8 +102,7 @@ func (d *Disk) Kill() *Disk {
 	return &Disk{tree: d.tree}
 }
 
-// PowerCut ends the process too, and returns the disk as it is found when power
-// is back.
+// PowerCut ends the process too, and returns the disk as it is after the power is back.
 func (d *Disk) PowerCut() *Disk {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
@@ -113,12 +111,12 @@ func (d *Disk) PowerCut() *Disk {
 	return d.tree.found(rng, func() fate { return choose(rng) })
 }
 
-// names is a change that gives n a name, or takes the name away where n is nil.
+// names is a change that gives n a name, or removes the name if n is nil.
 func (t *tree) names(base string, n *node) namesChange {
 	return namesChange{at: t.now, set: map[string]*node{base: n}}
 }
 
-// begin locks the tree and lets the fault have its say; the caller unlocks.
+// begin locks the tree and calls the fault hook; the caller unlocks.
 func (d *Disk) begin(kind, name string) error {
 	return d.beginOp(Op{Kind: kind, Path: name})
 }
@@ -134,7 +132,7 @@ func (d *Disk) beginOp(op Op) error {
 	if d.fault != nil {
 		returned := false
 		defer func() {
-			if !returned { // it failed the test, or panicked: nobody unlocks then
+			if !returned { // the hook failed the test or panicked: the caller does not unlock
 				d.tree.mu.Unlock()
 			}
 		}()
@@ -149,7 +147,7 @@ func (d *Disk) beginOp(op Op) error {
 
 func (d *Disk) end() { d.tree.mu.Unlock() }
 
-// find returns the directory that holds name, and what it has there.
+// find returns the directory that holds name, and the node of that name.
 func (d *Disk) find(kind, name string) (dir *node, base string, n *node, err error) {
 	n = d.tree.root
 	for part := range strings.SplitSeq(strings.Trim(path.Clean("/"+name), "/"), "/") {
@@ -328,15 +326,15 @@ func (d *Disk) SyncDir(name string) error {
 	if ferr != nil {
 		return ferr
 	}
-	// Names are metadata, which file systems keep in a journal: one that cannot be
-	// written stops the file system, and nothing is taken for clean.
+	// Names are metadata, and file systems keep them in a journal. A failed write of the
+	// journal stops the file system, and no change is marked clean.
 	if err == nil {
 		n.sync(d.tree.rng, nil)
 	}
 	return err
 }
 
-// Lock implements [fsys.FS]. A disk that a crash left has no locks.
+// Lock implements [fsys.FS]. A disk after a crash has no locks.
 func (d *Disk) Lock(name string) (io.Closer, error) {
 	err := d.begin("lock", name)
 	defer d.end()
@@ -363,7 +361,7 @@ type lock struct {
 func (l *lock) Close() error {
 	l.disk.tree.mu.Lock()
 	defer l.disk.tree.mu.Unlock()
-	if l.disk.tree.locks[l.name] == l { // else its process had died
+	if l.disk.tree.locks[l.name] == l { // or its process died, and another took it
 		delete(l.disk.tree.locks, l.name)
 	}
 	return nil

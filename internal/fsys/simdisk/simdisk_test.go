@@ -48,7 +48,7 @@ func read(t *testing.T, d *simdisk.Disk, name string) (string, bool) {
 	return string(b[:n]), true
 }
 
-// What was synced, with its name, is always there; what was not is sometimes.
+// Synced files with synced names always survive; others sometimes do.
 func TestPowerCut(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range uint64(200) {
@@ -80,8 +80,8 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// What a failed sync dropped can be read until power goes, and no later sync
-// brings it back.
+// Bytes dropped by a failed sync can be read until the power goes. No later sync brings
+// them back.
 func TestFailedSync(t *testing.T) {
 	lost := 0
 	for seed := range uint64(100) {
@@ -168,7 +168,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A disk with bounds takes what fits, also after a crash, and tells what is free.
+// A disk with bounds accepts the bytes that fit, also after a crash, and reports free
+// space.
 func TestRoom(t *testing.T) {
 	d := simdisk.New(1)
 	if _, err := d.Free("/"); err == nil {
@@ -198,7 +199,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A lock is one caller's, until it is closed or its process dies.
+// A lock belongs to one caller, until it is closed or its process dies.
 func TestLock(t *testing.T) {
 	d := simdisk.New(1)
 	l, err := d.Lock("/")
@@ -216,7 +217,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Errorf("Lock after a kill: %v", err)
 	}
-	l.Close() // the dead have nothing to let go of
+	l.Close() // a dead process has no lock to release
 	if _, err := d.Lock("/"); !errors.Is(err, fsys.ErrLocked) {
 		t.Errorf("Lock of the next process: %v", err)
 	}
@@ -226,8 +227,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A sector is written whole: what is found of it after a power cut is what it was
-// at some moment, so a later write to it is never there without an earlier one.
+// A sector is written whole. After a power cut it has its contents of some moment. So a
+// later write to it never survives without an earlier one.
 func TestSectorsAreWrittenWhole(t *testing.T) {
 	found := map[string]int{}
 	for seed := range uint64(400) {
