@@ -269,7 +269,7 @@ func (p *Premises) Storing() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sure && p.away() && p.o.Remote {
-		return nil // what is put there fails, or gets there
+		return nil // a put fails, or arrives in that store
 	}
 	return p.err
 }
