@@ -38,8 +38,8 @@ func (e *VersionError) Error() string {
 	return text + fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
 }
 
-// RefusedError says that an answer has no records. It is not from an ingester, or from
-// one that does not accept the question now.
+// RefusedError says that an answer has no records. It comes from an ingester that does
+// not accept the question now, or from something else.
 type RefusedError struct {
 	URL    string
 	Status int    // of HTTP
