@@ -21,7 +21,7 @@ func (e *ForgetError) Error() string { return fmt.Sprintf("ingester %s: %s", e.I
 // Forget marks the row of an ingester as stopped because its log is lost. Reads then no
 // longer wait for its records. Forget returns the former row: the unflushed records
 // since its Oldest are given up. It refuses with a [*ForgetError] if there is no such
-// row, or if the ingester is not silent. If that comes back after all, its next
+// row, or if the ingester is not silent. If the ingester comes back after all, its next
 // announcement replaces the mark.
 func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
@@ -75,7 +75,7 @@ func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string
 	})
 }
 
-// acknowledge removes the loss from the row.
+// acknowledge notes the loss in the row as acknowledged.
 func (i *Ingester) acknowledge() {
 	if i.Lost.Until.After(i.acked) {
 		i.acked = i.Lost.Until

@@ -38,7 +38,7 @@ func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested boo
 // settle logs and keeps the result of a beat.
 func (a *Announcer) settle() {
 	a.mu.Lock()
-	me := a.me // a request that takes a new id may change it meanwhile
+	me := a.me // a request that draws a new id may change it meanwhile
 	a.mu.Unlock()
 	if a.o.Auto && a.found && a.told != me.Lane {
 		a.told = me.Lane

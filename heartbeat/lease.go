@@ -15,8 +15,8 @@ import (
 
 // lease is the state of an announcer's row, as far as it is known.
 type lease struct {
-	// entering is held for reading by a request from its check of holding until its
-	// records are in the log, and for writing to give up the state Holding.
+	// A request holds entering for reading from its check of holding until its records
+	// are in the log. Giving up the state Holding holds it for writing.
 	entering sync.RWMutex
 	holding  atomic.Bool  // the row is known to say Holding
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
@@ -32,8 +32,8 @@ type lease struct {
 	notes   notes
 	wrote   bool        // this process has written the row
 	written atomic.Bool // it has once
-	// upgraded says that the log has no notes: an older version wrote the row, or
-	// nobody did.
+	// upgraded says that the log has no notes: an older version wrote the row, or no
+	// process did.
 	upgraded bool
 	// left is the arrival of the oldest unflushed record that the row named before
 	// this start, until it is stored. replayed is the time from which Oldest is right.
@@ -45,7 +45,7 @@ type lease struct {
 	kept atomic.Pointer[keptLoss]
 }
 
-// take waits for the turn; give must follow unless there is an error, that of ctx.
+// take waits for the turn. give must follow, unless take returns an error, that of ctx.
 func (l *lease) take(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -93,7 +93,7 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return l.entering.RUnlock, nil
 		}
 		l.entering.RUnlock()
-		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before this is back
+		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before the loop is back here
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil

@@ -40,8 +40,8 @@ type notes struct {
 	// Others are the ingesters with rows that may matter to a read, as last listed. If
 	// the table loses its rows, nothing else names them.
 	Others []string `json:"others,omitempty"`
-	// LostSince and LostUntil are a [Loss] that no operator has acknowledged, Acked
-	// the Until of one that an operator has.
+	// LostSince and LostUntil are a [Loss] that no operator has acknowledged. Acked is
+	// the Until of one that an operator has acknowledged.
 	LostSince time.Time `json:"lost_since,omitzero"`
 	LostUntil time.Time `json:"lost_until,omitzero"`
 	Acked     time.Time `json:"acked,omitzero"`
