@@ -107,7 +107,7 @@ func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(w.o.Every)
 	defer t.Stop()
 	for n := 0; ; n++ {
-		w.read(ctx) // it logs an error, and the last reading stays
+		w.read(ctx) // an error is told by it, and what is known stands
 		if n == 0 {
 			close(w.first)
 		}
@@ -145,7 +145,7 @@ func (w *Watch) fresh(r *reading) bool {
 	return age >= 0 && age <= w.o.MaxAge
 }
 
-// read reads the horizons, or waits for the reading under way.
+// read reads the horizons, or waits for who is at it.
 func (w *Watch) read(ctx context.Context) (Horizons, error) {
 	for {
 		r, own := w.join()
@@ -164,7 +164,7 @@ func (w *Watch) read(ctx context.Context) (Horizons, error) {
 	}
 }
 
-// join returns the reading under way, or a new one that the caller must perform.
+// join gives the reading under way, or a new one, which is the caller's to perform.
 func (w *Watch) join() (r *reading, own bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

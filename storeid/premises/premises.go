@@ -55,8 +55,9 @@ type Premises struct {
 }
 
 const (
-	// checkEvery is the pause between two checks of a directory, and of a remote store
-	// that was not reached yet; farCheckEvery that of one that was.
+	// checkEvery is the pause between two checks of a directory, or of a remote store
+	// that was not reached yet. farCheckEvery is that of a remote store that was
+	// reached.
 	checkEvery    = time.Second
 	farCheckEvery = time.Minute
 	// checkWait bounds one check.
