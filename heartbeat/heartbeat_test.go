@@ -103,7 +103,7 @@ func roundTrip(t *testing.T, s storage.TableStore) {
 	}
 }
 
-// announcerOf is an announcer whose notes, if there are any, are good.
+// announcerOf is an announcer with good notes or none.
 func announcerOf(t *testing.T, s storage.TableStore, o heartbeat.Options) *heartbeat.Announcer {
 	t.Helper()
 	a, err := heartbeat.New(s, o)

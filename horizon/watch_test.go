@@ -19,7 +19,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// cable is a store whose calls are counted, and fail or wait as asked.
+// cable is a store that counts its calls. They fail or wait as asked.
 type cable struct {
 	storage.BlobStore
 	lists, creates atomic.Int64
