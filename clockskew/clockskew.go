@@ -1,16 +1,16 @@
-// Package clockskew compares the clock of this host with the store's, which is
-// the one that ingesters and readers share.
+// Package clockskew compares the clock of this host with the store's clock. Ingesters
+// and readers share the store's clock.
 //
-// Make a [Checker] for a store that tells its time and run it; ask [Checker.Err]
-// whether the host's clock can be believed, and [Checker.Now] for the time by the
-// store's. An ingester with a wrong clock loses nothing, since identity and order
-// do not use it, but it dates records without a time, refuses good ones as being
-// too far ahead, and its files say that they are from another day: better it takes
-// none until someone has mended the clock.
+// Make a [Checker] for a store that tells its time and run it. [Checker.Err] reports
+// whether the host's clock can be believed. [Checker.Now] is the time by the store's
+// clock. An ingester with a wrong clock loses nothing, since identity and order do not
+// use it. But it dates records without a time, and refuses good ones as too far ahead,
+// and its files say that they are from another day. So it is better that it accepts no
+// records until someone has fixed the clock.
 //
-// The package sets no clock, and it does not wait for a store: one that does not
-// answer changes nothing. It is apart from heartbeat because readiness hangs on
-// it, and nothing may hang on heartbeats.
+// The package sets no clock, and it does not wait for a store: one that does not answer
+// changes nothing. It is separate from heartbeat because readiness depends on it, and
+// nothing may depend on heartbeats.
 package clockskew
 
 import (
@@ -71,7 +71,7 @@ func New(clock storage.Clock, o Options) *Checker {
 	return c
 }
 
-// First is closed when Run has asked for the first time, whatever came of it.
+// First is closed after the first question of Run, even if that fails.
 func (c *Checker) First() <-chan struct{} { return c.first }
 
 // Run asks until ctx ends. It is called once.
@@ -87,7 +87,7 @@ func (c *Checker) Run(ctx context.Context) {
 		}
 		pause := c.o.Every
 		if c.Err() != nil {
-			pause /= 6 // someone is at it, and records are refused meanwhile
+			pause /= 6 // someone is fixing it, and records are refused meanwhile
 		}
 		select {
 		case <-ctx.Done():
@@ -97,8 +97,8 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// ask compares the clocks once. The store told its time somewhere between the
-// question and the answer: half way is wrong by half of that at most.
+// ask compares the clocks once. The store read its clock between the question and the
+// answer. The middle is wrong by half of that time at most.
 func (c *Checker) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -133,14 +133,14 @@ func (c *Checker) unanswered(ctx context.Context, err error) {
 	}
 }
 
-// Skew is how far the host's clock is ahead of the store's, as last seen.
+// Skew is how far the host's clock is ahead of the store's, by the last answer.
 func (c *Checker) Skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.skew
 }
 
-// Err says why the host's clock cannot be believed; nil when it can, and as long
+// Err says why the host's clock cannot be believed. It is nil when it can, and as long
 // as nothing is known.
 func (c *Checker) Err() error {
 	c.mu.Lock()
@@ -164,7 +164,7 @@ type Error struct {
 	Limit time.Duration
 }
 
-// Error says by how much, which way, and what to do.
+// Error states the skew, its direction, and the remedy.
 func (e *Error) Error() string {
 	where := "ahead of"
 	if e.Skew < 0 {

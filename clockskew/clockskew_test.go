@@ -23,7 +23,7 @@ type bench struct {
 	mu     sync.Mutex
 	host   time.Duration // host's clock less the true time
 	store  time.Duration
-	there  time.Duration // how long a question takes to get there, and an answer back
+	there  time.Duration // the time of a question on its way there, and of an answer on its way back
 	back   time.Duration
 	broken error
 	log    bytes.Buffer
@@ -71,8 +71,8 @@ func (b *bench) told(text string) int {
 	return strings.Count(b.log.String(), text)
 }
 
-// A clock that goes wrong is noticed within a minute, and so is that it is right
-// again, whichever of the two it was; in between nothing is said twice.
+// A clock that goes wrong is noticed within a minute, and so is its recovery. Either
+// clock may be the wrong one. In between nothing is logged twice.
 func TestSkew(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -178,7 +178,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// Slow answers are no skew: only how uneven the two ways are counts, by half.
+// Slow answers are no skew: only the difference between the two ways counts, by half.
 func TestSlowAnswers(t *testing.T) {
 	for _, c := range []struct{ there, back, want time.Duration }{
 		{2 * time.Second, 2 * time.Second, 0},

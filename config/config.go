@@ -157,10 +157,10 @@ func (c Config) WALDir() string {
 	return "./blobtail-wal"
 }
 
-// LaneNumber is the lane that the configuration and the host's name give: the
-// configured number, else the ordinal at the end of host (web-3 is 3, as in a
-// StatefulSet). ok is false when neither does, and a free one is to be found. Lane
-// 99 belongs to the compactor.
+// LaneNumber is the lane by the configuration and the host's name: the configured
+// number, else the ordinal at the end of host (web-3 is 3, as in a StatefulSet). ok is
+// false if there is neither, and the caller has to find a free lane. Lane 99 belongs to
+// the compactor.
 func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	if n, err := strconv.Atoi(c.Ingest.Lane); err == nil {
 		return n, true

@@ -38,8 +38,8 @@ func TestDefaultsAreValidAndReadBack(t *testing.T) {
 	}
 }
 
-// The example is what users copy: it must load, be valid, and name every key
-// with the default it documents.
+// Users copy the example: it must load, be valid, and name every key with the default
+// that it documents.
 func TestExampleFile(t *testing.T) {
 	c, err := config.Load("../configs/blobtail.yaml")
 	if err != nil {

@@ -45,7 +45,7 @@ func defaultRetention() Retention {
 	return Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}}
 }
 
-// UnmarshalText reads an age; nothing is one that is not set.
+// UnmarshalText reads an age. An empty text is an age that is not set.
 func (a *Age) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
 	case "":

@@ -15,47 +15,48 @@ import (
 	"blobtail/storage"
 )
 
-// Options say who is announced. The zero value works.
+// Options describe the ingester that is announced. The zero value works.
 type Options struct {
-	// Identity is what [LoadIdentity] returned; a zero ID draws one. Its lane is
-	// where a search for one begins.
+	// Identity is the result of [LoadIdentity]; with an empty ID one is drawn. A search
+	// for a lane begins at its lane.
 	Identity Identity
-	// Keep is called by Run when the identity has changed, to save it; nil: it is
-	// not kept.
+	// Keep is called by Run when the identity has changed, to save it; nil: it is not
+	// saved.
 	Keep func(Identity) error
-	// Dir is the directory of the log, where the announcer keeps what it announced;
-	// "": in memory only. FS is its file system; nil: that of the host.
+	// Dir is the directory of the log, where the announcer keeps its notes; "": in
+	// memory only. FS is its file system; nil: that of the host.
 	Dir string
 	FS  fsys.FS
-	// Lane is the lane that is announced; with Auto one is found instead.
+	// Lane is the lane that is announced; with Auto the announcer finds one instead.
 	Lane int
 	Auto bool
-	// Moved is called by Run with the lane that was found, and with the next when
-	// another ingester turns out to have it too; nil: nobody minds.
+	// Moved is called by Run with the lane that it found, and with the next one if
+	// another ingester has the lane too; nil: there is no call.
 	Moved func(lane int)
 
 	Store string // the container, where several share one table
-	// StoreID gives the id of the store. An error says why it is not known, or that
-	// the store is another one now: nothing is announced then. It is asked before and
+	// StoreID returns the id of the store. An error says why it is not known, or that
+	// the store is another one now. Then nothing is announced. It is called before and
 	// after each write of the row. nil: "".
 	StoreID func() (string, error)
 	Address string
 	Host    string
 	Version string
-	// BestEffort takes records also while the row cannot be written.
+	// BestEffort accepts records also while the row cannot be written.
 	BestEffort bool
-	// Oldest gives the arrival of the oldest record that is in no blob, by this
-	// host's clock; nil: there is none.
+	// Oldest returns the arrival of the oldest unflushed record, by this host's clock;
+	// nil: there is none.
 	Oldest func() (time.Time, bool)
-	// Replayed tells whether Oldest knows of what the start found in the log. Until
-	// then the row says that the ingester holds records; nil: from the start.
+	// Replayed reports whether Oldest knows of the records that the start found in the
+	// log. Until then the row says that the ingester holds records; nil: from the
+	// start.
 	Replayed func() bool
-	// Position gives up to where the log is durable, Found where it ended when this
-	// start opened it, as [Ingester] says. A log that ends before what its row says has
-	// lost its end: an old copy was put in its place. nil: that is not looked at.
+	// Position returns the durable end of the log. Found is the end when this start
+	// opened it, as [Ingester] says. A log that ends before the position in its row has
+	// lost its end: an old copy was put in its place. nil: that is not checked.
 	Position func() uint64
 	Found    uint64
-	// Lost gives what was found to be lost since the start; nil: nothing ever is.
+	// Lost returns the loss that was found since the start; nil: there never is one.
 	Lost func() Loss
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now func() time.Time
@@ -101,19 +102,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// patience bounds one write with what is read for it.
+// patience bounds one write and the reads for it.
 const patience = 5 * time.Second
 
 const (
-	// rounds bounds how often a lane is looked for in one beat. The next goes on.
+	// rounds bounds the searches for a lane in one beat. The next beat goes on.
 	rounds = 12
-	// maxWaits times wait is how long another may take to leave a lane.
+	// maxWaits times wait is how long another ingester may take to leave a lane.
 	maxWaits = 3
 	wait     = 50 * time.Millisecond
 )
 
-// Announcer keeps one ingester's row true. Its methods may be called by any number
-// of goroutines while Run runs.
+// Announcer keeps one ingester's row current. Its methods may be called concurrently
+// while Run runs.
 type Announcer struct {
 	o       Options
 	tables  storage.TableStore
@@ -128,19 +129,19 @@ type Announcer struct {
 	begun  time.Time // by the store's clock: when Run, or Enter, began
 	me     Identity  // the lane is that in force
 	failed error     // of the last write; nil: it succeeded
-	good   time.Time // when one last succeeded, or this was made
+	good   time.Time // when a write last succeeded, or the announcer was made
 
-	// What follows belongs to Run, and then to Stop.
-	found bool // a lane that nobody had was looked for with the others in sight
+	// The fields below belong to Run, and then to Stop.
+	found bool // a free lane was searched for with the rows of peers at hand
 	kept  Identity
-	told  int    // the lane that the log tells of; -1: none
-	said  string // the failure that the log tells of
-	rival string // likewise
+	told  int    // the last lane that was logged; -1: none
+	said  string // the last failure that was logged
+	rival string // the last rival for the lane that was logged
 	wrote bool   // a beat has written the row
 }
 
-// New returns an announcer. It starts nothing and asks the store nothing, but it
-// reads what an earlier one kept in the directory of the log.
+// New returns an announcer. It starts nothing and asks the store nothing. It only reads
+// the notes that an earlier one left in the directory of the log.
 func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	o = o.withDefaults()
 	if o.Identity.ID == "" {
@@ -175,28 +176,29 @@ func (a *Announcer) Lane() int {
 	return a.me.Lane
 }
 
-// ID is the id in force. It changes when another turns out to go by it.
+// ID is the id in force. It changes if another ingester has the same one.
 func (a *Announcer) ID() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.me.ID
 }
 
-// Process tells this start of the ingester from others of the same log directory.
+// Process distinguishes this start of the ingester from others of the same log
+// directory.
 func (a *Announcer) Process() string { return a.process }
 
-// First is closed when Run has tried for the first time, whatever came of it:
-// from then on the lane is as good as can be had now.
+// First is closed after the first attempt of Run, even if that fails. From then on the
+// lane is as good as it can be now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
 
 var errUnannounced = errors.New("this ingester is not announced yet")
 
-// deaf is for how long announcements may fail before the ingester says that it is
-// not ready.
+// deaf is how long announcements may fail before the ingester reports that it is not
+// ready.
 const deaf = 20 * time.Second
 
-// Err says why the ingester cannot be announced: at once where it takes no records
-// for that reason, else when that has lasted for 20 s; nil while all is well.
+// Err says why the ingester cannot be announced. It does so at once if the ingester
+// accepts no records for that reason, else after 20 s. It is nil while all is well.
 func (a *Announcer) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -206,7 +208,7 @@ func (a *Announcer) Err() error {
 	return a.failed
 }
 
-// outcome keeps how the last write went.
+// outcome keeps the result of the last write.
 func (a *Announcer) outcome(err error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -239,7 +241,7 @@ func (a *Announcer) Run(ctx context.Context) {
 	}
 }
 
-// started is when this began. A request may come before Run has.
+// started is the time when Run or Enter began. A request may come before Run begins.
 func (a *Announcer) started() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,20 +251,20 @@ func (a *Announcer) started() time.Time {
 	return a.begun
 }
 
-// awaitReplay gives a start a moment to read its log: before that the row would
-// have to say that it holds records.
+// awaitReplay gives a start a moment to read its log. Before that the row would have to
+// say that it holds records.
 func (a *Announcer) awaitReplay(ctx context.Context) {
 	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
 		pause(ctx, 10*time.Millisecond)
 	}
 }
 
-// soon is how often it is looked whether the row has to say something new: that
-// there is a record in no blob, or that something was lost.
+// soon is the pause between two checks whether the row lacks something: an unflushed
+// record, or a loss.
 const soon = 500 * time.Millisecond
 
 // unwrittenPause is the pause after a failure while the row is that of an earlier
-// start, which no answer of this one fits.
+// start. Readers reject the answers of this start until then.
 const unwrittenPause = time.Second
 
 // wait returns true when it is time to announce again, false when ctx has ended.
@@ -287,8 +289,8 @@ func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
 	}
 }
 
-// Stop writes the last row once Run has returned, which its caller sees to:
-// Stopped, if all is in blobs.
+// Stop writes the last row once Run has returned. Its caller ends Run. The row says
+// Stopped if all records are in blobs.
 func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	select {
 	case <-a.ended:
@@ -303,10 +305,10 @@ func (a *Announcer) Stop(ctx context.Context, empty bool) error {
 	})
 }
 
-// beat looks who is there and writes the row. While the lane is new it looks
-// again afterwards: of two that write first and look then, at least one sees the
-// other. The other may have looked before, and not look again until its next beat:
-// so who need not move waits a little, and moves if that does not.
+// beat lists the rows of peers and writes the own row. While the lane is new it lists
+// them again afterwards: of two that write first and then list, at least one sees the
+// other. The other may have listed before, and not do so again until its next beat. So
+// the one that need not move waits a little, and moves if the other does not.
 func (a *Announcer) beat(running context.Context) error {
 	ctx, cancel := context.WithTimeout(running, patience)
 	defer cancel()
@@ -322,7 +324,7 @@ func (a *Announcer) beat(running context.Context) error {
 			unlisted = err
 		}
 		var changed, contested bool
-		// Without the others in sight no lane is better than the one in force.
+		// Without the rows of peers no lane is better than the one in force.
 		if unlisted == nil {
 			changed, contested = a.resolve(others, waits >= maxWaits)
 		}
@@ -335,7 +337,7 @@ func (a *Announcer) beat(running context.Context) error {
 			continue
 		}
 		if err := a.writeDue(running); err != nil {
-			return err // and most likely what reading fails for too
+			return err // and most likely reading fails for the same reason
 		}
 		a.wrote = true
 		waits = 0
@@ -346,8 +348,8 @@ func (a *Announcer) beat(running context.Context) error {
 	return unlisted
 }
 
-// writeDue writes the row of a beat. It has a time of its own: rows of others that
-// cannot be listed make nobody silent.
+// writeDue writes the row of a beat. It has its own time limit: rows of peers that
+// cannot be listed make no ingester silent.
 func (a *Announcer) writeDue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -361,11 +363,10 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// text is what of a string any table store takes.
+// text is the part of a string that any table store accepts.
 func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), 1024)], "?") }
 
-// report counts, and speaks once for each change of error and once when it is
-// over.
+// report counts, and logs once for each change of the error and once when it is over.
 func (a *Announcer) report(err error) {
 	if err == nil {
 		a.written.Add(1)
@@ -386,8 +387,8 @@ func (a *Announcer) report(err error) {
 	}
 }
 
-// kind is the part of an error's text that does not differ from one time to the
-// next: without ids of requests and numbers of ports.
+// kind is the part of an error's text that does not change from one time to the next:
+// it has no ids of requests and no numbers of ports.
 func kind(err error) string {
 	s, _, _ := strings.Cut(err.Error(), " (request ")
 	return strings.Map(func(r rune) rune {

@@ -10,9 +10,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// That there is something in no blob is announced at once, not with the next beat:
-// readers look for an ingester that was killed only if its row says that it took
-// something with it.
+// The first unflushed record is announced at once, not with the next beat. Readers look
+// for a killed ingester only if its row says that it had unflushed records.
 func TestSoonUnflushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})

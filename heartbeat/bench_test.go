@@ -13,9 +13,9 @@ import (
 	"blobtail/storage/mem"
 )
 
-// BenchmarkEnter is the price of the lease for a request: nearly nothing while the
-// row says Holding, and after a time of idleness one write of the table and one of
-// the notes, by the store.
+// BenchmarkEnter is the price of the lease for a request. It is nearly nothing while
+// the row says Holding. After an idle time it is one write of the table and one of the
+// notes, by the store.
 func BenchmarkEnter(b *testing.B) {
 	b.Run("holding", func(b *testing.B) {
 		a := benched(b, mem.New(mem.Options{}))

@@ -13,8 +13,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A start whose notes say Holding takes records at once while the tables are away,
-// and says that it is ready for 20 s.
+// A start with notes that say Holding accepts records at once while the tables are
+// away, and reports that it is ready for 20 s.
 func TestStartWithoutTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -73,8 +73,9 @@ func onHost(w *ward, dir string, tables storage.TableStore) *peer {
 	return p
 }
 
-// A copy of a log whose notes say Holding takes nothing before its own row does, also
-// one that was started before without reaching the tables, and a copy of a copy.
+// A copy of a log with notes that say Holding accepts nothing before its own row says
+// Holding. The same holds for a copy that was started before without reaching the
+// tables, and for a copy of a copy.
 func TestCopyWithoutTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, dir := newWard(t), t.TempDir()
@@ -101,10 +102,10 @@ func TestCopyWithoutTables(t *testing.T) {
 	})
 }
 
-// Of two on copies of one log at most one keeps the id, and none takes a record
-// that its own row does not stand for.
+// Of two ingesters on copies of one log at most one keeps the id. Neither accepts a
+// record that its own row does not cover.
 func TestTwoCopies(t *testing.T) {
-	// before is how the log came to be that is copied.
+	// before is the history of the log that is copied.
 	for name, before := range map[string]func(w *ward, p *peer){
 		"of one that runs":    func(*ward, *peer) {},
 		"of one that is idle": func(w *ward, _ *peer) { w.stored(); time.Sleep(11 * time.Minute) },
@@ -171,7 +172,7 @@ func twoCopies(t *testing.T, before func(*ward, *peer), gap time.Duration) {
 	}
 }
 
-// isClosed tells whether an announcer has ended.
+// isClosed reports whether an announcer has ended.
 func isClosed(p *peer) bool {
 	synctest.Wait()
 	p.mu.Lock()
@@ -179,8 +180,8 @@ func isClosed(p *peer) bool {
 	return p.killed
 }
 
-// standsFor tells whether a reader misses what an announcer takes now unless it asks
-// that: its row says Holding, and is not of the other one.
+// standsFor reports whether a reader finds the records that an announcer accepts now
+// only by asking it: its row says Holding, and is not the other one's.
 func standsFor(t *testing.T, w *ward, p, other *peer) (id string, ok bool) {
 	t.Helper()
 	id = p.ID()
@@ -196,8 +197,8 @@ func standsFor(t *testing.T, w *ward, p, other *peer) (id string, ok bool) {
 	return id, false
 }
 
-// Notes that cannot be read are reported, and stand for nothing: a row that says
-// Holding is another's then.
+// Notes that cannot be read are reported, and prove nothing: a row that says Holding is
+// then another ingester's.
 func TestNotesUnreadable(t *testing.T) {
 	for _, text := range []string{"", "{", `{"format":2,"id":"0badcafe","state":"holding"}`, `{"format":1,"id":"../../x","state":"holding"}`, strings.Repeat(" ", 2<<20)} {
 		synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// found is what a kill or a power cut leaves.
+// found is the remains after a kill or a power cut.
 type found struct {
 	when string
 	disk *simdisk.Disk
@@ -32,8 +32,8 @@ func rowsOf(s storage.TableStore) (rows []storage.Row) {
 	return rows
 }
 
-// lives is one life of an ingester, with what a crash would leave before each
-// operation on the disk and each write of the row.
+// lives is one life of an ingester, with the remains of a crash before each operation
+// on the disk and each write of the row.
 func lives(t *testing.T) (all []found) {
 	w, disk := newWard(t), logDisk(t)
 	n := 0
@@ -80,8 +80,8 @@ func lives(t *testing.T) (all []found) {
 	return all
 }
 
-// Whenever the process or the machine dies: notes that say Holding stand for a row
-// that does. The next start goes on with its row, takes records at once where the
+// The process or the machine may die at any time: notes that say Holding always mean a
+// row that does. The next start goes on with its row. It accepts records at once if the
 // notes say Holding, and else as soon as the row does.
 func TestCrashAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestCrashAnywhere(t *testing.T) {
 	})
 }
 
-// A write of the notes that fails leaves them as they were, or new. Whichever it is,
-// they do not say Holding when the row ceases to.
+// A failed write of the notes leaves the old or the new ones. Neither says Holding when
+// the row ceases to.
 func TestNotesFail(t *testing.T) {
 	for n := range 40 {
 		synctest.Test(t, func(t *testing.T) {

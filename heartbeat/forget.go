@@ -18,11 +18,11 @@ type ForgetError struct {
 
 func (e *ForgetError) Error() string { return fmt.Sprintf("ingester %s: %s", e.ID, e.Reason) }
 
-// Forget marks the row of an ingester whose log is lost as stopped, so that reads
-// no longer wait for what was in it, and returns what the row said: what was in no
-// blob since its Oldest is given up. It refuses with a [*ForgetError] where there is
-// no such row, or its ingester is not silent. Should that come back after all, its
-// next announcement replaces the mark.
+// Forget marks the row of an ingester as stopped because its log is lost. Reads then no
+// longer wait for its records. Forget returns the former row: the unflushed records
+// since its Oldest are given up. It refuses with a [*ForgetError] if there is no such
+// row, or if the ingester is not silent. If the ingester comes back after all, its next
+// announcement replaces the mark.
 func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
 		if err := i.mayBeForgotten(now); err != nil {
@@ -34,9 +34,9 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 	})
 }
 
-// ForgetSilent forgets every ingester that may hold records and has been silent for
-// so long. It returns those that it forgot, and joins an error for each that it
-// could not.
+// ForgetSilent forgets every ingester that may hold records and has been silent for so
+// long. It returns the rows that it marked, and joins an error for each that it could
+// not.
 func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time) ([]Ingester, error) {
 	rows, err := List(ctx, tables, store)
 	unread, err := Unread(err)
@@ -62,8 +62,8 @@ func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, 
 	return gone, errors.Join(errs...)
 }
 
-// ForgetLoss acknowledges what an ingester has lost, so that reads are complete
-// without it, and returns what the row said. A [*ForgetError] says that there is no
+// ForgetLoss acknowledges the loss of an ingester, so that reads are complete without
+// the lost records. It returns the former row. A [*ForgetError] says that there is no
 // such row, or no such loss.
 func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
@@ -75,7 +75,7 @@ func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string
 	})
 }
 
-// acknowledge gives up what the row says is lost.
+// acknowledge notes the loss in the row as acknowledged.
 func (i *Ingester) acknowledge() {
 	if i.Lost.Until.After(i.acked) {
 		i.acked = i.Lost.Until
@@ -83,8 +83,8 @@ func (i *Ingester) acknowledge() {
 	i.Lost = Loss{}
 }
 
-// amend changes the row of an ingester unless that changes itself meanwhile, and
-// returns what it said before.
+// amend changes the row of an ingester and returns the former row. It tries again when
+// the row has changed meanwhile.
 func amend(ctx context.Context, tables storage.TableStore, store, id string, change func(*Ingester) error) (Ingester, error) {
 	for range tries {
 		was, err := find(ctx, tables, store, id)

@@ -11,8 +11,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// Only an ingester that is silent can be given up, and one that comes back after
-// all counts again.
+// Only a silent ingester can be given up, and one that comes back after all counts
+// again.
 func TestForget(t *testing.T) {
 	ctx, s := t.Context(), mem.New(mem.Options{})
 	since := time.Now().Add(-time.Minute)
@@ -61,7 +61,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// An ingester that ended in order has nothing that could be given up.
+// An ingester that ended in order has no records to give up.
 func TestForgetStopped(t *testing.T) {
 	s := mem.New(mem.Options{})
 	a := announcerOf(t, s, heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}})

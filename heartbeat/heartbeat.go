@@ -1,34 +1,33 @@
-// Package heartbeat keeps, in a table that all ingesters of a store share, what
-// each of them may hold that no blob has yet. Readers decide by these rows whether
-// a read is complete.
+// Package heartbeat keeps a table that says of each ingester whether it may hold
+// unflushed records. All ingesters of a store share it. Readers decide by its rows
+// whether a read is complete.
 //
 //	table ingesters, partition i, one row for each log directory
 //	       | before the first acknowledgement,     | List
 //	       | then every 10 s                       |
 //	   Announcer -> Enter -> buffer            readers, other ingesters
 //
-// An ingester makes an [Announcer] and runs it. It calls [Announcer.Enter] before
-// it appends a request; that fails while the row cannot say that the ingester
-// holds records. A reader calls [List] and asks every ingester whose State is
-// [Holding]; one that does not answer makes the read incomplete, however long it
-// has been silent.
+// An ingester makes an [Announcer] and runs it. It calls [Announcer.Enter] before it
+// appends a request. That fails while the row cannot say that the ingester holds
+// records. A reader calls [List] and asks every ingester in State [Holding]. One that
+// does not answer makes the read incomplete, however long it has been silent.
 //
 // # The lease
 //
-// A row is a lease. The state that was written last is kept beside the log too
-// (package file notes.go), and three rules tie both together:
+// A row is a lease. The last written state is also kept next to the log (package file
+// notes.go). Three rules tie both together:
 //
-//   - The file enters Holding after the row has, and leaves it, durably, before the
+//   - The file enters Holding after the row has. It leaves Holding, durably, before the
 //     row is asked to. So a file that says Holding implies a row that does, and an
-//     ingester that starts while the tables are away goes on taking records.
+//     ingester that starts while the tables are away goes on accepting records.
 //   - Every write of the row is conditional on the version that was read or written
-//     last. So a write that arrives late cannot put Idle over Holding, and of two
-//     ingesters on copies of one log the second one notices.
-//   - Idle and Stopped are written only when the log holds no record that is in no
-//     blob, and Idle only after ten minutes of that.
+//     last. So a write that arrives late cannot put Idle over Holding. Of two ingesters
+//     on copies of one log the second one notices.
+//   - Idle and Stopped are written only when the log holds no unflushed record, and
+//     Idle only after ten minutes of that.
 //
 // With [Options.Auto] the announcer also finds a lane that no other ingester has.
-// Nothing of that has to be right. The form of a row is in docs/FORMAT.md.
+// Correct reads do not depend on lanes. The form of a row is in docs/FORMAT.md.
 package heartbeat
 
 import (
@@ -54,50 +53,50 @@ const (
 	Silence = time.Minute
 	// ahead is how far apart two clocks may be.
 	ahead = 5 * time.Minute
-	// Memory is how long a row of an ingester is shown that ended and left nothing
+	// Memory is how long the row of an ended ingester is shown if it left nothing
 	// behind.
 	Memory = 24 * time.Hour
 	// Lanes is the number of lanes that ingesters may have; they count from 0.
 	Lanes = 99
 )
 
-// State says what an ingester may hold.
+// State says whether an ingester may hold unflushed records.
 type State string
 
 // The states of a row. A row without a state was written by an older version and
 // reads as Stopped or Holding.
 const (
-	// Holding: the log may have records that are in no blob.
+	// Holding: the log may have unflushed records.
 	Holding State = "holding"
 	// Idle: the log had no such record, and gets none before the row says Holding.
 	Idle State = "idle"
-	// Stopped: the ingester ended like that, or an operator gave it up.
+	// Stopped: the ingester ended without unflushed records, or an operator gave it up.
 	Stopped State = "stopped"
 )
 
-// Ingester is what a row says. All its times are by the store's clock, as far as
-// the ingester knew it, but for those of Lost, which are by its own.
+// Ingester is the content of a row. Its times are by the store's clock, as far as the
+// ingester knew it. Those of Lost are by the ingester's own clock.
 type Ingester struct {
 	ID      string // of its log directory; 8 hex digits
 	Process string // 8 hex digits, new with each start
 	Store   string // which of the stores that share a table: a container, or ""
 	StoreID string // the id in the store's object _store; "" in rows of older versions
 	State   State
-	// BestEffort says that the ingester acknowledges records also while its row
-	// cannot be written, so that nobody can rely on the row.
+	// BestEffort says that the ingester acknowledges records also while its row cannot
+	// be written, so readers cannot rely on the row.
 	BestEffort bool
 	Lane       int
 	Address    string // URL where other ingesters and readers reach it; "" when not known
 	Host       string
 	Version    string
-	Oldest     time.Time // arrival of the oldest record that is in no blob; zero when there is none
+	Oldest     time.Time // arrival of the oldest unflushed record; zero when there is none
 	Started    time.Time
 	At         time.Time // when the row was written
-	GivenUp    time.Time // when [Forget] was called on it: what it had since Oldest is lost
-	// Position is up to where the log was durable when the row was written: 32 bits of
-	// its segment's number, 32 of the offset there; 0 is not known.
+	GivenUp    time.Time // when [Forget] was called on it: its unflushed records since Oldest are lost
+	// Position is the durable end of the log when the row was written: 32 bits of its
+	// segment's number, 32 of the offset there; 0 is not known.
 	Position uint64
-	// Lost is what the ingester found to be lost and no operator has acknowledged.
+	// Lost is the loss that the ingester found and no operator has acknowledged.
 	Lost Loss
 
 	acked   time.Time // Until of the loss that an operator acknowledged last
@@ -112,7 +111,7 @@ type Loss struct {
 	Until time.Time
 }
 
-// Any tells whether something was lost.
+// Any reports whether something was lost.
 func (l Loss) Any() bool { return !l.Until.IsZero() }
 
 // join is a span that covers both.
@@ -132,7 +131,7 @@ func (l Loss) join(o Loss) Loss {
 	return l
 }
 
-// after is l, or none where an operator has acknowledged all up to its Until.
+// after is l, or none if an operator has acknowledged all up to its Until.
 func (l Loss) after(acked time.Time) Loss {
 	if !l.Until.After(acked) {
 		return Loss{}
@@ -140,16 +139,16 @@ func (l Loss) after(acked time.Time) Loss {
 	return l
 }
 
-// Live tells whether the ingester is running, as far as one can know at now. A
-// row from well ahead of now is of a clock that was wrong: it would be live for as
-// long as that.
+// Live reports whether the ingester is running, as far as that can be known at now. A
+// row from well ahead of now is from a wrong clock: it would be live for as long as
+// that.
 func (i Ingester) Live(now time.Time) bool {
 	age := now.Sub(i.At)
 	return i.State != Stopped && age < Silence && age > -ahead
 }
 
-// Forgotten tells whether the row is of no more interest: the ingester is gone for
-// long, and nothing is missing because of it.
+// Forgotten reports whether the row is of no more interest. The ingester is gone for
+// long, and no record is missing because of it.
 func (i Ingester) Forgotten(now time.Time) bool {
 	return now.Sub(i.At) > Memory && i.State != Holding && !i.Lost.Any()
 }
@@ -165,11 +164,10 @@ func (e *RowError) Error() string {
 	return fmt.Sprintf("row %s of table %s: %s", e.ID, Table, e.Reason)
 }
 
-// List returns the rows of the ingesters of one store, in order of their ids,
-// whatever their state. Rows that cannot be read are left out, and the error joins
-// a [*RowError] for each; after any other error nothing is returned. An absent
-// table is [storage.ErrNotExist]: nobody was ever announced, or somebody removed
-// the table.
+// List returns the rows of the ingesters of one store in any state, in order of their
+// ids. Rows that cannot be read are left out, and the error joins a [*RowError] for
+// each. After any other error nothing is returned. An absent table is
+// [storage.ErrNotExist]: no ingester was ever announced, or somebody removed the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
 	var found []Ingester
 	var bad []error
@@ -190,8 +188,8 @@ func List(ctx context.Context, tables storage.TableStore, store string) ([]Inges
 	return found, errors.Join(bad...)
 }
 
-// Unread returns err without the rows that could not be read, and these apart: the
-// rest of a list is good beside them.
+// Unread separates the error of unreadable rows from any other error. With unreadable
+// rows the rest of a list is still good.
 func Unread(err error) (rows, rest error) {
 	var row *RowError
 	if errors.As(err, &row) {
@@ -200,8 +198,7 @@ func Unread(err error) (rows, rest error) {
 	return nil, err
 }
 
-// get returns the row of one ingester, whatever its store; ok is false when there
-// is none.
+// get returns the row of one ingester in any store; ok is false when there is none.
 func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester, ok bool, err error) {
 	for row, err := range tables.Scan(ctx, Table, Partition, id, "", 1) {
 		if errors.Is(err, storage.ErrNotExist) {
@@ -229,8 +226,8 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// row is the row of the table. Older versions read stopped and oldest, and nothing
-// of what came later.
+// row is the row of the table. Older versions read stopped and oldest, and no property
+// that was added later.
 func (i Ingester) row() storage.Row {
 	props := map[string]any{
 		"format": int64(Format), "process": i.Process, "store": i.Store, "storeid": i.StoreID, "state": string(i.State),
@@ -292,8 +289,8 @@ func decode(row storage.Row) (Ingester, error) {
 	return i, nil
 }
 
-// decodeState reads the state; that of an older version is Holding unless it had
-// ended in order, for its row may be older than its last record.
+// decodeState reads the state. A row of an older version is Holding unless the ingester
+// ended in order, for the row may be older than its last record.
 func (i *Ingester) decodeState(row storage.Row) error {
 	text, ok := row.Props["state"].(string)
 	stopped, _ := row.Props["stopped"].(bool)

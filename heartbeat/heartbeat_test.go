@@ -22,8 +22,8 @@ var env testenv.Env
 
 func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 
-// What is announced is what is listed, in every kind of store, and a stop after
-// which nothing is left says so.
+// The listed row is the announced one, in every kind of store. A stop with no unflushed
+// records left says so.
 func TestRoundTrip(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) storage.TableStore{
 		"mem": func(*testing.T) storage.TableStore { return mem.New(mem.Options{}) },
@@ -97,13 +97,13 @@ func roundTrip(t *testing.T, s storage.TableStore) {
 	if got := one(t, s, store); got.State != heartbeat.Stopped || got.Live(time.Now()) || !got.Oldest.IsZero() {
 		t.Errorf("after the stop: %+v", got)
 	}
-	// A store beside it, which has the same tables.
+	// Another store with the same tables.
 	if got, err := heartbeat.List(ctx, s, store+"x"); len(got) != 0 || err != nil {
 		t.Errorf("another store has %v, %v", got, err)
 	}
 }
 
-// announcerOf is an announcer whose notes, if there are any, are good.
+// announcerOf is an announcer with good notes or none.
 func announcerOf(t *testing.T, s storage.TableStore, o heartbeat.Options) *heartbeat.Announcer {
 	t.Helper()
 	a, err := heartbeat.New(s, o)

@@ -12,13 +12,13 @@ import (
 	"strconv"
 )
 
-// Identity is what an ingester keeps beside its log, so that it finds its row and
-// its lane again after a restart: rows would grow without bound otherwise, for
-// tables cannot delete one, and a crash would leave a second row behind that says
-// forever that records are missing.
+// Identity is kept next to the log of an ingester, so that it finds its row and its
+// lane again after a restart. Otherwise rows would grow without bound, for tables
+// cannot delete one. A crash would also leave a second row behind that says forever
+// that records are missing.
 type Identity struct {
 	ID   string // 8 hex digits, the key of the row
-	Lane int    // that it had last; -1 when it had none
+	Lane int    // the last one; -1 if there was none
 }
 
 // file is its name in the directory of the log, which ignores it.
@@ -34,9 +34,9 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// LoadIdentity reads what is kept in the directory of a log. Where there is
-// nothing, or nothing that can be read, it draws a new id and returns that; the
-// error then says what was wrong, and can be ignored.
+// LoadIdentity reads the identity in the directory of a log. If it is missing, or
+// cannot be read, it draws a new id and returns that. An error names the fault, and can
+// be ignored.
 func LoadIdentity(dir string) (Identity, error) {
 	fresh := Identity{ID: newID(), Lane: -1}
 	text, err := os.ReadFile(filepath.Join(dir, file))

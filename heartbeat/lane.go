@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// resolve compares what is announced with the rows of all, and gives way where
-// two have the same. It returns whether our row has to change, and whether another
-// has our lane that ought to move on; with yield we do.
+// resolve compares the own lane with the rows of peers, and gives way if two have the
+// same one. It returns whether the own row has to change, and whether another ingester
+// has our lane and ought to move on. With yield we move on.
 //
-// Who started later moves on, because who was first may not look again for a
-// while; at one and the same time it is the greater id. Nothing here has to be
-// right for blobs to be: two on one lane meet at names and one steps aside.
+// The ingester that started later moves on, because the first may not list the rows
+// again for a while. At the same start time it is the one with the greater id. Blobs
+// are right even if lanes are not: two on one lane meet at names and one steps aside.
 func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested bool) {
 	now := a.o.Now()
 	a.mu.Lock()
@@ -35,10 +35,10 @@ func (a *Announcer) resolve(rows []Ingester, yield bool) (changed, contested boo
 	return after != before, contested
 }
 
-// settle tells and keeps what a beat has come to.
+// settle logs and keeps the result of a beat.
 func (a *Announcer) settle() {
 	a.mu.Lock()
-	me := a.me // a request that takes a new id may change it meanwhile
+	me := a.me // a request that draws a new id may change it meanwhile
 	a.mu.Unlock()
 	if a.o.Auto && a.found && a.told != me.Lane {
 		a.told = me.Lane
@@ -53,8 +53,8 @@ func (a *Announcer) settle() {
 	}
 }
 
-// pick is the lane to have beside the others. The lane in force is kept unless a
-// live one has it that was first.
+// pick is the lane to have next to those of peers. The lane in force is kept unless a
+// live peer had it first.
 func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int, contested bool) {
 	var taken [Lanes]bool
 	lane = a.Lane()
@@ -88,10 +88,10 @@ func (a *Announcer) pick(now time.Time, others []Ingester, yield bool) (lane int
 			return n, false
 		}
 	}
-	return lane, false // all have one: conflicts it is
+	return lane, false // all lanes are taken, so there are conflicts
 }
 
-// after tells whether this ingester started later than other.
+// after reports whether this ingester started later than other.
 func (a *Announcer) after(other Ingester) bool {
 	c := cmp.Or(a.started().Compare(other.Started), cmp.Compare(a.ID(), other.ID))
 	return c > 0

@@ -21,7 +21,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// peer is an announcer under test, with what it kept and what it logged.
+// peer is an announcer under test, with the identity that it kept and its log output.
 type peer struct {
 	*heartbeat.Announcer
 	kill context.CancelFunc
@@ -52,7 +52,7 @@ func (p *peer) identity() heartbeat.Identity {
 	return p.kept
 }
 
-// launch runs an announcer that looks for a lane, from an id and a lane of before.
+// launch runs an announcer that searches for a lane, from an earlier id and lane.
 func launch(t *testing.T, s storage.TableStore, id heartbeat.Identity, change ...func(*heartbeat.Options)) *peer {
 	p := &peer{}
 	o := heartbeat.Options{
@@ -105,9 +105,9 @@ func lanes(peers ...*peer) []int {
 	return all
 }
 
-// Each takes the lowest lane that is free; one that is killed keeps its lane for a
-// minute, one that stops gives it back at once; and who returns has its own again
-// if it can.
+// Each ingester gets the lowest free lane. One that is killed keeps its lane for a
+// minute, one that stops returns it at once. An ingester that comes back has its own
+// lane again if it can.
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
@@ -153,7 +153,7 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// Many that start at one and the same time get lanes of their own, all of them
+// Many ingesters that start at the same time get lanes of their own. All have them
 // before First or, when answers come slowly and at odd times, soon after.
 func TestLanesAtOnce(t *testing.T) {
 	for seed := range 20 {
@@ -203,8 +203,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// A table store that fails, hangs or comes back holds nothing up: the lane is that
-// of the last time, the log tells of a failure once, and later all is mended.
+// A table store that fails, hangs or comes back delays nothing. The lane is that of the
+// last time, a failure is logged once, and later all is well again.
 func TestFailingTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -279,8 +279,8 @@ func TestHalfFailing(t *testing.T) {
 	}
 }
 
-// A log directory that was copied makes two of one id. One takes a new id, and
-// both have their own lane.
+// A copied log directory makes two ingesters with one id. One gets a new id, and both
+// have their own lane.
 func TestCopiedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
@@ -336,8 +336,8 @@ func TestNoLaneLeft(t *testing.T) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// What a start finds in the log is as old as it was: until it is stored, the row
-// says what it said before, whatever the buffer knows by then.
+// The records that a start finds in the log keep their age. Until they are stored, the
+// row keeps its former Oldest, even if the buffer knows a later time by then.
 func TestOldestOverRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, disk := mem.New(mem.Options{}), logDisk(t)
@@ -378,7 +378,7 @@ func TestOldestOverRestart(t *testing.T) {
 		for i, c := range []struct {
 			since    time.Time
 			replayed bool
-			old      bool // the row says what it said before the start
+			old      bool // the row is as before the start
 		}{
 			{time.Time{}, false, true}, // nothing is read yet
 			{found, false, true},       // some is

@@ -15,8 +15,8 @@ import (
 
 // lease is the state of an announcer's row, as far as it is known.
 type lease struct {
-	// entering is held for reading by a request from its check of holding until its
-	// records are in the log, and for writing to give up the state Holding.
+	// A request holds entering for reading from its check of holding until its records
+	// are in the log. Giving up the state Holding holds it for writing.
 	entering sync.RWMutex
 	holding  atomic.Bool  // the row is known to say Holding
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
@@ -32,20 +32,20 @@ type lease struct {
 	notes   notes
 	wrote   bool        // this process has written the row
 	written atomic.Bool // it has once
-	// upgraded says that the log has no notes: an older version wrote the row, or
-	// nobody did.
+	// upgraded says that the log has no notes: an older version wrote the row, or no
+	// process did.
 	upgraded bool
 	// left is the arrival of the oldest unflushed record that the row named before
 	// this start, until it is stored. replayed is the time from which Oldest is right.
 	left, replayed time.Time
 	lost           Loss // that this process found in the table
-	gone           bool // the log tells of that, and the row is not back
-	toldLoss       Loss // the row says so
+	gone           bool // the table is gone and that is logged, and the row is not back
+	toldLoss       Loss // the loss in the row
 
 	kept atomic.Pointer[keptLoss]
 }
 
-// take waits for the turn; give must follow unless there is an error, that of ctx.
+// take waits for the turn. give must follow, unless take returns an error, that of ctx.
 func (l *lease) take(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -70,8 +70,8 @@ type attempt struct {
 	ended time.Time
 }
 
-// UnheldError says that the row of the ingester cannot say that it holds records,
-// so that it must not take any.
+// UnheldError says that the row of the ingester cannot say that it holds records, so
+// that it must not accept any.
 type UnheldError struct{ Err error }
 
 func (e *UnheldError) Error() string {
@@ -81,9 +81,9 @@ func (e *UnheldError) Error() string {
 // Unwrap returns the cause.
 func (e *UnheldError) Unwrap() error { return e.Err }
 
-// Enter returns when the row says that the ingester holds records. The caller puts
-// its records into the log then and calls leave, soon. The error is an
-// [*UnheldError], or that of ctx: nothing may be taken.
+// Enter returns when the row says that the ingester holds records. The caller then
+// appends its records to the log and calls leave, soon. The error is an [*UnheldError],
+// or that of ctx: no record may be accepted.
 func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 	l := &a.lease
 	for {
@@ -93,7 +93,7 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return l.entering.RUnlock, nil
 		}
 		l.entering.RUnlock()
-		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before this is back
+		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before the loop is back here
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil
@@ -109,10 +109,10 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// again is how long a failed attempt to enter Holding answers for all.
+// again is how long a failed attempt to enter Holding answers for all callers.
 const again = 500 * time.Millisecond
 
-// hold begins to have the row say Holding, unless that is being done.
+// hold begins to have the row say Holding, unless an attempt is under way.
 func (a *Announcer) hold() *attempt {
 	l := &a.lease
 	l.asking.Lock()
@@ -142,8 +142,8 @@ func (a *Announcer) hold() *attempt {
 // due is the state that the row has to say now.
 func (a *Announcer) due() State { return a.rest(a.o.IdleAfter) }
 
-// rest gives up the state Holding where nothing is left to hold, for so long. It
-// returns the state that the row may say.
+// rest gives up the state Holding if the log has held nothing for so long. It returns
+// the state that the row may have.
 func (a *Announcer) rest(after time.Duration) State {
 	l := &a.lease
 	l.entering.Lock()
@@ -163,7 +163,7 @@ func (a *Announcer) rest(after time.Duration) State {
 	return Idle
 }
 
-// untold tells whether there is something that the row does not say.
+// untold reports whether the row lacks an unflushed record or a loss.
 func (l *lease) untold(o Options) bool {
 	_, some := o.Oldest()
 	lost := o.Lost()
@@ -182,7 +182,7 @@ const tries = 4
 
 var errContended = errors.New("the row changes again and again: do several processes write it?")
 
-// write has the row say a state, which is asked for when it is this caller's turn.
+// write writes the row with a state. It calls want when it has the turn.
 func (a *Announcer) write(ctx context.Context, want func() State) error {
 	l := &a.lease
 	if err := l.take(ctx); err != nil {
@@ -220,7 +220,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err
 	}
 	if want != Holding {
-		// Before the row is asked to: a start that finds Holding believes it.
+		// Before the write of the row: a start that finds Holding believes it.
 		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 	l.known, l.version, l.row, l.wrote, l.upgraded, l.gone, l.toldLoss = true, version, next, true, false, false, next.Lost
 	l.written.Store(true)
 	if _, err := a.o.StoreID(); err != nil {
-		return err // the row may stand in another store
+		return err // the row may be in another store
 	}
 	err = l.notes.change(func(n *notes) {
 		n.State, n.Announced, n.Writers = want, true, []string{a.process}
@@ -261,9 +261,9 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 	}
 }
 
-// oldest is the arrival of the oldest record in no blob, by the store's clock. A
-// start takes its own time for the arrival of the records in the log: a reader that
-// relied on that would not look for the earlier ones.
+// oldest is the arrival of the oldest unflushed record, by the store's clock. A start
+// uses its own time as the arrival of the records in the log. A reader that relied on
+// that would not search for the earlier ones.
 func (a *Announcer) oldest(now time.Time) time.Time {
 	l := &a.lease
 	if l.replayed.IsZero() && a.o.Replayed() {
@@ -282,7 +282,7 @@ func (a *Announcer) oldest(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// readRow reads the row and checks that it is this ingester's still.
+// readRow reads the row and checks that it is still this ingester's.
 func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	l := &a.lease
 	row, there, err := get(ctx, a.tables, l.notes.ID)
@@ -331,8 +331,8 @@ func (a *Announcer) compareEnd(row *Ingester) {
 		Msg("the log ends before what was in it when its ingester announced itself last: was an old copy put in its place, were segments removed? Reads are incomplete until `ingest forget --lost` is run for this id")
 }
 
-// mine tells whether the row is this ingester's: one of its processes wrote it, or
-// nobody can mind.
+// mine reports whether the row is this ingester's: one of its processes wrote it, or no
+// other ingester needs it.
 func (a *Announcer) mine(row *Ingester) bool {
 	l := &a.lease
 	switch {
@@ -341,14 +341,14 @@ func (a *Announcer) mine(row *Ingester) bool {
 	case l.wrote:
 		return false
 	case row.State != Holding:
-		return true // its writer holds nothing, and notices when it wants to
+		return true // its writer holds nothing, and notices when it enters Holding
 	}
 	return row.old && l.upgraded
 }
 
-// takeNewID gives way to another ingester on a copy of the log: the row goes on
-// being that one's. The records of this one are announced under the new id, and it
-// accepts none before that.
+// takeNewID gives way to another ingester on a copy of the log, which keeps the row.
+// The records of this one are announced under the new id, and it accepts none before
+// that.
 func (a *Announcer) takeNewID() error {
 	l := &a.lease
 	l.entering.Lock()
@@ -370,8 +370,8 @@ func (a *Announcer) takeNewID() error {
 	return nil
 }
 
-// tableGone notes that the table lost rows, for this ingester's is not there. If rows
-// of peers mattered to reads when they were listed last, these may lack too, and
+// tableGone notes that the table lost rows, for this ingester's is missing. If rows of
+// peers mattered to reads when they were listed last, these may be missing too. Then
 // nobody knows the records of their ingesters.
 func (a *Announcer) tableGone() error {
 	l := &a.lease
@@ -383,8 +383,8 @@ func (a *Announcer) tableGone() error {
 	return a.losePeers(func(string) bool { return true })
 }
 
-// comparePeers lists the rows of peers where another ingester has written the own
-// one: on a copy of this log, which may know of no peers, and perhaps in a new table.
+// comparePeers lists the rows of peers if another ingester has written the own row.
+// That one is on a copy of this log, may know of no peers, and may use a new table.
 func (a *Announcer) comparePeers(ctx context.Context) error {
 	if len(a.lease.notes.Others) == 0 {
 		return nil

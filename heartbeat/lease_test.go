@@ -17,8 +17,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// The first request after a quiet time is let in when the row says that the
-// ingester holds records, which costs one write; those after it cost nothing.
+// The first request after a quiet time is let in when the row says that the ingester
+// holds records. This costs one write, and later requests cost nothing.
 func TestEnterWritesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -56,8 +56,8 @@ func TestEnterBeforeRun(t *testing.T) {
 	})
 }
 
-// As long as the row cannot be written nothing is taken, and that is said within
-// 5 s, to readiness too; when it can be, records are taken again.
+// While the row cannot be written no record is accepted. The caller and the readiness
+// check learn this within 5 s. When it can be written, records are accepted again.
 func TestEnterFails(t *testing.T) {
 	away := errors.New("the tables are away")
 	for _, c := range []struct {
@@ -89,7 +89,7 @@ func TestEnterFails(t *testing.T) {
 					t.Errorf("%d writes right after one that failed", n)
 				}
 				time.Sleep(15 * time.Second)
-				w.refused(p.Announcer, c.takes+5*time.Second) // a beat may be at it
+				w.refused(p.Announcer, c.takes+5*time.Second) // a beat may be writing
 				w.setFault(nil)
 				time.Sleep(501 * time.Millisecond)
 				if err := w.enter(p.Announcer); err != nil {
@@ -104,7 +104,7 @@ func TestEnterFails(t *testing.T) {
 	}
 }
 
-// Who gives up waits no longer, and the others have what comes of it.
+// A caller that gives up stops waiting, and the others get the result.
 func TestEnterGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -121,7 +121,7 @@ func TestEnterGivesUp(t *testing.T) {
 	})
 }
 
-// The notes must be durable before a record is taken.
+// The notes must be durable before a record is accepted.
 func TestEnterWithoutNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -147,7 +147,7 @@ func TestEnterTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
 		p := w.launch(logDisk(t))
-		time.Sleep(1100 * time.Millisecond) // the row says of the records when it is looked at again, which is not now
+		time.Sleep(1100 * time.Millisecond) // the row shows the records at its next check, which is not now
 		w.counted()
 		w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{Delay: time.Second}))
 		begun := time.Now()
@@ -180,7 +180,7 @@ func TestIdle(t *testing.T) {
 			t.Error("the row says of no record")
 		}
 		w.stored()
-		time.Sleep(9*time.Minute + 49*time.Second) // it was there at the last beat
+		time.Sleep(9*time.Minute + 49*time.Second) // the record was there at the last beat
 		w.says(heartbeat.Holding)
 		if !w.row().Oldest.IsZero() {
 			t.Error("the row says of a record")
@@ -234,7 +234,7 @@ func TestEnterAfterTenMinutes(t *testing.T) {
 	}
 }
 
-// watched are tables that look, whenever a row was written, whether it may say so.
+// watched are tables that check after each write whether the row may have its state.
 type watched struct {
 	storage.TableStore
 	look func(state string)
@@ -249,8 +249,8 @@ func (w watched) Swap(ctx context.Context, table, partition string, row storage.
 	return version, err
 }
 
-// Requests that come while the row goes to Idle, whatever overtakes them: the row
-// says Holding while a record is taken, and never Idle while the log has one.
+// Requests that come while the row goes to Idle, in any order: the row says Holding
+// while a record is accepted, and never Idle while the log has one.
 func TestIdleRaces(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,8 +292,8 @@ func TestIdleRaces(t *testing.T) {
 	}
 }
 
-// A write that says Idle and is held up on its way does not stand over Holding,
-// whenever it arrives.
+// A write of Idle that is held up on its way never replaces Holding, at any time of
+// arrival.
 func TestLateIdle(t *testing.T) {
 	for _, between := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestLateIdle(t *testing.T) {
 	}
 }
 
-// Best effort takes records whatever the tables do, and the row says so.
+// Best effort accepts records in any state of the tables, and the row says so.
 func TestBestEffort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -372,7 +372,7 @@ func TestErrWhileHolding(t *testing.T) {
 		if err := w.enter(p.Announcer); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // until the row says of the record
+		time.Sleep(2 * time.Second) // until the row shows the record
 		w.away()
 		for time.Since(epoch) < 19*time.Second { // the first beat that fails is at 10 s
 			time.Sleep(time.Second)
@@ -395,8 +395,8 @@ func TestErrWhileHolding(t *testing.T) {
 	})
 }
 
-// While the store's id is not known, or it is another store, nothing is announced;
-// what is found out after a write lets nobody in.
+// While the store's id is not known, or the store is another one, nothing is announced.
+// If that is detected after a write, no record is accepted.
 func TestStoreNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -423,7 +423,7 @@ func TestStoreNotKnown(t *testing.T) {
 	})
 }
 
-// Rows of others that cannot be listed make nobody silent.
+// Rows of peers that cannot be listed make no ingester silent.
 func TestListHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)

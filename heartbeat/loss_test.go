@@ -19,8 +19,8 @@ func lossOf(since, until time.Duration) heartbeat.Loss {
 
 func sameLoss(x, y heartbeat.Loss) bool { return x.Since.Equal(y.Since) && x.Until.Equal(y.Until) }
 
-// What was lost stays in the notes and, once there are tables, in the row, over any
-// number of starts, until it is acknowledged; what is lost later counts anew.
+// A loss stays in the notes and, once there are tables, in the row, over any number of
+// starts, until it is acknowledged. A later loss counts anew.
 func TestLossStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -67,7 +67,7 @@ func TestLossStays(t *testing.T) {
 		if _, err := heartbeat.ForgetLoss(t.Context(), w.store, "", "0badcafe"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "it has lost nothing") {
 			t.Errorf("acknowledged again: %v", err)
 		}
-		// The row tells of what is lost later within a second.
+		// The row shows a later loss within a second.
 		later := lossOf(2*time.Second, time.Second)
 		w.lose(later)
 		time.Sleep(time.Second)
@@ -75,14 +75,14 @@ func TestLossStays(t *testing.T) {
 			t.Errorf("of %v the row says %v", later, got)
 		}
 		acknowledge(t, w, later)
-		time.Sleep(11 * time.Second) // although the process goes on saying it
+		time.Sleep(11 * time.Second) // although the process goes on reporting it
 		if got := w.row().Lost; got.Any() || p.Loss().Any() {
 			t.Errorf("acknowledged, and the row says %v, the ingester %v", got, p.Loss())
 		}
 	})
 }
 
-// acknowledge does so, and checks what is given up.
+// acknowledge acknowledges the loss, and checks the loss in the former row.
 func acknowledge(t *testing.T, w *ward, want heartbeat.Loss) {
 	t.Helper()
 	was, err := heartbeat.ForgetLoss(t.Context(), w.store, "", "0badcafe")
@@ -91,7 +91,7 @@ func acknowledge(t *testing.T, w *ward, want heartbeat.Loss) {
 	}
 }
 
-// What was acknowledged while the log was away does not come back with it.
+// A loss that was acknowledged while the log was away does not come back with it.
 func TestLossAcknowledgedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -100,7 +100,7 @@ func TestLossAcknowledgedMeanwhile(t *testing.T) {
 		p := w.launch(disk)
 		disk = p.end(disk)
 		acknowledge(t, w, lost)
-		p = w.launch(disk) // and it finds the loss again
+		p = w.launch(disk) // it finds the loss again
 		if got := w.row().Lost; got.Any() || p.Loss().Any() {
 			t.Errorf("the row says %v, the ingester %v", got, p.Loss())
 		}
@@ -114,8 +114,8 @@ func holder(t *testing.T, w *ward) {
 	upsert(t, w.store, "deadbeef", map[string]any{"format": int64(1), "state": "holding", "started": now, "at": now})
 }
 
-// A table that is removed under a running ingester takes the row of another with it
-// that held records: the row that is back says so.
+// A table that is removed under a running ingester also loses the row of another
+// ingester that held records. The row that is written again says so.
 func TestTableRemoved(t *testing.T) {
 	for name, away := range map[string]time.Duration{"at once": 0, "and away for a while": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestTableRemoved(t *testing.T) {
 	}
 }
 
-// A table that is removed where no other ingester held records is no loss.
+// A table that is removed is no loss if no other ingester held records.
 func TestTableRemovedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -172,8 +172,8 @@ func TestTableRemovedAlone(t *testing.T) {
 	})
 }
 
-// A table that was removed while the ingester was away is a loss for its next start,
-// if another held records when it ended.
+// A table that was removed while the ingester was away is a loss for its next start, if
+// another one held records when it ended.
 func TestTableRemovedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -191,7 +191,7 @@ func TestTableRemovedMeanwhile(t *testing.T) {
 }
 
 // A copy of the log that knows of no peers may write the own row into a new table. The
-// row is no proof then that the table is the old one.
+// row is then no proof that the table is the old one.
 func TestTableMadeAnewByACopy(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -240,7 +240,8 @@ func TestForgetBesideAnnouncement(t *testing.T) {
 		time.AfterFunc(time.Second, func() { w.setFault(nil) })
 		var refused *heartbeat.ForgetError
 		if _, err := heartbeat.Forget(t.Context(), tables, "", "0badcafe", time.Now()); !errors.As(err, &refused) {
-			// At the time of the call it was silent; what it says now is ahead of that.
+			// It was silent at the time of the call. Its row is now later than that
+			// time.
 			t.Errorf("Forget gives %v", err)
 		}
 		w.says(heartbeat.Holding)
@@ -250,8 +251,8 @@ func TestForgetBesideAnnouncement(t *testing.T) {
 	})
 }
 
-// One that was forgotten and comes back after all goes on with its row, and what is
-// acknowledged stays so.
+// A forgotten ingester that comes back goes on with its row. An acknowledged loss stays
+// acknowledged.
 func TestForgottenComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, disk := newWard(t), logDisk(t)
@@ -281,8 +282,8 @@ func TestForgottenComesBack(t *testing.T) {
 	})
 }
 
-// All that may hold records and are silent for long enough are forgotten at once; a
-// row that cannot be read is named, and no table is nothing to forget.
+// All ingesters that may hold records and are silent for long enough are forgotten at
+// once. A row that cannot be read is named. Without a table there is nothing to forget.
 func TestForgetSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
@@ -319,8 +320,9 @@ func (w *ward) storeRow(id string, ago time.Duration, state string) {
 	upsert(w.t, w.store, id, map[string]any{"format": int64(1), "process": "01234567", "state": state, "started": at, "at": at})
 }
 
-// Rows of older versions say stopped or not, and nobody knows what those hold that
-// are not: the ingester of the row goes on with it, and another one does not.
+// Rows of older versions say stopped or not. For a row that is not stopped the
+// unflushed records are not known. The ingester of the row goes on with it, and another
+// one does not.
 func TestOlderRow(t *testing.T) {
 	for _, stopped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -340,7 +342,7 @@ func TestOlderRow(t *testing.T) {
 	}
 }
 
-// A log that ends before what its row says was durable has lost its end: an old copy
+// A log that ends before the durable position in its row has lost its end: an old copy
 // of the directory was put in its place.
 func TestLogGoesBack(t *testing.T) {
 	for _, c := range []struct {

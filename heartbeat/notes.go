@@ -19,41 +19,41 @@ const notesFile = "lease"
 // more often without ever reaching the tables gets a new id when it reaches them.
 const maxWriters = 64
 
-// notes is what an announcer keeps beside the log: what its row is known to say,
-// and who may have written it. Each change is durable before the announcer goes on.
+// notes are kept next to the log: the known content of the row, and the processes that
+// may have written it. Each change is durable before the announcer goes on.
 type notes struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
 	// State is Holding only while the row is known to be; "" is not known.
 	State State `json:"state"`
-	// Writers are the processes that may have written the row, the last one known to
-	// have done so first.
+	// Writers are the processes that may have written the row. The first is the last
+	// one known to have done so.
 	Writers []string `json:"writers"`
 	// Announced says that the row was written at least once.
 	Announced bool `json:"announced"`
-	// Inode is that of the directory: a copy of the log has another one, and must rely
-	// neither on what the row of the first one says nor on that row being its own.
+	// Inode is that of the directory. A copy of the log has another one. It must not
+	// rely on the row of the first log, nor assume that the row is its own.
 	Inode uint64 `json:"inode"`
 	// Born is when the directory was made, Unix nanoseconds: the roots of two volumes
 	// have one inode number.
 	Born int64 `json:"born"`
-	// Others are the ingesters whose rows may matter to a read, as last listed. Should
-	// the table lose its rows, nobody would know of them any more.
+	// Others are the ingesters with rows that may matter to a read, as last listed. If
+	// the table loses its rows, nothing else names them.
 	Others []string `json:"others,omitempty"`
-	// LostSince and LostUntil are a [Loss] that no operator has acknowledged, Acked
-	// the Until of one that an operator has.
+	// LostSince and LostUntil are a [Loss] that no operator has acknowledged. Acked is
+	// the Until of one that an operator has acknowledged.
 	LostSince time.Time `json:"lost_since,omitzero"`
 	LostUntil time.Time `json:"lost_until,omitzero"`
 	Acked     time.Time `json:"acked,omitzero"`
 
 	fs     fsys.FS
 	dir    string // "": kept in memory only
-	unsure bool   // a change failed, so the file may say that one
+	unsure bool   // a change failed, so the file may have it
 }
 
-// loadNotes reads the notes in the directory of a log. Without a directory, and
-// where there are none yet, they are empty; an error says that there were some and
-// what is wrong with them, and comes with empty ones.
+// loadNotes reads the notes in the directory of a log. They are empty without a
+// directory, and if there are none yet. An error says that there were notes and names
+// their fault. It comes with empty notes.
 func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	if fsy == nil {
 		fsy = fsys.OS()
@@ -86,8 +86,8 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	return n, nil
 }
 
-// Discard removes all that an ingester is known by from the directory of a log that
-// goes over to another store: its row there is none of this one.
+// Discard removes the identity and the notes from the directory of a log that goes over
+// to another store. Its row in the first store is not one of the other store.
 func Discard(fsy fsys.FS, dir string) error {
 	var errs []error
 	for _, name := range []string{notesFile, file} {
@@ -98,8 +98,8 @@ func Discard(fsy fsys.FS, dir string) error {
 	return errors.Join(errs...)
 }
 
-// change changes the notes and makes that durable. After an error they are as
-// before in memory, and either way on the disk.
+// change changes the notes and makes the change durable. After an error the memory has
+// the old notes, and the disk has the old or the new ones.
 func (n *notes) change(f func(*notes)) error {
 	next := *n
 	next.Writers, next.Others = slices.Clone(n.Writers), slices.Clone(n.Others)
@@ -138,7 +138,7 @@ func (n *notes) mayWrite(process string) error {
 
 func (n *notes) loss() Loss { return Loss{n.LostSince, n.LostUntil} }
 
-// isID tells whether s is as the id of an ingester is.
+// isID reports whether s has the form of an ingester's id.
 func isID(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {

@@ -27,7 +27,7 @@ type ward struct {
 	mu       sync.Mutex
 	fault    storagetest.Script // nil: none
 	swaps    int
-	since    time.Time // arrival of the oldest record in no blob; zero: there is none
+	since    time.Time // arrival of the oldest unflushed record; zero: there is none
 	lost     heartbeat.Loss
 	storeErr error
 }
@@ -71,7 +71,7 @@ func (w *ward) counted() int {
 	return n
 }
 
-// took has the log hold a record, and stored has it hold none.
+// took puts a record into the log, and stored removes it.
 func (w *ward) took() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *ward) lose(l heartbeat.Loss) {
 	w.lost = l
 }
 
-// on is for an announcer of this ward with its notes in a directory.
+// on is the options of an announcer of this ward with its notes in a directory.
 func (w *ward) on(disk fsys.FS, dir string) func(*heartbeat.Options) {
 	return func(o *heartbeat.Options) {
 		o.FS, o.Dir, o.Auto, o.Lane = disk, dir, false, 3
@@ -122,7 +122,7 @@ func (w *ward) launch(disk fsys.FS, change ...func(*heartbeat.Options)) *peer {
 	return p
 }
 
-// row is the only row that there is.
+// row is the only row.
 func (w *ward) row() heartbeat.Ingester {
 	w.t.Helper()
 	return one(w.t, w.store, "")
@@ -139,7 +139,7 @@ func (w *ward) says(want heartbeat.State) {
 // epoch is when a bubble of testing/synctest begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// enter enters and lets a record be taken.
+// enter enters, so that a record may be accepted.
 func (w *ward) enter(p *heartbeat.Announcer) error {
 	leave, err := p.Enter(context.Background())
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *ward) refused(p *heartbeat.Announcer, most time.Duration) {
 	}
 }
 
-// note is what the notes in a directory say; "" where there are none.
+// note is the content of the notes in a directory; "" if they are missing.
 func note(t *testing.T, disk fsys.FS, dir string) (state, id string) {
 	t.Helper()
 	text, err := fsys.ReadFile(disk, filepath.Join(dir, "lease"))

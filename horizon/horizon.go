@@ -1,18 +1,15 @@
-// Package horizon knows which days of which service have been dropped.
+// Package horizon knows the dropped days of each service.
 //
-// The horizon of a service is the first day (UTC) that is kept of it: the greatest
-// name under _horizon/<service>/, such as _horizon/web/20261021. A single day that
-// was dropped is an object _dropped/<service>/<day>. Both are empty objects made by
-// the conditional create, so that a horizon only ever rises, without anything being
-// changed, and one LIST tells all of them.
+// The horizon of a service is its first day (UTC) that is kept: the greatest name under
+// _horizon/<service>/, such as _horizon/web/20261021. A single dropped day is an object
+// _dropped/<service>/<day>. Both are empty objects made by the conditional create. So a
+// horizon only ever rises, no object is changed, and one LIST returns all of them.
 //
-// [Read] is for who reads logs: what is hidden is not to be shown from this moment
-// on, whether its blobs are still there or not. A [Watch] is for who stores them:
-// what is dropped is not to be stored again. [Publish] and [Drop] are for the
-// retention job.
+// [Read] is for readers of logs: hidden records are not shown from this moment on, even
+// if their blobs are still there. A [Watch] is for writers of logs: records of dropped
+// days are not stored again. [Publish] and [Drop] are for the retention job.
 //
-// The package deletes nothing and decides nothing: what has to go is the matter of
-// package retention.
+// The package deletes nothing and decides nothing: package retention chooses the days.
 package horizon
 
 import (
@@ -41,7 +38,7 @@ type Day int32
 
 const nsPerDay = int64(24 * time.Hour)
 
-// DayOf is the day that t is in.
+// DayOf is the day of t.
 func DayOf(t time.Time) Day {
 	s := t.Unix()
 	d := s / 86400
@@ -76,16 +73,16 @@ func ParseDay(s string) (Day, error) {
 	return 0, fmt.Errorf("%q is no day; want one as 2026-11-20", s)
 }
 
-// Service is what has been dropped of one service. The zero value is nothing.
+// Service is the set of dropped days of one service. The zero value is none.
 type Service struct {
-	// First is the first day that is kept, where Set says that there is one.
+	// First is the first day that is kept, if Set is true.
 	First Day
 	Set   bool
-	// Dropped are single days besides, ascending.
+	// Dropped are single dropped days besides, ascending.
 	Dropped []Day
 }
 
-// Hides says whether a day has been dropped.
+// Hides reports whether a day has been dropped.
 func (s *Service) Hides(d Day) bool {
 	if s.Set && d < s.First {
 		return true
@@ -94,30 +91,31 @@ func (s *Service) Hides(d Day) bool {
 	return found
 }
 
-// Empty says that nothing has been dropped.
+// Empty reports whether no day has been dropped.
 func (s *Service) Empty() bool { return !s.Set && len(s.Dropped) == 0 }
 
-// Horizons are those of services by name. A service that is not in it has none.
+// Horizons are the dropped days of services by name. A service that is not in it has
+// none.
 type Horizons map[string]Service
 
-// Hides says whether a day of a service has been dropped.
+// Hides reports whether a day of a service has been dropped.
 func (h Horizons) Hides(service string, d Day) bool {
 	s, ok := h[service]
 	return ok && s.Hides(d)
 }
 
-// Lister is what this package needs of a blob store to read.
+// Lister is the part of a blob store that this package needs to read.
 type Lister interface {
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
 }
 
-// oneByOne is up to how many services are listed each by itself, at once: two
-// requests each. All of them together are two, and two more for every 2,500 services
-// or so, one after another.
+// oneByOne is the greatest number of services that are listed one by one, at once: two
+// requests each. All services together take two requests, and two more for every 2,500
+// services or so, one after another.
 const oneByOne = 8
 
-// Read gives the horizons of some services, or of all if none are named. A store
-// that is not there has none.
+// Read returns the horizons of some services, or of all if none are named. A missing
+// store has none.
 func Read(ctx context.Context, store Lister, services ...string) (Horizons, error) {
 	marks, err := Marks(ctx, store, services...)
 	if err != nil {
@@ -126,7 +124,7 @@ func Read(ctx context.Context, store Lister, services ...string) (Horizons, erro
 	return Of(marks), nil
 }
 
-// Of is what marks say together.
+// Of combines marks into horizons.
 func Of(marks []Mark) Horizons {
 	h := Horizons{}
 	for _, m := range marks {
@@ -141,7 +139,7 @@ func Of(marks []Mark) Horizons {
 	return h
 }
 
-// Mark is one object that tells of dropped days.
+// Mark is one object that stands for dropped days.
 type Mark struct {
 	Service string
 	Day     Day
@@ -149,8 +147,8 @@ type Mark struct {
 	Blob    storage.Blob
 }
 
-// Marks lists the objects behind [Read], those of a service together: horizons
-// first, ascending. Objects under other names are nobody's and left out.
+// Marks lists the objects behind [Read], those of a service together: horizons first,
+// ascending. Objects under other names are left out.
 func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error) {
 	prefixes := []string{prefix, droppedPrefix}
 	if n := len(services); n > 0 && n <= oneByOne {
@@ -166,7 +164,7 @@ func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error
 		work.Go(func() { found[i], errs[i] = marks(ctx, store, prefixes[i]) })
 	}
 	work.Wait()
-	if err := cmp.Or(errs...); err != nil { // the others say the same
+	if err := cmp.Or(errs...); err != nil { // the other listings fail likewise
 		return nil, fmt.Errorf("list what has been dropped: %w", err)
 	}
 	all := slices.Concat(found...)
@@ -214,18 +212,18 @@ func parseName(key string) (m Mark, ok bool) {
 	return m, err == nil
 }
 
-// Creator is what this package needs of a blob store to publish.
+// Creator is the part of a blob store that this package needs to publish.
 type Creator interface {
 	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
 }
 
-// Publish raises the horizon of a service: all days before first are dropped from
-// now on. To publish it again is fine.
+// Publish raises the horizon of a service: all days before first are dropped from now
+// on. It may be repeated.
 func Publish(ctx context.Context, store Creator, service string, first Day) error {
 	return publish(ctx, store, prefix, service, first)
 }
 
-// Drop drops a single day of a service. To do so again is fine.
+// Drop drops a single day of a service. It may be repeated.
 func Drop(ctx context.Context, store Creator, service string, day Day) error {
 	return publish(ctx, store, droppedPrefix, service, day)
 }

@@ -46,8 +46,8 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// The greatest name counts, whatever order they came in, and only for its own
-// service; what others put beside them counts for nothing.
+// The greatest name counts, in any order of creation, and only for its own service.
+// Other objects next to them do not count.
 func TestRead(t *testing.T) {
 	s := mem.New(mem.Options{})
 	for _, d := range []string{"2026-10-20", "2026-10-22", "2026-10-21", "2026-10-22"} {

@@ -15,47 +15,47 @@ import (
 	"blobtail/storage"
 )
 
-// ErrExpired says that something is of a day that has been dropped. It is not to be
-// stored any more: that is what was asked for when the day was dropped.
+// ErrExpired says that a record or blob is of a dropped day. It must not be stored any
+// more: dropping the day asked for that.
 var ErrExpired = errors.New("expired")
 
 // WatchOptions tune a Watch. The zero value works.
 type WatchOptions struct {
 	Every   time.Duration    // how often Run reads; 0: 1 min
-	MaxAge  time.Duration    // how old a copy Fresh gives; 0: 2 min
+	MaxAge  time.Duration    // the greatest age of a copy that Fresh returns; 0: 2 min
 	Timeout time.Duration    // of one reading; 0: MaxAge, which is also the most
 	Now     func() time.Time // nil: time.Now
 	Log     zerolog.Logger
 }
 
-// Watch knows the horizons of all services, for who writes all the time. Run reads
-// them every minute. Who answers a sender asks [Watch.Hides], which knows what was
-// read last; who is about to store something goes through [Watch.Guard], which
-// insists on knowing what is so now. Its methods may be called by any number of
-// goroutines, and work without Run too.
+// Watch knows the horizons of all services, for processes that write all the time. Run
+// reads them every minute. [Watch.Hides] is for the answer to a sender, and uses the
+// last reading. [Watch.Guard] is for a writer that is about to store a blob, and
+// insists on a fresh reading. The methods may be called concurrently, and work without
+// Run too.
 type Watch struct {
 	o     WatchOptions
 	store Lister
-	known atomic.Pointer[reading] // the last that worked; never changed
+	known atomic.Pointer[reading] // the last reading that worked; never changed
 	reads atomic.Uint64
 	fails atomic.Uint64
 	first chan struct{}
 
 	mu         sync.Mutex
-	under      *reading // the one under way, which all wait for
+	under      *reading // the reading under way, which all callers wait for
 	failing    bool
-	impossible string // what was last told of
+	impossible string // the last service that was logged
 }
 
-// reading is one look at all horizons.
+// reading is one reading of all horizons.
 type reading struct {
-	begun time.Time // what was published later may not be in it
+	begun time.Time // marks published later may be missing
 	done  chan struct{}
 
-	// For who waits for done.
+	// For callers that wait for done.
 	h    Horizons
 	err  error
-	left bool // who read gave up: that says nothing of the store
+	left bool // the caller that read gave up: that says nothing about the store
 }
 
 // NewWatch returns a watch. It starts nothing and asks the store nothing: until the
@@ -67,8 +67,8 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 	if o.MaxAge == 0 {
 		o.MaxAge = 2 * time.Minute
 	}
-	// 100,000 services have 40 pages of marks, one after another: a reading that took
-	// too long every time would have nothing stored any more.
+	// 100,000 services have 40 pages of marks, one after another. If a reading took too
+	// long every time, nothing could be stored any more.
 	if o.Timeout == 0 {
 		o.Timeout = o.MaxAge
 	}
@@ -81,8 +81,8 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 	return w
 }
 
-// present is a store that has to be there. For who is about to store something, one
-// that is not tells nothing: its disk may be back the next moment, horizons and all.
+// present is a store that must exist. For a writer a missing store means nothing: its
+// disk may be back the next moment, with all horizons.
 type present struct{ Lister }
 
 // List walks as the store does.
@@ -99,7 +99,7 @@ func (p present) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
-// First is closed when Run has read for the first time, whatever came of it.
+// First is closed after the first reading of Run, even if that fails.
 func (w *Watch) First() <-chan struct{} { return w.first }
 
 // Run reads the horizons until ctx ends. It is called once.
@@ -119,14 +119,14 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Hides says whether a day of a service has been dropped, as far as is known. It
-// asks nobody and never waits. It errs by showing what has just been dropped, never
-// the other way, since horizons only rise.
+// Hides reports whether a day of a service has been dropped, by the last reading. It
+// sends no request and never waits. It may show a day that has just been dropped, but
+// never the other way, since horizons only rise.
 func (w *Watch) Hides(service string, d Day) bool { return w.known.Load().h.Hides(service, d) }
 
-// Fresh gives the horizons as they are, at most MaxAge ago. Where the last reading
-// is older it reads now, once for all that wait, and gives that reading's error.
-// The map is shared, and not to be changed.
+// Fresh returns the horizons as of at most MaxAge ago. If the last reading is older it
+// reads now, once for all callers that wait, and returns that reading's error. The map
+// is shared, and must not be changed.
 func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	if r := w.known.Load(); w.fresh(r) {
 		return r.h, nil
@@ -134,8 +134,8 @@ func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	return w.read(ctx, false)
 }
 
-// fresh goes by both clocks: one does not count while the machine sleeps, the other
-// may be set back.
+// fresh uses both clocks: one does not count while the machine sleeps, the other may be
+// set back.
 func (w *Watch) fresh(r *reading) bool {
 	if r.begun.IsZero() {
 		return false
@@ -212,10 +212,10 @@ func (w *Watch) perform(ctx context.Context, r *reading) {
 	close(r.done)
 }
 
-// withoutImpossible takes out horizons that hide today, and gives the first service
-// that has one. No policy hides what is not a day old: such a horizon is that of a
-// wrong clock, or of somebody's hand, and the job deletes nothing by it. Who stored
-// nothing by it would lose what is logged now.
+// withoutImpossible removes horizons that hide today, and returns the first service
+// that has one. No policy hides records less than a day old. Such a horizon comes from
+// a wrong clock, or was made by hand, and the job deletes nothing by it. A writer that
+// respected it would lose the records that are logged now.
 func (h Horizons) withoutImpossible(today Day) (first string) {
 	for name, s := range h {
 		if !s.Set || s.First <= today {
@@ -230,7 +230,7 @@ func (h Horizons) withoutImpossible(today Day) (first string) {
 	return first
 }
 
-// tellImpossible warns of what withoutImpossible found, once. w.mu is held.
+// tellImpossible logs the result of withoutImpossible, once. w.mu is held.
 func (w *Watch) tellImpossible(service string) {
 	if service != "" && service != w.impossible {
 		w.o.Log.Error().Str("service", service).
@@ -239,13 +239,13 @@ func (w *Watch) tellImpossible(service string) {
 	w.impossible = service
 }
 
-// Readings is how many readings worked and how many failed.
+// Readings returns how many readings worked and how many failed.
 func (w *Watch) Readings() (worked, failed uint64) { return w.reads.Load(), w.fails.Load() }
 
-// Guard returns a store that takes no blob of a day that has been dropped: such a
-// Create fails with [ErrExpired], and with the error of [Watch.Fresh] where it is
-// not known what has been dropped; nothing is sent then. Otherwise a blob could
-// appear in a day that the retention job has done with.
+// Guard returns a store that accepts no blob of a dropped day. Such a Create fails with
+// [ErrExpired]. If the dropped days are not known it fails with the error of
+// [Watch.Fresh], and nothing is sent. Otherwise a blob could appear in a day that the
+// retention job has finished.
 func (w *Watch) Guard(store storage.BlobStore) storage.BlobStore { return guarded{store, w} }
 
 type guarded struct {

@@ -19,7 +19,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// cable is a store whose calls are counted, and fail or wait as asked.
+// cable is a store that counts its calls. They fail or wait as asked.
 type cable struct {
 	storage.BlobStore
 	lists, creates atomic.Int64
@@ -57,8 +57,8 @@ func publish(t *testing.T, s storage.BlobStore, service, first string) {
 	}
 }
 
-// What is published is known a minute later at most, and stays known while the
-// store is away.
+// A published horizon is known a minute later at most, and stays known while the store
+// is away.
 func TestWatchHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
@@ -92,8 +92,8 @@ func TestWatchHides(t *testing.T) {
 	})
 }
 
-// Many that need to know make one reading, and so does its failure for all of them;
-// a copy serves for two minutes from when its reading began.
+// Many callers at once make one reading, and share its failure too. A copy serves for
+// two minutes from the begin of its reading.
 func TestFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
@@ -129,7 +129,7 @@ func TestFresh(t *testing.T) {
 		s.set(storagetest.Fault{})
 		all(nil)
 		counts(2)
-		// A store that hangs holds nobody for longer than the timeout.
+		// A store that hangs delays no caller for longer than the timeout.
 		time.Sleep(time.Hour)
 		s.set(storagetest.Fault{Delay: time.Hour})
 		begun := time.Now()
@@ -140,7 +140,7 @@ func TestFresh(t *testing.T) {
 	})
 }
 
-// Who gives up while it reads for others does not fail them.
+// A caller that gives up while it reads for others does not fail them.
 func TestFreshWhoReadsGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
@@ -169,8 +169,8 @@ func TestFreshWhoReadsGivesUp(t *testing.T) {
 	})
 }
 
-// A machine that slept has an old copy though its own clock stood still, and a clock
-// that is set back makes none younger.
+// After a sleep of the machine a copy is old, though one clock did not count. A clock
+// that is set back makes no copy younger.
 func TestFreshClocks(t *testing.T) {
 	wall := time.Date(1999, 11, 22, 12, 0, 0, 0, time.UTC)
 	s := newCable()
@@ -223,8 +223,8 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// A horizon that has risen is honoured two minutes later at most, and where nothing
-// is known nothing is sent.
+// A horizon that has risen is respected two minutes later at most. If nothing is known
+// nothing is sent.
 func TestGuardKnowsOrRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCable()
@@ -251,8 +251,8 @@ func TestGuardKnowsOrRefuses(t *testing.T) {
 	})
 }
 
-// A store that is not there, as when its disk is not mounted, does not say that
-// nothing has been dropped.
+// A missing store, as when its disk is not mounted, does not mean that nothing has been
+// dropped.
 func TestGuardOfAnAbsentStore(t *testing.T) {
 	s := newCable()
 	g := horizon.NewWatch(s, horizon.WatchOptions{}).Guard(s)
@@ -262,8 +262,8 @@ func TestGuardOfAnAbsentStore(t *testing.T) {
 	}
 }
 
-// A horizon that hides today is of no policy: who stored nothing by it would lose
-// what is logged now. A day that was dropped by itself may be today.
+// A horizon that hides today is of no policy: a writer that respected it would lose the
+// records that are logged now. A day that was dropped by itself may be today.
 func TestImpossibleHorizon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})

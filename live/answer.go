@@ -28,7 +28,7 @@ const (
 	maxMissing = maxPositions
 )
 
-// What the lines behind the records begin with.
+// The first words of the lines behind the records.
 const (
 	wordMissing = "missing"
 	wordDamaged = "damaged"
@@ -37,7 +37,7 @@ const (
 	wordEnd     = "end"
 )
 
-// Answer is what an ingester sends. It is for one goroutine.
+// Answer is the answer of an ingester. It is for one goroutine.
 type Answer struct {
 	client    *Client
 	query     Query
@@ -57,7 +57,7 @@ type Answer struct {
 	last    record.Entry // without its line
 	records uint64
 	missing []Missing
-	err     error // that Next gives from now on
+	err     error // that Next returns from now on
 }
 
 func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
@@ -67,8 +67,8 @@ func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Resp
 	return a
 }
 
-// watched is a body that is given up when nothing comes. Time counts only while
-// something is waited for: the reader may take all that it needs.
+// watched is a body that cancels its request when it sends nothing for too long. Time
+// counts only during a Read: the reader may pause in between as long as it needs.
 type watched struct {
 	io.ReadCloser
 	idle   time.Duration
@@ -81,21 +81,21 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// Self says whose answer it is.
+// Self is the ingester that answers.
 func (a *Answer) Self() Self { return a.self }
 
-// Snapshots are the ingesters whose records are in the answer, by id, with the
-// process of each. Which of them broke off later Next tells.
+// Snapshots are the ingesters with records in the answer: the process of each, by id.
+// Next reports the ones that broke off later.
 func (a *Answer) Snapshots() map[string]string { return maps.Clone(a.snapshots) }
 
-// RowsAge is how old the list of ingesters was, by which the ingester that answers
-// asked the others, when the question came; 0 when it was read after that. It is
-// negative where no list was read.
+// RowsAge is the age of the list of ingesters when the question came. The answering
+// ingester chose by it the ones to ask. It is 0 if the list was read after the
+// question, and negative if no list was read.
 func (a *Answer) RowsAge() time.Duration { return a.rowsAge }
 
-// Positions are what the next poll of a follower asks with. Once Next has ended
-// they have for what was missing, or cut off, what this question asked with, so
-// that it is asked for again; but not for damage, which stays.
+// Positions are those for the next poll of a follower. Once Next has ended, a missing
+// ingester has the position of this question, and after a cut all of them have. So the
+// next poll asks for these records again. It does not do so for damage, which stays.
 func (a *Answer) Positions() Positions {
 	p := maps.Clone(a.positions)
 	var cut *CutError
@@ -117,11 +117,11 @@ func (a *Answer) Positions() Positions {
 	return p
 }
 
-// Behind are the ids of ingesters that do not remember all of what came behind the
+// Behind are the ids of ingesters that no longer remember all records behind the
 // positions of the question.
 func (a *Answer) Behind() []string { return slices.Clone(a.behind) }
 
-// Close gives up what is left of the answer.
+// Close discards the rest of the answer.
 func (a *Answer) Close() error {
 	a.cancel(nil)
 	if a.err == nil {
@@ -132,9 +132,9 @@ func (a *Answer) Close() error {
 
 var errClosed = errors.New("the answer is closed")
 
-// Next returns the next record. Its line is good until the next call. After the
-// last it returns io.EOF, or [*IncompleteError] when some are missing; [*CutError]
-// says that the answer broke off. The same error is returned from then on.
+// Next returns the next record. Its line is valid until the next call. After the last
+// record Next returns io.EOF, or [*IncompleteError] if records are missing. A
+// [*CutError] says that the answer broke off. Later calls return the same error.
 func (a *Answer) Next() (record.Entry, error) {
 	if a.err != nil {
 		return record.Entry{}, a.err
@@ -170,7 +170,7 @@ func (a *Answer) fail(err error) error {
 	return a.err
 }
 
-// line reads a line with its newline; it is good until the next call.
+// line reads a line with its newline. It is valid until the next call.
 func (a *Answer) line() ([]byte, error) {
 	a.long = a.long[:0]
 	for {
@@ -194,7 +194,7 @@ func (a *Answer) line() ([]byte, error) {
 	}
 }
 
-// why is err, or the reason for which we ended the request.
+// why is err, or the reason why we ended the request.
 func (a *Answer) why(err error) error {
 	if errors.Is(context.Cause(a.request), errIdle) {
 		return fmt.Errorf("%w for %s", errIdle, a.client.wait.idle)
@@ -202,7 +202,7 @@ func (a *Answer) why(err error) error {
 	return err
 }
 
-// record reads the line of a record and checks all that can be.
+// record reads the line of a record and makes every possible check of it.
 func (a *Answer) record(line []byte) (record.Entry, error) {
 	var e record.Entry
 	bad := func(what string) (record.Entry, error) {
@@ -252,7 +252,8 @@ func parseNumber(b []byte, bits int) (uint64, bool) {
 	return n, err == nil
 }
 
-// isTail tells a line behind the records: no origin begins with any of the words.
+// isTail reports whether a line comes behind the records. No origin begins with any of
+// the words.
 func isTail(line []byte) bool {
 	word, _, _ := bytes.Cut(line[:min(len(line), len(wordMissing)+1)], []byte{' '})
 	switch string(word) {
@@ -305,8 +306,7 @@ func (a *Answer) tail(line []byte) error {
 	return fmt.Errorf("after %d records a line that is none: %.80q", a.records, line)
 }
 
-// end reads what is behind the last line, which is nothing, so that the connection
-// can be used again.
+// end reads the end of the body, so that the connection can be used again.
 func (a *Answer) end(err error) {
 	a.err = err
 	_, _ = a.in.Peek(1)

@@ -17,13 +17,14 @@ import (
 
 const (
 	dialWait = 2 * time.Second
-	// headerWait is how long an ingester waits for the header of another. Who asked
-	// it waits a little longer, so that one that hangs does not cost the rest.
+	// headerWait is how long an ingester waits for the header of another one. Its own
+	// caller waits a little longer, so that one ingester that hangs does not cost the
+	// rest.
 	headerWait       = 10 * time.Second
 	readerHeaderWait = 15 * time.Second
-	// hastyWait is for an ingester that is silent: most likely nobody is there.
+	// hastyWait is for an ingester that is silent: most likely it does not run.
 	hastyWait = time.Second
-	// idleWait is how long another may send nothing while it is waited for. A reader
+	// idleWait is how long another ingester may send nothing during a read. A reader
 	// waits longer, as for the header.
 	idleWait       = 30 * time.Second
 	readerIdleWait = 45 * time.Second
@@ -31,8 +32,8 @@ const (
 
 // ClientOptions tune a client. The zero value works.
 type ClientOptions struct {
-	// HTTP sends the questions; nil: a client with connections of its own. It must
-	// not follow redirects.
+	// HTTP sends the questions; nil: a client with its own connections. It must not
+	// follow redirects.
 	HTTP *http.Client
 	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
 	Wait time.Duration
@@ -61,11 +62,11 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	return c, nil
 }
 
-// Close gives up connections that are not in use.
+// Close closes the connections that are not in use.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// parseBase reads the URL of an ingester. The errors do not repeat it where it may
-// hold a secret.
+// parseBase reads the URL of an ingester. Its errors do not repeat a URL that may hold
+// a secret.
 func parseBase(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	switch {
@@ -84,8 +85,8 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// newHTTP makes a client as both ends use it. The times for headers and bodies are
-// kept by ask and Answer.
+// newHTTP makes the client that both ends use. Ask and Answer bound the times for
+// headers and bodies.
 func newHTTP(proxy func(*http.Request) (*url.URL, error)) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -107,10 +108,10 @@ var (
 	errIdle     = errors.New("it sends nothing any more")
 )
 
-// Ask puts a question. It returns when the header of the answer is there: every
-// snapshot is taken by then, and blobs may be listed. The answer must be closed; it
-// ends when ctx does. The errors are [*UnreachableError], [*RefusedError] and
-// [*VersionError], and plain ones for a question that cannot be.
+// Ask sends a question. It returns when the header of the answer is there. By then
+// every snapshot is taken, and blobs may be listed. The caller must close the answer,
+// which ends when ctx does. The errors are [*UnreachableError], [*RefusedError] and
+// [*VersionError], and plain ones for an invalid question.
 func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -148,8 +149,7 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	return a, nil
 }
 
-// unwrapURL leaves out the URL with all its parameters, which the error would
-// begin with.
+// unwrapURL removes the URL and its parameters from the beginning of an error.
 func unwrapURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -217,8 +217,7 @@ func parseVersion(s string) (version uint64, ok bool) {
 	return version, ok && version > 0
 }
 
-// plain makes one short line of any text, of characters that do nothing to a
-// terminal.
+// plain makes one short line of any text, without characters that control a terminal.
 func plain(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
 	s = strings.Map(func(r rune) rune {

@@ -16,14 +16,14 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("no ingester can be reached at %s: %v", e.URL, e.Err)
 }
 
-// Unwrap returns what was in the way.
+// Unwrap returns the cause.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// VersionError says that an ingester answered in a version that is not read.
+// VersionError says that an ingester answered in a version that is not read here.
 type VersionError struct {
 	URL, ID string
 	Version uint64
-	// Peer says that another ingester asked, which passes this text on.
+	// Peer says that another ingester asked, and passes this text on.
 	Peer bool
 }
 
@@ -38,13 +38,13 @@ func (e *VersionError) Error() string {
 	return text + fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
 }
 
-// RefusedError says that something answered, and not with records: no ingester, or
-// one that does not take the question now.
+// RefusedError says that an answer has no records. It comes from an ingester that does
+// not accept the question now, or from something else.
 type RefusedError struct {
 	URL    string
 	Status int    // of HTTP
-	Reason string // what it says, or what is wrong with its answer
-	// Foreign says that it was no ingester's answer to such a question.
+	Reason string // its text, or the fault of its answer
+	// Foreign says that this was no ingester's answer to such a question.
 	Foreign bool
 }
 
@@ -55,23 +55,23 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the ingester at %s does not answer (%d): %s", e.URL, e.Status, e.Reason)
 }
 
-// Missing is an ingester whose records are not in an answer, or not all of them.
+// Missing is an ingester without its records, or without some of them, in an answer.
 type Missing struct {
-	ID     string // "-" when the table of ingesters could not be read, so that nobody knows
+	ID     string // "-" when the table of ingesters could not be read, so that no id is known
 	Host   string
 	Reason string
-	// Damaged says that the ingester's log is damaged: asking again gives no more.
+	// Damaged says that the ingester's log is damaged: asking again returns no more.
 	Damaged bool
 	// Partly says that some of its records came before it failed.
 	Partly bool
 }
 
-// IncompleteError says that an answer came to its end and lacks something.
+// IncompleteError says that an answer came to its end but is incomplete.
 type IncompleteError struct {
 	Asked, Answered int // other ingesters
 	Missing         []Missing
-	// Damage is what is wrong with the log of the ingester that was asked; the
-	// numbers are then not known.
+	// Damage describes the damaged log of the asked ingester. The numbers are not known
+	// then.
 	Damage string
 }
 
@@ -92,8 +92,8 @@ func (e *IncompleteError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// CutError says that an answer ended before its end, or went on with what cannot
-// be. What came before is good.
+// CutError says that an answer ended before its end line, or went on with an invalid
+// line. The records before that are good.
 type CutError struct {
 	URL string
 	Err error
@@ -103,5 +103,5 @@ func (e *CutError) Error() string {
 	return fmt.Sprintf("the answer of %s was cut short: %v", e.URL, e.Err)
 }
 
-// Unwrap returns what cut it.
+// Unwrap returns the cause.
 func (e *CutError) Unwrap() error { return e.Err }

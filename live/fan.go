@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// fan is a question on its way to all: the own snapshot, and what the others
-// answered. It belongs to one goroutine once ask has returned.
+// fan is a question on its way to all ingesters: the own snapshot, and the answers of
+// peers. It belongs to one goroutine once ask has returned.
 type fan struct {
 	query   Query
 	self    Self
-	rowsAge time.Duration // how old the list of the others was when the question came; negative: there is none
+	rowsAge time.Duration // age of the list of peers when the question came; negative: there is none
 	held    Held
 	asked   int
 	answers []*stream
@@ -39,7 +39,7 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 	var asking sync.WaitGroup
 	whole := false
 	defer func() {
-		if !whole { // also after a panic: the log must be let go of
+		if !whole { // also after a panic: the log must be released
 			asking.Wait()
 			f.close()
 		}
@@ -63,7 +63,8 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 	return f, nil
 }
 
-// askPeers asks all others and keeps who answers, and who should have.
+// askPeers asks all peers. It keeps their answers, and notes each failure of a peer
+// that may hold records.
 func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	came := time.Now()
 	roll, err := h.o.Peers(ctx, !f.query.Follow)
@@ -94,9 +95,9 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	}
 }
 
-// askPeer asks one other for its own records. An answer of another ingester, or of
-// another store, is none. That of another start has records and an error: there may
-// be more.
+// askPeer asks one peer for its own records. An answer of another ingester or of
+// another store is no answer. The answer of another start is returned with an error:
+// there may be more records.
 func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*Answer, error) {
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
@@ -121,7 +122,7 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	}
 	want := Self{p.ID, p.Process, store}
 	if q.Follow {
-		want.Process = "" // positions hold over restarts, and a row is late to tell of one
+		want.Process = "" // positions hold over restarts, and a row shows a restart late
 	}
 	if err = a.self.mustBe(want); err == nil {
 		return a, nil
@@ -145,7 +146,7 @@ func (f *fan) miss(p Peer, err error) {
 	f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""})
 }
 
-// since says from when on, if that is known.
+// since names the time of the first record, if it is known.
 func since(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -157,13 +158,13 @@ func since(t time.Time) string {
 func (f *fan) lose(s *stream, err error) {
 	s.answer.Close()
 	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
-	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be there as another start
+	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
 	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
 	f.missing[len(f.missing)-1].Partly = s.gave
 }
 
-// positions are those of all snapshots. What a follower had of an ingester that
-// does not answer stays.
+// positions are those of all snapshots. An ingester that does not answer keeps the
+// position of the follower.
 func (f *fan) positions() Positions {
 	p := maps.Clone(f.query.After)
 	if p == nil {
@@ -199,7 +200,7 @@ func (f *fan) behind() []string {
 	return ids
 }
 
-// finish writes what is behind the records.
+// finish writes the lines behind the records.
 func (f *fan) finish(out *bufio.Writer, m *merge) {
 	slices.SortFunc(f.missing, func(x, y Missing) int { return strings.Compare(x.ID, y.ID) })
 	for _, x := range f.missing {
@@ -223,7 +224,7 @@ func (f *fan) finish(out *bufio.Writer, m *merge) {
 	fmt.Fprintf(out, "%s %d %d %d\n", wordEnd, m.sent, f.asked, f.asked-len(f.missing))
 }
 
-// close lets go of the log and of what the others still send.
+// close releases the log and closes the answers of the peers.
 func (f *fan) close() {
 	if f.held != nil {
 		f.held.Close()

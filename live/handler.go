@@ -18,15 +18,15 @@ import (
 	"blobtail/record"
 )
 
-// LogQuery is what a log is asked.
+// LogQuery is a question to the log of one ingester.
 type LogQuery struct {
 	Match    func(service string) bool
 	From, To int64 // Unix nanoseconds, half open; math.MinInt64 and math.MaxInt64 are open
-	// Keep says which records; nil: all. Newest counts those only.
+	// Keep selects records; nil: all. Newest counts selected records only.
 	Keep   func(line []byte) bool
-	Newest int // the newest so many only; 0: all
-	// Follow asks for what was appended behind After, 0 for all that is remembered,
-	// in place of what is in no blob.
+	Newest int // only so many of the newest; 0: all
+	// Follow asks for the records appended behind After, 0 for all that are remembered.
+	// They replace the unflushed records.
 	Follow bool
 	After  uint64
 	Now    bool // the position only
@@ -34,33 +34,33 @@ type LogQuery struct {
 
 // Log is the log of this ingester.
 type Log interface {
-	// Open takes a snapshot: all that was acknowledged before is in it, or in a blob.
-	// All that is in it is on the disk. It may wait for a start to read what it finds,
+	// Open takes a snapshot. Each record acknowledged before is in it, or in a blob.
+	// Its records are on the disk. Open may wait until a start has read its log, or
 	// until ctx ends. It may be called concurrently.
 	Open(ctx context.Context, q LogQuery) (Held, error)
 }
 
-// Held is a snapshot. It keeps a part of the log from being given up, so it is
-// closed whatever happens.
+// Held is a snapshot. It keeps a part of the log from being deleted, so the caller
+// closes it in every case.
 type Held interface {
 	Position() uint64 // a later Follow behind it misses nothing
-	Behind() bool     // Follow only: some of what came behind After is not known any more
-	// Each calls emit for each record, in order. When some cannot be read, now or
+	Behind() bool     // Follow only: some records behind After are not known any more
+	// Each calls emit for each record, in order. If some records cannot be read, now or
 	// ever, it goes on with the rest and then returns a [*DamageError]. Any other error
 	// ends it at once.
 	Each(ctx context.Context, emit func(*record.Entry) error) error
 	Close()
 }
 
-// DamageError says that all was given out but for what a log has lost.
+// DamageError says that a log returned all records except those that it has lost.
 type DamageError struct{ Err error }
 
 func (e *DamageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is lost.
+// Unwrap returns the loss.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Self says whose answers these are. Readers and other ingesters compare all of it
+// Self names the ingester that answers. Readers and other ingesters compare all of it
 // with the rows of the ingesters.
 type Self struct {
 	ID      string // of the ingester; 8 hex digits
@@ -74,12 +74,12 @@ type Peer struct {
 	Process string // that the answer must be of
 	Address string // URL; "" when it announces none
 	Host    string
-	Oldest  time.Time // arrival of the oldest record that was in no blob; zero: there was none
-	// Holding: it may hold what is in no blob, so that it counts as missing when it
-	// does not answer.
+	Oldest  time.Time // arrival of the oldest unflushed record; zero: there was none
+	// Holding: it may have unflushed records, so it counts as missing if it does not
+	// answer.
 	Holding bool
-	// Silent: it has announced nothing for a minute. It is asked in case only its
-	// announcements fail, and given a second.
+	// Silent: it has announced nothing for a minute. Perhaps only its announcements
+	// fail, so it is still asked, and given a second.
 	Silent bool
 }
 
@@ -90,28 +90,28 @@ type Roll struct {
 	Listed time.Time
 }
 
-// Options say what a handler works with.
+// Options are the settings of a handler.
 type Options struct {
 	Self    func() Self // this ingester
 	Journal Log
-	// Peers returns the others that have to be asked. Without fresh it may be as of
-	// two seconds ago, and while the table cannot be read it is the last that was
-	// read. With an error there may be some besides. nil: there are none.
+	// Peers returns the other ingesters that have to be asked. Without fresh the list
+	// may be two seconds old. While the table cannot be read it is the last list that
+	// was read. With an error there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
-	HTTP  *http.Client // asks the others; it must not follow redirects; nil: one with connections of its own
-	// MaxAnswers is how many readers are answered at once; 0: 64. Of other ingesters
-	// four times as many are, so that readers cannot keep them away.
+	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
+	// MaxAnswers is how many readers are answered at once; 0: 64. Four times as many
+	// other ingesters are answered, so that readers cannot keep them away.
 	MaxAnswers int
 	Log        zerolog.Logger
 }
 
 const (
 	defaultAnswers = 64
-	// stallWait is how long a reader may take nothing: its answer keeps a part of the
-	// log from being given up.
+	// stallWait is how long a reader may read nothing: its answer keeps a part of the
+	// log from being deleted.
 	stallWait = 20 * time.Second
-	// ingesterStallWait is the same for an ingester that merges. It takes from each of
-	// the others in turn, and at the pace of its reader, whom it watches itself.
+	// ingesterStallWait is the same for an ingester that merges. It reads from each of
+	// its peers in turn, and at the pace of its reader, which it watches itself.
 	ingesterStallWait = 10 * time.Minute
 	writeBuffer       = 64 << 10
 )
@@ -153,9 +153,8 @@ var (
 	errReader   = errors.New("the reader takes nothing")
 )
 
-// Stop ends the answers under way, which are then cut short, and lets no more
-// begin: for [http.Server.RegisterOnShutdown], because a slow reader would hold up
-// the end.
+// Stop cuts the answers under way short, and lets no more begin. It is for
+// [http.Server.RegisterOnShutdown], because a slow reader would delay the shutdown.
 func (h *Handler) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -242,7 +241,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 // statusGone is counted for a reader that did not wait.
 const statusGone = 499
 
-// answer sends the header and all that comes.
+// answer sends the header and the merged records.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alone bool) {
 	header := w.Header()
 	header.Set("Content-Type", "text/plain; charset=utf-8")
@@ -279,7 +278,7 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 		}
 		out.Flush()
 		p.flush()
-		return // without an end line, so that nobody takes it for whole
+		return // without an end line, so that no reader assumes that it is whole
 	}
 	f.finish(out, m)
 	if f.damage != nil {
@@ -290,13 +289,13 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	}
 }
 
-// ceilMillis rounds up: only a list that was read after the question has no age.
+// ceilMillis rounds up: only a list that was read after the question has the age 0.
 func ceilMillis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// paced gives each write its time. Writers that know no deadlines are no
-// connections, and do not stall.
+// paced sets a deadline for each write. Writers without deadlines are no connections,
+// and do not stall.
 type paced struct {
 	io.Writer
 	rc    *http.ResponseController
@@ -308,7 +307,7 @@ type paced struct {
 	ended bool
 }
 
-// allow gives what is written next its time.
+// allow sets the deadline of the next write. It returns false after end.
 func (p *paced) allow(until time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -318,7 +317,7 @@ func (p *paced) allow(until time.Time) bool {
 	return !p.ended
 }
 
-// end makes a write that is stuck fail, and all that come after.
+// end makes a stuck write fail, and all later writes.
 func (p *paced) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -326,11 +325,11 @@ func (p *paced) end() {
 	_ = p.rc.SetWriteDeadline(time.Now())
 }
 
-// least is the pace, in bytes a second, at which an answer has to be taken over all,
-// but for a first stall.
+// least is the average pace, in bytes a second, at which a reader must read an answer.
+// One stall is allowed besides.
 const least = 256 << 10
 
-// until is when what is written next must have been taken.
+// until is the deadline of the next write.
 func (p *paced) until() time.Time {
 	left := p.stall + time.Duration(p.sent/least)*time.Second - p.spent
 	return time.Now().Add(min(p.stall, left))
@@ -359,10 +358,10 @@ func (p *paced) flush() error {
 	return nil
 }
 
-// done leaves the connection as it was, for the request after this one.
+// done removes the deadline, for the next request on this connection.
 func (p *paced) done() { p.allow(time.Time{}) }
 
-// logQuery is what the own log is asked.
+// logQuery is the question to the own log.
 func (q *Query) logQuery(self string) LogQuery {
 	l := LogQuery{
 		Match: q.Match, From: q.From, To: q.To, Keep: q.keep(), Newest: q.Newest,

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// journal is a log in memory. What is at place i has position i+1.
+// journal is a log in memory. The record at place i has position i+1.
 type journal struct {
 	mu      sync.Mutex
 	entries []record.Entry
@@ -94,7 +94,7 @@ func (s *snapshot) Each(ctx context.Context, emit func(*record.Entry) error) err
 		if err := emit(&e); err != nil {
 			return err
 		}
-		clear(e.Line) // it is good during the call only
+		clear(e.Line) // it is valid during the call only
 	}
 	if s.j.damage != nil {
 		return &live.DamageError{Err: s.j.damage}
@@ -117,7 +117,7 @@ func service(e record.Entry) string {
 	return name
 }
 
-// wire is how an answer writes e.
+// wire is e in the form of an answer.
 func wire(e record.Entry) string {
 	return fmt.Sprintf("%s %d %s", e.ID.Origin, e.ID.Index, e.Line)
 }
@@ -130,7 +130,7 @@ type ingester struct {
 	url string
 }
 
-// peer is what the row of i says.
+// peer is the row of i.
 func (i *ingester) peer() live.Peer {
 	return peer(live.Peer{ID: i.id, Address: i.url, Host: "host-" + i.id})
 }
@@ -145,18 +145,18 @@ func processOf(id string) string {
 	return string(b)
 }
 
-// selfOf is what the answers of an ingester say of it.
+// selfOf is the Self in the answers of an ingester.
 func selfOf(id string) func() live.Self {
 	return func() live.Self { return live.Self{ID: id, Process: processOf(id), Store: storeID} }
 }
 
-// peer completes what is known of another ingester, which may hold records.
+// peer completes the row of another ingester, which may hold records.
 func peer(p live.Peer) live.Peer {
 	p.Process, p.Holding = processOf(p.ID), true
 	return p
 }
 
-// roll is a list of others that was read just now.
+// roll is a list of peers that was read just now.
 func roll(peers []live.Peer, err error) func(context.Context, bool) (live.Roll, error) {
 	return func(context.Context, bool) (live.Roll, error) {
 		return live.Roll{Peers: peers, Listed: time.Now()}, err
@@ -167,7 +167,7 @@ func newIngester(t *testing.T, id string, peers ...live.Peer) *ingester {
 	return newIngesterWith(t, id, live.Options{Peers: roll(peers, nil)})
 }
 
-// headers are those of an answer of an ingester that knows no others.
+// headers are those of an answer of an ingester that knows no peers.
 func headers(h http.Header, id string) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Blobtail-Live", "2")
@@ -242,7 +242,7 @@ func rest(a *live.Answer) (got []record.Entry, err error) {
 	}
 }
 
-// merged is what an answer has to be.
+// merged is the expected answer.
 func merged(lists ...[]record.Entry) []record.Entry {
 	m := slices.Concat(lists...)
 	slices.SortStableFunc(m, func(x, y record.Entry) int {
@@ -257,7 +257,7 @@ func same(t *testing.T, got, want []record.Entry) {
 	t.Helper()
 	text := func(list []record.Entry) string {
 		var b strings.Builder
-		for _, e := range merged(list) { // of one identity the order is open
+		for _, e := range merged(list) { // the order of one identity is open
 			b.WriteString(wire(e))
 		}
 		return b.String()
@@ -267,7 +267,7 @@ func same(t *testing.T, got, want []record.Entry) {
 	}
 }
 
-// incomplete checks how an answer ended, and returns the only one that is missing.
+// incomplete checks how an answer ended, and returns the only missing ingester.
 func incomplete(t *testing.T, err error, asked, answered int) live.Missing {
 	t.Helper()
 	var e *live.IncompleteError

@@ -24,14 +24,15 @@ func script(id, text string) http.Handler {
 	})
 }
 
-// What breaks the rules is not taken from there on, what came before is, and so is
-// all that the others have. The same from a peer and to a reader.
+// A reader rejects an invalid line and all lines behind it. It accepts the lines before
+// it, and all records of the other ingesters. The same holds for answers from a peer
+// and to a reader.
 func TestLies(t *testing.T) {
 	one, two, three := entry(10, 2, 0, "web"), entry(20, 2, 1, "web"), entry(30, 2, 2, "web")
 	good := wire(one) + wire(two)
 	for _, c := range []struct {
 		name, text string
-		records    int // that are good
+		records    int // good ones
 		reason     string
 	}{
 		{"nothing", "", 0, "it ends after 0 records"},
@@ -87,7 +88,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// Whatever else answers at an address is told apart from an ingester.
+// Something other than an ingester at an address is detected.
 func TestForeign(t *testing.T) {
 	html := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -170,8 +171,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A URL that cannot be is refused at once, and none that may hold a secret is told
-// again.
+// An invalid URL is refused at once. No message repeats a URL that may hold a secret.
 func TestBase(t *testing.T) {
 	for base, want := range map[string]string{
 		"http://u:secret@h:1":   "a user or a password",
@@ -205,7 +205,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// Questions that cannot be are refused with what would do, on both ends.
+// Both ends refuse an invalid question, and name a valid one.
 func TestBadQuestions(t *testing.T) {
 	a := newIngester(t, "aaaaaaaa")
 	for target, want := range map[string]string{
@@ -309,7 +309,8 @@ func (b body) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(b))), Request: r, Header: header}, nil
 }
 
-// What is taken of an answer is what was written, and it ends one way or another.
+// The records read from an answer are the ones that were written, and reading always
+// ends.
 func FuzzAnswer(f *testing.F) {
 	good := wire(entry(1, 1, 0, "web")) + wire(entry(1, 1, 0, "db")) + wire(entry(2, 1, 7, "_rejected"))
 	for _, s := range []string{"", good, good + "end 3 0 0\n", good + "missing aaaaaaaa - gone\nend 3 2 1\n", good + "error rotten\n",
@@ -356,8 +357,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// Records may have any time that fits, the first and the last as well, and an end
-// that is open leaves none of them out: one such record must not cut every answer.
+// Records may have any time that fits, even the first and the last. An open end leaves
+// none of them out: one such record must not cut every answer.
 func TestEndsOfTime(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	a := newIngester(t, "aaaaaaaa", b.peer())
@@ -377,7 +378,7 @@ func TestEndsOfTime(t *testing.T) {
 	same(t, got, all)
 }
 
-// A question that ends in a panic, which the server survives, keeps nothing of the log.
+// A question that ends in a panic, which the server survives, holds no part of the log.
 func TestPanicLetsGo(t *testing.T) {
 	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) (live.Roll, error) { panic(http.ErrAbortHandler) }})
 	var gone *live.UnreachableError

@@ -17,7 +17,7 @@ import (
 	"blobtail/record"
 )
 
-// Any ingester answers for all, in order, and copies are there once.
+// Any ingester answers for all, in order, and sends each record once.
 func TestMerge(t *testing.T) {
 	b, c := newIngester(t, "bbbbbbbb"), newIngester(t, "cccccccc")
 	a := newIngester(t, "aaaaaaaa", b.peer(), c.peer())
@@ -47,14 +47,14 @@ func TestMerge(t *testing.T) {
 			t.Errorf("positions %v of %+v", p, answer.Self())
 		}
 	}
-	// Each of the others answers for itself alone when nobody is named to it.
+	// Each of the peers answers for itself alone when it has no peers.
 	got, _, err := read(t, b.url, all("*"))
 	if err != io.EOF || len(got) == 0 {
 		t.Errorf("%d records, %v", len(got), err)
 	}
 }
 
-// A glob matches no service of the system unless it says so.
+// A glob matches a system service only if it begins with an underscore.
 func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		glob, service string
@@ -74,7 +74,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// The newest of all are sent, whoever has them.
+// The newest records of all ingesters are sent.
 func TestNewest(t *testing.T) {
 	b, c := newIngester(t, "bbbbbbbb"), newIngester(t, "cccccccc")
 	a := newIngester(t, "aaaaaaaa", b.peer(), c.peer())
@@ -101,8 +101,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// When the newest are more than what is kept in memory, there are some more of
-// them, and none is missing.
+// If the newest records take more memory than the limit, some older ones are sent too,
+// and none is missing.
 func TestNewestHuge(t *testing.T) {
 	a := newIngester(t, "aaaaaaaa")
 	b := newIngester(t, "bbbbbbbb", a.peer())
@@ -138,7 +138,8 @@ func TestNewestHuge(t *testing.T) {
 	}
 }
 
-// A follower gets what came since, from each from where it was.
+// A follower gets the records appended since, from each ingester behind its position
+// there.
 func TestFollow(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	var peers []live.Peer
@@ -182,8 +183,9 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What a follower misses it asks for again: of who does not answer it keeps the
-// position, and of all when the answer is cut. Damage is not asked for again.
+// A follower asks again for missing records. It keeps the position of an ingester that
+// does not answer, and all positions when the answer is cut. It does not ask again for
+// damaged records.
 func TestFollowPositionsStay(t *testing.T) {
 	lies := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers(w.Header(), "bbbbbbbb")
@@ -215,7 +217,7 @@ func TestFollowPositionsStay(t *testing.T) {
 	}
 }
 
-// Damage of the own log is told when all the rest is there.
+// Damage of the own log is reported when all the rest has been sent.
 func TestDamage(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	a := newIngester(t, "aaaaaaaa", b.peer(), peer(live.Peer{ID: "cccccccc"}))
@@ -233,8 +235,9 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Who may hold records is missed when it does not answer, however long it has been
-// silent and whatever is asked for; who holds none is asked, and not missed.
+// An ingester that may hold records counts as missing if it does not answer. That holds
+// for any question, and however long it has been silent. An ingester without records is
+// asked, but does not count as missing.
 func TestSilent(t *testing.T) {
 	alive := newIngester(t, "bbbbbbbb")
 	alive.log.add(entry(1, 1, 0, "web"))
@@ -284,8 +287,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// Where nobody knows who has to be asked, the answer is not called whole; those
-// that are known are asked.
+// If the list of ingesters is not known, the answer is incomplete. The known ones are
+// asked.
 func TestUnknownPeers(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
 	b.log.add(entry(1, 1, 0, "web"))
@@ -301,8 +304,8 @@ func TestUnknownPeers(t *testing.T) {
 	}
 }
 
-// The newest of one log alone are sent as they come, so that what many ask for at
-// once is not held in memory.
+// The newest records of a single log are sent as they come. So the answers to many
+// readers at once are not held in memory.
 func TestNewestAlone(t *testing.T) {
 	in := newIngester(t, "aaaaaaaa")
 	in.log.pause = make(chan struct{})

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// maxAlike bounds the lines of one identity: there is one for each service that
-	// a request wrote to.
+	// maxAlike bounds the lines of one identity. There is one line for each service
+	// that a request wrote to.
 	maxAlike = 64 << 20
 	// maxKept bounds the lines that are held back to find the newest.
 	maxKept = 64 << 20
 )
 
-// merge brings what all sent into one order and leaves out copies.
+// merge brings the records of all ingesters into one order and leaves out copies.
 type merge struct {
 	query Query
 	out   *bufio.Writer
@@ -30,14 +30,14 @@ type merge struct {
 
 	heads []head
 
-	// The lines that were sent of one time and identity: one, and seldom others, of
+	// The lines that were sent of one time and identity: mostly one, seldom more, of
 	// other services.
 	last   record.Entry // Line is ours
 	any    bool
 	others map[string]bool
 	alike  int
 
-	holds     bool   // lines are held back: others may have newer ones
+	holds     bool   // lines are held back: peers may have newer ones
 	kept      []kept // the newest so far, oldest first, from first on
 	first     int
 	keptBytes int
@@ -56,8 +56,8 @@ type kept struct {
 	line []byte
 }
 
-// run merges all of f. The error is that of the reader, or of ctx: the failures of
-// others are noted in f.
+// run merges all of f. The error is that of the reader, of the own log, or of ctx. The
+// failures of peers are noted in f.
 func (m *merge) run(ctx context.Context, f *fan) error {
 	m.holds = m.query.Newest > 0 && len(f.answers) > 0
 	m.start(f)
@@ -82,8 +82,8 @@ func (m *merge) run(ctx context.Context, f *fan) error {
 	return m.flush()
 }
 
-// start gets the first record of each stream, of all at the same time: several may
-// hang.
+// start gets the first record of each stream. It reads all streams at the same time,
+// because several may hang.
 func (m *merge) start(f *fan) {
 	streams := slices.Clone(f.answers)
 	entries, errs := make([]record.Entry, len(streams)), make([]error, len(streams))
@@ -102,7 +102,7 @@ func (m *merge) start(f *fan) {
 	}
 }
 
-// before sends what others have before e, or all they have.
+// before sends the records of peers that come before e, or all of them without e.
 func (m *merge) before(ctx context.Context, f *fan, e *record.Entry) error {
 	for len(m.heads) > 0 {
 		least := 0
@@ -126,8 +126,7 @@ func (m *merge) before(ctx context.Context, f *fan, e *record.Entry) error {
 	return nil
 }
 
-// pull gets the next record of the stream in place i of heads, or takes it out when
-// there is none.
+// pull gets the next record of stream i of heads, or removes the stream at its end.
 func (m *merge) pull(f *fan, i int) {
 	h := &m.heads[i]
 	var err error
@@ -139,7 +138,7 @@ func (m *merge) pull(f *fan, i int) {
 
 // ended notes how the answer of s ended.
 func (m *merge) ended(f *fan, s *stream, err error) {
-	if err != io.EOF { // not errors.Is: it may also be what cut an answer
+	if err != io.EOF { // not errors.Is: io.EOF may also be the cause of a cut
 		f.lose(s, err)
 	}
 }
@@ -167,9 +166,9 @@ func (m *merge) put(e *record.Entry) error {
 	return m.keep(e)
 }
 
-// keep sends e, or holds it back while it may be too old; a log alone has the newest
-// only. When that takes too much memory the oldest are sent: they may be more than
-// were asked for.
+// keep sends e, or holds it back while it may be too old. A single log returns only its
+// newest records. If the held lines take too much memory, the oldest are sent: they may
+// be more than were asked for.
 func (m *merge) keep(e *record.Entry) error {
 	if !m.holds {
 		return m.send(e.ID, e.Line)
@@ -188,7 +187,7 @@ func (m *merge) keep(e *record.Entry) error {
 	return nil
 }
 
-// drop takes out the oldest that is kept.
+// drop removes the oldest line that is held back.
 func (m *merge) drop() kept {
 	k := m.kept[m.first]
 	m.kept[m.first] = kept{}
@@ -200,7 +199,7 @@ func (m *merge) drop() kept {
 	return k
 }
 
-// flush sends what was held back.
+// flush sends the lines that are held back.
 func (m *merge) flush() error {
 	for _, k := range m.kept[m.first:] {
 		if err := m.send(k.id, k.line); err != nil {
@@ -217,7 +216,7 @@ func (m *merge) send(id record.ID, line []byte) error {
 	m.prefix = strconv.AppendUint(m.prefix, uint64(id.Index), 10)
 	m.prefix = append(m.prefix, ' ')
 	m.sent++
-	_, _ = m.out.Write(m.prefix) // Write of the line gives the error, if there is one
+	_, _ = m.out.Write(m.prefix) // Write of the line returns the error, if there is one
 	_, err := m.out.Write(line)
 	return err
 }

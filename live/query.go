@@ -49,21 +49,21 @@ type Query struct {
 	// commas between.
 	Service  string
 	From, To int64 // effective time in Unix nanoseconds, half open
-	// Levels are those wanted; none: all.
+	// Levels are the wanted levels; none: all.
 	Levels []record.Level
-	// Newest asks for the newest so many only; 0: for all. The answer seldom has some
-	// older ones besides, where keeping them apart would take too much memory.
+	// Newest asks for only so many of the newest records; 0: for all. The answer seldom
+	// has some older ones too, if leaving them out would take too much memory.
 	Newest int
-	// Follow asks not for unflushed records but for those appended behind After,
-	// of an ingester that is not in After for all that it remembers.
+	// Follow asks for the records appended behind After, not for the unflushed ones. An
+	// ingester that is not in After sends all that it remembers.
 	Follow bool
 	After  Positions
 	// Now, with Follow, asks for positions only: later records are behind them.
 	Now bool
 }
 
-// Positions say where snapshots of logs ended, by the ids of the ingesters: what is
-// behind them was not in the answer. A position is for no other log.
+// Positions say where snapshots of logs ended, by the ids of the ingesters. Records
+// behind them were not in the answer. A position is valid for its own log only.
 type Positions map[string]uint64
 
 // String is the form that ParsePositions reads, `0badcafe.1a2b,...`, in the order
@@ -110,7 +110,7 @@ func parseList[V any](s, want string, value func(text string) (v V, ok bool)) (m
 	return all, nil
 }
 
-// isID tells whether s is as the id of an ingester is.
+// isID reports whether s has the form of an ingester's id.
 func isID(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -176,7 +176,7 @@ func (q *Query) Match(service string) bool {
 	return false
 }
 
-// keep tells lines of the levels wanted; nil where all are.
+// keep selects lines of the wanted levels; nil if all are wanted.
 func (q *Query) keep() func(line []byte) bool {
 	if len(q.Levels) == 0 {
 		return nil
@@ -234,7 +234,7 @@ func (q *Query) values(alone bool) url.Values {
 	return v
 }
 
-// parseQuery reads the form of values, or a question that someone typed.
+// parseQuery reads the form of values, or a question that a person typed.
 func parseQuery(service, raw string) (q Query, alone bool, err error) {
 	q = Query{Service: service, From: math.MinInt64, To: math.MaxInt64}
 	v, err := url.ParseQuery(raw)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// mustBe says how the ingester differs from the expected one. Any start of it will do
-// where want has none.
+// mustBe says how the ingester differs from the expected one. If want has no process,
+// any start of it will do.
 func (s Self) mustBe(want Self) error {
 	switch {
 	case s.ID != want.ID:
@@ -28,7 +28,7 @@ func named(id string) string {
 	return id
 }
 
-// isStore tells whether s is as the id of a store is.
+// isStore reports whether s has the form of a store's id.
 func isStore(s string) bool {
 	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
@@ -36,7 +36,7 @@ func isStore(s string) bool {
 // formatSnapshots writes ids and processes, `0badcafe.01234567,...`.
 func formatSnapshots(all map[string]string) string { return formatList(all, "%s.%s") }
 
-// parseSnapshots reads the form of formatSnapshots. There is one snapshot at least.
+// parseSnapshots reads the form of formatSnapshots. There is at least one snapshot.
 func parseSnapshots(s string) (map[string]string, error) {
 	return parseList(s, "those of its process", func(text string) (string, bool) { return text, isID(text) })
 }

@@ -14,8 +14,8 @@ import (
 	"blobtail/live"
 )
 
-// An answer says whose it is, whose records are in it, and how old the list was by
-// which the others were asked.
+// An answer names its ingester, the ingesters with records in it, and the age of the
+// list of peers.
 func TestAnswerSaysWhose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -62,7 +62,7 @@ func TestAnswerSaysWhose(t *testing.T) {
 	})
 }
 
-// An answer of an ingester of another store is none, be it of one whose store is not
+// An answer of an ingester of another store is no answer, even if that store is not
 // known yet.
 func TestAnotherStore(t *testing.T) {
 	for name, store := range map[string]string{"another": strings.Repeat("f", 32), "not known": ""} {
@@ -94,8 +94,8 @@ func TestAnotherStore(t *testing.T) {
 	}
 }
 
-// One whose answer breaks off is named as missing, in part; its snapshot was taken
-// all the same.
+// An ingester that breaks off its answer is named as missing, in part. Its snapshot was
+// taken all the same.
 func TestBreaksOff(t *testing.T) {
 	one := entry(1, 2, 0, "web")
 	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: serve(t, script("bbbbbbbb", wire(one)))}))

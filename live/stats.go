@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Stats are a handler's counters since its making. They are plain, because who
-// reads links this package too, and a metrics library costs each start of a
-// command a millisecond.
+// Stats are a handler's counters since it was made. They are plain: readers link this
+// package too, and a metrics library costs each start of a command a millisecond.
 type Stats struct {
 	// Questions by status code; 499 is a reader that did not wait.
 	Questions map[int]uint64
@@ -22,7 +21,7 @@ type Stats struct {
 	PeersFailed uint64
 }
 
-// counts are what Stats shows.
+// counts are the values behind Stats.
 type counts struct {
 	mu        sync.Mutex
 	questions map[int]uint64
@@ -31,7 +30,7 @@ type counts struct {
 	records, failed atomic.Uint64
 }
 
-// question counts one, which was answered with a status.
+// question counts a question that was answered with a status.
 func (c *counts) question(status int, took time.Duration, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -78,7 +78,7 @@ func (n network) ask(t *testing.T, host string) (*live.Answer, error) {
 	return c.Ask(t.Context(), all("web"))
 }
 
-// hangs sends what is given and then nothing until its reader goes.
+// hangs sends a text and then nothing until its reader goes.
 func hangs(header bool, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if header {
@@ -89,7 +89,7 @@ func hangs(header bool, text string) http.Handler {
 	})
 }
 
-// One that hangs costs its own records and a bounded time.
+// An ingester that hangs costs its own records and a bounded time.
 func TestHangs(t *testing.T) {
 	one := entry(1, 2, 0, "web")
 	for _, c := range []struct {
@@ -131,7 +131,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// Several that hang cost no more than one.
+// Several ingesters that hang cost no more than one.
 func TestHangTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -152,7 +152,7 @@ func TestHangTogether(t *testing.T) {
 	})
 }
 
-// A reader does not wait for ever for the one that it asks, nor that for its log.
+// A reader does not wait forever for its ingester, nor does the ingester for its log.
 func TestReaderWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -225,9 +225,9 @@ func (n network) again(t *testing.T, c net.Conn, r *bufio.Reader, target string)
 	}
 }
 
-// A reader that takes nothing for 20 s lets go of the log; another ingester is given
-// longer, because its reader may be slow; who takes a little now and then is cut off
-// too, and who is slow and steady is not.
+// A reader that reads nothing for 20 s releases the log. Another ingester is given
+// longer, because its reader may be slow. A reader that reads a little now and then is
+// cut off too. A slow and steady one is not.
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -244,7 +244,7 @@ func TestSlowReader(t *testing.T) {
 			if synctest.Wait(); a.log.held.Load() != 1 {
 				t.Error("cut off too early")
 			}
-			if _, err := r.Discard(1000); err != nil { // what is in the buffers
+			if _, err := r.Discard(1000); err != nil { // the bytes in the buffers
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Second)
@@ -294,7 +294,7 @@ func TestConnectionStays(t *testing.T) {
 	})
 }
 
-// A reader that goes lets go of the log, and of the others.
+// A reader that goes releases the log, and the answers of the peers.
 func TestReaderGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
@@ -326,8 +326,8 @@ func TestReaderGoes(t *testing.T) {
 	})
 }
 
-// There is a bound to answers at once, and readers do not keep other ingesters
-// away. Stop ends them all.
+// The number of answers at once is bounded, and readers do not keep other ingesters
+// away. Stop ends all answers.
 func TestBoundAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}

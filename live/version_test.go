@@ -11,9 +11,9 @@ import (
 	"blobtail/live"
 )
 
-// An answer in a version that is not read is no answer, and the reader hears which
-// ingester speaks which version, and which program to upgrade: from the ingester
-// itself, and by way of another one.
+// An answer in an unknown version is no answer. The reader learns the ingester, its
+// version, and the program to upgrade: from the ingester itself, and through another
+// one.
 func TestAnotherVersion(t *testing.T) {
 	const id = "bbbbbbbb"
 	answer := func(status int, edit func(http.Header)) http.Handler {
@@ -36,7 +36,7 @@ func TestAnotherVersion(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		h               http.Handler
-		reader, by      string // what a reader is told who asks it, and one who asks another
+		reader, by      string // the messages to its reader, and to the reader of another ingester
 		version, status int
 	}{
 		{"newer", answer(http.StatusOK, of(fmt.Sprint(live.Version+1))), newer + "this program knows versions up to 2: upgrade this program",
@@ -75,9 +75,9 @@ func TestAnotherVersion(t *testing.T) {
 	}
 }
 
-// Every message says its version: the question of a reader, that of an ingester to
-// another, an answer, and a refusal. An asker that is newer, or says nothing, gets
-// an answer all the same.
+// Every message has its version: the question of a reader, that of an ingester to
+// another, an answer, and a refusal. A caller that is newer, or names no version, still
+// gets an answer.
 func TestSaysVersion(t *testing.T) {
 	want := fmt.Sprint(live.Version)
 	b := newIngester(t, "bbbbbbbb")
@@ -110,8 +110,8 @@ func TestSaysVersion(t *testing.T) {
 	}
 }
 
-// An answer that names no version and has all that an answer needs is read: builds
-// between versions 1 and 2 sent such.
+// An answer without a version is read if it has all other headers: builds between
+// versions 1 and 2 sent such answers.
 func TestNoVersion(t *testing.T) {
 	a := newIngester(t, "aaaaaaaa")
 	a.log.add(entry(1, 1, 0, "web"))
@@ -123,7 +123,7 @@ func TestNoVersion(t *testing.T) {
 	}
 }
 
-// unnamed takes the version out of what is sent.
+// unnamed removes the version from an answer.
 type unnamed struct{ http.ResponseWriter }
 
 func (u unnamed) Flush() {

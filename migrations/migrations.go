@@ -1,14 +1,13 @@
-// Package migrations brings the tables of a store to the form that this version
-// of the program writes, one numbered step after the other, and writes down in a
-// table which have been done: AzureTableStorageMigrator's idea.
+// Package migrations brings the tables of a store to the form that this version of the
+// program writes. It applies numbered steps one after the other, and records each
+// applied step in a table. The idea is AzureTableStorageMigrator's.
 //
 //	table migrations, partition m~<store>, one row for each step:
 //	id, version, description, applied, by
 //
-// An ingester calls [Apply] with [Steps] in the background of its start. Two may
-// do so at the same time, so a step must be harmless when it is repeated; only
-// afterwards is it written down. Steps are never changed or taken away once they
-// were released, only followed by others.
+// An ingester calls [Apply] with [Steps] in the background of its start. Two may do so
+// at the same time, so a step must be harmless when it is repeated. It is recorded only
+// afterwards. Released steps are never changed or removed, only followed by others.
 package migrations
 
 import (
@@ -43,8 +42,8 @@ type Done struct {
 	By              string
 }
 
-// NewerError says that a newer program has changed the tables: this one may not
-// understand all that is in them, and what it writes may be missed.
+// NewerError says that a newer program has changed the tables. This one may not
+// understand all their rows, and readers may miss the rows that it writes.
 type NewerError struct {
 	Newest Done
 	Known  int // the last version that this program knows
@@ -55,8 +54,7 @@ func (e *NewerError) Error() string {
 		e.Newest.Version, e.Newest.ID, e.Newest.Description, e.Newest.By, e.Known)
 }
 
-// Steps are all there are, in order, for tables of the newest records with the
-// prefix.
+// Steps are all steps in order. The prefix is that of the tables of the newest records.
 func Steps(prefix string, now func() time.Time) []Step {
 	return []Step{{
 		Version: 1, ID: "format-1",
@@ -74,16 +72,16 @@ func Steps(prefix string, now func() time.Time) []Step {
 	}}
 }
 
-// Options say for whom steps are applied.
+// Options are the settings of Apply.
 type Options struct {
-	Store string // the container, where several share the tables
-	By    string // who does it: host and version, say
+	Store string // the container, if several share the tables
+	By    string // the program that applies them: host and version, say
 	Now   func() time.Time
 }
 
-// Apply applies the steps that have not been, in order, and returns those. It ends
-// at the first that fails. A [*NewerError] says that the tables are ahead of the
-// steps; all that is known has been applied then.
+// Apply applies the pending steps in order, and returns them. It ends at the first that
+// fails. A [*NewerError] says that the tables are ahead of the steps. All known steps
+// have been applied then.
 func Apply(ctx context.Context, tables storage.TableStore, steps []Step, o Options) ([]Step, error) {
 	done, err := List(ctx, tables, o.Store)
 	if err != nil {
@@ -132,8 +130,8 @@ func row(s Step, o Options) storage.Row {
 	}}
 }
 
-// List returns what was applied to a store, in order of versions. Rows that are no
-// migrations are passed over.
+// List returns the steps that were applied to a store, in order of versions. It skips
+// rows that are no migrations.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Done, error) {
 	var done []Done
 	for row, err := range tables.Scan(ctx, Table, partition(store), "", "", 0) {

@@ -82,7 +82,7 @@ func TestFirstStep(t *testing.T) {
 					t.Errorf("no table %s among %v", name, names)
 				}
 			}
-			// Another container of the account has a history of its own.
+			// Another container of the account has its own history.
 			if done, err := migrations.List(t.Context(), s, store+"x"); len(done) != 0 || err != nil {
 				t.Errorf("another store has %v, %v", done, err)
 			}
@@ -90,8 +90,8 @@ func TestFirstStep(t *testing.T) {
 	}
 }
 
-// Steps are applied in order; one that fails holds up those behind it, and is
-// applied the next time.
+// Steps are applied in order. A step that fails stops the later ones, and is applied
+// the next time.
 func TestOrder(t *testing.T) {
 	var applied []string
 	step := func(version int, id string) migrations.Step {
@@ -124,7 +124,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A program that is older than the tables says so, and names what is newer.
+// A program that is older than the tables reports that, and names the newest step.
 func TestNewerTables(t *testing.T) {
 	s := mem.New(mem.Options{})
 	nothing := func(context.Context, storage.TableStore) error { return nil }
@@ -140,8 +140,8 @@ func TestNewerTables(t *testing.T) {
 	}
 }
 
-// What cannot be written down is applied again; what is not a migration's row is
-// passed over.
+// A step that cannot be recorded is applied again. A row that is no migration's is
+// skipped.
 func TestFaults(t *testing.T) {
 	s := mem.New(mem.Options{})
 	for _, r := range []storage.Row{{Key: "x", Props: map[string]any{"version": int64(3)}}, {Key: "000004", Props: map[string]any{"version": "4"}}} {

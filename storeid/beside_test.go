@@ -25,8 +25,8 @@ import (
 
 func begin() time.Time { return time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC) }
 
-// fill stores ten small blobs of each of two services, and an object below one
-// that is nobody's.
+// fill stores ten small blobs of each of two services, and an object of no service
+// below one.
 func fill(t *testing.T, s storage.BlobStore) {
 	t.Helper()
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
@@ -64,7 +64,7 @@ func fill(t *testing.T, s storage.BlobStore) {
 	put("web/2026/11/20/notes.txt", []byte("x"), nil)
 }
 
-// readings is all that the readers of a store say of it.
+// readings is the output of all readers of a store.
 func readings(t *testing.T, s storage.BlobStore) string {
 	t.Helper()
 	var out strings.Builder
@@ -100,14 +100,14 @@ func readings(t *testing.T, s storage.BlobStore) string {
 	return out.String()
 }
 
-// upkeep compacts a store, and has everything in it expire; it returns what was
-// done.
+// upkeep compacts a store, and has all blobs in it expire. It returns a report of its
+// steps.
 func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 	t.Helper()
 	var out strings.Builder
 	clock := func() time.Time { return *now }
 	*now = begin().Add(48 * time.Hour)
-	for _, want := range []struct{ out, deleted int }{{2, 0}, {0, 20}} { // one, and the ten go
+	for _, want := range []struct{ out, deleted int }{{2, 0}, {0, 20}} { // one blob of each service, then its ten old ones are deleted
 		c, err := compact.New(s, compact.Options{Grace: -1, Now: clock, Log: zerolog.Nop()}).Run(t.Context())
 		if err != nil || c.Out != want.out || c.Deleted != want.deleted {
 			t.Errorf("compact: %+v, %v", c, err)
@@ -142,8 +142,8 @@ func keys(t *testing.T, s storage.BlobStore) (all []string) {
 	return all
 }
 
-// Nobody who lists a store makes anything of the object: not the readers, nor
-// verify, the bill, the compactor and the retention job, which does not delete it.
+// No program that lists a store uses the object: not the readers, nor verify, the bill,
+// the compactor and the retention job, which does not delete it.
 func TestBesideBlobs(t *testing.T) {
 	now := begin()
 	var said [2]string
@@ -176,8 +176,8 @@ func TestBesideBlobs(t *testing.T) {
 	}
 }
 
-// The same of readers of a directory, where the object is a file beside the
-// services' directories.
+// The same for readers of a directory. There the object is a file next to the
+// directories of services.
 func TestBesideDirectories(t *testing.T) {
 	var said [2]string
 	for i := range said {

@@ -14,8 +14,8 @@ import (
 // store the log belongs to.
 const BindingFile = "store"
 
-// Binding says which store a log belongs to: what is in it must go to no other. The
-// zero value is none.
+// Binding says which store a log belongs to: its records must go to no other. The zero
+// value is none.
 type Binding struct {
 	ID   string
 	Spec string // as the operator wrote it, for messages

@@ -1,8 +1,8 @@
-// Package storeid tells stores apart. A store has an id from the first process
-// that writes to it and knows ids: whoever keeps something that belongs to one
-// store, such as a log of records that are in no blob yet, can find out whether
-// it stands before the same one again. Paths, containers and accounts change
-// their names; and a disk that is not mounted leaves an empty store behind.
+// Package storeid distinguishes stores by an id. A store gets its id from the first
+// process that writes to it and knows ids. A process may keep data that belongs to one
+// store, such as a log of unflushed records. With the id it can detect whether its
+// store is the same one again. Paths, containers and accounts change their names, and a
+// disk that is not mounted leaves an empty store behind.
 package storeid
 
 import (
@@ -41,9 +41,9 @@ type body struct {
 	ID     string `json:"id"`
 }
 
-// Read returns the id of a store, 32 lower-case hexadecimal digits; "" and no
-// error when the store has none (nobody of a version that knows ids has written
-// to it), or is not there. Damage ([storage.ErrDamaged]) or a newer format (a
+// Read returns the id of a store, 32 lower-case hexadecimal digits. It returns "" and
+// no error when the store has none (no process of a version that knows ids has written
+// to it), or does not exist. Damage ([storage.ErrDamaged]) or a newer format (a
 // [*NewerError]) is an error. It is one request.
 func Read(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	b, err := get(ctx, blobs)
@@ -60,10 +60,10 @@ func Read(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	return id, nil
 }
 
-// Ensure returns the id of a store and makes one when there is none; of several
-// who do so at once all get the same. It never replaces what is there: its errors
-// are those of [Read], and those of a write, after which the store may have an id
-// or not. Asking again is always right.
+// Ensure returns the id of a store and makes one if it is missing. Concurrent callers
+// all get the same id. It never replaces an object. Its errors are those of [Read], and
+// those of a write. After a failed write the store may have an id or not. It is always
+// right to call it again.
 func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	id, err := Read(ctx, blobs)
 	if id != "" || err != nil {
@@ -77,7 +77,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 		err = blobs.Create(ctx, Key, append(line, '\n'), storage.Attrs{ContentType: "application/json"})
 	}
 	if errors.Is(err, storage.ErrExist) {
-		// Another was quicker, or it is ours and the answer to it was lost.
+		// Another process was quicker, or the id is ours and the answer was lost.
 		if id, err = Read(ctx, blobs); id == "" && err == nil {
 			err = fmt.Errorf("make an id of the store: %s is there, and is not when it is read", Key)
 		}

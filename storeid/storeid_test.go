@@ -68,7 +68,7 @@ func reads(t *testing.T, s storage.BlobStore, want string) {
 	}
 }
 
-// A store has none until somebody makes one, which stays.
+// A store has no id until a process makes one, which stays.
 func TestEnsure(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() storage.BlobStore) {
 		s, other := open(), open()
@@ -99,7 +99,7 @@ func TestEnsure(t *testing.T) {
 	})
 }
 
-// All who make one at once get the same.
+// All processes that make one at once get the same.
 func TestEnsureAtOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() storage.BlobStore) {
 		for range 5 {
@@ -126,7 +126,7 @@ func TestEnsureAtOnce(t *testing.T) {
 	})
 }
 
-// A store that is not there has no id, and making one does not make the store.
+// A missing store has no id, and making one does not make the store.
 func TestAbsentStore(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "store")
 	s, err := dir.Open(root, dir.Options{Create: true})
@@ -149,7 +149,7 @@ func TestFaults(t *testing.T) {
 	before, after := storagetest.Fault{Before: fault}, storagetest.Fault{After: fault}
 	absent := storagetest.Fault{Before: storage.ErrNotExist}
 	for name, c := range map[string]struct {
-		there  bool // already
+		there  bool // it is there already
 		script storagetest.Script
 		err    error // of the first Ensure
 		made   bool  // after it
@@ -257,7 +257,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A file that was cut is no store without an id.
+// A store with a truncated id file is not a store without an id.
 func TestDamagedFile(t *testing.T) {
 	root := t.TempDir()
 	s, err := dir.Open(root, dir.Options{})

@@ -1,9 +1,9 @@
-// Package peers tells an ingester whom else it has to ask for live records: the
-// other ingesters of the store, from the table where they announce themselves.
+// Package peers lists the peers that an ingester has to ask for live records. They are
+// the other ingesters of the store, from the table where they announce themselves.
 //
-// Make a [Peers], run it, and give its Roll to [live.Options]. While the table
-// cannot be read the last list stands, and the roll says how old that is: readers
-// decide whether it will do.
+// Make a [Peers], run it, and pass its Roll to [live.Options]. While the table cannot
+// be read the last list is used, and the roll has its age. Readers decide whether it is
+// recent enough.
 package peers
 
 import (
@@ -23,20 +23,20 @@ const (
 	recent = 2 * time.Second
 	// hasty is how long a follower waits for the table.
 	hasty = 100 * time.Millisecond
-	// lookEvery is how old the list may become without any question, so that one
-	// that comes when the table is away finds who is there.
+	// lookEvery is how old the list may become without any question. So a question that
+	// comes while the table is away still finds the peers.
 	lookEvery = 5 * time.Second
-	// listWait bounds one look at the table.
+	// listWait bounds one reading of the table.
 	listWait = 2 * time.Second
-	// listPause is how long the table is left alone after it failed: the last list
-	// stands, and no read waits for a store that is away.
+	// listPause is how long the table is not read after it failed. The last list is
+	// used, and no read waits for a store that is away.
 	listPause = 5 * time.Second
 )
 
-// Options are what a [Peers] works with. All of them must be set, but for Process.
+// Options are the settings of a [Peers]. All of them must be set, except Process.
 type Options struct {
 	Self    func() string // id of this ingester
-	Process string        // this start of it; "": its row is not compared with that
+	Process string        // this start of it; "": its row is not compared with it
 	// List reads the rows of the ingesters, as [heartbeat.List] does.
 	List func(ctx context.Context) ([]heartbeat.Ingester, error)
 	Now  func() time.Time // the store's clock
@@ -46,21 +46,21 @@ type Options struct {
 type Peers struct {
 	o Options
 
-	// A token, taken to look at what follows, and while one asks the table: the rest
-	// use its answer.
+	// A token that guards the fields below. Its holder reads the table, and the rest
+	// use the result.
 	turn   chan struct{}
 	known  []heartbeat.Ingester
-	rows   error     // of the last list: rows that cannot be read
-	other  error     // of the last list: what the own row tells, or that it lacks
+	rows   error     // of the last list: unreadable rows
+	other  error     // of the last list: the own row is missing, or of another start
 	asked  time.Time // when the last list was asked for; zero: none yet
-	failed time.Time // when the table failed; zero: it did not, the last time
+	failed time.Time // when the table failed; zero: the last reading worked
 	reason error     // likewise
 	seen   time.Time // the store's time of the last list
 
-	last atomic.Pointer[answered] // who was there when that was asked the last time; nil: it is not known
+	last atomic.Pointer[answered] // the last result of ask, without its error other; nil: there is none
 }
 
-// answered is what comes of a question who is there.
+// answered is the result of a question for the peers.
 type answered struct {
 	roll live.Roll
 	err  error
@@ -69,7 +69,7 @@ type answered struct {
 // New returns a Peers. It starts nothing and reads nothing.
 func New(o Options) *Peers { return &Peers{o: o, turn: make(chan struct{}, 1)} }
 
-// Roll is for [live.Options]: with fresh it reads the table now.
+// Roll is for [live.Options]. With fresh it reads the table now.
 func (o *Peers) Roll(ctx context.Context, fresh bool) (live.Roll, error) {
 	if !fresh {
 		return o.lastKnown(ctx)
@@ -82,7 +82,7 @@ func (o *Peers) Run(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
-		_, _ = o.ask(ctx, time.Now().Add(-lookEvery/2), false) // who asks is told what is wrong
+		_, _ = o.ask(ctx, time.Now().Add(-lookEvery/2), false) // callers of Roll get the error
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -91,13 +91,13 @@ func (o *Peers) Run(ctx context.Context) {
 	}
 }
 
-// lastKnown is for a follower, who asks again and again: it does not wait for a
-// table that takes its time. What it is late to learn of it has not missed, as it
-// has no position in the log of an ingester that is new to it.
+// lastKnown is for a follower, which asks again and again. It does not wait for a slow
+// table. A follower that learns late of a new ingester misses nothing, as it has no
+// position in that log.
 func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
 	found := make(chan answered, 1)
 	go func() {
-		// It goes on when the follower does not wait, for the next question.
+		// It goes on if the follower does not wait, for the next question.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
 		defer cancel()
 		roll, err := o.ask(ctx, time.Now().Add(-recent), false)
@@ -119,9 +119,9 @@ func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
 	}
 }
 
-// ask gives who was there at a time, or as late before as is known. Only strict tells
-// that another ingester goes by this one's id: just after a start the row is that of
-// the last one, which a follower need not hear of.
+// ask returns the peers of the wanted time, or the last ones known before it. Only
+// strict reports that the own row is of another start. Just after a start it is that of
+// the last start, and a follower need not know this.
 func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Roll, error) {
 	select {
 	case o.turn <- struct{}{}:
@@ -144,13 +144,13 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Ro
 	return last.roll, last.err
 }
 
-// errUnlisted says that rows lack.
+// errUnlisted says that rows are missing.
 var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
 
-// errAnother says that the row of this ingester is another's.
+// errAnother says that another start has the row of this ingester.
 var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records: it has just started, or cannot write its row (see its log), or two run on copies of one log")
 
-// look asks the table. The caller has its turn.
+// look reads the table. The caller has its turn.
 func (o *Peers) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -158,8 +158,9 @@ func (o *Peers) look(ctx context.Context) error {
 	found, err := o.o.List(ctx)
 	unread, err := heartbeat.Unread(err)
 	if err != nil {
-		// A reader that went away says nothing of the table. An absent table answers at
-		// once, and is there as soon as an ingester of a new store has announced itself.
+		// A cancelled read says nothing about the table. An absent table answers at
+		// once, and it exists as soon as an ingester of a new store has announced
+		// itself.
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, storage.ErrNotExist) {
 			o.failed, o.reason = time.Now(), err
 		}
@@ -180,8 +181,8 @@ func (o *Peers) look(ctx context.Context) error {
 	return nil
 }
 
-// choose leaves out those that have nothing to give. Who is silent is judged by the
-// time of the list: nobody grows silent because the table is away.
+// choose leaves out this ingester, and silent ones that hold no records. Silence is
+// judged by the time of the list: no ingester becomes silent because the table is away.
 func (o *Peers) choose() []live.Peer {
 	self := o.o.Self()
 	var peers []live.Peer

@@ -15,8 +15,8 @@ import (
 	"blobtail/storage"
 )
 
-// Who has to be asked is as fresh as the question needs, and while the table is
-// away it is who was there the last time, and the roll says since when.
+// The list of peers is as fresh as the question needs. While the table is away it is
+// the last list, and the roll has its time.
 func TestPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rows []heartbeat.Ingester
@@ -56,11 +56,11 @@ func TestPeers(t *testing.T) {
 		row := func(id string, ago time.Duration, state heartbeat.State) heartbeat.Ingester {
 			return heartbeat.Ingester{ID: id, At: time.Now().Add(-ago), State: state}
 		}
-		// There is no table yet, which is no reason to leave it alone.
+		// There is no table yet. That is no reason to pause.
 		failure = fmt.Errorf("list: %w", storage.ErrNotExist)
 		ask(true, 1, "list: does not exist")
 		ask(true, 1, "list: does not exist")
-		// Nothing is known, and the table is left alone for a while.
+		// Nothing is known, and the table is not read for a while.
 		failure = errors.New("the store is away")
 		ask(true, 1, "the store is away")
 		ask(true, 0, "the store is away")
@@ -79,7 +79,7 @@ func TestPeers(t *testing.T) {
 		ask(false, 0, known)
 		time.Sleep(recent)
 		ask(false, 1, "bbbbbbbb holding")
-		// Away: the list stands, and nobody grows silent by it.
+		// Away: the last list is used, and no ingester becomes silent by it.
 		failure = errors.New("the store is away")
 		ask(true, 1, "bbbbbbbb holding")
 		time.Sleep(2 * time.Minute)
@@ -95,8 +95,8 @@ func TestPeers(t *testing.T) {
 	})
 }
 
-// Where the row of the ingester that is asked is of another start, that one may hold
-// records: readers are told, and followers are not.
+// If the row of the asked ingester is of another start, that start may hold records.
+// Readers get this error, and followers do not.
 func TestAnotherStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		row := heartbeat.Ingester{ID: "aaaaaaaa", Process: "01234567", State: heartbeat.Holding}
@@ -121,8 +121,8 @@ func TestAnotherStart(t *testing.T) {
 	})
 }
 
-// Those who ask while the table is being read use the answer, if it was asked for
-// after them.
+// Callers that come while the table is being read use the result if the reading began
+// after their question.
 func TestPeersTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
@@ -163,8 +163,8 @@ func TestPeersTogether(t *testing.T) {
 	})
 }
 
-// Run keeps the list young without any question, so that one that comes when the
-// table is away finds who is there; it ends with its context.
+// Run keeps the list young without any question. So a question that comes while the
+// table is away still finds the peers. Run ends with its context.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := false

@@ -55,8 +55,9 @@ type Premises struct {
 }
 
 const (
-	// checkEvery is the pause between two checks of a directory, and of a remote store
-	// that was not reached yet; farCheckEvery that of one that was.
+	// checkEvery is the pause between two checks of a directory, or of a remote store
+	// that was not reached yet. farCheckEvery is that of a remote store that was
+	// reached.
 	checkEvery    = time.Second
 	farCheckEvery = time.Minute
 	// checkWait bounds one check.
@@ -269,7 +270,7 @@ func (p *Premises) Storing() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sure && p.away() && p.o.Remote {
-		return nil // what is put there fails, or gets there
+		return nil // a put fails, or arrives in that store
 	}
 	return p.err
 }

@@ -29,7 +29,7 @@ func (s *cutStore) Get(ctx context.Context, key string, off, n int64) (io.ReadCl
 	return s.BlobStore.Get(ctx, key, off, n)
 }
 
-// log is a directory of a log with so many unflushed records.
+// log is the directory of a log with a number of unflushed records.
 type log struct {
 	t         *testing.T
 	dir       string
