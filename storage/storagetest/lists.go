@@ -99,7 +99,7 @@ func testDirs(t *testing.T, s storage.BlobStore) {
 			t.Errorf("Dirs(%q) = %q, want %q", prefix, got, want)
 		}
 	}
-	// A level with nothing below it any more is not there.
+	// A level with nothing left below it does not exist.
 	if err := s.Delete(t.Context(), storage.Keys("a-b.c/x", "a/c/d/e/f")...); err != nil {
 		t.Fatal(err)
 	}
