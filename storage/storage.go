@@ -98,7 +98,7 @@ type BlobStore interface {
 	// List walks the objects whose keys start with prefix and are greater than
 	// startAfter ("" for all), in byte order of the keys, with size and attributes. It
 	// ends at its first error, which is yielded with a zero Blob. Objects that are
-	// created or deleted during the walk may be missing; all others are yielded. An
+	// created or deleted during the walk may or may not be yielded; all others are. An
 	// empty or absent prefix yields nothing. List also yields keys that the pipeline
 	// did not write.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Blob, error]

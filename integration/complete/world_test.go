@@ -169,8 +169,8 @@ func (w *world) trouble(format string, a ...any) {
 }
 
 // fate returns a source of chance for one event of a kind. It depends on the number of
-// earlier events of this kind and on nothing else, so that one seed is one story as far
-// as possible.
+// earlier events of this kind and not on other events, so that one seed is one story as
+// far as possible.
 func (w *world) fate(kind string) *rand.Rand {
 	w.mu.Lock()
 	w.asked[kind]++

@@ -165,7 +165,7 @@ func TestTwoIngesters(t *testing.T) {
 }
 
 // A repeat of an accepted request is not answered as expired, though its day has been
-// dropped since. Another outcome is answered as expired, as it stands now.
+// dropped since. All records of another outcome are.
 func TestDroppedBetween(t *testing.T) {
 	for what, happens := range between {
 		t.Run(what, func(t *testing.T) {

@@ -177,7 +177,7 @@ func (h *history) Stored(to string) {
 	}
 }
 
-// openOn starts an ingester whose log and store are on one disk.
+// openOn starts an ingester with its log and store on one disk.
 func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, error) {
 	blobs, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
 	if err != nil {

@@ -47,7 +47,7 @@ type profile struct {
 	Messages  int
 	AckWait   time.Duration
 	LostAcks  int  // percent
-	NoOrigin  int  // percent of requests whose origin is their place in the log
+	NoOrigin  int  // percent of requests with their place in the log as origin
 	Stuck     bool // the store refuses one service for long
 	Hangs     bool // a refused request gets no answer at all
 	Outages   bool // the store is down for half of each two minutes
@@ -162,8 +162,8 @@ func (w *world) count(n *int) {
 }
 
 // fate returns a source of chance for one event of a kind. It depends on the number of
-// earlier events of this kind and on nothing else, so that one seed is one story as far
-// as possible.
+// earlier events of this kind and not on other events, so that one seed is one story as
+// far as possible.
 func (w *world) fate(kind string, a ...any) *rand.Rand {
 	what := kind + fmt.Sprint(a...)
 	w.mu.Lock()
@@ -211,8 +211,8 @@ func (w *world) run() {
 	w.verify()
 }
 
-// life is one process. It opens the log and accepts requests and messages. It ends by
-// its disk after a number of operations, or by time, or by a shutdown.
+// life is one process. It opens the log and accepts requests and messages. Its disk
+// ends it after a number of operations, or it ends by time or by a shutdown.
 func (w *world) life(i int, rng *rand.Rand) {
 	disk := w.disks[i]
 	m := w.mortal(disk, rng)

@@ -128,7 +128,7 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// redacted is an error whose text may not be printed as it is.
+// redacted is an error with text that may not be printed as it is.
 type redacted struct {
 	text  string
 	cause error // a cause without any text to hide

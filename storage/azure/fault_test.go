@@ -20,7 +20,7 @@ import (
 	"blobtail/storage/azure"
 )
 
-// through returns a second store on s's container whose requests go through f.
+// through returns a second store on s's container. Its requests go through f.
 func through(t *testing.T, name string, f roundTripper) *azure.Store {
 	t.Helper()
 	a := env.Azurite(t)

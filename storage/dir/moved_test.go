@@ -18,7 +18,7 @@ import (
 	"blobtail/storage/dir"
 )
 
-// put creates an object whose body is its key.
+// put creates an object with its key as the body.
 func put(t *testing.T, s *dir.Store, key string) {
 	t.Helper()
 	if err := s.Create(t.Context(), key, []byte(key), storage.Attrs{Metadata: map[string]string{"batch": "x"}}); err != nil {

@@ -10,7 +10,7 @@ import (
 	"blobtail/storage"
 )
 
-// neighbours are keys whose order in a directory is not that of their bytes.
+// neighbours are keys that sort differently in a directory than by their bytes.
 func neighbours() []string {
 	return []string{
 		"Z", "_horizon/web/20261120", "a-b.c/x", "a-b/y", "a-b0/x", "a-c", "a.b/x", "a/-/x", "a/b", "a/b-", "a/b.log", "a/c/d/e/f",

@@ -12,7 +12,7 @@ import (
 	"blobtail/storage"
 )
 
-// old makes a table as commit 61e89a5 did, whose rows have no version in them.
+// old makes a table as commit 61e89a5 did, without versions in its rows.
 func old(t *testing.T, root string, rows map[string][]byte) *sql.DB {
 	t.Helper()
 	dir := filepath.Join(root, ".tables", "ingesters")

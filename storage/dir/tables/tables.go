@@ -118,7 +118,7 @@ func (s *Store) swap(ctx context.Context, name, partition string, row storage.Ro
 	return version, nil
 }
 
-// unlessChanged hides [storage.ErrChanged] from a table that is out of use: it must not
+// unlessChanged drops a [storage.ErrChanged] of a table that is out of use: it must not
 // be taken for the state of the current table.
 func unlessChanged(err error) error {
 	if errors.Is(err, storage.ErrChanged) {
