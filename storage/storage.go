@@ -1,14 +1,14 @@
-// Package storage says what blobtail needs of a place that keeps its data: a
-// blob store for the logs themselves and a table store for their newest end.
+// Package storage defines the two stores that keep blobtail's data: a blob store for
+// the logs themselves and a table store for their newest end.
 //
-// The contracts are deliberately small, so that a directory on a disk can
-// honour them as exactly as Azure does. Everything that keeps two ingesters
-// apart rests on one method, [BlobStore.Create], which never overwrites.
+// The contracts are deliberately small, so that a directory on a disk can meet them as
+// exactly as Azure does. Everything that keeps two ingesters apart rests on one method,
+// [BlobStore.Create], which never overwrites.
 //
-// Drivers: storage/mem (tests and simulation), storage/dir (the embedded
-// default), storage/azure. All of them pass the script in storage/storagetest.
-// Keys are built and checked by blobfmt and tailindex; drivers refuse only what
-// they could not store faithfully.
+// Drivers: storage/mem (tests and simulation), storage/dir (the embedded default),
+// storage/azure. All of them pass the tests in storage/storagetest. The packages
+// blobfmt and tailindex build and check the keys. Drivers refuse only data that they
+// could not store faithfully.
 package storage
 
 import (
@@ -20,35 +20,34 @@ import (
 	"time"
 )
 
-// Sentinels are for deciding what to do next; drivers wrap them with the
-// operation and the key. Any other error from a write means that its outcome is
-// unknown: it may have happened, or may yet happen.
+// Sentinels let callers decide what to do next. Drivers wrap them with the operation
+// and the key. After any other error from a write the outcome is unknown: the write may
+// have happened, or may yet happen.
 var (
-	// ErrExist says that a key is taken. It says nothing about by whom: after a
-	// lost response it may be our own write (see docs/FORMAT.md, put).
+	// ErrExist says that a key is taken, but not by which writer. After a lost response
+	// it may be our own write (see docs/FORMAT.md, put).
 	ErrExist = errors.New("already exists")
-	// ErrNotExist says that a key, table or whole store is not there.
+	// ErrNotExist says that a key, table or whole store does not exist.
 	ErrNotExist = errors.New("does not exist")
 	// ErrUnauthorized says that the store knows us and refuses, or does not know us.
 	ErrUnauthorized = errors.New("not authorized")
-	// ErrBeingDeleted says that a table is on its way out: nothing can be written
-	// to it, and its name is free when that is over.
+	// ErrBeingDeleted says that a table is being deleted. It accepts no writes, and its
+	// name is free when the deletion is over.
 	ErrBeingDeleted = errors.New("is being deleted")
-	// ErrDamaged says that an object is there, but not as it was written.
+	// ErrDamaged says that an object exists, but not as it was written.
 	ErrDamaged = errors.New("damaged")
-	// ErrChanged says that a row is not in the state that a Swap expected: it
-	// changed, or went, or is there though none was expected.
+	// ErrChanged says that a row is not in the state that a Swap expected: it changed,
+	// or was deleted, or exists though none was expected.
 	ErrChanged = errors.New("changed meanwhile")
 )
 
-// Attrs are what an object carries beside its bytes. They are fixed when it is
-// created and never change.
+// Attrs are the attributes of an object next to its bytes. They are fixed at its
+// creation and never change.
 type Attrs struct {
 	ContentType     string
 	ContentEncoding string
-	// Metadata keys are [a-z]+, values printable ASCII without spaces; under
-	// 1 KiB in all. Drivers give keys back in lower case whatever the service
-	// made of them.
+	// Metadata keys are [a-z]+, values printable ASCII without spaces; under 1 KiB in
+	// all. Drivers return keys in lower case, even if the service changed the case.
 	Metadata map[string]string
 }
 
@@ -56,16 +55,17 @@ type Attrs struct {
 type Blob struct {
 	Key  string
 	Size int64 // bytes of the body
-	// Created is when it was stored, by the store's own clock, to the second; zero
-	// where the store cannot tell.
+	// Created is the time of storage by the store's own clock, to the second. It is
+	// zero if the store does not know it.
 	Created time.Time
-	// Version tells this object from any other that has or will have its key, for
-	// [BlobStore.Delete]. It is opaque, and "" where nothing is known of it.
+	// Version distinguishes this object from any earlier or later object with its key,
+	// for [BlobStore.Delete]. It is opaque, and "" if it is unknown.
 	Version string
 	Attrs
 }
 
-// Keys makes what [BlobStore.Delete] takes of keys alone: whatever has them goes.
+// Keys makes arguments for [BlobStore.Delete] from keys alone: any object with them
+// goes.
 func Keys(keys ...string) []Blob {
 	blobs := make([]Blob, len(keys))
 	for i, key := range keys {
@@ -74,45 +74,45 @@ func Keys(keys ...string) []Blob {
 	return blobs
 }
 
-// BlobStore keeps immutable objects under keys that look like paths.
-// All methods may be called at once by any number of goroutines and processes.
+// BlobStore keeps immutable objects under keys that look like paths. Any number of
+// goroutines and processes may call all methods at once.
 type BlobStore interface {
-	// Create stores body under key, whole or not at all, and never overwrites:
-	// when the key is taken it changes nothing and returns [ErrExist]. When it
-	// returns nil or ErrExist, the object that holds the key is durable and seen
-	// by every later Stat, Get and List anywhere. After any other error the
-	// outcome is unknown. body is not kept and not changed. A driver may refuse a
-	// key that is also a directory of another key; the pipeline makes none.
+	// Create stores body under key, whole or not at all, and never overwrites: if the
+	// key is taken it changes nothing and returns [ErrExist]. When it returns nil or
+	// ErrExist, the object that holds the key is durable, and every later Stat, Get and
+	// List anywhere sees it. After any other error the outcome is unknown. Create
+	// neither keeps nor changes body. A driver may refuse a key that is also a
+	// directory of another key; the pipeline makes none.
 	Create(ctx context.Context, key string, body []byte, attrs Attrs) error
 
-	// Stat describes one object; [ErrNotExist] when there is none.
+	// Stat describes one object; [ErrNotExist] if it is missing.
 	Stat(ctx context.Context, key string) (Blob, error)
 
-	// Get reads n bytes from offset off, or all that follow when n < 0. A range
-	// that reaches past the end is cut there; one that starts at or past it
-	// gives an empty reader. [ErrNotExist] may come from Get or from the first
-	// Read. A read to the end of an object that is [ErrDamaged] may give what is
-	// left of it, with that error in place of io.EOF. The caller closes the reader.
+	// Get reads n bytes from offset off, or all the rest if n < 0. A range that reaches
+	// past the end is cut there; one that starts at or past it gives an empty reader.
+	// [ErrNotExist] may come from Get or from the first Read. A read to the end of an
+	// object that is [ErrDamaged] may give the bytes that are left, with that error in
+	// place of io.EOF. The caller closes the reader.
 	Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error)
 
 	// List walks the objects whose keys start with prefix and are greater than
-	// startAfter ("" for all), in byte order of the keys, with size and
-	// attributes. It ends at its first error, which is yielded with a zero Blob.
-	// What is created or deleted during the walk may or may not be in it; all
-	// else is. An empty or absent prefix yields nothing. Keys that the pipeline
-	// did not write are listed too.
+	// startAfter ("" for all), in byte order of the keys, with size and attributes. It
+	// ends at its first error, which is yielded with a zero Blob. Objects that are
+	// created or deleted during the walk may or may not be yielded; all others are. An
+	// empty or absent prefix yields nothing. List also yields keys that the pipeline
+	// did not write.
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[Blob, error]
 
-	// Dirs walks, in byte order and without repeats, the next path element (no
-	// slash) of all keys that start with prefix and have a further slash behind
-	// it. prefix is "" or ends in "/". It ends at its first error.
+	// Dirs walks the next path element (no slash) of all keys that start with prefix
+	// and have a further slash after that element, in byte order and without repeats.
+	// prefix is "" or ends in "/". Dirs ends at its first error.
 	Dirs(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Delete removes objects, in any order. Of each only the key and the version
-	// count: with a version the object goes only if it is still that one, without
-	// whatever has the key goes. What is absent already is fine, and so is another
-	// object under the key, which stays. The error joins one [KeyError] for each
-	// object that was to go and stays.
+	// Delete removes objects, in any order. Only the key and the version of each count.
+	// With a version, Delete removes the object only if it still has that version.
+	// Without one, it removes any object with the key. A missing object is fine. So is
+	// another object under the key, which stays. The error joins one [KeyError] for
+	// each object that should have been deleted and stays.
 	Delete(ctx context.Context, blobs ...Blob) error
 }
 
@@ -129,7 +129,7 @@ func (e *KeyError) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Key,
 // Unwrap returns the reason.
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// AtKey is err as a [*KeyError]; nil stays nil.
+// AtKey returns err as a [*KeyError]; nil stays nil.
 func AtKey(op, key string, err error) error {
 	if err == nil {
 		return nil
@@ -137,10 +137,10 @@ func AtKey(op, key string, err error) error {
 	return &KeyError{Op: op, Key: key, Err: err}
 }
 
-// MaxTxRows and MaxTxBytes bound one [TableStore.Upsert]; MaxBinary and
-// MaxString one property. They are those of Azure Table storage
-// (learn.microsoft.com, "Performing entity group transactions" and
-// "Understanding the Table service data model"); every driver enforces them.
+// MaxTxRows and MaxTxBytes bound one [TableStore.Upsert]; MaxBinary and MaxString bound
+// one property. They are the limits of Azure Table storage (learn.microsoft.com,
+// "Performing entity group transactions" and "Understanding the Table service data
+// model"). Every driver enforces them.
 const (
 	MaxTxRows   = 100
 	MaxTxBytes  = 4 << 20
@@ -155,55 +155,54 @@ const (
 type Row struct {
 	Key   string
 	Props map[string]any
-	// Version tells this state of the row from any earlier and later one, for
-	// [TableStore.Swap]. Scan fills it (also when only some properties are asked
-	// for); Upsert ignores it.
+	// Version distinguishes this state of the row from any earlier or later one, for
+	// [TableStore.Swap]. Scan fills it, even if the caller asks for some properties
+	// only. Upsert ignores it.
 	Version string
 }
 
-// TableStore keeps small rows, sorted by (partition, row key), in tables that
-// are dropped whole. Table names are 3 to 63 letters and digits that begin with
-// a letter. All methods may be called at once from anywhere.
+// TableStore keeps small rows, sorted by (partition, row key), in tables that are
+// dropped whole. Table names are 3 to 63 letters and digits that begin with a letter.
+// All methods may be called at once from anywhere.
 type TableStore interface {
-	// Upsert writes rows of one partition in one transaction, all or none, each
-	// replacing the row of the same key entirely, so that repeating it is
-	// harmless. It makes the table when there is none, also for no rows at all;
-	// [ErrBeingDeleted] while an older one of that name is being dropped.
-	// Beyond the bounds above, for two rows of one key and for keys outside the
-	// grammar it fails without asking the store.
+	// Upsert writes rows of one partition in one transaction, all or none. Each row
+	// replaces the row of the same key entirely, so that repeating the call is
+	// harmless. Upsert makes the table if it is missing, even without rows. It returns
+	// [ErrBeingDeleted] while an older table of that name is being dropped. It fails
+	// without a request to the store beyond the bounds above, for two rows of one key
+	// and for keys outside the grammar.
 	Upsert(ctx context.Context, table, partition string, rows []Row) error
 
-	// Swap writes one row on the condition that the row of its key is in the state
-	// row.Version says; "" is for no row at all. It returns the version of what it
-	// has written, which is durable then. [ErrChanged] means that nothing was
-	// written by this call; it may also come when an earlier attempt of this very
-	// call was carried out and its answer was lost (the caller reads the row and
-	// recognises its own). After any other error the outcome is unknown: it may
-	// have happened or may yet happen, but never once the row has another version.
-	// It makes the table when there is none; [ErrBeingDeleted] is as for Upsert,
-	// and so are the bounds.
+	// Swap writes one row on the condition that the row of its key is in the state of
+	// row.Version; "" means no row at all. It returns the version of the new row, which
+	// is durable by then. [ErrChanged] means that this call wrote nothing. It may also
+	// come if an earlier attempt of this very call was carried out and its answer was
+	// lost: the caller reads the row and recognises its own. After any other error the
+	// outcome is unknown: the write may have happened or may yet happen, but never once
+	// the row has another version. Swap makes the table if it is missing.
+	// [ErrBeingDeleted] and the bounds are the same as for Upsert.
 	Swap(ctx context.Context, table, partition string, row Row) (version string, err error)
 
-	// Scan walks rows of one partition with from <= key < to (to "" for no end)
-	// in key order, at most limit of them (0 for all). An absent table yields
-	// [ErrNotExist], and so does one that is being dropped, perhaps after some of
-	// its rows. It ends at its first error. props names the properties wanted;
-	// none means all.
+	// Scan walks rows of one partition with from <= key < to (to "" for no end) in key
+	// order, at most limit of them (0 for all). An absent table yields [ErrNotExist],
+	// and so does one that is being dropped, perhaps after some of its rows. Scan ends
+	// at its first error. props names the wanted properties; none means all.
 	Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[Row, error]
 
 	// Tables walks the names of the tables that start with prefix, in byte order.
 	Tables(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Drop removes a table with all its rows; an absent one is fine. Nothing stops
-	// it once it has begun, but it may take a while (40 s and more on Azure), in
-	// which Tables may still have the name and a Drop may fail with
-	// [ErrBeingDeleted]: also the one that began it, when its answer was lost and
-	// the request sent again. Who has to see it gone asks again until it is nil.
+	// Drop removes a table with all its rows; an absent one is fine. A drop cannot be
+	// stopped once it has begun, but it may take a while (40 s and more on Azure).
+	// Meanwhile Tables may still have the name, and a Drop may fail with
+	// [ErrBeingDeleted]. This includes the Drop that began it, if its answer was lost
+	// and the request was sent again. A caller that must see the table gone repeats
+	// Drop until it returns nil.
 	Drop(ctx context.Context, table string) error
 }
 
-// Clock is what a store may offer to tell its own time, which decides where two
-// hosts disagree.
+// Clock is implemented by stores that can report their own time. That time decides if
+// two hosts disagree.
 type Clock interface {
 	Now(ctx context.Context) (time.Time, error)
 }

@@ -1,42 +1,44 @@
-// Package complete_test holds reads to the rule that exit 0 implies that every
-// record acknowledged before the read began is in the answer. It runs the parts that
-// the rule rests on (wal over simulated disks, buffer, blobwriter, heartbeat, live,
-// newest and query) in one process and in virtual time.
+// Package complete_test tests one rule of reads: exit 0 implies that the answer has
+// every record acknowledged before the read began. It runs the parts that the rule
+// rests on (wal over simulated disks, buffer, blobwriter, heartbeat, live, newest and
+// query) in one process and in virtual time.
 //
-// [TestComplete] draws whole worlds from seeds: ingesters that are killed, stopped or
-// copied, or lose their power or their disks; tables and blobs that fail, hang, lose
-// answers, or carry out a write when nobody waits for it any more, for each party by
-// itself; operators who forget ingesters and remove the table; readers that may reach
-// some of all this. After each read without a problem what was acknowledged is held
-// against what came. At the end all is mended, and reads must be complete again; where
-// nothing fails, every read must be, and no request may be refused. [TestMutants] takes
-// the rules of the production code away, one after another, and makes sure that a
-// read notices.
+// [TestComplete] draws whole worlds from seeds. Ingesters are killed, stopped or
+// copied, or lose their power or their disks. Tables and blobs fail, hang, lose
+// answers, or carry out a write after its caller has given up, for each party by
+// itself. Operators forget ingesters and remove the table. Readers reach all of this,
+// some of it or none. After each read without a problem, the test compares the records
+// in the answer with the acknowledged ones. At the end every fault is repaired, and
+// reads must be complete again. In a world without faults every read must be complete,
+// and no request may be refused. [TestMutants] removes the rules of the production
+// code, one after another, and makes sure that a read notices.
 //
-// What a world leaves out, because the rule does not cover it:
+// A world leaves out these cases, because the rule does not cover them:
 //
-//   - Readers of a remote store that know no URL are documented to exit with 0 and a
-//     note. They are run, and must give out nothing twice and nothing foreign.
-//   - What an ingester with best effort took, and what an operator has given up: the
-//     records of an ingester that was forgotten until that writes its row again; when
-//     the table was removed, also what ingesters hold that have not written again,
-//     until the first that had a row does, and from when the losses are acknowledged.
-//   - A copy of a log under the inode of the first, as a copy of a whole disk makes it,
-//     beside the first. An ingester cannot tell such a copy from a restart, so until
-//     the first one notices, at its next announcement, a read may rely on the copy
-//     alone.
-//   - A request that is sent again after its log went over to another store. The log
-//     knows the request, and says that it is stored: it is, in the first store.
+//   - Readers of a remote store without a URL. They are documented to exit with 0 and a
+//     note. The test runs them, and they must return no duplicates and no foreign
+//     records.
+//   - Records of an ingester with best effort.
+//   - Records that an operator has given up. A forgotten ingester's records count again
+//     when it writes its row again. After the table is removed, the records of
+//     ingesters that have not written again do not count until the first ingester that
+//     had a row writes one. They do not count either from the moment the losses are
+//     acknowledged.
+//   - A copy of a log that runs next to the original with the same inode, as a copy of
+//     a whole disk does. An ingester cannot tell such a copy from a restart. So a read
+//     may rely on the copy alone until the original notices, at its next announcement.
+//   - A request that is sent again after its log moved to another store. The log knows
+//     the request and reports it as stored, which it is, in the first store.
 //   - Several named services with a limit: see [reading.ask].
 //   - A process that is stopped between [heartbeat.Announcer.Enter] and the end of
-//     Accept. Whoever waits for a mutex keeps the time of a bubble from passing.
-//   - Damage of disks, and a store that loses its object _store or is replaced under a
+//     Accept. A goroutine that waits for a mutex keeps the time of a bubble from
+//     passing.
+//   - Damaged disks, and a store that loses its object _store or is replaced under a
 //     running ingester.
 //
-// A seed fixes what is done and what goes wrong, and time is virtual, but which of two
-// goroutines that may both run goes first is up to the scheduler, and ids of processes
-// and batches are random. Nearly all seeds tell the same story each time; one that
-// fails may pass when it is run again.
+// A seed fixes the steps and the faults, and time is virtual. But the scheduler chooses
+// between two runnable goroutines, and ids of processes and batches are random. Nearly
+// all seeds tell the same story each time, but a failing seed may pass on the next run.
 //
 //	BLOBTAIL_COMPLETE_SEEDS=20000 go test ./integration/complete -run TestComplete
 //	BLOBTAIL_COMPLETE_FIRST=712 BLOBTAIL_COMPLETE_SEEDS=1 go test ./integration/complete -run TestComplete -v
@@ -58,8 +60,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// A read that exits with 0 has every record that was acknowledged before it began,
-// none twice, and none that was never sent.
+// A read that exits with 0 has every record that was acknowledged before it began, no
+// record twice, and no record that was never sent.
 func TestComplete(t *testing.T) {
 	first := testkit.Setting("BLOBTAIL_COMPLETE_FIRST", 0)
 	var mu sync.Mutex
@@ -71,7 +73,7 @@ func TestComplete(t *testing.T) {
 		total.add(&w.totals)
 	})
 	t.Logf("%d seeds from %d: %s", done, first, &total)
-	// Nothing is proved by refusing everything.
+	// Refusing everything proves nothing.
 	if done >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {
 		t.Errorf("only %d of %d reads are complete", total.Complete, total.Reads)
 	}
@@ -96,7 +98,7 @@ func runWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// totals are what happened in a world, or in many.
+// totals counts the events in one world, or in many.
 type totals struct {
 	Starts, Kills, PowerCuts, Stops, Destroyed, Damaged, Frozen, Copies, Drops, OtherStore int
 	Sent, Acked                                                                            int

@@ -18,7 +18,7 @@ import (
 	"blobtail/wal"
 )
 
-// ingester is a log directory on a host, whether a process runs on it or not.
+// ingester is a log directory on a host, with or without a running process.
 type ingester struct {
 	w          *world
 	n          int
@@ -26,17 +26,17 @@ type ingester struct {
 	bestEffort bool
 	skew       time.Duration // of its clock
 	inode      uint64
-	// tables, writes and blobs are the weather on its way to the store, door that on
-	// the way to it.
+	// tables, writes and blobs are the weather on the ingester's way to the store. door
+	// is the weather on the way to the ingester.
 	tables, writes, blobs, door sky
 
 	disk *simdisk.Disk // nil: destroyed
-	to   *store        // that it was started with last
-	proc *process      // nil: none runs
+	to   *store        // the store it was last started with
+	proc *process      // nil: no process runs
 
-	// The world's lock guards what follows.
+	// The world's lock guards the fields below.
 	identity heartbeat.Identity
-	ids      map[string]bool // that it went by
+	ids      map[string]bool // all ids it has had
 	absences []*absence
 }
 
@@ -46,12 +46,12 @@ func (in *ingester) keep(i heartbeat.Identity) {
 	in.identity = i
 }
 
-// process is one start of an ingester: all the parts that cmd/ingest wires, but for
-// its listeners.
+// process is one start of an ingester: all the parts that cmd/ingest wires, except the
+// listeners.
 type process struct {
 	in        *ingester
 	to        *store
-	address   string // host at which it listens
+	address   string // host it listens at
 	gate      *gate
 	log       *wal.Log
 	disk      *simdisk.Disk
@@ -65,16 +65,16 @@ type process struct {
 
 	mu     sync.Mutex
 	port   *listener // nil: it does not listen yet
-	closed bool      // takes no more
-	under  int       // requests that are being answered
+	closed bool      // refuses new requests
+	under  int       // requests in progress
 	idle   chan struct{}
 	dying  sync.Once
 	damage sync.Once
-	ending bool // lets nobody in any more
+	ending bool // lets no new request in
 	exited bool // in order, by itself
 }
 
-// sink is the blob writer, as cmd/ingest guards it.
+// sink is the blob writer with the checks of cmd/ingest.
 type sink struct {
 	*blobwriter.Writer
 	p *process
@@ -92,7 +92,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	return err
 }
 
-// journal is as cmd/ingest has it.
+// journal is a copy of the one in cmd/ingest.
 type journal struct {
 	buf       *buffer.Buffer
 	announcer *heartbeat.Announcer
@@ -124,13 +124,13 @@ func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	return err
 }
 
-// teller passes on what is accepted to the tail, which is made after the buffer.
+// teller passes accepted records on to the tail, which is made after the buffer.
 type teller struct{ w *tailindex.Writer }
 
 func (t *teller) Accepted(mark uint64, run *record.Run) { t.w.Accepted(mark, run) }
 
-// start runs a process on the disk, with a store. It listens at an address of a host
-// as soon as its row was tried to be written, as cmd/ingest does.
+// start runs a process on the disk, with a store. Like cmd/ingest, the process listens
+// at an address of a host as soon as it has tried to write its row.
 func (in *ingester) start(s *store, address string) error {
 	w := in.w
 	fs := host{in.disk, in.inode}
@@ -157,7 +157,7 @@ func (in *ingester) start(s *store, address string) error {
 	return nil
 }
 
-// wire makes the parts.
+// wire makes the parts of the process.
 func (p *process) wire(fs host) error {
 	in, w := p.in, p.in.w
 	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
@@ -199,7 +199,7 @@ func (p *process) wire(fs host) error {
 	ctx, end := context.WithCancel(context.Background())
 	announcing, quit := context.WithCancel(ctx)
 	p.end, p.announce = end, quit
-	p.running.Go(func() { _ = p.buf.Run(ctx) }) // its error is the end of the disk
+	p.running.Go(func() { _ = p.buf.Run(ctx) }) // fails only when the disk ends
 	p.running.Go(func() { p.announcer.Run(announcing) })
 	p.running.Go(func() { p.premises.Run(announcing) })
 	p.running.Go(func() { others.Run(announcing) })
@@ -209,9 +209,9 @@ func (p *process) wire(fs host) error {
 	return nil
 }
 
-// lost is what a start found its log to have lost. After a power cut that may be more
-// than was lost: of what was not synced any part may be there, and a gap before
-// something that reads is taken for damage.
+// lost returns the loss that the start found in the log. After a power cut the loss may
+// be overstated: any part of the unsynced data may be there, and a gap before readable
+// data is taken for damage.
 func (p *process) lost() heartbeat.Loss {
 	l, ok := p.buf.Lost()
 	if !ok {
@@ -226,7 +226,7 @@ func (p *process) lost() heartbeat.Loss {
 	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
-// run lets requests in when readers can know of the process, or after a while.
+// run lets requests in once readers can know of the process, or after a while.
 func (p *process) run() {
 	p.running.Go(func() {
 		select {
@@ -242,7 +242,7 @@ func (p *process) run() {
 	})
 }
 
-// enter lets a request in, unless none is taken.
+// enter lets a request in, or refuses it.
 func (p *process) enter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +266,7 @@ func (p *process) leave() {
 
 var errDrained = errors.New("this ingester takes no more")
 
-// refuse takes no more requests.
+// refuse makes the process refuse new requests.
 func (p *process) refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,7 +279,7 @@ func (p *process) refuse() {
 	}
 }
 
-// drain takes no more, and stores all.
+// drain refuses new requests and stores all records.
 func (p *process) drain() {
 	p.refuse()
 	p.running.Go(func() {
@@ -289,14 +289,14 @@ func (p *process) drain() {
 		case <-p.idle:
 		case <-ctx.Done():
 		}
-		_, _ = p.buf.Flush(ctx) // what is left stays in the log
+		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
 	})
 }
 
 const grace = 20 * time.Second
 
-// stop ends a process in order, as cmd/ingest does. It takes its time, in which the
-// process may be killed.
+// stop ends a process in order, as cmd/ingest does. This takes time, and the process
+// may be killed meanwhile.
 func (p *process) stop() {
 	p.refuse()
 	p.in.w.ending.Go(func() {
@@ -325,8 +325,8 @@ func (p *process) stop() {
 	})
 }
 
-// leaving gives the port for the last time, nil when there was none yet and will be
-// none.
+// leaving returns the port for the last time. It is nil if the process never listened
+// and never will.
 func (p *process) leaving() *listener {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -334,7 +334,8 @@ func (p *process) leaving() *listener {
 	return p.port
 }
 
-// die ends the process at once, whatever it is doing. The caller sees to the disk.
+// die ends the process at once, even in the middle of a call. The caller handles the
+// disk.
 func (p *process) die() {
 	p.dying.Do(func() {
 		p.refuse()
@@ -343,12 +344,12 @@ func (p *process) die() {
 		p.end()
 		p.in.w.ending.Go(func() {
 			p.running.Wait()
-			_ = p.log.Close() // its disk is another's by then
+			_ = p.log.Close() // another process has its disk by then
 		})
 	})
 }
 
-// kill ends the process of an ingester, and cuts its power if that is meant.
+// kill ends the process of an ingester, and cuts its power too if power is set.
 func (in *ingester) kill(power bool) {
 	p := in.proc
 	in.proc = nil
@@ -371,7 +372,7 @@ func (in *ingester) reap() {
 	}
 }
 
-// send sends a request, and notes what the sender is told.
+// send sends a request and notes the answer.
 func (p *process) send(q *request, stored bool) error {
 	w := p.in.w
 	rng := w.fate("send " + q.name + " " + p.in.host)
@@ -403,8 +404,8 @@ func (p *process) send(q *request, stored bool) error {
 	return nil
 }
 
-// accept is the gate of cmd/ingest. No time passes between Enter and leave: the
-// bubble of a test stands still while a goroutine waits for a mutex.
+// accept is the gate of cmd/ingest. No time passes between Enter and leave: the clock
+// of a bubble stands still while a goroutine waits for a mutex.
 func (p *process) accept(ctx context.Context, q *request) (record.Receipt, error) {
 	leave, err := p.announcer.Enter(ctx)
 	if err != nil {

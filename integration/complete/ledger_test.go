@@ -10,11 +10,11 @@ import (
 	"blobtail/record"
 )
 
-// sent is a record that was sent, with what its sender was told.
+// sent is a record that was sent, with the answers its sender got.
 type sent struct {
 	name, service, level string
 	time                 int64
-	stores               map[*store]bool // that it was sent to
+	stores               map[*store]bool // stores it was sent to
 	acks                 []ack
 }
 
@@ -25,12 +25,12 @@ type ack struct {
 	at uint64
 }
 
-// request is what a sender sends, perhaps several times.
+// request is a sender's request, which may be sent several times.
 type request struct {
 	r    record.Request
 	all  []*sent
 	name string
-	to   *store // that it was sent to first; nil: to none yet
+	to   *store // first store it was sent to; nil: none yet
 }
 
 var services = []string{"a", "b", "c"}
@@ -47,7 +47,8 @@ func (w *world) compose(rng *rand.Rand) *request {
 		s.name = fmt.Sprint("r", len(w.records))
 		w.records[s.name] = s
 		q.all = append(q.all, s)
-		// Most are of now; some came late, some are of clocks that are ahead.
+		// Most records have the current time. Some came late, and some clocks are
+		// ahead.
 		age := []time.Duration{0, 0, 0, time.Second, time.Minute, 2 * time.Hour, 30 * time.Hour, -5 * time.Minute}[rng.IntN(8)]
 		s.time = time.Now().Add(-age).UnixNano() - rng.Int64N(int64(time.Second))
 		service, ok := index[s.service]
@@ -66,8 +67,8 @@ func (w *world) compose(rng *rand.Rand) *request {
 	return q
 }
 
-// reading is what an ingester makes of a request: all of it, or now and then a part,
-// as when another clock or another decoder rejects the rest.
+// reading is the part of a request that an ingester accepts: all of it, or now and then
+// less, as when another clock or another decoder rejects the rest.
 func (q *request) reading(rng *rand.Rand) *request {
 	part := &request{r: q.r, name: q.name}
 	part.r.Lines, part.r.Outcome.Sum = nil, 1
@@ -95,7 +96,7 @@ func (w *world) toward(q *request, s *store) {
 	}
 }
 
-// acknowledged notes that the sender of a request was told that it is safe.
+// acknowledged notes that a request was acknowledged to its sender.
 func (w *world) acknowledged(q *request, by *ingester, to *store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,24 +107,24 @@ func (w *world) acknowledged(q *request, by *ingester, to *store) {
 	}
 }
 
-// nameOf is what stands in the message of a line.
+// nameOf returns the record's name from the message of a line.
 func nameOf(line []byte) string {
 	_, rest, _ := bytes.Cut(line, []byte(`"msg":"`))
 	name, _, _ := bytes.Cut(rest, []byte(" "))
 	return string(name)
 }
 
-// absence is a while in which reads may be complete without what an ingester holds.
+// absence is a period in which reads may be complete without an ingester's records.
 type absence struct {
 	from, until uint64 // until is 0 while it lasts
 	id          string
-	// dropped: the table was removed, which excuses a read only while nobody can know
-	// whose row is missing; else an operator forgot the ingester.
+	// dropped: the table was removed. This excuses a read only while nobody can know
+	// which row is missing. If false, an operator forgot the ingester.
 	dropped bool
 }
 
-// absent notes that the row of an ingester was given up by an operator. Its
-// ingesters are those that go by its id, or did.
+// absent notes that an operator gave up the row of an ingester. It affects all
+// ingesters that have this id or had it.
 func (w *world) absent(id string, dropped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,9 +178,9 @@ func (w *world) writer(process string) *ingester {
 	return w.processes[process]
 }
 
-// excused tells whether a read may lack a record although an ingester has
-// acknowledged it: that takes records without its row, or an operator has given it
-// up, while the read went on.
+// excused reports whether a read may lack a record that an ingester has acknowledged.
+// It may if the ingester accepts records without its row, or if an operator had given
+// up the ingester during the read.
 func (w *world) excused(a ack, begin, end uint64) bool {
 	if a.by.bestEffort {
 		return true
@@ -199,8 +200,8 @@ func (w *world) excused(a ack, begin, end uint64) bool {
 	return false
 }
 
-// tick is the next moment of the world. Moments are told apart also where time
-// stands still.
+// tick returns the next moment of the world. Moments differ even while time stands
+// still.
 func (w *world) tick() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Worlds are small and leave much behind: collecting less often makes them quicker.
+// Worlds are small and leave much garbage. Collecting less often makes them quicker.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(200)
 	os.Exit(m.Run())

@@ -1,15 +1,15 @@
 package complete_test
 
-// anotherStart is the rule that an ingester which is asked tells of another that
-// goes by its id.
+// anotherStart removes a rule: an ingester that answers a question reports another
+// ingester with its id.
 var anotherStart = edit{"live/peers/peers.go", `			o.other = errAnother
 `, `			o.other = nil
 `}
 
-// mutants are the rules that a complete read rests on, each left out. Those of
-// callers are left out of what stands for them here.
+// mutants are the rules that a complete read rests on, each left out. Rules of callers
+// are left out of their stand-ins in this package.
 var mutants = []mutant{
-	// What an ingester has to do.
+	// Duties of an ingester.
 	{name: "acknowledged before the row says holding", edits: []edit{{"heartbeat/lease.go",
 		`		if a.o.BestEffort {
 			return func() {}, nil
@@ -64,7 +64,7 @@ var mutants = []mutant{
 `, `	_ = now
 `}}},
 
-	// What the ingester that is asked has to do.
+	// Duties of the ingester that answers a reader.
 	{name: "whoever answers at an address is believed", edits: []edit{{"live/fan.go",
 		`	if err = a.self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
@@ -75,7 +75,7 @@ var mutants = []mutant{
 	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
-	// What a reader has to do.
+	// Duties of a reader.
 	{name: "blobs listed before ingesters are asked", edits: []edit{{"integration/complete/reader_test.go",
 		`	g, err := n.Gather(ctx, r.q, newest.Auto)
 `, `	early := map[string]bool{}
@@ -153,7 +153,7 @@ var mutants = []mutant{
 `, `		if h.any && h.rowsAge < 0 {
 `}}},
 
-	// What a sender may rely on: see the repeats of package buffer.
+	// Promises to a sender: see the repeats of package buffer.
 	{name: "an origin without its outcome taken for a repeat", edits: []edit{{"buffer/repeats.go",
 		`	case o.outcome.Same(r.Outcome):
 `, `	case len(r.Lines) > 0:

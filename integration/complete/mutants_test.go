@@ -12,16 +12,16 @@ type mutant struct {
 	name  string
 	edits []edit
 	first int // seed to begin with
-	seeds int // within which it must be noticed; 0 is 2,000
+	seeds int // seeds within which a read must notice it; 0 is 2,000
 }
 
 type edit = testkit.Edit
 
-// mutatedEnv tells the simulation that it is run for a mutant.
+// mutatedEnv tells the simulation that it runs for a mutant.
 const mutatedEnv = "BLOBTAIL_COMPLETE_MUTATED"
 
-// The simulation is worth what it finds: each rule that "exit 0 implies complete"
-// rests on is taken out of the source, and then a read must lack a record within a
+// The simulation is worth the faults it finds. So each rule behind "exit 0 implies
+// complete" is taken out of the source, and then a read must lack a record within a
 // number of seeds.
 func TestMutants(t *testing.T) {
 	testkit.FullOnly(t, "the mutants are built without the race detector")

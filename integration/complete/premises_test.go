@@ -40,7 +40,7 @@ func openPremises(in *ingester, fsy fsys.FS, s *store, log *wal.Log) (*premises.
 	})
 }
 
-// checked are the blobs of a store as the premises of an ingester reach them: a check
+// checked are the blobs of a store as the premises of an ingester reach them. A check
 // takes no time, and a store in bad weather is out of reach.
 type checked struct {
 	storage.BlobStore
@@ -70,8 +70,8 @@ func (c checked) Create(ctx context.Context, key string, body []byte, attrs stor
 	return c.BlobStore.Create(ctx, key, body, attrs)
 }
 
-// noted is what the notes of heartbeat on the disk say: the id of the ingester, and
-// whom it knew to hold records when it listed the rows last.
+// noted returns the contents of heartbeat's notes on the disk: the ingester's id, and
+// the ingesters it knew to hold records when it last listed the rows.
 func (in *ingester) noted() (id string, others []string) {
 	var notes struct {
 		ID     string
@@ -87,7 +87,7 @@ func (in *ingester) noted() (id string, others []string) {
 	return notes.ID, notes.Others
 }
 
-// host is the disk of an ingester as a host shows it: directories have inodes.
+// host presents an ingester's disk as a host does: directories have inodes.
 type host struct {
 	*simdisk.Disk
 	inode uint64

@@ -19,28 +19,28 @@ import (
 	"blobtail/tailindex"
 )
 
-// reading is one read, as logquery does it.
+// reading is one read, done as logquery does it.
 type reading struct {
 	w    *world
 	name string
 	s    *store
 	q    query.Query
 	tail bool // tail -n
-	// url is the host that the reader was told of; "": it finds one by the rows, and
-	// blind is for one that neither knows nor can.
+	// url is the host that the reader was given; with "" it finds one by the rows. A
+	// blind reader has no URL and cannot find one.
 	url   string
 	blind bool
 	y     *way
-	n     *newest.Reader // that has read before; nil: a new one
+	n     *newest.Reader // a reader that has read before; nil: a new one
 
 	begin, end uint64
 	got        []string
-	oldest     int64 // time of the oldest that it gave out
+	oldest     int64 // time of the oldest record it returned
 	problems   []error
 	err        error
 }
 
-// newReading is a read of the store of some ingester, in fair weather.
+// newReading returns a read of the store of some ingester, in fair weather.
 func (w *world) newReading(rng *rand.Rand) *reading {
 	w.mu.Lock()
 	name := fmt.Sprint("read", w.totals.Reads)
@@ -52,7 +52,7 @@ func (w *world) newReading(rng *rand.Rand) *reading {
 	return r
 }
 
-// read has a reader read something.
+// read starts a reader with a random query.
 func (w *world) read() {
 	rng := w.fate("reader")
 	r := w.newReading(rng)
@@ -68,7 +68,7 @@ func (w *world) read() {
 				break
 			}
 		}
-	case k < 13: // one that has read before
+	case k < 13: // a reader that has read before
 		if r.s.reader == nil {
 			r.s.reader = r.reader()
 		}
@@ -90,14 +90,14 @@ func (w *world) read() {
 	w.clients.Go(r.run)
 }
 
-// ask draws what is asked.
+// ask draws the query.
 func (r *reading) ask(rng *rand.Rand) {
 	r.q = query.Query{Services: [][]string{{"*"}, {"a", "b", "c"}, {"a"}, {"b", "c"}}[rng.IntN(4)], Range: query.Always()}
 	now := time.Now().UnixNano()
 	switch rng.IntN(6) {
 	case 0:
 		r.q.Range.From = now - rng.Int64N(int64(3*time.Hour))
-	case 1: // as one asks for what was before a crash
+	case 1: // as an operator asks for records from before a crash
 		r.q.Range.To = now - rng.Int64N(int64(2*time.Minute))
 	case 2:
 		r.q.Range.From = now - rng.Int64N(int64(31*time.Hour))
@@ -112,9 +112,9 @@ func (r *reading) ask(rng *rand.Rand) {
 	if r.tail = rng.IntN(3) == 0; r.tail {
 		r.q.Limit = 1 + rng.IntN(30)
 		r.q.Range = query.Always()
-		// Of several names and a limit a read may say that there is no such service as
-		// one whose records are in logs only, and not among the newest. It exits with 1
-		// and gives out nothing; that is known, and left out.
+		// With several names and a limit, a read may report a service as missing if its
+		// records are only in logs and not among the newest. It exits with 1 and
+		// returns no record. This is known, and left out.
 		if len(r.q.Services) > 1 {
 			r.q.Services = r.q.Services[:1]
 		}
@@ -164,7 +164,7 @@ func (r *reading) reader() *newest.Reader {
 	return newest.New(o)
 }
 
-// run reads, and holds what comes against what was acknowledged.
+// run reads, and compares the result with the acknowledged records.
 func (r *reading) run() {
 	w := r.w
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -230,8 +230,8 @@ func (r *reading) complete() bool {
 	return len(r.problems) == 0 && (r.err == nil || r.none() != "")
 }
 
-// none is the service that does not exist as far as the reader knows; "" when it did
-// not say that.
+// none returns the service that does not exist as far as the reader knows, or "" if the
+// reader did not report one.
 func (r *reading) none() string {
 	var none *query.NoServiceError
 	if errors.As(r.err, &none) {
@@ -264,7 +264,7 @@ func (r *reading) judge() {
 	}
 }
 
-// strange are records that were given out and should not have been. w.mu is held.
+// strange lists records that the read should not have returned. w.mu is held.
 func (r *reading) strange() (bad []string) {
 	seen := map[string]bool{}
 	for _, name := range r.got {
@@ -282,10 +282,10 @@ func (r *reading) strange() (bad []string) {
 	return bad
 }
 
-// lacking are records that a complete read lacks. w.mu is held.
+// lacking lists records that a complete read lacks. w.mu is held.
 func (r *reading) lacking() (bad []string) {
-	// A reader of a remote store that knows no URL is documented to exit with 0 and a
-	// note: only blobs and the tail's tables are read.
+	// A reader of a remote store without a URL is documented to exit with 0 and a note:
+	// it reads only blobs and the tail's tables.
 	if !r.complete() || r.blind {
 		return nil
 	}
@@ -312,17 +312,17 @@ func (r *reading) lacking() (bad []string) {
 	return bad
 }
 
-// wants tells whether a record is asked for.
+// wants reports whether the query asks for a record.
 func (r *reading) wants(s *sent) bool {
 	return (r.q.Services[0] == "*" || slices.Contains(r.q.Services, s.service)) &&
 		s.time >= r.q.Range.From && (r.q.Range.To == query.Newest || s.time < r.q.Range.To) &&
 		(r.q.Filter.Levels == 0 || r.q.Filter.Levels.Has(record.LevelOf([]byte(s.level))))
 }
 
-// finalRead reads when all is mended.
+// finalRead reads after all faults are repaired.
 func (w *world) finalRead(s *store) {
 	if s.tables.empty(s.container) {
-		return // nobody has ever written to the store, or all are gone since the table was removed
+		return // no ingester has ever written to the store, or all are gone since the table was removed
 	}
 	for range 3 {
 		r := &reading{w: w, name: fmt.Sprint("last read of ", s.container), s: s, y: &way{w: w, name: "last", tables: &sky{}, writes: &sky{}, blobs: &sky{}}}
@@ -341,7 +341,7 @@ func (w *world) finalRead(s *store) {
 
 var varying = regexp.MustCompile(`[0-9a-f]{8,}|h\d+|[0-9][0-9:.TZsmh-]*`)
 
-// cause says in few words why a read is incomplete.
+// cause returns in few words why a read is incomplete.
 func (r *reading) cause() string {
 	text := ""
 	switch {

@@ -12,7 +12,7 @@ import (
 	"blobtail/storeid/premises"
 )
 
-// step is one thing that happens.
+// step takes one random step.
 func (w *world) step() {
 	in := w.all[w.rng.IntN(len(w.all))]
 	k := w.rng.IntN(100)
@@ -35,7 +35,7 @@ func (w *world) step() {
 	case at(5):
 		w.rare(in)
 	default:
-		for _, n := range w.rng.Perm(len(w.all)) { // one for which it means something
+		for _, n := range w.rng.Perm(len(w.all)) { // an ingester that is down or stopped
 			if in = w.all[n]; in.proc == nil && in.disk != nil || in.proc != nil && in.proc.gate.shut() {
 				break
 			}
@@ -44,8 +44,8 @@ func (w *world) step() {
 	}
 }
 
-// send has a sender send something, most often something new, and now and then what
-// was sent before, as one does whose answer was lost.
+// send makes a sender send a request. Most requests are new. Now and then it sends an
+// old one again, as a sender does after a lost answer.
 func (w *world) send(in *ingester) {
 	if in.proc == nil || w.rng.IntN(3) == 0 { // senders find one that runs
 		in = w.all[w.rng.IntN(len(w.all))]
@@ -66,7 +66,7 @@ func (w *world) send(in *ingester) {
 	w.clients.Go(func() { w.told(q, in, p.send(q, stored)) })
 }
 
-// told counts what a sender was told.
+// told counts the answers that senders got.
 func (w *world) told(q *request, in *ingester, err error) {
 	w.say("%s (%s..) to %s: %v", q.name, q.all[0].name, in.host, err)
 	w.mu.Lock()
@@ -80,7 +80,7 @@ func (w *world) told(q *request, in *ingester, err error) {
 	}
 }
 
-// refusal is the cause for which a request was not acknowledged.
+// refusal returns the reason why a request was not acknowledged.
 func refusal(err error) string {
 	var unheld *heartbeat.UnheldError
 	switch {
@@ -107,11 +107,11 @@ func (w *world) flush(in *ingester) {
 	w.clients.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		_, _ = p.buf.Flush(ctx) // what is left stays in the log
+		_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
 	})
 }
 
-// weather changes that of one way.
+// weather changes the weather on one way of an ingester.
 func (w *world) weather(in *ingester) {
 	if w.rng.IntN(2) == 0 {
 		in.clear()
@@ -121,7 +121,7 @@ func (w *world) weather(in *ingester) {
 	skies := map[string]*sky{"tables": &in.tables, "writes of tables": &in.writes, "blobs": &in.blobs, "door": &in.door}
 	name := []string{"tables", "tables", "writes of tables", "writes of tables", "blobs", "door"}[w.rng.IntN(6)]
 	x := []weather{fails, hangs, loses, late, late, mixed, mixed, denied}[w.rng.IntN(8)]
-	if w.p.NoRole && w.rng.IntN(2) == 0 { // who is asked cannot list the others
+	if w.p.NoRole && w.rng.IntN(2) == 0 { // the asked ingester cannot list its peers
 		name, x = "tables", []weather{fails, hangs, denied}[w.rng.IntN(3)]
 	}
 	if name == "door" && x == denied {
@@ -131,7 +131,7 @@ func (w *world) weather(in *ingester) {
 	w.say("weather of %s: %s %s", in.host, name, x)
 }
 
-// death ends a process in one of the ways, or its disk with it.
+// death ends a process in one of several ways, sometimes with its disk.
 func (w *world) death(in *ingester) {
 	if in.proc == nil {
 		return
@@ -157,8 +157,8 @@ func (w *world) death(in *ingester) {
 	}
 }
 
-// freeze stops a process as SIGSTOP does, or has one go on. Nobody is between Enter
-// and leave then: who is would hold up the others without letting time pass.
+// freeze stops a process as SIGSTOP does, or continues it. No goroutine is then between
+// Enter and leave: it would block the rest without letting time pass.
 func (w *world) freeze(in *ingester) {
 	p := in.proc
 	if p == nil {
@@ -175,8 +175,8 @@ func (w *world) freeze(in *ingester) {
 	w.totals.Frozen++
 }
 
-// catch kills an ingester before it knows that its row has left holding, and starts
-// it again, perhaps out of reach of the tables.
+// catch kills an ingester before it knows that its row has left holding. It then starts
+// the ingester again, perhaps out of reach of the tables.
 func (w *world) catch(in *ingester) {
 	if in.reap(); in.proc == nil {
 		return
@@ -202,7 +202,7 @@ func (w *world) catch(in *ingester) {
 	})
 }
 
-// rare does what happens once a year.
+// rare does the things that happen once a year.
 func (w *world) rare(in *ingester) {
 	s := w.stores[w.rng.IntN(len(w.stores))]
 	may := []func(){func() { w.forgetGone(s) }, func() { w.forgetLosses(s) }, func() { w.drain(in) }}
@@ -234,7 +234,7 @@ func (w *world) drain(in *ingester) {
 	}
 }
 
-// forgetGone gives up those whose disk is gone.
+// forgetGone forgets the ingesters with destroyed disks.
 func (w *world) forgetGone(s *store) {
 	for _, in := range w.all {
 		if in.disk != nil {
@@ -256,9 +256,9 @@ func (w *world) forgetGone(s *store) {
 	}
 }
 
-// copy copies a log directory to a new host, whether a process runs on it or not.
-// The copy has an inode of its own: one that was made by copying a disk as a whole,
-// and is used beside the first, is documented as not covered.
+// copy copies a log directory to a new host, with or without a running process. The
+// copy has its own inode. A copy of a whole disk, used next to the original, is
+// documented as not covered.
 func (w *world) copy(in *ingester) {
 	if in.disk == nil || in.to == nil {
 		return
@@ -277,8 +277,8 @@ func (w *world) copy(in *ingester) {
 	}
 }
 
-// meet has somebody send to one of two ingesters on copies, of which the second was
-// just started, and somebody read by the URL of the other: a few seconds later they
+// meet has a sender send to one of two ingesters on copies of a log, and a reader read
+// by the URL of the other. One of them was just started: a few seconds later the two
 // know of each other.
 func (w *world) meet(first, second *ingester) {
 	rng := w.fate("meet")
@@ -292,7 +292,7 @@ func (w *world) meet(first, second *ingester) {
 	r, q := w.newReading(rng), w.compose(rng)
 	r.s, r.url = p.to, first.host
 	if rng.IntN(2) == 0 {
-		r.y.tables.set(denied) // who relies on the one that is asked
+		r.y.tables.set(denied) // the reader relies on the ingester it asks
 	}
 	w.toward(q, p.to)
 	w.clients.Go(func() {
@@ -303,7 +303,7 @@ func (w *world) meet(first, second *ingester) {
 	})
 }
 
-// revive starts an ingester that is down, or has one go on that is stopped.
+// revive starts an ingester that is down, or continues one that is stopped.
 func (w *world) revive(in *ingester) {
 	switch {
 	case in.proc != nil && in.proc.gate.shut():
@@ -320,7 +320,7 @@ func (w *world) revive(in *ingester) {
 	}
 }
 
-// startOn starts an ingester with a store, at an address that nobody has.
+// startOn starts an ingester with a store, at a free address.
 func (w *world) startOn(in *ingester, s *store, host string) {
 	for _, other := range w.all {
 		if other.proc != nil && other.proc.address == host {

@@ -23,15 +23,15 @@ var (
 	errLost = errors.New("nothing came back")
 )
 
-// store is what ingesters write to and readers read.
+// store is a store that ingesters write to and readers read.
 type store struct {
-	container string // its name, where two share their tables
+	container string // its name, when two stores share their tables
 	blobs     *mem.Store
 	tables    *registry
-	reader    *newest.Reader // that reads now and then; nil: none has yet
+	reader    *newest.Reader // reads now and then; nil: none has read yet
 }
 
-// weather is what becomes of a call.
+// weather is the fate of a call.
 type weather int32
 
 const (
@@ -39,7 +39,7 @@ const (
 	fails         // at once
 	hangs         // until the caller gives up
 	loses         // it is carried out, and the answer is lost
-	late          // it is carried out later, when nobody waits for it, or never
+	late          // it is carried out after its caller has given up, or never
 	mixed         // each call draws one of these
 	denied
 )
@@ -48,13 +48,13 @@ var weathers = [...]string{"fair", "fails", "hangs", "loses", "late", "mixed", "
 
 func (x weather) String() string { return weathers[x] }
 
-// sky is the weather on the way of one party to something. The steps of the world
-// change it.
+// sky is the weather between one party and one service. The steps of the world change
+// it.
 type sky struct{ now atomic.Int32 }
 
 func (s *sky) set(x weather) { s.now.Store(int32(x)) }
 
-// fate draws what becomes of a call.
+// fate draws the weather for one call.
 func (s *sky) fate(rng *rand.Rand) weather {
 	if s == nil {
 		return fair
@@ -71,12 +71,11 @@ type way struct {
 	w    *world
 	name string
 	gate *gate
-	// tables is the weather for all that is asked of the tables, writes that for
-	// writes to them alone.
+	// tables is the weather for all calls to the tables, writes that for writes alone.
 	tables, writes, blobs *sky
 }
 
-// script is the part of the weather that [storagetest.Faulty] knows.
+// script translates the part of the weather that [storagetest.Faulty] knows.
 func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
 	rng := y.w.fate(y.name + " " + string(op) + " " + key)
 	f := storagetest.Fault{Delay: y.w.latency(rng)}
@@ -103,8 +102,7 @@ func (y *way) script(op storagetest.Op, key string) storagetest.Fault {
 	return f
 }
 
-// isLate draws whether a write is on its way for longer than anybody waits for it,
-// and for how long.
+// isLate draws whether a write takes longer than any caller waits for it, and how long.
 func (y *way) isLate(what string, skies ...*sky) (time.Duration, bool) {
 	rng := y.w.fate(y.name + " late " + what)
 	for _, s := range skies {
@@ -209,8 +207,8 @@ func (b *wayBlobs) Create(ctx context.Context, key string, body []byte, attrs st
 	return err
 }
 
-// later does something after a while, whatever becomes of who asked for it. do tells
-// whether it changed anything.
+// later calls do after a while, even if its caller has gone by then. do reports whether
+// it changed anything.
 func (w *world) later(d time.Duration, do func() bool) {
 	w.late.Go(func() {
 		time.Sleep(d)
@@ -224,8 +222,8 @@ func (w *world) later(d time.Duration, do func() bool) {
 	})
 }
 
-// registry is a table store that notes what becomes of the rows of ingesters: by it
-// the world knows what an operator has given up, and when.
+// registry is a table store that notes every change of the ingesters' rows. From it the
+// world knows which ingesters an operator has given up, and when.
 type registry struct {
 	*mem.Store
 	w *world
@@ -233,8 +231,8 @@ type registry struct {
 	mu   sync.Mutex
 	rows map[string]*registered // by id
 	// knew has the ids that each ingester knew to hold records when the table was
-	// removed. As soon as one of them writes a row again, reads must know that these
-	// rows are missing, until an operator says that this is known.
+	// removed. As soon as one of these ingesters writes a row again, reads must know
+	// that these rows are missing, until an operator acknowledges the loss.
 	knew map[*ingester][]string
 	owed map[string][]turn // by id; the world's lock guards it
 	// operator is set while an operator writes rows.
@@ -270,8 +268,8 @@ func (r *registry) Swap(ctx context.Context, table, partition string, row storag
 	return version, err
 }
 
-// Upsert implements [storage.TableStore]: nothing writes the row of an ingester
-// without a condition, but a mutant.
+// Upsert implements [storage.TableStore]. Only a mutant writes the row of an ingester
+// without a condition.
 func (r *registry) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,7 +301,7 @@ func (r *registry) note(row storage.Row) {
 	}
 }
 
-// owe notes that reads must know of the lost row of an ingester from now on, or need
+// owe notes that from now on reads must know of the lost row of an ingester, or need
 // not.
 func (r *registry) owe(id string, owed bool) {
 	r.w.mu.Lock()
@@ -311,8 +309,8 @@ func (r *registry) owe(id string, owed bool) {
 	r.owed[id] = append(r.owed[id], turn{r.w.tickLocked(), owed})
 }
 
-// quiet tells whether at some moment between two reads could not know of the lost row
-// of an ingester, or need not. The world's lock is held.
+// quiet reports whether, at some moment between from and until, reads could not know of
+// the lost row of an ingester, or did not need to. The world's lock is held.
 func (r *registry) quiet(id string, from, until uint64) bool {
 	owed := false
 	for _, t := range r.owed[id] {
@@ -327,7 +325,7 @@ func (r *registry) quiet(id string, from, until uint64) bool {
 	return !owed
 }
 
-// empty tells whether no ingester of a container has a row.
+// empty reports whether no ingester of a container has a row.
 func (r *registry) empty(container string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -339,7 +337,7 @@ func (r *registry) empty(container string) bool {
 	return true
 }
 
-// clear is what an operator does who removes the table of the ingesters.
+// clear acts as an operator that removes the table of the ingesters.
 func (r *registry) clear() {
 	knew := map[*ingester][]string{}
 	for _, in := range r.w.all {
@@ -366,7 +364,7 @@ func (r *registry) has(id string) bool {
 	return r.rows[id] != nil
 }
 
-// amend is what an operator does with rows.
+// amend runs a change of rows by an operator.
 func (r *registry) amend(do func()) {
 	set := func(operator bool) {
 		r.mu.Lock()
@@ -378,7 +376,7 @@ func (r *registry) amend(do func()) {
 	set(false)
 }
 
-// settle notes that an operator has acknowledged all losses that rows tell of.
+// settle notes that an operator has acknowledged all losses that rows report.
 func (r *registry) settle() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

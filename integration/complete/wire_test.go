@@ -16,13 +16,13 @@ var (
 	errReset   = errors.New("connection reset")
 )
 
-// wire carries questions to the ingesters of a world. What is carried takes its
-// time, in which anything may happen at both ends.
+// wire carries questions to the ingesters of a world. Each takes some time, and
+// anything may happen at both ends meanwhile.
 type wire struct {
 	w *world
 
 	mu    sync.Mutex
-	hosts map[string]*listener // by what an address names
+	hosts map[string]*listener // by the name in an address
 }
 
 // listener is the listening port of a process.
@@ -34,7 +34,7 @@ type listener struct {
 	sky    *sky
 }
 
-// up makes a process reachable at a host, in place of who had that before.
+// up makes a process reachable at a host, in place of the previous process there.
 func (x *wire) up(host string, h http.Handler, g *gate, s *sky) *listener {
 	mux := http.NewServeMux()
 	mux.Handle(live.Pattern, h)
@@ -45,7 +45,7 @@ func (x *wire) up(host string, h http.Handler, g *gate, s *sky) *listener {
 	return l
 }
 
-// close lets nobody in any more; with cut the connections break too.
+// close refuses new requests; with cut, open connections break too.
 func (x *wire) close(l *listener, cut bool) {
 	if l == nil {
 		return
@@ -76,11 +76,11 @@ func (x *wire) at(host string) *listener {
 	return nil
 }
 
-// end is one who asks over the wire: a reader, or a process with its gate.
+// end is a client on the wire: a reader, or a process with its gate.
 type end struct {
 	x    *wire
 	name string
-	gate *gate // nil: of a reader, whom nobody stops
+	gate *gate // nil: a reader, which is never stopped
 }
 
 func (x *wire) client(name string, g *gate) *http.Client {
@@ -122,8 +122,8 @@ func (e end) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// serve has the handler answer, and breaks the connection after so many bytes
-// unless that is negative.
+// serve has the handler answer, and breaks the connection after cut bytes unless cut is
+// negative.
 func (l *listener) serve(r *http.Request, cut int) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	body, out := io.Pipe()
@@ -196,8 +196,8 @@ func (r *response) Write(b []byte) (int, error) {
 	return r.out.Write(b)
 }
 
-// gate is what all that a process does outside of itself goes through. It is shut
-// while the process is stopped, as by SIGSTOP.
+// gate is passed by every action of a process on the outside world. It is shut while
+// the process is stopped, as by SIGSTOP.
 type gate struct {
 	dead chan struct{}
 
@@ -211,7 +211,7 @@ func newGate() *gate {
 	return g
 }
 
-// pass waits while the process is stopped. The error is [errGone] when it is dead.
+// pass waits while the process is stopped. It returns [errGone] if the process is dead.
 func (g *gate) pass() error {
 	if g == nil {
 		return nil
@@ -256,7 +256,7 @@ func (g *gate) cont() {
 	close(g.open)
 }
 
-// pause reports whether ctx lasted so long.
+// pause reports whether ctx lasted for d.
 func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):

@@ -14,25 +14,25 @@ import (
 	"blobtail/storage/mem"
 )
 
-// profile is what kind of world a seed draws: rare things must meet, so some worlds
+// profile is the kind of world that a seed draws. Rare things must meet, so some worlds
 // are full of them.
 type profile struct {
-	Calm      bool // nothing fails, and nobody stops
+	Calm      bool // nothing fails, and no process stops
 	Ingesters int
 	Stores    int
 	Shared    bool // two stores are containers of one account: they share their tables
 	Steps     int
 	Segment   int64
-	Age       time.Duration // of a batch that is stored
+	Age       time.Duration // of a batch when it is stored
 	IdleAfter time.Duration
 	Tail      bool // the tail's tables are written
 	Slow      time.Duration
 	Skewed    bool // the clocks of ingesters differ, as far as a store's time corrects them
 	BestEffort,
-	Copies, // logs are copied, while their processes run or not
+	Copies, // logs are copied, with or without a running process
 	Moves, // ingesters are started with another store, or at another's address
 	Drops, // the table of the ingesters is removed
-	Forgets, // operators forget whoever is silent, not only those whose disk is gone
+	Forgets, // operators forget every silent ingester, not only those with destroyed disks
 	NoRole bool // readers have no right to the tables
 	Sends, Reads, Weather, Deaths int // how often, of 100 steps
 }
@@ -63,7 +63,7 @@ func drawProfile(rng *rand.Rand) profile {
 		Weather:    pick(3, 8, 15),
 		Deaths:     pick(3, 8, 15),
 	}
-	if p.Copies || p.NoRole { // which matter most where ingesters turn idle and back
+	if p.Copies || p.NoRole { // both matter most when ingesters turn idle and back
 		p.IdleAfter = time.Duration(pick(1, 5, 20)) * time.Second
 	}
 	if p.Calm {
@@ -73,7 +73,7 @@ func drawProfile(rng *rand.Rand) profile {
 	return p
 }
 
-// world is one run: stores, ingesters with a disk each, and what senders know.
+// world is one run: stores, ingesters with a disk each, and the senders' knowledge.
 type world struct {
 	seed   uint64
 	p      profile
@@ -83,14 +83,14 @@ type world struct {
 	net    *wire
 	all    []*ingester
 	never  chan struct{}
-	// turning has an ingester whose row has just left holding, now and then.
+	// turning now and then has an ingester whose row has just left holding.
 	turning chan *ingester
-	// mutated says that a rule is left out: only what a read gives out is looked at, and
-	// not whether reads become complete again.
+	// mutated reports that a rule is left out. Then only the records of reads are
+	// checked, and not whether reads become complete again.
 	mutated bool
 
-	late    sync.WaitGroup // writes that are on their way
-	ending  sync.WaitGroup // processes that are
+	late    sync.WaitGroup // writes still on their way
+	ending  sync.WaitGroup // processes that are stopping
 	clients sync.WaitGroup // senders and readers
 
 	mu         sync.Mutex
@@ -131,7 +131,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// add adds an ingester with a disk, on which nothing runs.
+// add adds an ingester with a disk, without a process.
 func (w *world) add(disk *simdisk.Disk) *ingester {
 	n := len(w.all)
 	in := &ingester{w: w, n: n, host: fmt.Sprint("h", n), inode: uint64(n + 1), disk: disk, ids: map[string]bool{}}
@@ -151,8 +151,7 @@ func (w *world) say(format string, a ...any) {
 	w.story = append(w.story, fmt.Sprintf("%10.3f ", time.Since(w.start).Seconds())+fmt.Sprintf(format, a...))
 }
 
-// violation says that a promise was broken, trouble that the simulation did not go
-// as it should.
+// violation reports a broken promise, trouble a failure of the simulation itself.
 func (w *world) violation(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	w.say("VIOLATION: %s", text)
@@ -169,9 +168,9 @@ func (w *world) trouble(format string, a ...any) {
 	w.troubles = append(w.troubles, text)
 }
 
-// fate is a source of chance for one event of a kind. It depends on how many of that
-// kind there were, not on what else goes on, so that one seed is one story as far as
-// can be.
+// fate returns a source of chance for one event of a kind. It depends on the number of
+// earlier events of this kind and not on other events, so that one seed is one story as
+// far as possible.
 func (w *world) fate(kind string) *rand.Rand {
 	w.mu.Lock()
 	w.asked[kind]++
@@ -182,7 +181,7 @@ func (w *world) fate(kind string) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed^h.Sum64(), uint64(n)))
 }
 
-// latency is how long something is on its way. No two take the same time, so that
+// latency returns how long a message travels. No two travel equally long, so that
 // little is left to the scheduler.
 func (w *world) latency(rng *rand.Rand) time.Duration {
 	d := time.Duration(rng.Int64N(int64(2 * time.Millisecond)))
@@ -192,13 +191,13 @@ func (w *world) latency(rng *rand.Rand) time.Duration {
 	return d
 }
 
-// run takes the steps, mends all, and looks whether a read is complete then.
+// run takes the steps, repairs all faults, and checks that reads are complete then.
 func (w *world) run() {
 	for _, in := range w.all {
 		w.startOn(in, in.to, in.host)
 	}
 	time.Sleep(5 * time.Second)
-	if w.p.Calm { // the table is there, and all have seen it
+	if w.p.Calm { // the table exists, and all have seen it
 		time.Sleep(10 * time.Second)
 	}
 	for range w.p.Steps {
@@ -232,10 +231,10 @@ func (w *world) run() {
 	}
 	w.ending.Wait()
 	w.late.Wait()
-	time.Sleep(time.Minute) // what processes began that nobody waits for is over
+	time.Sleep(time.Minute) // work that processes left behind is over
 }
 
-// pace is the time between two steps: mostly short, so that things meet.
+// pace returns the time between two steps: mostly short, so that things meet.
 func (w *world) pace() time.Duration {
 	jitter := time.Duration(w.rng.Int64N(int64(time.Second)))
 	switch k := w.rng.IntN(100); {
@@ -251,14 +250,14 @@ func (w *world) pace() time.Duration {
 	return w.p.IdleAfter + time.Minute + jitter
 }
 
-// mend ends all that is wrong: the weather, processes that are stopped or were
-// killed, logs that are gone. Then reads must be complete.
+// mend repairs all faults: the weather, stopped and killed processes, lost logs. Then
+// reads must be complete.
 func (w *world) mend() {
 	w.say("all is mended")
 	for _, in := range w.all {
 		in.clear()
 	}
-	time.Sleep(25 * time.Second) // processes that end have ended
+	time.Sleep(25 * time.Second) // stopping processes have ended
 	for _, in := range w.all {
 		if in.reap(); in.proc == nil && in.disk != nil {
 			w.startOn(in, in.to, in.host)
@@ -282,7 +281,7 @@ func (in *ingester) clear() {
 	}
 }
 
-// forgetSilent gives up who is silent, as an operator does after a change of hosts.
+// forgetSilent forgets silent ingesters, as an operator does after a change of hosts.
 func (w *world) forgetSilent(s *store) {
 	s.tables.amend(func() {
 		gone, err := heartbeat.ForgetSilent(context.Background(), s.tables, s.container, heartbeat.Silence, time.Now())
@@ -295,7 +294,7 @@ func (w *world) forgetSilent(s *store) {
 	})
 }
 
-// forgot notes that an ingester was forgotten, and with it what it told to be lost.
+// forgot notes that an ingester was forgotten, and with it the losses it reported.
 func (w *world) forgot(i heartbeat.Ingester, s *store) {
 	w.say("%s of %s, which was on %s, is forgotten", i.ID, s.container, i.Host)
 	if i.Lost.Any() {
@@ -306,7 +305,7 @@ func (w *world) forgot(i heartbeat.Ingester, s *store) {
 	w.totals.Forgotten++
 }
 
-// forgetLosses acknowledges all that was lost.
+// forgetLosses acknowledges all losses.
 func (w *world) forgetLosses(s *store) {
 	found := false
 	s.tables.amend(func() {

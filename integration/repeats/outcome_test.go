@@ -12,8 +12,8 @@ const (
 	plain = "abc"
 )
 
-// between is what happens to an ingester between two requests. After a restart it
-// remembers what its log tells, also of requests that are in blobs.
+// between holds the events at an ingester between two requests. After a restart the
+// ingester remembers the contents of its log, including requests already in blobs.
 var between = map[string]func(in *ingester){
 	"nothing":           func(*ingester) {},
 	"flush":             (*ingester).flush,
@@ -21,8 +21,8 @@ var between = map[string]func(in *ingester){
 	"flush and restart": func(in *ingester) { in.flush(); in.restart() },
 }
 
-// lines is an NDJSON body whose third line is two records to the lenient reading. The
-// times are what they all bring, with %d for a tenth of a second.
+// lines is an NDJSON body with a third line that is two records to the lenient reading.
+// All records have these times, with %d for a tenth of a second.
 func lines(times string) string {
 	at := func(n int, msg string) string {
 		if times == "" {
@@ -33,8 +33,8 @@ func lines(times string) string {
 	return at(3, "a") + "\n" + at(4, "b") + "\n" + at(1, "c") + at(2, "d") + "\n" + at(5, "e") + "\n"
 }
 
-// What was answered as accepted is there once, whichever reading of a body it came
-// from; a repeat is answered as the first one was.
+// A record that was answered as accepted is stored once, by either reading of the body.
+// A repeat gets the first answer.
 func TestAnotherReading(t *testing.T) {
 	timed := lines("2026-11-20T14:59:00.%dZ")
 	mixed := strings.Replace(timed, `"time":"2026-11-20T14:59:00.4Z",`, "", 1)
@@ -82,7 +82,7 @@ func TestAnotherReading(t *testing.T) {
 	}
 }
 
-// The other way about: what the lenient reading took and the strict one rejects.
+// The reverse: the lenient reading accepts records that the strict one rejects.
 func TestLessOfABody(t *testing.T) {
 	w := newWorld(t)
 	in := w.ingester(0)
@@ -98,7 +98,7 @@ func TestLessOfABody(t *testing.T) {
 	}
 }
 
-// A record that was too far ahead is taken when it comes again a little later.
+// A record that was too far ahead is accepted when it is sent again a little later.
 func TestTooFarAhead(t *testing.T) {
 	for name, q := range map[string]request{
 		"no key":       {},
@@ -143,7 +143,7 @@ func TestTooFarAhead(t *testing.T) {
 	}
 }
 
-// Two ingesters that read a body in two ways have one identity for each record.
+// Two ingesters that read a body in two ways give each record the same identity.
 func TestTwoIngesters(t *testing.T) {
 	for name, q := range map[string]request{"no key": {}, "UUIDv7": {key: uuid7}, "any key": {key: plain}} {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +164,8 @@ func TestTwoIngesters(t *testing.T) {
 	}
 }
 
-// A repeat of what was accepted is not answered as expired, though its day has been
-// dropped since; another outcome is, as far as it comes now.
+// A repeat of an accepted request is not answered as expired, though its day has been
+// dropped since. All records of another outcome are.
 func TestDroppedBetween(t *testing.T) {
 	for what, happens := range between {
 		t.Run(what, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestDroppedBetween(t *testing.T) {
 	}
 }
 
-// What had expired when it came first stays so in the answer.
+// Records that had expired at the first request stay expired in the answer.
 func TestExpiredAtFirst(t *testing.T) {
 	w := newWorld(t)
 	in := w.ingester(0)
@@ -206,8 +206,8 @@ func TestExpiredAtFirst(t *testing.T) {
 	}
 }
 
-// Equal bodies of two senders are two events; a sender's next connection is no
-// other sender. A key says more than an address.
+// Equal bodies of two senders are two events. A sender's next connection does not make
+// another sender. A key overrides an address.
 func TestSenders(t *testing.T) {
 	body := `{"time":"2026-11-20T14:59:00.5Z","msg":"a"}`
 	for _, c := range []struct {

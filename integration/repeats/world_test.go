@@ -1,5 +1,5 @@
-// Package repeats holds tests of what is made of requests that come again: the HTTP
-// source and the buffer over a real log, blobs, and a reader of these.
+// Package repeats holds tests of repeated requests. They run the HTTP source and the
+// buffer over a real log, blobs, and a reader of these.
 package repeats_test
 
 import (
@@ -27,7 +27,7 @@ const (
 	jsonCT = "application/json"
 )
 
-// world is ingesters of one store, with one clock.
+// world is the ingesters of one store, with one clock.
 type world struct {
 	t     *testing.T
 	store *mem.Store
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, store: mem.New(mem.Options{}), clock: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)}
 }
 
-// ingester is one, on a log of its own.
+// ingester is one ingester, with its own log.
 type ingester struct {
 	w      *world
 	dir    string
@@ -106,13 +106,13 @@ func (in *ingester) flush() {
 	}
 }
 
-// answer is what a sender is told.
+// answer is the answer to a sender.
 type answer struct {
 	Accepted, Rejected, Expired int
 	Duplicate                   bool
 }
 
-// request is one, as a sender keeps it to send it again.
+// request is one request, kept by its sender for a repeat.
 type request struct {
 	contentType, key, from, body string
 }
@@ -144,7 +144,7 @@ func (in *ingester) try(q request) (status int, a answer) {
 	return w.Code, a
 }
 
-// read flushes ingesters and gives the messages of web that the blobs show, in
+// read flushes ingesters and returns the messages of service web in the blobs, in
 // alphabetical order.
 func (w *world) read(ins ...*ingester) string {
 	w.t.Helper()
@@ -173,7 +173,7 @@ func (w *world) read(ins ...*ingester) string {
 	return strings.Join(all, " ")
 }
 
-// live gives how many records an ingester has in no blob.
+// live returns the number of unflushed records of an ingester.
 func (in *ingester) live() (n int) {
 	in.w.t.Helper()
 	l, err := in.buf.Live(context.Background(), buffer.LiveQuery{From: math.MinInt64, To: math.MaxInt64})

@@ -14,16 +14,16 @@ import (
 
 var epoch = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 
-// request is what a client sends, or what a message holds.
+// request is a client's request, or the contents of a message.
 type request struct {
 	r     record.Request
 	ids   []string
 	tries int
 }
 
-// reading is what this try makes of a request: all of it, or now and then a part,
-// as when another clock or another decoder rejects the rest. It takes no draw from
-// the world, which goes on as it would without.
+// reading is the part of a request that this try accepts: all of it, or now and then
+// less, as when another clock or another decoder rejects the rest. It draws nothing
+// from the world's chance, so the rest of the story stays the same.
 func (s *request) reading() *request {
 	all := len(s.r.Lines)
 	if s.r.Origin.IsZero() || s.r.Reply != "" {
@@ -66,7 +66,7 @@ func (w *world) compose(name string, rng *rand.Rand) *request {
 		if service == 0 && w.p.Rare > 0 && rng.IntN(w.p.Rare) > 0 {
 			service = 1
 		}
-		// Few different times, so that records of several blobs have the same.
+		// Few different times, so that records of several blobs have the same time.
 		at := epoch.UnixNano() + int64(rng.IntN(w.p.Periods*60))*int64(time.Minute)
 		if w.expiry != nil {
 			at -= int64(rng.IntN(oldDays)) * 24 * int64(time.Hour)
@@ -86,7 +86,7 @@ func (w *world) compose(name string, rng *rand.Rand) *request {
 	return s
 }
 
-// next is a request that was not acknowledged, or a new one.
+// next returns a request that was not acknowledged, or a new one.
 func (w *world) next(rng *rand.Rand) *request {
 	w.mu.Lock()
 	if n := len(w.pending); n > 0 && rng.IntN(2) == 0 {
@@ -107,8 +107,7 @@ func (w *world) next(rng *rand.Rand) *request {
 	return s
 }
 
-// client sends requests, new ones and those that nobody has acknowledged, until
-// the process is gone.
+// client sends requests, both new and unacknowledged ones, until the process is gone.
 func (w *world) client(p *process, rng *rand.Rand) {
 	for {
 		select {
@@ -125,12 +124,12 @@ func (w *world) client(p *process, rng *rand.Rand) {
 // attempt is one try to send a request.
 type attempt struct {
 	*request
-	waits  bool // for an answer; without, the connection breaks before that
+	waits  bool // waits for an answer; if not, the connection breaks before it
 	stored bool // waits until it is stored
 	lost   bool // the answer is lost
 }
 
-// send makes one try, and notes what the client was told.
+// send makes one try, and notes the client's answer.
 func (w *world) send(p *process, a attempt) {
 	w.count(&w.totals.sent)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -149,8 +148,8 @@ func (w *world) send(p *process, a attempt) {
 		}
 		w.acknowledged(reading.ids)
 	}
-	// A request without an origin is not sent again: nobody would know it for a
-	// copy, and it says most about what is stored twice.
+	// A request without an origin is not sent again: nothing would recognise the copy.
+	// And such a request tells the most about double storage.
 	if (err != nil || a.lost || len(reading.ids) < len(a.ids)) && !a.r.Origin.IsZero() {
 		w.mu.Lock()
 		w.pending = append(w.pending, a.request)
@@ -158,8 +157,8 @@ func (w *world) send(p *process, a attempt) {
 	}
 }
 
-// accept hands a request over, and counts it before it may be in the log: no more
-// copies of it may be stored than were taken.
+// accept hands a request over. It counts the request before it may be in the log: no
+// more copies may be stored than were accepted.
 func (w *world) accept(ctx context.Context, p *process, s *request) (record.Receipt, error) {
 	w.mu.Lock()
 	if !s.r.Origin.IsZero() {
@@ -169,7 +168,8 @@ func (w *world) accept(ctx context.Context, p *process, s *request) (record.Rece
 	receipt, err := p.buf.Accept(ctx, &s.r)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// What a full disk broke off is cut off the log again, which a power cut may undo.
+	// The log cuts off a write that a full disk interrupted, and a power cut may undo
+	// that.
 	mayBe := errors.Is(err, syscall.ENOSPC)
 	if receipt.Duplicate || errors.Is(err, record.ErrFull) && !mayBe || errors.Is(err, record.ErrKeyReused) {
 		w.taken[s.r.Origin]--

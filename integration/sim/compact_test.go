@@ -15,10 +15,9 @@ import (
 	"blobtail/storage/mem"
 )
 
-// compaction rewrites what ingesters have stored while they live and die, with no
-// regard for what is still to come: no hour of these worlds is ever over. So names
-// are used again while PUTs to them are on their way, and what was replaced arrives
-// once more.
+// compaction rewrites stored blobs while the ingesters live and die. It ignores records
+// still to come, though no hour of these worlds is ever over. So names are used again
+// while PUTs to them are on their way, and replaced blobs arrive once more.
 type compaction struct {
 	w     *world
 	grace time.Duration
@@ -32,7 +31,7 @@ func newCompaction(w *world, rng *rand.Rand) *compaction {
 	return c
 }
 
-// now is a clock of the store by which all records are long past.
+// now is a clock of the store. By it all records are long past.
 func (c *compaction) now() time.Time { return epoch.AddDate(0, 0, 7).Add(time.Since(c.w.start)) }
 
 func (c *compaction) options() compact.Options {
@@ -54,8 +53,8 @@ func (c *compaction) run(i int, rng *rand.Rand) {
 	}
 }
 
-// compacted is the store as a compactor meets it: it reads and deletes too, slowly,
-// and what it deletes may go when nobody waits for it any more.
+// compacted is the store as a compactor sees it. It also reads and deletes, slowly, and
+// a deletion may happen after its caller has given up.
 type compacted struct{ *storeOf }
 
 func (s *compacted) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
@@ -89,8 +88,7 @@ func (s *compacted) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	return s.Store.Delete(ctx, blobs...)
 }
 
-// told looks at what a run says. Nothing is damaged here, and nothing contradicts
-// itself.
+// told checks the result of a run: it must report no damage and no contradiction.
 func (c *compaction) told(got compact.Result) {
 	for _, p := range got.Problems {
 		if !errors.Is(p, errLost) && !errors.Is(p, context.Canceled) && !errors.Is(p, context.DeadlineExceeded) {
@@ -104,7 +102,7 @@ func (c *compaction) told(got compact.Result) {
 	c.w.totals.replaced += got.Deleted
 }
 
-// finish compacts what is left, until there is nothing to do.
+// finish compacts until there is nothing left to do.
 func (c *compaction) finish() {
 	for range 5 {
 		got, err := compact.New(&storeOf{c.w.store, 100}, c.options()).Run(context.Background())
@@ -120,7 +118,7 @@ func (c *compaction) finish() {
 	}
 }
 
-// memory is the store's, by the clock of the world's compaction if it has one.
+// memory returns a new store with the clock of the world's compaction, if there is one.
 func (w *world) memory() *mem.Store {
 	if w.compaction == nil {
 		return mem.New(mem.Options{})

@@ -13,12 +13,12 @@ import (
 	"blobtail/storage"
 )
 
-// oldDays is how many days before the epoch records may be of, in worlds in which
-// days are dropped.
+// oldDays is the number of days before the epoch that records may come from, in worlds
+// that drop days.
 const oldDays = 3
 
-// expiry drops days of services while ingesters live and die, and knows what may be
-// missing for that reason, and what may not be put any more.
+// expiry drops days of services while ingesters live and die. It knows the records that
+// may be missing for that reason, and the blobs that may no longer be put.
 type expiry struct {
 	w *world
 
@@ -37,11 +37,11 @@ func newExpiry(w *world) *expiry {
 	return &expiry{w: w, since: map[day]time.Time{}, records: map[string]day{}}
 }
 
-// now is the ingesters' clock, by which the epoch is today: a horizon of a day that is
-// yet to come would not be minded.
+// now is the ingesters' clock. By it the epoch is today: a horizon at a future day
+// would be ignored.
 func (x *expiry) now() time.Time { return epoch.Add(time.Since(x.w.start)) }
 
-// composed notes of which day a record is.
+// composed notes the day of a record.
 func (x *expiry) composed(id, service string, at int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -61,7 +61,7 @@ func (x *expiry) run(rng *rand.Rand) {
 			err = horizon.Drop(context.Background(), x.w.store.Store, service, d)
 		} else {
 			if rng.IntN(6) == 0 {
-				d = today // more is of no policy, and not minded
+				d = today // a later day is of no policy, and ignored
 			}
 			err = horizon.Publish(context.Background(), x.w.store.Store, service, d)
 			from, d = today-oldDays, d-1
@@ -84,7 +84,7 @@ func (x *expiry) dropped(service string, from, to horizon.Day) {
 	}
 }
 
-// hides says whether a record has been dropped by now.
+// hides reports whether a record has been dropped by now.
 func (x *expiry) hides(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -92,8 +92,8 @@ func (x *expiry) hides(id string) bool {
 	return dropped
 }
 
-// put looks at an attempt to create a blob: none may begin later than two minutes
-// after its day was dropped.
+// put checks an attempt to create a blob: none may begin later than two minutes after
+// its day was dropped.
 func (x *expiry) put(key string) {
 	name, err := blobfmt.ParseName(key)
 	if err != nil {
@@ -108,15 +108,15 @@ func (x *expiry) put(key string) {
 	}
 }
 
-// acknowledged notes what senders were told. What is dropped later may go, so the
-// ledger learns of the rest at the end only.
+// acknowledged notes the records acknowledged to senders. Records dropped later may go,
+// so the ledger learns of the rest only at the end.
 func (x *expiry) acknowledged(ids []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.promised = append(x.promised, ids...)
 }
 
-// settle tells the ledger what has to be there.
+// settle tells the ledger which records have to be there.
 func (x *expiry) settle() {
 	for _, id := range x.promised {
 		if !x.hides(id) {
@@ -130,7 +130,7 @@ func (x *expiry) settle() {
 	}
 }
 
-// acknowledged notes that senders were told that records are safe.
+// acknowledged notes that records were acknowledged to their senders.
 func (w *world) acknowledged(ids []string) {
 	if w.expiry != nil {
 		w.expiry.acknowledged(ids)
@@ -139,10 +139,10 @@ func (w *world) acknowledged(ids []string) {
 	}
 }
 
-// hides says whether a record may be missing because its day was dropped.
+// hides reports whether a record may be missing because its day was dropped.
 func (w *world) hides(id string) bool { return w.expiry != nil && w.expiry.hides(id) }
 
-// slowList is a listing that may be old by the time it arrives.
+// slowList is a listing that may be outdated by the time it arrives.
 func (s *storeOf) slowList(ctx context.Context, prefix string, all iter.Seq2[storage.Blob, error]) iter.Seq2[storage.Blob, error] {
 	rng := s.w.fate("slow list", s.ingester, prefix)
 	if !strings.HasPrefix(prefix, "_") || s.w.isQuiet() || rng.IntN(4) > 0 {

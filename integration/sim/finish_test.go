@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// finish starts every ingester once more, without faults, and waits until all that
-// was left behind is stored: from the logs, from clients and from the stream.
+// finish starts every ingester once more, without faults. It waits until everything
+// left in logs, clients and the stream is stored.
 func (w *world) finish() {
 	var procs []*process
 	for i := range w.disks {
@@ -25,7 +25,7 @@ func (w *world) finish() {
 	pending := w.pending
 	w.pending = nil
 	for _, s := range pending {
-		if rng.IntN(3) > 0 { // the others have given up
+		if rng.IntN(3) > 0 { // the other clients have given up
 			w.send(procs[rng.IntN(len(procs))], attempt{request: s, waits: true})
 		}
 	}
@@ -56,7 +56,7 @@ func (w *world) lastFlush(p *process) {
 	if left, err := p.buf.Flush(ctx); err != nil {
 		w.violation("the last flush: %v, left %+v", err, left)
 	}
-	time.Sleep(5 * time.Second) // segments go after the last commit
+	time.Sleep(5 * time.Second) // segments are deleted after the last commit
 	if front, active := p.log.Front(), p.log.Active(); front != active {
 		w.violation("all is stored, but the log keeps segments %d to %d", front, active)
 	}
@@ -66,7 +66,7 @@ func (w *world) lastFlush(p *process) {
 	p.kill()
 }
 
-// verify reads everything back and holds it against the ledger.
+// verify reads everything back and compares it with the ledger.
 func (w *world) verify() {
 	if w.expiry != nil {
 		w.expiry.settle()

@@ -11,20 +11,20 @@ import (
 	"blobtail/storage"
 )
 
-// inspector looks at the blobs of a store as they are, copies and all, which the
-// reader does not show. No batch may have two names, and a run that was taken once
-// stands once: one whose request has no origin is known by its place in the log,
-// of which there is one. Requests that were taken more often, here or elsewhere,
-// may stand as often.
+// inspector checks the blobs of a store as they are, with the copies that the reader
+// does not show. No batch may have two names, and a run that was accepted once is
+// stored once. A run from a request without an origin is known by its place in the log,
+// and there is only one such place. Requests that were accepted several times, here or
+// elsewhere, may be stored as often.
 type inspector struct {
-	taken  map[record.Origin]int // how often requests with an origin were taken
+	taken  map[record.Origin]int // number of times a request with an origin was accepted
 	ids    map[string]bool       // records that are stored
 	names  map[blobfmt.BatchID]string
-	copies map[held][]string // blobs in which a run stands
+	copies map[held][]string // blobs that hold a run
 	dec    *blobfmt.Decoder
 }
 
-// held is what one request has for one service and period.
+// held is the records of one request for one service and period.
 type held struct {
 	prefix string
 	origin record.Origin
@@ -34,7 +34,7 @@ func newInspector(taken map[record.Origin]int) *inspector {
 	return &inspector{taken: taken, ids: map[string]bool{}, names: map[blobfmt.BatchID]string{}, copies: map[held][]string{}}
 }
 
-// blob takes a blob up and says what is wrong with it.
+// blob adds a blob and returns its faults.
 func (x *inspector) blob(key string, body []byte, attrs storage.Attrs) []error {
 	meta, err := blobfmt.ParseMeta(attrs.Metadata)
 	if err != nil {
@@ -68,8 +68,8 @@ func (x *inspector) blob(key string, body []byte, attrs storage.Attrs) []error {
 	return append(bad, x.lines(body, index)...)
 }
 
-// compactable is blob for a store whose blobs are compacted: then a name is free
-// again, and one batch may well get two. A reader knows what is replaced.
+// compactable is blob for a store with compaction. A name is free again after a
+// compaction, so one batch may get two names. A reader knows the replaced blobs.
 func (x *inspector) compactable(key string, body []byte, _ storage.Attrs) []error {
 	index, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
 	if err != nil {
@@ -78,7 +78,7 @@ func (x *inspector) compactable(key string, body []byte, _ storage.Attrs) []erro
 	return x.lines(body, index)
 }
 
-// lines notes which records a blob holds.
+// lines notes the records in a blob.
 func (x *inspector) lines(body []byte, index *blobfmt.Index) (bad []error) {
 	if x.dec == nil {
 		var err error

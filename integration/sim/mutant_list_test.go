@@ -33,7 +33,7 @@ var mutants = []mutant{
 		`	want := make(map[wal.Pos]bool, named.Len())
 `, `	last, want := wal.Pos(0), make(map[wal.Pos]bool, named.Len())
 `}}},
-	// The note on the newest segment, which comes next, would do it as well where
+	// The note on the newest segment, which comes next, would have the same effect if
 	// there is room for it.
 	{name: "the directory not synced when a segment is made", edits: []edit{{"wal/append.go",
 		`		err = l.syncFile(f)
@@ -51,8 +51,8 @@ var mutants = []mutant{
 		return false, err
 	}
 `, ``}}},
-	// Rare: it takes an fsync that fails, a death by it, an opening that believes
-	// the cache, and a power cut.
+	// Rare: it needs an fsync that fails, a death from it, an opening that believes the
+	// cache, and a power cut.
 	{name: "the last segment synced but not copied on opening", seeds: 20000, edits: []edit{{"wal/torn.go",
 		`	if err := l.replace(f, last.Number, cut); err != nil {
 		return false, err
@@ -139,7 +139,7 @@ var mutants = []mutant{
 	}
 	s.told.Stored(m.reply)
 `}}},
-	// What a start leaves out of a message counts for nothing, also not against it.
+	// Batches that a start leaves out of a message do not count, not even against it.
 	{name: "a message acknowledged when its known batches are stored", edits: []edit{{"buffer/adopt.go",
 		`		if !f.m.gone {
 			f.m.gone = true
@@ -202,7 +202,7 @@ var mutants = []mutant{
 	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
 
-	// Not in the table: what the dir store does so that MINE is true after a crash.
+	// Not in the table: the dir store's steps that keep MINE true after a crash.
 	{name: "a file linked into place before it is synced", test: "TestStates", edits: []edit{{"storage/dir/create.go",
 		`		err = f.Sync()
 `, `		err = nil

@@ -11,16 +11,15 @@ import (
 type mutant struct {
 	name  string
 	edits []edit
-	test  string // that must notice; "" is TestSimulation
+	test  string // test that must notice; "" is TestSimulation
 	first int    // seed to begin with
-	seeds int    // within which it must be noticed; 0 is 2,000
+	seeds int    // seeds within which the test must notice it; 0 is 2,000
 }
 
 type edit = testkit.Edit
 
-// The simulation is worth what it finds: each rule that commit-protocol relies on
-// is taken out of the source, and what is left must break a promise within a
-// number of seeds.
+// The simulation is worth the faults it finds. So each rule behind commit-protocol is
+// taken out of the source, and the rest must break a promise within a number of seeds.
 func TestMutants(t *testing.T) {
 	testkit.FullOnly(t, "the mutants are built without the race detector")
 	var all []testkit.Mutant

@@ -12,9 +12,9 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// A service that the store refuses for hours, while others go on, does not keep
-// the log from shrinking: its batches are copied forward, again and again. When
-// the store takes them at last, all of it is there once.
+// The store refuses one service for hours and accepts others. This does not keep the
+// log from shrinking: the service's batches are copied forward, again and again. When
+// the store accepts them at last, each is there once.
 func TestParking(t *testing.T) {
 	for seed := range uint64(testkit.Share(4, 2)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -41,9 +41,9 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// refuse keeps service a from being stored for a while, over some lives, and
-// makes sure that the log stays near its soft limit though it holds so many bytes
-// of that service.
+// refuse keeps service a from being stored for a while, over some lives. It makes sure
+// that the log stays near its soft limit though it holds that many bytes of the
+// service.
 func (w *world) refuse(d time.Duration, lives, held int) {
 	w.stuckFor = d
 	for n := range lives {

@@ -1,18 +1,18 @@
 // Package sim_test runs the parts of an ingester (wal, buffer, blobwriter) and the
-// reader over simulated disks, stores, streams and clocks, and holds what is read
-// at the end against what clients were told.
+// reader over simulated disks, stores, streams and clocks. At the end it compares the
+// records read with the answers that clients got.
 //
-// [TestSimulation] draws whole worlds from seeds: ingesters that are killed, or
-// whose power is cut, at any operation of their disks; a store that loses
-// requests, answers late or not at all, and executes what everybody gave up long
-// ago; clients and a stream that send again elsewhere; days that are dropped; compactors. [TestStates] forks the disk
-// at every operation of one workload and starts from each state that a crash may
-// leave. [TestMutants] takes the rules of the production code away, one after
-// another, and makes sure that the simulation notices.
+// [TestSimulation] draws whole worlds from seeds. Ingesters are killed, or lose their
+// power, at any operation of their disks. A store loses requests, answers late or not
+// at all, and executes requests that were given up long ago. Clients and a stream send
+// again elsewhere. Days are dropped, and compactors run. [TestStates] forks the disk at
+// every operation of one workload and starts from each state that a crash may leave.
+// [TestMutants] removes the rules of the production code, one after another, and makes
+// sure that the simulation notices.
 //
-// A seed fixes what is done and what goes wrong, and time is virtual, but which of
-// two goroutines that may both run goes first is up to the scheduler, and segment
-// and batch ids are random. So a seed that fails may pass when it is run again.
+// A seed fixes the steps and the faults, and time is virtual. But the scheduler chooses
+// between two runnable goroutines, and segment and batch ids are random. So a seed that
+// fails may pass when it is run again.
 //
 //	BLOBTAIL_SIM_SEEDS=20000 go test ./integration/sim -run TestSimulation
 //	BLOBTAIL_SIM_FIRST=712 BLOBTAIL_SIM_SEEDS=1 go test ./integration/sim -run TestSimulation -v
@@ -28,8 +28,8 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// What was acknowledged is read once, whatever else at most once, and nothing is
-// stored twice that was taken once, whatever fails.
+// Each acknowledged record is read once, and any other record at most once. A request
+// accepted once is never stored twice. All this holds under any fault.
 func TestSimulation(t *testing.T) {
 	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
 	var mu sync.Mutex
@@ -56,7 +56,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d seeds from %d: %s", done, first, &total)
 }
 
-// totals are what happened in a world, or in many.
+// totals counts the events in one world, or in many.
 type totals struct {
 	lives, kills, powerCuts, shutdowns, failedSyncs, fullDisk int
 	requests, sent, repeats, refused                          int

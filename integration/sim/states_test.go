@@ -28,7 +28,7 @@ import (
 )
 
 // A machine may crash at any operation of its disk, which holds the log and a dir
-// store. From every state that it may leave, the next start loses nothing that was
+// store. From every state that a crash may leave, the next start loses nothing
 // acknowledged by then and stores nothing twice.
 func TestStates(t *testing.T) {
 	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
@@ -56,7 +56,7 @@ func TestStates(t *testing.T) {
 		states.Load(), simdisk.Crashes, moments.Load(), seed.Load(), parked.Load())
 }
 
-// history is a run of an ingester on one disk, and what was promised when.
+// history is a run of an ingester on one disk, with the time of each promise.
 type history struct {
 	seed     uint64
 	rng      *rand.Rand
@@ -99,8 +99,8 @@ func newHistory(seed uint64) *history {
 	return h
 }
 
-// happen runs two lives of an ingester and keeps the disk before each operation
-// that changes it.
+// happen runs two lives of an ingester and keeps the disk before each operation that
+// changes it.
 func (h *history) happen() {
 	half := len(h.requests) / 2
 	order := h.rng.Perm(len(h.requests))
@@ -122,10 +122,10 @@ func (h *history) happen() {
 		}
 		wg.Wait()
 		if h.rng.IntN(2) == 0 {
-			time.Sleep(10 * time.Second) // all of it is stored
+			time.Sleep(10 * time.Second) // everything is stored by then
 		}
 		h.parked += p.parked()
-		next := h.disk.Kill() // it goes on where this one was
+		next := h.disk.Kill() // it continues from this state
 		p.kill()
 		h.disk = next
 	}
@@ -177,7 +177,7 @@ func (h *history) Stored(to string) {
 	}
 }
 
-// openOn starts an ingester whose log and store are on one disk.
+// openOn starts an ingester with its log and store on one disk.
 func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, error) {
 	blobs, err := dir.Open("/var/store", dir.Options{FS: disk, Create: true})
 	if err != nil {
@@ -205,12 +205,12 @@ func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, e
 	p.end = cancel
 	go func() {
 		defer close(p.ended)
-		_ = p.buf.Run(ctx) // its error is found by who waits for something
+		_ = p.buf.Run(ctx) // a caller that waits for the buffer finds its error
 	}()
 	return p, nil
 }
 
-// refusing is a store that does not take what service a has.
+// refusing is a store that refuses the blobs of service a.
 type refusing struct{ *dir.Store }
 
 func (r refusing) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
@@ -229,7 +229,7 @@ func (h *history) crash(t *testing.T, m *moment) {
 	}
 }
 
-// start is the next start, on the disk as a crash left it: clients and stream send
+// start is the next start, on the disk as a crash left it. Clients and stream send
 // again what was not acknowledged, and everything must come out once.
 func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	after := &history{requests: h.requests, messages: h.messages, sent: h.sent[:m.sent:m.sent], acked: h.acked[:m.acked:m.acked]}
@@ -252,7 +252,7 @@ func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	if left, ferr := p.buf.Flush(ctx); ferr != nil {
 		err = fmt.Errorf("flush: %w, left %+v", ferr, left)
 	}
-	// What is stored is there for good, and needs no log any more.
+	// Stored records are durable, and need no log any more.
 	found := disk.Fork(simdisk.None, 0)
 	p.kill()
 	store, oerr := dir.Open("/var/store", dir.Options{FS: found})
@@ -262,7 +262,7 @@ func (h *history) start(disk *simdisk.Disk, m *moment) error {
 	return errors.Join(err, after.verify(store))
 }
 
-// verify holds what stands in the store against what was promised.
+// verify compares the contents of the store with the promises.
 func (h *history) verify(store *dir.Store) error {
 	var ledger check.Ledger
 	taken := map[record.Origin]int{}
@@ -302,7 +302,7 @@ func (h *history) verify(store *dir.Store) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// readAll prints all that a store holds.
+// readAll prints the whole contents of a store.
 func readAll(store storage.BlobStore, out *bytes.Buffer) error {
 	reader := logs.New(store, logs.Options{})
 	plan, err := reader.Plan(context.Background(), logs.Query{Services: []string{"*"}, Range: logs.Always()})

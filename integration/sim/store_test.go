@@ -15,11 +15,11 @@ import (
 
 var errLost = errors.New("nothing came back")
 
-// simStore is the blob store of a world. It looks at every blob when it is made.
+// simStore is the blob store of a world. It checks every blob at its creation.
 type simStore struct {
 	*mem.Store
 	w    *world
-	late sync.WaitGroup // what still comes
+	late sync.WaitGroup // late requests
 
 	mu   sync.Mutex
 	look *inspector
@@ -29,7 +29,7 @@ func newSimStore(w *world) *simStore {
 	return &simStore{Store: w.memory(), w: w, look: newInspector(w.taken)}
 }
 
-// later does something after a while, whatever becomes of who asked for it.
+// later calls do after a while, even if its caller has gone by then.
 func (s *simStore) later(d time.Duration, do func()) {
 	s.late.Go(func() {
 		time.Sleep(d)
@@ -37,7 +37,7 @@ func (s *simStore) later(d time.Duration, do func()) {
 	})
 }
 
-// create makes a blob and looks at it.
+// create makes a blob and checks it.
 func (s *simStore) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := s.Store.Create(ctx, key, body, attrs)
 	if err == nil {
@@ -46,7 +46,7 @@ func (s *simStore) create(ctx context.Context, key string, body []byte, attrs st
 	return err
 }
 
-// inspect holds a new blob against those that are there.
+// inspect compares a new blob with the blobs in the store.
 func (s *simStore) inspect(key string, body []byte, attrs storage.Attrs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *simStore) mustHold(what string, ids []string) {
 	}
 }
 
-// storeOf is the store as one ingester meets it.
+// storeOf is the store as one ingester sees it.
 type storeOf struct {
 	*simStore
 	ingester int
@@ -85,16 +85,16 @@ func (w *world) isQuiet() bool {
 	return w.quiet
 }
 
-// refused says whether the store refuses this key for now: one service for the
-// first while, or all there is in an outage.
+// refused reports whether the store refuses this key for now: one service for the first
+// while, or all keys in an outage.
 func (s *storeOf) refused(key string) bool {
 	since := time.Since(s.w.start)
 	return s.w.p.Stuck && key[0] == 'a' && since < s.w.stuckFor ||
 		s.w.p.Outages && since%(2*time.Minute) < time.Minute
 }
 
-// Create is what all depends on: it may be lost, or its answer, or it comes when
-// nobody waits for it any more.
+// Create is the one call that everything depends on. It may be lost, or its answer may
+// be, or it may arrive after its caller has given up.
 func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	w := s.w
 	w.count(&w.totals.puts)
@@ -115,7 +115,7 @@ func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs sto
 		return s.create(ctx, key, body, attrs)
 	}
 	switch rng.IntN(7) {
-	case 0: // no answer for long, and done in the end, or not
+	case 0: // no answer for long; it may be done in the end
 		w.count(&w.totals.latePuts)
 		d := time.Duration(rng.IntN(1200)) * time.Second
 		if rng.IntN(2) == 0 {
@@ -126,7 +126,7 @@ func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs sto
 	case 1:
 		w.count(&w.totals.lostRequests)
 		return errLost
-	case 2: // also: 500, but done
+	case 2: // 500 as well, but done
 		w.count(&w.totals.lostAnswers)
 		_ = s.create(ctx, key, body, attrs)
 		return errLost
@@ -135,7 +135,7 @@ func (s *storeOf) Create(ctx context.Context, key string, body []byte, attrs sto
 			return ctx.Err()
 		}
 		return s.create(ctx, key, body, attrs)
-	case 4: // the connection ends, the request goes on
+	case 4: // the connection breaks, the request continues
 		w.count(&w.totals.latePuts)
 		s.createLater(time.Duration(rng.IntN(5000))*time.Millisecond, key, body, attrs)
 	default:

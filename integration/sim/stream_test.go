@@ -11,8 +11,8 @@ import (
 	"blobtail/record"
 )
 
-// stream is a JetStream stream with one durable consumer: it gives a message to
-// whoever asks, and again when it was not acknowledged in time. An acknowledgement
+// stream is a JetStream stream with one durable consumer. It delivers a message to any
+// process that asks, and again if it was not acknowledged in time. An acknowledgement
 // of any delivery counts.
 type stream struct {
 	w *world
@@ -44,7 +44,7 @@ func newStream(w *world, n int) *stream {
 
 func reply(i, delivery int) string { return fmt.Sprintf("%d.%d", i, delivery) }
 
-// deliver gives out a message that is due.
+// deliver returns a message that is due.
 func (s *stream) deliver(rng *rand.Rand) (request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *stream) deliver(rng *rand.Rand) (request, bool) {
 	return r, true
 }
 
-// of finds the message of a reply, and whether that is its last delivery.
+// of finds the message of a reply, and reports whether that is its last delivery.
 func (s *stream) of(to string) (m *message, last bool) {
 	var i, n int
 	if _, err := fmt.Sscanf(to, "%d.%d", &i, &n); err != nil || i < 0 || i >= len(s.messages) {
@@ -101,7 +101,7 @@ func (s *stream) ack(to string) {
 	s.w.acknowledged(m.ids)
 }
 
-// extend gives the holder of the last delivery another while, or none.
+// extend gives the holder of the last delivery more time, or none.
 func (s *stream) extend(to string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +116,8 @@ func (s *stream) left() int {
 	return s.unacked
 }
 
-// told is what an ingester tells the stream, through a network that loses some of
-// it, and brings some late.
+// told carries an ingester's replies to the stream, through a network that loses some
+// of them and brings some late.
 type told struct {
 	s        *stream
 	ingester int
@@ -141,7 +141,7 @@ func (t *told) Stored(to string) {
 	t.s.ack(to)
 }
 
-// puller hands messages over until the process is gone, or its log takes none.
+// puller hands messages over until the process is gone, or its log accepts none.
 func (w *world) puller(p *process, rng *rand.Rand) {
 	for {
 		select {

@@ -23,8 +23,8 @@ import (
 	"blobtail/wal"
 )
 
-// profile is what kind of world a seed draws: rare things must meet, so some
-// worlds are full of them.
+// profile is the kind of world that a seed draws. Rare things must meet, so some worlds
+// are full of them.
 type profile struct {
 	Ingesters int
 	SameLane  bool
@@ -36,9 +36,9 @@ type profile struct {
 	Size      int64
 	Age       time.Duration
 	Lives     int    // of each ingester
-	Ops       int    // of its disk that a life has at most
-	Seconds   int    // that a life has at most
-	DieAt     string // kind of operation that lives end soon after
+	Ops       int    // of its disk in one life at most
+	Seconds   int    // of one life at most
+	DieAt     string // kind of operation soon after which lives end
 	Power     int    // percent of deaths that are power cuts
 	BadSyncs  int    // percent of lives in which an fsync fails
 	FullDisk  int    // per mille of writes that meet a full disk
@@ -47,10 +47,10 @@ type profile struct {
 	Messages  int
 	AckWait   time.Duration
 	LostAcks  int  // percent
-	NoOrigin  int  // percent of requests that get their place as origin
+	NoOrigin  int  // percent of requests with their place in the log as origin
 	Stuck     bool // the store refuses one service for long
-	Hangs     bool // what is refused gets no answer at all
-	Outages   bool // it is down for half of each two minutes
+	Hangs     bool // a refused request gets no answer at all
+	Outages   bool // the store is down for half of each two minutes
 	Rare      int  // how much rarer the first service is than others; 0: it is not
 	Expires   bool // days are dropped
 	Compacts  int  // compactors
@@ -87,8 +87,8 @@ func drawProfile(rng *rand.Rand) profile {
 	}
 }
 
-// world is one run: a store, one to three ingesters with a disk each, a stream,
-// and what the clients know.
+// world is one run: a store, one to three ingesters with a disk each, a stream, and the
+// clients' knowledge.
 type world struct {
 	seed   uint64
 	p      profile
@@ -103,8 +103,8 @@ type world struct {
 	stuckFor   time.Duration
 
 	mu         sync.Mutex
-	rng        *rand.Rand     // of who draws in no order of its own
-	asked      map[string]int // how often a fate was drawn for what
+	rng        *rand.Rand     // for draws without an order of their own
+	asked      map[string]int // number of draws of each kind of fate
 	pending    []*request     // not acknowledged so far
 	taken      map[record.Origin]int
 	quiet      bool // no more faults
@@ -122,8 +122,8 @@ func newWorld(seed uint64) *world {
 		taken: map[record.Origin]int{},
 	}
 	w.p = drawProfile(w.rng)
-	w.p.Expires = rand.New(rand.NewPCG(seed, 11)).IntN(4) == 0 // by itself: what else is drawn stays as it was
-	if w.p.Stuck {                                             // parking pays where most of the log is others'
+	w.p.Expires = rand.New(rand.NewPCG(seed, 11)).IntN(4) == 0 // by itself: the other draws stay as they were
+	if w.p.Stuck {                                             // parking pays when most of the log is of other services
 		w.p.Services, w.p.Rare = max(w.p.Services, 2), 4
 	}
 	for i := range w.p.Ingesters {
@@ -141,14 +141,14 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// violation says that a promise was broken.
+// violation reports a broken promise.
 func (w *world) violation(format string, a ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, fmt.Sprintf(format, a...))
 }
 
-// trouble says that the simulation did not go as it should.
+// trouble reports a failure of the simulation itself.
 func (w *world) trouble(format string, a ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,9 +161,9 @@ func (w *world) count(n *int) {
 	*n++
 }
 
-// fate is a source of chance for one event of a kind. It depends on how many of
-// that kind there were, not on what else goes on, so that one seed is one story
-// as far as can be.
+// fate returns a source of chance for one event of a kind. It depends on the number of
+// earlier events of this kind and not on other events, so that one seed is one story as
+// far as possible.
 func (w *world) fate(kind string, a ...any) *rand.Rand {
 	what := kind + fmt.Sprint(a...)
 	w.mu.Lock()
@@ -175,8 +175,8 @@ func (w *world) fate(kind string, a ...any) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed^h.Sum64(), uint64(n)))
 }
 
-// run lets the ingesters live and die, then once more without faults, and holds
-// what is read against what was promised.
+// run lets the ingesters live and die, then once more without faults. At the end it
+// compares the records read with the promises.
 func (w *world) run() {
 	var wg sync.WaitGroup
 	for i := range w.disks {
@@ -211,8 +211,8 @@ func (w *world) run() {
 	w.verify()
 }
 
-// life is one process: it opens the log, takes requests and messages, and is
-// ended by its disk after a number of operations, or by time, or shuts down.
+// life is one process. It opens the log and accepts requests and messages. Its disk
+// ends it after a number of operations, or it ends by time or by a shutdown.
 func (w *world) life(i int, rng *rand.Rand) {
 	disk := w.disks[i]
 	m := w.mortal(disk, rng)
@@ -245,7 +245,8 @@ func (w *world) life(i int, rng *rand.Rand) {
 		w.trouble("open: %v", err)
 	}
 	w.count(&w.totals.lives)
-	// A process whose fsync failed exits; that the power goes too is another thing.
+	// A process exits after a failed fsync. A power cut at the same time is a separate
+	// event.
 	if rng.IntN(100) < w.p.Power && (!m.failed() || rng.IntN(4) == 0) {
 		w.disks[i] = disk.PowerCut()
 		w.count(&w.totals.powerCuts)
@@ -259,7 +260,7 @@ func (w *world) life(i int, rng *rand.Rand) {
 type mortality struct {
 	dead   chan struct{}
 	die    func()
-	failed func() bool // an fsync did
+	failed func() bool // reports a failed fsync
 }
 
 func (w *world) mortal(disk *simdisk.Disk, rng *rand.Rand) mortality {
@@ -359,7 +360,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		o.Expired = func(service string, period time.Time) bool { return p.watch.Hides(service, horizon.DayOf(period)) }
 	}
 	p.buf = buffer.New(log, sink{writer, w}, o)
-	// What comes before the log is replayed is not known to be a repeat.
+	// Requests that come before the log is replayed are not recognised as repeats.
 	for range rng.IntN(3) {
 		if rng.IntN(3) > 0 {
 			w.send(p, attempt{request: w.next(rng)})
@@ -386,22 +387,22 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 func (p *process) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	_, _ = p.buf.Flush(ctx) // what is left stays in the log
+	_, _ = p.buf.Flush(ctx) // unflushed records stay in the log
 	p.kill()
 }
 
 func (p *process) kill() {
 	p.end()
 	<-p.ended
-	_ = p.log.Close() // of a dead process's disk it says so
+	_ = p.log.Close() // fails on the disk of a dead process
 }
 
-// metric is one of the buffer's, 0 where they are not counted.
+// metric returns one of the buffer's metrics, or 0 if they are not counted.
 func (p *process) metric(name string) int {
 	if p.reg == nil {
 		return 0
 	}
-	families, _ := p.reg.Gather() // of counters and gauges nothing can fail
+	families, _ := p.reg.Gather() // gathering counters and gauges cannot fail
 	for _, f := range families {
 		if m := f.GetMetric()[0]; f.GetName() == name {
 			return int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
@@ -410,5 +411,5 @@ func (p *process) metric(name string) int {
 	return 0
 }
 
-// parked is how many batches a process parked.
+// parked returns the number of batches that a process parked.
 func (p *process) parked() int { return p.metric("blobtail_buffer_batches_parked_total") }

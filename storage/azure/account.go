@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// account says where a storage account is and how to sign for it: by key, by
-// SAS, or, when both are empty, as whoever the process is (Entra ID).
+// account holds the address of a storage account and how to sign for it: by key, by
+// SAS, or, if both are empty, by the identity of the process (Entra ID).
 type account struct {
 	name     string
 	key      string
@@ -27,8 +27,8 @@ const (
 	developmentTbl  = "http://127.0.0.1:10002/devstoreaccount1"
 )
 
-// ParseSpec splits [ACCOUNT/]CONTAINER and checks both names. The account is ""
-// where it is left to the environment.
+// ParseSpec splits [ACCOUNT/]CONTAINER and checks both names. The account is "" if the
+// spec leaves it to the environment.
 func ParseSpec(spec string) (account, container string, err error) {
 	account, container, ok := strings.Cut(spec, "/")
 	if !ok {
@@ -45,8 +45,8 @@ func ParseSpec(spec string) (account, container string, err error) {
 
 func made(s, of string) bool { return strings.Trim(s, of) == "" }
 
-// readAccount finds the account in the environment, which must be the one of
-// that name, if it is not empty.
+// readAccount finds the account in the environment. It must be the account called name,
+// unless name is empty.
 func readAccount(name string, getenv func(string) string) (account, error) {
 	var a account
 	var err error
@@ -79,8 +79,8 @@ func (a *account) endpoints(scheme, suffix string) {
 	a.tableURL = cmp.Or(a.tableURL, scheme+"://"+a.name+".table."+suffix)
 }
 
-// parseConnectionString is ours because azblob and aztables read the same
-// string differently: aztables forgets the endpoints when there is a SAS.
+// parseConnectionString is ours because azblob and aztables read the same string
+// differently: aztables forgets the endpoints if there is a SAS.
 func parseConnectionString(s string) (account, error) {
 	parts := map[string]string{}
 	for part := range strings.SplitSeq(s, ";") {
@@ -113,17 +113,17 @@ func parseConnectionString(s string) (account, error) {
 	return a, nil
 }
 
-// isCosmos tells the endpoints of Cosmos DB by their host, in all clouds, the old
-// form of it, and that of its other API: HOST.table.cosmos.azure.com,
+// isCosmos recognises the endpoints of Cosmos DB by their host. It covers all clouds,
+// the old form and the form of the other API: HOST.table.cosmos.azure.com,
 // .table.cosmosdb.azure.com, .table.cosmos.azure.cn, .documents.azure.us and so on.
 func isCosmos(host string) bool {
 	host = strings.ToLower(host)
 	return strings.Contains(host, ".cosmos.azure.") || strings.Contains(host, ".cosmosdb.azure.") || strings.Contains(host, ".documents.azure.")
 }
 
-// checkEndpoint refuses endpoints that would give credentials or logs away, and
-// those that do not keep what we rely on. The emulator's account is known to
-// everybody: it has nothing to give away, and runs in a neighbouring container.
+// checkEndpoint refuses endpoints that would expose credentials or logs, and endpoints
+// that do not give the guarantees we rely on. The emulator's account is public: it has
+// nothing to expose, and runs in a neighbouring container.
 func checkEndpoint(endpoint string, emulator bool) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.User != nil {

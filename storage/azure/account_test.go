@@ -22,7 +22,7 @@ func env2(pairs ...string) func(string) string {
 	return func(name string) string { return m[name] }
 }
 
-// Which spec and environment is taken, and where requests then go.
+// Open accepts or refuses a spec and an environment, and requests go to the right host.
 func TestOpen(t *testing.T) {
 	key := base64.StdEncoding.EncodeToString([]byte("secret-key"))
 	conn := "DefaultEndpointsProtocol=https;AccountName=acct;AccountKey=" + key + ";EndpointSuffix=core.windows.net"
@@ -41,7 +41,7 @@ func TestOpen(t *testing.T) {
 		{"SAS", "acct/logs", []string{sas, "?sv=1&sig=s3cr3t"}, "acct.blob.core.windows.net", ""},
 		{"SAS in a connection string", "logs", []string{cs, "BlobEndpoint=https://acct.blob.core.chinacloudapi.cn/;TableEndpoint=https://acct.table.core.chinacloudapi.cn/;SharedAccessSignature=sv=1&sig=s3cr3t"},
 			"acct.blob.core.chinacloudapi.cn", ""},
-		{"identity", "acct/logs", nil, "", ""}, // who that is, is asked for later
+		{"identity", "acct/logs", nil, "", ""}, // the identity is looked up later
 		{"sovereign cloud", "acct/logs", []string{k, key, blobEnd, "https://acct.blob.core.usgovcloudapi.net/", tableEnd, "https://acct.table.core.usgovcloudapi.net"},
 			"acct.blob.core.usgovcloudapi.net", ""},
 		{"development", "logs", []string{cs, "UseDevelopmentStorage=true"}, "127.0.0.1:10000", ""},
@@ -91,7 +91,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// No error tells the signature, whether the transport or the service made it.
+// No error contains the signature, neither one of the transport nor one of the service.
 func TestErrorsHoldNoSecrets(t *testing.T) {
 	for name, transport := range map[string]roundTripper{
 		"transport": func(r *http.Request) (*http.Response, error) {

@@ -1,16 +1,15 @@
-// Package azure keeps blobs in a container and tables in the account of Azure
-// Storage. It speaks the smallest part of both services that the contracts of
-// package storage need: one Put Blob for an object, with If-None-Match, and never
-// staged blocks, which two writers of one name would mix; entity group
-// transactions of upserts that replace; lists, ranges, batched deletes.
+// Package azure keeps blobs in a container and tables in the account of Azure Storage.
+// It uses the smallest part of both services that meets the contracts of package
+// storage. An object is one Put Blob with If-None-Match, and never staged blocks: two
+// writers of one name would mix those. The rest is entity group transactions of upserts
+// that replace, lists, ranges and batched deletes.
 //
-// [Open] takes the credentials from the environment, under the names that
-// Azure's own tools use. Retries are those of the SDK. After a lost response it
-// meets our own blob and [storage.ErrExist] is the answer: callers look whose it
-// is.
+// [Open] takes the credentials from the environment, under the names that Azure's own
+// tools use. The SDK makes the retries. A retry after a lost response meets our own
+// blob and returns [storage.ErrExist]: callers check whether the blob is their own.
 //
 // Not supported: the table API of Cosmos DB, and accounts with a hierarchical
-// namespace, whose lists are not in the order of the keys.
+// namespace. Their lists are not in the order of the keys.
 package azure
 
 import (
@@ -35,18 +34,17 @@ import (
 type Options struct {
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
-	// TryTimeout bounds one try of a request; 0 is 30 s. An upload gets more,
-	// as its size asks for.
+	// TryTimeout bounds one try of a request; 0 is 30 s. An upload gets more, depending
+	// on its size.
 	TryTimeout time.Duration
-	// MaxRetries is how often a request is tried again; 0 is 3, negative is
-	// never.
+	// MaxRetries is the number of retries of a request; 0 is 3, negative is none.
 	MaxRetries int
-	// RetryDelay is how long to wait before the first retry, longer before
-	// each that follows; 0 is 800 ms.
+	// RetryDelay is the wait before the first retry; the waits after it are longer. 0
+	// is 800 ms.
 	RetryDelay time.Duration
 	// Transport sends the requests; nil is the SDK's own.
 	Transport *http.Client
-	// Credential signs instead of what the environment has; nil asks the
+	// Credential signs in place of the environment's credentials; nil uses the
 	// environment.
 	Credential azcore.TokenCredential
 }
@@ -58,15 +56,15 @@ type Store struct {
 	container *container.Client
 	tables    *aztables.ServiceClient
 	retry     policy.RetryOptions
-	noBatch   atomic.Bool // batches are refused here; delete one by one
+	noBatch   atomic.Bool // the service refuses batches here; delete one by one
 }
 
-// Open returns the store that a spec of the form [ACCOUNT/]CONTAINER names. It
-// sends nothing. The account and the credentials come from
-// AZURE_STORAGE_CONNECTION_STRING, else from AZURE_STORAGE_ACCOUNT (which the
-// spec overrides) with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else from
-// what azidentity.NewDefaultAzureCredential finds. AZURE_STORAGE_BLOB_ENDPOINT
-// and AZURE_STORAGE_TABLE_ENDPOINT override the endpoints.
+// Open returns the store of a spec of the form [ACCOUNT/]CONTAINER. It sends nothing.
+// The account and the credentials come from AZURE_STORAGE_CONNECTION_STRING. If that is
+// missing, they come from AZURE_STORAGE_ACCOUNT (which the spec overrides) with
+// AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. If these are missing too, the
+// credentials come from azidentity.NewDefaultAzureCredential.
+// AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT override the endpoints.
 func Open(spec string, o Options) (*Store, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
@@ -132,7 +130,7 @@ func (s *Store) byKey(a account, containerURL string, bo *container.ClientOption
 func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL string, bo *container.ClientOptions, to *aztables.ClientOptions) error {
 	var err error
 	if cred == nil {
-		// Made only now: it looks around for identities of several kinds.
+		// Made only now: it searches for identities of several kinds.
 		if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
 			return err
 		}
@@ -146,7 +144,7 @@ func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL str
 
 func retryOptions(o Options) policy.RetryOptions {
 	if o.TryTimeout == 0 {
-		// Without one a request that hangs holds a batch for ever.
+		// Without a timeout a request that hangs holds a batch for ever.
 		o.TryTimeout = 30 * time.Second
 	}
 	return policy.RetryOptions{
@@ -159,15 +157,15 @@ func retryOptions(o Options) policy.RetryOptions {
 // String names the store for logs.
 func (s *Store) String() string { return "azure:" + s.name }
 
-// EnsureContainer makes the container if it is not there and may be made.
+// EnsureContainer makes the container if it is missing and the account may make it.
 func (s *Store) EnsureContainer(ctx context.Context) error {
 	_, err := s.container.Create(ctx, nil)
 	if err = translate(err); err == nil || hasCode(err, "ContainerAlreadyExists") {
 		return nil
 	}
 	if errors.Is(err, storage.ErrUnauthorized) {
-		// Who may write to a container may often not make one. That it is
-		// there is all that is wanted.
+		// Credentials that may write to a container often may not make one. It is
+		// enough that the container exists.
 		if _, perr := s.container.GetProperties(ctx, nil); perr == nil {
 			return nil
 		}
@@ -175,8 +173,8 @@ func (s *Store) EnsureContainer(ctx context.Context) error {
 	return fmt.Errorf("make container %s: %w", s.name, err)
 }
 
-// Now implements [storage.Clock] by the Date of an answer, whatever the answer
-// says: it is right to the second.
+// Now implements [storage.Clock] by the Date header of an answer, even of a failure. It
+// is right to the second.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	r, err := s.container.GetProperties(ctx, nil)
 	if err == nil && r.Date != nil {

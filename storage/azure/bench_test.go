@@ -7,7 +7,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// It tells what the driver costs, not what Azure does.
+// BenchmarkStore measures the cost of the driver, not of Azure.
 func BenchmarkStore(b *testing.B) {
 	storagetest.Bench(b, 500, func(b *testing.B) storage.BlobStore { return open(b) })
 }

@@ -45,8 +45,8 @@ func (s *Store) create(ctx context.Context, key string, body []byte, attrs stora
 	o := &blockblob.UploadOptions{
 		HTTPHeaders:      &blob.HTTPHeaders{BlobContentMD5: sum[:]},
 		AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &anyone}},
-		// MD5, since what is checked in flight must also be what is stored:
-		// Azurite keeps the framing of structured CRC64 as if it were the body.
+		// MD5, since the sum checked in flight must also be stored: Azurite keeps the
+		// framing of structured CRC64 as if it were the body.
 		TransactionalValidation: blob.TransferValidationTypeMD5(sum[:]),
 		Metadata:                map[string]*string{},
 	}
@@ -66,7 +66,7 @@ func (s *Store) create(ctx context.Context, key string, body []byte, attrs stora
 	return s.taken(ctx, key, translate(err))
 }
 
-// taken finds the answers that say that the name is taken.
+// taken recognises the answers that mean that the name is taken.
 func (s *Store) taken(ctx context.Context, key string, err error) error {
 	var e *ServiceError
 	if !errors.As(err, &e) {
@@ -76,8 +76,8 @@ func (s *Store) taken(ctx context.Context, key string, err error) error {
 	case e.Status == http.StatusPreconditionFailed:
 		e.sentinel = storage.ErrExist
 	case e.Code == "AuthorizationPermissionMismatch":
-		// A SAS that may create but not write gets this for a name that is
-		// taken, and one that may do neither gets it too.
+		// A SAS that may create but not write gets this answer for a taken name. A SAS
+		// that may do neither gets it too.
 		if _, serr := s.stat(ctx, key); serr == nil {
 			e.sentinel = storage.ErrExist
 		}
@@ -111,9 +111,8 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 // version makes one of an ETag, which has its quotes in headers and none in lists.
 func version(tag *azcore.ETag) string { return strings.Trim(string(value(tag)), `"`) }
 
-// nameable tells whether a blob can have this name. What is no name must not be
-// sent: an empty one would make the request one for the container, and dots may
-// lead out of it.
+// nameable reports whether a blob can have this name. An impossible name must not be
+// sent: an empty one would address the container, and dots may lead out of it.
 func nameable(key string) bool {
 	if key == "" || len(key) > 1024 || !utf8.ValidString(key) || strings.ContainsFunc(key, unicode.IsControl) {
 		return false
@@ -126,8 +125,7 @@ func nameable(key string) bool {
 	return true
 }
 
-// lower gives metadata back as it was sent: Go writes the names in headers in
-// its own way.
+// lower restores the metadata as it was sent: Go changes the case of names in headers.
 func lower(m map[string]*string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -146,8 +144,8 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// Get implements [storage.BlobStore]. A body that is cut is asked for again
-// from where it stopped, as long as the object is the same.
+// Get implements [storage.BlobStore]. If a body breaks off, the reader asks for the
+// rest, as long as the object is the same.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	r, err := s.get(ctx, key, off, n)
 	if err != nil {
@@ -160,7 +158,7 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if off < 0 {
 		return nil, errors.New("negative offset")
 	}
-	if n == 0 { // a range of no bytes cannot be asked for
+	if n == 0 { // a range of no bytes cannot be requested
 		_, err := s.stat(ctx, key)
 		return io.NopCloser(strings.NewReader("")), err
 	}
@@ -190,7 +188,7 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	return &reader{key: key, r: resp.NewRetryReader(ctx, nil), left: *resp.ContentLength}, nil
 }
 
-// reader gives exactly the bytes that the answer promised, or an error.
+// reader returns exactly the bytes that the answer promised, or an error.
 type reader struct {
 	key  string
 	r    io.ReadCloser
@@ -218,7 +216,7 @@ func (r *reader) Close() error { return r.r.Close() }
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
 		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) && ctx.Err() == nil {
-			return // it is behind all keys with the prefix
+			return // it is after all keys with the prefix
 		}
 		o := &container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}, Prefix: &prefix}
 		if startAfter != "" && strings.HasPrefix(startAfter, prefix) {
@@ -260,8 +258,8 @@ func describe(item *container.BlobItem) storage.Blob {
 	return b
 }
 
-// Dirs implements [storage.BlobStore]. It collects the level before the first
-// element: the service has another order, in which a-b/ comes before a/.
+// Dirs implements [storage.BlobStore]. It collects the level before the first element,
+// because the service has another order, in which a-b/ comes before a/.
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var dirs []string

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxBatch      = 256 // sub-requests of one batch, by the service
-	deletesAtOnce = 8   // where there are no batches
+	maxBatch      = 256 // sub-requests of one batch, a limit of the service
+	deletesAtOnce = 8   // if the service has no batches
 )
 
-// Delete implements [storage.BlobStore]. A version goes as If-Match, so the
-// service itself compares it in the moment of deletion.
+// Delete implements [storage.BlobStore]. It sends a version as If-Match, so the service
+// itself compares it at the moment of deletion.
 func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	var errs []error
 	for chunk := range slices.Chunk(blobs, maxBatch) {
@@ -38,7 +38,7 @@ func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
 		}
 		var e *ServiceError
 		if errors.As(err, &e) && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests {
-			s.noBatch.Store(true) // some kinds of account and of SAS know no batches
+			s.noBatch.Store(true) // some kinds of account and of SAS have no batches
 		}
 	}
 	errs := make([]error, len(blobs))
@@ -62,8 +62,8 @@ func (s *Store) delete(ctx context.Context, b storage.Blob) error {
 	return unlessGone(err)
 }
 
-// ifStill is the condition that a name still belongs to the object that was seen;
-// nil where any object may go.
+// ifStill is the condition that the name still belongs to the listed object; nil if any
+// object may go.
 func ifStill(b storage.Blob) *blob.AccessConditions {
 	if b.Version == "" {
 		return nil
@@ -72,8 +72,8 @@ func ifStill(b storage.Blob) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: &tag}}
 }
 
-// unlessGone translates what a deletion was answered with: that the object is not
-// there, or is not the one any more, is what was wanted.
+// unlessGone translates the answer to a deletion. It is a success if the object is
+// missing or has been replaced.
 func unlessGone(err error) error {
 	err = translate(err)
 	var e *ServiceError
@@ -83,8 +83,8 @@ func unlessGone(err error) error {
 	return err
 }
 
-// deleteBatch deletes in one request. err is that of the request as a whole;
-// left are those of single keys.
+// deleteBatch deletes in one request. err is the error of the request as a whole; left
+// are the errors of single keys.
 func (s *Store) deleteBatch(ctx context.Context, blobs []storage.Blob) (left []error, err error) {
 	b, err := s.container.NewBatchBuilder()
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"blobtail/storage/azure"
 )
 
-// What was listed goes with one request for 256, each with its own condition, and
-// a name that belongs to another object by now keeps it: the emulator honours
-// If-Match within batches as the service does.
+// Listed blobs are deleted with one request for 256, each with its own condition. A
+// name that belongs to another object by now keeps it: the emulator respects If-Match
+// within batches as the service does.
 func TestDeleteConditionsInBatches(t *testing.T) {
 	var batches, singles, conditions atomic.Int32
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
@@ -54,7 +54,7 @@ func TestDeleteConditionsInBatches(t *testing.T) {
 	}
 }
 
-// Whatever else fails a condition, such as a lease, is an error: the object stays.
+// Any other failed condition, such as a lease, is an error: the object stays.
 func TestDeleteRefused(t *testing.T) {
 	for name, code := range map[string]string{"a lease": "LeaseIdMissing", "no code": ""} {
 		s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {

@@ -19,8 +19,8 @@ import (
 	"blobtail/storage"
 )
 
-// ServiceError is an answer of Azure Storage that says no. It replaces the
-// SDK's own, whose text is a page long and may hold what was signed.
+// ServiceError is a refusal by Azure Storage. It replaces the SDK's own error, whose
+// text is a page long and may hold signed data.
 type ServiceError struct {
 	Status    int    // of HTTP
 	Code      string // such as "ServerBusy"; may be empty
@@ -44,8 +44,8 @@ func (e *ServiceError) Error() string {
 
 func (e *ServiceError) Unwrap() error { return e.sentinel }
 
-// translate turns an error of the SDK into one of ours, without secrets: those
-// of the transport carry the whole URL, with its SAS.
+// translate turns an error of the SDK into one of ours, without secrets: errors of the
+// transport carry the whole URL, with its SAS.
 func translate(err error) error {
 	var re *azcore.ResponseError
 	var ue *url.Error
@@ -90,8 +90,8 @@ func serviceError(re *azcore.ResponseError) error {
 	return e
 }
 
-// fromBody finds the code that the header does not have: a failed transaction
-// is a 202 whose body holds the true answer, as JSON within multipart.
+// fromBody finds the code if it is not in the header: a failed transaction is a 202
+// with the true answer in the body, as JSON within multipart.
 func (e *ServiceError) fromBody(resp *http.Response) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil {
@@ -114,7 +114,7 @@ func (e *ServiceError) fromBody(resp *http.Response) {
 	}
 }
 
-// hasCode tells whether err is an answer with one of these codes.
+// hasCode reports whether err is an answer with one of these codes.
 func hasCode(err error, codes ...string) bool {
 	var e *ServiceError
 	if !errors.As(err, &e) {
@@ -128,17 +128,17 @@ func hasCode(err error, codes ...string) bool {
 	return false
 }
 
-// redacted is an error whose text may not be printed as it is.
+// redacted is an error with text that may not be printed as it is.
 type redacted struct {
 	text  string
-	cause error // only what has no text of its own to hide
+	cause error // a cause without any text to hide
 }
 
 func (e *redacted) Error() string { return e.text }
 func (e *redacted) Unwrap() error { return e.cause }
 
-// redact keeps of an error what callers decide by: that the context ended, or
-// that the network failed.
+// redact keeps only the parts of an error that callers decide by: that the context
+// ended, or that the network failed.
 func redact(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
@@ -164,8 +164,8 @@ func (t timeout) Error() string   { return "network" }
 func (t timeout) Timeout() bool   { return bool(t) }
 func (t timeout) Temporary() bool { return true }
 
-// guard makes an error of a panic. The SDK reads the multipart answers of batches
-// and transactions by indexing into them, and a proxy may answer anything.
+// guard turns a panic into an error. The SDK indexes into the multipart answers of
+// batches and transactions, and a proxy may send any answer.
 func guard(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -20,7 +20,7 @@ import (
 	"blobtail/storage/azure"
 )
 
-// through returns a second store on s's container whose requests go through f.
+// through returns a second store on s's container. Its requests go through f.
 func through(t *testing.T, name string, f roundTripper) *azure.Store {
 	t.Helper()
 	a := env.Azurite(t)
@@ -36,8 +36,8 @@ func through(t *testing.T, name string, f roundTripper) *azure.Store {
 	return s
 }
 
-// The service executes a PUT, its answer is lost, the SDK tries again and meets
-// its own blob: the driver must not call that a success, nor another's.
+// The service executes a PUT, its answer is lost, and the SDK tries again and meets its
+// own blob. The driver must report neither success nor another writer's blob.
 func TestLostResponse(t *testing.T) {
 	var lost atomic.Int32
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
@@ -57,9 +57,9 @@ func TestLostResponse(t *testing.T) {
 	}
 }
 
-// The service carries a swap out, its answer is lost, the SDK tries again: the
-// condition does not hold any more, for a row that was made and for one that
-// changed, and the row is that of the caller.
+// The service carries a swap out, its answer is lost, and the SDK tries again. The
+// condition no longer holds, for a new row and for a changed row, and the row is the
+// caller's.
 func TestSwapLostResponse(t *testing.T) {
 	var lose atomic.Bool
 	var tries atomic.Int32
@@ -93,8 +93,8 @@ func TestSwapLostResponse(t *testing.T) {
 	}
 }
 
-// A body that is cut is read on from there; where that fails too, it is an
-// error and never a short body.
+// A reader asks for the rest of a body that breaks off. If that fails too, it returns
+// an error and never a short body.
 func TestCutBody(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 64<<10)
 	for name, cuts := range map[string]int32{"once": 1, "always": 1 << 30} {
@@ -151,7 +151,7 @@ func (c *cutBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A proxy that forgets the range must not make us take other bytes for ours.
+// If a proxy drops the range, we must not take other bytes for ours.
 func TestRangeIgnored(t *testing.T) {
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodGet {
@@ -168,7 +168,7 @@ func TestRangeIgnored(t *testing.T) {
 	}
 }
 
-// Where batches are refused, keys are deleted one by one; what stays is named.
+// If batches are refused, keys are deleted one by one. The error names each that stays.
 func TestDeleteWithoutBatches(t *testing.T) {
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {
 		code := ""
@@ -204,8 +204,8 @@ func TestDeleteWithoutBatches(t *testing.T) {
 	}
 }
 
-// The failure of a transaction arrives as 202 with the truth in the body, and
-// without the table it may be an odd body altogether.
+// The failure of a transaction arrives as 202 with the truth in the body. Without the
+// table the body may be malformed.
 func TestTransactionAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		body     string
@@ -251,7 +251,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// With a SAS that may create and read, but not overwrite, a taken name is told
+// With a SAS that may create and read, but not overwrite, a taken name looks different
 // from a refusal.
 func TestCreateOnlySAS(t *testing.T) {
 	a := env.Azurite(t)
@@ -304,7 +304,7 @@ func TestMissingContainer(t *testing.T) {
 		t.Errorf("List: %v, want ErrNotExist", err)
 	}
 	asked := time.Now()
-	now, err := s.Now(t.Context()) // the time is told even so, in whole seconds
+	now, err := s.Now(t.Context()) // the time comes even then, in whole seconds
 	if err != nil || now.Before(asked.Add(-time.Second)) || now.After(time.Now().Add(time.Second)) {
 		t.Errorf("Now = %v, %v; asked from %v to %v", now, err, asked, time.Now())
 	}
@@ -318,8 +318,8 @@ func TestMissingContainer(t *testing.T) {
 	}
 }
 
-// A table whose deletion goes on after the request is told from one that is gone
-// and from one that cannot be deleted; to a reader it is gone.
+// The driver distinguishes three tables: one whose deletion outlasts the request, one
+// that is gone, and one that cannot be deleted. To a reader the first is gone.
 func TestTableBeingDeleted(t *testing.T) {
 	var going atomic.Bool
 	s := through(t, testenv.Name("c"), func(r *http.Request) (*http.Response, error) {

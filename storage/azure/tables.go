@@ -17,12 +17,12 @@ import (
 	"blobtail/storage/internal/bounds"
 )
 
-// maxPage is the most rows that the service gives at once.
+// maxPage is the most rows that the service returns at once.
 const maxPage = 1000
 
-// Upsert implements [storage.TableStore]. Azurite takes rows of several
-// partitions in one transaction where the service refuses them; here there is
-// one partition by construction.
+// Upsert implements [storage.TableStore]. Azurite accepts rows of several partitions in
+// one transaction, but the service refuses them. Here there is one partition by
+// construction.
 func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
 	if err == nil {
@@ -41,9 +41,9 @@ func (s *Store) upsert(ctx context.Context, table, partition string, rows []stor
 		if err != nil {
 			return err
 		}
-		// Replace, not merge (the SDK's default): properties of an older row
-		// must not survive. And not insert, which fails when it is repeated
-		// after a lost response.
+		// Replace, not merge (the SDK's default): properties of an older row must not
+		// survive. And not insert, which fails when it is repeated after a lost
+		// response.
 		actions[i] = aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: entity}
 	}
 	submit := func() error {
@@ -69,12 +69,11 @@ func (s *Store) makeTable(ctx context.Context, table string) error {
 	return err
 }
 
-// Swap implements [storage.TableStore]. A version is the ETag. The service makes
-// it of the time of the write, in steps of 100 ns. Azurite makes it of the time at
-// which the request came, to the millisecond, and of four digits of another
-// clock, most often steps of 100 us: two writes of one row have the same ETag there
-// only if both came within one such step, which no caller that waits for its
-// answers can bring about.
+// Swap implements [storage.TableStore]. A version is the ETag. The service makes it
+// from the time of the write, in steps of 100 ns. Azurite makes it from the time of the
+// request, to the millisecond, and from four digits of another clock, most often in
+// steps of 100 us. Two writes of one row have the same ETag there only if both came
+// within one such step. No caller that waits for its answers can cause that.
 func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
 	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
 	version := ""
@@ -85,7 +84,7 @@ func (s *Store) Swap(ctx context.Context, table, partition string, row storage.R
 }
 
 func (s *Store) swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	// "*" would be any row that is there, and other text is an error of the request.
+	// "*" would match any existing row, and other text is an error of the request.
 	if row.Version != "" && (!strings.HasPrefix(row.Version, `W/"`) || !strings.HasSuffix(row.Version, `"`)) {
 		return "", storage.ErrChanged // no row has such a version
 	}
@@ -122,8 +121,8 @@ func (s *Store) putIf(ctx context.Context, table string, entity []byte, version 
 	return string(r.ETag), err
 }
 
-// changed makes of the answers to a condition that does not hold the error that
-// callers know. A table that is not there is another matter.
+// changed translates the answers to a failed condition into the error that callers
+// know. A missing table is another matter.
 func changed(err error) error {
 	var e *ServiceError
 	if errors.As(err, &e) && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
@@ -150,9 +149,9 @@ func encode(partition string, r storage.Row) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// decode keeps the properties of the types that storage knows. Among what it
-// leaves out is int32, which we never write: the SDK makes a zero of it where a
-// property was asked for that a row does not have.
+// decode keeps the properties of the types that storage knows. It leaves out int32, for
+// example, which we never write: the SDK returns a zero int32 for a requested property
+// that the row does not have.
 func decode(entity []byte) (storage.Row, error) {
 	var e aztables.EDMEntity
 	if err := json.Unmarshal(entity, &e); err != nil {
@@ -172,8 +171,8 @@ func decode(entity []byte) (storage.Row, error) {
 	return r, nil
 }
 
-// quote is the one way into a filter: a literal with its quotes doubled. The
-// grammar of keys has none; both are needed to be sure.
+// quote is the one way into a filter: a literal with its quotes doubled. The grammar of
+// keys has no quotes. Both checks are needed to be sure.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // rangeFilter selects rows of one partition with from <= key < to.
@@ -209,7 +208,7 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 		}
 		left := limit
 		last := ""
-		// Pages may be short, even empty, and more follow; and the pager goes on
+		// Pages may be short, even empty, and more follow. The pager also continues
 		// beyond Top.
 		for p := s.tables.NewClient(table).NewListEntitiesPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
@@ -238,8 +237,8 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 	}
 }
 
-// gone makes of a table that is being deleted one that is not there: whoever reads
-// it comes too late. The service answers now with the one, now with the other.
+// gone reports a table that is being deleted as missing: a reader of it comes too late.
+// The service sometimes returns one answer, sometimes the other.
 func gone(err error) error {
 	var e *ServiceError
 	if errors.As(err, &e) && e.sentinel == storage.ErrBeingDeleted {
@@ -248,7 +247,7 @@ func gone(err error) error {
 	return err
 }
 
-// Tables implements [storage.TableStore]. The tables of an account are those of
+// Tables implements [storage.TableStore]. It lists the tables of the whole account, for
 // all its containers.
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

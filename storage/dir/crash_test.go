@@ -20,8 +20,8 @@ import (
 	"blobtail/storage/dir"
 )
 
-// recorder writes down what changes the disk and what makes it durable, with
-// paths below the root and temporary names shortened.
+// recorder records the operations that change the disk or make it durable, with paths
+// below the root and temporary names shortened.
 type recorder struct {
 	fsys.FS
 	root string
@@ -98,7 +98,7 @@ func (f recordedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// What Create and Delete do before they return, and in which order.
+// The disk operations of Create and Delete before they return, in their order.
 func TestOrder(t *testing.T) {
 	r := &recorder{FS: fsys.OS(), root: t.TempDir()}
 	s, err := dir.Open(r.root, dir.Options{FS: r})
@@ -123,7 +123,7 @@ func TestOrder(t *testing.T) {
 	}{
 		{"in a new directory", create(s, "a/b/1"), nil, "mkdir a, mkdir a/b, " + write("a/b") + ", syncdir a, syncdir ."},
 		{"what is remembered", create(s, "a/b/2"), nil, strings.ReplaceAll(write("a/b"), "b/1", "b/2")},
-		// Its maker may not have synced it yet.
+		// Its writer may not have synced it yet.
 		{"taken", create(s, "a/b/1"), storage.ErrExist, "syncdir a/b"},
 		{"a sibling", create(s, "a/c/1"), nil, "mkdir a/c, " + write("a/c") + ", syncdir a"},
 		{"another makes a directory", create(other, "a/d/1"), nil, ""},
@@ -146,8 +146,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// The root is made durably too, with what is above it; and what is there may have
-// been made by a process that was killed before it was durable.
+// Open makes the root durable too, with everything above it. An existing directory may
+// come from a process that was killed before it was durable.
 func TestOrderOfRoot(t *testing.T) {
 	r := &recorder{FS: fsys.OS(), root: t.TempDir()}
 	for _, want := range [][]string{
@@ -163,8 +163,8 @@ func TestOrderOfRoot(t *testing.T) {
 	}
 }
 
-// After a failed fsync of a directory nothing created there is called durable,
-// though the next fsync would succeed.
+// After a failed fsync of a directory nothing created there is called durable, though
+// the next fsync would succeed.
 func TestDirSyncFails(t *testing.T) {
 	d := simdisk.New(1)
 	s, err := dir.Open("/store", dir.Options{FS: d, Create: true})
@@ -192,8 +192,8 @@ func TestDirSyncFails(t *testing.T) {
 	}
 }
 
-// A power cut at any moment takes nothing that was answered for, with nil or
-// with ErrExist, and leaves nothing under a key that is not whole.
+// A power cut at any moment loses no object that Create answered with nil or ErrExist.
+// It leaves no partial object under a key.
 func TestPowerCut(t *testing.T) {
 	for seed := range testkit.Share(300, 50) {
 		d := simdisk.New(uint64(seed))

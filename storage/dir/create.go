@@ -16,11 +16,11 @@ import (
 const (
 	tmpPrefix = ".tmp-"
 	openRead  = os.O_RDONLY | syscall.O_CLOEXEC
-	// attempts bounds how often a directory that others remove is made again.
+	// attempts bounds how often a directory is made again if other processes remove it.
 	attempts = 100
 )
 
-// errNotDir is what a path through a file gives: nothing can exist there.
+// errNotDir is the error of a path through a file: no object can exist there.
 const errNotDir = syscall.ENOTDIR
 
 // Create implements [storage.BlobStore].
@@ -33,7 +33,7 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	for range attempts {
 		err := s.create(path, body, frame)
 		if errors.Is(err, fs.ErrNotExist) {
-			// The directory is not there yet, or was removed under our hands.
+			// The directory does not exist yet, or was removed meanwhile.
 			if err = s.makeDirs(filepath.Dir(path)); err == nil || errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -48,8 +48,7 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 
 // create writes a temporary file and links it to path.
 func (s *Store) create(path string, body, frame []byte) error {
-	// Most names that are taken are found without writing the body. What
-	// decides is the link.
+	// This check finds most taken names without writing the body. The link decides.
 	if _, err := s.fs.Stat(path); err == nil {
 		return fs.ErrExist
 	}
@@ -58,7 +57,7 @@ func (s *Store) create(path string, body, frame []byte) error {
 	if err != nil {
 		return err
 	}
-	defer s.fs.Remove(tmp) // its name does no harm if it stays
+	defer s.fs.Remove(tmp) // a leftover name does no harm
 	if _, err = f.WriteAt(body, 0); err == nil {
 		_, err = f.WriteAt(frame, int64(len(body)))
 	}
@@ -74,8 +73,8 @@ func (s *Store) create(path string, body, frame []byte) error {
 	return s.fs.Link(tmp, path)
 }
 
-// settle makes the name durable that now holds path, ours (err is nil) or
-// another's: that one may have linked it and not synced it yet.
+// settle makes the name of path durable. The object there is ours (err is nil) or that
+// of another writer, which may have linked it and not synced it yet.
 func (s *Store) settle(path string, err error) error {
 	if err != nil {
 		if fi, serr := s.fs.Stat(path); serr == nil && fi.IsDir() {
@@ -98,11 +97,10 @@ func (s *Store) settle(path string, err error) error {
 	return nil
 }
 
-// makeDirs makes a directory below the root and what is missing above it.
+// makeDirs makes a directory below the root and all missing directories above it.
 func (s *Store) makeDirs(dir string) error {
 	if dir == s.root {
-		// Only Open makes the root: that it is gone may mean that a disk is not
-		// mounted.
+		// Only Open makes the root: a missing root may mean that a disk is not mounted.
 		_, err := s.fs.Stat(dir)
 		if err != nil {
 			return fmt.Errorf("the root: %w", known(err))
@@ -129,9 +127,9 @@ func (s *Store) forget(dir string) {
 	delete(s.synced, dir)
 }
 
-// syncMoved syncs a directory unless this process did so and nothing was made
-// or removed in it since. The time is taken before the sync: what changes
-// meanwhile is synced the next time.
+// syncMoved syncs a directory unless this process has synced it and nothing was made or
+// removed in it since. It reads the time before the sync: later changes are synced the
+// next time.
 func (s *Store) syncMoved(dir string) error {
 	fi, err := s.fs.Stat(dir)
 	if err != nil {
@@ -163,7 +161,7 @@ func (s *Store) syncDir(dir string) error {
 	}
 	err = s.fs.SyncDir(dir)
 	var pe *fs.PathError
-	if err == nil || errors.As(err, &pe) && pe.Op == "open" { // it was not asked
+	if err == nil || errors.As(err, &pe) && pe.Op == "open" { // the kernel was never asked to sync
 		return err
 	}
 	s.mu.Lock()
@@ -172,7 +170,7 @@ func (s *Store) syncDir(dir string) error {
 	return s.failed[dir]
 }
 
-// refused words the errors of a Create that left nothing behind.
+// refused rewords the errors of a Create that left nothing behind.
 func refused(err error) error {
 	if errors.Is(err, errNotDir) {
 		return errors.New("a part of its path is an object")

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// staleAfter is the age from which on a temporary file belongs to nobody: no
-	// Create takes so long.
+	// staleAfter is the age from which on a temporary file is abandoned: no Create
+	// takes so long.
 	staleAfter = 24 * time.Hour
 	maxPause   = 20 * time.Millisecond // between two tries to take the lock
 )
 
-// Delete implements [storage.BlobStore]. It also removes the directories that
-// it leaves empty; a Create that meets one makes it again. The removals are
-// durable when it returns nil.
+// Delete implements [storage.BlobStore]. It also removes the directories that it leaves
+// empty; a Create that finds one missing makes it again. The removals are durable when
+// Delete returns nil.
 //
-// Whoever deletes holds the lock of the root meanwhile. A Create cannot replace
-// what holds a name, so it needs none: between the look at an object and its
-// removal the name can pass to another one only by another Delete.
+// A Delete holds the lock of the root. A Create cannot replace the object of a name, so
+// it needs no lock. Between the check of an object and its removal, only another Delete
+// can free the name for another object.
 func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	if len(blobs) == 0 {
 		return nil
@@ -45,7 +45,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	return errors.Join(errs...)
 }
 
-// removeAll removes files, and tells which directories may have lost one.
+// removeAll removes files, and returns the directories that may have lost one.
 func (s *Store) removeAll(ctx context.Context, blobs []storage.Blob) (errs []error, touched map[string]bool) {
 	lock, err := s.lock(ctx)
 	if err == nil {
@@ -66,7 +66,7 @@ func (s *Store) removeAll(ctx context.Context, blobs []storage.Blob) (errs []err
 	return errs, touched
 }
 
-// lock waits for the lock that keeps those who delete apart.
+// lock waits for the lock that keeps concurrent deletes apart.
 func (s *Store) lock(ctx context.Context) (io.Closer, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, maxPause) {
 		if err := ctx.Err(); err != nil {
@@ -100,7 +100,7 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 			return err
 		}
 	}
-	// Remove takes empty directories too, and those are not objects.
+	// Remove deletes empty directories too, and those are not objects.
 	fi, err := s.fs.Stat(s.path(b.Key))
 	if err == nil && fi.IsDir() {
 		return nil
@@ -112,26 +112,26 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 	return err
 }
 
-// prune removes a directory if it is empty, and then those above it, and syncs
-// the first one that stays.
+// prune removes a directory if it is empty, then the empty ones above it, and syncs the
+// first directory that stays.
 func (s *Store) prune(dir string) error {
 	for dir != s.root && s.removable(dir) {
 		err := s.fs.Remove(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			break // a Create was quicker, most likely; in any case it stays
+			break // probably a concurrent Create; in any case the directory stays
 		}
 		dir = filepath.Dir(dir)
 		s.forget(dir)
 	}
 	err := s.syncDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir) {
-		return nil // another Delete took it, or it never was
+		return nil // another Delete removed it, or it never existed
 	}
 	return known(err)
 }
 
-// removable tells whether a directory looks empty and is no symbolic link: one
-// of those could be removed whatever is behind it.
+// removable reports whether a directory looks empty and is not a symbolic link. A link
+// could be removed even if its target is not empty.
 func (s *Store) removable(dir string) bool {
 	list, err := s.fs.ReadDir(dir)
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Store) removable(dir string) bool {
 	})
 }
 
-// removeStale removes what crashes left behind in a directory that holds
-// nothing else, and returns how many files went.
+// removeStale removes the leftovers of crashes in a directory that holds nothing else,
+// and returns the number of removed files.
 func (s *Store) removeStale(dir string, list []fs.DirEntry) (removed int) {
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), tmpPrefix) {

@@ -26,7 +26,7 @@ func (r *removing) Remove(name string) error {
 	return r.FS.Remove(name)
 }
 
-// Between the look at an object and its removal nobody else deletes, or the name
+// Between the check of an object and its removal no other Delete runs, or the name
 // could pass to another object there. Objects are created all the while.
 func TestDeletersWait(t *testing.T) {
 	root := t.TempDir()

@@ -1,37 +1,37 @@
-// Package dir keeps blobs as plain files in a directory: the embedded default,
-// and a store that cp, tar and zstd understand.
+// Package dir keeps blobs as plain files in a directory: the embedded default, and a
+// store that cp, tar and zstd understand.
 //
-// An object is one file, and its key is the path below the root. The file holds
-// the body and behind it one zstd skippable frame with the attributes (frame.go),
-// so what stands under a key always belongs together. It is written under a
-// temporary name, fsynced, and linked into place, which fails when the name is
-// taken: that is how [Store.Create] never overwrites, whoever else writes.
+// An object is one file, and its key is the path below the root. The file holds the
+// body and after it one zstd skippable frame with the attributes (frame.go), so a body
+// and its attributes always belong together. The file is written under a temporary
+// name, fsynced, and linked into place. The link fails if the name is taken. So
+// [Store.Create] never overwrites, even with other writers in the directory.
 //
-// Path elements that begin with a dot are not keys. Temporary files are called
-// .tmp-*, the tables live in .tables (storage/dir/tables), and others may keep
-// their own there, such as the ingester its log. A crash may leave a temporary
-// file behind; it is never read, and goes with its directory.
+// Path elements that begin with a dot are not keys. Temporary files are called .tmp-*,
+// and the tables live in .tables (storage/dir/tables). Other programs may keep files
+// under such names, as the ingester keeps its log. A crash may leave a temporary file
+// behind; it is never read, and is deleted with its directory.
 //
-// Files that somebody else put there are objects without attributes. Objects of
-// our own are read-only files, so that one that was cut short is not taken for
-// such a file, but answered with a [*DamagedError].
+// Files from other programs are objects without attributes. Our own objects are
+// read-only files. So one that was cut short is not taken for a foreign file, but
+// reported with a [*DamagedError].
 //
-// Of such a damaged object List still tells the key, with the size of the file.
-// Stat and reads of a range fail. A read of all, to the end, gives the bytes of
-// the file as they are, perhaps with a part of the frame at their end, and then
-// the error in place of io.EOF: so what is intact can be saved by a caller that
-// has checks of its own, and nobody takes it for whole.
+// List still returns the key of a damaged object, with the size of the file. Stat and
+// reads of a range fail. A read of the whole object, to the end, returns the bytes of
+// the file as they are, perhaps with a part of the frame at the end. Then it returns
+// the error in place of io.EOF. So a caller with checks of its own can save the intact
+// data, and no caller takes the object for whole.
 //
-// An object's age is that of its file. Copies of a store that do not keep the
-// times look younger than they are, which only delays what waits for an age.
+// An object's age is the age of its file. Copies of a store that do not keep the times
+// look younger than they are. This only delays actions that wait for an age.
 //
-// The store is the directory that Open opened, not whatever has its path later.
-// While a store is open its file system cannot be unmounted, but may go from the
-// path (umount -l, a mount over it), as the directory may by a rename. Reads and
-// writes still go to it; [Store.Check] tells.
+// The store is the directory that Open opened, not any later directory at its path.
+// While a store is open its file system cannot be unmounted. But the file system may
+// leave the path (umount -l, a mount over it), as the directory may by a rename. Reads
+// and writes still go to the directory; [Store.Check] reports the move.
 //
-// Open does not lock: any number of processes may read and write at once. Only
-// those who delete wait for each other (delete.go).
+// Open does not lock: any number of processes may read and write at once. Only deletes
+// wait for each other (delete.go).
 package dir
 
 import (
@@ -52,9 +52,9 @@ import (
 
 // Options are the tunables of [Open]. The zero value works, for readers.
 type Options struct {
-	// Create makes the root, and what is missing above it, when it is not there.
+	// Create makes the root, and all missing directories above it, if it is missing.
 	Create bool
-	// FS is the file system; nil is that of the host, through the open root.
+	// FS is the file system; nil is the host's file system, through the open root.
 	FS fsys.FS
 }
 
@@ -62,22 +62,22 @@ type Options struct {
 type Store struct {
 	root string
 	fs   fsys.FS
-	tree *fsys.Tree // fs, or nil: it is that of Options
+	tree *fsys.Tree // fs, or nil: fs is that of Options
 
 	mu sync.Mutex
-	// synced holds, for each directory above a directory that objects were
-	// created in, its modification time just before its last fsync here. While
-	// it has not moved, the names in it are durable; when anybody makes or
-	// removes a directory in it, it moves.
+	// synced holds each directory above a directory in which objects were created. Its
+	// value is the modification time just before the last fsync here. While that time
+	// has not moved, the names in the directory are durable. It moves when any process
+	// makes or removes a directory in it.
 	synced map[string]time.Time
-	// failed holds the directories whose fsync failed. The kernel may forget
-	// what it could not write, and call the next fsync a success: nothing that
-	// is created there can be called durable by this process any more.
+	// failed holds the directories whose fsync failed. The kernel may discard the data
+	// it could not write, and report success for the next fsync. So this process can no
+	// longer call anything created there durable.
 	failed map[string]error
 }
 
-// Open returns the store in the directory root; [storage.ErrNotExist] when there
-// is none and o does not ask to make it.
+// Open returns the store in the directory root; [storage.ErrNotExist] if it is missing
+// and o does not ask to make it.
 func Open(root string, o Options) (*Store, error) {
 	s := &Store{
 		root:   filepath.Clean(root),
@@ -109,8 +109,8 @@ func Open(root string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close lets go of the directory. Calls that follow fail, but what [Store.Get]
-// gave can be read to its end.
+// Close closes the directory. Later calls fail, but readers from [Store.Get] can be
+// read to their end.
 func (s *Store) Close() error {
 	if s.tree == nil {
 		return nil
@@ -118,19 +118,19 @@ func (s *Store) Close() error {
 	return s.tree.Close()
 }
 
-// MovedError says that the path of a store does not lead to the directory any
-// more that the store has open.
+// MovedError says that the path of a store no longer leads to the directory that the
+// store has open.
 type MovedError struct {
 	Path   string // as given to [Open], cleaned
 	Reason string
-	// Gone says that nothing is there, as when a disk is away for a while; else
-	// another directory is.
+	// Gone says that nothing is at the path, as when a disk is away for a while. If
+	// false, another directory is there.
 	Gone bool
 }
 
 func (e *MovedError) Error() string { return "store " + e.Path + ": " + e.Reason }
 
-// Unwrap makes the error a [storage.ErrNotExist] where nothing is there.
+// Unwrap makes the error a [storage.ErrNotExist] if nothing is at the path.
 func (e *MovedError) Unwrap() error {
 	if e.Gone {
 		return storage.ErrNotExist
@@ -138,8 +138,8 @@ func (e *MovedError) Unwrap() error {
 	return nil
 }
 
-// Check says whether the store's path still leads to the directory that is open.
-// The error is a [*MovedError]. A store on a file system of Options.FS never moves.
+// Check checks that the store's path still leads to the open directory. The error is a
+// [*MovedError]. A store on a file system of Options.FS never moves.
 func (s *Store) Check() error {
 	if s.tree == nil {
 		return nil
@@ -150,15 +150,15 @@ func (s *Store) Check() error {
 	return nil
 }
 
-// makeRoot makes a directory with all above it, each name durable before the next
-// is made. The name of one that is there is made durable too: whoever made it may
-// have been killed before that.
+// makeRoot makes a directory with all above it, each name durable before the next is
+// made. It makes the name of an existing directory durable too: its maker may have been
+// killed before that.
 func (s *Store) makeRoot(dir string) error {
 	parent := filepath.Dir(dir)
 	if _, err := s.fs.Stat(dir); err == nil || parent == dir {
 		err = s.fs.SyncDir(parent)
 		if errors.Is(err, fs.ErrPermission) {
-			return nil // it was made by somebody else, who may look into parent
+			return nil // another user made it, and may look into parent
 		}
 		return err
 	}
@@ -183,9 +183,9 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	return b, nil
 }
 
-// Get implements [storage.BlobStore]. Of a damaged object a range gives a
-// [*DamagedError]. With n < 0 the reader gives what there is of the file, and
-// then that error.
+// Get implements [storage.BlobStore]. A range of a damaged object returns a
+// [*DamagedError]. With n < 0 the reader returns the bytes left in the file, and then
+// that error.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
 		return nil, storage.AtKey("get", key, errors.New("negative offset"))
@@ -208,9 +208,9 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	return &reader{ctx: ctx, key: key, f: f, off: off, end: end, last: io.EOF}, nil
 }
 
-// open opens an object and reads its attributes. What is no object, because it
-// cannot be one or is a directory, does not exist. With a [*DamagedError] the
-// file is open too, and described as List does.
+// open opens an object and reads its attributes. A path that cannot be an object, or is
+// a directory, does not exist. With a [*DamagedError] the file is open too, and
+// described as in List.
 func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.Blob{}, err
@@ -230,14 +230,14 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	return f, b, err
 }
 
-// reader reads a range of a body. A file that is cut while it is read gives an
-// error, never a short body.
+// reader reads a range of a body. A file that is cut during the read gives an error,
+// never a short body.
 type reader struct {
 	ctx      context.Context
 	key      string
 	f        fsys.File
 	off, end int64
-	last     error // what comes at the end: io.EOF, or what is wrong with the object
+	last     error // error at the end: io.EOF, or the damage of the object
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -254,7 +254,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.f.ReadAt(p, r.off)
 	r.off += int64(n)
 	if n == len(p) {
-		return n, nil // ReadAt may say EOF beside a whole answer
+		return n, nil // ReadAt may return EOF with a complete answer
 	}
 	if err == io.EOF {
 		err = &DamagedError{Path: r.key, Reason: "cut while it was read"}
@@ -267,8 +267,8 @@ func (r *reader) Close() error { return r.f.Close() }
 // path returns the file of a key or of a prefix that ends in a slash.
 func (s *Store) path(key string) string { return filepath.Join(s.root, filepath.FromSlash(key)) }
 
-// readable tells whether a file may be an object under this key. It is laxer
-// than what Create takes, since it covers files that others made.
+// readable reports whether a file may be an object under this key. It is laxer than the
+// checks of Create, since it covers files from other programs.
 func readable(key string) bool {
 	for elem := range strings.SplitSeq(key, "/") {
 		if elem == "" || elem[0] == '.' || strings.IndexByte(elem, 0) >= 0 {
@@ -278,8 +278,8 @@ func readable(key string) bool {
 	return true
 }
 
-// known turns errors of the file system into those that storage names, keeping
-// their text.
+// known turns errors of the file system into the sentinels of storage, and keeps their
+// text.
 func known(err error) error {
 	switch {
 	case err == nil:

@@ -32,8 +32,8 @@ func TestOpenAbsent(t *testing.T) {
 	}
 }
 
-// A root that goes away (a disk that is not mounted) is not made again, nor
-// taken for an empty store.
+// A missing root (a disk that is not mounted) is not made again, nor taken for an empty
+// store.
 func TestRootGone(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	s := open(t, root)
@@ -76,9 +76,9 @@ func TestReadableByZstd(t *testing.T) {
 	}
 }
 
-// Whatever is cut off or changed at the end of an object is an error, and never
-// a shorter body; List still gives the others. Who reads all of it gets what
-// there is, and the error.
+// Any cut or change at the end of an object is an error, and never a shorter body. List
+// still returns the other objects. A read of the whole object returns the bytes that
+// are left, and the error.
 func TestDamaged(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -142,8 +142,8 @@ func TestDamaged(t *testing.T) {
 	check("a byte gone", slices.Delete(bytes.Clone(whole), 100, 101), 0o440)
 }
 
-// A symbolic link that leads nowhere hides what was moved to another disk: lists say
-// so instead of being short.
+// A dangling symbolic link hides objects that were moved to another disk. Lists report
+// it instead of being short.
 func TestDanglingLink(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -174,8 +174,8 @@ func TestDanglingLink(t *testing.T) {
 	}
 }
 
-// Files that others put there are objects without attributes; what begins with
-// a dot is none.
+// Files from other programs are objects without attributes. Files whose names begin
+// with a dot are no objects.
 func TestForeign(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -220,7 +220,7 @@ func TestForeign(t *testing.T) {
 	if b, err := io.ReadAll(r); err != nil || string(b) != "ell" {
 		t.Errorf("Get = %q, %v", b, err)
 	}
-	// The link to a directory stays, although that is emptied.
+	// The link to a directory stays, although the directory is emptied.
 	if err := s.Delete(t.Context(), storage.Keys("zlinked/x")...); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// What crashes leave behind goes with the directory, once it is old.
+// Leftovers of crashes are deleted with the directory, once they are old.
 func TestStaleTemporaryFiles(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)

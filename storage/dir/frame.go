@@ -16,32 +16,32 @@ import (
 	"blobtail/storage"
 )
 
-// An object's file is the body and then one zstd skippable frame. All numbers
-// are little endian:
+// An object's file is the body and then one zstd skippable frame. All numbers are
+// little endian:
 //
 //	magic    4  0x184D2A5D, a skippable frame that is not the index's
-//	length   4  of what follows
+//	length   4  of all that follows
 //	attrs    n  lines "name=value\n": content-type, content-encoding, metadata
-//	body     8  length of the body, that is, where the frame begins
+//	body     8  length of the body, that is, the offset of the frame
 //	n        4  length of attrs
 //	crc      4  CRC-32C of attrs, body, n
 //	end      4  "btO1"
 //
-// A file that ends so, with a crc that holds and lengths that add up to its
-// size, is whole. zstd -dc prints the body and skips the frame.
+// A file with this end, a matching crc and lengths that add up to its size is whole.
+// zstd -dc prints the body and skips the frame.
 const (
 	frameMagic  = 0x184D2A5D
 	frameHead   = 8
 	frameEnd    = "btO1"
 	frameTail   = 8 + 4 + 4 + 4
-	maxFrame    = 4 << 10 // what is read of a file's end, and more than a frame takes
+	maxFrame    = 4 << 10 // bytes read from a file's end, more than any frame takes
 	contentType = "content-type"
 	contentEnc  = "content-encoding"
 )
 
-// DamagedError says that an object's file is not as it was written: cut short,
-// or changed. The body cannot be trusted to be whole, so it is given out only to
-// who reads all of it, with this error at the end.
+// DamagedError says that an object's file is not as it was written: cut short, or
+// changed. Its body may not be whole, so only a read of the whole object returns it,
+// with this error at the end.
 type DamagedError struct {
 	Path   string
 	Reason string
@@ -81,8 +81,8 @@ func appendFrame(dst []byte, bodyLen int64, a storage.Attrs) []byte {
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) } // made once, in crc32
 
-// parseFrame finds the frame at the end of a file of the given size, of which
-// tail is the end. It returns the length of the body before it.
+// parseFrame finds the frame at the end of a file of the given size. tail is the end of
+// the file. parseFrame returns the length of the body before the frame.
 func parseFrame(tail []byte, size int64) (bodyLen int64, a storage.Attrs, err error) {
 	n := len(tail) - frameTail
 	if n < frameHead || string(tail[len(tail)-len(frameEnd):]) != frameEnd {
@@ -124,8 +124,8 @@ func parseAttrs(text string) storage.Attrs {
 	return a
 }
 
-// describe reads what an open file holds, with one read of its end. Of a damaged
-// one it tells the size of the file and no attributes.
+// describe reads the attributes of an open file, with one read of its end. For a
+// damaged file it returns the size of the file and no attributes.
 func describe(f fsys.File, key string) (storage.Blob, error) {
 	fi, err := f.Stat()
 	if err != nil {
@@ -155,10 +155,10 @@ func describe(f fsys.File, key string) (storage.Blob, error) {
 	return b, nil
 }
 
-// version tells a file from any other that has or will have its name. A number
-// of an inode is used again, and within one tick of the file system's clock, but
-// then the ends differ: they hold the attributes, and each batch has an id of its
-// own. What is the same in all three is taken for the same, such as a mark
+// version distinguishes a file from any earlier or later file of its name. An inode
+// number may be used again within one tick of the file system's clock. But then the
+// ends of the files differ: they hold the attributes, and each batch has its own id.
+// Two files with the same inode number, time and end count as one, such as a mark
 // without attributes that is removed and made again at once.
 func version(fi fs.FileInfo, tail []byte) string {
 	var inode uint64
@@ -168,8 +168,8 @@ func version(fi fs.FileInfo, tail []byte) string {
 	return fmt.Sprintf("%x-%x-%x-%08x", inode, fi.ModTime().UnixNano(), fi.Size(), crc32.Checksum(tail, castagnoli()))
 }
 
-// cutInFrame tells whether a file that has no frame at its end has the
-// beginning of one, cut off by the end of the file.
+// cutInFrame reports whether a file without a frame at its end has the beginning of
+// one, cut off by the end of the file.
 func cutInFrame(tail []byte) bool {
 	magic := string(binary.LittleEndian.AppendUint32(nil, frameMagic))
 	i := strings.LastIndex(string(tail), magic)

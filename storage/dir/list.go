@@ -15,14 +15,13 @@ import (
 	"blobtail/storage"
 )
 
-// maxKey bounds the keys that a walk follows, and so its depth, whatever
-// symbolic links there are.
+// maxKey bounds the keys that a walk follows, and so its depth, even if symbolic links
+// form a loop.
 const maxKey = 1024
 
-// List implements [storage.BlobStore]. It holds the names of one directory a
-// level at a time. An object that is damaged is listed with the size of its
-// file and no attributes, so that it does not hide the others; Stat tells what is
-// wrong with it.
+// List implements [storage.BlobStore]. It holds the names of one directory a level at a
+// time. A damaged object is listed with the size of its file and no attributes, so that
+// it does not hide other objects. Stat reports the damage.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
 		w := walk{s: s, ctx: ctx, prefix: prefix, startAfter: startAfter}
@@ -97,8 +96,8 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// holdsObject tells whether there is an object below a directory: one that was
-// emptied, or was made for an object that never came, is not there for Dirs.
+// holdsObject reports whether there is an object below a directory. Dirs skips
+// directories without one: they were emptied, or made for an object that never came.
 func (s *Store) holdsObject(ctx context.Context, dir string) (found bool, err error) {
 	w := walk{s: s, ctx: ctx, prefix: dir, visit: func(string) bool {
 		found = true
@@ -150,7 +149,7 @@ func (w *walk) dir(dir string) (goOn bool, err error) {
 	return true, nil
 }
 
-// mayHold tells whether a directory (with its slash) may hold what is asked for.
+// mayHold reports whether a directory (with its slash) may hold keys of the walk.
 func (w *walk) mayHold(dir string) bool {
 	if !strings.HasPrefix(dir, w.prefix) && !strings.HasPrefix(w.prefix, dir) {
 		return false
@@ -158,9 +157,9 @@ func (w *walk) mayHold(dir string) bool {
 	return dir > w.startAfter || strings.HasPrefix(w.startAfter, dir)
 }
 
-// entries returns the names in a directory ("" or with a slash at its end) in
-// the order of keys: directories with a slash, for "a-b/" sorts before "a/".
-// A directory that is not there is empty, but the root must be there.
+// entries returns the names in a directory ("" or with a slash at its end) in the order
+// of keys: directories with a slash, for "a-b/" sorts before "a/". A missing directory
+// is empty, but the root must exist.
 func (s *Store) entries(dir string) ([]string, error) {
 	if dir != "" && !readable(strings.TrimSuffix(dir, "/")) {
 		return nil, nil
@@ -183,8 +182,8 @@ func (s *Store) entries(dir string) ([]string, error) {
 		}
 		mode := e.Type()
 		if mode&fs.ModeSymlink != 0 {
-			// Somebody moved a part of the store to another disk. While that is away nobody
-			// knows what is there.
+			// An operator moved a part of the store to another disk. While that disk is
+			// away, the contents are unknown.
 			fi, err := s.fs.Stat(s.path(path.Join(dir, name)))
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil, danglingError(path.Join(dir, name))
@@ -208,8 +207,8 @@ func (s *Store) entries(dir string) ([]string, error) {
 	return names, nil
 }
 
-// dangling says, of a directory that is not there, whether a symbolic link on the way
-// to it leads nowhere.
+// dangling reports, for a missing directory, whether a symbolic link on the way to it
+// is dangling.
 func (s *Store) dangling(dir string) error {
 	for ; dir != "."; dir = path.Dir(dir) {
 		siblings, err := s.fs.ReadDir(s.path(path.Dir(dir)))

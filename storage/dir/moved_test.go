@@ -18,7 +18,7 @@ import (
 	"blobtail/storage/dir"
 )
 
-// put creates an object whose body is its key.
+// put creates an object with its key as the body.
 func put(t *testing.T, s *dir.Store, key string) {
 	t.Helper()
 	if err := s.Create(t.Context(), key, []byte(key), storage.Attrs{Metadata: map[string]string{"batch": "x"}}); err != nil {
@@ -26,7 +26,7 @@ func put(t *testing.T, s *dir.Store, key string) {
 	}
 }
 
-// holds makes sure that a store has these objects, whole, and no others.
+// holds checks that a store has exactly these objects, all whole.
 func holds(t *testing.T, s *dir.Store, want ...string) {
 	t.Helper()
 	var got []string
@@ -65,8 +65,8 @@ func unmoved(t *testing.T, s *dir.Store) {
 	}
 }
 
-// The root is renamed and another directory put in its place: reads, writes and
-// deletes still go to the one that was opened, and Check tells.
+// The root is renamed and another directory put in its place. Reads, writes and deletes
+// still go to the directory that was opened, and Check reports the move.
 func TestRootReplaced(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "store")
 	s := open(t, root)
@@ -103,7 +103,7 @@ func TestRootReplaced(t *testing.T) {
 	}
 }
 
-// What was begun can be read to its end, and nothing else is done, after Close.
+// After Close, an open reader can be read to its end, and all other calls fail.
 func TestClose(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, root)
@@ -171,8 +171,8 @@ func TestUnmounted(t *testing.T) {
 	}
 }
 
-// testUnmounted takes the file system from under the path of an open store, in
-// the ways of an operator.
+// testUnmounted removes the file system from the path of an open store, in the ways of
+// an operator.
 func testUnmounted(t *testing.T) {
 	real, path := filepath.Join(t.TempDir(), "disk"), filepath.Join(t.TempDir(), "mounted")
 	if err := errors.Join(os.Mkdir(real, 0o700), os.Mkdir(path, 0o700)); err != nil {

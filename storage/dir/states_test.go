@@ -14,16 +14,16 @@ import (
 // states opens the store in every state that a crash may leave.
 type states struct {
 	t      *testing.T
-	there  map[string]bool // as was answered
+	there  map[string]bool // as answered
 	gone   map[string]bool
 	flight string // is being created or deleted
 	ops    int
 	count  map[string]int
 }
 
-// The power is cut and the process is killed before every operation, in every
-// way: what was answered for is there and whole, what was deleted stays away,
-// and nothing else is there but what was asked for, whole.
+// The power is cut and the process is killed before every operation, in every way.
+// Answered objects are there and whole, and deleted objects stay away. Only requested
+// objects exist, and they are whole.
 func TestEveryCrash(t *testing.T) {
 	d := simdisk.New(1)
 	s := &states{t: t, there: map[string]bool{}, gone: map[string]bool{}, count: map[string]int{}}
@@ -43,7 +43,7 @@ func TestEveryCrash(t *testing.T) {
 	t.Logf("%d operations; states by crash: %v", s.ops, s.count)
 }
 
-// live creates objects and deletes some: all of a directory now and then.
+// live creates objects and deletes some: now and then all of a directory.
 func (s *states) live(store *dir.Store, life int) {
 	for i := range 10 {
 		key := func(i int) string { return fmt.Sprintf("web/%d/%d", i/3, life*10+i) }
@@ -66,12 +66,12 @@ func (s *states) live(store *dir.Store, life int) {
 	}
 }
 
-// at looks at all that a crash just before op may leave.
+// at checks every state that a crash just before op may leave.
 func (s *states) at(op simdisk.Op) {
 	s.ops++
 	for crash := range simdisk.Crashes {
 		tries := uint64(1)
-		if crash == simdisk.Prefix || crash == simdisk.Torn || crash == simdisk.Any { // ask chance
+		if crash == simdisk.Prefix || crash == simdisk.Torn || crash == simdisk.Any { // chance decides these
 			tries = 8
 		}
 		for seed := range tries {

@@ -1,7 +1,7 @@
-// Package mem keeps blobs and tables in memory: for tests, and for simulations
-// that run a whole pipeline in one process. It honours the contracts of package
-// storage to the letter and does nothing else; faults are added by wrapping it
-// (see storage/storagetest, Faulty).
+// Package mem keeps blobs and tables in memory: for tests, and for simulations that run
+// a whole pipeline in one process. It follows the contracts of package storage to the
+// letter and does nothing else. Tests add faults by wrapping it (see
+// storage/storagetest, Faulty).
 package mem
 
 import (
@@ -146,7 +146,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 	}
 }
 
-// Dirs implements [storage.BlobStore].
+// keys returns the current keys with a prefix, in order.
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := ctx.Err(); err != nil {

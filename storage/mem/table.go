@@ -43,7 +43,7 @@ func (s *Store) Swap(ctx context.Context, table, partition string, row storage.R
 	return s.put(p, row), nil
 }
 
-// partition returns a partition, made if it is not there. The caller holds mu.
+// partition returns a partition, and makes it if it is missing. The caller holds mu.
 func (s *Store) partition(table, partition string) map[string]storage.Row {
 	t := s.tables[table]
 	if t == nil {

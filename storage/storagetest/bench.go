@@ -8,8 +8,8 @@ import (
 	"blobtail/storage"
 )
 
-// Bench compares drivers: creation of small and of usual objects, alone and by
-// eight at once, a list of listed objects with their metadata, and a read of an
+// Bench compares drivers. It measures the creation of small and of usual objects, alone
+// and by eight at once, a list of listed objects with their metadata, and a read of an
 // object's end. Azurite slows down with each blob that it holds: give it few.
 func Bench(b *testing.B, listed int, open func(b *testing.B) storage.BlobStore) {
 	for _, size := range []int{4 << 10, 1 << 20} {
@@ -56,7 +56,7 @@ func Bench(b *testing.B, listed int, open func(b *testing.B) storage.BlobStore) 
 	})
 }
 
-// BenchTables measures what the tail does: a transaction of two rows of 30 KB,
+// BenchTables measures the operations of the tail: a transaction of two rows of 30 KB,
 // and a scan for the newest.
 func BenchTables(b *testing.B, open func(b *testing.B) storage.TableStore) {
 	rows := func(i int) []storage.Row {

@@ -12,11 +12,11 @@ import (
 	"blobtail/storage"
 )
 
-// DropsTake returns s as a service whose deletion of a table lasts for d, by the
-// clock of package time, so virtual in a bubble of testing/synctest. All that
-// while the name is listed, Drop, Upsert and Swap of it fail with
-// [storage.ErrBeingDeleted], and Scan finds nothing. That holds for the Drop that
-// begins it too, as if its answer had been lost and the request sent again. The
+// DropsTake returns s as a service in which the deletion of a table lasts for d. It
+// uses the clock of package time, so d is virtual in a bubble of testing/synctest.
+// During the deletion the name is listed, Drop, Upsert and Swap of it fail with
+// [storage.ErrBeingDeleted], and Scan finds nothing. The Drop that begins the deletion
+// fails in the same way, as if its answer had been lost and the request sent again. The
 // rows are gone from s at once.
 func DropsTake(s storage.TableStore, d time.Duration) storage.TableStore {
 	return &droppingTables{s: s, takes: d, until: map[string]time.Time{}}
@@ -30,7 +30,7 @@ type droppingTables struct {
 	until map[string]time.Time // when the deletion of a table is over
 }
 
-// going tells whether a table is being deleted.
+// going reports whether a table is being deleted.
 func (d *droppingTables) going(table string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

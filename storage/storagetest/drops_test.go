@@ -12,7 +12,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A table whose deletion takes 40 s is neither there nor gone until then.
+// While a deletion lasts (40 s here), the table is neither there nor gone.
 func TestDropsTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := mem.New(mem.Options{})

@@ -13,14 +13,14 @@ import (
 	"blobtail/storage"
 )
 
-// ErrFault is what scripted faults fail with when nothing else is asked for. It
-// is none of storage's sentinels, so after a write it means: outcome unknown.
+// ErrFault is the error of scripted faults without another one. It is none of storage's
+// sentinels, so after a write it means: outcome unknown.
 var ErrFault = errors.New("scripted fault")
 
 // Op names a method of a store.
 type Op string
 
-// The methods that a [Script] is asked about.
+// The methods that call a [Script].
 const (
 	Create Op = "create"
 	Stat   Op = "stat"
@@ -35,7 +35,7 @@ const (
 	Drop   Op = "drop"
 )
 
-// writes tells whether a method changes the store.
+// writes reports whether a method changes the store.
 func (op Op) writes() bool {
 	switch op {
 	case Create, Delete, Upsert, Swap, Drop:
@@ -44,26 +44,26 @@ func (op Op) writes() bool {
 	return false
 }
 
-// Fault is what happens to one call. The zero Fault lets it through.
+// Fault is the fault of one call. The zero Fault lets the call through.
 type Fault struct {
 	Delay  time.Duration // wait first, or until the context ends
 	Before error         // fail without asking the store: a lost request
 	After  error         // ask the store, then fail: a lost response
-	// Block, if not nil, holds the call back until it is closed, or until the
-	// context ends.
+	// Block, if not nil, delays the call until the channel is closed or the context
+	// ends.
 	Block <-chan struct{}
-	// Late, if not nil, fails a write at once, with Before or [ErrFault], and has the
-	// store carry it out when it is closed: a request that was held up on its way.
-	// Reads fail only.
+	// Late, if not nil, makes a write fail at once, with Before or [ErrFault]. The
+	// store carries it out when the channel is closed, like a request that was held up
+	// on its way. Reads only fail.
 	Late <-chan struct{}
 }
 
-// Script decides what happens to a call. It is asked once for each call, or for
-// each key of a Delete, and from any goroutine.
+// Script decides the fate of a call. It is called once for each call, or for each key
+// of a Delete, and from any goroutine.
 type Script func(op Op, key string) Fault
 
-// Times is a script that has f happen to the first n calls of op whose key
-// contains part, and lets all others through. A negative n is for ever.
+// Times is a script that applies f to the first n calls of op whose key contains part,
+// and lets all others through. A negative n is for ever.
 func Times(n int, op Op, part string, f Fault) Script {
 	var mu sync.Mutex
 	return func(o Op, key string) Fault {
@@ -80,7 +80,7 @@ func Times(n int, op Op, part string, f Fault) Script {
 	}
 }
 
-// InTurn is a script of scripts: the first that has a fault for a call decides.
+// InTurn is a script of scripts: the first with a fault for a call decides.
 func InTurn(scripts ...Script) Script {
 	return func(op Op, key string) Fault {
 		for _, s := range scripts {
@@ -120,7 +120,7 @@ func (script Script) do(ctx context.Context, op Op, key string, call func(contex
 	if f.Late != nil && op.writes() {
 		go func() {
 			<-f.Late
-			_ = call(context.WithoutCancel(ctx)) // who asked has gone
+			_ = call(context.WithoutCancel(ctx)) // the caller has gone
 		}()
 	}
 	if f.Before != nil || f.Late != nil {
@@ -210,7 +210,7 @@ func (f faultyTables) Upsert(ctx context.Context, table, partition string, rows 
 }
 
 func (f faultyTables) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
-	written := new(string) // of the call's own: it may come late
+	written := new(string) // of this call alone: the write may come late
 	err = f.script.do(ctx, Swap, table+"/"+partition, func(ctx context.Context) error {
 		var err error
 		*written, err = f.s.Swap(ctx, table, partition, row)

@@ -13,7 +13,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// Without faults a wrapped store is the store.
+// Without faults a wrapped store behaves like the store.
 func TestFaultyPassesThrough(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) (storage.BlobStore, storage.TableStore) {
 		s := mem.New(mem.Options{})
@@ -68,8 +68,8 @@ func TestFaulty(t *testing.T) {
 	}
 }
 
-// A write that is late fails now and is carried out when it is let through, also
-// when its caller has gone; its condition counts then.
+// A late write fails now and is carried out when it is let through, even if its caller
+// has gone. Its condition is checked then.
 func TestLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})

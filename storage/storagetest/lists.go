@@ -10,7 +10,7 @@ import (
 	"blobtail/storage"
 )
 
-// neighbours are keys whose order in a directory is not that of their bytes.
+// neighbours are keys that sort differently in a directory than by their bytes.
 func neighbours() []string {
 	return []string{
 		"Z", "_horizon/web/20261120", "a-b.c/x", "a-b/y", "a-b0/x", "a-c", "a.b/x", "a/-/x", "a/b", "a/b-", "a/b.log", "a/c/d/e/f",
@@ -99,7 +99,7 @@ func testDirs(t *testing.T, s storage.BlobStore) {
 			t.Errorf("Dirs(%q) = %q, want %q", prefix, got, want)
 		}
 	}
-	// A level with nothing below it any more is not there.
+	// A level with nothing left below it does not exist.
 	if err := s.Delete(t.Context(), storage.Keys("a-b.c/x", "a/c/d/e/f")...); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package storagetest is the script that every driver of package storage runs:
-// the contracts of its interfaces, spelt out as tests. Each subtest gets a fresh
-// and empty store. It also holds benchmarks that compare drivers, and [Faulty],
-// which makes a store fail as the tests of others script it.
+// Package storagetest has the tests that every driver of package storage runs: the
+// contracts of its interfaces, spelt out. Each subtest gets a fresh and empty store.
+// The package also holds benchmarks that compare drivers, and [Faulty], which makes a
+// store fail as scripted by the tests of other packages.
 package storagetest
 
 import (
@@ -22,11 +22,11 @@ import (
 	"blobtail/storage"
 )
 
-// Open makes an empty store for one test. Either part may be nil: its subtests
-// are skipped then.
+// Open makes an empty store for one test. Either part may be nil: its subtests are
+// skipped then.
 type Open func(t *testing.T) (storage.BlobStore, storage.TableStore)
 
-// Run runs the script.
+// Run runs all tests of the contracts.
 func Run(t *testing.T, open Open) {
 	for _, test := range []struct {
 		name string
@@ -63,10 +63,10 @@ func Run(t *testing.T, open Open) {
 	runTables(t, open)
 }
 
-// clockTolerance is how far the clocks of a store and of a test may be apart.
+// clockTolerance is the most that the clocks of a store and of a test may differ.
 const clockTolerance = 5 * time.Second
 
-// attrs are as blobs of the pipeline have them.
+// attrs returns attributes as blobs of the pipeline have them.
 func attrs() storage.Attrs {
 	return storage.Attrs{
 		ContentType:     "application/x-ndjson",
@@ -157,7 +157,7 @@ func testCreateRace(t *testing.T, s storage.BlobStore) {
 	}
 }
 
-// What a driver could not keep faithfully is refused, and leaves nothing.
+// Data that a driver could not keep faithfully is refused, and leaves nothing.
 func testCreateRefuses(t *testing.T, s storage.BlobStore) {
 	keys := []string{
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".hidden", "a/.tmp-1", ".tables/x",
@@ -301,8 +301,8 @@ func testDelete(t *testing.T, s storage.BlobStore) {
 	if err := s.Delete(t.Context()); err != nil {
 		t.Errorf("Delete of nothing: %v", err)
 	}
-	// What is absent, or can be no object, is fine; what only looks like an
-	// object (a level) is not touched.
+	// A missing object is fine, and so is a name that cannot be an object. A name that
+	// only looks like an object (a level) is not touched.
 	if err := s.Delete(t.Context(), storage.Keys("web/a/1", "web/a/1", "nothing", "web/a", "web/a/", "", "..", "web/a/2/x", "no/where/at/all")...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
@@ -389,7 +389,7 @@ func testCancelled(t *testing.T, s storage.BlobStore) {
 	if got := keys(collect(t, s.List(t.Context(), "", ""))); !slices.Equal(got, []string{"web/a"}) {
 		t.Errorf("%q are there", got)
 	}
-	// Of a Delete, each key that stays is named.
+	// The error of a Delete names each key that stays.
 	var ke *storage.KeyError
 	if err := s.Delete(ctx, storage.Keys("web/a")...); !errors.As(err, &ke) || ke.Key != "web/a" {
 		t.Errorf("Delete names no key: %v", err)

@@ -22,7 +22,7 @@ func swap(t testing.TB, s storage.TableStore, key, version string, props map[str
 	return now
 }
 
-// notSwapped makes sure that a swap is refused since the row is in another state.
+// notSwapped checks that a swap is refused because the row is in another state.
 func notSwapped(t testing.TB, s storage.TableStore, what, key, version string) {
 	t.Helper()
 	row := storage.Row{Key: key, Version: version, Props: map[string]any{"by": "nobody"}}
@@ -31,7 +31,7 @@ func notSwapped(t testing.TB, s storage.TableStore, what, key, version string) {
 	}
 }
 
-// isThere makes sure that a row is in one state, however it is read.
+// isThere checks that every way to read a row finds it in one state.
 func isThere(t testing.TB, s storage.TableStore, key, version string, props map[string]any) {
 	t.Helper()
 	want := storage.Row{Key: key, Version: version, Props: props}
@@ -59,7 +59,7 @@ func testSwap(t *testing.T, s storage.TableStore) {
 	one := map[string]any{"text": "y"}
 	first := swap(t, s, "k", "", all)
 	isThere(t, s, "k", first, all)
-	second := swap(t, s, "k", first, one) // what the older row had besides is gone
+	second := swap(t, s, "k", first, one) // the older row's other properties are gone
 	isThere(t, s, "k", second, one)
 	third := swap(t, s, "k", second, none)
 	isThere(t, s, "k", third, none)
@@ -69,7 +69,7 @@ func testSwap(t *testing.T, s storage.TableStore) {
 	swap(t, s, "k", third, one)
 }
 
-// What is refused changes nothing.
+// A refused swap changes nothing.
 func testSwapChanged(t *testing.T, s storage.TableStore) {
 	notSwapped(t, s, "no table", "k", "1")
 	first := swap(t, s, "k", "", map[string]any{"n": int64(1)})
@@ -89,8 +89,8 @@ func testSwapChanged(t *testing.T, s storage.TableStore) {
 	swap(t, s, "k", now, nil)
 }
 
-// A write of another sort is a change too, also when it writes what is there; and
-// a row that comes back to what it was is in another state.
+// Any other write is a change too, even if it writes the same contents. A row that
+// changes and changes back is in another state.
 func testSwapVersions(t *testing.T, s storage.TableStore) {
 	a, b := map[string]any{"n": int64(1)}, map[string]any{"n": int64(2)}
 	seen := map[string]bool{}
@@ -103,7 +103,7 @@ func testSwapVersions(t *testing.T, s storage.TableStore) {
 			}
 			seen[version] = true
 		}
-		row := storage.Row{Key: "k", Props: b, Version: version} // Upsert does not ask for it
+		row := storage.Row{Key: "k", Props: b, Version: version} // Upsert ignores the version
 		upsert(t, s, "ingesters", "p", []storage.Row{row})
 		notSwapped(t, s, "a row that another wrote", "k", version)
 		for r, err := range s.Scan(t.Context(), "ingesters", "p", "", "", 0) {
@@ -123,7 +123,7 @@ func testSwapVersions(t *testing.T, s storage.TableStore) {
 	notSwapped(t, s, "a row of the table after it", "k", version)
 }
 
-// Of those who swap one state at once, one wins and the others are told.
+// Several callers swap one state at once: one wins and the others get an error.
 func testSwapAtOnce(t *testing.T, s storage.TableStore) {
 	version := ""
 	for round := range 10 {
@@ -152,7 +152,7 @@ func testSwapAtOnce(t *testing.T, s storage.TableStore) {
 	notSwapped(t, s, "an older state", "k", "")
 }
 
-// A number that several count up by swaps misses none of them.
+// Several callers count up a number by swaps, and no increment is lost.
 func testSwapCounts(t *testing.T, s storage.TableStore) {
 	const workers, each = 3, 10
 	count := func() error {

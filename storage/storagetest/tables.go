@@ -254,7 +254,7 @@ func testScanProps(t *testing.T, s storage.TableStore) {
 	}
 }
 
-// More rows than a service gives at once.
+// More rows than a service returns at once.
 func testScanManyRows(t *testing.T, s storage.TableStore) {
 	const n = 1100
 	for first := 0; first < n; first += 100 {

@@ -9,8 +9,8 @@ import (
 	"blobtail/storage"
 )
 
-// createBatch creates an object as the pipeline does: each has a batch id of its
-// own. It returns what Stat says of it.
+// createBatch creates an object as the pipeline does: each has its own batch id. It
+// returns the object's Stat.
 func createBatch(t *testing.T, s storage.BlobStore, key, batch string) storage.Blob {
 	t.Helper()
 	a := attrs()
@@ -25,11 +25,12 @@ func createBatch(t *testing.T, s storage.BlobStore, key, batch string) storage.B
 	return b
 }
 
-// What took a name after the object that was listed stays, alone and in company.
+// An object that took a name after the listed object stays, alone or among other
+// deletes.
 func testDeleteVersion(t *testing.T, s storage.BlobStore) {
 	for round := range 5 {
 		old := createBatch(t, s, "web/a/1", fmt.Sprint("old", round))
-		for range 2 { // that it is absent already is fine
+		for range 2 { // a missing object is fine
 			if err := s.Delete(t.Context(), old); err != nil {
 				t.Fatal(err)
 			}
@@ -48,8 +49,8 @@ func testDeleteVersion(t *testing.T, s storage.BlobStore) {
 		if got := collect(t, s.List(t.Context(), "", "")); len(got) != 1 || got[0].Metadata["batch"] != fmt.Sprint("new", round) {
 			t.Fatalf("%+v are there", got)
 		}
-		// A version is that of List as well as that of Stat; without one whatever
-		// is there goes.
+		// List and Stat return the same version. Without a version any object of the
+		// name goes.
 		last := collect(t, s.List(t.Context(), "", ""))
 		if round%2 == 0 {
 			last = storage.Keys("web/a/1")
@@ -63,8 +64,8 @@ func testDeleteVersion(t *testing.T, s storage.BlobStore) {
 	}
 }
 
-// More than fits into one request of any service, as listed; some have been
-// replaced since, and some are gone.
+// More listed objects than fit into one request of any service. Some have been replaced
+// since, and some are gone.
 func testDeleteVersions(t *testing.T, s storage.BlobStore) {
 	const n = 300
 	for i := range n {
@@ -93,8 +94,8 @@ func testDeleteVersions(t *testing.T, s storage.BlobStore) {
 	}
 }
 
-// Several delete what each has listed while another writes under the same name:
-// each object is deleted only by who has seen it.
+// Several deleters delete the objects they listed while a writer uses the same name.
+// Each object is deleted only by a deleter that has listed it.
 func testDeleteVersionRace(t *testing.T, s storage.BlobStore) {
 	for round := range 20 {
 		key := fmt.Sprintf("web/%d", round)

@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// The properties of a row are one value: for each, in order of the names, the
-// length of the name, the name, a letter for the type, and the value: length and
-// bytes (s, b), a number (i) or nothing (t, f). Lengths and numbers are varints.
-// The first byte is the version of this format.
+// The properties of a row are one value. It holds for each property, in order of the
+// names: the length of the name, the name, a letter for the type, and the value. A
+// value is length and bytes (s, b), a number (i) or nothing (t, f). Lengths and numbers
+// are varints. The first byte is the version of this format.
 //
-// The first property has no name: it is the version of the row, a random value
-// that each write makes anew, for a row that comes back to what it was before is
-// in another state. Readers of before it was there take it for a property that
-// nobody asks for. Of a row that they wrote the version is a hash.
+// The first property has no name: it is the version of the row, a random value made by
+// each write. A row that changes and changes back is in another state, so contents
+// alone cannot be the version. Older readers take it for a property that nobody asks
+// for. The version of a row from an older writer is a hash.
 const (
 	propsVersion = 1
 	versionBytes = 16
@@ -104,7 +104,7 @@ func decode(b []byte, want []string) (map[string]any, error) {
 	return props, nil
 }
 
-// cut splits off bytes that their length stands before.
+// cut splits off bytes that are preceded by their length.
 func cut(b []byte) (head, rest []byte, ok bool) {
 	n, k := binary.Uvarint(b)
 	if k <= 0 || n > uint64(len(b)-k) {

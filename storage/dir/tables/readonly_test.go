@@ -12,8 +12,8 @@ import (
 	"blobtail/storage/dir/tables"
 )
 
-// A reader who may not write beside the database reads it, at rest and while a
-// writer has it open.
+// A reader without the right to write next to the database reads it, both at rest and
+// while a writer has it open.
 func TestReaderWithoutRights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can be somebody else for a while")
@@ -46,7 +46,7 @@ func TestReaderWithoutRights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer reader.Close() // the last connection takes the -wal with it
+		defer reader.Close() // the last connection removes the -wal
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

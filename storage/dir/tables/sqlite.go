@@ -23,9 +23,9 @@ import (
 const (
 	dbFile    = "rows.db"
 	tmpPrefix = ".tmp-" // a table that is being made
-	delPrefix = ".del-" // one that is being removed
+	delPrefix = ".del-" // a table that is being removed
 
-	// The same clustered index as an Azure table has.
+	// The same clustered index as in an Azure table.
 	schema = `CREATE TABLE rows (partition TEXT NOT NULL, row TEXT NOT NULL, props BLOB NOT NULL,
 		PRIMARY KEY (partition, row)) WITHOUT ROWID`
 	upsertRow = `INSERT OR REPLACE INTO rows (partition, row, props) VALUES (?, ?, ?)`
@@ -33,29 +33,27 @@ const (
 	scanRows  = `SELECT row, props FROM rows WHERE partition = ?1 AND row >= ?2 AND (?3 = '' OR row < ?3) ORDER BY row LIMIT ?4`
 
 	writing = "&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
-	// Others rely on a row that was swapped, also after a power cut.
+	// Other processes rely on a swapped row, also after a power cut.
 	swapping = "mode=rw&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
 	reading  = "mode=ro&_pragma=busy_timeout(5000)"
-	// A WAL database cannot be read without writing beside it. Where that is not
-	// allowed, it can if nobody writes to it.
+	// A WAL database cannot be read without writing next to it. If that is not allowed,
+	// it can be read as long as no process writes to it.
 	readingFrozen = "mode=ro&immutable=1"
 )
 
-// table is an open database. It is closed by the last user after it was taken
-// out of use.
+// table is an open database. Its last user closes it after it was taken out of use.
 type table struct {
 	path  string
-	file  fs.FileInfo // which file it is: the name may come to mean another
+	file  fs.FileInfo // identifies the file: another file may get the name
 	write *sql.DB     // one connection: SQLite has one writer
-	swap  *sql.DB     // another, which makes durable what it writes
+	swap  *sql.DB     // another connection, whose writes are durable
 	read  *sql.DB
 
 	users int // these two are the Store's, under its mu
 	stale bool
 }
 
-// openTable opens a database that is there; its connections come when they are
-// needed.
+// openTable opens an existing database. Its connections are made when they are needed.
 func openTable(path string) (*table, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -85,8 +83,8 @@ func openDB(path, query string) (*sql.DB, error) {
 
 func (t *table) close() error { return errors.Join(t.read.Close(), t.swap.Close(), t.write.Close()) }
 
-// isThere tells whether the table's name still means this database. Its file is
-// open, so no other file can be taken for it.
+// isThere reports whether the table's name still means this database. Its file is open,
+// so no other file can be taken for it.
 func (t *table) isThere() bool {
 	fi, err := os.Stat(t.path)
 	return err == nil && os.SameFile(fi, t.file)
@@ -115,7 +113,7 @@ func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row
 	return tx.Commit()
 }
 
-// swapRow writes one row if that of its key has the version of it.
+// swapRow writes one row if the stored row of its key has the same version.
 func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) (string, error) {
 	tx, err := t.swap.BeginTx(ctx, nil) // with the lock of writers
 	if err != nil {
@@ -176,7 +174,7 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	return false, rows.Err()
 }
 
-// refused tells whether SQLite could not open the files beside a database.
+// refused reports whether SQLite could not open the files next to a database.
 func refused(err error) bool {
 	var se *sqlite.Error
 	if !errors.As(err, &se) {
@@ -186,18 +184,18 @@ func refused(err error) bool {
 	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY
 }
 
-// frozen tells whether no writer left anything beside the database.
+// frozen reports whether there are no files of a writer next to the database.
 func (t *table) frozen() bool {
 	_, err := os.Stat(t.path + "-wal")
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// make makes an empty table, unless another was quicker.
+// make makes an empty table, unless another call was quicker.
 func (s *Store) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return known(err)
 	}
-	// Whoever made it may have been killed before its name was durable.
+	// Its maker may have been killed before its name was durable.
 	if err := fsys.OS().SyncDir(filepath.Dir(s.dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return known(err)
 	}
@@ -205,7 +203,7 @@ func (s *Store) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return known(err)
 	}
-	defer os.RemoveAll(tmp) // when it was not renamed
+	defer os.RemoveAll(tmp) // if it was not renamed
 	db, err := openDB(filepath.Join(tmp, dbFile), "mode=rwc"+writing)
 	if err != nil {
 		return err
@@ -241,8 +239,8 @@ func (s *Store) drop(name string) error {
 	return s.sweep()
 }
 
-// sweep removes what was dropped, by this call or by one that a crash ended, and
-// what was never finished.
+// sweep removes tables that were dropped, by this call or by one that a crash ended,
+// and tables that were never finished.
 func (s *Store) sweep() error {
 	entries, err := os.ReadDir(s.dir)
 	errs := []error{err}

@@ -12,7 +12,7 @@ import (
 	"blobtail/storage"
 )
 
-// old makes a table as commit 61e89a5 did, whose rows have no version in them.
+// old makes a table as commit 61e89a5 did, without versions in its rows.
 func old(t *testing.T, root string, rows map[string][]byte) *sql.DB {
 	t.Helper()
 	dir := filepath.Join(root, ".tables", "ingesters")
@@ -37,8 +37,8 @@ func old(t *testing.T, root string, rows map[string][]byte) *sql.DB {
 	return db
 }
 
-// Rows of an older version are read, told apart and swapped; what an older
-// process writes among newer ones is a change.
+// Rows of an older version can be read, distinguished and swapped. A write by an older
+// process between newer ones is a change.
 func TestOldRows(t *testing.T) {
 	root := t.TempDir()
 	one, two := []byte("\x01\x01ni\x02"), []byte("\x01\x01ni\x04")
@@ -88,8 +88,8 @@ func TestOldRows(t *testing.T) {
 	}
 }
 
-// A swap that goes to a table which stands elsewhere by then is no success, and
-// says nothing of the table that others see.
+// A swap in a table that has been moved elsewhere meanwhile is no success. It reports
+// nothing about the table that other processes see.
 func TestSwapAfterMove(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "store")
 	db := old(t, root, nil)
@@ -108,7 +108,7 @@ func TestSwapAfterMove(t *testing.T) {
 			done <- err
 		}()
 	}
-	// They wait for the lock by now, or find no store: both are failures.
+	// By now the swaps wait for the lock, or find no store: both are failures.
 	time.Sleep(100 * time.Millisecond)
 	if err := os.Rename(root, root+".away"); err != nil {
 		t.Fatal(err)

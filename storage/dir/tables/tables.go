@@ -1,17 +1,16 @@
-// Package tables keeps tables in the directory of a dir store, one SQLite
-// database each, so that another process can read while the ingester writes. It
-// is apart from package dir because SQLite is most of a binary, and the blobs
-// need none of it.
+// Package tables keeps tables in the directory of a dir store, one SQLite database
+// each, so that another process can read while the ingester writes. It is apart from
+// package dir because SQLite is most of a binary, and the blobs need none of it.
 //
-// A table is a directory .tables/NAME below the root, with one file rows.db in
-// it. It is made complete under a temporary name and renamed into place, so a
-// table that can be seen can be read; [Store.Drop] renames it away first, so one
-// that is half removed cannot. What a process does to a table that another drops
-// at that moment is lost with it.
+// A table is a directory .tables/NAME below the root, with one file rows.db in it. It
+// is made complete under a temporary name and renamed into place, so a visible table
+// can be read. [Store.Drop] renames it away first, so a half-removed table cannot. If
+// one process writes to a table while another drops it, the writes are lost with the
+// table.
 //
-// The databases are in WAL mode with synchronous=NORMAL: after a power cut the
-// last transactions may be missing, but each is there in full or not at all.
-// Tables hold what can be read elsewhere, more slowly.
+// The databases are in WAL mode with synchronous=NORMAL: after a power cut the last
+// transactions may be missing, but each is there in full or not at all. The contents of
+// tables can also be read elsewhere, more slowly.
 package tables
 
 import (
@@ -32,7 +31,8 @@ import (
 // folder is no key of the dir store, for it begins with a dot.
 const folder = ".tables"
 
-// attempts bounds how often a table is opened again that others drop meanwhile.
+// attempts bounds how often a table is opened again if other processes drop it
+// meanwhile.
 const attempts = 10
 
 // Store implements [storage.TableStore].
@@ -44,8 +44,8 @@ type Store struct {
 	closed bool
 }
 
-// Open returns the tables of the dir store in root; [storage.ErrNotExist] when
-// there is no such directory. It opens no database.
+// Open returns the tables of the dir store in root; [storage.ErrNotExist] if the
+// directory is missing. It opens no database.
 func Open(root string) (*Store, error) {
 	fi, err := os.Stat(root)
 	if err == nil && !fi.IsDir() {
@@ -57,8 +57,7 @@ func Open(root string) (*Store, error) {
 	return &Store{dir: filepath.Join(root, folder), open: map[string]*table{}}, nil
 }
 
-// Close closes the databases; those in use when they are no more. Calls that
-// follow fail.
+// Close closes the databases, those in use after their last use. Later calls fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,9 +90,9 @@ func (s *Store) upsert(ctx context.Context, name, partition string, rows []stora
 	return err
 }
 
-// Swap implements [storage.TableStore]. It fails when the table is not under its
-// name any more after the write: somebody dropped it, or another directory
-// stands where the store was.
+// Swap implements [storage.TableStore]. It fails if the table is no longer under its
+// name after the write: another process dropped it, or another directory has replaced
+// the store.
 func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
 	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, []storage.Row{row}))
 	version := ""
@@ -119,8 +118,8 @@ func (s *Store) swap(ctx context.Context, name, partition string, row storage.Ro
 	return version, nil
 }
 
-// unlessChanged keeps what a table said that is not in use any more from being
-// taken for the state of the one that is.
+// unlessChanged drops a [storage.ErrChanged] of a table that is out of use: it must not
+// be taken for the state of the current table.
 func unlessChanged(err error) error {
 	if errors.Is(err, storage.ErrChanged) {
 		return nil
@@ -138,7 +137,7 @@ func (s *Store) acquireOrMake(ctx context.Context, name string) (t *table, err e
 			}
 		}
 		if !errors.Is(err, storage.ErrNotExist) {
-			break // else dropped as soon as it was made
+			break // otherwise it was dropped as soon as it was made
 		}
 	}
 	return t, err
@@ -197,8 +196,8 @@ func (s *Store) Drop(ctx context.Context, name string) error {
 	return storage.AtKey("drop", name, err)
 }
 
-// acquire returns the open database of a table, which the caller releases. A
-// database whose file is not the one under that name any more is let go.
+// acquire returns the open database of a table, and the caller releases it. A database
+// whose file is no longer the one under that name is taken out of use.
 func (s *Store) acquire(name string) (*table, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +208,8 @@ func (s *Store) acquire(name string) (*table, error) {
 		t.users++
 		return t, nil
 	}
-	// Whenever one is opened, those that others have dropped are closed: their
-	// space on the disk is only free then.
+	// Every opening closes the databases that other processes have dropped: only then
+	// is their disk space freed.
 	s.closeStale(func(t *table) bool { return !t.isThere() })
 	t, err := openTable(filepath.Join(s.dir, name, dbFile))
 	if err != nil {
@@ -244,7 +243,7 @@ func (s *Store) closeStale(stale func(*table) bool) error {
 	return errors.Join(errs...)
 }
 
-// known turns errors of the file system into those that storage names.
+// known turns errors of the file system into the sentinels of storage.
 func known(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

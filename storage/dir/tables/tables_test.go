@@ -83,7 +83,8 @@ func TestTwoProcesses(t *testing.T) {
 			t.Fatalf("the reader sees %d of %d rows", got, i+1)
 		}
 	}
-	// One drops, and the other goes on with a table of the same name.
+	// One process drops the table, and the other continues with a table of the same
+	// name.
 	if err := reader.Drop(ctx, "tail"); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func count(t *testing.T, s *tables.Store, table string) (n int) {
 	return n
 }
 
-// What is not one of our databases is an error, not a panic or an empty table.
+// A file that is not one of our databases is an error, not a panic or an empty table.
 func TestDamaged(t *testing.T) {
 	root := t.TempDir()
 	table := filepath.Join(root, ".tables", "tail")

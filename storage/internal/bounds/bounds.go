@@ -1,6 +1,6 @@
-// Package bounds holds what every driver refuses in the same words: keys,
-// attributes and rows that one of the stores could not keep faithfully. With
-// one set of rules, data can move from one driver to another, and what passes
+// Package bounds holds the checks that every driver makes in the same words. They
+// refuse keys, attributes and rows that one of the stores could not keep faithfully.
+// With one set of rules, data can move from one driver to another. And data that passes
 // the tests on mem is not refused by Azure later.
 package bounds
 
@@ -21,7 +21,7 @@ const (
 	maxHeader   = 256
 )
 
-// Key checks the key of a blob that is to be created.
+// Key checks the key of a blob before its creation.
 func Key(key string) error {
 	if key == "" || len(key) > maxKey {
 		return fmt.Errorf("bad key: %d bytes, 1 to %d are allowed", len(key), maxKey)
@@ -49,7 +49,7 @@ func Key(key string) error {
 	return nil
 }
 
-// Attrs checks the attributes of a blob that is to be created.
+// Attrs checks the attributes of a blob before its creation.
 func Attrs(a storage.Attrs) error {
 	for _, h := range []string{a.ContentType, a.ContentEncoding} {
 		if len(h) > maxHeader || !ascii(h, ' ') {
@@ -61,9 +61,9 @@ func Attrs(a storage.Attrs) error {
 		if k == "" || strings.Trim(k, "abcdefghijklmnopqrstuvwxyz") != "" {
 			return fmt.Errorf("bad metadata key %.40q: lower-case letters only", k)
 		}
-		// A leading or trailing space breaks Azure's signature, other bytes are
-		// refused in ways that look like a wrong password; an empty value is
-		// not told from none.
+		// A leading or trailing space breaks Azure's signature. Other bytes are refused
+		// in ways that look like a wrong password. An empty value looks the same as
+		// none.
 		if v == "" || !ascii(v, '!') {
 			return fmt.Errorf("bad metadata value of %s: %.40q", k, v)
 		}

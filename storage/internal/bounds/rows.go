@@ -16,7 +16,7 @@ const (
 	maxPropName = 255
 
 	rowOverhead  = 700 // the part of a multipart body around one row, at most
-	propOverhead = 40  // quotes, commas, the property that tells the type
+	propOverhead = 40  // quotes, commas, the property that names the type
 )
 
 // Table checks the name of a table.
@@ -24,7 +24,7 @@ func Table(name string) error {
 	if len(name) < 3 || len(name) > 63 || !word(name) {
 		return fmt.Errorf("bad table name %.80q: 3 to 63 letters and digits, a letter first", name)
 	}
-	// The one name that the service keeps for itself.
+	// The service reserves this one name.
 	if strings.EqualFold(name, "tables") {
 		return fmt.Errorf("bad table name %q: reserved", name)
 	}
@@ -42,7 +42,8 @@ func RowKey(key string) error {
 	return nil
 }
 
-// Upsert checks one transaction. One without rows is fine: it makes the table.
+// Upsert checks one transaction. A transaction without rows is fine: it makes the
+// table.
 func Upsert(table, partition string, rows []storage.Row) error {
 	if err := Table(table); err != nil {
 		return err
@@ -72,8 +73,8 @@ func Upsert(table, partition string, rows []storage.Row) error {
 	return nil
 }
 
-// row returns about what a row takes in the body of a request: Azure bounds a
-// transaction by that, but a row by what it takes in the store.
+// row returns the approximate size of a row in the body of a request. Azure bounds a
+// transaction by that size, but a row by its size in the store.
 func row(r storage.Row) (sent int, err error) {
 	if err := RowKey(r.Key); err != nil {
 		return 0, err
@@ -138,9 +139,9 @@ func PropName(name string) error {
 	return nil
 }
 
-// Scan checks what a scan asks for. The ends of a range are not keys of rows,
-// but they are held to the same grammar; only to may be empty, and from may be
-// empty for the first row.
+// Scan checks the arguments of a scan. The ends of a range are not keys of rows, but
+// they must follow the same grammar. Only to may be empty, and from may be empty for
+// the first row.
 func Scan(table, partition, from, to string, limit int, props []string) error {
 	if err := Table(table); err != nil {
 		return err
@@ -167,7 +168,7 @@ func Scan(table, partition, from, to string, limit int, props []string) error {
 	return nil
 }
 
-// word tells whether s is letters and digits, a letter first.
+// word reports whether s is letters and digits, a letter first.
 func word(s string) bool {
 	for i := range len(s) {
 		c := s[i]
