@@ -30,7 +30,7 @@ type Lots []lot
 // HasRenamed reports whether a line is known by its run's place.
 func (l Lots) HasRenamed() bool { return slices.Contains(l, renamed) }
 
-// Uncopied is l for a reader that has not seen the lines that were kept first.
+// Uncopied returns l for a reader that has not seen the lines that were kept first.
 func (l Lots) Uncopied() Lots {
 	l = slices.Clone(l)
 	for i := range l {

@@ -25,8 +25,7 @@ func (a *candidate) compare(b *candidate) int {
 	return cmp.Compare(a.pos, b.pos)
 }
 
-// newestOf gathers the last n lines: it takes more, and now and then drops all but
-// n.
+// newestOf gathers the last n lines: it collects more, and now and then drops all but n.
 type newestOf struct {
 	*Reading
 	n     int
@@ -95,7 +94,7 @@ func (w *newestOf) take(p *part) error {
 	return nil
 }
 
-// most is how many lines are gathered before all but n are dropped.
+// most is the number of lines that are gathered before all but n are dropped.
 func (w *newestOf) most() int {
 	if w.n > math.MaxInt/4 {
 		return math.MaxInt
