@@ -107,7 +107,7 @@ type Options struct {
 	Messages  Messages // learns the outcome of messages; nil: there are none
 	Tail      Tail     // sees everything that is accepted; nil: no tail
 
-	Workers int // batches given to the sink at once; 0: 8 and one a core
+	Workers int // batches in the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none
 }

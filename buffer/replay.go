@@ -127,7 +127,7 @@ func (p *replay) missing(pos wal.Pos) {
 	p.rotten = false
 }
 
-// errAgain says that a record was added to those which cannot be used.
+// errAgain means that another record is known to be unusable.
 var errAgain = errors.New("a record cannot be used")
 
 // guarded uses a record. One that cannot be read, or over which reading panics, is

@@ -175,7 +175,7 @@ func (h *history) examine(l *wal.Log) error {
 			if strings.Contains(c.Reason, "missing") || strings.Contains(c.Reason, "header is") {
 				return c
 			}
-			// The log must tell rot at the end from the remains of a crash. This test has
+			// The log must distinguish rot at the end from the remains of a crash. This test has
 			// no rot.
 			if info, ok := l.Segment(segmentOf(c)); ok && c.Offset+c.Length >= info.Size && !h.undone {
 				return fmt.Errorf("a crash is taken for damage: %w", c)

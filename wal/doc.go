@@ -14,7 +14,7 @@
 //	quarantine/00000003.seg   segment 3 as it was when damage was first detected
 //	00000006.tmp              a copy in the making; removed on Open
 //	newest                    notes the newest segment; newest.tmp in the making
-//	ballast                   takes up room on the disk; removed when that is full
+//	ballast                   occupies room on the disk; removed when that is full
 //	lock                      held while the log is open; the holder's process id
 //
 // Numbers only grow, so a position is never used twice. Files in quarantine are
@@ -84,9 +84,9 @@
 // cuts the file before the first torn record, and keeps a copy.
 //
 // All other invalid bytes are damage, at the end too. They stay, and the segment is
-// quarantined. Replay yields a [*CorruptError] and goes on behind it, at each start
+// quarantined. Replay yields a [*CorruptError] and continues behind it, at each start
 // until the segment is removed. Replay also reports segments missing between two
-// others or at the end, until the next segment is removed; numbering goes on above
+// others or at the end, until the next segment is removed; numbering continues above
 // them. Three losses cannot be detected: rot that left a sector of zeros in the last
 // record looks like a torn tail; so does a last segment that was cut short behind
 // its header; and segments missing at the front look removed by RemoveFront.

@@ -14,7 +14,7 @@ const (
 )
 
 // BatchRecord is the payload of a batch record: the runs that become one blob, and
-// the first name that the sink will give it. It is durable before the first PUT.
+// the first name that the sink will try. It is durable before the first PUT.
 type BatchRecord struct {
 	ID [16]byte
 	Bin

@@ -24,7 +24,7 @@ const (
 	renamed            // it is known by its run's place
 )
 
-// Lots are the decisions on the lines of a run, in their order; nil: all stand.
+// Lots are the decisions on the lines of a run, in their order; nil: all keep their origin.
 type Lots []lot
 
 // HasRenamed reports whether a line is known by its run's place.

@@ -191,8 +191,8 @@ func (m *merge) broken(c *cursor, err error) error {
 	return nil
 }
 
-// head is a run that is begun, at its next line; or a unit, at a line before which
-// it has none.
+// head is a run that the merge has begun, at its next line. Or it is a unit, at a line
+// that is not behind its first one.
 type head struct {
 	*cursor
 	unit *Unit // nil for a run

@@ -148,7 +148,7 @@ func (w *newestOf) among(lines []candidate, a candidate) (bool, error) {
 	return false, nil
 }
 
-// lineOf reads a line; nil if the log lacks it, which is counted.
+// lineOf reads a line; nil if the log lacks it. It counts that.
 func (r *Reading) lineOf(a *candidate) ([]byte, error) {
 	r.line = sized(r.line, int(a.size))[:a.size]
 	err := r.log.ReadAt(r.line, a.pos)

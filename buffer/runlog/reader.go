@@ -41,7 +41,7 @@ func NewReader(log *wal.Log) *Reader { return &Reader{log: log} }
 //
 // Reading is strict if bad is nil: the first run that cannot be read ends it, with
 // an error. Otherwise it is lenient: bad gets each such run with the reason, and ends
-// the reading if it returns an error. [Rotten] tells rot from a disk that failed.
+// the reading if it returns an error. [Rotten] distinguishes rot from a disk failure.
 func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	var group []Extent
 	for e := range list.All() {

@@ -16,7 +16,7 @@ type Run struct {
 	Extent
 	Bin
 	Origin  record.Origin // of its lines
-	Place   record.Origin // the origin that its place in the log gives
+	Place   record.Origin // the origin made from its place in the log
 	Records int
 
 	own    bool   // the origin is written out; else it is the place of its record
@@ -89,7 +89,7 @@ func (r *Run) parse(p []byte, bin *Bin) (n int, err error) {
 	return n, nil
 }
 
-// identify gives the run its origin and place, from its extent.
+// identify sets the origin and place of the run, from its extent.
 func (r *Run) identify(segment wal.Segment) {
 	r.Place = PlaceOrigin(r.Pos, segment)
 	if !r.own {

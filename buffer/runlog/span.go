@@ -27,8 +27,8 @@ func (s Span) Touches(from, to int64) bool {
 // beyond reports whether a time is not before to.
 func beyond(t, to int64) bool { return t >= to && to != math.MaxInt64 }
 
-// longestPeriod is the period of any batch, in minutes. The log does not say by
-// which period an older batch was cut.
+// longestPeriod is the period of any batch, in minutes. The log does not
+// record the period of an older batch.
 const longestPeriod = 60
 
 // Span covers all lines of the bin, and possibly more.

@@ -48,7 +48,7 @@ type Unit struct {
 	// The merge has:
 	next []cursor // the next runs, in order
 	rest bool     // there are more behind these
-	last cursor   // the run that was begun last
+	last cursor   // the run that the merge began last
 }
 
 // part is a run, or the lines of it with one decision.
