@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// corpus makes records of about 320 bytes, as services write them, in bodies of
-// perBody records, several of which are under way at any time.
+// corpus makes records of about 320 bytes, as services write them, in bodies of perBody
+// records. Several bodies overlap in time.
 func corpus(n, perBody, clients int) []rec {
 	r := rand.New(rand.NewPCG(42, 42))
 	paths := []string{"/api/v1/orders", "/api/v1/orders/search", "/api/v2/users", "/healthz", "/static/app.js", "/login"}
@@ -78,7 +78,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd is what a record costs beside its compression: the lines fit into
+// BenchmarkAdd measures the cost of a record without its compression: the lines fit into
 // one block that is never cut.
 func BenchmarkAdd(b *testing.B) {
 	for _, clients := range []int{1, 8} {
@@ -121,7 +121,8 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkReadIndex is what opening a blob costs a reader before any block.
+// BenchmarkReadIndex measures the work of a reader that opens a blob, before it reads any
+// block.
 func BenchmarkReadIndex(b *testing.B) {
 	for _, n := range []int{1000, 100000} {
 		body, _ := encode(b, newEncoder(b, blobfmt.EncoderOptions{}), corpus(n, 1000, 8))

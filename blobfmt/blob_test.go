@@ -14,8 +14,8 @@ import (
 	"blobtail/record"
 )
 
-// A rec is a record as the tests make them up: the model that blobs are held
-// against is a sorted slice of these.
+// A rec is a record made up by the tests. The model for comparison with blobs is a sorted
+// slice of these.
 type rec struct {
 	time   int64
 	origin record.Origin
@@ -44,8 +44,8 @@ func makeOrigin(r *rand.Rand, ms int64) (o record.Origin) {
 	return o
 }
 
-// makeRecords makes up requests whose records lie in one hour, each request's
-// indexes in order of time, all of them sorted as a blob wants them.
+// makeRecords makes up requests with records in one hour. Each request's indexes are in
+// order of time, and all records are sorted as a blob needs them.
 func makeRecords(r *rand.Rand, n int) []rec {
 	var recs []rec
 	for len(recs) < n {
@@ -58,7 +58,7 @@ func makeRecords(r *rand.Rand, n int) []rec {
 		for i := range times {
 			times[i] = start + r.Int64N(width)
 			if r.IntN(10) == 0 {
-				times[i] = start // many of one time
+				times[i] = start // many records with one time
 			}
 		}
 		slices.Sort(times)
@@ -95,7 +95,7 @@ func newDecoder(t testing.TB) *blobfmt.Decoder {
 	return d
 }
 
-// encode makes a blob of records; the body is the caller's.
+// encode makes a blob of records. The caller may keep the body.
 func encode(t testing.TB, e *blobfmt.Encoder, recs []rec) ([]byte, blobfmt.Meta) {
 	t.Helper()
 	e.Reset()

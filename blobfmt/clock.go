@@ -11,7 +11,7 @@ const (
 	nsPerHour         = 60 * nsPerMinute
 )
 
-// A minuteClock tells cheaply whether a time is in the same minute as the last.
+// A minuteClock reports cheaply whether a time is in the same minute as the last.
 type minuteClock struct {
 	number     int64
 	start, end int64 // end is past the last nanosecond; equal: nothing yet
@@ -21,7 +21,7 @@ func (c *minuteClock) holds(t int64) bool { return t >= c.start && t < c.end }
 
 func (c *minuteClock) set(t int64) {
 	c.number = minuteOf(t)
-	// At the ends of int64 the bounds overflow: take the time alone then.
+	// At the ends of int64 the bounds overflow: then the range is the time alone.
 	c.start, c.end = c.number*nsPerMinute, (c.number+1)*nsPerMinute
 	if c.number < math.MinInt64/nsPerMinute || c.number >= math.MaxInt64/nsPerMinute {
 		c.start, c.end = t, t
@@ -37,7 +37,7 @@ func lastOfHour(t int64) int64 {
 	return t + min(nsPerHour-1-into, math.MaxInt64-max(t, 0))
 }
 
-// minuteOf is the minute of a time, rounded down also before 1970.
+// minuteOf is the minute of a time, rounded down before 1970 too.
 func minuteOf(t int64) int64 {
 	m := t / nsPerMinute
 	if t%nsPerMinute < 0 {
@@ -46,9 +46,8 @@ func minuteOf(t int64) int64 {
 	return m
 }
 
-// A secondClock compares the text of a time with its value. Lines come in order,
-// so nearly all share their second with the one before, and only the fraction is
-// to be parsed.
+// A secondClock compares the text of a time with its value. Lines come in order, so
+// nearly all share their second with the one before. Then only the fraction is parsed.
 type secondClock struct {
 	text  [secondLen]byte
 	start int64
@@ -70,7 +69,7 @@ func (c *secondClock) matches(text []byte, t int64) bool {
 		return false
 	}
 	start := t - (t%1e9+1e9)%1e9
-	if start <= t { // not so only where int64 ends
+	if start <= t { // false only near the end of int64
 		c.start = start
 		copy(c.text[:], text)
 	}

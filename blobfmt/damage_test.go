@@ -15,7 +15,7 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// One flipped bit anywhere is found, and costs no block but the one it is in.
+// One flipped bit anywhere is detected, and costs only the block that contains it.
 func TestFlippedBits(t *testing.T) {
 	const blobs, flipsEach = 40, 50
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
@@ -77,9 +77,9 @@ func checkFlip(t *testing.T, d *blobfmt.Decoder, bad []byte, at int64, blocks []
 	checkWalkPassesOver(t, d, bad, at, blocks, want)
 }
 
-// checkWalkPassesOver: also without its index, all blocks but the damaged one are
-// found, and the damaged span is named. Some bits of a frame do not show in its
-// content; then the walk gives the right lines.
+// checkWalkPassesOver checks that a walk without the index finds all blocks but the
+// damaged one, and reports the damaged span. Some bits of a frame do not affect its
+// content; then the walk returns the right lines.
 func checkWalkPassesOver(t *testing.T, d *blobfmt.Decoder, bad []byte, at int64, blocks []blobfmt.Block, want []string) {
 	t.Helper()
 	index := blocks[len(blocks)-1].Offset + blocks[len(blocks)-1].Stored
@@ -89,7 +89,7 @@ func checkWalkPassesOver(t *testing.T, d *blobfmt.Decoder, bad []byte, at int64,
 		switch {
 		case err == nil:
 			found[f.Offset] = string(f.Lines)
-		// Within the index, a wrong length misleads the walk; no lines are lost by it.
+		// Within the index, a wrong length misleads the walk, but no lines are lost.
 		case !errors.As(err, &c) || at < index && (at < c.Offset || at >= c.Offset+c.Length):
 			t.Fatalf("a bit flipped at %d: the walk reports %v", at, err)
 		}
@@ -110,7 +110,7 @@ func checkCorrupt(t *testing.T, err error, offset, length int64) {
 	}
 }
 
-// A blob cut short anywhere is found, and gives the blocks that are whole.
+// A truncated blob is detected at any length, and its whole blocks are returned.
 func TestTruncation(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
 	d := newDecoder(t)
@@ -141,8 +141,8 @@ func TestTruncation(t *testing.T) {
 	}
 }
 
-// Damage is not always chance: what the checksums cannot see, the comparison of
-// lines, index, metadata and name does.
+// Not all damage is random. Where the checksums match, the comparison of lines, index,
+// metadata and name detects it.
 func TestVerifyFinds(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 4 << 10})
 	body, m := encode(t, e, makeRecords(rand.New(rand.NewPCG(4, 4)), 300))
@@ -180,8 +180,8 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// An index can be sound in form, with every checksum right, and still not be that
-// of the lines.
+// An index can be valid in form, with every checksum right, and still not match the
+// lines.
 func TestVerifyHoldsIndexAgainstLines(t *testing.T) {
 	start := testPeriod.UnixNano()
 	recs := []rec{
@@ -203,8 +203,8 @@ func TestVerifyHoldsIndexAgainstLines(t *testing.T) {
 	}
 }
 
-// patchSection changes one section of an index and mends all checksums. It is
-// written from docs/FORMAT.md, without the package's own code.
+// patchSection changes one section of an index and fixes all checksums. It follows
+// docs/FORMAT.md and does not use the package's own code.
 func patchSection(body []byte, id uint16, change func([]byte) []byte) []byte {
 	le := binary.LittleEndian
 	table := crc32.MakeTable(crc32.Castagnoli)
@@ -269,15 +269,15 @@ func addSection(body []byte, id uint16, section []byte) []byte {
 	return out
 }
 
-// mendFooter changes the footer and makes its checksum right again.
+// mendFooter changes the footer and fixes its checksum.
 func mendFooter(body []byte, change func(footer []byte)) {
 	footer := body[len(body)-32:]
 	change(footer)
 	binary.LittleEndian.PutUint32(footer[20:], crc32.Checksum(footer[:20], crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// Frames that are cheap to store, dear to decompress and wrong at their end would
-// keep a walk busy for an hour, were there no bound.
+// Some frames are cheap to store, slow to decompress and wrong at their end. Without a
+// bound they would keep a walk busy for an hour.
 func TestWalkOfHostileFrames(t *testing.T) {
 	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0xa4, 0, 0, 0x80, 0} // 8 MiB of content
 	for i := range 64 {

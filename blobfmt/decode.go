@@ -12,17 +12,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Decoder decompresses blocks. It keeps its buffers and is for one goroutine.
+// A Decoder decompresses blocks. It keeps its buffers. Only one goroutine may use it.
 type Decoder struct {
 	zstd       *zstd.Decoder
 	castagnoli *crc32.Table
 }
 
-// overAlloc is the room behind the content with which zstd takes its quick path.
+// overAlloc is the room behind the content that lets zstd take its fast path.
 const overAlloc = 16
 
-// maxDecoded bounds what zstd may decompress at once, should a check before it
-// be wrong.
+// maxDecoded bounds the memory of one zstd call, in case an earlier check is wrong.
 const maxDecoded = 64 << 20
 
 // NewDecoder returns a Decoder. It needs no closing.
@@ -39,15 +38,14 @@ func NewDecoder() (*Decoder, error) {
 	return &Decoder{zstd: z, castagnoli: crc32.MakeTable(crc32.Castagnoli)}, nil
 }
 
-// Block appends the lines of block b to dst. stored is what stands in the blob at
-// b.Offset, b.Stored bytes long. A block that is not what the index says is a
-// [*CorruptError].
+// Block appends the lines of block b to dst. stored is the b.Stored bytes of the blob at
+// b.Offset. The error is a [*CorruptError] if the block does not match the index.
 func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) {
 	if int64(len(stored)) != b.Stored {
 		return dst, b.corrupt(fmt.Sprintf("the block is cut short at %d bytes", len(stored)))
 	}
-	// zstd's own checksum is of the lines, and some bits of a frame do not show in
-	// them; this one is also quicker to find damage.
+	// zstd's own checksum covers the lines only, and some bits of a frame do not affect
+	// them. This checksum also detects damage faster.
 	if crc32.Checksum(stored, d.castagnoli) != b.CRC {
 		return dst, b.corrupt("the block's checksum is wrong")
 	}
@@ -71,8 +69,8 @@ func wholeLines(lines []byte) bool {
 	return len(lines) > 0 && lines[len(lines)-1] == '\n'
 }
 
-// decode appends the content of exactly one frame, whose length must be raw.
-// After an error dst is as it was.
+// decode appends the content of exactly one frame, which must have the length raw. After
+// an error dst is unchanged.
 func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 	f, err := parseFrame(stored)
 	switch {
@@ -106,9 +104,9 @@ type Frame struct {
 	Lines          []byte // valid until the next step
 }
 
-// Walk goes through a whole blob without its index and yields every block that
-// decodes. A damaged span is yielded as a [*CorruptError] with a zero Frame, and
-// the walk goes on behind it. Skippable frames are passed over, damaged or not.
+// Walk goes through a whole blob without its index and yields every block that decodes. A
+// damaged span is yielded as a [*CorruptError] with a zero Frame, and the walk continues
+// behind it. Skippable frames are skipped, damaged or not.
 func (d *Decoder) Walk(key string, body []byte) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		w := walk{d: d, body: body, budget: walkBudget + walkFactor*int64(len(body))}
@@ -131,9 +129,9 @@ func (d *Decoder) Walk(key string, body []byte) iter.Seq2[Frame, error] {
 	}
 }
 
-// A hostile blob can hold a frame that fails late at every few bytes. What the
-// walk spends on such attempts, in bytes looked at or decompressed, is bounded by
-// the budget; damage by chance never comes near it.
+// A hostile blob can hold a frame that fails late at every few bytes. The budget bounds
+// the bytes that the walk reads or decompresses in such attempts. Random damage never
+// comes near it.
 const (
 	walkBudget = 64 << 20
 	walkFactor = 16
@@ -166,7 +164,7 @@ func (w *walk) try(at int) (frame, error) {
 	return f, err
 }
 
-// next finds the first frame from an offset on that decodes, or the end.
+// next finds the first frame at or after an offset that decodes, or the end.
 func (w *walk) next(from int) int {
 	for at := from; at+skippableHeader <= len(w.body) && w.budget >= 0; at++ {
 		magic := binary.LittleEndian.Uint32(w.body[at:])
@@ -174,7 +172,8 @@ func (w *walk) next(from int) int {
 			continue
 		}
 		f, err := w.try(at)
-		// Four bytes alone say little: what is skipped must lead to a frame too.
+		// Four bytes are weak evidence: a skippable frame must also lead to another
+		// frame.
 		if err == nil && (!f.skippable || w.frameStarts(at+f.length)) {
 			return at
 		}

@@ -1,19 +1,18 @@
-// Package blobfmt is the stored form of logs: the names of blobs, their
-// metadata, and what is inside them. docs/FORMAT.md is its byte-exact
-// specification.
+// Package blobfmt is the stored form of logs: the names of blobs, their metadata and
+// their contents. docs/FORMAT.md is its byte-exact specification.
 //
-// A blob holds canonical lines of one service and one period, sorted by (time,
-// origin, index) and cut into blocks of about 1 MiB. Each block is one zstd
-// frame of its own; behind the last one stands a zstd skippable frame with the
-// index. So `zstd -dc` prints exactly the lines, and a reader that knows the
-// index needs one small read of the end to see which blocks to fetch.
+// A blob holds canonical lines of one service and one period. They are sorted by (time,
+// origin, index) and cut into blocks of about 1 MiB. Each block is one zstd frame of its
+// own. Behind the last one is a zstd skippable frame with the index. So `zstd -dc` prints
+// exactly the lines. A reader that knows the index needs one small read of the end to
+// choose the blocks to fetch.
 //
-// To write: [NewEncoder], then for each blob Reset, Add for every line and
-// Finish. To read: [ReadIndex], then [Decoder.Block] for the blocks that matter.
-// Where the index is damaged, [Decoder.Walk] finds the blocks without it.
-// [Verify] checks a blob against everything that is said about it.
+// To write: [NewEncoder], then for each blob Reset, Add for every line and Finish. To
+// read: [ReadIndex], then [Decoder.Block] for the needed blocks. If the index is damaged,
+// [Decoder.Walk] finds the blocks without it. [Verify] checks a blob against its index,
+// metadata and name.
 //
-// A stored blob is untrusted input: whatever its bytes are, reading it does not
-// panic, and a length is checked before memory is taken for it. The package does
-// no I/O of its own; callers hand it bytes or a [ReadFunc].
+// A stored blob is untrusted input. No bytes make a reader panic, and a length is checked
+// before memory is allocated for it. The package does no I/O of its own; callers pass it
+// bytes or a [ReadFunc].
 package blobfmt

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// EncoderOptions tune an [Encoder]. The zero value is what ingest uses.
+// EncoderOptions tune an [Encoder]. Ingesters use the zero value.
 type EncoderOptions struct {
 	Level     zstd.EncoderLevel // 0: SpeedFastest
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 1 MiB
@@ -29,19 +29,19 @@ const (
 	linePrefix = `{"ts":"`
 	lineSuffix = "}\n"
 	timeLen    = 30
-	// secondLen is the length of "2006-01-02T15:04:05.": what lines of one
-	// second have in common.
+	// secondLen is the length of "2006-01-02T15:04:05.": the common prefix of lines of
+	// one second.
 	secondLen = 20
 	minLine   = len(linePrefix) + timeLen + 1 + len(lineSuffix)
 )
 
 var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset it first")
 
-// An Encoder makes blobs, one after another, and keeps its buffers between them.
-// It is for one goroutine.
+// An Encoder makes blobs, one after another, and keeps its buffers between them. Only one
+// goroutine may use it.
 //
-// Its memory is the lines of one block, the compressed body and what the index is
-// made of, beside 2 MiB of zstd's own (6 MiB at better compression).
+// Its memory is the lines of one block, the compressed body and the parts of the index,
+// plus 2 MiB for zstd (6 MiB at better compression).
 type Encoder struct {
 	blockSize  int
 	zstd       *zstd.Encoder
@@ -51,20 +51,20 @@ type Encoder struct {
 	lines    []byte // of the open block
 	body     []byte // frames of the blocks that are complete
 	blocks   []Block
-	minutes  []MinuteCount // of all blocks; block i has the next minuteEnds[i]
-	open     Block         // the block that lines belong to; Minutes unused
-	ends     []int         // where each block's minutes end
+	minutes  []MinuteCount // of all blocks; block i has the next ones, up to minuteEnds[i]
+	open     Block         // the block that receives lines; Minutes unused
+	ends     []int         // the end of each block's minutes
 	raw      int64
 	crc      uint32
 	replaces []BatchID
 	origins  originTable
 
 	last     int64 // time of the last line
-	hourEnd  int64 // last time that may be in this blob: every period lies in one hour
+	hourEnd  int64 // last time allowed in this blob: every period lies in one hour
 	haveLine bool
 	minute   minuteClock
 	second   secondClock
-	scratch  []byte // sections under construction
+	scratch  []byte // section under construction
 }
 
 // NewEncoder returns an Encoder that is ready for its first blob.
@@ -82,7 +82,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 		zstd.WithEncoderLevel(o.Level),
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(windowFor(o.BlockSize)),
-		zstd.WithSingleSegment(true), // so that every frame says the length of its content
+		zstd.WithSingleSegment(true), // so that every frame contains its content's length
 		zstd.WithEncoderCRC(true),
 		zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -102,8 +102,8 @@ func windowFor(blockSize int) int {
 	return w
 }
 
-// Reset forgets everything added and starts a new blob. The body that Finish
-// returned is overwritten.
+// Reset starts a new blob and drops all added lines. It overwrites the body that Finish
+// returned.
 func (e *Encoder) Reset() {
 	e.finished, e.haveLine = false, false
 	e.lines, e.body = e.lines[:0], e.body[:0]
@@ -115,15 +115,15 @@ func (e *Encoder) Reset() {
 	e.minute, e.second = minuteClock{}, secondClock{}
 }
 
-// Replaces says that the blob stands for these batches (compaction).
+// Replaces notes that the blob replaces these batches (compaction).
 func (e *Encoder) Replaces(ids ...BatchID) { e.replaces = append(e.replaces, ids...) }
 
-// Raw is how many bytes of lines were added since the last Reset.
+// Raw is the number of bytes of lines added since the last Reset.
 func (e *Encoder) Raw() int64 { return e.raw }
 
-// Add appends a canonical line with its newline. t is the line's time. Lines come
-// in strictly ascending order of (t, origin, index); one that does not, or that
-// is malformed, is refused and leaves the Encoder as it was.
+// Add appends a canonical line with its newline. t is the line's time. Lines must come in
+// strictly ascending order of (t, origin, index). Add refuses a line out of order, or a
+// malformed one, and leaves the Encoder unchanged.
 func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) error {
 	if e.finished {
 		return errFinished
@@ -159,9 +159,8 @@ func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) 
 	return nil
 }
 
-// check looks at what a wrong caller would get wrong, at a price that every
-// record can pay: the ends of the line, that it is one line, and that its time
-// is t.
+// check detects the likely mistakes of a caller, at a cost that every record can bear. It
+// checks both ends of the line, that it is one line, and that its time is t.
 func (e *Encoder) check(line []byte, t int64) error {
 	switch {
 	case len(line) < minLine || string(line[:len(linePrefix)]) != linePrefix:

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Lines that are refused leave the blob as it was.
+// Refused lines leave the blob unchanged.
 func TestAddRefuses(t *testing.T) {
 	start := testPeriod.UnixNano()
 	low, high := record.Origin{1}, record.Origin{2}
@@ -62,7 +62,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// Calls out of order are refused, and an Encoder goes on after Reset as if new.
+// Calls out of order are refused, and after Reset an Encoder works like a new one.
 func TestEncoderLifeCycle(t *testing.T) {
 	start := testPeriod.UnixNano()
 	e := newEncoder(t, blobfmt.EncoderOptions{})
@@ -102,7 +102,7 @@ func TestEncoderOptions(t *testing.T) {
 	}
 }
 
-// The times at the ends of int64, and before 1970, are times like any other.
+// Times at the ends of int64, and before 1970, work like any other.
 func TestExtremeTimes(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 100})
 	for _, start := range []int64{math.MinInt64, math.MinInt64 + 120e9, -1e18, -3600e9, -1, 0, math.MaxInt64 - 120e9, math.MaxInt64 - 2} {
@@ -137,8 +137,8 @@ func hourOf(ns int64) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), 0, 0, 0, time.UTC)
 }
 
-// What a newer program wrote is refused by name where it cannot be read, and read
-// where it only says more.
+// A blob of a newer program is refused by name if it cannot be read. It is read if it
+// only has additional information.
 func TestNewerFormats(t *testing.T) {
 	start := testPeriod.UnixNano()
 	body, m := encode(t, newEncoder(t, blobfmt.EncoderOptions{}),

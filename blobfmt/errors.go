@@ -14,7 +14,7 @@ var (
 	ErrNewer = errors.New("written in a newer format")
 )
 
-// A CorruptError says that a span of a blob is damaged.
+// A CorruptError reports that a span of a blob is damaged.
 type CorruptError struct {
 	Blob   string // its key, as given by the caller
 	Offset int64

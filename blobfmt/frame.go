@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// This file knows as much of RFC 8878 as it takes to find where a zstd frame
-// ends without decoding it.
+// This file has the part of RFC 8878 that finds the end of a zstd frame without decoding
+// it.
 
 const (
 	frameMagic = 0xFD2FB528
-	// indexMagic marks the skippable frame with the index. Any of 0x184D2A50 to
-	// 0x184D2A5F is skipped by zstd; the directory store puts its attributes
-	// under another one of them behind the blob.
+	// indexMagic marks the skippable frame with the index. zstd skips any of 0x184D2A50
+	// to 0x184D2A5F. The directory store uses another one of them for its attributes
+	// behind the blob.
 	indexMagic     = 0x184D2A5B
 	skippableMagic = 0x184D2A50
 	skippableMask  = 0xFFFFFFF0
@@ -20,12 +20,12 @@ const (
 	skippableHeader = 8         // magic and length
 	maxFrameBlock   = 128 << 10 // zstd's own bound on one of its blocks
 
-	// maxRaw bounds the lines of one block. It is the greatest window that every
-	// zstd decoder must take, so that no reader needs options.
+	// maxRaw bounds the lines of one block. It is the greatest window that every zstd
+	// decoder must accept, so no reader needs options.
 	maxRaw = 8 << 20
 )
 
-// A frame is the outside of a zstd frame.
+// A frame is the extent of a zstd frame, without its content.
 type frame struct {
 	length    int // of the whole frame
 	raw       int // length of its content
@@ -38,9 +38,9 @@ var (
 	errBadFrame = errors.New("the zstd frame's headers are damaged")
 )
 
-// parseFrame finds the extent of the frame at the start of b. It accepts only
-// what an Encoder writes: content size and checksum are there, no dictionary. On
-// an error, length is how far it got.
+// parseFrame finds the extent of the frame at the start of b. It accepts only an
+// Encoder's frames: with content size and checksum, and without a dictionary. On an
+// error, length is the number of bytes that it parsed.
 func parseFrame(b []byte) (frame, error) {
 	if len(b) < skippableHeader {
 		return frame{length: len(b)}, errCutFrame

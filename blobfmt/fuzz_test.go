@@ -23,8 +23,8 @@ func seedBlobs(tb testing.TB) [][]byte {
 	return blobs
 }
 
-// Whatever the bytes, reading an index ends in an index whose blocks lie in the
-// blob, or in one of the errors that are promised.
+// Any bytes lead to an index with blocks inside the blob, or to one of the documented
+// errors.
 func FuzzReadIndex(f *testing.F) {
 	for _, b := range seedBlobs(f) {
 		f.Add(b)
@@ -38,8 +38,8 @@ func FuzzReadIndex(f *testing.F) {
 	})
 }
 
-// Chance does not make a checksum right; here they all are, and only what the
-// sections say is made up.
+// Random bytes do not have right checksums. Here all checksums are right, and only the
+// contents of the sections are made up.
 func FuzzSections(f *testing.F) {
 	blobs := seedBlobs(f)
 	for _, b := range blobs {
@@ -100,8 +100,7 @@ func checkPromised(t *testing.T, err error) {
 	}
 }
 
-// Whatever the bytes, a walk ends, and what it yields lies in the blob, in order
-// and without overlap.
+// For any bytes a walk ends. Its frames lie in the blob, in order and without overlap.
 func FuzzWalk(f *testing.F) {
 	for _, b := range seedBlobs(f) {
 		f.Add(b)
@@ -130,7 +129,7 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// What parses is exactly what is printed.
+// A name parses only if it prints to the same bytes.
 func FuzzParseName(f *testing.F) {
 	for _, key := range []string{testKey, "_rejected/1999/01/01/0059/999999.log", "web/2026/11/20/1500/000000.log",
 		"web/2026/02/30/1500/000001.log", "web/2026/11/20/2400/000001.log", "Web/2026/11/20/1500/000001.log", ""} {
@@ -147,7 +146,7 @@ func FuzzParseName(f *testing.F) {
 	})
 }
 
-// What parses is exactly what is printed, whatever keys stand beside it.
+// Metadata parse only if they print to the same values, next to any other keys.
 func FuzzParseMeta(f *testing.F) {
 	m := blobfmt.Meta{Records: 3, RawBytes: 500, CRC: 0xc0ffee, Compacted: 2}
 	m.Levels[record.Info] = 3

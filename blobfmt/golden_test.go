@@ -13,7 +13,7 @@ import (
 	"blobtail/record"
 )
 
-// tiny is the blob that docs/FORMAT.md takes apart byte by byte.
+// tiny is the blob that docs/FORMAT.md explains byte by byte.
 func tiny(t *testing.T) ([]byte, blobfmt.Meta, []rec) {
 	start := testPeriod.UnixNano()
 	origin := record.Origin{0x01, 0x9a, 0xa1, 0xdc, 0x73, 0x80, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9}
@@ -25,9 +25,9 @@ func tiny(t *testing.T) ([]byte, blobfmt.Meta, []rec) {
 	return body, m, recs
 }
 
-// The bytes of version 1 stay what they are. Where only zstd's choice of bytes has
-// changed, with a new version of its package, the files in testdata must go on
-// being read as they are; the first comparison and the document may follow.
+// The bytes of version 1 do not change. Only a new version of the zstd package may choose
+// other bytes. Then the files in testdata must still be readable unchanged; the first
+// comparison and the document may follow.
 func TestGolden(t *testing.T) {
 	body, m, recs := tiny(t)
 	golden, err := os.ReadFile("testdata/tiny.log")
@@ -75,7 +75,7 @@ func TestGoldenLarge(t *testing.T) {
 	checkIndex(t, newDecoder(t), golden, readIndex(t, golden), recs)
 }
 
-// The document shows the bytes that are written, and the metadata.
+// The document shows the written bytes and the metadata.
 func TestDocument(t *testing.T) {
 	doc, err := os.ReadFile("../docs/FORMAT.md")
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"blobtail/record"
 )
 
-// A ReadFunc reads n bytes of a blob from offset off. It returns fewer only with
-// an error.
+// A ReadFunc reads n bytes of a blob from offset off. It may return fewer only with an
+// error.
 type ReadFunc func(off, n int64) ([]byte, error)
 
-// A Block is what the index says about one block.
+// A Block is the index's description of one block.
 type Block struct {
 	Offset, Stored int64  // of its zstd frame in the blob
 	CRC            uint32 // CRC-32C of the frame as stored
@@ -33,22 +33,21 @@ type MinuteCount struct {
 	Levels [record.NumLevels]int
 }
 
-// An Index says what the blocks of a blob hold. It may be used by many
-// goroutines at once.
+// An Index describes the contents of a blob's blocks. Many goroutines may use it
+// concurrently.
 type Index struct {
 	Blocks   []Block
-	Replaces []BatchID // batches that this blob stands for, ascending
+	Replaces []BatchID // batches that this blob replaces, ascending
 	CRC      uint32    // CRC-32C of all lines
-	Offset   int64     // where the index begins, which is where the blocks end
+	Offset   int64     // start of the index, which is the end of the blocks
 
 	blob    blobReader
 	origins entry
 }
 
-// ReadIndex reads the index of a blob of the given size. It asks for the last
-// 64 KiB in one read, then only for what is missing. The error is a
-// [*CorruptError] when the index is damaged, [ErrNewer] when its format is newer,
-// else what read returned.
+// ReadIndex reads the index of a blob of the given size. It reads the last 64 KiB at
+// once, and then only missing parts. The error is a [*CorruptError] if the index is
+// damaged, [ErrNewer] if its format is newer, and otherwise the error of read.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
 	blob := blobReader{key: key, size: size, read: read, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
 	if err := blob.readTail(); err != nil {
@@ -72,14 +71,14 @@ func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
 	if err := x.readReplaces(&blob, entries); err != nil {
 		return nil, err
 	}
-	// Of the tail, only the origins may still be wanted; the rest is let go.
+	// Only the origins may still be needed of the tail; the rest is released.
 	blob.keep(x.origins)
 	x.blob = blob
 	return x, nil
 }
 
-// Origins reads where the records came from. Each call parses anew, and reads
-// when that part of the index is not in the blob's last 64 KiB.
+// Origins reads the origins of the records. Each call parses them again. It also reads
+// again if that part of the index is not in the blob's last 64 KiB.
 func (x *Index) Origins() (*Origins, error) {
 	section, err := x.blob.section(x.origins)
 	if err != nil {
@@ -139,7 +138,7 @@ func (x *Index) readReplaces(blob *blobReader, entries []entry) error {
 	return nil
 }
 
-// minBlock is the least that a block takes in its section.
+// minBlock is the least number of bytes of a block in its section.
 const minBlock = 4 + 5 + record.NumLevels + 1 + 3
 
 // parseBlocks is the inverse of appendBlocks.
@@ -156,7 +155,7 @@ func parseBlocks(r *sectionReader, key string) []Block {
 		first := r.time()
 		b.First = last + first
 		b.Last = b.First + int64(r.upTo(uint64(nsPerHour)))
-		// The sums wrap round where int64 ends; then they are not in order.
+		// The sums wrap around at the end of int64; then they are not in order.
 		if i > 0 && first < 0 || (first < 0) != (b.First < last) || b.Last < b.First || b.Last > lastOfHour(blocks[0].First) {
 			r.fail("a block's times are out of range")
 		}
@@ -178,7 +177,7 @@ func parseBlocks(r *sectionReader, key string) []Block {
 	return blocks
 }
 
-// parseMinutes reads the counts of a block, which must add up to its levels.
+// parseMinutes reads the counts of a block. They must add up to its levels.
 func parseMinutes(r *sectionReader, b Block) []MinuteCount {
 	n := r.count(3)
 	if n > int(nsPerHour/nsPerMinute) {
@@ -222,7 +221,7 @@ type blobReader struct {
 	size       int64
 	read       ReadFunc
 	castagnoli *crc32.Table
-	tail       []byte // what is held of the blob, from tailAt on
+	tail       []byte // the bytes of the blob in memory, from tailAt on
 	tailAt     int64
 }
 
@@ -250,7 +249,7 @@ func (r *blobReader) readTail() error {
 	return nil
 }
 
-// footer checks and parses the footer, which is all in the tail.
+// footer checks and parses the footer. The tail has all of it.
 func (r *blobReader) footer() (footer, error) {
 	damaged := func(reason string) (footer, error) {
 		return footer{}, r.corrupt(r.size-footerSize, footerSize, "index: "+reason)
@@ -287,8 +286,8 @@ func (r *blobReader) footer() (footer, error) {
 	return f, nil
 }
 
-// entries checks and parses the section table. It is always in the tail, which
-// is larger than the largest table and its footer.
+// entries checks and parses the section table. The table is always in the tail, which is
+// larger than the largest table and its footer.
 func (r *blobReader) entries(f footer) ([]entry, error) {
 	start := r.size - int64(f.indexLen) - skippableHeader
 	if start >= r.tailAt {
@@ -376,7 +375,7 @@ func (r *blobReader) stored(e entry) ([]byte, error) {
 	return stored, nil
 }
 
-// keep lets go of the tail but for one section.
+// keep releases the tail except for one section.
 func (r *blobReader) keep(e entry) {
 	off := e.offset - r.tailAt
 	if off < 0 {

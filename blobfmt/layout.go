@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// The index is the payload of a skippable frame: sections, one after another,
-// then the table that addresses them, then the footer. All numbers outside
-// sections are little endian. A reader skips sections whose id it does not know.
+// The index is the payload of a skippable frame: sections, one after another, then the
+// table that addresses them, then the footer. All numbers outside sections are little
+// endian. A reader skips sections with unknown ids.
 const (
 	sectionFilters  = 1 // reserved
 	sectionReplaces = 2
@@ -25,15 +25,15 @@ const (
 	footerSize    = 32
 	footerVersion = 1
 	footerMagic   = "BLOBTAIL"
-	// The last bytes of the footer stay where they are in every version, so that
-	// an old reader can tell a newer index from a damaged one.
+	// The last bytes of the footer have the same place in every version, so an old reader
+	// can distinguish a newer index from a damaged one.
 	footerFixed = 16
 
-	// tailRead is what a reader asks for first.
+	// tailRead is the size of a reader's first read.
 	tailRead = 64 << 10
 
-	// compressFrom is the size below which a section is not worth a reader's
-	// setting up a decoder.
+	// compressFrom is the least size at which compressing a section is worth setting up a
+	// decoder in the reader.
 	compressFrom = 1 << 10
 )
 
@@ -118,8 +118,8 @@ func (e *Encoder) appendIndex() error {
 	return nil
 }
 
-// appendSection appends a section to the body, compressed where that saves more
-// than a tenth.
+// appendSection appends a section to the body. It compresses the section if that saves
+// more than a tenth.
 func (e *Encoder) appendSection(id uint16, section []byte) entry {
 	start := len(e.body)
 	s := entry{id: id, codec: codecRaw, raw: uint32(len(section))}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// ContentType is what a blob holds when it is decompressed.
+	// ContentType is the type of a decompressed blob.
 	ContentType = "application/x-ndjson"
-	// ContentEncoding is how it is compressed.
+	// ContentEncoding is the compression of a blob.
 	ContentEncoding = "zstd"
 )
 
@@ -38,7 +38,7 @@ func ParseBatchID(s string) (BatchID, error) {
 	return BatchID{}, fmt.Errorf("batch id %q: not 32 lower-case hexadecimal digits", s)
 }
 
-// Meta is what a blob's metadata say about it, enough to plan a read.
+// Meta is the information in a blob's metadata. It is enough to plan a read.
 type Meta struct {
 	Batch       BatchID
 	First, Last int64 // times of the first and the last record, unix ns
@@ -49,8 +49,8 @@ type Meta struct {
 	Compacted   int // how many batches this blob replaces
 }
 
-// Keys of the metadata. Services allow letters only in some places and re-case
-// them in others, hence lower case and no separators.
+// Keys of the metadata. Services restrict letters in some places and change their case in
+// others. So keys are lower case without separators.
 const (
 	keyFormat    = "format"
 	keyBatch     = "batch"
@@ -63,7 +63,7 @@ const (
 	keyCompacted = "compacted"
 )
 
-// Map gives the metadata in the form in which they are stored.
+// Map returns the metadata in their stored form.
 func (m Meta) Map() map[string]string {
 	levels := make([]string, len(m.Levels))
 	for i, n := range m.Levels {
@@ -85,10 +85,9 @@ func (m Meta) Map() map[string]string {
 	return stored
 }
 
-// ParseMeta is the strict inverse of [Meta.Map]. Keys are compared without case,
-// since services re-case them, and keys it does not know are left alone. The
-// error is [ErrForeign] for an object that is not ours, and [ErrNewer] for a
-// later format.
+// ParseMeta is the strict inverse of [Meta.Map]. It compares keys without case, since
+// services change the case, and ignores unknown keys. The error is [ErrForeign] for an
+// object that is not ours, and [ErrNewer] for a later format.
 func ParseMeta(stored map[string]string) (Meta, error) {
 	p := metaParser{values: make(map[string]string, len(stored))}
 	for _, k := range slices.Sorted(maps.Keys(stored)) {
@@ -105,7 +104,7 @@ func ParseMeta(stored map[string]string) (Meta, error) {
 	if p.err != nil {
 		return Meta{}, p.err
 	}
-	// Every value must be in the one form that Map gives it.
+	// Every value must have the one form that Map returns.
 	for k, v := range m.Map() {
 		if p.values[k] != v {
 			return Meta{}, metaError(k, p.values[k])
@@ -122,7 +121,7 @@ type metaParser struct {
 
 func (p *metaParser) meta() Meta {
 	var m Meta
-	m.Batch, _ = ParseBatchID(p.values[keyBatch]) // the comparison in ParseMeta finds what is malformed
+	m.Batch, _ = ParseBatchID(p.values[keyBatch]) // the comparison in ParseMeta detects a malformed id
 	m.First, m.Last = p.time(keyFirst), p.time(keyLast)
 	m.Records, m.RawBytes = p.count(keyRecords), p.count(keyRawBytes)
 	crc, _ := strconv.ParseUint(p.values[keyCRC], 16, 32)

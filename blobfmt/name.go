@@ -8,7 +8,7 @@ import (
 	"blobtail/record"
 )
 
-// A Name is the place of a blob: whose logs, of which period, which one of them.
+// A Name is the place of a blob: its service, its period and its number.
 type Name struct {
 	Service string
 	Period  time.Time // start of the period, UTC, whole minutes
@@ -16,13 +16,13 @@ type Name struct {
 }
 
 const (
-	// MaxNumber is the greatest number that a blob can have.
+	// MaxNumber is the greatest number of a blob.
 	MaxNumber = 999999
-	// LaneSize is how many numbers each lane has in a period.
+	// LaneSize is the count of numbers of each lane in a period.
 	LaneSize = 10000
 )
 
-// The years that int64 nanoseconds reach. A period may begin a little before the
+// The years that int64 nanoseconds can represent. A period may begin a little before the
 // first of them or end after the last.
 const (
 	minYear = 1677
@@ -41,12 +41,12 @@ func (n Name) String() string {
 	return fmt.Sprintf("%s%0*d%s", PeriodPrefix(n.Service, n.Period), digits, n.Number, suffix)
 }
 
-// PeriodPrefix is what the keys of one service and period begin with.
+// PeriodPrefix is the common prefix of the keys of one service and period.
 func PeriodPrefix(service string, period time.Time) string {
 	return service + "/" + period.UTC().Format(periodLayout)
 }
 
-// DayPrefix is what the keys of one service and day (UTC) begin with.
+// DayPrefix is the common prefix of the keys of one service and day (UTC).
 func DayPrefix(service string, day time.Time) string {
 	return service + "/" + day.UTC().Format(dayLayout)
 }
@@ -60,8 +60,8 @@ func ParseName(key string) (Name, error) {
 	if len(rest) != len(periodLayout)+digits+len(suffix) {
 		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
 	}
-	// time.Parse is lenient about a few forms (it takes a fraction after the
-	// seconds, say); the comparison at the end is what makes this strict.
+	// time.Parse is lenient about a few forms (it accepts a fraction after the seconds,
+	// for example). The comparison at the end makes this strict.
 	period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
 	if err != nil || period.Year() < minYear || period.Year() > maxYear {
 		return Name{}, nameError(key, "the period is not valid")

@@ -44,7 +44,7 @@ func TestNamesRefused(t *testing.T) {
 	}
 }
 
-// Prefixes are of UTC whatever zone the caller's time is in.
+// Prefixes are in UTC, for any time zone of the caller.
 func TestPrefixes(t *testing.T) {
 	at := time.Date(2026, 11, 20, 1, 30, 0, 0, time.FixedZone("", 7200))
 	if got := blobfmt.PeriodPrefix("web", at); got != "web/2026/11/19/2330/" {
@@ -87,7 +87,7 @@ func TestMeta(t *testing.T) {
 	if size > 1<<10 {
 		t.Errorf("%d bytes of metadata", size)
 	}
-	// Azure gives keys back in other cases, and others may add theirs.
+	// Azure returns keys in another case, and other programs may add keys.
 	recased := map[string]string{"Owner": "me"}
 	for k, v := range good {
 		recased[strings.ToUpper(k[:1])+k[1:]] = v
@@ -104,7 +104,7 @@ func TestMetaRefused(t *testing.T) {
 		key, value string
 		want       error // nil: any
 	}{
-		{"batch", "", blobfmt.ErrForeign}, // "" here: left out
+		{"batch", "", blobfmt.ErrForeign}, // "" here: the key is missing
 		{"format", "", blobfmt.ErrForeign},
 		{"format", "2", blobfmt.ErrNewer},
 		{"format", "01", nil},
@@ -115,7 +115,7 @@ func TestMetaRefused(t *testing.T) {
 		{"firsttimestamp", "1970-01-01T00:00:00.000000009Z", nil}, // behind the last
 		{"records", "06", nil},
 		{"records", "+6", nil},
-		{"records", "7", nil}, // not what the levels add up to
+		{"records", "7", nil}, // not the sum of the levels
 		{"records", "0", nil},
 		{"rawbytes", "-600", nil},
 		{"crc", "0", nil},

@@ -8,7 +8,7 @@ import (
 	"blobtail/record"
 )
 
-// Origins says for every record which origin it has, and its index there.
+// Origins has the origin of every record, and the record's index there.
 type Origins struct {
 	Dict   []record.Origin // ascending
 	Blocks [][]Span        // for each block, in the order of its records
@@ -27,24 +27,24 @@ const (
 	originRest = len(record.Origin{}) - originTime
 )
 
-// An originTable collects the origins of a blob while it is written. Its spans
-// name an origin by the order of arrival; the ranks are known only at the end.
+// An originTable collects the origins of a blob during the writing. Its spans name an
+// origin by the order of arrival; the ranks are known only at the end.
 type originTable struct {
 	ids   map[record.Origin]int
-	hot   [16]int // ids seen last, by the origin's last bits: saves most look-ups
+	hot   [16]int // recent ids, by the origin's last bits: saves most look-ups
 	list  []record.Origin
 	spans []Span
-	ends  []int // where each block's spans end
+	ends  []int // the end of each block's spans
 
 	last      record.Origin
 	lastIndex uint32
-	fresh     bool // the next record starts a span in any case
+	fresh     bool // the next record starts a span unconditionally
 	order     []int
 	ranks     []int
 	next      []int64
 }
 
-// keepOrigins is how large a dictionary's memory is kept for the next blob.
+// keepOrigins is the largest dictionary that keeps its memory for the next blob.
 const keepOrigins = 1 << 16
 
 func (o *originTable) reset() {
@@ -57,7 +57,7 @@ func (o *originTable) reset() {
 	o.fresh = true
 }
 
-// after says whether (origin, index) is greater than the last one added.
+// after reports whether (origin, index) is greater than the last one added.
 func (o *originTable) after(origin record.Origin, index uint32) bool {
 	c := origin.Compare(&o.last)
 	return c > 0 || c == 0 && index > o.lastIndex
@@ -95,8 +95,8 @@ func (o *originTable) cut() {
 	o.fresh = true
 }
 
-// append appends the section. Its numbers stand in columns, like beside like,
-// which makes them a third smaller when they are compressed.
+// append appends the section. Its numbers are in columns, so that similar numbers are
+// together. That makes them a third smaller after compression.
 func (o *originTable) append(dst []byte) []byte {
 	o.rank()
 	dst = binary.AppendUvarint(dst, uint64(len(o.list)))
@@ -143,7 +143,7 @@ func (o *originTable) appendSpans(dst []byte, spans []Span) []byte {
 		dst = binary.AppendUvarint(dst, uint64(s.Count-1))
 	}
 	for _, s := range spans {
-		// Mostly an origin goes on where its last span ended: zero.
+		// Usually an origin continues at the end of its last span: then this is zero.
 		dst = binary.AppendVarint(dst, int64(s.First)-o.next[s.Origin])
 		o.next[s.Origin] = int64(s.First) + int64(s.Count)
 	}
@@ -187,7 +187,7 @@ func parseOrigins(section []byte, blocks []Block) (*Origins, error) {
 	return o, nil
 }
 
-// parseSpans reads the spans of one block, which must add up to its records.
+// parseSpans reads the spans of one block. They must add up to its records.
 func parseSpans(r *sectionReader, next []int64, records int) []Span {
 	spans := make([]Span, r.count(3))
 	last := int64(0)

@@ -16,8 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// What is read is what was written, whatever the sizes, and the index says of
-// each block what a plain count of its lines says.
+// A reader gets the written lines, for any sizes, and the index of each block matches a
+// plain count of its lines.
 func TestRoundTrip(t *testing.T) {
 	small := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 4 << 10})
 	large := newEncoder(t, blobfmt.EncoderOptions{})
@@ -135,7 +135,7 @@ func checkWalk(t *testing.T, d *blobfmt.Decoder, body []byte, x *blobfmt.Index) 
 	}
 }
 
-// Blocks stay within their size, unless one line is longer.
+// Blocks are no larger than their limit, unless one line is longer.
 func TestBlockSize(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1000})
 	recs := makeRecords(rand.New(rand.NewPCG(1, 1)), 2000)
@@ -170,8 +170,8 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// A reader asks for the last 64 KiB, and for more only when the index is larger
-// and the origins are wanted.
+// A reader reads the last 64 KiB. It reads more only if the index is larger and the
+// caller needs the origins.
 func TestReadsOfAnIndex(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	small := makeRecords(r, 5000)

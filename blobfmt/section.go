@@ -6,9 +6,8 @@ import (
 	"math"
 )
 
-// A sectionReader reads the numbers of a section. After its first error it gives
-// zeros, so that callers check once at the end; counts it gives are safe to
-// allocate for.
+// A sectionReader reads the numbers of a section. After its first error it returns zeros,
+// so callers check once at the end. Its counts are safe sizes for an allocation.
 type sectionReader struct {
 	rest []byte
 	err  error
@@ -31,8 +30,8 @@ func (r *sectionReader) uvarint() uint64 {
 	return v
 }
 
-// varint reads a zigzag number. The bounds keep a sum of two of them from
-// overflowing, since every such number is a difference of smaller ones.
+// varint reads a zigzag number. Every such number is a difference of smaller ones, so the
+// bounds keep a sum of two of them from overflowing.
 func (r *sectionReader) varint() int64 {
 	v, n := binary.Varint(r.rest)
 	if n <= 0 || v > math.MaxInt64/4 || v < math.MinInt64/4 {
@@ -53,7 +52,7 @@ func (r *sectionReader) upTo(limit uint64) uint64 {
 	return v
 }
 
-// count reads how many things follow that take at least size bytes each.
+// count reads the number of the following items, each of at least size bytes.
 func (r *sectionReader) count(size int) int {
 	return int(r.upTo(uint64(len(r.rest) / size)))
 }
@@ -68,7 +67,7 @@ func (r *sectionReader) bytes(n int) []byte {
 	return b
 }
 
-// end returns the first error; bytes left over are one.
+// end returns the first error; left-over bytes are an error too.
 func (r *sectionReader) end() error {
 	if len(r.rest) > 0 {
 		r.fail("bytes are left over")
@@ -76,7 +75,7 @@ func (r *sectionReader) end() error {
 	return r.err
 }
 
-// time reads a zigzag difference of two times; sums of it may wrap round.
+// time reads a zigzag difference of two times; sums of it may wrap around.
 func (r *sectionReader) time() int64 {
 	v, n := binary.Varint(r.rest)
 	if n <= 0 {

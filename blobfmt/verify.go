@@ -11,12 +11,12 @@ import (
 	"blobtail/record"
 )
 
-// maxFindings bounds what Verify says about one blob.
+// maxFindings bounds the findings of Verify for one blob.
 const maxFindings = 100
 
-// Verify checks a whole blob: the checksums and the order of its lines, its index
-// and its metadata m against them, and its key. It returns all that it finds (up
-// to 100), damaged spans as [*CorruptError]; nil when the blob is sound.
+// Verify checks a whole blob. It checks the checksums and the order of its lines, then
+// its index, its metadata m and its key against the lines. It returns all findings (up to
+// 100), with damaged spans as [*CorruptError], or nil if the blob is valid.
 func Verify(key string, body []byte, m Meta) []error {
 	d, err := NewDecoder()
 	if err != nil {
@@ -28,7 +28,7 @@ func Verify(key string, body []byte, m Meta) []error {
 	}
 	v.start = record.ClampTime(v.name.Period)
 	x, err := ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
-		return body[off : off+n], nil // ReadIndex stays within the size that it was given
+		return body[off : off+n], nil // ReadIndex respects the given size
 	})
 	if err != nil {
 		v.add(err)
@@ -41,25 +41,25 @@ func Verify(key string, body []byte, m Meta) []error {
 	return v.found
 }
 
-// A verifier collects what is wrong with one blob.
+// A verifier collects the findings for one blob.
 type verifier struct {
 	key        string
-	name       Name  // zero when the key is not a name
+	name       Name  // zero if the key is not a name
 	start      int64 // of its period
 	d          *Decoder
 	castagnoli *crc32.Table
 	found      []error
 
-	damaged bool // some lines could not be read, so the totals say nothing
-	seen    Meta // what the lines add up to
+	damaged bool // some lines are unreadable, so the totals mean nothing
+	seen    Meta // the sums over the lines
 	last    position
 }
 
 // A position is a record's place in the order of all records.
 type position struct {
 	record.Key
-	known bool // the origin and the index are
-	some  bool // there was a record at all
+	known bool // the origin and the index are known
+	some  bool // there was a record
 }
 
 func (p position) before(q position) bool {
@@ -79,7 +79,7 @@ func (v *verifier) addf(format string, args ...any) {
 	v.add(fmt.Errorf("blob %s: %s", v.key, fmt.Sprintf(format, args...)))
 }
 
-// walk checks what can be checked without an index.
+// walk makes the checks that need no index.
 func (v *verifier) walk(body []byte) {
 	for f, err := range v.d.Walk(v.key, body) {
 		if err != nil {
@@ -91,15 +91,15 @@ func (v *verifier) walk(body []byte) {
 	}
 }
 
-// indexFrame checks the header that zstd needs to skip the index. ReadIndex sees
-// it only when it is near enough to the end.
+// indexFrame checks the header that zstd needs to skip the index. ReadIndex reads it only
+// if it is near enough to the end.
 func (v *verifier) indexFrame(b []byte) {
 	if binary.LittleEndian.Uint32(b) != indexMagic || int(binary.LittleEndian.Uint32(b[4:])) != len(b)-skippableHeader {
 		v.addf("the index is not a skippable frame")
 	}
 }
 
-// blocks checks every block and what the index says of it.
+// blocks checks every block against its description in the index.
 func (v *verifier) blocks(body []byte, x *Index) {
 	o, err := x.Origins()
 	if err != nil {
@@ -122,8 +122,8 @@ func (v *verifier) blocks(body []byte, x *Index) {
 	}
 }
 
-// block checks the lines of a block and returns what the index should say of
-// them. Of many bad lines it reports the first.
+// block checks the lines of a block and returns the right description for the index. It
+// reports the first bad line only.
 func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans []Span) Block {
 	v.seen.CRC = crc32.Update(v.seen.CRC, v.castagnoli, lines)
 	got := Block{Raw: int64(len(lines))}
@@ -157,7 +157,7 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 	return got
 }
 
-// count adds a record to what the index says of a block.
+// count adds a record to the description of a block.
 func (b *Block) count(t int64, level record.Level) {
 	if b.Records == 0 {
 		b.First = t
@@ -172,7 +172,7 @@ func (b *Block) count(t int64, level record.Level) {
 	b.Minutes[len(b.Minutes)-1].Levels[level]++
 }
 
-// A spanReader gives the records of a block one by one.
+// A spanReader returns the records of a block one by one.
 type spanReader struct {
 	dict  []record.Origin
 	spans []Span
@@ -207,7 +207,8 @@ func (v *verifier) line(line []byte, at *position) error {
 		return nil
 	case string(service) != v.name.Service:
 		return fmt.Errorf("it belongs to service %q", service)
-	// A name does not say how long its period is, only that it divides the hour.
+	// A name does not contain the length of its period. The length always divides the
+	// hour.
 	case t < v.start || t > lastOfHour(v.start):
 		return fmt.Errorf("its time %s is not in the blob's period", record.AppendTime(nil, t))
 	}
@@ -241,7 +242,7 @@ func (v *verifier) totals(x *Index, m Meta) {
 		return
 	}
 	seen := v.seen
-	seen.Batch, seen.Compacted = m.Batch, m.Compacted // the lines do not tell
+	seen.Batch, seen.Compacted = m.Batch, m.Compacted // the lines do not contain these
 	want := m.Map()
 	for key, value := range seen.Map() {
 		if want[key] != value {

@@ -1,25 +1,25 @@
 // Package blobwriter turns a batch into exactly one numbered blob.
 //
-// Exactly once rests on three things that the batch brings along: a random id,
-// a content that never changes, and a name that is durable before it is used.
-// [Writer.Write] encodes the batch and creates the blob under that name with a
-// conditional create. When the store says that the name is taken, it looks who
-// holds it (see [Writer.put]):
+// Exactly-once storage relies on three properties of the batch: a random id, a content
+// that never changes, and a name that is durable before its first use. [Writer.Write]
+// encodes the batch and creates the blob under that name with a conditional create. If
+// the store reports that the name is taken, the writer checks the blob's owner (see
+// [Writer.put]):
 //
 //	created                          -> MINE
 //	taken, by this batch's id        -> MINE: an answer was lost before
 //	taken, by another batch          -> FOREIGN: the next number
 //	anything else                    -> UNKNOWN: the same name again, later
 //
-// A second name is tried only after FOREIGN at the first, and nothing is ever
-// overwritten, so a late copy of our own request can do no harm. Names are left
-// one by one, never jumped over: after a restart nobody knows how far an earlier
-// life of the batch had come, and a name that was not looked at may be its own,
-// now or as soon as a request that is still on its way arrives.
+// The writer tries a second name only after FOREIGN at the first. It never overwrites a
+// blob, so a late copy of our own request can do no harm. It leaves names one by one and
+// never skips one. After a restart nobody knows which name an earlier life of the batch
+// had reached. An unchecked name may be the batch's own, now or after the arrival of a
+// request in transit.
 //
-// Numbers are lane x 10,000 + k, k counting from 1 in each service and period.
-// The lane keeps ingesters out of each other's way; it is no matter of safety.
-// The package does not retry: whoever drives batches calls Write again.
+// Numbers are lane x 10,000 + k, with k counting from 1 in each service and period. The
+// lane only avoids conflicts between ingesters; safety does not depend on it. The package
+// does not retry: its caller calls Write again.
 package blobwriter
 
 import (
@@ -41,30 +41,30 @@ import (
 	"blobtail/storage"
 )
 
-// Store is what a Writer needs of a blob store.
+// Store is the part of a blob store that a Writer needs.
 type Store interface {
 	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
 	Stat(ctx context.Context, key string) (storage.Blob, error)
 	List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error]
 }
 
-// Batch is what a Writer needs to know of a batch. Its id and its lines are the
-// same at every call and after every restart.
+// Batch is a Writer's view of a batch. Its id and its lines are the same at every call
+// and after every restart.
 type Batch interface {
 	ID() [16]byte
 	Service() string
 	Period() time.Time
-	Attempts() int // how many Writes have failed
-	// Pin is what Plan returned, or the last Walk.
+	Attempts() int // number of failed Writes
+	// Pin is the result of Plan, or of the last Walk.
 	Pin() []byte
-	// Walk moves the pin on, without a trace.
+	// Walk moves the pin on. The new pin is not recorded.
 	Walk(pin []byte)
 	// Each calls f for the lines in order.
 	Each(ctx context.Context, f func(line []byte, t int64, origin record.Origin, index uint32) error) error
 }
 
-// IDReuseError says that a blob carries a batch's id and other content. It can
-// only come from a copied log or from damage; the batch must not be put anywhere.
+// IDReuseError means that a blob has a batch's id but other content. The only causes are
+// a copied log and damage. The batch must not be stored anywhere.
 type IDReuseError struct {
 	Key  string
 	ID   blobfmt.BatchID
@@ -72,7 +72,7 @@ type IDReuseError struct {
 	Got  blobfmt.Meta
 }
 
-// Error names the blob and both contents, and asks the likely question.
+// Error names the blob and both contents, and asks about the likely cause.
 func (e *IDReuseError) Error() string {
 	return fmt.Sprintf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: was the log directory copied?",
 		e.Key, e.ID, e.Got.Records, e.Got.CRC, e.Want.Records, e.Want.CRC)
@@ -81,7 +81,7 @@ func (e *IDReuseError) Error() string {
 const (
 	perLane  = 10000
 	lastLane = 98 // 99 is the compactor's
-	maxWalk  = 3  // foreign numbers met one by one before the writer asks for a list
+	maxWalk  = 3  // foreign numbers tried one by one before the writer lists them
 )
 
 // Options tune a Writer. The zero value works.
@@ -90,26 +90,26 @@ type Options struct {
 	Level    zstd.EncoderLevel     // 0: SpeedFastest
 	Encoders int                   // batches encoded at once; 0: one a core
 	Uploads  int                   // creates under way at once; 0: 8
-	Bodies   int64                 // bytes of encoded bodies held at once; 0: 64 MiB
+	Bodies   int64                 // bytes of encoded bodies in memory at once; 0: 64 MiB
 	Metrics  prometheus.Registerer // nil: none
 }
 
-// Writer stores batches. Its methods may be called by any number of goroutines.
+// Writer stores batches. Any number of goroutines may call its methods.
 type Writer struct {
 	o        Options
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
-	free     chan []byte // bodies to be used again
+	free     chan []byte // bodies for reuse
 	uploads  *semaphore.Weighted
 	bodies   *semaphore.Weighted
 
 	mu   sync.Mutex
 	lane int
-	next map[place]int // number that the next batch plans with
+	next map[place]int // number for the next plan
 }
 
-// place is where numbers are counted.
+// place is the scope of one count of numbers.
 type place struct {
 	service string
 	period  int64
@@ -158,8 +158,8 @@ func checkLane(lane int) error {
 	return nil
 }
 
-// SetLane changes the lane for batches that are planned from now on. What is
-// planned already keeps its name, which is pinned.
+// SetLane changes the lane of later plans. Planned batches keep their names, which are
+// pinned.
 func (w *Writer) SetLane(lane int) error {
 	if err := checkLane(lane); err != nil {
 		return err
@@ -170,11 +170,11 @@ func (w *Writer) SetLane(lane int) error {
 	return nil
 }
 
-// maxPlaces bounds the memory of numbers. Forgetting costs a few conflicts.
+// maxPlaces bounds the memory of numbers. Dropping one costs a few conflicts.
 const maxPlaces = 65536
 
-// Plan reserves the next number of a service and period and returns it as the
-// pin for the batch record.
+// Plan reserves the next number of a service and period and returns it as the pin for the
+// batch record.
 func (w *Writer) Plan(service string, period time.Time) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,10 +197,9 @@ func parsePin(pin []byte) (int, error) {
 	return int(n), nil
 }
 
-// Write stores b. It returns nil only when a blob surely carries this batch;
-// after any other error nothing is known, and the same batch is to be written
-// again later. Errors that repeating cannot mend are [*IDReuseError] and what
-// b.Each returns.
+// Write stores b. It returns nil only if a blob surely has this batch. After any other
+// error the outcome is unknown, and the caller must write the same batch again later. A
+// repeat does not help after an [*IDReuseError] or an error of b.Each.
 func (w *Writer) Write(ctx context.Context, b Batch) error {
 	number, err := parsePin(b.Pin())
 	if err != nil {
@@ -208,8 +207,8 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	}
 	name := blobfmt.Name{Service: b.Service(), Period: b.Period(), Number: number}
 	if b.Attempts() > 0 {
-		// A store that is down is asked the cheapest thing before a batch is
-		// encoded once more.
+		// If the store is down, a cheap request finds out before the batch is encoded
+		// again.
 		if _, err := w.store.Stat(ctx, name.String()); err != nil && !errors.Is(err, storage.ErrNotExist) {
 			return fmt.Errorf("look at %s: %w", name, err)
 		}
@@ -245,13 +244,14 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 			return fmt.Errorf("no numbers are left for %s in %s", name.Service, name.Period.Format(time.RFC3339))
 		}
 		b.Walk(appendPin(nil, name.Number))
-		// Who falls behind another on one lane must not plan where that one was.
+		// A second writer on the same lane may be ahead. This one must not plan with the
+		// numbers of the other.
 		w.used(b, name.Number)
 	}
 }
 
-// encode makes the blob of a batch. The body is the caller's, and weighs on
-// w.bodies until released.
+// encode makes the blob of a batch. The caller owns the body, which counts in w.bodies
+// until its release.
 func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, error) {
 	var enc *blobfmt.Encoder
 	select {
@@ -274,8 +274,8 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 	return append(w.empty(), body...), meta, nil
 }
 
-// empty returns a slice to copy a body into, so that the encoder is free for the
-// next batch while this one is on its way.
+// empty returns a slice for a copy of a body. The copy frees the encoder for the next
+// batch during the upload.
 func (w *Writer) empty() []byte {
 	select {
 	case b := <-w.free:
@@ -293,11 +293,11 @@ func (w *Writer) giveBack(body []byte) {
 	}
 }
 
-// weight is what a body counts for; one that is larger than the whole bound
-// must still get through.
+// weight is the size of a body in the bound. A body that is larger than the whole bound
+// must still pass.
 func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), w.o.Bodies) }
 
-// outcome is what is known after a put.
+// outcome is the knowledge after a put.
 type outcome int
 
 const (
@@ -306,8 +306,8 @@ const (
 	foreign
 )
 
-// put creates the blob and finds out whose name it is. The error says why the
-// outcome is unknown.
+// put creates the blob and determines the owner of the name. The error is the reason for
+// an unknown outcome.
 func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (outcome, error) {
 	start := time.Now()
 	err := w.store.Create(ctx, key, body, storage.Attrs{
@@ -322,12 +322,12 @@ func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Met
 	}
 	held, err := w.store.Stat(ctx, key)
 	if errors.Is(err, storage.ErrDamaged) {
-		// Whose it was cannot be seen any more. If it was ours its lines stand
-		// twice now, once damaged, and readers show each once.
+		// The owner cannot be determined any more. If it was this batch, its lines are
+		// stored twice now, once damaged, and readers show each once.
 		return foreign, nil
 	}
 	if err != nil {
-		// Also when it is absent: it was there a moment ago.
+		// This includes a missing blob: it existed a moment ago.
 		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
 	}
 	got, err := blobfmt.ParseMeta(held.Metadata)
@@ -346,9 +346,9 @@ func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Met
 	return mine, nil
 }
 
-// walk returns the first number from here on that is not seen to be held by
-// another batch. One listing shows what a create and a look at every number
-// would, which matters after a restart in a busy period.
+// walk returns the first number at or after from that no other batch is seen to hold. One
+// listing replaces a create and a Stat for each number, which matters after a restart in
+// a busy period.
 func (w *Writer) walk(ctx context.Context, from blobfmt.Name, own blobfmt.BatchID) (int, error) {
 	w.m.walks.Inc()
 	next := from.Number
@@ -371,7 +371,7 @@ func (w *Writer) walk(ctx context.Context, from blobfmt.Name, own blobfmt.BatchI
 	return next, nil
 }
 
-// used keeps the numbers that Plan gives ahead of those that are taken.
+// used keeps the numbers of later plans greater than the used ones.
 func (w *Writer) used(b Batch, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

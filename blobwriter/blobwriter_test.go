@@ -23,7 +23,7 @@ import (
 
 var period = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 
-// batch is a batch as the buffer would give it, kept in memory.
+// batch is like a batch of the buffer, but in memory.
 type batch struct {
 	id       byte
 	service  string
@@ -69,8 +69,8 @@ func key(number int) string {
 	return blobfmt.Name{Service: "web", Period: period, Number: number}.String()
 }
 
-// held says which batches the store holds under which numbers, and that each
-// blob's content is its batch's.
+// held returns the batch under each number of the store, and checks that each blob has
+// its batch's content.
 func held(t *testing.T, s storage.BlobStore) map[int]byte {
 	t.Helper()
 	got := map[int]byte{}
@@ -107,8 +107,7 @@ func wantHeld(t *testing.T, s storage.BlobStore, want map[int]byte) {
 	}
 }
 
-// Batches get the numbers of their lane one after another, and blobs that zstd
-// readers print as lines.
+// Batches get consecutive numbers of their lane. zstd readers print their blobs as lines.
 func TestWrite(t *testing.T) {
 	s := mem.New(mem.Options{})
 	for _, lane := range []int{0, 7} {
@@ -140,25 +139,25 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What each answer of the store means.
+// The outcome for each answer of the store.
 func TestPut(t *testing.T) {
 	lost := storagetest.Fault{After: storagetest.ErrFault}
 	down := storagetest.Fault{Before: storagetest.ErrFault}
 	gone := storagetest.Fault{Before: storage.ErrNotExist}
 	for _, tc := range []struct {
 		name   string
-		taken  []int // numbers that other batches hold before
+		taken  []int // numbers that other batches hold already
 		script storagetest.Script
-		ok     bool // the first Write
-		again  bool // the second
+		ok     bool // result of the first Write
+		again  bool // result of the second
 		want   map[int]byte
 	}{
 		{"created", nil, nil, true, true, map[int]byte{1: 1}},
-		// The answer was lost; the next try meets our own blob and knows it.
+		// The answer was lost; the next try finds its own blob and recognises it.
 		{"lost answer", nil, storagetest.Times(1, storagetest.Create, "", lost), false, true, map[int]byte{1: 1}},
 		{"lost request", nil, storagetest.Times(1, storagetest.Create, "", down), false, true, map[int]byte{1: 1}},
 		{"foreign", []int{1, 2}, nil, true, true, map[int]byte{1: 201, 2: 202, 3: 1}},
-		// Taken, but by whom cannot be seen: never another name.
+		// The name is taken, but the owner is unknown: the batch never gets another name.
 		{"head fails", []int{1}, storagetest.Times(1, storagetest.Stat, "", down), false, true, map[int]byte{1: 201, 2: 1}},
 		{"head finds nothing", []int{1}, storagetest.Times(1, storagetest.Stat, "", gone), false, true, map[int]byte{1: 201, 2: 1}},
 		{"lost answer behind a foreign one", []int{1}, storagetest.Times(1, storagetest.Create, "000002", lost), false, true, map[int]byte{1: 201, 2: 1}},
@@ -177,7 +176,7 @@ func TestPut(t *testing.T) {
 			if tc.script != nil {
 				store = storagetest.Faulty(s, tc.script)
 			}
-			w = newWriter(t, store, 0) // a restart: it has forgotten its numbers
+			w = newWriter(t, store, 0) // a restart: the writer has lost its numbers
 			b := plan(w, 1, "a", "b")
 			err := w.Write(context.Background(), b)
 			if (err == nil) != tc.ok {
@@ -194,7 +193,7 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// After a restart in a busy period the writer lists rather than try every number.
+// After a restart in a busy period the writer lists, and does not try every number.
 func TestWalk(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 3)
@@ -220,15 +219,15 @@ func TestWalk(t *testing.T) {
 	if got := held(t, s)[30051]; got != 100 {
 		t.Errorf("number 30051 is held by %d", got)
 	}
-	// And Plan has learned.
+	// After that, Plan continues behind the listed numbers.
 	if err := w.Write(context.Background(), plan(w, 101, "x")); err != nil || creates > 6 {
 		t.Errorf("%v; %d creates", err, creates)
 	}
 }
 
-// An earlier life of the batch had come further than the numbers that are met
-// one by one, and its answer was lost. What it stored is found, not stored again,
-// though later numbers are taken as well.
+// An earlier life of the batch passed the numbers that are tried one by one, and its
+// answer was lost. The writer finds that blob and does not store the batch again, though
+// later numbers are taken too.
 func TestWalkFindsItself(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 0)
@@ -251,8 +250,8 @@ func TestWalkFindsItself(t *testing.T) {
 	wantHeld(t, s, map[int]byte{1: 200, 2: 201, 3: 202, 4: 203, 5: 204, 6: 1, 7: 210})
 }
 
-// A number that no list shows is tried, whatever is behind it: a request of ours
-// may be on its way to it.
+// A number that no list shows is tried, even with numbers behind it: a request of this
+// batch may be in transit to it.
 func TestWalkStopsAtGaps(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 0)
@@ -268,7 +267,8 @@ func TestWalkStopsAtGaps(t *testing.T) {
 	wantHeld(t, s, map[int]byte{1: 201, 2: 202, 3: 203, 4: 204, 5: 1, 6: 206})
 }
 
-// The same id with other content is never stored and never retried elsewhere.
+// Another content under the same id is never stored, and never retried under another
+// name.
 func TestIDReuse(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 0)
@@ -286,7 +286,7 @@ func TestIDReuse(t *testing.T) {
 	}
 }
 
-// An object that is not ours holds its name like any other batch.
+// A foreign object occupies its name like any other batch.
 func TestForeignObject(t *testing.T) {
 	s := mem.New(mem.Options{})
 	if err := s.Create(context.Background(), key(1), []byte("hello"), storage.Attrs{}); err != nil {
@@ -299,7 +299,7 @@ func TestForeignObject(t *testing.T) {
 	wantHeld(t, s, map[int]byte{2: 1})
 }
 
-// A store that is down is not sent encoded batches again and again.
+// While a store is down, it does not receive encoded batches again and again.
 func TestDownStoreIsAskedCheaply(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, storagetest.Faulty(s, func(storagetest.Op, string) storagetest.Fault {
@@ -316,8 +316,8 @@ func TestDownStoreIsAskedCheaply(t *testing.T) {
 	}
 }
 
-// Eight writers that share a lane by mistake: every batch is stored once, none
-// is overwritten.
+// Eight writers share a lane by mistake: every batch is stored once, and none is
+// overwritten.
 func TestSharedLane(t *testing.T) {
 	s := mem.New(mem.Options{})
 	var wg sync.WaitGroup

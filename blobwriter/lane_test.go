@@ -8,8 +8,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// A lane may change at any time: what is planned keeps its number, what comes is of
-// the new lane, and a lane that is had again goes on where it was.
+// A lane may change at any time. Planned batches keep their numbers, and later ones get
+// the new lane. A lane that returns continues its numbers.
 func TestSetLane(t *testing.T) {
 	s := mem.New(mem.Options{})
 	w := newWriter(t, s, 0)

@@ -13,12 +13,12 @@ import (
 	"blobtail/wal"
 )
 
-// Accept appends a request to the log and copies everything it needs. The request is
-// safe when the receipt's Wait has returned nil; for a message, [Messages] is called
-// instead. The error is [record.ErrFull] when the log cannot grow,
-// [record.ErrKeyReused] when the request's key came with another body, and a
-// [*record.EarlierError] when it came with this one and its records must get the
-// times of then. Any other error means that the log failed.
+// Accept appends a request to the log and copies everything it needs. The request is safe
+// when the receipt's Wait has returned nil; for a message, [Messages] is called instead.
+// The error is [record.ErrFull] if the log cannot grow, and [record.ErrKeyReused] if the
+// request's key came with another body. It is a [*record.EarlierError] if the key came
+// with the same body and the records must get the times of the first request. Any other
+// error means that the log failed.
 func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return record.Receipt{}, err
@@ -100,9 +100,9 @@ func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wa
 	return record.Receipt{Expired: e.LeftOut.Expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
-// endIfPanicking ends the process when its caller panics with the buffer locked.
-// net/http would end one request only, but neither the log nor the batches can be
-// trusted then. A start makes them anew from the durable log.
+// endIfPanicking ends the process if its caller panics with the buffer locked. net/http
+// would end one request only, but then neither the log nor the batches can be trusted. A
+// start rebuilds them from the durable log.
 func endIfPanicking() {
 	if cause := recover(); cause != nil {
 		go panic(fmt.Sprintf("%v, in\n%s", cause, debug.Stack()))
@@ -130,7 +130,7 @@ func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
 	return record.Receipt{}, record.ErrFull
 }
 
-// known answers a repeat as the first request was answered. A request with another
+// known answers a repeat with the answer of the first request. A request with another
 // outcome is new. b.mu is held.
 func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
 	if r.Reply != "" {
@@ -173,7 +173,7 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 }
 
 // waitRepeat returns the Wait of a repeat, which is as safe as the first request. The
-// batches of that are not remembered, so it waits for all that may have it.
+// first request's batches are not remembered, so it waits for all that may have it.
 func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
 		if pos != 0 { // messages need not be durable
@@ -193,8 +193,8 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 	}
 }
 
-// fates are the fates of all batches that are not stored and may have the request at
-// pos. The open ones are cut soon, for the request that waits.
+// fates returns the fates of all unstored batches that may have the request at pos. The
+// open ones are cut soon, since the request waits.
 func (b *Buffer) fates(pos wal.Pos) []*fate {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"blobtail/wal"
 )
 
-// account says which segments of the log are needed. Buffer.mu guards it.
+// account records which segments of the log are needed. Buffer.mu guards it.
 //
 // Its invariant: unstored counts by segment the runs of the open batches and of the
-// batches in the queue, a copy as one, and held is the length of these runs. A
-// segment without such runs and without pins may be deleted, once the log is durable
-// up to settled: without the commit a replay would look for runs that are gone.
+// queued batches, a copy as one, and held is the length of these runs. A segment without
+// such runs and without pins may be deleted, once the log is durable up to settled.
+// Without the commit a replay would look for deleted runs.
 type account struct {
 	unstored map[uint32]int
 	held     int64
@@ -24,7 +24,7 @@ func newAccount() account {
 	return account{unstored: map[uint32]int{}, pinned: map[uint32]int{}}
 }
 
-// add counts runs of a segment, or with negative numbers counts them no longer.
+// add counts runs of a segment. Negative numbers subtract.
 func (a *account) add(segment uint32, runs int, bytes int64) {
 	a.held += bytes
 	if a.unstored[segment] += runs; a.unstored[segment] == 0 {
@@ -61,8 +61,8 @@ func (a *account) unused(segment uint32) bool {
 	return a.unstored[segment] == 0 && a.pinned[segment] == 0
 }
 
-// idleRoll is the size from which a log whose records are all stored starts a new
-// segment, so that the disk is free and the next start has little to read.
+// idleRoll is the size at which a log with all records stored starts a new segment. That
+// frees the disk, and the next start has little to read.
 const idleRoll = 4 << 20
 
 // release deletes segments from the front of the log while nothing needs them. The
@@ -99,8 +99,8 @@ func (b *Buffer) release() error {
 	}
 }
 
-// stillUnused asks again for a segment that is rolled by now: an append may have
-// come before.
+// stillUnused checks again a segment that has been rolled since: an append may have come
+// before.
 func (b *Buffer) stillUnused(segment uint32) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// adopt hands the result of the replay to the Buffer. Its own runs, batches and
+// adopt passes the result of the replay to the Buffer. The Buffer's own runs, batches and
 // origins are all younger.
 func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.mu.Lock()
@@ -34,8 +34,8 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.wake.Broadcast()
 }
 
-// leaveOutMessages takes the runs of messages out of those that no batch record
-// names: they were not acknowledged, and come again. b.mu is held.
+// leaveOutMessages removes the runs of messages from those that no batch record names:
+// they were not acknowledged, and come again. b.mu is held.
 func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	left = found[:0]
 	for _, f := range found {
@@ -53,7 +53,7 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 	return left
 }
 
-// adoptMessages begins the account of a batch's messages that batch records name
+// adoptMessages starts the account of those messages of a batch that batch records name
 // whole: this process will store them. b.mu is held.
 func (p *replay) adoptMessages(batch *Batch) {
 	for _, m := range batch.messages {
@@ -65,8 +65,8 @@ func (p *replay) adoptMessages(batch *Batch) {
 	}
 }
 
-// adoptOrigins puts the origins that the log remembers before those that came since.
-// b.mu is held.
+// adoptOrigins puts the origins that the log remembers before the younger ones. b.mu is
+// held.
 func (b *Buffer) adoptOrigins(p *replay) {
 	young := b.repeats
 	b.repeats = newRepeats()
@@ -79,8 +79,8 @@ func (b *Buffer) adoptOrigins(p *replay) {
 	maps.Copy(b.repeats.twice, young.twice)
 }
 
-// adoptRecent puts the runs that the log has before those that came since, except
-// for the runs that are left out: these come again. b.mu is held.
+// adoptRecent puts the runs of the log before the younger ones, except for the runs that
+// are left out: these come again. b.mu is held.
 func (b *Buffer) adoptRecent(p *replay) {
 	young := b.recent
 	b.recent = newRecent(max(p.recent.forgotten, young.forgotten))

@@ -11,7 +11,7 @@ import (
 	"blobtail/buffer"
 )
 
-// age is what the buffer says of its oldest record, twice.
+// age returns the age of the buffer's oldest record, and compares its two sources.
 func age(t *testing.T, p *process, reg *prometheus.Registry) time.Duration {
 	t.Helper()
 	all, err := reg.Gather()
@@ -40,8 +40,8 @@ func age(t *testing.T, p *process, reg *prometheus.Registry) time.Duration {
 
 func about(got, want time.Duration) bool { return got >= want && got < want+1500*time.Millisecond }
 
-// The age of the oldest record that is in no blob outlives restarts, whether its
-// batch is open, cut or parked, or its log lost the front.
+// The age of the oldest unflushed record outlives restarts. Its batch may be open, cut or
+// parked, and the log may have lost its front.
 func TestAgeOutlivesRestarts(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +109,8 @@ func TestAgeOutlivesRestarts(t *testing.T) {
 	})
 }
 
-// What was old before a restart is cut at once after it: a process that restarts
-// more often than batches come of age stores all the same.
+// Records that were old before a restart are cut at once after it. So a process stores
+// its batches even if it restarts before any batch is due.
 func TestOldBatchesAreCutAfterRestarts(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestOldBatchesAreCutAfterRestarts(t *testing.T) {
 	})
 }
 
-// A clock that is set back between two lives makes no record younger than now, and
-// one of before has the age of its segment.
+// A clock that is set back between two lives makes no record younger than now. A record
+// of the earlier life has the age of its segment.
 func TestAgesAfterTheClockWasSetBack(t *testing.T) {
 	dir := t.TempDir()
 	write := func(when time.Duration) {
@@ -166,5 +166,5 @@ func TestAgesAfterTheClockWasSetBack(t *testing.T) {
 	read(time.Hour, 0)
 	read(3*time.Hour, time.Hour)
 	dir = oldLog(t)
-	read(3*time.Hour, 3*time.Hour-6*time.Second) // its front was made then
+	read(3*time.Hour, 3*time.Hour-6*time.Second) // its front was made at that time
 }

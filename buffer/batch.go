@@ -9,12 +9,12 @@ import (
 	"blobtail/record"
 )
 
-// Batch becomes one stored object: the lines of one service and period that one
-// batch record names. Its identity and content never change from the moment it
-// is cut, over any number of attempts and restarts.
+// Batch becomes one stored object: the lines of one service and period that one batch
+// record names. Its identity and content never change after the cut, over any number of
+// attempts and restarts.
 //
 // Buffer.mu guards its place and span, which change: the place when it is parked, the
-// span when it is measured. Its pin belongs to the worker that has taken it.
+// span when it is measured. The pin belongs to the worker that has taken the batch.
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
@@ -47,7 +47,7 @@ func (b *Batch) Period() time.Time { return b.bin.Start() }
 // Pin is the result of the sink's Plan, or of the last Walk.
 func (b *Batch) Pin() []byte { return b.pin }
 
-// Attempts is how many times Write has failed for this batch since the start.
+// Attempts is the number of failed Writes of this batch since the start.
 func (b *Batch) Attempts() int { return b.try.failed }
 
 // Walk moves the pin on. Nothing is recorded: after a restart the sink starts at the
@@ -68,7 +68,7 @@ func (b *Batch) Each(ctx context.Context, f func(line []byte, t int64, origin re
 	})
 }
 
-// loaded calls f with a loader and with the batch's record as the log has it.
+// loaded calls f with a loader and with the batch's record from the log.
 func (b *Batch) loaded(ctx context.Context, f func(*runlog.Loader, *runlog.BatchRecord) error) error {
 	var l *runlog.Loader
 	select {
@@ -84,7 +84,7 @@ func (b *Batch) loaded(ctx context.Context, f func(*runlog.Loader, *runlog.Batch
 	return f(l, &rec)
 }
 
-// measured takes the exact span, so that the next snapshot may pass the batch over.
+// measured sets the exact span, so that the next snapshot may skip the batch.
 func (b *Batch) measured(span runlog.Span) {
 	b.b.mu.Lock()
 	defer b.b.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"blobtail/wal"
 )
 
-// mixed is a request as shippers send them: n lines of about 320 bytes, nearly
-// in order, over eight services.
+// mixed is a request as shippers send them: n lines of about 320 bytes, nearly in order,
+// over eight services.
 func mixed(r *rand.Rand, origin byte, n int) *record.Request {
 	lines := make([]line, n)
 	for i := range lines {
@@ -23,14 +23,14 @@ func mixed(r *rand.Rand, origin byte, n int) *record.Request {
 	return request(origin, lines...)
 }
 
-// What a request of 1,000 records costs between the source and the log,
-// without waiting for the disk.
+// BenchmarkAccept measures a request of 1,000 records between the source and the log,
+// without the wait for the disk.
 func BenchmarkAccept(b *testing.B) { benchmarkAccept(b, buffer.Options{}) }
 
-// And with someone who is told of it.
+// BenchmarkAcceptTail is the same with a Tail.
 func BenchmarkAcceptTail(b *testing.B) { benchmarkAccept(b, buffer.Options{Tail: countTail{new(int)}}) }
 
-// countTail looks at every record.
+// countTail reads every record.
 type countTail struct{ bytes *int }
 
 func (c countTail) Accepted(_ uint64, run *record.Run) {
@@ -55,7 +55,7 @@ func benchmarkAccept(b *testing.B, o buffer.Options) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/record")
 }
 
-// countSink reads batches in order and throws them away.
+// countSink reads batches in order and discards them.
 type countSink struct {
 	memSink
 	records, bytes int
@@ -69,8 +69,8 @@ func (s *countSink) Write(ctx context.Context, b *buffer.Batch) error {
 	})
 }
 
-// What it costs to read batches of 32 MiB back from the log, check them and
-// bring their lines in order.
+// BenchmarkEach measures batches of 32 MiB: reading them back from the log, checking them
+// and sorting their lines.
 func BenchmarkEach(b *testing.B) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var requests []*record.Request

@@ -60,8 +60,8 @@ type Sink interface {
 }
 
 // Messages learns the outcome of messages: requests with a Reply, which their server
-// keeps until they are stored. It is called with the buffer locked, so it must be
-// quick and must not call back. Stored and Dropped are the last call for a reply.
+// keeps until they are stored. It is called with the buffer locked, so it must be quick
+// and must not call back. Stored or Dropped is the last call for a reply.
 type Messages interface {
 	// Found is called for a message that a start found in the log and will store.
 	Found(reply string)
@@ -97,9 +97,9 @@ type Options struct {
 	MaxAge time.Duration // after which any batch is cut; 0: 5 min
 	Soft   int64         // log size from which the oldest batches are cut early; 0: 4 GiB
 	Max    int64         // log size from which ErrFull is returned; 0: none
-	Full   func() bool   // asked every second whether the disk is too full; nil: never
-	// Expired says whether a period of a service has been dropped: its records are
-	// not accepted then. It is called for each run and must be quick; nil: never.
+	Full   func() bool   // called every second: is the disk too full? nil: never
+	// Expired reports whether a period of a service has been dropped: its records are not
+	// accepted then. It is called for each run and must be quick; nil: never.
 	Expired func(service string, period time.Time) bool
 	// LossFound is called by Run when a start finds that the log lost records, before
 	// any segment is deleted; [Buffer.Lost] has them. nil: no call.
@@ -107,7 +107,7 @@ type Options struct {
 	Messages  Messages // learns the outcome of messages; nil: there are none
 	Tail      Tail     // sees everything that is accepted; nil: no tail
 
-	Workers int // batches given to the sink at once; 0: 8 and one a core
+	Workers int // batches in the sink at once; 0: 8 and one a core
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer // nil: none
 }
@@ -129,14 +129,13 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Buffer accepts requests and drives batches. Accept and Flush may be called by
-// any number of goroutines while Run runs.
+// Buffer accepts requests and drives batches. Any number of goroutines may call Accept
+// and Flush while Run runs.
 //
-// One lock guards its parts, which have invariants of their own. [Buffer.Accept]
-// holds it from the check for a repeat until the runs are in their open batches, so
-// the order of the log is the order of all parts. It is not held while the log is
-// read or synced. A run that is not stored is in exactly one open batch or one batch
-// of the queue.
+// One lock guards its parts, which have invariants of their own. [Buffer.Accept] holds it
+// from the check for a repeat until the runs are in their open batches. So all parts have
+// the order of the log. The lock is not held while the log is read or synced. An unstored
+// run is in exactly one open batch or one batch of the queue.
 type Buffer struct {
 	o    Options
 	log  *wal.Log

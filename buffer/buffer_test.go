@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// line is a record as the tests know it.
+// line is a record in the tests' model.
 type line struct {
 	service string
 	time    int64
@@ -36,8 +36,8 @@ func at(minute int) int64 {
 	return time.Date(2026, 11, 20, 15, minute, 0, 0, time.UTC).UnixNano()
 }
 
-// request builds what a source would hand over. As of a key, the end of its origin
-// tells it from others by itself.
+// request builds a source's request. As with a key, the end of its origin alone
+// distinguishes it from other requests.
 func request(origin byte, lines ...line) *record.Request {
 	r := &record.Request{}
 	if origin != 0 {
@@ -58,7 +58,7 @@ func request(origin byte, lines ...line) *record.Request {
 	return r
 }
 
-// stored is a line as a sink got it.
+// stored is a line that a sink received.
 type stored struct {
 	text   string
 	time   int64
@@ -73,7 +73,7 @@ type storedBatch struct {
 	lines   []stored
 }
 
-// memSink keeps batches in memory. refuse says which fail, and may be nil.
+// memSink keeps batches in memory. refuse decides which writes fail, and may be nil.
 type memSink struct {
 	refuse func(service string) error
 
@@ -142,7 +142,7 @@ type process struct {
 	stop func()
 }
 
-// start opens dir. With run false nothing is replayed, cut or stored.
+// start opens dir. If run is false, nothing is replayed, cut or stored.
 func start(t *testing.T, dir string, sink buffer.Sink, o buffer.Options, run bool) *process {
 	t.Helper()
 	return startOn(t, nil, dir, sink, o, run)
@@ -201,8 +201,8 @@ func (p *process) flush() {
 	}
 }
 
-// Lines of several requests, services, hours and out of order become one batch
-// per service and period, in order, numbered by their places in their request.
+// Lines of several requests, services and hours, out of order, become one batch per
+// service and period. They are in order, numbered by their places in their request.
 func TestFlush(t *testing.T) {
 	sink := &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
@@ -251,8 +251,8 @@ func checkOrder(t *testing.T, b storedBatch) {
 	}
 }
 
-// What was acknowledged and not stored is found by the next start, under the
-// same batch id where the batch had been cut.
+// The next start finds acknowledged records that are not stored. If their batch was cut,
+// it keeps its id.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	down := errors.New("store is down")
@@ -267,7 +267,7 @@ func TestRestart(t *testing.T) {
 	p.accept(request(2, line{"web", at(2), "open"}))
 	p.stop()
 
-	// The same log again, and the batch is still the one that was cut.
+	// The same log again: the batch is still the same.
 	var ids [][16]byte
 	for range 2 {
 		sink := &memSink{}
@@ -297,8 +297,8 @@ func copyDir(t *testing.T, dir string) string {
 	return to
 }
 
-// Ages are counted by the clock: a batch with enough in it is cut at Age, a
-// small one at MaxAge, and one that someone waits for within a second.
+// The clock decides when a batch is due. A batch of at least Min bytes is cut at Age, and
+// a small one at MaxAge. If a caller waits for it, a batch is cut within a second.
 func TestAges(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,8 +333,8 @@ func TestAges(t *testing.T) {
 	})
 }
 
-// One service whose writes always fail holds up no other, and its batch is
-// stored once the store takes it.
+// One service whose writes always fail does not delay others. Its batch is stored once
+// the store accepts it.
 func TestFailingService(t *testing.T) {
 	var mu sync.Mutex
 	refused := true
@@ -369,8 +369,8 @@ func TestFailingService(t *testing.T) {
 	}
 }
 
-// The log lets go of what is stored: after a flush only the active segment and
-// what it cannot free is left.
+// The log releases the stored records: after a flush only the active segment and a
+// remainder that it cannot free are left.
 func TestLogIsFreed(t *testing.T) {
 	sink := &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
@@ -391,8 +391,8 @@ func TestLogIsFreed(t *testing.T) {
 	}
 }
 
-// While the disk is full nothing is taken, all that is there is stored without
-// waiting for its age, and the segment that is not full goes too.
+// While the disk is full no request is accepted, and all records are stored before they
+// are due. The segment that is not full is deleted too.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -419,8 +419,8 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// A log whose directory was removed fails, before anything more is acknowledged
-// that no start will find.
+// If its directory was removed, a log fails before it acknowledges a record that no start
+// will find.
 func TestLogRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	log, err := wal.Open(dir, wal.Options{})

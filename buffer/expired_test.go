@@ -17,7 +17,7 @@ import (
 	"blobtail/wal"
 )
 
-// counted is a counter of a registry.
+// counted returns a counter of a registry.
 func counted(t *testing.T, reg *prometheus.Registry, name string) int {
 	t.Helper()
 	families, err := reg.Gather()
@@ -33,9 +33,9 @@ func counted(t *testing.T, reg *prometheus.Registry, name string) int {
 	return 0
 }
 
-// What has expired is not kept, and all else has the identities that it has where
-// nothing has expired: a copy taken by another ingester, which did not know of the
-// horizon yet, must be seen to be one.
+// Expired records are not kept. All others have the same identities as without expiry.
+// Otherwise nobody could recognise a copy that another ingester accepted before it knew
+// the horizon.
 func TestExpiredIsLeftOut(t *testing.T) {
 	old := func(service string, period time.Time) bool { return service == "s1" && period.Minute() < 30 }
 	reg, tail := prometheus.NewRegistry(), &toldAll{}
@@ -72,8 +72,7 @@ func TestExpiredIsLeftOut(t *testing.T) {
 	}
 }
 
-// Lines that were rejected may expire too, of which their sender is told nothing
-// more than that they were rejected.
+// Rejected lines may expire too. Their sender is only informed that they were rejected.
 func TestExpiredRejects(t *testing.T) {
 	sink := &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Expired: func(string, time.Time) bool { return true }}, true)
@@ -83,8 +82,8 @@ func TestExpiredRejects(t *testing.T) {
 	}
 }
 
-// Of a request with nothing left the log gets nothing, and yet it is answered, and
-// a message acknowledged.
+// A request whose records have all expired is not logged. Still it is answered, and a
+// message is acknowledged.
 func TestExpiredWhole(t *testing.T) {
 	srv, sink := &server{}, &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv, Expired: func(string, time.Time) bool { return true }}, true)
@@ -106,7 +105,7 @@ func TestExpiredWhole(t *testing.T) {
 	}
 }
 
-// A log that is full has no room for others, and needs none for what has expired.
+// A full log has no room for other records, and needs none for expired ones.
 func TestExpiredWhileFull(t *testing.T) {
 	srv := &server{}
 	old := func(_ string, period time.Time) bool { return period.Hour() < 16 }
@@ -125,8 +124,8 @@ func TestExpiredWhileFull(t *testing.T) {
 	srv.want(t, nil, []string{"m"}, nil)
 }
 
-// A batch that expires while it waits for the store is done with: whoever waits is
-// answered, and the log lets go, also behind a restart.
+// A batch that expires during its wait for the store is done with. All waiting callers
+// are answered, and the log releases it, also after a restart.
 func TestBatchExpires(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,12 +166,12 @@ func TestBatchExpires(t *testing.T) {
 
 func expireAll(string) error { return fmt.Errorf("%w: dropped", buffer.ErrExpired) }
 
-// What a process did before it ended is found by the next, which may be the first
-// that can acknowledge a message.
+// The next process handles the batches of an earlier one. It may be the first that can
+// acknowledge a message.
 func TestExpiredBefore(t *testing.T) {
 	dir := t.TempDir()
 	srv, sink := &server{}, &memSink{refuse: expireAll}
-	p := start(t, dir, sink, buffer.Options{}, true) // of a process that told nobody
+	p := start(t, dir, sink, buffer.Options{}, true) // of a process without Messages
 	p.accept(message(1, "m", line{"web", at(1), "a"}))
 	p.accept(request(2, line{"db", at(1), "b"}))
 	p.flush()
@@ -186,8 +185,8 @@ func TestExpiredBefore(t *testing.T) {
 	}
 }
 
-// A batch that was parked expires like any other. After a restart nobody knows any
-// more which messages are in it; they come again, and have expired by themselves.
+// A parked batch expires like any other. After a restart its messages are no longer
+// known; they come again, and expire on their own.
 func TestParkedBatchExpires(t *testing.T) {
 	t.Run("at once", func(t *testing.T) { parkedBatchExpires(t, false) })
 	t.Run("after a restart", func(t *testing.T) { parkedBatchExpires(t, true) })
@@ -243,8 +242,7 @@ func parkedBatchExpires(t *testing.T, restart bool) {
 	})
 }
 
-// A note on how a batch ended that this version does not know may be one that the
-// batch must be kept for.
+// A commit record with an unknown flag may be one that requires the batch to be kept.
 func TestNewerCommit(t *testing.T) {
 	dir := t.TempDir()
 	log, err := wal.Open(dir, wal.Options{})
@@ -266,7 +264,8 @@ func TestNewerCommit(t *testing.T) {
 	}
 }
 
-// What asking for each run costs, with horizons of some hundred services.
+// BenchmarkAcceptExpired measures the check of each run, with horizons of some hundred
+// services.
 func BenchmarkAcceptExpired(b *testing.B) {
 	first := map[string]time.Time{}
 	for i := range 300 {

@@ -9,9 +9,9 @@ import (
 	"blobtail/wal"
 )
 
-// Audit counts anew, from the open batches and the queue, what the buffer keeps
-// account of: what is not stored by segment, its bytes, and the messages. It may
-// be called at any moment after the replay.
+// Audit recounts the account of the buffer from the open batches and the queue: the
+// unstored runs by segment, their bytes, and the messages. It may be called at any moment
+// after the replay.
 func (b *Buffer) Audit() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +97,7 @@ func isDone(f *fate) bool {
 	}
 }
 
-// Parked is how many batches are copies.
+// Parked counts the batches that are copies.
 func (b *Buffer) Parked() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,8 +109,8 @@ func (b *Buffer) Parked() (n int) {
 	return n
 }
 
-// GuardedTwice has a replay that panics over every record of runs use one, and then
-// use it again. It returns both errors.
+// GuardedTwice runs one record twice through a replay that panics over every runs record.
+// It returns both errors.
 func GuardedTwice(b *Buffer, rec wal.Record) (first, second error) {
 	p := &replay{b: b, passed: map[wal.Pos]bool{}} // its other maps are nil
 	return p.guarded(rec), p.guarded(rec)

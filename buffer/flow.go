@@ -15,9 +15,9 @@ import (
 // tick is how often ages, sizes and the disk are checked.
 const tick = 250 * time.Millisecond
 
-// Run replays the log, cuts the batches that are due and drives them through the
-// sink, until ctx ends or the log fails. It flushes nothing at the end: call Flush
-// before. Batches that are not stored stay in the log for the next start.
+// Run replays the log, cuts the batches that are due and drives them through the sink,
+// until ctx ends or the log fails. It does not flush at the end: call Flush before.
+// Unstored batches stay in the log for the next start.
 func (b *Buffer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,8 +73,8 @@ func (b *Buffer) watch(ctx context.Context) error {
 	}
 }
 
-// checkDisk checks that the log's disk is still there, and whether it is full. If it
-// is, everything possible is released, also a segment that is not full.
+// checkDisk checks that the log's disk is still there, and whether it is full. A full
+// disk releases everything possible, even a segment that is not full.
 func (b *Buffer) checkDisk() error {
 	if err := b.log.Check(); err != nil {
 		return err
@@ -139,9 +139,9 @@ func (b *Buffer) take(ctx context.Context) *Batch {
 	return nil
 }
 
-// store makes the batch's record durable, which makes its runs durable too: a
-// segment is synced when it is rolled. Then the sink writes the batch, and the log
-// gets its commit, also if the batch has expired.
+// store makes the batch's record durable. That makes its runs durable too: a segment is
+// synced when it is rolled. Then the sink writes the batch, and the log gets its commit,
+// even if the batch has expired.
 func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err error) {
 	if err := b.log.Sync(batch.named.Record); err != nil {
 		return false, fmt.Errorf("sync the batch record: %w", err)
@@ -156,8 +156,8 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	default:
 		b.m.store.Observe(time.Since(start).Seconds())
 	}
-	// Its runs may be deleted only when the commit is durable. Without it the batch is
-	// tried again, and found stored.
+	// The batch's runs may be deleted only when the commit is durable. Without it the
+	// batch is tried again, and found stored.
 	pos, err := b.log.AppendReserved(runlog.TypeCommit, runlog.AppendCommit(nil, batch.named.ID, flags))
 	if err != nil {
 		return false, fmt.Errorf("note in the log that a batch is done with: %w", err)
@@ -168,7 +168,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	return expired, nil
 }
 
-// write is one try, which may be broken off.
+// write is one try, which may be interrupted.
 func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error {
 	ctx, breakOff := context.WithCancelCause(ctx)
 	defer breakOff(nil)
@@ -182,8 +182,8 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error
 	return err
 }
 
-// sinkWrite calls the sink. A batch over which that panics is set aside until the
-// next start tries it again; the other batches are stored meanwhile.
+// sinkWrite calls the sink. A batch that makes the sink panic is set aside until the next
+// start tries it again. The other batches are stored meanwhile.
 func (b *Buffer) sinkWrite(ctx context.Context, batch *Batch) (err error) {
 	defer recovered(&err, ErrAside)
 	return b.sink.Write(ctx, batch)
@@ -207,14 +207,14 @@ func (b *Buffer) noteStored(batch *Batch) {
 	b.m.stored.Inc()
 	b.queue.services.worked(batch.bin.Service)
 	if batch.try.failed > 0 {
-		// The store works again: the other batches need not wait for their turns.
+		// The store works again: the other batches need not wait for their pauses to end.
 		b.queue.hurry()
 		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.try.failed).Msg("a batch that failed is stored")
 	}
 }
 
-// noteExpired counts a batch that will not be stored. It says nothing about the store.
-// b.mu is held.
+// noteExpired counts a batch that will not be stored. That is no evidence about the
+// store. b.mu is held.
 func (b *Buffer) noteExpired(batch *Batch) {
 	b.m.batchesExpired.Inc()
 	b.m.expired.Add(float64(batch.named.Records))
@@ -224,15 +224,15 @@ func (b *Buffer) noteExpired(batch *Batch) {
 
 // Left counts the batches that a Flush leaves in the log.
 type Left struct {
-	Batches int // also the open ones that could not be cut
+	Batches int // including the open ones that could not be cut
 	Records int
 	Bytes   int64
 	Aside   int // of them, batches that cannot be rebuilt; see the log and docs
 }
 
-// Flush cuts everything open and waits until all that was accepted before is stored.
-// When ctx ends first, it counts the rest. It does not wait for batches that cannot
-// be rebuilt from the log: they are counted in Left, with an error.
+// Flush cuts all open batches and waits until all records accepted before are stored. If
+// ctx ends first, it counts the rest. It does not wait for batches that cannot be rebuilt
+// from the log: they are counted in Left, with an error.
 func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	b.mu.Lock()
 	b.awaitReplay(ctx)
@@ -261,8 +261,7 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	return left, nil
 }
 
-// left counts the batches that are not stored, and those of uncut that are still
-// open.
+// left counts the unstored batches, and those of uncut that are still open.
 func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -290,7 +289,7 @@ func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 	return l
 }
 
-// awaitReplay waits until the log of the start is replayed, ctx ends, or Run ends.
+// awaitReplay waits until the log found by the start is replayed, ctx ends, or Run ends.
 // b.mu is held.
 func (b *Buffer) awaitReplay(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() {

@@ -12,16 +12,16 @@ import (
 	"blobtail/wal"
 )
 
-// LiveQuery says which records a snapshot has.
+// LiveQuery selects the records of a snapshot.
 type LiveQuery struct {
-	// Match says which services; nil: all. It is called with the buffer locked.
+	// Match selects the services; nil: all. It is called with the buffer locked.
 	Match func(service string) bool
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
 	From, To int64
-	// Keep says which records; nil: all. A line is valid during the call.
+	// Keep selects the records; nil: all. A line is valid during the call.
 	Keep func(line []byte) bool
-	// Newest is how many records, the last ones; 0: all.
+	// Newest limits the snapshot to that many of the newest records; 0: all.
 	Newest int
 	// Follow asks for the records behind After, stored or not, instead of the
 	// unflushed ones.
@@ -30,9 +30,9 @@ type LiveQuery struct {
 	After uint64
 }
 
-// Live is a snapshot of the records that the log has and blobs may lack. A batch that
-// is stored later stays in it, so a reader that takes the snapshot first and lists
-// blobs then misses nothing. It keeps its part of the log until it is closed.
+// Live is a snapshot of the records that the log has and blobs may lack. A batch that is
+// stored later stays in it. So a reader that takes the snapshot first and lists blobs
+// then misses nothing. The snapshot keeps its part of the log until it is closed.
 type Live struct {
 	b        *Buffer
 	q        LiveQuery
@@ -50,7 +50,7 @@ var (
 	errClosed = errors.New("the snapshot is closed")
 )
 
-// Live takes a snapshot. It waits until the log of the start is replayed, and until
+// Live takes a snapshot. It waits until the log found by the start is replayed, and until
 // all records of the snapshot are durable. The caller must close it.
 func (b *Buffer) Live(ctx context.Context, q LiveQuery) (*Live, error) {
 	l, upto, err := b.snapshot(ctx, q)
@@ -73,7 +73,7 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 		return nil, 0, err
 	}
 	if q.Follow {
-		// Stored runs hold no segment, so none may be deleted before it is pinned.
+		// Stored runs hold no segment, so no segment may be deleted before it is pinned.
 		b.releasing.Lock()
 		defer b.releasing.Unlock()
 	}
@@ -157,8 +157,8 @@ func (l *Live) follow(end wal.Pos) {
 	}
 }
 
-// needs notes that the log is read at pos. Segments are deleted from the front, so a
-// pin of the first one keeps all.
+// needs notes that the log is read at pos. Segments are deleted from the front, so a pin
+// of the first one keeps all.
 func (l *Live) needs(pos wal.Pos) { l.pin = min(l.pin, pos.Segment()) }
 
 // askOnce calls match once for each service.

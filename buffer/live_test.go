@@ -16,12 +16,12 @@ import (
 	"blobtail/record"
 )
 
-// everything is a query for all there is.
+// everything is a query for all unflushed records.
 func everything() buffer.LiveQuery {
 	return buffer.LiveQuery{Match: func(string) bool { return true }, From: math.MinInt64, To: math.MaxInt64}
 }
 
-// snapshot takes one, reads it whole, and closes it.
+// snapshot takes a snapshot, reads it whole, and closes it.
 func snapshot(t testing.TB, b *buffer.Buffer, q buffer.LiveQuery) (got []stored, position uint64) {
 	t.Helper()
 	l, err := b.Live(context.Background(), q)
@@ -32,7 +32,7 @@ func snapshot(t testing.TB, b *buffer.Buffer, q buffer.LiveQuery) (got []stored,
 	return each(t, l), l.Position()
 }
 
-// each reads a snapshot and sees to its order.
+// each reads a snapshot and checks its order.
 func each(t testing.TB, l *buffer.Live) (got []stored) {
 	t.Helper()
 	if err := l.Each(context.Background(), collect(&got)); err != nil {
@@ -63,7 +63,7 @@ func entryOf(s stored) record.Entry {
 	return record.Entry{Time: s.time, ID: record.ID{Origin: s.origin, Index: s.index}}
 }
 
-// all is every line that a sink has, each once, in order.
+// everything is every line of a sink, in order and each once.
 func (s *memSink) everything() (all []stored) {
 	for _, b := range s.all() {
 		all = append(all, b.lines...)
@@ -97,10 +97,9 @@ func same(t testing.TB, what string, got, want []stored) {
 	}
 }
 
-// What a snapshot gives is what the blobs hold later, identities and all: of
-// requests with origins and without, sent twice unrecognised, with keys used
-// again, of batches open, cut and parked, over restarts. And it is what Tail was
-// told.
+// A snapshot has the lines that the blobs have later, with the same identities. The
+// requests have origins or none, come twice unrecognised, or use keys again. Their
+// batches are open, cut or parked, and there are restarts. Tail sees the same lines.
 func TestLiveIsWhatIsStored(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -110,7 +109,7 @@ func TestLiveIsWhatIsStored(t *testing.T) {
 			sink.setRefuse(refuseAll)
 			o := buffer.Options{Size: 30_000, Period: 15 * time.Minute}
 			for range 4 {
-				// While nothing is replayed no repeat is recognised.
+				// Without a replay no repeat is recognised.
 				p := start(t, dir, sink, o, r.IntN(3) == 0)
 				for range 40 {
 					p.accept(randomRequest(r))
@@ -130,7 +129,7 @@ func TestLiveIsWhatIsStored(t *testing.T) {
 	}
 }
 
-// readInParts reads the same with other queries and returns all.
+// readInParts reads the same lines with other queries and returns all.
 func readInParts(t *testing.T, p *process, r *rand.Rand, all []stored) []stored {
 	t.Helper()
 	for range 20 {
@@ -156,8 +155,8 @@ func readInParts(t *testing.T, p *process, r *rand.Rand, all []stored) []stored 
 	return all
 }
 
-// randomRequest has a few lines, of some services and periods; its origin is none,
-// or one of few.
+// randomRequest has a few lines, of some services and periods. Its origin is none, or one
+// of a few.
 func randomRequest(r *rand.Rand) *record.Request {
 	var lines []line
 	for range 1 + r.IntN(20) {
@@ -168,7 +167,7 @@ func randomRequest(r *rand.Rand) *record.Request {
 		return someOf(r, byte(1+r.IntN(20)))
 	case 0:
 		return request(0, lines...)
-	case 1: // the same whenever it comes
+	case 1: // the same lines for the same origin
 		n := 1 + r.IntN(20)
 		same := rand.New(rand.NewPCG(uint64(n), 9))
 		return request(byte(n), line{"s1", at(same.IntN(60)), noise(same, 100)}, line{"s2", at(70), noise(same, 100)})
@@ -177,8 +176,8 @@ func randomRequest(r *rand.Rand) *record.Request {
 	}
 }
 
-// someOf is a body of which this and that is rejected, and now and then read in
-// another way.
+// someOf is a body with some records rejected, and sometimes with another reading of a
+// line.
 func someOf(r *rand.Rand, n byte) *record.Request {
 	same := rand.New(rand.NewPCG(uint64(n), 10))
 	var lines []line
@@ -199,7 +198,7 @@ func someOf(r *rand.Rand, n byte) *record.Request {
 	return q
 }
 
-// toldAll is a Tail that remembers.
+// toldAll is a Tail that remembers its lines.
 type toldAll struct {
 	mu    sync.Mutex
 	lines []stored
@@ -216,8 +215,7 @@ func (a *toldAll) Accepted(mark uint64, run *record.Run) {
 	}
 }
 
-// Tail is told of all that is taken, and of nothing else, under the identities
-// that the blobs will have.
+// Tail sees exactly the accepted records, under the identities that the blobs will have.
 func TestTailIsTold(t *testing.T) {
 	sink, tail := &memSink{}, &toldAll{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Tail: tail, Period: 15 * time.Minute, Size: 100_000}, true)
@@ -238,7 +236,7 @@ func TestTailIsTold(t *testing.T) {
 	}
 }
 
-// A log that is full answers a repeat as ever.
+// A full log answers a repeat as usual.
 func TestRepeatWhileFull(t *testing.T) {
 	p := start(t, t.TempDir(), &memSink{}, buffer.Options{Max: 20_000}, true)
 	p.flush()

@@ -12,8 +12,8 @@ import (
 	"blobtail/record"
 )
 
-// outage is a buffer with a backlog: 1,000 lines a request, in batches of 32 MiB
-// that cannot be stored. Times go on from request to request, as they do.
+// outage is a buffer with a backlog: 1,000 lines a request, in batches of 32 MiB that
+// cannot be stored. Times rise from request to request, as in practice.
 func outage(b *testing.B, requests int) *buffer.Buffer {
 	b.Helper()
 	dir := b.TempDir()
@@ -58,7 +58,8 @@ func read(b *testing.B, buf *buffer.Buffer, q buffer.LiveQuery) (records int, by
 	return records, bytes
 }
 
-// The newest 100 of a service, and of all, out of a backlog of 1 GB.
+// BenchmarkLiveNewest reads the newest 100 of a service, and of all, from a backlog of 1
+// GB.
 func BenchmarkLiveNewest(b *testing.B) {
 	buf := outage(b, 3200)
 	for _, service := range []string{"service-1", ""} {
@@ -73,7 +74,7 @@ func BenchmarkLiveNewest(b *testing.B) {
 	}
 }
 
-// All of a backlog of 320 MB, in order.
+// BenchmarkLiveAll reads all of a backlog of 320 MB, in order.
 func BenchmarkLiveAll(b *testing.B) {
 	buf := outage(b, 1000)
 	records, bytes, used := 0, int64(0), cpu()
@@ -85,7 +86,7 @@ func BenchmarkLiveAll(b *testing.B) {
 	b.ReportMetric((cpu()-used).Seconds()/float64(records)*1e6, "cpu-s/Mrecord")
 }
 
-// What it costs to follow: a poll that finds one request.
+// BenchmarkLiveFollow measures a follower's poll that finds one request.
 func BenchmarkLiveFollow(b *testing.B) {
 	buf := outage(b, 1000)
 	q := everything()

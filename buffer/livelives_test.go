@@ -10,7 +10,7 @@ import (
 	"blobtail/buffer"
 )
 
-// watcher reads a world's log while that lives.
+// watcher reads a world's log while the world lives.
 type watcher struct {
 	sending      []string // texts
 	acknowledged []string // of requests
@@ -25,14 +25,14 @@ type watcher struct {
 	held []heldSnapshot
 }
 
-// heldSnapshot is one that is read again later, and what it gave at once.
+// heldSnapshot is a snapshot for a second reading, and the result of the first one.
 type heldSnapshot struct {
 	l    *buffer.Live
 	want []stored
 }
 
-// look sees whether a snapshot, and then what is stored, are all that was
-// acknowledged; and whether a follower gets all that came since it looked.
+// look checks that a snapshot and the stored records together have all acknowledged
+// records. It also checks that a follower gets all records since the last look.
 func (w *world) look() {
 	w.t.Helper()
 	if !w.p.buf.Replayed() {
@@ -73,7 +73,7 @@ func (w *world) look() {
 	w.hold()
 }
 
-// idOf is as check has it.
+// idOf is the identity that check uses.
 func (w *world) idOf(s stored) string {
 	return fmt.Sprint(s.origin, s.index, serviceOf(s.text), time.Unix(0, s.time).UTC().Hour())
 }
@@ -84,7 +84,7 @@ func serviceOf(text string) string {
 	return name
 }
 
-// followOn asks for what came since the last look, in this life or one before.
+// followOn reads the records since the last look, in this life or an earlier one.
 func (w *world) followOn() {
 	w.t.Helper()
 	v := &w.watch
@@ -117,8 +117,8 @@ func (w *world) followOn() {
 	}
 }
 
-// hold takes snapshots that are read again a few steps later: nothing of them may be
-// gone then.
+// hold takes snapshots and reads them again a few steps later: no line may be missing
+// then.
 func (w *world) hold() {
 	w.t.Helper()
 	v := &w.watch

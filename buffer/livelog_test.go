@@ -19,8 +19,8 @@ import (
 	"blobtail/wal"
 )
 
-// Who follows gets exactly what was appended behind a position, whichever that is,
-// stored or not, and also behind a restart.
+// A follower gets exactly the records appended behind a position, for any position,
+// stored or not, and also after a restart.
 func TestFollow(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
@@ -97,7 +97,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What is gone from the log is told.
+// A follower learns that records are missing from the log.
 func TestFollowBehind(t *testing.T) {
 	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
 	p.accept(request(0, line{"web", at(1), "first"}))
@@ -127,8 +127,8 @@ func TestFollowBehind(t *testing.T) {
 	}
 }
 
-// A follower gets every run behind its position as long as that is remembered: at
-// least the last 262,144. Then it learns that it is behind.
+// A follower gets every run behind its position as long as that is remembered: at least
+// the last 262,144. After that it learns that it is behind.
 func TestFollowForgets(t *testing.T) {
 	const services, requests = 5000, 60
 	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
@@ -175,7 +175,7 @@ func waitUntil(t *testing.T, f func() bool) {
 	}
 }
 
-// A snapshot keeps the log from being deleted, and no longer than until Close.
+// A snapshot keeps the log from being deleted, but only until Close.
 func TestLiveKeepsTheLog(t *testing.T) {
 	sink := &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{}, true)
@@ -202,7 +202,7 @@ func TestLiveKeepsTheLog(t *testing.T) {
 	p.audit()
 }
 
-// Damage costs what is damaged, and is told.
+// Damage costs only the damaged lines, and is reported.
 func TestLiveOfDamage(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	sink.setRefuse(refuseAll)
@@ -210,7 +210,7 @@ func TestLiveOfDamage(t *testing.T) {
 	for i := range 30 {
 		p.accept(request(0, line{"web", at(1), fmt.Sprintf("n%d %s", i, strings.Repeat("x", 2000))}, line{"db", at(1), "x"}))
 	}
-	p.flushFor(100 * time.Millisecond) // some are cut
+	p.flushFor(100 * time.Millisecond) // some batches are cut
 	p.accept(request(0, line{"web", at(2), "open"}))
 	l, err := p.buf.Live(t.Context(), everything())
 	if err != nil {
@@ -243,9 +243,9 @@ func TestLiveOfDamage(t *testing.T) {
 	}
 }
 
-// Nothing waits for longer than its context.
+// No call waits for longer than its context.
 func TestLiveContext(t *testing.T) {
-	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, false) // nothing is replayed
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, false) // no replay
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := p.buf.Live(ctx, everything()); !errors.Is(err, context.DeadlineExceeded) {
@@ -269,7 +269,7 @@ func TestLiveContext(t *testing.T) {
 	}
 }
 
-// Memory is bounded whatever the backlog, and however many read it.
+// Memory is bounded for any backlog and any number of readers.
 func TestLiveMemory(t *testing.T) {
 	testkit.FullOnly(t, "writes 120 MB")
 	log, err := wal.Open(t.TempDir(), wal.Options{})
@@ -326,8 +326,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// overlapping has requests accepted that all overlap, small ones and large ones, and
-// says how many records they have.
+// overlapping sends small and large requests that all overlap, and returns the number of
+// their records.
 func overlapping(t *testing.T, buf *buffer.Buffer) (records int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -340,7 +340,7 @@ func overlapping(t *testing.T, buf *buffer.Buffer) (records int) {
 	}
 	for i := range 280 {
 		take(large)
-		for range 350 { // more runs than a merge keeps account of
+		for range 350 { // more runs than a merge keeps cursors for
 			small := at(0) + int64(i)*100_000_000 + r.Int64N(20e9)
 			take(request(0, line{"web", small, "small"}, line{"db", small + r.Int64N(1e9), "small"}))
 		}
@@ -356,7 +356,7 @@ func overlapping(t *testing.T, buf *buffer.Buffer) (records int) {
 	return records
 }
 
-// readWhole reads a snapshot, which has so many records, in so much memory.
+// readWhole reads a snapshot of the given number of records, within the given memory.
 func readWhole(t *testing.T, buf *buffer.Buffer, records int, before, bound uint64) {
 	t.Helper()
 	l, err := buf.Live(t.Context(), everything())
@@ -386,8 +386,8 @@ func readWhole(t *testing.T, buf *buffer.Buffer, records int, before, bound uint
 	}
 }
 
-// A parked copy is read under the identities that its batch had before, also where
-// keys were used again in it.
+// A parked copy is read under the identities that its batch had before, even for keys
+// that were used again in it.
 func TestLiveOfParked(t *testing.T) {
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(3, 2))
@@ -443,9 +443,9 @@ func TestLiveOfParked(t *testing.T) {
 	})
 }
 
-// Who follows is told the identities that the blobs have, also of a key that came
-// twice before the log was replayed and was given other times, before its batch is
-// stored and after that.
+// A follower gets the identities that the blobs have, before the batch is stored and
+// after that. This holds even for a key that came twice before the log was replayed, with
+// other times.
 func TestFollowOfKeysTwice(t *testing.T) {
 	dir := t.TempDir()
 	for life := range 3 {

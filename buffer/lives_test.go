@@ -17,10 +17,10 @@ import (
 	"blobtail/record"
 )
 
-// Whatever the requests, the messages, the restarts and the failures: all that
-// was accepted is stored, in order, each identity once, and a message is
-// acknowledged only then. One service is refused all along, so that its batches
-// are parked; and what the buffer keeps account of is right at every step.
+// The requests, messages, restarts and failures are random. All accepted records are
+// stored, in order and each identity once, and a message is acknowledged only then. The
+// store always refuses one service, so its batches are parked. The buffer's account is
+// right at every step.
 func TestRandomLives(t *testing.T) {
 	parked := 0
 	for seed := range uint64(12) {
@@ -37,7 +37,7 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// world is a log, what was sent to it, and what was said of that.
+// world is a log, the requests sent to it, and the answers.
 type world struct {
 	t    *testing.T
 	disk *simdisk.Disk
@@ -49,8 +49,8 @@ type world struct {
 	r      *rand.Rand
 	want   map[string]bool         // lines
 	sent   map[string]*sentMessage // by reply
-	stored map[string]bool         // lines of the first batches that the sink has
-	looked int                     // how many batches these are
+	stored map[string]bool         // lines of the first batches in the sink
+	looked int                     // the number of these batches
 	parked int
 	watch  watcher
 }
@@ -71,7 +71,7 @@ func (w *world) dice(n int) int {
 func (w *world) Found(string)   {}
 func (w *world) Dropped(string) {}
 
-// Stored must be true when it is said.
+// Stored checks that the message is stored at the time of the call.
 func (w *world) Stored(reply string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *world) live() {
 		w.lookAway()
 		w.parked += w.p.buf.Parked()
 		disk := w.disk
-		if w.dice(2) == 0 { // what the process does from here on, no start finds
+		if w.dice(2) == 0 { // no start finds the process's writes from here on
 			disk = disk.Fork(simdisk.Crash(w.dice(int(simdisk.Crashes))), uint64(w.n))
 		}
 		w.p.stop()
@@ -147,7 +147,7 @@ func (w *world) options() buffer.Options {
 	}
 }
 
-// step sends something, lets time go by, or flushes.
+// step sends a request, waits, or flushes.
 func (w *world) step() {
 	switch n := w.dice(20); {
 	case n == 0:
@@ -181,7 +181,7 @@ func (w *world) lines() (lines []line) {
 	return lines
 }
 
-// message sends a new message, or one again that was not acknowledged.
+// message sends a new message, or repeats one that was not acknowledged.
 func (w *world) message() {
 	w.mu.Lock()
 	var replies []string
@@ -211,7 +211,7 @@ func (w *world) message() {
 	m.r = &r
 	w.sent[r.Reply] = m
 	w.mu.Unlock()
-	w.watch.sending = nil // it may be left out by the next start
+	w.watch.sending = nil // the next start may omit it
 	w.p.accept(m.r)
 	w.watch.messages = append(w.watch.messages, m.texts...)
 }
@@ -223,8 +223,8 @@ func (w *world) audit() {
 	}
 }
 
-// check looks at all that was stored. A batch stored again after a lost commit,
-// and a message taken again, have the same identities.
+// check checks all stored records. A batch stored again after a lost commit, and a
+// message accepted again, have the same identities.
 func (w *world) check() {
 	seen, texts := map[string]string{}, map[string]string{}
 	for _, b := range w.sink.all() {

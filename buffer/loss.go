@@ -11,9 +11,9 @@ import (
 
 // Loss counts acknowledged records that the log no longer has.
 type Loss struct {
-	Since   time.Time // arrival of the oldest record that may be lost; zero: not known
+	Since   time.Time // arrival of the oldest record that may be lost; zero: unknown
 	Until   time.Time // when the loss was found
-	Records int       // at least so many
+	Records int       // at least this many
 }
 
 // Lost returns the loss detected since the process started, ok is false for none. It
@@ -24,7 +24,7 @@ func (b *Buffer) Lost() (Loss, bool) {
 	return b.loss, b.loss.Records > 0
 }
 
-// lose adds a loss of at least so many records. b.mu is held.
+// lose adds a loss of at least that many records. b.mu is held.
 func (b *Buffer) lose(records int, since time.Time) {
 	if records == 0 {
 		return
@@ -37,8 +37,8 @@ func (b *Buffer) lose(records int, since time.Time) {
 	b.m.lost.Add(float64(records))
 }
 
-// damages are the spans of the log that a start could not read, with everything it
-// learns about their records.
+// damages are the spans of the log that a start could not read, with all that it learns
+// about their records.
 type damages struct {
 	spans   []*damagedSpan // ascending
 	missing map[*Batch]missing
@@ -46,11 +46,11 @@ type damages struct {
 
 type damagedSpan struct {
 	from, to wal.Pos
-	end      wal.Pos         // of the file, where the span reaches to it; else 0
+	end      wal.Pos         // of the file, if the span reaches to it; else 0
 	safe     []runlog.Extent // runs in it that blobs have, or a copy further on
 }
 
-// missing are the runs that a batch record names and that are not there.
+// missing are the runs that a batch record names and the log lacks.
 type missing struct {
 	damaged []runlog.Extent // those in damaged spans
 	runs    int             // all of them
@@ -107,7 +107,7 @@ func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
 	d.missing[batch] = m
 }
 
-// saved says that a batch is not lost: it is stored, or there is a copy.
+// saved notes that a batch is not lost: it is stored, or there is a copy.
 func (d *damages) saved(batch *Batch) {
 	for _, e := range d.missing[batch].damaged {
 		s := d.at(e)
@@ -121,9 +121,9 @@ func (d *damages) saved(batch *Batch) {
 // of a record with the shortest run.
 const betweenRuns = 53
 
-// known reports whether the safe runs are all that the span can have held: no runs
-// record fits next to them. If the file ends in the span, it may have been longer,
-// unless the last of them ends there too.
+// known reports whether the safe runs are all that the span can have held: no other runs
+// record fits next to them. If the file ends in the span, it may have been longer, unless
+// the last of them ends there too.
 func (s *damagedSpan) known() bool {
 	slices.SortFunc(s.safe, func(a, b runlog.Extent) int { return cmp.Compare(a.Pos, b.Pos) })
 	at := s.from
@@ -136,7 +136,7 @@ func (s *damagedSpan) known() bool {
 	if s.end != 0 {
 		return at == s.end
 	}
-	return at+8 > s.to // records stand at multiples of 8
+	return at+8 > s.to // records are at multiples of 8
 }
 
 // loseDamaged counts the loss that a start detected: the records that batches lack,
@@ -148,8 +148,8 @@ func (b *Buffer) loseDamaged(d *damages) {
 	}
 	counted := map[*damagedSpan]bool{}
 	for _, m := range d.missing {
-		// Runs that never were durable are no loss. The records of a single run are not
-		// known, but it had at least one.
+		// Runs that were never durable are no loss. The record count of a single run is
+		// unknown, but it had at least one.
 		records := len(m.damaged)
 		if records == m.runs {
 			records = m.records

@@ -14,13 +14,13 @@ import (
 	"blobtail/internal/testkit"
 )
 
-// lossCase is a log of two services that is damaged between two starts. Nothing of
-// db can be stored.
+// lossCase is a log of two services that is damaged between two starts. The store refuses
+// db.
 type lossCase struct {
 	name    string
 	damage  func(t *testing.T, dir string)
 	lost    int  // records
-	unknown bool // since when
+	unknown bool // the start of the loss is unknown
 }
 
 var lossCases = []lossCase{
@@ -58,9 +58,9 @@ var lossCases = []lossCase{
 	}, 1, true},
 }
 
-// A start counts what damage cost: not what is in blobs, nor what comes out of the
-// log all the same; else all that is known, and at least one record for each span.
-// The next start does so again while the segment is there.
+// A start counts the loss by damage. It does not count records that are in blobs or still
+// come out of the log. It counts all other known records, and at least one for each span.
+// The next start counts them again while the segment exists.
 func TestLossFoundByStart(t *testing.T) {
 	for _, c := range lossCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func (c *lossCase) check(t *testing.T, dir string, sink *memSink, before time.Ti
 	}
 }
 
-// What rots in a running process is lost since its batch began.
+// A record that rots in a running process counts as lost since its batch began.
 func TestLossWhileRunning(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	sink.setRefuse(refuseAll)

@@ -6,8 +6,8 @@ import "blobtail/record"
 // a server stops delivering when too many are not acknowledged.
 const maxOpenMessages = 10000
 
-// message is a request with a Reply, from the moment when it is accepted, or found by
-// a start, until all its runs are stored. Its records are not kept here.
+// message is a request with a Reply, from its acceptance, or its detection by a start,
+// until all its runs are stored. Its records are not kept here.
 type message struct {
 	rememberedOrigin
 	reply string
@@ -26,9 +26,9 @@ type messages struct {
 	open     int                        // messages with runs that no batch record names
 }
 
-// repeated finds the first copy of a message that is delivered again, and replaces
-// its reply. It is nil if there is none, or a start did not find it named whole by
-// batch records: then nobody may be told that it is safe, and the message is accepted
+// repeated finds the first copy of a message that is delivered again, and replaces its
+// reply. It returns nil if there is none, or if a start did not find the message named
+// whole by batch records. Then nobody may report it safe, and the message is accepted
 // again.
 func (s *messages) repeated(r *record.Request) (*message, error) {
 	m := s.byOrigin[r.Origin]
@@ -53,7 +53,7 @@ func (s *messages) add(r *record.Request, n, expired int) *message {
 	return m
 }
 
-// remember makes a message known by its origin, unless a younger one is.
+// remember makes a message known by its origin, unless a younger one is known.
 func (s *messages) remember(m *message) {
 	if _, ok := s.byOrigin[m.origin]; !ok && !m.origin.IsZero() {
 		s.byOrigin[m.origin] = m
@@ -97,8 +97,8 @@ func (s *messages) forget(m *message) {
 	}
 }
 
-// dropOpenMessages gives up the messages of open batches at the end. A start omits
-// them, so the sooner they are delivered again the better.
+// dropOpenMessages gives up the messages of open batches when Run ends. A start omits
+// them, so they should be delivered again as soon as possible.
 func (b *Buffer) dropOpenMessages() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

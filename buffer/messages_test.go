@@ -14,7 +14,7 @@ import (
 	"blobtail/record"
 )
 
-// server is told what becomes of messages.
+// server records the outcomes of messages.
 type server struct {
 	mu                     sync.Mutex
 	found, stored, dropped []string
@@ -30,7 +30,7 @@ func (s *server) Found(reply string)   { s.note(&s.found, reply) }
 func (s *server) Stored(reply string)  { s.note(&s.stored, reply) }
 func (s *server) Dropped(reply string) { s.note(&s.dropped, reply) }
 
-// want holds what was told against what should have been, and forgets it.
+// want compares the recorded outcomes with the expected ones, and clears them.
 func (s *server) want(t *testing.T, found, stored, dropped []string) {
 	t.Helper()
 	s.mu.Lock()
@@ -53,8 +53,7 @@ func message(origin byte, reply string, lines ...line) *record.Request {
 	return r
 }
 
-// A message is stored when all its records are, in whatever batches, and not
-// before.
+// A message is stored when all its records are, in any batches, and not before.
 func TestMessageStored(t *testing.T) {
 	srv, sink := &server{}, &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv}, true)
@@ -76,8 +75,8 @@ func TestMessageStored(t *testing.T) {
 	srv.want(t, nil, []string{"m1"}, nil)
 }
 
-// A message that comes again while it is here is not stored again; the server is
-// answered on the newest reply. When it is not here any more it is taken anew.
+// A message that comes again before it is stored is not stored twice; the server is
+// answered on the newest reply. After that it is accepted as new.
 func TestRedelivery(t *testing.T) {
 	srv, sink := &server{}, &memSink{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv}, true)
@@ -105,9 +104,9 @@ func TestRedelivery(t *testing.T) {
 	}
 }
 
-// What no batch record names at a start is left out and delivered again; what
-// they name whole is stored and acknowledged; what they name in part is stored
-// so far and delivered again.
+// A start omits a message that no batch record names, and it is delivered again. If batch
+// records name all of it, it is stored and acknowledged. If they name a part, that part
+// is stored and the message is delivered again.
 func TestMessagesAfterARestart(t *testing.T) {
 	dir, srv, sink := t.TempDir(), &server{}, &memSink{}
 	o := buffer.Options{Messages: srv, Size: 300}
@@ -139,8 +138,8 @@ func TestMessagesAfterARestart(t *testing.T) {
 	srv.want(t, nil, []string{"part-again"}, nil)
 }
 
-// When a server holds too many messages back, it stops delivering: so batches
-// are cut before they are of age.
+// A server stops delivering if too many messages are not acknowledged. So batches are cut
+// before they are due.
 func TestManyMessages(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"blobtail/buffer"
 )
 
-// A log that was written before runs could have places in their tables, and runs
-// records outcomes and arrivals, is replayed as it is: testdata/log-v1 has open
-// runs, batches and parked copies, written by commit 61e89a5, and log-v1.txt is what
-// that commit made of it.
+// Older versions wrote runs without places in their tables, and runs records without
+// outcomes and arrivals. Their logs are replayed unchanged. testdata/log-v1 has open
+// runs, batches and parked copies, written by commit 61e89a5. log-v1.txt is the result of
+// that commit's replay.
 func TestLogsOfBefore(t *testing.T) {
 	dir, sink := oldLog(t), &memSink{}
 	sink.setRefuse(refuseAll)

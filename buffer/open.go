@@ -20,15 +20,15 @@ type openBatch struct {
 	since    time.Time // arrival of its oldest record
 	fate     *fate     // of the batch that it becomes
 	wanted   bool      // a request waits for that
-	pin      []byte    // the plan of the sink, once it was asked
+	pin      []byte    // the plan of the sink, after its first call
 }
 
 func newOpenBatch(bin runlog.Bin) *openBatch {
 	return &openBatch{bin: bin, span: runlog.NoSpan(), since: time.Now(), fate: newFate()}
 }
 
-// fate is the end of a batch: done is closed when the batch is stored, or with err
-// when it never will be.
+// fate is the end of a batch: done is closed when the batch is stored, or with err when
+// it never will be.
 type fate struct {
 	done chan struct{}
 	err  error
@@ -46,7 +46,7 @@ func (f *fate) wait(ctx context.Context) error {
 	}
 }
 
-// reason says why a batch is cut. It is a label of blobtail_buffer_batches_cut_total.
+// reason is the reason for a cut. It is a label of blobtail_buffer_batches_cut_total.
 type reason string
 
 const (
@@ -66,7 +66,7 @@ func allReasons() []reason {
 	return []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush}
 }
 
-// pressure is everything outside of a batch that can get it cut. The zero value is
+// pressure is every influence outside of a batch that can get it cut. The zero value is
 // none.
 type pressure struct {
 	now      time.Time
@@ -77,8 +77,8 @@ type pressure struct {
 	full     bool   // the disk
 }
 
-// why says why an open batch is cut now. These are all the rules; without pressure
-// only its size counts.
+// why returns the reason to cut an open batch now. These are all the rules; without
+// pressure only the batch's size counts.
 func (o *Options) why(ob *openBatch, p pressure) reason {
 	age := p.now.Sub(ob.since)
 	switch {
@@ -102,7 +102,7 @@ func (o *Options) why(ob *openBatch, p pressure) reason {
 	return notYet
 }
 
-// requestPause is how often batches are cut because requests wait for them.
+// requestPause is the least time between cuts for waiting requests.
 const requestPause = time.Second
 
 // cutAged cuts the batches that are due at a tick. b.mu is held.
@@ -167,15 +167,15 @@ func (b *Buffer) cut(ob *openBatch, why reason) {
 	}
 	rec := runlog.BatchRecord{Bin: ob.bin, Records: ob.records, Bytes: ob.bytes, Runs: ob.runs}
 	rand.Read(rec.ID[:])
-	if ob.pin == nil { // another plan with each try would use up names
+	if ob.pin == nil { // a new plan for each try would use up names
 		ob.pin = b.sink.Plan(ob.bin.Service, ob.bin.Start())
 	}
 	rec.Pin = ob.pin
 	payload := rec.Append(nil)
 	pos, err := b.log.AppendReserved(runlog.TypeBatch, payload)
 	if err != nil {
-		// Storing batches makes room on a full disk, so it must go on: the batch stays
-		// open and is tried again with the next tick.
+		// Storing batches makes room on a full disk, so it must continue: the batch stays
+		// open and is tried again at the next tick.
 		if b.cutErr != err.Error() {
 			b.cutErr = err.Error()
 			b.o.Log.Error().Err(err).Msg("cannot cut a batch; it stays open")
@@ -192,8 +192,8 @@ func (b *Buffer) cut(ob *openBatch, why reason) {
 	b.wake.Broadcast()
 }
 
-// reopen makes runs that no batch holds part of the open batch, or of several if
-// they are too many for one. since is the time of an arrival. b.mu is held.
+// reopen adds runs that no batch holds to the open batch, or to several if they are too
+// many for one. since converts an arrival to a time. b.mu is held.
 func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
 	young := b.open[bin] // a request may wait for it, so it stays the open one
 	delete(b.open, bin)

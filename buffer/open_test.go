@@ -15,8 +15,7 @@ import (
 	"blobtail/buffer"
 )
 
-// Each rule by which a batch is cut counts under its own reason, and no other batch
-// is cut.
+// Each rule that cuts a batch counts under its own reason, and no other batch is cut.
 func TestReasons(t *testing.T) {
 	var full atomic.Bool
 	sleep := func(d time.Duration) func(*process) { return func(*process) { time.Sleep(d) } }
@@ -66,7 +65,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// cuts counts the batches that were cut, by reason.
+// cuts returns the numbers of batches cut, by reason.
 func cuts(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()

@@ -11,8 +11,8 @@ import (
 	"blobtail/record"
 )
 
-// withOutcome says which of some texts a request took; what it names must be all that
-// tells it from another of its origin.
+// withOutcome sets the outcome of a request that accepted some of the texts. The outcome
+// alone must distinguish it from another request of its origin.
 func withOutcome(r *record.Request) *record.Request {
 	r.Outcome = record.Outcome{Accepted: uint32(len(r.Lines)), Sum: 1}
 	for i := range r.Lines {
@@ -24,9 +24,9 @@ func withOutcome(r *record.Request) *record.Request {
 	return r
 }
 
-// Under one origin, whatever outcomes come and whatever happens between: what any
-// request brought is stored, each identity once in a blob, and who reads or follows
-// is given the identities that the blobs have.
+// Requests come under one origin, with any outcomes and any events in between. The lines
+// of every request are stored, each identity once in a blob. Readers and followers get
+// the identities that the blobs have.
 func TestOutcomes(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -92,15 +92,15 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// A key's records without times are asked for with the time of then, whatever origin
-// the repeat has, and also after a restart.
+// If a key's records have no times, the repeat is requested again with the times of the
+// first request. The repeat may have any origin, and there may be a restart.
 func TestEarlierTimes(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
 	p.flush()
 	keyed := func(origin byte, time int64, text string) *record.Request {
 		r := withOutcome(request(7, line{"web", time, text}))
-		r.Origin[0] = origin // the time in it is the record's
+		r.Origin[0] = origin // the origin has the record's time
 		r.Sum, r.DefaultTime = 99, time
 		return r
 	}
@@ -136,7 +136,7 @@ func TestEarlierTimes(t *testing.T) {
 	}
 }
 
-// Of messages likewise.
+// The same for messages.
 func TestMessagesWithAnotherOutcome(t *testing.T) {
 	sink, srv := &memSink{}, &server{}
 	p := start(t, t.TempDir(), sink, buffer.Options{Messages: srv}, true)

@@ -9,10 +9,10 @@ import (
 	"blobtail/buffer/runlog"
 )
 
-// park keeps a few batches that cannot be stored from holding the log, as when the
-// store refuses one service. If they hold the front of a log that needs room, it copies
-// them to the end, and the segments in between can be deleted. It returns when ctx
-// ends.
+// park handles batches that cannot be stored, for example because the store refuses one
+// service. Without it, a few of them would hold the log. If they hold the front of a log
+// that needs room, it copies them to the end, and the segments in between can be deleted.
+// It returns when ctx ends.
 func (b *Buffer) park(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -30,14 +30,14 @@ func (b *Buffer) park(ctx context.Context) {
 	}
 }
 
-// holdsTooLong is how long one attempt to store a batch may hold the front of a
-// log over its soft limit. A store that hangs would hold it for minutes.
+// holdsTooLong is how long one attempt to store a batch may hold the front of a log over
+// its soft limit. With a store that hangs, it would hold the front for minutes.
 const holdsTooLong = 10 * time.Second
 
 var errHolds = errors.New("broken off, because it holds up the log")
 
-// holders takes the batches that hold the front of the log, if all of them are in
-// trouble and copying pays. A batch that is just being tried comes next time.
+// holders takes the batches that hold the front of the log, if all of them are in trouble
+// and copying pays. A batch with a try in progress comes next time.
 func (b *Buffer) holders() []*Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *Buffer) holders() []*Batch {
 	}
 	front := b.log.Front()
 	if front == b.log.Active() {
-		return nil // a copy would lie in it too
+		return nil // a copy would be in it too
 	}
 	for _, ob := range b.open {
 		if ob.runs.First().Segment() == front {
@@ -65,7 +65,7 @@ func (b *Buffer) holders() []*Batch {
 		}
 		switch troubled := batch.try.failed > 0 || b.queue.services.trouble[batch.bin.Service] != nil; {
 		case !troubled && !late, now.Before(batch.try.parkAfter):
-			return nil // it is on its way, or cannot be copied
+			return nil // it is being stored, or cannot be copied
 		case !batch.try.taken:
 			found = append(found, batch)
 		}
@@ -76,9 +76,9 @@ func (b *Buffer) holders() []*Batch {
 	return found
 }
 
-// copyingPays reports whether the log needs room and copying makes it. While most of
-// the log is runs that are not stored, as in an outage of the whole store, it would
-// only wear the disk. While requests are refused it may cost more.
+// copyingPays reports whether the log needs room and copying makes it. In an outage of
+// the whole store most of the log is unstored runs, and copying would only wear the disk.
+// While requests are refused it may cost more.
 func (b *Buffer) copyingPays() bool {
 	size := b.log.Size()
 	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
@@ -90,9 +90,9 @@ func (b *Buffer) copyingPays() bool {
 // parkPause is how long a batch that could not be copied is left alone.
 const parkPause = 30 * time.Second
 
-// parkOne makes the copy and releases the batch's runs. The copy has the identities
-// that the batch's blob will have, and its current name: a batch that went back to an
-// earlier name could be stored under two.
+// parkOne makes the copy and releases the batch's runs. The copy has the identities that
+// the batch's blob will have, and its current name: a batch that returned to an earlier
+// name could be stored under two.
 func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 	payload, head, err := b.parkedCopy(ctx, batch)
 	if err == nil {
@@ -119,7 +119,7 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 }
 
 // replaceBy appends the copy and makes it the batch. The batch's record must be durable
-// first, which it may not be if the batch was never tried. If a power cut left the copy
+// first. If the batch was never tried, it may not be. If a power cut left the copy
 // without it, the next start would cut the runs anew.
 func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
 	if err := b.log.Sync(batch.named.Record); err != nil {

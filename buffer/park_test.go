@@ -23,9 +23,9 @@ func noise(r *rand.Rand, n int) string {
 	return string(b)
 }
 
-// A service that the store refuses must not keep the log from being freed, over
-// and over, nor lose its place, its identities or its messages, whatever ends the
-// process meanwhile.
+// The store refuses a service. Again and again, that must not keep the log from being
+// freed. The service must not lose its place, its identities or its messages, at any end
+// of the process.
 func TestParking(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestParking(t *testing.T) {
 	})
 }
 
-// Nor must a service whose uploads hang: an attempt is broken off when it holds
-// the front.
+// The same for a service with uploads that hang: an attempt is ended if it holds the
+// front.
 func TestParkingOfWhatHangs(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestParkingOfWhatHangs(t *testing.T) {
 	})
 }
 
-// The identity that a place gives must outlive the place.
+// The identity that comes from a place must outlive the place.
 func TestParkingKeepsPlaces(t *testing.T) {
 	origins := func(park bool) string {
 		dir, sink := t.TempDir(), &memSink{}
@@ -162,7 +162,7 @@ func TestParkingKeepsPlaces(t *testing.T) {
 	}
 }
 
-// In an outage of the whole store nothing is gained by copying.
+// In an outage of the whole store copying gains nothing.
 func TestNoParkingInAnOutage(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,8 +186,8 @@ func TestNoParkingInAnOutage(t *testing.T) {
 	})
 }
 
-// Of a service in trouble one batch at a time is tried, few while they hang; when it works again, the
-// others follow at once.
+// A service in trouble gets one batch at a time, and few while they hang. When it works
+// again, the others follow at once.
 func TestTrouble(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestTrouble(t *testing.T) {
 		}, delay: 30 * time.Second}
 		p := start(t, dir, slow, buffer.Options{Age: time.Second, Min: 1}, true)
 		defer p.stop()
-		for i := range 120 { // 20 hours: as many batches
+		for i := range 120 { // 20 hours make as many batches
 			p.accept(request(0, line{"bad", at(i * 10), "x"}, line{"good", at(i * 10), "x"}))
 		}
 		time.Sleep(3 * time.Second)
@@ -235,7 +235,7 @@ func TestTrouble(t *testing.T) {
 	})
 }
 
-// slowSink asks before each write whether it may be, and takes its time.
+// slowSink calls before for each write, and delays the ones that it refuses.
 type slowSink struct {
 	*memSink
 	before func(service string, begin bool) error
@@ -263,8 +263,8 @@ func (s *slowSink) Write(ctx context.Context, b *buffer.Batch) error {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
-// A disk may be full long before the log is over its soft limit. Then too, one
-// service that is refused must not keep the others out.
+// A disk may be full long before the log is over its soft limit. Then too, one refused
+// service must not block the others.
 func TestParkingOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestParkingOnAFullDisk(t *testing.T) {
 	})
 }
 
-// A log that does not take a copy is not read over and over for it.
+// If the log refuses a copy, the batch is not read again and again for it.
 func TestCopiesThatDoNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, sink := simdisk.New(1), &memSink{}
@@ -341,7 +341,7 @@ func TestCopiesThatDoNotFit(t *testing.T) {
 	})
 }
 
-// fill leaves so much room on a disk.
+// fill leaves the given room on a disk.
 func fill(t *testing.T, disk *simdisk.Disk, room int64) {
 	t.Helper()
 	const large = 1 << 40
@@ -353,7 +353,7 @@ func fill(t *testing.T, disk *simdisk.Disk, room int64) {
 	disk.SetRoom(large - free + room)
 }
 
-// Batches that cannot be cut, because the disk is full, use up no names.
+// Batches that cannot be cut on a full disk use up no names.
 func TestFullDiskCostsNoNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, sink := simdisk.New(1), &memSink{}

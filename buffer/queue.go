@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// queue is the batches that are cut and not done with, oldest first. Buffer.mu
-// guards it.
+// queue is the cut batches that are not done with, oldest first. Buffer.mu guards it.
 //
 // Its invariant: a batch is in it from the cut until it is stored, has expired or is
-// taken apart; a batch that was set aside stays. Whoever takes a batch has it alone
-// until it is given back.
+// taken apart. A batch that was set aside stays. A worker that takes a batch has it alone
+// until the worker gives it back.
 type queue struct {
 	batches  []*Batch
 	services services
 }
 
-// tries is the part of a [Batch] that the queue knows. Buffer.mu guards it.
+// tries is the part of a [Batch] that the queue manages. Buffer.mu guards it.
 type tries struct {
 	taken     bool
 	aside     bool // it cannot be rebuilt, and is never taken again
 	failed    int  // since the start
 	notBefore time.Time
 	lastErr   string
-	parkAfter time.Time               // no copy before, because the last one failed
-	begun     time.Time               // the try under way
-	breakOff  context.CancelCauseFunc // ends that
+	parkAfter time.Time               // no copy before this time, because the last one failed
+	begun     time.Time               // start of the current try
+	breakOff  context.CancelCauseFunc // ends the current try
 }
 
-// take returns the oldest batch that may be tried, or the youngest of a service in
-// trouble: its oldest ones hold the front of the log, and cannot be parked while they
-// are tried. It returns nil if no batch is due.
+// take returns the oldest batch that may be tried. For a service in trouble it returns
+// the youngest: the oldest ones hold the front of the log, and cannot be parked while
+// they are tried. It returns nil if no batch is due.
 func (q *queue) take(now time.Time) *Batch {
 	may := func(batch *Batch, inTrouble bool) bool {
 		return !batch.try.taken && !batch.try.aside && !now.Before(batch.try.notBefore) &&
@@ -76,24 +75,25 @@ func (q *queue) hurry() {
 	}
 }
 
-// perService is how many batches of one service the sink has at once, and at most
-// half of all, so that a service whose uploads hang leaves room for the others.
+// perService bounds the batches of one service that the sink has at once. One service
+// also gets at most half of the workers. So a service with uploads that hang leaves room
+// for others.
 const perService = 4
 
 // A service is in trouble after inTrouble failures in a row: fewer are normal in a
-// network. From then on one batch at a time is tried, or one more each probeWait
-// while those before hang.
+// network. From then on one batch at a time is tried. Each probeWait one more is tried
+// while the earlier ones hang.
 const (
 	inTrouble = 3
 	probeWait = 5 * time.Second
 )
 
-// services separates those that can be stored from those that cannot. So a long
-// outage costs little, and a service that the store refuses, or whose uploads hang,
-// holds up no other.
+// services separates the services that can be stored from the others. So a long outage
+// costs little. A service that the store refuses, or with uploads that hang, delays no
+// other.
 type services struct {
 	most    int            // of one, at once
-	taken   map[string]int // batches that the sink has
+	taken   map[string]int // number of batches that the sink has
 	trouble map[string]*trouble
 }
 
@@ -154,7 +154,7 @@ func (s *services) failed(service string, hung bool, now time.Time) {
 
 func (s *services) worked(service string) { delete(s.trouble, service) }
 
-// pause is how long to wait after a number of failures in a row.
+// pause is the wait after a number of failures in a row.
 func pause(failures int) time.Duration {
 	d := min(10*time.Second, 200*time.Millisecond<<min(failures-1, 16))
 	return time.Duration(float64(d) * (0.5 + rand.Float64()))

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// recentBlock is how many runs a block of recent has, 16 bytes each.
+	// recentBlock is the number of runs in a block of recent, 16 bytes each.
 	recentBlock = 1 << 13
-	// recentBlocks is how many blocks are remembered.
+	// recentBlocks is the number of blocks that are remembered.
 	recentBlocks = 33
 )
 
@@ -40,12 +40,12 @@ type recentRun struct {
 	service uint32
 }
 
-// newRecent remembers nothing. There may have been runs up to forgotten.
+// newRecent returns an empty recent. There may have been runs up to forgotten.
 func newRecent(forgotten wal.Pos) *recent {
 	return &recent{forgotten: forgotten, numbers: map[string]uint32{}}
 }
 
-// unknownBefore is the end of the segments that are gone.
+// unknownBefore is the end of the deleted segments.
 func unknownBefore(log *wal.Log) wal.Pos {
 	if front := log.Front(); front > 1 {
 		return wal.Pos(front)<<32 - 1
@@ -101,7 +101,7 @@ func (r *recent) begin() {
 	r.blocks = append(r.blocks, &block{runs: make([]recentRun, 0, recentBlock)})
 }
 
-// since is how many of the remembered runs lie at or before after.
+// since returns the number of the remembered runs at or before after.
 func (r *recent) since(after wal.Pos) int {
 	return sort.Search(r.len(), func(i int) bool {
 		e, _ := r.at(i)

@@ -9,18 +9,18 @@ import (
 	"blobtail/wal"
 )
 
-// maxRemembered is how many HTTP requests are remembered to recognise repeats: at a
-// thousand requests a second, four minutes' worth. Readers drop later repeats.
+// maxRemembered is the number of HTTP requests that are remembered to recognise repeats:
+// four minutes of requests at a thousand a second. Readers drop later repeats.
 const maxRemembered = 262144
 
-// repeats remembers the last requests with an origin, oldest out first. Buffer.mu
-// guards it. A request with a key is found by that too: without a time in the key,
-// its origin depends on the records.
+// repeats remembers the last requests with an origin, oldest out first. Buffer.mu guards
+// it. A request with a key is also found by the key: without a time in the key, its
+// origin depends on the records.
 //
-// Its invariant: at leads each origin and key to the youngest request in ring that
-// has it, and twice has only origins that at has.
+// Its invariant: at maps each origin and key to the youngest request in ring that has it,
+// and twice has only origins that at has.
 type repeats struct {
-	at    map[record.Origin]int32 // by origins, and by keys as byKey has them
+	at    map[record.Origin]int32 // by origin, and by key in the form of byKey
 	ring  []rememberedOrigin
 	next  int
 	twice twice
@@ -75,8 +75,7 @@ func (m *repeats) get(o record.Origin) (rememberedOrigin, bool) {
 	return m.ring[i], true
 }
 
-// add remembers a request, in place of an earlier one of its origin, and of the
-// oldest one.
+// add remembers a request. It replaces an earlier one of its origin, and the oldest one.
 func (m *repeats) add(r rememberedOrigin) {
 	i := int32(len(m.ring))
 	var oldest record.Origin
@@ -103,7 +102,7 @@ func (m *repeats) add(r rememberedOrigin) {
 	}
 }
 
-// remove makes a request unknown, unless a later one of its origin is known.
+// remove forgets a request, unless a later one of its origin is known.
 func (m *repeats) remove(r *rememberedOrigin, i int32) {
 	for _, o := range [2]record.Origin{r.origin, byKey(r.origin, r.sum)} {
 		if n, ok := m.at[o]; ok && n == i {
@@ -112,9 +111,9 @@ func (m *repeats) remove(r *rememberedOrigin, i int32) {
 	}
 }
 
-// forget makes the requests with records at these positions unknown: a lost record
-// must be accepted when it is sent again. For a request without an origin the one
-// before is forgotten, which does no harm.
+// forget forgets the requests with records at these positions: a lost record must be
+// accepted when it is sent again. For a request without an origin the one before is
+// forgotten, which does no harm.
 func (m *repeats) forget(lost []wal.Pos) {
 	if len(lost) == 0 {
 		return
@@ -134,8 +133,8 @@ func (m *repeats) forget(lost []wal.Pos) {
 }
 
 // repeatOf reports whether r is a repeat of the request that was accepted as o. An
-// [*record.EarlierError] says how to ask again: with the times that its records got
-// then.
+// [*record.EarlierError] asks for the request again, with the times that its records got
+// the first time.
 func (o *rememberedOrigin) repeatOf(r *record.Request) (bool, error) {
 	switch {
 	case o.sum != r.Sum:
@@ -148,8 +147,8 @@ func (o *rememberedOrigin) repeatOf(r *record.Request) (bool, error) {
 	return false, nil
 }
 
-// surelyCopies reports whether two requests of one origin have the same lines.
-// Without a key an unknown outcome will do, since lines bring their times.
+// surelyCopies reports whether two requests of one origin have the same lines. Without a
+// key an unknown outcome suffices, since lines bring their times.
 func (o *rememberedOrigin) surelyCopies(p *rememberedOrigin) bool {
 	return o.outcome.Same(p.outcome) && (o.sum == 0 || o.outcome.Sum != 0 && p.outcome.Sum != 0)
 }

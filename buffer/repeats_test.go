@@ -13,8 +13,8 @@ import (
 	"blobtail/record"
 )
 
-// A repeat is recognised while it is remembered, also across a restart, and a
-// key that comes with another body is refused.
+// A repeat is recognised while it is remembered, also after a restart. A key with another
+// body is refused.
 func TestRepeats(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, true)
@@ -48,9 +48,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A copy that is not recognised in time (it came while the log was still being
-// replayed) is dropped where both stand in one batch; what only shares the
-// identity is kept.
+// A copy may come before the log is replayed, and is not recognised then. It is dropped
+// if both are in one batch. A line that only shares the identity is kept.
 func TestCopiesInOneBatch(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, sink, buffer.Options{}, false)
@@ -101,7 +100,7 @@ func TestRepeatsThatWait(t *testing.T) {
 	})
 }
 
-// What was lost must be taken when its client sends it again.
+// A lost request must be accepted when its client sends it again.
 func TestLostIsTakenAgain(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	sink.setRefuse(refuseAll)
@@ -127,7 +126,7 @@ func TestLostIsTakenAgain(t *testing.T) {
 	}
 }
 
-// A batch that is set aside fails no one who waits for something else.
+// A batch that is set aside fails no caller that waits for another batch.
 func TestRepeatsBesideABatchSetAside(t *testing.T) {
 	sink := &memSink{}
 	sink.setRefuse(func(service string) error {

@@ -15,16 +15,16 @@ import (
 	"blobtail/wal"
 )
 
-// replay is the state that a start learns from the log, oldest record first. It does
-// not touch the Buffer's before it is done, so requests are accepted meanwhile.
+// replay is the state that a start learns from the log, oldest record first. It does not
+// change the Buffer's state before it is done, so requests are accepted meanwhile.
 type replay struct {
 	b       *Buffer
 	start   time.Time
-	segment wal.Segment // the last one that was looked up
+	segment wal.Segment // the last segment that was looked up
 	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
-	broken  map[*Batch][]foundRun // batches that lack runs, with those that are there
+	broken  map[*Batch][]foundRun // batches with missing runs, and the runs that were found
 	passed  map[wal.Pos]bool      // records that cannot be used
 	account account
 	origins []rememberedOrigin
@@ -50,10 +50,9 @@ func found(r *runlog.Run) foundRun {
 	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
 }
 
-// replay reads the log as it was found on opening and adopts everything that is not
-// stored. Batches with a record go on under the same id and name. Runs that no record
-// names become part of the open batches, except for runs of messages: their server
-// has them.
+// replay reads the log found by Open and adopts everything that is not stored. Batches
+// with a record continue under the same id and name. Runs that no record names become
+// part of the open batches, except for runs of messages: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	p, err := b.readLog(ctx)
 	if err != nil || p == nil {
@@ -66,9 +65,9 @@ func (b *Buffer) replay(ctx context.Context) error {
 	return b.release()
 }
 
-// readLog reads the log as it was found on opening; nil when ctx ends first. A record
-// that cannot be used may have changed the replay half. So the scan begins anew
-// without that record.
+// readLog reads the log found by Open; it returns nil if ctx ends first. A record that
+// cannot be used may have changed the replay half. So the scan begins anew without that
+// record.
 func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	passed := map[wal.Pos]bool{}
 	for {
@@ -119,8 +118,8 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 	return p, nil
 }
 
-// missing notes damage before pos, if there is some: for an earlier position the log
-// no longer has all later runs.
+// missing notes damage before pos, if there is some: the log no longer has all runs
+// behind an earlier position.
 func (p *replay) missing(pos wal.Pos) {
 	if p.rotten {
 		p.recent.forgotten = max(p.recent.forgotten, pos-1)
@@ -128,7 +127,7 @@ func (p *replay) missing(pos wal.Pos) {
 	p.rotten = false
 }
 
-// errAgain says that a record was added to those which cannot be used.
+// errAgain means that another record is known to be unusable.
 var errAgain = errors.New("a record cannot be used")
 
 // guarded uses a record. One that cannot be read, or over which reading panics, is
@@ -153,8 +152,8 @@ func (p *replay) recovered(rec wal.Record) (err error) {
 	return p.record(rec)
 }
 
-// recovered makes the panic of its caller an error that wraps as. It is to be
-// deferred, and only where nothing shared is left half done.
+// recovered turns the panic of its caller into an error that wraps as. Defer it only
+// where a panic leaves nothing shared half done.
 func recovered(err *error, as error) {
 	if cause := recover(); cause != nil {
 		*err = fmt.Errorf("%w: panic: %v, in\n%s", as, cause, debug.Stack())
@@ -234,13 +233,13 @@ func (p *replay) runs(rec wal.Record) error {
 	return nil
 }
 
-// fromHead is the request with its record at pos.
+// fromHead is the request whose record is at pos.
 func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
-// arrival is when the record at pos came, in Unix seconds: by its own account (in
-// milliseconds), else when its segment was made.
+// arrival is the time at which the record at pos came, in Unix seconds. It is the
+// record's own time (in milliseconds), or else the creation of its segment.
 func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
 	if ms == 0 {
 		if p.segment.Number != pos.Segment() {
@@ -257,7 +256,7 @@ func (p *replay) since(came uint32) time.Time {
 	return p.start.Add(-max(0, p.start.Sub(time.Unix(int64(came), 0))))
 }
 
-// batch takes the runs that a batch record names out of the open ones.
+// batch removes the runs that a batch record names from the open ones.
 func (p *replay) batch(rec wal.Record) error {
 	r, err := runlog.ParseBatch(rec.Payload)
 	if err != nil {
@@ -288,7 +287,7 @@ func (p *replay) batch(rec wal.Record) error {
 	return nil
 }
 
-// parked puts a copy in place of the batch that it was made of.
+// parked replaces a batch by its copy.
 func (p *replay) parked(rec wal.Record) error {
 	r, head, err := runlog.ParseParked(rec.Payload)
 	if err != nil {
@@ -317,7 +316,7 @@ func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, cam
 	return batch
 }
 
-// hold makes a batch hold the segments of the runs that were found of it.
+// hold makes a batch hold the segments of its runs that were found.
 func hold(batch *Batch, found []foundRun) {
 	batch.named.Runs, batch.named.Held = nil, 0
 	for _, f := range found {
@@ -363,9 +362,9 @@ func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRu
 
 func byPosition(a, b foundRun) int { return cmp.Compare(a.Pos, b.Pos) }
 
-// salvage opens the runs of batches that lack some and are not committed, so that
-// they become part of new ones. If the batch record was not durable, no blob has its
-// id. If runs rotted, one may have it, and readers drop the records in both.
+// salvage opens the runs of uncommitted batches that lack some, so that they become part
+// of new ones. If the batch record was not durable, no blob has its id. If runs rotted,
+// one may have it, and readers drop the records in both.
 func (p *replay) salvage() {
 	for batch, found := range p.broken {
 		if p.batches[batch.named.ID] != batch {
@@ -413,7 +412,7 @@ func (p *replay) acknowledge(reply string) {
 	p.b.o.Messages.Stored(reply)
 }
 
-// drop says that the runs of a batch hold the log no longer.
+// drop notes that the runs of a batch hold the log no longer.
 func (p *replay) drop(batch *Batch) {
 	p.account.drop(batch.named.Place)
 	delete(p.broken, batch)

@@ -11,11 +11,11 @@ import (
 	"blobtail/wal"
 )
 
-// rescue takes apart a batch that the log no longer has as it was cut. Whole runs
+// rescue takes apart a batch that the log no longer has in its original form. Whole runs
 // become part of another batch. The others are lost: they are logged and counted, and
 // their segments are quarantined. If the batch was stored before, readers drop the
-// records that come twice. It returns nil when the batch is done with, else the error
-// to go on with.
+// records that come twice. rescue returns nil when the batch is done with, and otherwise
+// an error for its caller to handle.
 func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	var rot *runlog.RotError
 	if !errors.As(cause, &rot) {
@@ -67,15 +67,15 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 
 // wreck is the rest of a batch that rotted.
 type wreck struct {
-	whole    []foundRun      // of a batch that is where its runs came in
+	whole    []foundRun      // of an unparked batch: its runs are in their first place
 	copied   runlog.Parked   // the whole runs of one that was parked
 	records  int             // in whole runs
 	lost     []wal.Pos       // of the other runs
 	segments map[uint32]bool // where these are
 }
 
-// wreck reads the runs of a batch. An error means that it has to be tried again, or
-// that not even the batch's record can be read.
+// wreck reads the runs of a batch. An error means that the batch must be tried again, or
+// that not even its record can be read.
 func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	rec, err := batch.named.ReadRecord(b.log, batch.named.ID)
 	if err != nil {
@@ -102,8 +102,8 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, &batch.bin, whole, lost)
 }
 
-// copyAgain makes a batch of the rest of one that was parked. A start finds runs in
-// runs records only, so they cannot be cut anew where they are.
+// copyAgain makes a batch of the rest of a parked one. A start finds runs in runs records
+// only, so they cannot be cut anew in their place.
 func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	rec := &w.copied
 	rand.Read(rec.ID[:])

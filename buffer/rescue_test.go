@@ -15,8 +15,8 @@ import (
 	"blobtail/internal/fsys/simdisk"
 )
 
-// A batch of which a run rotted is taken apart: that is told, the rest of it is
-// stored, now or by the next start, and others go on.
+// A batch with a rotten run is taken apart, and that is logged. The rest of it is stored,
+// now or by the next start. Other batches continue.
 func TestRot(t *testing.T) {
 	t.Run("now", func(t *testing.T) { rot(t, true) })
 	t.Run("by the next start", func(t *testing.T) { rot(t, false) })
@@ -83,8 +83,8 @@ func damage(t *testing.T, file string, off int64) {
 	}
 }
 
-// A segment that was cut short under a running process is rot too: it is not
-// tried for ever, and the next start goes on with what is left.
+// A segment that is truncated under a running process is rot too. It is not tried for
+// ever, and the next start continues with the rest.
 func TestCutShort(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	sink.setRefuse(func(string) error { return errors.New("not now") })
@@ -120,17 +120,17 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// refuseAll is a store that takes nothing.
+// refuseAll is a store that refuses everything.
 func refuseAll(string) error { return errors.New("not now") }
 
-// flushFor flushes as far as it gets in a short time.
+// flushFor flushes for a short time.
 func (p *process) flushFor(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	_, _ = p.buf.Flush(ctx)
 }
 
-// spoil damages every place in the log's files where text stands.
+// spoil damages every occurrence of text in the log's files.
 func spoil(t *testing.T, dir, text string) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, "*.seg"))
@@ -157,9 +157,8 @@ func (p *process) audit() {
 	}
 }
 
-// Batches of one service that rotted are cut anew in the order in which their
-// runs came, into batches no larger than others, and their records are not
-// younger for it.
+// Several rotten batches of one service are cut anew, in the arrival order of their runs.
+// The new batches are no larger than others, and their records keep their age.
 func TestRescueOfSeveral(t *testing.T) {
 	t.Run("into one batch", func(t *testing.T) { rescueSeveral(t, 1<<20) })
 	t.Run("into several", func(t *testing.T) { rescueSeveral(t, 1000) })
@@ -208,7 +207,7 @@ func rescueSeveral(t *testing.T, most int64) {
 	})
 }
 
-// What is rescued is as old as it was: others rely on what Oldest says.
+// Rescued records keep their age: readers rely on Oldest.
 func TestRescueKeepsAge(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -232,7 +231,7 @@ func TestRescueKeepsAge(t *testing.T) {
 	})
 }
 
-// A run that cannot be read now is not lost: the disk may think better of it.
+// A run that is unreadable now is not lost: the disk may recover.
 func TestRescueWhileReadsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, sink := simdisk.New(1), &memSink{}
@@ -262,11 +261,10 @@ func TestRescueWhileReadsFail(t *testing.T) {
 	})
 }
 
-// A batch that rotted may be met first when it is to be parked.
+// The attempt to park a batch may be the first to detect its rot.
 func TestRotMetByParking(t *testing.T) { parkedRot(t, false) }
 
-// A copy may rot too. What is whole of it goes on under a new id, also after a
-// restart.
+// A copy may rot too. Its whole runs continue under a new id, also after a restart.
 func TestRotOfACopy(t *testing.T) { parkedRot(t, true) }
 
 func parkedRot(t *testing.T, copied bool) {

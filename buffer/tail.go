@@ -10,10 +10,10 @@ import (
 
 // Tail sees everything that is accepted, at once.
 type Tail interface {
-	// Accepted is called for each run of a request when it is in the log, by the
-	// goroutine that called Accept and before that returns; not for repeats. The run
-	// is not durable yet: [Buffer.Durable] of mark waits for that. The run and its
-	// request are used again afterwards, so the tail must not keep parts of them.
+	// Accepted is called for each run of a request when the run is in the log, by the
+	// goroutine that called Accept and before that returns. It is not called for repeats.
+	// The run is not durable yet: [Buffer.Durable] of mark waits for that. The run and
+	// its request are reused afterwards, so the tail must not keep parts of them.
 	Accepted(mark uint64, run *record.Run)
 }
 
@@ -49,5 +49,5 @@ func (b *Buffer) tell(r *record.Request, e *encoder, pos wal.Pos, origin record.
 		e.told = record.Run{Service: run.Service, Origin: origin, Request: r, Order: e.Lines(run)}
 		b.o.Tail.Accepted(uint64(pos), &e.told)
 	}
-	e.told = record.Run{} // the request is not ours to hold
+	e.told = record.Run{} // the request must not be kept
 }

@@ -18,8 +18,8 @@ import (
 	"blobtail/wal"
 )
 
-// A record that cannot be read is left out, and its segment is kept. The rest of the
-// log is stored.
+// An unreadable record is left out, and its segment is kept. The rest of the log is
+// stored.
 func TestUnusableRecord(t *testing.T) {
 	for name, garbage := range map[string]struct {
 		typ     byte
@@ -54,7 +54,8 @@ func TestUnusableRecord(t *testing.T) {
 	}
 }
 
-// A panic over a record of the log ends the replay, and the next one leaves it out.
+// A panic over a record of the log ends the replay, and the next one leaves the record
+// out.
 func TestPanicInReplay(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, dir, &memSink{}, buffer.Options{}, false)
@@ -83,7 +84,7 @@ func TestPanicInReplay(t *testing.T) {
 	}
 }
 
-// What a newer version wrote is never passed over.
+// A record of a newer version is never skipped.
 func TestNewerRecord(t *testing.T) {
 	run := []byte{2, 0, 0, 0, 4, 0} // its length, its flags
 	run = append(binary.LittleEndian.AppendUint32([]byte{0}, crc32.Checksum(run, crc32.MakeTable(crc32.Castagnoli))), run...)
@@ -135,8 +136,8 @@ func (s panickySink) Write(ctx context.Context, b *buffer.Batch) error {
 	return s.memSink.Write(ctx, b)
 }
 
-// A batch over which the sink panics is set aside until the next start, which tries
-// it again. The other batches are stored.
+// A batch that makes the sink panic is set aside until the next start, which tries it
+// again. The other batches are stored.
 func TestBatchThatPanics(t *testing.T) {
 	dir, sink := t.TempDir(), &memSink{}
 	p := start(t, dir, panickySink{sink}, buffer.Options{}, true)
@@ -158,7 +159,7 @@ func TestBatchThatPanics(t *testing.T) {
 	}
 }
 
-// A panic with the buffer locked must not be survived, as net/http would have it.
+// A panic with the buffer locked must end the process, though net/http would survive it.
 func TestPanicInAccept(t *testing.T) {
 	const env = "BLOBTAIL_TEST_PANIC_ACCEPT"
 	if dir := os.Getenv(env); dir != "" { // the process that panics

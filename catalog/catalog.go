@@ -65,9 +65,9 @@ type Entry struct {
 	// sets to the times of the records.
 	Meta  blobfmt.Meta
 	State State
-	// Hidden says that the day of the blob has been dropped. Only a [View] sets it.
+	// Hidden means that the day of the blob has been dropped. Only a [View] sets it.
 	Hidden bool
-	// Err says why the state is not Sound. It wraps [storage.ErrDamaged] where the
+	// Err is the reason why the state is not Sound. It wraps [storage.ErrDamaged] if the
 	// store found the damage.
 	Err error
 }
@@ -86,8 +86,8 @@ func (e *Entry) Object() storage.Blob {
 	return storage.Blob{Key: e.Key, Size: e.Size, Version: e.Version}
 }
 
-// Blob reports whether the object is a blob, sound or not. Of an object that the store
-// failed to answer for nobody knows; see Err.
+// Blob reports whether the object is a blob, sound or not. If the store failed to answer,
+// that is unknown; see Err.
 func (e *Entry) Blob() bool { return e.State == Sound || e.State == Damaged || e.State == Newer }
 
 // judge makes the entry of a listed object. It asks the store about an object that
@@ -119,8 +119,8 @@ func judge(ctx context.Context, store Store, o *storage.Blob) Entry {
 	return e
 }
 
-// bounds are the times between which all records of a period lie, in ns. A name does
-// not say how long its period is, only that it ends within the UTC hour.
+// bounds are the times between which all records of a period lie, in ns. A name does not
+// contain the length of its period, which ends within the UTC hour.
 func bounds(period time.Time) (first, last int64) {
 	return record.ClampTime(period), record.ClampTime(period.Truncate(time.Hour).Add(time.Hour - 1))
 }
@@ -143,9 +143,9 @@ func Services(ctx context.Context, store Store) ([]string, error) {
 	return names, nil
 }
 
-// MayReplace reports whether e may replace b, a sound blob of the same hour, as far
-// as metadata tell. A compacted blob holds all records of a blob that it replaces; it
-// stands for that blob, and for all batches that the other stands for.
+// MayReplace reports whether e may replace b, a sound blob of the same hour, as far as
+// the metadata show. A compacted blob holds all records of a blob that it replaces. It
+// replaces that blob, and all batches that the other blob replaces.
 func (e *Entry) MayReplace(b *Entry) bool {
 	c, m := &e.Meta, &b.Meta
 	if m.Compacted >= c.Compacted || m.First < c.First || m.Last > c.Last || m.Records > c.Records || m.RawBytes > c.RawBytes {

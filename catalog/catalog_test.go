@@ -36,7 +36,7 @@ func put(t rapid.TB, s storage.BlobStore, key string, metadata map[string]string
 	}
 }
 
-// blob stores what looks like a blob of a period.
+// blob stores an object that looks like a blob of a period.
 func blob(t rapid.TB, s storage.BlobStore, service string, period time.Time, number int) string {
 	t.Helper()
 	key := blobfmt.Name{Service: service, Period: period, Number: number}.String()
@@ -106,8 +106,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// A listing has the blobs that begin in its range and no others; days and walks find
-// the same ones, each in its direction.
+// A listing has exactly the blobs that begin in its range. Days and walks find the same
+// ones, each in its direction.
 func TestRanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := mem.New(mem.Options{})
@@ -184,8 +184,8 @@ func TestRanges(t *testing.T) {
 	})
 }
 
-// A view hides the dropped days in its listings and its walks, and a second look may
-// hide more.
+// A view hides the dropped days in its listings and its walks, and a second Look may hide
+// more.
 func TestViewHides(t *testing.T) {
 	s := mem.New(mem.Options{})
 	day := horizon.DayOf(noon)
@@ -234,7 +234,7 @@ func TestViewHides(t *testing.T) {
 	}
 }
 
-// A view that cannot read what has been dropped lists nothing.
+// A view that cannot read the dropped days lists nothing.
 func TestViewKnowsOrFails(t *testing.T) {
 	s := mem.New(mem.Options{})
 	blob(t, s, "web", noon, 1)
@@ -261,8 +261,8 @@ func TestViewKnowsOrFails(t *testing.T) {
 	}
 }
 
-// Only the indexes of compacted blobs that may replace another of their hour are worth
-// a request.
+// Only the indexes of compacted blobs that may replace another of their hour are worth a
+// request.
 func TestReplacing(t *testing.T) {
 	s := mem.New(mem.Options{})
 	later := noon.Add(10 * time.Minute)

@@ -11,8 +11,8 @@ import (
 	"blobtail/horizon"
 )
 
-// periodLayout is the path of a period below its service. Its levels of directories
-// are the year, the month, the day and the minute; levelEnds are their ends in it.
+// periodLayout is the path of a period below its service. Its directory levels are the
+// year, the month, the day and the minute; levelEnds are the ends of these levels.
 const periodLayout = "2006/01/02/1504"
 
 // The levels down to the days of a service, and to its periods.
@@ -48,17 +48,17 @@ func Days(ctx context.Context, store Store, service string, from time.Time) iter
 type tree struct {
 	store   Store
 	service string
-	depth   int // of the directories that are wanted
+	depth   int // of the wanted directories
 	back    bool
 
-	// names are those of each level below the first name of the level above, the next
-	// one first. Names that were passed are taken off.
+	// names are those of each level below the first name of the level above, the next one
+	// first. Passed names are removed.
 	names  [periodLevels][]string
 	loaded int // levels of names that are valid
 }
 
-// next gives the start of the first directory at or after a time; backwards, of the
-// last one before it. The times of later calls only go on in that direction.
+// next returns the start of the first directory at or after a time; backwards, of the
+// last one before it. The times of later calls must only move in that direction.
 func (t *tree) next(ctx context.Context, bound time.Time) (start time.Time, ok bool, err error) {
 	for {
 		if t.loaded == 0 {

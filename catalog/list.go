@@ -24,9 +24,9 @@ func HourRange(t time.Time) Range {
 	return Range{start, start.Add(time.Hour)}
 }
 
-// Blobs lists the objects of a service whose periods begin in a range, in byte order
-// of their keys, with one List. Foreign objects come as they lie between the blobs.
-// It ends at its first error, which names the service.
+// Blobs lists the objects of a service whose periods begin in a range, in byte order of
+// their keys, with one List. Foreign objects appear between the blobs. It ends at its
+// first error, which names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
 	return newListing(ctx, store, service, r).entries
 }
@@ -84,9 +84,9 @@ func (l *listing) entries(yield func(Entry, error) bool) {
 	}
 }
 
-// keys gives the prefix to list, the key to start after ("" for none), and the key to
-// stop at ("" for none). The prefix is the longest that all names in the range have,
-// so that a day or an hour needs neither key and no more than it has is listed.
+// keys returns the prefix to list, the key to start after ("" for none), and the key to
+// stop at ("" for none). The prefix is the longest that all names in the range have. So a
+// day or an hour needs neither key, and the listing has no other names.
 func (r Range) keys(service string) (prefix, after, until string) {
 	prefix = service + "/"
 	key := func(t time.Time) string { return strings.TrimSuffix(blobfmt.PeriodPrefix(service, t), "/") }

@@ -10,14 +10,14 @@ import (
 	"blobtail/horizon"
 )
 
-// A View holds one reader's knowledge of dropped days, for some services and the
-// duration of a read. It hides them.
+// A View holds one reader's knowledge of dropped days, for some services and the duration
+// of a read. It hides them.
 //
-// Its first look at the horizons is concurrent with the first listing, so that no
+// Its first check of the horizons is concurrent with the first listing, so that no
 // request waits for it. The second, [View.Look], is concurrent with the read of the
 // listed blobs. Retention deletes a day only after it was hidden for a grace. So every
 // day that was deleted before the listing ended was hidden before that, and the second
-// look explains a short listing.
+// check explains a short listing.
 //
 // Any number of goroutines may use a View.
 type View struct {
@@ -25,16 +25,16 @@ type View struct {
 	services []string
 
 	start sync.Once
-	known chan struct{} // closed after the first look
-	err   error         // of the first look
+	known chan struct{} // closed after the first check
+	err   error         // of the first check
 	first horizon.Horizons
 	now   atomic.Pointer[horizon.Horizons]
-	turn  chan struct{} // held by a look, so that no older one replaces a newer one
+	turn  chan struct{} // held by a check, so that no older one replaces a newer one
 }
 
-// NewView makes the view of some services. The caller may have read the horizons
-// itself, and left their days out of its other records: these are known. If nil, the
-// view reads them. NewView asks the store nothing.
+// NewView makes the view of some services. A caller that has read the horizons itself,
+// and omitted their days from its other records, passes them as known. If known is nil,
+// the view reads them. NewView sends the store no request.
 func NewView(store Store, services []string, known horizon.Horizons) *View {
 	v := &View{store: store, services: services, known: make(chan struct{}), turn: make(chan struct{}, 1)}
 	if known != nil {
@@ -43,8 +43,8 @@ func NewView(store Store, services []string, known horizon.Horizons) *View {
 	return v
 }
 
-// Begin starts the first look in the background, if it has not been started. Its
-// caller has to call Wait. A nil view knows of no dropped days.
+// Begin starts the first check in the background, if it has not been started. Its caller
+// has to call Wait. A nil view knows of no dropped days.
 func (v *View) Begin(ctx context.Context) {
 	if v == nil {
 		return
@@ -62,7 +62,7 @@ func (v *View) Begin(ctx context.Context) {
 	})
 }
 
-// Wait waits for the first look and returns its error.
+// Wait waits for the first check and returns its error.
 func (v *View) Wait() error {
 	if v == nil {
 		return nil
@@ -90,13 +90,13 @@ func (v *View) Look(ctx context.Context) error {
 	return err
 }
 
-// Hides reports whether a day of a service has been dropped, as of the last look.
+// Hides reports whether a day of a service has been dropped, as of the last check.
 func (v *View) Hides(service string, d horizon.Day) bool {
 	h := v.now.Load()
 	return h != nil && h.Hides(service, d)
 }
 
-// Dropped gives the dropped days of a service: as of the first look, and of the last.
+// Dropped returns the dropped days of a service: as of the first check, and of the last.
 func (v *View) Dropped(service string) (first, last horizon.Service) {
 	if h := v.now.Load(); h != nil {
 		last = (*h)[service]
@@ -104,20 +104,21 @@ func (v *View) Dropped(service string) (first, last horizon.Service) {
 	return v.first[service], last
 }
 
-// Blobs lists like the function [Blobs] and marks the entries of dropped days. It
-// begins the first look if need be, and yields its error.
+// Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins
+// the first check if necessary, and yields its error.
 func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
 	l := newListing(ctx, v.store, service, r)
 	l.view = v
 	return l.entries
 }
 
-// A Walk finds the periods of a service from the newest back, and passes over dropped
-// days. It goes by the names of directories and lists no more than it needs. It is
-// for one goroutine.
+// A Walk finds the periods of a service from the newest back, and skips dropped days. It
+// uses the names of directories and lists no more than it needs. Only one goroutine may
+// use it.
 type Walk struct {
 	Service string
-	// Seen says that the service has a period, dropped or not, as far as the walk came.
+	// Seen reports that the service has a period, dropped or not, among those that the
+	// walk has reached.
 	Seen bool
 
 	view *View
@@ -129,9 +130,9 @@ func (v *View) Walk(service string) *Walk {
 	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: periodLevels, back: true}}
 }
 
-// Before gives the start of the newest period that begins before a time and has not
-// been dropped. Later calls may only ask for the same time or an earlier one. An
-// error of the first look comes as it is.
+// Before returns the start of the newest period that begins before a time and has not
+// been dropped. Later calls must pass the same time or an earlier one. An error of the
+// first check is returned unchanged.
 func (w *Walk) Before(ctx context.Context, to time.Time) (start time.Time, ok bool, err error) {
 	w.view.Begin(ctx)
 	for {

@@ -13,9 +13,9 @@ import (
 	"blobtail/tailindex"
 )
 
-// BenchmarkAccepted measures the cost of Accepted for ingestion, for each record,
-// while the writer writes to a store that takes everything. The lines are hot in
-// the cache, as they are when a request has just been parsed.
+// BenchmarkAccepted measures the cost of Accepted for ingestion, for each record, while
+// the writer writes to a store that accepts everything. The lines are hot in the cache,
+// as they are when a request has just been parsed.
 func BenchmarkAccepted(b *testing.B) {
 	for _, lines := range []int{1, 10, 100, 1000} {
 		for _, services := range []int{1, 100, 10000} {

@@ -36,7 +36,7 @@ func someRow(t *testing.T) (table string, at time.Time, row storage.Row) {
 	return table, at, row
 }
 
-// readBack has a row read as part of a table.
+// readBack reads a row back as part of a table.
 func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tailindex.Row, error) {
 	s := mem.New(mem.Options{})
 	if err := s.Upsert(t.Context(), table, "web~0", []storage.Row{row}); err != nil {
@@ -46,7 +46,7 @@ func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tail
 	return r.Newest(t.Context(), "web", false, 10)
 }
 
-// An invalid row is reported with its reason, and nothing of it is returned.
+// An invalid row is reported with its reason, and none of its records are returned.
 func TestDamagedRows(t *testing.T) {
 	table, at, good := someRow(t)
 	if rows, err := readBack(t, table, at, good); err != nil || len(rows) != 1 {
@@ -117,8 +117,8 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// An earlier version wrote the beginning of a long line, and marked it by an odd
-// origin: a reader counts such a line among the omitted.
+// An earlier version wrote the beginning of a long line, and marked it by an odd origin.
+// A reader counts such a line among the omitted.
 func TestCutRows(t *testing.T) {
 	table, at, row := someRow(t)
 	ids := row.Props["ids"].([]byte)

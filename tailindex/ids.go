@@ -10,7 +10,7 @@ import (
 // appendIDs appends the identities of entries:
 //
 //	uvarint  number of origins
-//	16 bytes each, in the order in which they are met
+//	16 bytes each, in the order of first use
 //	uvarint  number of lines
 //	for each line:
 //	uvarint  its origin, counted from 0, times two
@@ -43,7 +43,7 @@ type identified struct {
 	cut bool
 }
 
-// parseIDs is the inverse of appendIDs. Lines and times are not in it.
+// parseIDs is the inverse of appendIDs. Its entries have no lines and times.
 func parseIDs(b []byte) ([]identified, bool) {
 	next := func() uint64 {
 		v, n := binary.Uvarint(b)

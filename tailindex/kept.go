@@ -8,9 +8,9 @@ import (
 	"blobtail/record"
 )
 
-// kept is the newest of the lines that one row tells of.
+// kept is the newest lines of those that one row counts.
 type kept struct {
-	seen        int // lines that the row tells of
+	seen        int // lines that the row counts
 	first, last int64
 	holes       bool           // a line newer than the oldest entry is omitted
 	entries     []record.Entry // in order; they own their lines
@@ -22,7 +22,7 @@ func (k *kept) size() int {
 	return k.bytes + cap(k.entries)*int(unsafe.Sizeof(record.Entry{}))
 }
 
-// tell counts lines from first to last.
+// tell counts n lines with times from first to last.
 func (k *kept) tell(n int, first, last int64) {
 	if k.seen == 0 {
 		k.first, k.last = first, last
@@ -31,8 +31,8 @@ func (k *kept) tell(n int, first, last int64) {
 	k.first, k.last = min(k.first, first), max(k.last, last)
 }
 
-// add keeps a copy of a line, and drops the oldest for it if it has to. It omits a
-// line that is too long, or older than all of a full set.
+// add keeps a copy of a line, and drops the oldest if the set is full. It omits a line
+// that is too long, or older than all of a full set.
 func (k *kept) add(e *record.Entry) {
 	full := len(k.entries) == MaxLines
 	if full && e.Compare(&k.entries[0]) <= 0 {
@@ -66,8 +66,7 @@ func (k *kept) drop() {
 	*k = kept{seen: k.seen, first: k.first, last: k.last, holes: k.holes || len(k.entries) > 0}
 }
 
-// shown are the entries of the row: [MaxLines] only if all that are omitted are
-// older.
+// shown are the entries of the row: [MaxLines] only if all omitted lines are older.
 func (k *kept) shown() []record.Entry {
 	if k.holes && len(k.entries) == MaxLines {
 		return k.entries[1:]

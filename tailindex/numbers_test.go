@@ -60,7 +60,8 @@ func (s *tally) count(partition string, rows []storage.Row) {
 				s.sent += 8
 			}
 		}
-		// A transaction is of one partition by its call; and it is the right one.
+		// The call is for one partition, so the transaction is too. Check that it is the
+		// right one.
 		for l := range strings.Lines(r.Props["lines"].(string)) {
 			if !strings.Contains(l, `"service":"`+service+`"`) {
 				s.t.Errorf("a transaction of partition %s has the line %s", partition, l)
@@ -69,7 +70,7 @@ func (s *tally) count(partition string, rows []storage.Row) {
 	}
 }
 
-// most is the greatest count of a second with a name that begins so.
+// most is the greatest count of a second with a name that has this prefix.
 func (s *tally) most(name string) int {
 	most := 0
 	for k, n := range s.perSecond {
@@ -83,8 +84,8 @@ func (s *tally) most(name string) int {
 // The load on the tables is as in DESIGN.md, for any records: a
 // transaction a second for each service and ingester, of one row or two.
 func TestNumbers(t *testing.T) {
-	// As many records a second for each service at each ingester as 1 TB a day is
-	// for 100 services and 20 ingesters; one in twenty is an error.
+	// The records per second of each service at each ingester are those of 1 TB a day
+	// with 100 services and 20 ingesters. One in twenty is an error.
 	const services, ingesters, perSecond, seconds = 10, 4, 18, 60
 	synctest.Test(t, func(t *testing.T) {
 		s := &tally{TableStore: mem.New(mem.Options{}), t: t, begin: time.Now().Add(5 * time.Second), perSecond: map[string]int{}}
@@ -119,7 +120,7 @@ func TestNumbers(t *testing.T) {
 		if got := s.rows - s.errors; got != s.transactions || s.errors > s.transactions {
 			t.Errorf("%d rows and %d of errors in %d transactions", got, s.errors, s.transactions)
 		}
-		// A second may have the end of one round and the beginning of the next.
+		// A second may contain the end of one round and the beginning of the next.
 		if got := s.most("account"); got > pairs*5/4 {
 			t.Errorf("%d transactions in one second", got)
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// queue holds the services to be written, by their due times. Services with a failed
-// last write may hold only some of the workers: services that hang must not keep the
-// rest waiting.
+// queue holds the services to be written, by their due times. Services with a failed last
+// write may occupy only some of the workers: services that hang must not keep the rest
+// waiting.
 type queue struct {
 	turn     chan struct{} // is full while a worker waits
-	wake     chan struct{} // has something in it when the first may have changed
+	wake     chan struct{} // is full when the first service may have changed
 	mu       sync.Mutex
 	well     byDue
 	failed   byDue // services with a failed last write
@@ -36,7 +36,7 @@ func (q *queue) put(s *service, due time.Time) {
 	q.signal()
 }
 
-// retried ends the work on a service that was taken after a failed write.
+// retried ends the work on a service that take returned after a failed write.
 func (q *queue) retried() {
 	q.mu.Lock()
 	q.retrying--
@@ -51,8 +51,8 @@ func (q *queue) signal() {
 	}
 }
 
-// take waits until a service is due and takes it out. Once ctx has ended all are
-// due, and nil says that none is left.
+// take waits until a service is due and removes it. Once ctx has ended all are due, and
+// nil means that none is left.
 func (q *queue) take(ctx context.Context) *service {
 	q.turn <- struct{}{}
 	defer func() { <-q.turn }()
@@ -72,7 +72,8 @@ func (q *queue) take(ctx context.Context) *service {
 	}
 }
 
-// next takes out the first service if it is due, or says how long that will take.
+// next removes and returns the first service if it is due; otherwise it returns the time
+// until then.
 func (q *queue) next(now time.Time, all bool) (*service, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"blobtail/storage"
 )
 
-// ReaderOptions say where the rows are. The zero value works; fields that are in
+// ReaderOptions give the place of the rows. The zero value works; fields that are in
 // [Options] too must have the ingesters' values.
 type ReaderOptions struct {
 	Prefix string
@@ -18,13 +18,13 @@ type ReaderOptions struct {
 	Now func() time.Time
 }
 
-// Reader reads the rows of writers. All its methods may be called at once.
+// Reader reads the rows of writers. All its methods may be called concurrently.
 type Reader struct {
 	o      ReaderOptions
 	tables storage.TableStore
 }
 
-// NewReader returns a reader. It asks the store nothing.
+// NewReader returns a reader. It sends the store no request.
 func NewReader(tables storage.TableStore, o ReaderOptions) *Reader {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
@@ -40,14 +40,14 @@ func NewReader(tables storage.TableStore, o ReaderOptions) *Reader {
 
 const day = 24 * time.Hour
 
-// Newest returns rows of the service that hold the newest n of the records that
-// arrived in the last 24 hours, or count them among the omitted; n is at most
-// [MaxLines]. The newest row comes first. With errs it is about records of level
-// error and critical alone.
+// Newest returns rows of the service that contain the newest n of the records that
+// arrived in the last 24 hours, or count them as omitted; n is at most [MaxLines]. The
+// newest row comes first. With errs it considers only records of level error and
+// critical.
 //
-// Rows that cannot be read are left out, and the error joins a [*RowError] for
-// each table and shard that has some; after any other error nothing is returned.
-// That there are no tables is no error.
+// Unreadable rows are left out, and the error joins a [*RowError] for each table and
+// shard that has some. After any other error nothing is returned. Missing tables are no
+// error.
 func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) ([]Row, error) {
 	now := r.o.Now().Add(clocksApart)
 	scans, err := r.scans(service, errs, Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day)))
@@ -62,16 +62,16 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 	return rows, err
 }
 
-// maxDays is how many tables a reader searches for rows written since a time.
+// maxDays is the number of tables that a reader searches for rows written since a time.
 const maxDays = 4
 
-// clocksApart is how far the clocks of ingesters may be ahead of the reader's.
+// clocksApart bounds how far an ingester's clock may be ahead of the reader's.
 const clocksApart = time.Minute
 
-// Written returns the rows of the service that were written after since, in order
-// of arrival; errors are as with [Reader.Newest]. A row with a newest record older
-// than since by more than [Late] is not found, and of times more than three days ago
-// there are no rows.
+// Written returns the rows of the service that were written after since, in order of
+// arrival; errors are as with [Reader.Newest]. It does not find a row with a newest
+// record older than since by more than [Late]. It returns no rows of times more than
+// three days ago.
 func (r *Reader) Written(ctx context.Context, service string, errs bool, since time.Time) ([]Row, error) {
 	scans, err := r.scans(service, errs, r.days(since)...)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reader) Written(ctx context.Context, service string, errs bool, since t
 
 // days are the tables of the arrivals from a time to now.
 func (r *Reader) days(since time.Time) (tables []string) {
-	// The table of tomorrow may have rows of ingesters with clocks ahead.
+	// The table of tomorrow may have rows of ingesters with fast clocks.
 	t := r.o.Now().Add(clocksApart).UTC().Truncate(day)
 	for n := 0; n < maxDays && (n == 0 || t.Add(day).After(since)); n++ {
 		tables = append(tables, Table(r.o.Prefix, t))

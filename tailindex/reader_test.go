@@ -37,9 +37,9 @@ func (s *counting) Scan(ctx context.Context, table, partition, from, to string, 
 	return s.TableStore.Scan(ctx, table, partition, from, to, limit, props...)
 }
 
-// Rows are read back from every kind of store: lines that take a string, many
-// compressed parts, and more than fits; and the newest cost no more than two
-// ranges a shard.
+// Rows are read back from every kind of store. Their lines fit into a string, or into
+// many compressed parts, or not at all. Reading the newest costs at most two ranges a
+// shard.
 func TestStores(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) storage.TableStore{
 		"mem": func(*testing.T) storage.TableStore { return mem.New(mem.Options{}) },
@@ -78,8 +78,8 @@ func stores(t *testing.T, s *counting) {
 		}
 		return string(b)
 	}
-	// small fits into a string, packed into some parts, large is compressed and
-	// does not fit.
+	// The lines of small fit into a string, those of packed into some parts. Those of
+	// large are compressed and do not fit.
 	sent := map[string][]record.Entry{}
 	for service, size := range map[string]int{"small": 10, "packed": 1000, "large": 16_000} {
 		var lines []string
@@ -143,8 +143,8 @@ func waitRow(t *testing.T, r *tailindex.Reader, service string) (row tailindex.R
 	return row
 }
 
-// Rows of another store do not make the answer short, and unreadable ones do not
-// hide the others.
+// Rows of another store do not shorten the answer, and unreadable rows do not hide the
+// rest.
 func TestRowsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
@@ -183,7 +183,7 @@ func TestRowsOfOthers(t *testing.T) {
 		if len(since) != 5 || !errors.As(err, &row) {
 			t.Errorf("%d rows, %v", len(since), err)
 		}
-		// A watch says it once.
+		// A watch reports it once.
 		w := r.Watch("web", false, time.Now().Add(-11*time.Second))
 		for i := range 3 {
 			rows, _, err := w.Poll(t.Context())
@@ -194,7 +194,7 @@ func TestRowsOfOthers(t *testing.T) {
 	})
 }
 
-// A store that fails gives no rows, of no shard.
+// If reading one shard fails, no rows are returned, of any shard.
 func TestReadFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
@@ -202,7 +202,7 @@ func TestReadFails(t *testing.T) {
 		defer stop()
 		w.Accepted(1, newRun("web", 1, line(time.Now(), "info", "web", "x")))
 		time.Sleep(time.Second)
-		// The partition of one shard, of a table that is there.
+		// The failing reads are of one shard's partition, in a table that exists.
 		down := storagetest.FaultyTables(s, storagetest.Times(3, storagetest.Scan, tailindex.Table("tail", time.Now())+"/web~2", storagetest.Fault{Before: storagetest.ErrFault}))
 		r := tailindex.NewReader(down, tailindex.ReaderOptions{})
 		if rows, err := r.Newest(t.Context(), "web", false, 1); len(rows) != 0 || !errors.Is(err, storagetest.ErrFault) {
@@ -221,8 +221,8 @@ func TestReadFails(t *testing.T) {
 	})
 }
 
-// A watch returns every row once, soon after it was written, over midnight, with
-// late records, and says which rows are missing.
+// A watch returns every row once, soon after it was written, over midnight, with late
+// records, and reports missing rows.
 func TestWatch(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) { watch(t, rand.New(rand.NewPCG(seed, 2))) })
@@ -233,7 +233,7 @@ func watch(t *testing.T, rnd *rand.Rand) {
 	offset := time.Until(time.Date(2026, 11, 20, 23, 58, 0, 0, time.UTC))
 	clock := func() time.Time { return time.Now().Add(offset) }
 	s := mem.New(mem.Options{})
-	// One write of the second writer is lost for ever, and it is told that it was not.
+	// One write of the second writer is lost for ever, though the writer gets a success.
 	lost := &losing{TableStore: s}
 	writers := []*tailindex.Writer{}
 	for lane, store := range []storage.TableStore{s, lost, s} {
@@ -289,7 +289,7 @@ func watch(t *testing.T, rnd *rand.Rand) {
 	if len(missed) != 1 || missed[0].Process != writers[1].Process() || missed[0].Rows != int(lost.rows.Load()) || !missed[0].From.Before(missed[0].To) {
 		t.Errorf("missed %+v; %d rows were lost", missed, lost.rows.Load())
 	}
-	// In the long run a poll is one list of keys and one of rows for each shard.
+	// In the long run a poll is one list of keys and one list of rows for each shard.
 	scans.scans.Store(0)
 	for range 10 {
 		time.Sleep(100 * time.Millisecond)
@@ -302,7 +302,7 @@ func watch(t *testing.T, rnd *rand.Rand) {
 	}
 }
 
-// losing is a table store that loses writes, while it is told to.
+// losing is a table store that loses writes on command.
 type losing struct {
 	storage.TableStore
 	lose          atomic.Bool
@@ -318,7 +318,8 @@ func (s *losing) Upsert(ctx context.Context, table, partition string, rows []sto
 	return s.TableStore.Upsert(ctx, table, partition, rows)
 }
 
-// Memory is bounded for any number of services, and lines dropped for it are counted.
+// Memory is bounded for any number of services, and lines dropped for the bound are
+// counted.
 func TestMemory(t *testing.T) {
 	testkit.FullOnly(t, "encodes 240 MB")
 	for _, services := range []int{3, 20_000} {

@@ -14,14 +14,13 @@ import (
 )
 
 const (
-	// maxText is how many UTF-16 units of lines are kept as a string, which any
-	// table browser shows. The store's own limit is a little more.
+	// maxText is the most UTF-16 units of lines that are stored as a string, which any
+	// table browser shows. The store's own limit is a little higher.
 	maxText = 32000
-	// maxPacked is how many compressed bytes a row may have, in parts of
-	// storage.MaxBinary: a row is at most 1 MiB, for which Azurite counts binary
-	// data in base64.
+	// maxPacked is the most compressed bytes of a row, in parts of storage.MaxBinary: a
+	// row is at most 1 MiB, for which Azurite counts binary data in base64.
 	maxPacked = 720 << 10
-	// maxParts is how many a reader takes.
+	// maxParts is the most parts that a reader accepts.
 	maxParts = 15
 	// maxRaw is the greatest length of a row's lines in bytes.
 	maxRaw = MaxLines * MaxLine
@@ -39,8 +38,8 @@ type content struct {
 	entries     []record.Entry // in order
 }
 
-// row makes the row and says how many lines it has: it omits the oldest lines if not
-// all fit.
+// row makes the row and returns its number of lines: it omits the oldest lines if not all
+// fit.
 func (c *content) row(p *packer) (storage.Row, int, error) {
 	props := map[string]any{
 		"format": int64(Format), "store": c.store, "process": c.process, "number": int64(c.number),
@@ -70,14 +69,14 @@ func (c *content) row(p *packer) (storage.Row, int, error) {
 	return storage.Row{Key: rowKey(c.kind, c.last, c.process, c.number), Props: props}, len(kept), nil
 }
 
-// pack compresses the lines, without as many of the oldest as it takes to fit.
+// pack compresses the lines. It leaves out the oldest if not all fit.
 func pack(z *zstd.Encoder, entries []record.Entry, lines []byte) ([]record.Entry, []byte) {
 	for {
 		packed := z.EncodeAll(lines, nil)
 		if len(packed) <= maxPacked {
 			return entries, packed
 		}
-		// As many as would fit if all lines were alike, and one less each time.
+		// This many would fit if all lines were alike. Each try has at least one less.
 		n := min(len(entries)*maxPacked/len(packed), len(entries)-1)
 		entries = entries[len(entries)-n:]
 		lines = join(entries)
@@ -110,8 +109,8 @@ func units(text []byte) int {
 	return n
 }
 
-// rowProps are the properties that decode needs. The process and the number are
-// in the key too.
+// rowProps are the properties that decode needs. The process and the number are in the
+// key too.
 func rowProps() []string {
 	props := []string{"format", "store", "arrived", "first", "last", "count", "omitted", "ids", "lines"}
 	for i := range maxParts {
@@ -120,8 +119,8 @@ func rowProps() []string {
 	return props
 }
 
-// decoder reads rows, which anybody may have written. It is of one goroutine; the
-// zero decoder is ready.
+// decoder reads rows, and anybody may have written them. Only one goroutine may use it;
+// the zero decoder is ready.
 type decoder struct{ z *zstd.Decoder }
 
 func (d *decoder) unpack(packed []byte) ([]byte, error) {
@@ -142,8 +141,8 @@ func (d *decoder) close() {
 	}
 }
 
-// row reads a row of the service and returns it whole, or why it is none. Nothing
-// of it is believed that can be checked.
+// row reads a row of the service and returns it whole, or the reason why it is invalid.
+// It trusts no value that it can check.
 func (d *decoder) row(service string, kind byte, row storage.Row) (Row, string) {
 	if reason := checkFormat(row); reason != "" {
 		return Row{}, reason
@@ -186,7 +185,7 @@ func checkFormat(row storage.Row) (reason string) {
 	return ""
 }
 
-// head reads the properties that are no lines.
+// head reads the properties other than the lines.
 func (r *Row) head(row storage.Row, key parsedKey) (reason string) {
 	var ok bool
 	if r.Arrived, ok = timeOf(row, "arrived"); !ok {
@@ -219,7 +218,8 @@ func timeOf(row storage.Row, name string) (time.Time, bool) {
 	return t, err == nil && len(text) == len(timeLayout)
 }
 
-// lines are those of the row, one after the other. They share nothing with the row.
+// lines returns the lines of the row, one after the other. They share no memory with the
+// row.
 func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
 	if text, ok := row.Props["lines"].(string); ok {
 		return []byte(text), ""
@@ -236,7 +236,7 @@ func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
 	return lines, ""
 }
 
-// fill adds the entries that have whole lines. They come with their identities.
+// fill adds the entries that have whole lines. Their identities are given.
 func (r *Row) fill(service string, entries []identified, lines []byte) (reason string) {
 	for i := range entries {
 		e := &entries[i]
@@ -262,7 +262,7 @@ func (r *Row) fill(service string, entries []identified, lines []byte) (reason s
 	return ""
 }
 
-// checkLine returns the time of a line, or why it is none of the row's.
+// checkLine returns the time of a line, or the reason why it cannot belong to the row.
 func (r *Row) checkLine(service string, line []byte) (ns int64, reason string) {
 	ns, ok := record.LineTime(line)
 	msg, isLine := record.LineMsg(line)
@@ -279,5 +279,5 @@ func (r *Row) checkLine(service string, line []byte) (ns int64, reason string) {
 	return ns, ""
 }
 
-// isError tells which records have rows of their own.
+// isError reports whether records of a level have rows of their own.
 func isError(l record.Level) bool { return l == record.Error || l == record.Critical }

@@ -15,10 +15,10 @@ import (
 	"blobtail/storage"
 )
 
-// maxScans is how many partitions are read at a time.
+// maxScans is the number of partitions that are read at a time.
 const maxScans = 16
 
-// scan is the reading of one kind of rows of one partition of one table.
+// scan reads one kind of rows of one partition of one table.
 type scan struct {
 	r                         *Reader
 	service, table, partition string
@@ -35,10 +35,10 @@ type head struct {
 	parsed  parsedKey
 	arrived time.Time
 	foreign bool   // of another store
-	reason  string // why it is not a row's head
+	reason  string // the reason why it is not a row's head
 }
 
-// scans are the readings of all shards of some tables.
+// scans returns the scans of all shards of some tables.
 func (r *Reader) scans(service string, errs bool, tables ...string) ([]*scan, error) {
 	if !record.ValidStored(service) {
 		return nil, fmt.Errorf("read the newest records: %.80q is no name of a service", service)
@@ -68,7 +68,7 @@ func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) e
 	return running.Wait()
 }
 
-// found are the rows of all scans, with an error for invalid ones.
+// found returns the rows of all scans, with an error for invalid ones.
 func found(scans []*scan) ([]Row, error) {
 	var rows []Row
 	var bad []error
@@ -81,7 +81,8 @@ func found(scans []*scan) ([]Row, error) {
 	return rows, errors.Join(bad...)
 }
 
-// byNewest puts the row with the newest record first, byArrival that which came first.
+// byNewest puts the row with the newest record first, byArrival the row that arrived
+// first.
 func byNewest(a, b Row) int {
 	return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
 }
@@ -97,7 +98,7 @@ func after(key string) string { return key + " " }
 // since is the end of the range of rows with a newest record of ns or later.
 func (s *scan) since(ns int64) string { return fmt.Sprintf("%c-%019d", s.kind, inverse(ns)+1) }
 
-// ends are those of the whole range.
+// ends are the ends of the whole range.
 func (s *scan) ends() (from, to string) { return string(s.kind) + "-", string(s.kind) + "." }
 
 func (s *scan) wrong(key, reason string) {
@@ -122,19 +123,19 @@ func (s *scan) take(row storage.Row) {
 }
 
 const (
-	// maxTies bounds how many rows are looked through for records of one and the
-	// same tenth of a microsecond.
+	// maxTies bounds the number of rows read for records of one and the same tenth of a
+	// microsecond.
 	maxTies = 1000
-	// maxWrong bounds how many are for others than those that cannot be read.
+	// maxWrong bounds the number of unreadable rows that are read in addition.
 	maxWrong = 100
 )
 
-// newest reads rows until those that hold the newest n records are among them:
-// n rows are enough, and one more to see that no other is as new as the last of
-// them. For if a record is among the newest n, so is the newest record of its row;
-// rows have one each, and stand in the order of it, so that row is one of the
-// first n. Only the keys are not as exact as times, and times may be equal: rows
-// that begin within one tick may stand in any order, and are read all.
+// newest reads rows until they include those with the newest n records. n rows are
+// enough, and one more to see that no other is as new as the last of them. For if a
+// record is among the newest n, so is the newest record of its row. Rows are in the order
+// of their newest records, so that row is one of the first n. But the keys are less exact
+// than times, and times may be equal. Rows that begin within one tick may be in any
+// order, and all of them are read.
 func (s *scan) newest(ctx context.Context, n int) error {
 	from, to := s.ends()
 	for {
@@ -147,7 +148,7 @@ func (s *scan) newest(ctx context.Context, n int) error {
 			read++
 			last = row.Key
 			s.take(row)
-			// Rows of many records do before the limit is reached.
+			// Rows of many records suffice before the limit is reached.
 			if s.enough(n) {
 				return nil
 			}
@@ -159,13 +160,13 @@ func (s *scan) newest(ctx context.Context, n int) error {
 	}
 }
 
-// enough tells whether the newest n are among the rows read so far.
+// enough reports whether the rows read so far have the newest n records.
 func (s *scan) enough(n int) bool {
 	if len(s.rows) == 0 {
 		return false
 	}
 	last := inverse(s.rows[len(s.rows)-1].Last)
-	rows, records := 0, 0 // that are newer than the last tick that was met
+	rows, records := 0, 0 // newer than the last tick that was reached
 	for i := range s.rows {
 		if r := &s.rows[i]; inverse(r.Last) < last {
 			rows++
@@ -199,7 +200,7 @@ func (s *scan) list(ctx context.Context, to string) error {
 	return nil
 }
 
-// fetch reads those of the listed rows that are wanted, neighbours together.
+// fetch reads the wanted ones of the listed rows, neighbours together.
 func (s *scan) fetch(ctx context.Context, want func(*head) bool) error {
 	wanting := func(h *head) bool {
 		if h.foreign || !want(h) {
@@ -223,7 +224,7 @@ func (s *scan) fetch(ctx context.Context, want func(*head) bool) error {
 			if err != nil {
 				return err
 			}
-			// Rows that came in between are listed next time.
+			// Rows that arrived in between are listed next time.
 			if slices.ContainsFunc(wanted, func(h head) bool { return h.key == row.Key }) {
 				s.take(row)
 			}

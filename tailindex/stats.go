@@ -12,12 +12,12 @@ import (
 	"blobtail/storage"
 )
 
-// Stats are a writer's counters since its making.
+// Stats are a writer's counters since its creation.
 type Stats struct {
 	Written, Failed uint64 // writes, one for each service
-	Records         uint64 // in rows that were written
-	Omitted         uint64 // that such rows count and do not have
-	Outside         uint64 // too old for the newest, or ahead of the clock
+	Records         uint64 // in written rows
+	Omitted         uint64 // counted in written rows, but not included
+	Outside         uint64 // outside the time bounds: too old for the newest, or ahead of the clock
 	Held            int64  // bytes of memory
 }
 
@@ -32,8 +32,8 @@ func (w *Writer) Stats() Stats {
 	}
 }
 
-// Waiting is how many services have something to write, and for how long at most.
-// It looks at each service.
+// Waiting returns the number of services with records to write, and the longest wait. It
+// reads the state of each service.
 func (w *Writer) Waiting() (services int, behind time.Duration) {
 	now := time.Now()
 	w.each(func(s *service) {
@@ -61,7 +61,7 @@ func (w *Writer) each(f func(*service)) {
 	}
 }
 
-// reporter speaks once for each kind of failure, and once when all is over.
+// reporter logs each kind of failure once, and once the end of all failures.
 type reporter struct {
 	log     zerolog.Logger
 	mu      sync.Mutex
@@ -69,7 +69,7 @@ type reporter struct {
 	told    map[string]bool
 }
 
-// maxKinds bounds how many kinds of failure one trouble may have.
+// maxKinds bounds the kinds of failure that are logged before all services recover.
 const maxKinds = 10
 
 func (r *reporter) failed(err error, first bool) {
@@ -95,8 +95,8 @@ func (r *reporter) recovered() {
 	}
 }
 
-// failureKind is the part of an error's text that does not differ from one time to
-// the next, nor from service to service.
+// failureKind is the part of an error's text that does not differ from one time to the
+// next, nor from service to service.
 func failureKind(err error) string {
 	var key *storage.KeyError
 	if errors.As(err, &key) {

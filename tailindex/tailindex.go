@@ -1,24 +1,22 @@
-// Package tailindex keeps the newest end of each service's log in a table, where
-// a reader finds it with one short query: the log-tail pattern, with rows that
-// hold many records.
+// Package tailindex keeps the newest end of each service's log in a table, where a reader
+// finds it with one short query: the log-tail pattern, with rows that hold many records.
 //
 //	buffer --Accepted--> Writer --once a second and service--> table tail<yyyymmdd>
 //	                                                              |
 //	                          Newest, Written, Watch  <-- Reader <-+
 //
-// An ingester makes a [Writer], has it told of each run of lines that is
-// accepted, and runs it. A program that reads makes a [Reader]: [Reader.Newest] gives
-// the rows that hold the newest records of a service, [Reader.Written] those that
-// were written since a time, and [Reader.Watch] follows.
+// An ingester makes a [Writer], passes it each accepted run of lines, and runs it. A
+// reading program makes a [Reader]: [Reader.Newest] returns the rows that hold the newest
+// records of a service, [Reader.Written] those that were written since a time, and
+// [Reader.Watch] follows.
 //
 // A row covers the arrivals at one ingester for one service between two writes: the
-// newest [MaxLines] of its lines, and how many more there were. It omits lines longer
-// than [MaxLine]. Nothing is hidden: the row counts the records that it omits, and
-// they are in the log of that ingester and in blobs. The form of a row is in
-// docs/FORMAT.md.
+// newest [MaxLines] of its lines, and the number of other ones. It omits lines longer
+// than [MaxLine]. No loss is hidden: the row counts the records that it omits, and they
+// are in the log of that ingester and in blobs. The form of a row is in docs/FORMAT.md.
 //
-// The table only makes the newest end quick. It may be away, late or lost, and
-// all it costs is freshness; so a writer never makes ingestion wait.
+// The table only makes the newest end quick to read. If it is unavailable, late or lost,
+// that costs only freshness. So a writer never makes ingestion wait.
 package tailindex
 
 import (
@@ -39,13 +37,13 @@ const (
 	// MaxLine is the length in bytes of the longest line in a row; a row omits and
 	// counts a longer one.
 	MaxLine = 16 << 10
-	// Behind and Ahead bound the times of records that a row tells of: from the
-	// arrival, back and forth. Others are found in blobs.
+	// Behind and Ahead bound the times of records that a row counts, relative to their
+	// arrival. Readers find other records in blobs.
 	Behind = 24 * time.Hour
 	Ahead  = 10 * time.Minute
-	// Late is how much older than its arrival the newest record of a row may be
-	// for [Reader.Written] and [Watch] to find the row: rows are in the order of
-	// their records' times, so there has to be an end to the search.
+	// Late bounds how much older than its arrival the newest record of a row may be for
+	// [Reader.Written] and [Watch] to find the row. Rows are in the order of their
+	// records' times, so the search needs an end.
 	Late = 10 * time.Minute
 )
 
@@ -60,30 +58,30 @@ const (
 type Row struct {
 	Key     string
 	Process string // of the ingester; 8 hex digits, new with each start
-	// Number counts the rows of this process, service and kind from 1, without
-	// gaps: a number missing between two was written and is lost, or late.
+	// Number counts the rows of this process, service and kind from 1, without gaps. A
+	// number missing between two was written and is lost, or late.
 	Number  uint64
-	Errors  bool      // the row tells of records of level error and critical only
-	Arrived time.Time // when it was made, by the store's clock as far as the ingester knew it
-	// First and Last are the times of the oldest and newest record that it tells of.
+	Errors  bool      // the row counts only records of level error and critical
+	Arrived time.Time // time of its creation, by the store's clock as far as the ingester knew it
+	// First and Last are the times of the oldest and newest record that it counts.
 	First, Last int64
-	Count       int            // how many records it tells of
-	Omitted     int            // how many of them are not in Entries
+	Count       int            // number of records that it counts
+	Omitted     int            // number of them that are not in Entries
 	Entries     []record.Entry // in order of time, origin and index
 }
 
-// OldestOmitted says whether all omitted records are older than the entries.
+// OldestOmitted reports whether all omitted records are older than the entries.
 func (r *Row) OldestOmitted() bool {
 	n := len(r.Entries)
 	return r.Omitted == 0 || n == MaxLines && r.Entries[n-1].Time == r.Last
 }
 
-// RowError says that rows of a table cannot be read: a newer version wrote them,
-// or they are damaged, or they are none of ours.
+// RowError reports that rows of a table cannot be read: a newer version wrote them, or
+// they are damaged, or another program wrote them.
 type RowError struct {
 	Table, Partition, Key string
 	Reason                string
-	More                  int // how many other rows of the same answer have something wrong too
+	More                  int // number of other invalid rows in the same answer
 }
 
 func (e *RowError) Error() string {
@@ -107,8 +105,8 @@ func kind(errors bool) byte {
 	return kindAll
 }
 
-// The greatest time that .NET knows, and the Unix epoch, in ticks of 100 ns since
-// the year 1: Azure's design guide sorts the newest first by inverted ticks.
+// The greatest time of .NET, and the Unix epoch, in ticks of 100 ns since the year 1.
+// Azure's design guide sorts the newest first by inverted ticks.
 const (
 	maxTicks  = 3155378975999999999
 	unixTicks = 621355968000000000
@@ -156,7 +154,7 @@ func parseKey(key string) (parsedKey, bool) {
 	return k, err == nil
 }
 
-// validProcess tells whether s is 8 hex digits.
+// validProcess reports whether s is 8 hex digits.
 func validProcess(s string) bool {
 	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
 }

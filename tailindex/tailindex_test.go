@@ -29,7 +29,7 @@ func line(t time.Time, level, service, msg string) string {
 	return fmt.Sprintf(`{"ts":"%s","level":"%s","service":"%s","msg":"%s"}`+"\n", record.AppendTime(nil, t.UnixNano()), level, service, msg)
 }
 
-// newRun is a run of lines, which are put in order.
+// newRun is a run of lines, which it sorts.
 func newRun(service string, origin uint64, lines ...string) *record.Run {
 	q := &record.Request{Services: []string{service}}
 	r := &record.Run{Service: service, Request: q}
@@ -47,7 +47,7 @@ func newRun(service string, origin uint64, lines ...string) *record.Run {
 	return r
 }
 
-// entries are those of a run, as they should come back.
+// entries are the entries of a run, as a reader should return them.
 func entries(r *record.Run) []record.Entry {
 	var all []record.Entry
 	for i := range r.Len() {
@@ -108,7 +108,7 @@ func TestFirstRow(t *testing.T) {
 			line(now.Add(11*time.Minute), "critical", "web", "too new"))
 		want := entries(run)[1:4]
 		w.Accepted(1, run)
-		clear(run.Request.Data) // it is used again
+		clear(run.Request.Data) // the caller reuses it
 		time.Sleep(200 * time.Millisecond)
 		synctest.Wait()
 		rows, err := r.Newest(t.Context(), "web", false, 100)
@@ -133,8 +133,7 @@ func TestFirstRow(t *testing.T) {
 	})
 }
 
-// For any arrivals at any ingester, the newest n are in the rows asked for, or counted
-// there.
+// For any arrivals at any ingester, the returned rows contain the newest n or count them.
 func TestNewestIsTheTruth(t *testing.T) {
 	for seed := range uint64(testkit.Share(8, 3)) {
 		synctest.Test(t, func(t *testing.T) { newestIsTheTruth(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -158,7 +157,7 @@ func newestIsTheTruth(t *testing.T, rnd *rand.Rand) {
 			}
 		}
 	}
-	// Times are coarse now and then, so that many records have the same.
+	// Sometimes times are coarse, so that many records have the same.
 	grain := []time.Duration{time.Nanosecond, 30 * time.Nanosecond, time.Second, time.Minute}[rnd.IntN(4)]
 	var all, errs []record.Entry
 	for origin := range uint64(300) {

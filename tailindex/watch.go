@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Missed says that rows of a process were written, by their numbers, and have not
-// been found for 10 s: lost, late, or of records far older than their arrival.
+// Missed reports that rows of a process were written, by their numbers, and have not been
+// found for 10 s. They are lost or late, or their records are far older than their
+// arrival.
 type Missed struct {
 	Process string
 	Rows    int
@@ -18,31 +19,31 @@ type Missed struct {
 }
 
 const (
-	// shallow is how old the newest record of a row may be for every poll to find
-	// the row; those that are up to Late are found every deepEvery. Where rows turn
-	// out to be older all polls look as far back as is needed.
+	// shallow is the greatest age of a row's newest record at which every poll finds the
+	// row. Rows with ages up to Late are found every deepEvery. If rows turn out to be
+	// older, all polls search as far back as necessary.
 	shallow   = time.Minute
 	deepEvery = 10 * time.Second
 	// deepGap is the pause between deep polls while numbers are missing.
 	deepGap = 2 * time.Second
-	// missing is for how long a number is looked for.
+	// missing is the time for which a missing number is searched.
 	missing = 10 * time.Second
-	// pastMidnight is for how long the table of yesterday is looked at: rows are
-	// written again and again while the store is away.
+	// pastMidnight is the time for which the table of yesterday is searched: rows are
+	// written again and again while the store is unavailable.
 	pastMidnight = 15 * time.Minute
 )
 
-// Watch follows a service. It is of one goroutine.
+// Watch follows a service. Only one goroutine may use it.
 type Watch struct {
 	r       *Reader
 	service string
 	errs    bool
 	after   time.Time
 
-	polled time.Time     // the last poll that saw everything; zero: none yet
-	low    int64         // the oldest time that such a poll has looked at
-	depth  time.Duration // of the others
-	// seen has the keys that are known, of those that a poll may list.
+	polled time.Time     // the last complete poll; zero: none yet
+	low    int64         // the oldest time that such a poll has covered
+	depth  time.Duration // of the other polls
+	// seen has the known keys, of those that a poll may list.
 	seen      map[string]bool
 	processes map[string]*numbers
 }
@@ -54,7 +55,7 @@ type numbers struct {
 	gaps    []gap     // in order
 }
 
-// gap is numbers from <= n < to that have not been seen.
+// gap is the numbers from <= n < to that have not been seen.
 type gap struct {
 	from, to      uint64
 	before, after time.Time // arrivals around it
@@ -68,9 +69,8 @@ func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch {
 }
 
 // Poll returns the rows that were not returned before, in order of arrival, and the
-// missing ones. Errors are as with [Reader.Newest]; rows that could not be read are
-// not reported again, and after any other error nothing is lost: the next poll
-// returns the rows instead.
+// missing ones. Errors are as with [Reader.Newest]. Unreadable rows are not reported
+// again. After any other error nothing is lost: the next poll returns the rows instead.
 func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err error) {
 	now := w.r.o.Now()
 	low, deep := w.reach(now)
@@ -98,7 +98,7 @@ func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err erro
 	return rows, w.missed(now), err
 }
 
-// reach is how far back this poll looks, and whether that is as far as any does.
+// reach is how far back this poll searches, and whether that is the full depth.
 func (w *Watch) reach(now time.Time) (low int64, deep bool) {
 	if w.polled.IsZero() {
 		return nanos(w.after.Add(-Late)), true
@@ -115,7 +115,7 @@ func (w *Watch) reach(now time.Time) (low int64, deep bool) {
 	return max(w.low, nanos(now.Add(-Late))), true
 }
 
-// tables are those that may have new rows.
+// tables returns the tables that may have new rows.
 func (w *Watch) tables(now time.Time, deep bool) []string {
 	since := now.Add(-2 * shallow)
 	switch {
@@ -137,7 +137,7 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 	}
 	seen := w.seen
 	if deep {
-		// No later poll lists a key that this one did not: the ends only move on.
+		// A later poll lists no key that this one omitted: the ends only move forward.
 		seen = make(map[string]bool, len(heads))
 	}
 	var lag time.Duration
@@ -168,19 +168,19 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 	}
 }
 
-// lag is how much older the newest record of the row is than its arrival.
+// lag is the age of the row's newest record at the row's arrival.
 func (h *head) lag() time.Duration {
 	ticks := maxTicks - unixTicks - h.parsed.inverse
 	return h.arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100))
 }
 
-// count notes the number of a row, which may close a gap or show one.
+// count notes the number of a row, which may close a gap or reveal one.
 func (w *Watch) count(h *head, now time.Time) {
 	n := h.parsed.number
 	p := w.processes[h.parsed.process]
 	switch {
 	case p == nil:
-		// Earlier numbers are not known.
+		// Earlier numbers are unknown.
 		w.processes[h.parsed.process] = &numbers{next: n + 1, arrived: h.arrived}
 	case n < p.next:
 		p.fill(n)
@@ -192,7 +192,7 @@ func (w *Watch) count(h *head, now time.Time) {
 	}
 }
 
-// fill takes n out of the gap that it is in.
+// fill removes n from its gap.
 func (p *numbers) fill(n uint64) {
 	for i, g := range p.gaps {
 		if n < g.from || n >= g.to {
@@ -210,7 +210,7 @@ func (p *numbers) fill(n uint64) {
 	}
 }
 
-// missed gives up the gaps that are old.
+// missed removes and returns the old gaps.
 func (w *Watch) missed(now time.Time) []Missed {
 	var all []Missed
 	for name, p := range w.processes {

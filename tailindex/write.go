@@ -18,18 +18,18 @@ const (
 	patience  = 5 * time.Second
 	maxPause  = 10 * time.Second
 	lastWrite = 2 * time.Second
-	// tableAhead is how long before midnight the table of the next day is made.
+	// tableAhead is the time before midnight at which the table of the next day is made.
 	tableAhead = time.Hour
 	// upkeepEvery is the time between two checks for tables to make and services to
 	// forget.
 	upkeepEvery = 10 * time.Second
-	// forget is after how long a quiet service is forgotten. Its numbers begin again
-	// then, and no key can be used twice: the day's table is another.
+	// forget is the time after which a quiet service is forgotten. Its numbers begin
+	// again then. No key is used twice, since the day's table is another.
 	forget = 49 * time.Hour
 )
 
-// job is rows that have to be written as they are until that is known to have
-// happened: a write with a lost answer may have.
+// job is rows that must be written unchanged until their write is known to have
+// succeeded. A write with a lost answer may have.
 type job struct {
 	table, partition string
 	rows             []storage.Row
@@ -38,10 +38,10 @@ type job struct {
 	lines, omitted   int
 }
 
-// Run writes the accepted records until ctx ends, and then once more the waiting
-// ones, within 2 s. It is called once.
+// Run writes the accepted records until ctx ends, and then once more the waiting ones,
+// within 2 s. It must be called only once.
 func (w *Writer) Run(ctx context.Context) error {
-	// Writes outlive ctx a little.
+	// Writes continue for a short time after ctx.
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, end) })
@@ -54,8 +54,8 @@ func (w *Writer) Run(ctx context.Context) error {
 	return nil
 }
 
-// work writes services when they are due. After ctx has ended it writes each that
-// is left once, until writing ends.
+// work writes services when they are due. After ctx has ended it writes each remaining
+// one once, until writing ends.
 func (w *Writer) work(ctx, writing context.Context) {
 	var p packer
 	defer p.close()
@@ -79,8 +79,8 @@ func (w *Writer) work(ctx, writing context.Context) {
 // serve writes the waiting records of a service, and returns when it is due again.
 func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (due time.Time, again bool) {
 	if s.job == nil && w.held.Load() > w.o.Memory/2 && !last {
-		// The store is away, and rows to be written as they are fill the memory: this
-		// service goes on gathering.
+		// The store is unavailable, and rows that must be written unchanged fill the
+		// memory. So this service keeps gathering.
 		return time.Now().Add(maxPause/2 + rand.N(maxPause/2)), true
 	}
 	err := w.makeJob(s, p)
@@ -102,8 +102,8 @@ func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (d
 	return w.settle(s, now)
 }
 
-// settle is called when all rows of the service are written. It returns when the
-// service is due for the records that came meanwhile.
+// settle is called when all rows of the service are written. It returns when the service
+// is due for the records that arrived meanwhile.
 func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
 	s.stripe.mu.Lock()
 	defer s.stripe.mu.Unlock()
@@ -115,7 +115,7 @@ func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
 	return s.next(now, w.o.Now()), true
 }
 
-// makeJob makes rows of the waiting records, unless there are some still.
+// makeJob makes rows of the waiting records, unless the previous job is unfinished.
 func (w *Writer) makeJob(s *service, p *packer) error {
 	if s.job != nil {
 		return nil
@@ -134,7 +134,7 @@ func (w *Writer) makeJob(s *service, p *packer) error {
 	defer w.bytes.Add(-int64(b.size()))
 	j, err := w.build(s, b, p)
 	if err != nil {
-		// Nothing was numbered. The tail lacks these records; blobs have them.
+		// No number was used. These records are missing in the tail; blobs have them.
 		return err
 	}
 	s.job = j
@@ -174,7 +174,7 @@ func (w *Writer) build(s *service, b *batch, p *packer) (*job, error) {
 	return j, nil
 }
 
-// writeJob writes the rows; if that is known to have happened, they are done with.
+// writeJob writes the rows. Once that is known to have succeeded, they are done with.
 func (w *Writer) writeJob(ctx context.Context, s *service) error {
 	j := s.job
 	if err := w.o.Durable(j.mark); err != nil {
@@ -194,7 +194,7 @@ func (w *Writer) writeJob(ctx context.Context, s *service) error {
 	return nil
 }
 
-// rowSize is the memory of a row in bytes, about.
+// rowSize is the approximate memory of a row in bytes.
 func rowSize(row storage.Row) int64 {
 	n := int64(1024)
 	for _, v := range row.Props {
@@ -208,8 +208,8 @@ func rowSize(row storage.Row) int64 {
 	return n
 }
 
-// upkeep makes the tables of today and, an hour ahead, of tomorrow, so that the
-// first write of a day need not, and forgets quiet services.
+// upkeep makes the tables of today and, an hour ahead, of tomorrow, so that the first
+// write of a day need not. It also forgets quiet services.
 func (w *Writer) upkeep(ctx context.Context) {
 	made := ""
 	tick := time.NewTicker(upkeepEvery)
@@ -233,14 +233,14 @@ func (w *Writer) upkeep(ctx context.Context) {
 	}
 }
 
-// makeTable makes a table. If it fails, the writes report why.
+// makeTable makes a table. If it fails, the writes report the reason.
 func (w *Writer) makeTable(ctx context.Context, table string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return w.tables.Upsert(ctx, table, "tail", nil)
 }
 
-// packer has an encoder for those rows that need one. It is of one goroutine.
+// packer has an encoder for the rows that need one. Only one goroutine may use it.
 type packer struct{ z *zstd.Encoder }
 
 func (p *packer) encoder() (*zstd.Encoder, error) {

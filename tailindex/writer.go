@@ -20,11 +20,11 @@ import (
 type Options struct {
 	Prefix  string     // of the tables' names, letters; "": DefaultPrefix
 	Shards  int        // partitions of a service, 1 to MaxShards; 0: DefaultShards
-	Store   string     // the container, where several share the tables
+	Store   string     // the container, if several share the tables
 	Process string     // 8 hex digits, new with each start; "": drawn
-	Lane    func() int // of this ingester: it says which shard it writes to; nil: 0
-	// Durable returns when all accepted up to the mark is on disk, so that no row
-	// shows a record that a power cut takes back; nil: it is.
+	Lane    func() int // of this ingester: it selects the shard to write to; nil: 0
+	// Durable returns when all records accepted up to the mark are on disk. So no row
+	// shows a record that a power cut removes. nil: they always are.
 	Durable func(mark uint64) error
 	// Now is the store's clock as far as it is known; nil: time.Now.
 	Now    func() time.Time
@@ -32,14 +32,14 @@ type Options struct {
 	Log    zerolog.Logger
 }
 
-// stripes is how many locks the services are spread over.
+// stripes is the number of locks for the services.
 const stripes = 16
 
-// Writer writes the newest records of each service into the tables. All its
-// methods may be called at once.
+// Writer writes the newest records of each service into the tables. All its methods may
+// be called concurrently.
 //
-// A service is in one place at a time: idle, in the queue, or with a worker. So its rows are written one after the other, and their numbers have no
-// gaps.
+// A service is in one place at a time: idle, in the queue, or with a worker. So its rows
+// are written one after the other, and their numbers have no gaps.
 type Writer struct {
 	o      Options
 	tables storage.TableStore
@@ -50,7 +50,7 @@ type Writer struct {
 	queue   *queue
 
 	bytes    atomic.Int64 // that the services hold
-	held     atomic.Int64 // of those, in rows that have to be written as they are
+	held     atomic.Int64 // of those, in rows that must be written unchanged
 	reporter reporter
 }
 
@@ -59,21 +59,21 @@ type stripe struct {
 	services map[string]*service
 }
 
-// service is the state of a service. Its stripe's lock guards it, but for the fields
+// service is the state of a service. Its stripe's lock guards it, except for the fields
 // of the worker.
 type service struct {
 	name   string
-	phase  time.Duration // when within a second it is written
+	phase  time.Duration // offset within each second at which it is written
 	stripe *stripe
 	busy   bool      // in the queue or with a worker
 	batch  *batch    // arrivals since the last write; nil: none
-	since  time.Time // arrival, by this host's clock, of the oldest that waits; zero: none
-	wrote  time.Time // when the last batch was taken
+	since  time.Time // arrival, by this host's clock, of the oldest waiting record; zero: none
+	wrote  time.Time // time at which the last batch was taken
 	due    time.Time // of the queue
 
-	// Of the worker that has it.
+	// The next fields belong to the worker that has the service.
 	numbers [2]uint64 // of the last row of all and of errors
-	job     *job      // rows that have to be written as they are
+	job     *job      // rows that must be written unchanged
 	fails   int
 }
 
@@ -86,7 +86,7 @@ type batch struct {
 
 func (b *batch) size() int { return b.all.size() + b.errors.size() }
 
-// NewWriter returns a writer. It starts nothing and asks the store nothing.
+// NewWriter returns a writer. It starts nothing and sends the store no request.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
@@ -119,11 +119,11 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	return w
 }
 
-// Process tells this writer's rows from those of its peers.
+// Process distinguishes this writer's rows from those of its peers.
 func (w *Writer) Process() string { return w.o.Process }
 
-// Accepted tells of a run of lines. It copies the lines that it keeps, and waits for
-// nothing. Durable is called with mark before a row shows a line of the run.
+// Accepted passes the writer a run of lines. It copies the lines that it keeps, and waits
+// for nothing. Durable is called with mark before a row shows a line of the run.
 func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
@@ -162,7 +162,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	st.mu.Unlock()
 }
 
-// window is the part of the run, which is sorted by time, that the tail is about.
+// window is the part of the run within Behind and Ahead. The run is sorted by time.
 func window(run *record.Run, now int64) (from, to int) {
 	lines, order := run.Request.Lines, run.Order
 	to = len(order)
@@ -175,8 +175,8 @@ func window(run *record.Run, now int64) (from, to int) {
 	return from, to
 }
 
-// keep takes the new lines of a run: those of its newest that are newer than the
-// kept ones, in order. With full it only counts the lines, and so omits them.
+// keep adds the new lines of a run: those of its newest that are newer than the kept
+// ones, in order. With full it only counts the lines, and so omits them.
 func (b *batch) keep(run *record.Run, from, to int, full bool) {
 	lines, order := run.Request.Lines, run.Order
 	b.all.tell(to-from, lines[order[from]].Time, lines[order[to-1]].Time)
@@ -185,7 +185,7 @@ func (b *batch) keep(run *record.Run, from, to int, full bool) {
 		e := run.Entry(i)
 		b.all.add(&e)
 	}
-	// Errors are few, and which are the last is not known before they are found.
+	// Errors are few, and only a search of all lines finds the last ones.
 	for i := from; i < to; i++ {
 		l := &lines[order[i]]
 		if !isError(record.LineLevel(run.Request.Data[l.Off : l.Off+l.Len])) {
@@ -202,16 +202,16 @@ func (b *batch) keep(run *record.Run, from, to int, full bool) {
 const (
 	// pace is the time between two writes of a service.
 	pace = time.Second
-	// gather is how long a service that was quiet waits for company.
+	// gather is the time for which a service that was quiet waits for more records.
 	gather = 100 * time.Millisecond
-	// soonest is the least time between two writes, where a service falls into
-	// step with its phase.
+	// soonest is the least time between two writes, while a service falls into step with
+	// its phase.
 	soonest = 250 * time.Millisecond
 )
 
-// phase is when within each second a service is written. It is the same at all
-// ingesters, so that their rows appear together and a follower can sort them,
-// and differs from service to service, so that the store's load is even.
+// phase is the offset within each second at which a service is written. It is the same at
+// all ingesters, so that their rows appear together and a follower can sort them. It
+// differs from service to service, so that the store's load is even.
 func phase(service string) time.Duration {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(service) {
@@ -220,7 +220,7 @@ func phase(service string) time.Duration {
 	return time.Duration(h%1000) * time.Millisecond
 }
 
-// next is when the service is to be written after an arrival at now, or at the
+// next returns the time of the service's next write after an arrival at now, or at the
 // store's time shared.
 func (s *service) next(now, shared time.Time) time.Time {
 	if now.Sub(s.wrote) >= pace {

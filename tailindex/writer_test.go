@@ -21,7 +21,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// watched is a table store that remembers its writes, and when.
+// watched is a table store that remembers its writes and their times.
 type watched struct {
 	storage.TableStore
 	mu     sync.Mutex
@@ -41,15 +41,15 @@ func (s *watched) Upsert(ctx context.Context, table, partition string, rows []st
 	return s.TableStore.Upsert(ctx, table, partition, rows)
 }
 
-// of are the writes of rows so far.
+// of returns the writes of rows so far.
 func (s *watched) of() []write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.writes), func(w write) bool { return len(w.rows) == 0 })
 }
 
-// A busy service is written once a second, at its own phase of the second, which
-// is the same at all ingesters; a quiet one at once.
+// A busy service is written once a second, at its own phase of the second, which is the
+// same at all ingesters. A quiet one is written at once.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watched{TableStore: mem.New(mem.Options{})}
@@ -83,7 +83,7 @@ func TestPace(t *testing.T) {
 				most = max(most, n)
 				all += n
 			}
-			// The first writes, after which they fall into step, are before.
+			// The first writes come before the services fall into step.
 			if most < 3*19 || all > 3*23 {
 				t.Errorf("%s: %d writes in 20 s, %d of them in step: %v", partition, all, most, at)
 			}
@@ -102,7 +102,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// Nothing is shown that is not durable.
+// No row shows a record that is not durable.
 func TestDurableFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &watched{TableStore: mem.New(mem.Options{})}
@@ -136,9 +136,9 @@ func TestDurableFirst(t *testing.T) {
 	})
 }
 
-// A store that is away for a minute costs one row a service, which tells how much
-// it lacks; the rows with an unknown outcome come again as they were; numbers
-// have no gaps; and all is said once.
+// A store that is unavailable for a minute costs one row a service, and that counts the
+// omitted records. The rows with an unknown outcome are written again unchanged. Numbers
+// have no gaps, and each failure is logged once.
 func TestOutage(t *testing.T) {
 	for name, fault := range map[string]storagetest.Fault{
 		"refused": {Before: errors.New("status 503 (request 1a2b)")}, "lost answers": {After: storagetest.ErrFault}, "hangs": {Delay: time.Hour},
@@ -266,7 +266,8 @@ func TestHangingServices(t *testing.T) {
 	})
 }
 
-// A stop writes the waiting records, and does not wait for a store that hangs.
+// Stopping the writer writes the waiting records, and does not wait for a store that
+// hangs.
 func TestStop(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -292,8 +293,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// The table of a day is made an hour ahead, and arrivals around midnight are
-// found from both sides of it.
+// The table of a day is made an hour ahead, and arrivals around midnight are found from
+// both sides of it.
 func TestMidnight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Date(2026, 11, 20, 22, 0, 0, 0, time.UTC)
@@ -397,7 +398,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Many may call Accepted at the same time; all records are counted.
+// Many goroutines may call Accepted at the same time; all records are counted.
 func TestAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})

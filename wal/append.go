@@ -12,28 +12,27 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// gather is the length up to which the parts of a record are copied together, so
-// that a small record is one system call. Longer parts are written from where
-// they are.
+// gather is the length up to which the parts of a record are copied together, so a small
+// record is one system call. Longer parts are written from their own memory.
 const gather = 64 << 10
 
 // writer is the end of the log.
 type writer struct {
 	file    *file
 	number  uint32
-	next    uint32 // number of the next segment: only grows, even when making one fails
-	off     int64  // where the next record goes
+	next    uint32 // number of the next segment: it only grows, even if making a segment fails
+	off     int64  // offset of the next record
 	seal    *seal
 	scratch []byte
 	closed  bool
 }
 
-// Append writes a record of the concatenated parts at the end of the log and
-// returns the position of its payload. It is durable only after Sync. typ must
-// not be 0; what is yielded as a record by Replay has the same type.
+// Append writes a record of the concatenated parts at the end of the log and returns the
+// position of its payload. The record is durable only after Sync. typ must not be 0;
+// Replay yields the record with the same type.
 //
-// After an error nothing was appended. A full disk (ENOSPC) leaves the log as it
-// was, and later calls may succeed; an error with [ErrFailed] is final.
+// After an error nothing was appended. A full disk (ENOSPC) leaves the log unchanged, and
+// later calls may succeed. An error with [ErrFailed] is final.
 func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) {
 	return l.append(typ, payload, false)
 }
@@ -69,7 +68,8 @@ func (l *Log) append(typ byte, payload [][]byte, reserved bool) (pos Pos, err er
 	return l.place(typ, length, sum, payload)
 }
 
-// place writes a record at the end, in the next segment where this one is full.
+// place writes a record at the end. If the segment is full, the record goes into the next
+// one.
 func (l *Log) place(typ byte, length int, sum checksum, payload [][]byte) (Pos, error) {
 	whole := int64(recordHeader + length)
 	if l.w.off > headerSize && l.w.off+whole > l.segmentSize {
@@ -88,7 +88,7 @@ func (l *Log) place(typ byte, length int, sum checksum, payload [][]byte) (Pos, 
 	return makePos(l.w.number, off+recordHeader), nil
 }
 
-// undo cuts off what a failed write left behind the last whole record.
+// undo removes the bytes of a failed write behind the last whole record.
 func (l *Log) undo(off int64, cause error) error {
 	if err := l.w.file.Truncate(off); err != nil {
 		return l.fail(errors.Join(cause, err))
@@ -96,8 +96,8 @@ func (l *Log) undo(off int64, cause error) error {
 	return fmt.Errorf("wal: append to segment %d: %w", l.w.number, cause)
 }
 
-// write puts a record at w.off. The zeros that align the next one are left out:
-// the file system supplies them.
+// write puts a record at w.off. It omits the zeros that align the next record: the file
+// system supplies them.
 func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) error {
 	buf := w.scratch[:recordHeader]
 	w.seal.put(buf, w.off, typ, length, sum)
@@ -135,9 +135,9 @@ func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) err
 	return flush(buf)
 }
 
-// Roll ends the active segment before it is full, so that it can be removed once
-// nothing in it is needed. It does nothing while the segment has no records. On a
-// full disk it gives the ballast up, as AppendReserved does.
+// Roll ends the active segment before it is full, so that it can be removed once its
+// records are not needed. It does nothing while the segment has no records. On a full
+// disk it removes the ballast, as AppendReserved does.
 func (l *Log) Roll() error {
 	l.appending.Lock()
 	defer l.appending.Unlock()
@@ -153,9 +153,8 @@ func (l *Log) Roll() error {
 	return l.reserved(l.roll)
 }
 
-// roll makes the full segment durable, and only then the next one: so nothing in
-// a segment can outlive what is before it, and a position in an older segment is
-// durable whoever asks.
+// roll makes the full segment durable, and only then the next one. So no record outlives
+// an earlier one, and every position in an older segment is durable.
 func (l *Log) roll() error {
 	if err := l.syncFile(l.w.file); err != nil {
 		return err
@@ -168,15 +167,15 @@ func (l *Log) roll() error {
 	if err := l.begin(l.w.number, 0); err != nil {
 		return err
 	}
-	// Nobody who reads it cares whether closing it succeeds: it is durable.
+	// An error of Close does not matter here: the segment is durable.
 	_ = l.files.release(full)
 	return nil
 }
 
 var errNumbers = errors.New("wal: segment numbers are used up")
 
-// begin makes the next segment and lets the log go on there. prev is the number
-// of the segment before it, lost that of the newest one that is missing.
+// begin makes the next segment, and the log continues there. prev is the number of the
+// segment before it, lost the number of the newest missing segment.
 func (l *Log) begin(prev, lost uint32) error {
 	n := l.w.next
 	if n == math.MaxUint32 {
@@ -206,8 +205,8 @@ func (l *Log) begin(prev, lost uint32) error {
 	return l.Err()
 }
 
-// create makes the file of a segment: header and name are durable before any
-// record is in it.
+// create makes the file of a segment. Its header and name are durable before its first
+// record.
 func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
 	path := l.files.path(h.number, segmentSuffix)
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -225,8 +224,8 @@ func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
 		err = l.syncDir(l.dir)
 	}
 	if err != nil {
-		// The name must be gone for good before another segment is made: this one
-		// would look damaged if it came back before that.
+		// The removal of the name must be durable before another segment is made. If the
+		// name came back after that, this segment would look damaged.
 		return nil, nil, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
 	return f, info, nil
@@ -235,9 +234,9 @@ func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
 // commit is the state of the group commit.
 type commit struct {
 	mu      sync.Mutex
-	done    sync.Cond // an fsync ended
-	running bool      // somebody is in fsync for all
-	durable Pos       // everything before it is
+	done    sync.Cond // signalled when an fsync has ended
+	running bool      // one caller runs an fsync for all
+	durable Pos       // everything before this position is durable
 }
 
 func (c *commit) advance(to Pos) {
@@ -246,20 +245,21 @@ func (c *commit) advance(to Pos) {
 	c.mu.Unlock()
 }
 
-// Sync returns when the record at p and all before it are durable. One fsync
-// serves all who wait: the first to come runs it for what is in the log by then,
-// the others wait for it and one of them runs the next if theirs came too late
-// for it. Appends go on meanwhile.
+// Sync returns when the record at p and all before it are durable. One fsync serves all
+// waiting callers. The first caller runs it for the records in the log at that time, and
+// the other callers wait for it. If it started too early for some of them, one of these
+// runs the next. Appends continue meanwhile.
 func (l *Log) Sync(p Pos) error {
 	if p.Offset() < headerSize+recordHeader {
 		return fmt.Errorf("wal: sync: %d is not a position", p)
 	}
-	// The record's own offset, or one inside of it: an empty payload lies at its
-	// record's end, which is the next one's offset.
+	// p minus the header is the record's own offset, or lies inside the record. p itself
+	// would not do: an empty payload lies at its record's end, which is the next record's
+	// offset.
 	return l.syncUpTo(p - recordHeader)
 }
 
-// syncAll makes everything durable that was appended before.
+// syncAll makes all records durable that were appended before the call.
 func (l *Log) syncAll() error {
 	l.mu.Lock()
 	end := l.end
@@ -295,8 +295,8 @@ func (l *Log) syncUpTo(at Pos) error {
 	}
 }
 
-// syncOnce makes durable what is in the log now, where a start will find it, and
-// returns its end.
+// syncOnce makes the current contents of the log durable under names that a start will
+// find. It returns their end.
 func (l *Log) syncOnce(at Pos) (Pos, error) {
 	l.mu.Lock()
 	end, f := l.end, l.active
@@ -311,7 +311,7 @@ func (l *Log) syncOnce(at Pos) (Pos, error) {
 	if at >= end {
 		return 0, fmt.Errorf("wal: sync: %d lies behind the end of the log", at)
 	}
-	// A roll between here and the fsync does no harm: it syncs the same file.
+	// A roll between these lines and the fsync does no harm: it syncs the same file.
 	if err := l.syncFile(f); err != nil {
 		return 0, err
 	}

@@ -19,28 +19,30 @@ import (
 const (
 	ballastName = "ballast"
 
-	// ballastStep bounds the growth of the ballast per call of Check. A sync of the
-	// log may have to wait for the bytes that the disk is writing meanwhile.
+	// ballastStep bounds the growth of the ballast per call of Check. A sync of the log
+	// may have to wait until the disk has written these bytes.
 	ballastStep = 8 << 20
 
 	// ballastPause is the wait after a step that failed.
 	ballastPause = time.Minute
 )
 
-// ballast is a file that takes up room on the disk. The log removes it when the
-// disk is full, so that the records find room that let segments go.
+// ballast is a file that occupies room on the disk. When the disk is full, the log
+// removes the file. The room is then free for the records that allow segments to be
+// deleted.
 //
-// The file's size is all that is known of it: a start takes it as it is. While it
-// is smaller than a sixteenth of want, the free room is for AppendReserved only.
+// Only the file's size is known: a start accepts the file of an earlier process
+// unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
+// use the free room.
 type ballast struct {
 	path  string
-	spent atomic.Bool // it is smaller than that
+	spent atomic.Bool // the file is smaller than that
 
 	mu    sync.Mutex
-	want  int64 // 0 for none, and once the log is closed
+	want  int64 // 0: no ballast, or the log is closed
 	size  int64
-	given int64     // bytes that this process gave up last
-	after time.Time // no step before
+	given int64     // bytes that this process released last
+	after time.Time // no step before this time
 }
 
 func newBallast(dir string, o Options) ballast {
@@ -51,20 +53,20 @@ func newBallast(dir string, o Options) ballast {
 	return ballast{path: filepath.Join(dir, ballastName), want: max(want, 0)}
 }
 
-// AppendReserved is Append for a record that lets others go, so it must find room
-// on a full disk: where Append fails with ENOSPC, the ballast is given up and the
-// record is tried again.
+// AppendReserved is Append for a record that allows other records to be deleted. Such a
+// record must find room on a full disk. So if Append fails with ENOSPC, the ballast is
+// removed and the record is tried again.
 //
-// Append fails with ENOSPC while there is no ballast, so that other records do not
-// use up the room. [Log.Check] makes the ballast anew when the disk has room again.
+// While there is no ballast, Append fails with ENOSPC, so that other records do not use
+// up the room. [Log.Check] makes new ballast when the disk has room again.
 func (l *Log) AppendReserved(typ byte, payload ...[]byte) (Pos, error) {
 	return l.append(typ, payload, true)
 }
 
 var errSpent = fmt.Errorf("the disk was full, and its last room is reserved for the log's own records: %w", syscall.ENOSPC)
 
-// reserved calls do, and a second time when the disk is full and there was ballast
-// to give up.
+// reserved calls do. If the disk is full and there was ballast to remove, it calls do
+// again.
 func (l *Log) reserved(do func() error) error {
 	err := do()
 	if errors.Is(err, syscall.ENOSPC) && l.Err() == nil && l.giveUp() {
@@ -73,7 +75,7 @@ func (l *Log) reserved(do func() error) error {
 	return err
 }
 
-// giveUp removes the ballast; false when there is none.
+// giveUp removes the ballast; it returns false if there is none.
 func (l *Log) giveUp() bool {
 	b := &l.ballast
 	b.mu.Lock()
@@ -92,8 +94,8 @@ func (l *Log) giveUp() bool {
 	return l.syncDir(l.dir) == nil
 }
 
-// openBallast takes over the file of an earlier process, whole or not, unless it is
-// larger than wanted.
+// openBallast adopts the file of an earlier process, complete or not, unless it is larger
+// than wanted.
 func (l *Log) openBallast() {
 	b := &l.ballast
 	b.mu.Lock()
@@ -110,8 +112,8 @@ func (l *Log) openBallast() {
 	b.spent.Store(b.size < b.want/16)
 }
 
-// growBallast makes the ballast by steps, when there is room. What it writes is not
-// synced: after a power cut the missing part is made again.
+// growBallast makes the ballast in steps while the disk has room. It does not sync the
+// file: after a power cut the missing part is made again.
 func (l *Log) growBallast() {
 	b := &l.ballast
 	b.mu.Lock()
@@ -123,7 +125,7 @@ func (l *Log) growBallast() {
 	if info, err := l.fs.Stat(b.path); err == nil {
 		b.size = info.Size()
 	}
-	// Slivers are not worth a write each second; the last one is.
+	// A tiny step is not worth a write each second, except for the last one.
 	if step := l.ballastRoom(); step > 0 && step >= min(b.want/64, b.want-b.size) {
 		if err := l.stepBallast(step); err != nil {
 			b.after = time.Now().Add(ballastPause)
@@ -135,15 +137,15 @@ func (l *Log) growBallast() {
 	}
 }
 
-// ballastRoom returns the length of the next step. It leaves at least as much room
-// as the ballast has then. Ballast that was given up comes back when the disk has
-// half as much again, so it is not made from the room that it left.
+// ballastRoom returns the length of the next step. After the step at least as much room
+// is free as the ballast has. After a release the ballast returns only when the disk has
+// half as much room again: so it is not made from the room that it released.
 func (l *Log) ballastRoom() int64 {
 	b := &l.ballast
 	if time.Now().Before(b.after) {
 		return 0
 	}
-	free := int64(math.MaxInt64) // where the file system does not know
+	free := int64(math.MaxInt64) // for a file system that does not know its free room
 	if m, ok := l.fs.(fsys.Measurer); ok {
 		if n, err := m.Free(l.dir); err == nil {
 			free = n
@@ -155,8 +157,8 @@ func (l *Log) ballastRoom() int64 {
 	return min(ballastStep, b.want-b.size, (free-b.size)/2)
 }
 
-// stepBallast adds n bytes, or none. They are random because zeros would take no
-// room on a file system that compresses.
+// stepBallast adds n bytes, or none. They are random because a file system that
+// compresses would give zeros no room.
 func (l *Log) stepBallast(n int64) (err error) {
 	b := &l.ballast
 	f, err := l.fs.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -175,7 +177,7 @@ func (l *Log) stepBallast(n int64) (err error) {
 	return nil
 }
 
-// closeBallast ends the growth before another process may have the directory.
+// closeBallast ends the growth before another process may lock the directory.
 func (l *Log) closeBallast() {
 	l.ballast.mu.Lock()
 	defer l.ballast.mu.Unlock()

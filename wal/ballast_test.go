@@ -22,8 +22,8 @@ func checked(t testing.TB, l *wal.Log) {
 	}
 }
 
-// Open and Check make the ballast, by steps, of blocks that are really taken; it is
-// no part of the log's size. The next start goes on with the file as it is.
+// Open and Check make the ballast in steps, and its blocks are allocated on disk. It does
+// not count in the log's size. The next start continues with the file.
 func TestBallast(t *testing.T) {
 	const mib = 1 << 20
 	dir := t.TempDir()
@@ -84,9 +84,9 @@ func TestBallast(t *testing.T) {
 	}
 }
 
-// A disk that others fill and empty: the records that let others go are always
-// taken, the others as long as there is room and again when there is; a start
-// succeeds at any time.
+// Other programs fill and empty the disk. Reserved records are always accepted. Other
+// records are accepted while there is room, and again when room returns. A start succeeds
+// at any time.
 func TestBallastOnFullDisk(t *testing.T) {
 	disk := simdisk.New(1)
 	if err := disk.Mkdir("/other", 0o700); err != nil {
@@ -120,8 +120,8 @@ func TestBallastOnFullDisk(t *testing.T) {
 	s.run(60, 4000, 900)
 }
 
-// The disk is full from any write on, until the ballast goes: a start and the
-// reserved records succeed, and everything is there afterwards.
+// The disk is full from any write on, until the ballast is removed. A start and the
+// reserved records succeed, and no record is missing afterwards.
 func TestFullDiskAnywhere(t *testing.T) {
 	states := 0
 	for k, hit := 0, true; hit; k++ {
@@ -179,8 +179,8 @@ func TestFullDiskAnywhere(t *testing.T) {
 	t.Logf("full at each of %d writes", states)
 }
 
-// Where nobody knows how much room there is, ballast is tried for once a minute,
-// and what could not be made whole is not kept.
+// If the free room is unknown, ballast is tried once a minute, and an incomplete step is
+// not kept.
 func TestBallastWithoutMeasure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := simdisk.New(1)
@@ -218,8 +218,8 @@ func TestBallastWithoutMeasure(t *testing.T) {
 	})
 }
 
-// Ballast that cannot be given up is no help, and does no harm; a log that fails
-// while it goes has failed.
+// Ballast that cannot be removed does not help, and does no harm. A log that fails during
+// the removal has failed.
 func TestBallastStays(t *testing.T) {
 	for kind, want := range map[string]error{"remove": syscall.ENOSPC, "syncdir": wal.ErrFailed} {
 		disk := simdisk.New(1)
@@ -248,9 +248,9 @@ func TestBallastStays(t *testing.T) {
 	}
 }
 
-// A start knows nothing of ballast that was given up before: it makes a new one of
-// half the room that is left. The log's own records always find room, others are
-// taken only while there is ballast, and again when the disk has room.
+// A start does not know of ballast that was removed before: it makes new ballast of half
+// the remaining room. The log's own records always find room. Other records are accepted
+// only while there is ballast, and again when the disk has room.
 func TestBallastAcrossStarts(t *testing.T) {
 	for _, crash := range []simdisk.Crash{simdisk.Killed, simdisk.None} {
 		disk := simdisk.New(1)
@@ -274,7 +274,7 @@ func TestBallastAcrossStarts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			room -= free // others take it
+			room -= free // other programs use it
 			disk.SetRoom(room)
 			if err := l.Roll(); err != nil {
 				t.Fatalf("%v %d: roll: %v", crash, starts, err)
@@ -308,8 +308,7 @@ func TestBallastAcrossStarts(t *testing.T) {
 	}
 }
 
-// Appends, checks and removals that run at once on a disk that is full now and then
-// lose nothing.
+// Concurrent appends, checks and removals lose nothing on a disk that is sometimes full.
 func TestBallastInUse(t *testing.T) {
 	disk := simdisk.New(1)
 	l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 4000})

@@ -11,7 +11,7 @@ import (
 	"blobtail/wal"
 )
 
-// keep bounds the disk that a benchmark takes.
+// keep bounds the disk use of a benchmark.
 func keep(b *testing.B, l *wal.Log) {
 	for l.Size() > 512<<20 && l.Front() != l.Active() {
 		if err := l.RemoveFront(); err != nil {

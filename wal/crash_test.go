@@ -17,27 +17,27 @@ import (
 	"blobtail/wal"
 )
 
-// history is what a client of the log knows over many lives of the process.
+// history is a client's knowledge of the log over many lives of the process.
 type history struct {
 	rng     *rand.Rand
 	disk    *simdisk.Disk
 	known   map[wal.Pos]entry // every record that Append returned
-	durable map[wal.Pos]bool  // those that must be there
-	newest  wal.Pos           // of any record: positions only grow
-	removed uint32            // segments up to this one must not be there
-	asked   uint32            // segments up to this one need not be there
+	durable map[wal.Pos]bool  // records that must be in the log
+	newest  wal.Pos           // the newest position of any record: positions only grow
+	removed uint32            // segments up to this one must be missing
+	asked   uint32            // segments up to this one may be missing
 	closed  bool              // in this life
 
-	// undone: an append was cut off after a part of it was written. A
-	// disk may show that part behind a power cut, with some of what came later in its
-	// place, but without the cut: that looks like rot.
+	// undone: part of an append was written and then truncated. After a power cut a disk
+	// may show that part without the truncation, with some later bytes in its place. That
+	// looks like rot.
 	undone bool
 
-	// What TestEveryCrash knows besides.
-	flight *entry // is being appended: it may be there or not
+	// The next fields are knowledge of TestEveryCrash only.
+	flight *entry // being appended: it may be in the log or not
 }
 
-// live runs one process until it is killed, and cuts the power sometimes.
+// live runs one process until it is killed. Sometimes it cuts the power too.
 func (h *history) live(budget int, faults bool) error {
 	stop := h.disk.Ops() + budget
 	dead := false
@@ -47,7 +47,7 @@ func (h *history) live(budget int, faults bool) error {
 		dead = dead || op.N >= stop
 		switch {
 		case op.Kind == "read":
-			return nil // one that fails is rot to the log, and there is none here
+			return nil // the log treats a failed read as rot, and this test has no rot
 		case dead:
 			return simdisk.ErrKilled
 		case !faults:
@@ -134,7 +134,7 @@ func (h *history) act(l *wal.Log) error {
 	return nil
 }
 
-// checkFailed makes sure that a log whose fsync failed does nothing any more.
+// checkFailed checks that a log with a failed fsync does nothing more.
 func (h *history) checkFailed(l *wal.Log, dead bool) error {
 	if dead || h.closed {
 		return nil
@@ -142,7 +142,7 @@ func (h *history) checkFailed(l *wal.Log, dead bool) error {
 	ops := h.disk.Ops()
 	_, aerr := l.Append(1, []byte("more"))
 	serr := aerr
-	if h.newest != 0 { // else there was nothing to sync yet
+	if h.newest != 0 { // otherwise there was nothing to sync yet
 		serr = l.Sync(h.newest)
 	}
 	for what, err := range map[string]error{"append": aerr, "sync": serr, "remove": l.RemoveFront()} {
@@ -161,8 +161,8 @@ func (h *history) checkFailed(l *wal.Log, dead bool) error {
 	}
 }
 
-// examine compares what a log holds with what is known. What it shows once must
-// be there for ever.
+// examine compares the log's contents with the known records. A record that was shown
+// once must stay for ever.
 func (h *history) examine(l *wal.Log) error {
 	found := map[wal.Pos]bool{}
 	last := wal.Pos(0)
@@ -175,7 +175,8 @@ func (h *history) examine(l *wal.Log) error {
 			if strings.Contains(c.Reason, "missing") || strings.Contains(c.Reason, "header is") {
 				return c
 			}
-			// Rot at the end is told from what a crash leaves there, and here is none.
+			// The log must distinguish rot at the end from the remains of a crash. This test has
+			// no rot.
 			if info, ok := l.Segment(segmentOf(c)); ok && c.Offset+c.Length >= info.Size && !h.undone {
 				return fmt.Errorf("a crash is taken for damage: %w", c)
 			}
@@ -208,7 +209,7 @@ func (h *history) examine(l *wal.Log) error {
 		}
 		h.durable[pos] = true
 	}
-	// What is not there now must not come back.
+	// A record that is missing now must not come back.
 	for pos := range h.known {
 		if !found[pos] {
 			delete(h.known, pos)
@@ -229,8 +230,8 @@ func segmentOf(c *wal.CorruptError) uint32 {
 	return uint32(n)
 }
 
-// Processes are killed and power is cut at any operation; what was synced, or
-// once shown, is never lost, changed or shown elsewhere.
+// Processes are killed and power is cut at any operation. A record that was synced, or
+// shown once, is never lost, changed or shown elsewhere.
 func TestCrashes(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		t.Run(fmt.Sprintf("faults=%t", faults), func(t *testing.T) {

@@ -20,7 +20,7 @@ type scene struct {
 	t       *testing.T
 	dir     string
 	entries []entry
-	lost    map[int]bool // what need not survive
+	lost    map[int]bool // records that may be lost
 }
 
 func newScene(t *testing.T) *scene {
@@ -51,8 +51,8 @@ func (s *scene) last() uint32 { return s.entries[len(s.entries)-1].pos.Segment()
 
 func (s *scene) path(n uint32) string { return filepath.Join(s.dir, fmt.Sprintf("%08d.seg", n)) }
 
-// in returns the index of the k-th record of segment n, counted from its end
-// when k is below zero.
+// in returns the index of the k-th record of segment n. A negative k counts from the
+// segment's end.
 func (s *scene) in(n uint32, k int) int {
 	var found []int
 	for i, e := range s.entries {
@@ -78,7 +78,7 @@ func (s *scene) edit(n uint32, change func(b []byte) []byte) {
 	}
 }
 
-// at changes the bytes of record i from its header's byte k on.
+// at changes the bytes of record i from byte k of its header on.
 func (s *scene) at(i, k int, change func(b []byte)) {
 	s.t.Helper()
 	pos := s.entries[i].pos
@@ -102,7 +102,7 @@ func (s *scene) loseSegment(n uint32) {
 	}
 }
 
-// remove removes segment n by hand.
+// remove deletes segment n as an operator would.
 func (s *scene) remove(n uint32) {
 	s.t.Helper()
 	if err := os.Remove(s.path(n)); err != nil {
@@ -117,7 +117,7 @@ var damages = []struct {
 	name    string
 	damage  func(s *scene)
 	corrupt int  // spans that Replay must report
-	torn    bool // a tail is cut off
+	torn    bool // a torn tail is removed
 }{
 	{"none", func(s *scene) {}, 0, false},
 	{"torn header", func(s *scene) {
@@ -343,7 +343,7 @@ var damages = []struct {
 	}, 0, false},
 }
 
-// tornKept is in the message on a torn tail that was cut off.
+// tornKept is in the message about a torn tail that was removed.
 const tornKept = `"kept":`
 
 func TestDamage(t *testing.T) {
@@ -358,7 +358,8 @@ func TestDamage(t *testing.T) {
 					want = append(want, e)
 				}
 			}
-			// A second start must find what the first one did, and what it added.
+			// A second start must find the records of the first start, and those that it
+			// added.
 			for round := range 3 {
 				var told strings.Builder
 				l := open(t, s.dir, wal.Options{SegmentSize: 4096, Log: zerolog.New(&told)})
@@ -386,7 +387,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// checkKept looks for what is kept of damaged files.
+// checkKept checks the copies of damaged files.
 func (s *scene) checkKept(corrupt int, torn bool) {
 	kept, err := filepath.Glob(filepath.Join(s.dir, "quarantine", "*.seg"))
 	missing := strings.HasSuffix(s.t.Name(), "gone")
@@ -407,7 +408,7 @@ func (s *scene) checkKept(corrupt int, torn bool) {
 	}
 }
 
-// What is in quarantine outlives the segment.
+// A file in quarantine outlives its segment.
 func TestQuarantineOutlivesItsSegment(t *testing.T) {
 	s := newScene(t)
 	s.at(s.in(1, 0), 0, flip)
@@ -426,7 +427,7 @@ func TestQuarantineOutlivesItsSegment(t *testing.T) {
 	}
 }
 
-// A log of a newer version is refused, and not touched.
+// A log of a newer version is refused and left unchanged.
 func TestNewerVersion(t *testing.T) {
 	s := newScene(t)
 	s.edit(2, func(b []byte) []byte {

@@ -11,10 +11,10 @@
 //
 //	00000007.seg              a segment; the greatest number is the active one
 //	00000006.torn             the torn end of segment 6 (1 MiB at most)
-//	quarantine/00000003.seg   segment 3 as it was when its first damage was met
+//	quarantine/00000003.seg   segment 3 as it was when damage was first detected
 //	00000006.tmp              a copy in the making; removed on Open
 //	newest                    notes the newest segment; newest.tmp in the making
-//	ballast                   takes up room on the disk; removed when that is full
+//	ballast                   occupies room on the disk; removed when that is full
 //	lock                      held while the log is open; the holder's process id
 //
 // Numbers only grow, so a position is never used twice. Files in quarantine are
@@ -27,7 +27,7 @@
 // caller has noted that their records were handled, and such a note needs room too.
 // The ballast keeps that room: a file of random bytes, which no file system stores
 // as holes. [Log.AppendReserved] removes it when the disk is full. So does Open,
-// which needs room for a copy of the last segment. While the ballast is gone, only
+// which needs room for a copy of the last segment. While there is no ballast, only
 // AppendReserved may use the free room. Open and [Log.Check] make a new ballast when
 // the disk has room, at most as large as the room that is left then. A start does
 // not know whether an earlier process gave up a larger one.
@@ -84,12 +84,12 @@
 // cuts the file before the first torn record, and keeps a copy.
 //
 // All other invalid bytes are damage, at the end too. They stay, and the segment is
-// quarantined. Replay yields a [*CorruptError] and goes on behind it, at each start
-// until the segment is removed. Replay also reports segments that lack between two
-// others or at the end, until the next segment is removed; numbering goes on above
+// quarantined. Replay yields a [*CorruptError] and continues behind it, at each start
+// until the segment is removed. Replay also reports segments missing between two
+// others or at the end, until the next segment is removed; numbering continues above
 // them. Three losses cannot be detected: rot that left a sector of zeros in the last
 // record looks like a torn tail; so does a last segment that was cut short behind
-// its header; and segments that lack at the front look removed by RemoveFront.
+// its header; and segments missing at the front look removed by RemoveFront.
 //
 // After a kill the page cache may hold bytes that were never synced. After a failed
 // fsync the kernel may call pages clean that never reached the disk, so a second

@@ -5,17 +5,17 @@ import "bytes"
 // Span is a part of a segment that a scan passed over.
 type Span struct{ Off, Len int64 }
 
-// HeaderSize and RecordHeader let tests find their way in a file.
+// HeaderSize and RecordHeader let tests find the parts of a file.
 const (
 	HeaderSize   = headerSize
 	RecordHeader = recordHeader
 	ScanWindow   = scanWindow
 )
 
-// Scanner scans segments that are in memory, for tests that scan many.
+// Scanner scans segments in memory, for tests that scan many.
 type Scanner struct{ room []byte }
 
-// Scan calls each for every record of a segment and returns what is damaged.
+// Scan calls each for every record of a segment and returns the damaged spans.
 func (s *Scanner) Scan(segment []byte, each func(off int64, typ byte, payload []byte)) (bad []Span, err error) {
 	h, badCopy, err := decodeHeader(segment[:min(len(segment), headerSize)])
 	if err != nil {
@@ -40,5 +40,5 @@ func (s *Scanner) Scan(segment []byte, each func(off int64, typ byte, payload []
 	}
 }
 
-// Room is how much memory the scanner took for the segments.
+// Room is the memory that the scanner used for the segments.
 func (s *Scanner) Room() int { return cap(s.room) }

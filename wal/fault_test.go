@@ -11,8 +11,8 @@ import (
 	"blobtail/wal"
 )
 
-// A full disk at any write: that append is refused and leaves nothing, those
-// before and after it are there.
+// The disk is full at any write. That append is refused and leaves nothing. The appends
+// before and after it are in the log.
 func TestFullDisk(t *testing.T) {
 	payload := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 100+i*37%200) }
 	for k := range 60 {
@@ -20,7 +20,7 @@ func TestFullDisk(t *testing.T) {
 		l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
 		writes := 0
 		disk.SetFault(func(op simdisk.Op) error {
-			// What notes the newest segment may fail without anybody being refused.
+			// The note on the newest segment may fail, and yet no append is refused.
 			if op.Kind != "write" || !strings.HasSuffix(op.Path, ".seg") {
 				return nil
 			}
@@ -57,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// The disk stays full for a while, also when a segment is to be rolled.
+// The disk stays full for a while, also while a segment is due to be rolled.
 func TestFullDiskForLong(t *testing.T) {
 	disk := simdisk.New(1)
 	l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
@@ -116,7 +116,7 @@ var failures = []struct {
 	}},
 }
 
-// After any failed fsync the log does nothing more, and says so.
+// After a failed fsync the log does nothing more, and reports that.
 func TestFailedFsyncIsFinal(t *testing.T) {
 	for _, c := range failures {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 					t.Errorf("later: %v", err)
 				}
 			}
-			// What is there can still be read.
+			// Existing records can still be read.
 			if err := l.ReadAt(make([]byte, len(before[7].payload)), before[7].pos); err != nil && c.name != "close" {
 				t.Error(err)
 			}
@@ -173,8 +173,8 @@ func TestFailedFsyncIsFinal(t *testing.T) {
 	}
 }
 
-// A page that cannot be read costs the records that it touches, and the file as
-// it was is kept: it may be readable another time.
+// An unreadable page costs the records that it touches. The original file is kept: it may
+// be readable later.
 func TestUnreadablePage(t *testing.T) {
 	for _, old := range []bool{true, false} {
 		disk := simdisk.New(1)
@@ -217,7 +217,7 @@ func TestUnreadablePage(t *testing.T) {
 	}
 }
 
-// Open may fail at any operation; the next one finds everything.
+// Open may fail at any operation. The next Open finds every record.
 func TestOpenFailsAnywhere(t *testing.T) {
 	for k := 0; ; k++ {
 		disk := simdisk.New(uint64(k))

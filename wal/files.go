@@ -11,8 +11,8 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// files holds the open segment files. A file is closed when nobody uses it and
-// it is either removed or one too many.
+// files holds the open segment files. An unused file is closed if it is removed or if too
+// many are open.
 type files struct {
 	fs    fsys.FS
 	dir   string
@@ -31,14 +31,14 @@ type file struct {
 	info fs.FileInfo // of a segment that this process made
 	refs int
 	used uint64
-	gone bool // close when refs is 0
+	gone bool // closed when refs is 0
 }
 
 func (c *files) path(n uint32, suffix string) string {
 	return filepath.Join(c.dir, fileName(n, suffix))
 }
 
-// add takes over a file that the caller goes on using: it must release it.
+// add registers a file that the caller continues to use. The caller must release it.
 func (c *files) add(n uint32, f fsys.File, info fs.FileInfo) *file {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,7 @@ func (c *files) add(n uint32, f fsys.File, info fs.FileInfo) *file {
 	return h
 }
 
-// acquire opens segment n for reading, or finds it open; release must follow.
+// acquire opens segment n for reading, or finds it open. The caller must release it.
 func (c *files) acquire(n uint32) (*file, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *files) acquire(n uint32) (*file, error) {
 	}
 	h := c.open[n]
 	if h == nil {
-		// Under the lock, so that no file is opened twice: it is quick.
+		// The open is under the lock, so that no file is opened twice: it is quick.
 		f, err := c.fs.OpenFile(c.path(n, segmentSuffix), os.O_RDONLY, 0)
 		if err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (c *files) use(h *file) {
 	h.used = c.clock
 }
 
-// again adds a use of a file that the caller knows to be in use.
+// again adds a use of a file that is in use already.
 func (c *files) again(h *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *files) release(h *file) error {
 	return nil
 }
 
-// evict closes the file that was not used for longest, while there are too many.
+// evict closes the least recently used files while too many are open.
 func (c *files) evict() {
 	for len(c.open) > c.limit {
 		var oldest *file
@@ -110,7 +110,7 @@ func (c *files) evict() {
 	}
 }
 
-// forget closes a file as soon as nobody uses it.
+// forget closes a file as soon as it is unused.
 func (c *files) forget(h *file) {
 	delete(c.open, h.n)
 	h.gone = true
@@ -137,15 +137,14 @@ func (c *files) close() {
 	}
 }
 
-// makeDir makes dir and what lacks above it, each name durable before the next
-// is made. The name of one that is there is made durable too: whoever made it may
-// have been killed before that.
+// makeDir makes dir and its missing parents. Each name is durable before the next one is
+// made. An existing name is made durable too: its maker may have been killed before that.
 func makeDir(fsy fsys.FS, dir string) error {
 	parent := filepath.Dir(dir)
 	if _, err := fsy.Stat(dir); err == nil || parent == dir {
 		err = fsy.SyncDir(parent)
 		if errors.Is(err, fs.ErrPermission) {
-			return nil // it was made by somebody else, who may look into parent
+			return nil // another user made it, and may read parent
 		}
 		return err
 	}
@@ -158,11 +157,11 @@ func makeDir(fsy fsys.FS, dir string) error {
 	return fsy.SyncDir(parent)
 }
 
-// names lists what a log directory holds.
+// names is the contents of a log directory.
 type names struct {
 	segments []uint32 // ascending
 	temps    []uint32
-	greatest uint32 // of any file
+	greatest uint32 // the greatest number of any file
 }
 
 func list(fsy fsys.FS, dir string) (names, error) {

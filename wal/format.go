@@ -21,9 +21,9 @@ const (
 	recordAlign  = 8
 )
 
-// checksum is a CRC-32C in the making. MakeTable is cheap for Castagnoli: the
-// standard library builds that table once and hands out the same pointer, which
-// is also what selects the CPU's instruction.
+// checksum is an unfinished CRC-32C. MakeTable is cheap for Castagnoli: the standard
+// library builds that table once and returns the same pointer. The same pointer also
+// selects the CPU's instruction.
 type checksum uint32
 
 func (c checksum) add(b []byte) checksum {
@@ -56,8 +56,8 @@ func (h segmentHeader) encode() []byte {
 
 var errNoHeader = errors.New("the segment's header is unreadable")
 
-// decodeHeader reads a segment's header from the first bytes of its file. bad is
-// the offset of the copy that does not check, -1 when both do.
+// decodeHeader reads a segment's header from the first bytes of its file. bad is the
+// offset of the copy with a wrong checksum, or -1 if both are right.
 func decodeHeader(b []byte) (h segmentHeader, bad int64, err error) {
 	bad, err = -1, errNoHeader
 	for i := int64(headerCopy); i >= 0; i -= headerCopy {
@@ -95,9 +95,9 @@ func decodeHeaderCopy(b []byte) (segmentHeader, error) {
 	return h, nil
 }
 
-// seal computes the checksums of one segment's records. They are taken from an
-// array of its own because what goes into package crc32 escapes: with the array
-// on the stack, every checksum would be an allocation.
+// seal computes the checksums of one segment's records. It has an array for them because
+// arguments of package crc32 escape: an array on the stack would be an allocation for
+// every checksum.
 type seal struct {
 	b [16 + 8 + 12]byte // segment id, offset of the record, bytes 0 to 11 of its header
 }
@@ -135,8 +135,8 @@ func (s *seal) length(b []byte, off, size int64) (int64, bool) {
 	return n, binary.LittleEndian.Uint32(b[12:]) == uint32(checksum(0).add(s.b[:]))
 }
 
-// matches tells whether the payload fits the header that length found valid
-// just before.
+// matches reports whether the payload fits the header. length must have found that header
+// valid just before.
 func (s *seal) matches(header, payload []byte) bool {
 	return binary.LittleEndian.Uint32(header[8:]) == uint32(checksum(0).add(payload).add(s.b[:25]))
 }

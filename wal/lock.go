@@ -12,10 +12,10 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// LockedError says that another process holds the log directory.
+// LockedError means that another process holds the log directory.
 type LockedError struct {
 	Dir string
-	PID int // 0 when it is not known
+	PID int // 0: not known
 }
 
 func (e *LockedError) Error() string {
@@ -26,9 +26,9 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("log directory %s is in use by %s; every ingester needs its own --wal", e.Dir, holder)
 }
 
-// lockDir takes the directory for this process, until the file is closed. The
-// lock is the kernel's, so it goes with the process however that ends. A file
-// without a descriptor, of a simulated disk, is not locked.
+// lockDir locks the directory for this process, until the file is closed. The kernel
+// holds the lock, so it ends with the process in every case. A file without a descriptor,
+// of a simulated disk, is not locked.
 func lockDir(fsy fsys.FS, dir string) (fsys.File, error) {
 	path := filepath.Join(dir, "lock")
 	for {
@@ -68,8 +68,8 @@ func flock(fd int) error {
 	}
 }
 
-// stillNamed guards against a lock file that was deleted between open and lock:
-// two processes could then each hold a lock on a file of that name.
+// stillNamed detects that a lock file was deleted between open and lock. Otherwise two
+// processes could each hold a lock on a file of that name.
 func stillNamed(fsy fsys.FS, f fsys.File, path string) (bool, error) {
 	held, err := f.Stat()
 	if err != nil {
@@ -92,8 +92,8 @@ func readPID(f fsys.File) int {
 	return pid
 }
 
-// writePID is for the message of the next opener only, so it need not be durable.
-// A full disk must not keep the log from opening.
+// writePID notes the process id for the error message of the next opener, so it need not
+// be durable. A full disk must not keep the log from opening.
 func writePID(f fsys.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

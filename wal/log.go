@@ -14,9 +14,9 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// Pos is the place of a payload byte in the log: the number of the segment and
-// the offset in its file. Positions order as the log does, none is ever used
-// twice, and zero is never a position.
+// Pos is the place of a payload byte in the log: the number of the segment and the offset
+// in its file. Positions are in the order of the log. None is ever used twice, and zero
+// is never a position.
 type Pos uint64
 
 func makePos(n uint32, off int64) Pos { return Pos(n)<<32 | Pos(off) }
@@ -27,7 +27,7 @@ func (p Pos) Segment() uint32 { return uint32(p >> 32) }
 // Offset returns the offset in the segment's file.
 func (p Pos) Offset() uint32 { return uint32(p) }
 
-// MaxPayload is the length of the longest payload that Append takes.
+// MaxPayload is the length of the longest payload that Append accepts.
 const MaxPayload = 1 << 30
 
 const (
@@ -38,31 +38,31 @@ const (
 
 // Options are the settings of a log; the zero value works.
 type Options struct {
-	// SegmentSize is the size at which a segment is rolled; 0 means 64 MiB, and
-	// 2 GiB is the most. A segment takes at least one record, of any length.
+	// SegmentSize is the size at which a segment is rolled; 0 means 64 MiB, and 2 GiB is
+	// the most. A segment accepts at least one record, of any length.
 	SegmentSize int64
 	// Reserve is the size of the ballast in bytes; 0 means SegmentSize, and less means
-	// none. [Log.AppendReserved] and the next Open give it up when the disk is full;
-	// Open and [Log.Check] make it. Size does not count it.
+	// none. [Log.AppendReserved] and the next Open remove the ballast when the disk is
+	// full. Open and [Log.Check] make it. Size does not count it.
 	Reserve int64
 	// OpenFiles is the number of segments that are kept open for reading; 0 means 64.
 	OpenFiles int
-	// FS is where the log lives; nil means the host's file system.
+	// FS is the file system of the log; nil means the host's.
 	FS fsys.FS
-	// Log gets messages on torn tails, a full disk and quarantined segments; the zero
-	// value is silent.
+	// Log receives messages about torn tails, a full disk and quarantined segments. The
+	// zero value is silent.
 	Log zerolog.Logger
-	// Now gives the time in a segment's header; nil means time.Now.
+	// Now returns the time for a segment's header; nil means time.Now.
 	Now func() time.Time
 }
 
-// Callers decide by these errors.
+// Callers distinguish these errors.
 var (
-	// ErrFailed is in every error after an fsync failed, or the log's directory was
-	// removed or replaced. Records that were not synced by then may be lost and
-	// cannot be saved: the process must end and open the log anew.
+	// ErrFailed is in every error after a failed fsync, or after the log's directory was
+	// removed or replaced. Records that were not synced by then may be lost. The process
+	// must end and open the log again.
 	ErrFailed = errors.New("the log has failed for good")
-	// ErrClosed is returned once Close was called.
+	// ErrClosed is returned after Close was called.
 	ErrClosed = errors.New("the log is closed")
 	// ErrActive is returned by RemoveFront when only the active segment is left.
 	ErrActive = errors.New("the active segment cannot be removed")
@@ -72,15 +72,15 @@ var (
 type Segment struct {
 	Number  uint32
 	Created time.Time
-	Random  [16]byte // drawn when the segment was made; zero when its header is unreadable
+	Random  [16]byte // drawn when the segment was made; zero if the header is unreadable
 	Size    int64    // bytes on disk
 }
 
-// Log is an open log. All methods may be called at once from any goroutine.
+// Log is an open log. All methods may be called concurrently from any goroutine.
 //
-// Its locks are taken in this order: removing, appending, newest.mu, ballast.mu,
-// fsync, mu; commit.mu is never held while another is taken. Nothing slow happens
-// under mu. A deferred call releases a lock around code that may panic.
+// Its locks are taken in this order: removing, appending, newest.mu, ballast.mu, fsync,
+// mu; commit.mu is never held while another is taken. No slow call happens under mu. A
+// deferred call releases a lock around code that may panic.
 type Log struct {
 	dir         string
 	fs          fsys.FS
@@ -90,19 +90,19 @@ type Log struct {
 	lock        fsys.File
 	home        *home
 	files       *files
-	found       []*segment // as Open found them: Replay reads these
+	found       []*segment // segments that Open found: Replay reads these
 	foundEnd    Pos
-	lacking     hole // behind them
+	lacking     hole // missing segments behind them
 
-	appending sync.Mutex // guards w and all that extends the log
+	appending sync.Mutex // guards w and everything that extends the log
 	w         writer
 	fsync     sync.Mutex // one fsync at a time: see syncFile
 	removing  sync.Mutex // one RemoveFront at a time
 
 	mu     sync.Mutex
 	segs   []*segment // ascending; the last is the active one
-	sealed int64      // bytes in all but the active one
-	end    Pos        // of the last complete record
+	sealed int64      // bytes in all segments but the active one
+	end    Pos        // end of the last complete record
 	active *file      // nil once closed
 
 	commit  commit
@@ -113,18 +113,18 @@ type Log struct {
 	failure atomic.Pointer[error]
 }
 
-// segment is one file of the log; only Size of the active one changes, and that
-// is kept in Log.end until the segment is full.
+// segment is one file of the log. Only the active segment's Size changes, and Log.end
+// holds that until the segment is full.
 type segment struct {
 	Segment
-	readable bool  // its header is
-	badCopy  int64 // offset of the header copy that does not check, or -1
-	lacking  hole  // before it
+	readable bool  // its header is readable
+	badCopy  int64 // offset of the header copy with a wrong checksum, or -1
+	lacking  hole  // missing segments before it
 	prev     uint32
-	lost     uint32 // number of the newest missing segment when it was made, or 0
+	lost     uint32 // number of the newest missing segment at its creation, or 0
 }
 
-// Segment describes segment n; false when the log has none of that number.
+// Segment describes segment n; it returns false if the log has no such segment.
 func (l *Log) Segment(n uint32) (Segment, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,36 +146,36 @@ func (l *Log) Front() uint32 {
 	return l.segs[0].Number
 }
 
-// Active returns the number of the segment that is appended to.
+// Active returns the number of the segment that receives appends.
 func (l *Log) Active() uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end.Segment()
 }
 
-// Found returns where the log ended when it was opened, zero for an empty one. A
-// record that a caller knows to have been durable lies before it, or the log lost it.
+// Found returns the end of the log at Open, zero for an empty log. A record that the
+// caller knows to be durable lies before it, or the log lost it.
 func (l *Log) Found() Pos { return l.foundEnd }
 
-// Durable returns the position before which the log is durable. It costs nothing.
+// Durable returns the position before which the log is durable. It is cheap.
 func (l *Log) Durable() Pos {
 	l.commit.mu.Lock()
 	defer l.commit.mu.Unlock()
 	return l.commit.durable
 }
 
-// Size returns the bytes on disk of all segments; quarantine and ballast are not
-// counted.
+// Size returns the bytes on disk of all segments. It does not count quarantine and
+// ballast.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sealed + int64(l.end.Offset())
 }
 
-// Failed is closed when the log has failed for good; Err then says why.
+// Failed is closed when the log has failed for good; Err then returns the reason.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
-// Err returns the error that the log failed with, nil while it works.
+// Err returns the error that the log failed with, or nil while it works.
 func (l *Log) Err() error {
 	if p := l.failure.Load(); p != nil {
 		return *p
@@ -183,7 +183,7 @@ func (l *Log) Err() error {
 	return nil
 }
 
-// fail makes err the log's end. The first one counts.
+// fail ends the log with err. The first error counts.
 func (l *Log) fail(err error) error {
 	err = fmt.Errorf("wal: %w: %w", ErrFailed, err)
 	if l.failure.CompareAndSwap(nil, &err) {
@@ -192,10 +192,9 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
-// syncFile makes a file durable, or fails the log. Only one runs at a time, and
-// the failure is known before the next begins: the kernel reports a failed write
-// to one of two fsyncs of a descriptor, and the other must not take its nil for
-// durability.
+// syncFile makes a file durable, or fails the log. Only one call runs at a time, and its
+// failure is recorded before the next begins. The kernel reports a failed write to only
+// one of two fsyncs of a descriptor, and the other must not read its nil as durability.
 func (l *Log) syncFile(f fsys.File) error {
 	return l.flush(f.Sync)
 }
@@ -216,9 +215,9 @@ func (l *Log) flush(sync func() error) error {
 	return nil
 }
 
-// RemoveFront deletes the oldest segment and returns when that is durable. So the
-// files after a power cut are always those from some segment on. A read that is
-// under way still ends; later ones get fs.ErrNotExist.
+// RemoveFront deletes the oldest segment and returns when the deletion is durable. So a
+// power cut always leaves the files from some segment on. A read in progress still
+// completes; later ones get fs.ErrNotExist.
 func (l *Log) RemoveFront() error {
 	l.removing.Lock()
 	defer l.removing.Unlock()

@@ -19,16 +19,16 @@ const (
 	newestSize    = 20
 )
 
-// newest is what the directory notes of the newest segment, so that its loss is
-// noticed: no other file names it.
+// newest is the directory's note on the newest segment. The note makes the loss of that
+// segment noticeable, since no other file names it.
 type newest struct {
 	mu    sync.Mutex
-	noted uint32 // number of a segment that was made whole; 0 for none
-	told  bool   // that it cannot be written
+	noted uint32 // number of a complete segment; 0 for none
+	told  bool   // the failure to write it was logged
 }
 
-// hole says that segments from first to last are missing, as far as there were any
-// of these numbers; last is 0 where none are.
+// hole is the range of the missing segments. Some of its numbers may never have been
+// used. last is 0 if none is missing.
 type hole struct{ first, last uint32 }
 
 func (h hole) reason() string {
@@ -38,8 +38,8 @@ func (h hole) reason() string {
 	return fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
 }
 
-// openNewest reads what earlier processes noted. Versions that do not know the file
-// left it behind, which does no harm: the number is then too low.
+// openNewest reads the note of earlier processes. Versions that do not know the file
+// leave it unchanged. That does no harm: the number is then too low.
 func (l *Log) openNewest() {
 	path := filepath.Join(l.dir, newestName)
 	n, err := l.readNewest(path)
@@ -83,9 +83,9 @@ func encodeNewest(n uint32) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(checksum(0).add(b)))
 }
 
-// noteNewest notes durably that the active segment was made. Without room the note
-// lags until Check finds some: it does not take the ballast's, which is there for
-// what lets records go.
+// noteNewest notes durably that the active segment was made. Without room the note lags
+// until Check finds some. It does not use the ballast's room, which is for records that
+// allow others to be deleted.
 func (l *Log) noteNewest() {
 	n := l.Active()
 	s := &l.newest

@@ -12,9 +12,9 @@ import (
 	"blobtail/wal"
 )
 
-// Segments that were removed by hand are told of at each start, also when the one
-// that found it ended before it could say so, until what followed them is gone.
-// One that is put back is used.
+// Every start reports the segments that an operator deleted, until the segments behind
+// them are deleted. The start that detects them first may end before it can report them.
+// A segment that is put back is used.
 func TestSegmentsRemovedByHand(t *testing.T) {
 	s := newScene(t)
 	last := s.last()
@@ -70,7 +70,7 @@ func TestSegmentsRemovedByHand(t *testing.T) {
 	}
 }
 
-// Without room for it the note lags, and nothing else is the worse for it.
+// Without room the note lags, and everything else works.
 func TestNewestWithoutRoom(t *testing.T) {
 	disk := simdisk.New(1)
 	l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
@@ -95,7 +95,7 @@ func TestNewestWithoutRoom(t *testing.T) {
 	if err := l.Check(); err != nil || note() != 1 || l.Active() < 4 {
 		t.Fatalf("noted %d of %d, %v", note(), l.Active(), err)
 	}
-	disk = disk.PowerCut() // and no fault: the next start notes what it makes
+	disk = disk.PowerCut() // no fault any more: the next start notes its segment
 	l = open(t, "/wal", wal.Options{FS: disk, SegmentSize: 1000})
 	got, bad := replay(t, l)
 	check(t, got, want)
@@ -104,7 +104,7 @@ func TestNewestWithoutRoom(t *testing.T) {
 	}
 }
 
-// When there is room again the note is made up for.
+// The note catches up when the disk has room again.
 func TestNewestMadeUpFor(t *testing.T) {
 	disk := simdisk.New(1)
 	l := open(t, "/wal", wal.Options{FS: disk})

@@ -14,13 +14,13 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// Open opens the log in dir, making it if needed, and begins a new segment. It reads
-// the headers of old segments and all of the last one, so its duration does not
-// depend on the length of the log.
+// Open opens the log in dir, making it if needed, and begins a new segment. It reads the
+// headers of old segments and all of the last one. So its duration does not depend on the
+// length of the log.
 //
-// It fails with a [*LockedError] when a process has the log open, and with
-// another error when a segment is of a newer version or cannot be opened. Damage
-// does not keep a log from opening.
+// It fails with a [*LockedError] if a process has the log open. It fails with another
+// error if a segment is of a newer version or cannot be opened. Damage does not keep a
+// log from opening.
 func Open(dir string, o Options) (*Log, error) {
 	l := newLog(dir, o)
 	if err := l.open(); err != nil {
@@ -33,7 +33,7 @@ func Open(dir string, o Options) (*Log, error) {
 		}
 		var locked *LockedError
 		if l.Err() != nil || errors.As(err, &locked) {
-			return nil, err // says it all
+			return nil, err // the error is complete
 		}
 		return nil, fmt.Errorf("wal: open %s: %w", dir, err)
 	}
@@ -110,9 +110,9 @@ func (l *Log) open() error {
 	return l.Err()
 }
 
-// start begins the new segment, and removes an empty one before it, so that a
-// process that keeps starting does not pile up files. That comes second: the
-// number of the newest file must never be lost.
+// start begins the new segment and then removes an empty one before it, so a process that
+// restarts often does not accumulate files. The removal comes second: the number of the
+// newest file must never be lost.
 func (l *Log) start(greatest uint32, empty bool) error {
 	kept := l.segs
 	if empty {
@@ -145,7 +145,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	return l.syncDir(l.dir)
 }
 
-// lackingEnd returns the segments that are missing behind the last one.
+// lackingEnd returns the missing segments behind the last one.
 func (l *Log) lackingEnd() hole {
 	last := uint32(0)
 	if len(l.segs) > 0 {
@@ -167,9 +167,9 @@ func (l *Log) unlink(n uint32) error {
 	return nil
 }
 
-// readSegments reads the headers. It notes segments that name a missing predecessor,
-// and those made when a predecessor was missing. Any number of segments may lack at
-// the front: they were removed.
+// readSegments reads the headers. It notes segments that name a missing predecessor, and
+// those made when a predecessor was missing. Any number of segments may be missing at the
+// front: they were removed.
 func (l *Log) readSegments(numbers []uint32) ([]*segment, error) {
 	segs := make([]*segment, 0, len(numbers))
 	for _, n := range numbers {
@@ -241,7 +241,7 @@ func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, out.Close()); err != nil {
-			// On a full disk the rest of it would take up room.
+			// On a full disk the partial file would occupy room.
 			err = errors.Join(err, l.fs.Remove(path))
 		}
 	}()
@@ -258,9 +258,9 @@ func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
 	return l.syncFile(out)
 }
 
-// Quarantine keeps segment n for the operator, when a record in it is not to be
-// handled any more: as another name in the directory "quarantine", which outlives
-// the segment. A segment that is there already is left alone.
+// Quarantine keeps segment n for the operator, if a record in it will not be handled any
+// more. The segment gets another name in the directory "quarantine", which outlives the
+// segment. A segment with such a name already is left alone.
 func (l *Log) Quarantine(n uint32) error {
 	err := l.reserved(func() error { return l.keep(n) })
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -269,7 +269,7 @@ func (l *Log) Quarantine(n uint32) error {
 	return nil
 }
 
-// quarantine keeps a damaged segment. A failure is logged, and stops nothing.
+// quarantine keeps a damaged segment. A failure is logged, and has no other effect.
 func (l *Log) quarantine(n uint32) {
 	if err := l.keep(n); !errors.Is(err, fs.ErrExist) {
 		l.log.Error().Err(err).Uint32("segment", n).Str("quarantine", l.kept(n)).Msg("a segment of the log is damaged; it is kept in quarantine")
@@ -280,8 +280,8 @@ func (l *Log) kept(n uint32) string {
 	return filepath.Join(l.dir, "quarantine", fileName(n, segmentSuffix))
 }
 
-// keep gives a segment a second name, which outlives the first; fs.ErrExist when
-// it has one.
+// keep gives a segment a second name, which outlives the first. It returns fs.ErrExist if
+// the segment has one.
 func (l *Log) keep(n uint32) error {
 	to := l.kept(n)
 	if err := l.fs.Mkdir(filepath.Dir(to), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -294,7 +294,7 @@ func (l *Log) keep(n uint32) error {
 }
 
 func newID() (id segmentID) {
-	// Read never fails: the runtime ends the program where there is no randomness.
+	// Read never fails: without randomness the runtime ends the program.
 	_, _ = rand.Read(id[:])
 	return id
 }

@@ -10,8 +10,8 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// home is the log's directory. It is held open, so that no other directory gets
-// its inode, nor it another one (as overlay file systems may do otherwise).
+// home is the log's directory. It is held open, so that its inode stays the same and no
+// other directory gets it. Overlay file systems may change inodes otherwise.
 type home struct {
 	fsys.File
 	info fs.FileInfo
@@ -29,10 +29,10 @@ func openHome(fsy fsys.FS, dir string) (*home, error) {
 	return &home{f, info}, nil
 }
 
-// Check fails the log for good when its directory or the active segment is no
-// longer found under its name: what is appended then can be synced, but no start
-// will ever find it. It also sees to the ballast, and to the note on the newest
-// segment. It is to be called about once a second.
+// Check fails the log for good if the name of its directory or of the active segment no
+// longer leads to it. Later appends could be synced, but no start would ever find them.
+// Check also maintains the ballast and the note on the newest segment. It must be called
+// about once a second.
 func (l *Log) Check() error {
 	if err := l.Err(); err != nil {
 		return err
@@ -49,7 +49,8 @@ func (l *Log) Check() error {
 	return l.Err()
 }
 
-// useActive returns the active segment, to be released; nil once the log is closed.
+// useActive returns the active segment, which the caller must release; nil once the log
+// is closed.
 func (l *Log) useActive() *file {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,15 +60,15 @@ func (l *Log) useActive() *file {
 	return l.active
 }
 
-// inPlace returns nil when the directory of the log and segment f, which was the
-// active one when its caller took it, are what their names stand for. Otherwise it
-// fails the log; but where a name cannot be looked at nothing is known, and the
-// error is that alone.
+// inPlace returns nil if the names of the directory and of segment f still lead to them.
+// f was the active segment when the caller acquired it. Otherwise inPlace fails the log.
+// But if a name cannot be checked, nothing is known, and inPlace only returns that error.
 func (l *Log) inPlace(f *file) error {
 	err := l.named(l.dir, l.home.info)
 	if err == nil {
 		err = l.named(l.files.path(f.n, segmentSuffix), f.info)
-		// After a roll, which looked itself, the segment may have been removed.
+		// After a roll, which checked the names itself, the segment may have been
+		// removed.
 		if err != nil && l.Active() != f.n {
 			return nil
 		}
@@ -80,7 +81,7 @@ func (l *Log) inPlace(f *file) error {
 
 var errElsewhere = errors.New("no start would find what is appended now; start again to go on with what is there")
 
-// named returns nil when path is the name of the file that open describes.
+// named returns nil if path is the name of the file that open describes.
 func (l *Log) named(path string, open fs.FileInfo) error {
 	there, err := l.fs.Stat(path)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"blobtail/wal"
 )
 
-// Roll ends a segment early, so that it can go; what was in it is replayed as
-// ever, and an empty segment is left alone.
+// Roll ends a segment early, so that it can be removed. Its records are replayed as
+// usual, and an empty segment is left alone.
 func TestRollEarly(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, wal.Options{})
@@ -43,7 +43,7 @@ func TestRollEarly(t *testing.T) {
 	}
 }
 
-// A log whose directory is gone says so and takes nothing more.
+// A log without its directory reports that and accepts nothing more.
 func TestCheck(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "wal")
 	l := open(t, dir, wal.Options{})
@@ -73,8 +73,8 @@ func swap(t *testing.T, dir string) {
 	}
 }
 
-// What replaces a part of the log under a running process, and the name that the
-// error has.
+// Each case replaces a part of the log under a running process, and has the name that the
+// error contains.
 var replacements = []struct {
 	name, says string
 	do         func(t *testing.T, dir string)
@@ -121,8 +121,8 @@ var replacements = []struct {
 	}},
 }
 
-// Nothing is durable that no start would find: neither a sync nor a roll says so,
-// and the log is over.
+// No record is durable if no start would find it. Then sync and roll both fail, and the
+// log has failed.
 func TestReplaced(t *testing.T) {
 	acts := map[string]func(l *wal.Log) error{
 		"sync": func(l *wal.Log) error {
@@ -180,8 +180,8 @@ func TestReplacedOnSimdisk(t *testing.T) {
 	}
 }
 
-// A name that cannot be looked at now proves nothing: that sync fails, the next
-// one succeeds.
+// A name that cannot be checked now proves nothing: that sync fails, and the next one
+// succeeds.
 func TestNameCannotBeLookedAt(t *testing.T) {
 	disk := simdisk.New(1)
 	l := open(t, "/wal", wal.Options{FS: disk})
@@ -207,7 +207,7 @@ func TestNameCannotBeLookedAt(t *testing.T) {
 	}
 }
 
-// Segments that are rolled and removed while others sync are no replacement.
+// Segments that are rolled and removed during other syncs do not count as replaced.
 func TestRollsWhileSyncing(t *testing.T) {
 	l := open(t, t.TempDir(), wal.Options{SegmentSize: 300})
 	var writers, others sync.WaitGroup

@@ -9,22 +9,22 @@ import (
 	"iter"
 )
 
-// Record is one record as Replay found it.
+// Record is one record that Replay found.
 type Record struct {
 	Type    byte
-	Pos     Pos      // of the first byte of Payload
+	Pos     Pos      // position of the first byte of Payload
 	Payload []byte   // valid until the next step of the iteration
-	Segment *Segment // where it stands
+	Segment *Segment // segment of the record
 }
 
-// CorruptError is a span of a segment in which there should be records and are
-// none. Length is 0 where the whole file lacks.
+// CorruptError is a span of a segment that should hold records and holds none. Length is
+// 0 if the whole file is missing.
 type CorruptError struct {
 	Path           string
 	Offset, Length int64
 	Reason         string
-	// From and To bound where records may lack: from From on, before To. They are
-	// equal where there can have been none.
+	// From and To bound the possibly missing records: at or behind From, before To. They
+	// are equal if there can have been none.
 	From, To Pos
 }
 
@@ -32,13 +32,12 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("wal: %s: %d bytes at %d are damaged: %s", e.Path, e.Length, e.Offset, e.Reason)
 }
 
-// Replay yields what was found on Open, oldest first, and nothing that was
-// appended since, so the log may be used meanwhile. It reads through one window:
-// its memory is bounded by the longest record. Segments that were removed by the
-// time it gets there are left out.
+// Replay yields the records that Open found, oldest first, and no later ones. So the log
+// may be used meanwhile. Replay reads through one window: its memory is bounded by the
+// longest record. It omits segments that are removed before it reaches them.
 //
-// Damage is yielded as a [*CorruptError] where it lies, and the iteration goes on
-// behind it; any other error ends it.
+// Damage is yielded as a [*CorruptError] at its place, and the iteration continues behind
+// it. Any other error ends it.
 func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var room []byte
@@ -72,7 +71,7 @@ func (l *Log) has(s *segment) bool {
 type replay struct {
 	log   *Log
 	seg   *segment
-	info  Segment // a copy that is the caller's
+	info  Segment // a copy for the caller
 	room  []byte
 	yield func(Record, error) bool
 }
@@ -140,9 +139,9 @@ func (r *replay) damage(off, length int64, reason string) bool {
 	})
 }
 
-// ReadAt fills b with payload bytes from p on: any byte of a payload will do, and
-// b must not reach beyond its end. No checksum is looked at. A segment that was
-// removed gives fs.ErrNotExist.
+// ReadAt fills b with payload bytes from p on. p may be any byte of a payload, and b must
+// not reach beyond its end. ReadAt checks no checksum. A removed segment gives
+// fs.ErrNotExist.
 func (l *Log) ReadAt(b []byte, p Pos) error {
 	l.mu.Lock()
 	front, end := l.segs[0].Number, l.end

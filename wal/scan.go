@@ -6,42 +6,41 @@ import (
 	"io"
 )
 
-// scanWindow is how much of a segment is read at a time.
+// scanWindow is the number of bytes of a segment that one read gets.
 const scanWindow = 1 << 20
 
-// pageSize is the unit in which a window that cannot be read is tried again.
+// pageSize is the unit in which an unreadable window is read again.
 const pageSize = 4096
 
-// item is one step of a scan: a record, or a span that is none.
+// item is one step of a scan: a record, or a span without a valid record.
 type item struct {
-	off, length int64  // of the whole record, or of the damaged span
+	off, length int64  // extent of the whole record, or of the damaged span
 	payload     []byte // in the window: valid until the next step
 	typ         byte   // 0 for a damaged span
-	reason      string // why the span is damaged
+	reason      string // the reason why the span is damaged
 }
 
 func (i item) damaged() bool { return i.typ == 0 }
 
-// scanner walks the records of one segment and everything between them. It
-// covers each byte of the file in exactly one item, in order, except the header
-// and the zeros between records. It holds one window, or one record where that
-// is longer.
+// scanner walks the records of one segment and everything between them. Each byte of the
+// file belongs to exactly one item, in order, except for the header and the zeros between
+// records. The scanner holds one window, or one record if that is longer.
 type scanner struct {
 	src  *pageReader
 	seal *seal
 	size int64
-	off  int64  // of the next item
+	off  int64  // offset of the next item
 	buf  []byte // the file's bytes from start on
 	base int64
 	room []byte // backs buf
-	next *item  // found while looking for the end of damage
+	next *item  // found by the search for the end of damage
 }
 
 func newScanner(r io.ReaderAt, id segmentID, size int64) *scanner {
 	return &scanner{src: &pageReader{r: r}, seal: newSeal(id), size: size, off: headerSize}
 }
 
-// step returns the next item; false at the end.
+// step returns the next item, or false at the end.
 func (s *scanner) step() (item, bool) {
 	if s.next != nil {
 		it := *s.next
@@ -58,8 +57,8 @@ func (s *scanner) step() (item, bool) {
 	return s.damage(), true
 }
 
-// damage collects what is no record from s.off on, up to the next valid record
-// (which it keeps for the next step) or the end.
+// damage collects the invalid bytes from s.off up to the next valid record or the end. It
+// keeps that record for the next step.
 func (s *scanner) damage() item {
 	d := item{off: s.off}
 	var why reasons
@@ -84,8 +83,8 @@ func (s *scanner) damage() item {
 	return d
 }
 
-// record reads the valid record at s.off and moves behind it; it leaves s.off
-// alone when there is none.
+// record reads the valid record at s.off and moves behind it. If there is none, s.off
+// does not change.
 func (s *scanner) record() (item, bool) {
 	head := s.peek(recordHeader)
 	if len(head) < recordHeader || s.off%recordAlign != 0 {
@@ -109,8 +108,8 @@ func (s *scanner) record() (item, bool) {
 // skipPadding moves to the next multiple of 8 if only zeros are before it.
 func (s *scanner) skipPadding(it *item) {
 	n := min(align(s.off), s.size) - s.off
-	// The window may move under the payload: look at the file only when the
-	// bytes are not in it.
+	// Moving the window could overwrite the payload. So bytes outside the window are read
+	// directly from the file.
 	at := s.off - s.base
 	if at+n <= int64(len(s.buf)) {
 		if allZero(s.buf[at : at+n]) {
@@ -125,8 +124,8 @@ func (s *scanner) skipPadding(it *item) {
 	}
 }
 
-// invalid returns how many bytes to pass over at s.off, where no valid record
-// is, and why it is none.
+// invalid returns how many bytes to skip at s.off, where no valid record is, and the
+// reason.
 func (s *scanner) invalid() (int64, string) {
 	if r := s.off % recordAlign; r != 0 {
 		return min(recordAlign-r, s.size-s.off), "bytes between records are not zero"
@@ -141,7 +140,7 @@ func (s *scanner) invalid() (int64, string) {
 	return recordAlign, "no valid record header"
 }
 
-// peek returns the n bytes at s.off, or as many as there are.
+// peek returns the n bytes at s.off, or fewer at the end of the file.
 func (s *scanner) peek(n int64) []byte {
 	n = min(n, s.size-s.off)
 	at := s.off - s.base
@@ -188,13 +187,13 @@ func (r *reasons) text(src *pageReader) string {
 	return s
 }
 
-// pageReader reads what can be read. A page that cannot, or that lies behind the
-// end, reads as zeros, which are never a record: one bad sector costs the
-// records that it touches.
+// pageReader reads all readable pages. An unreadable page, or one behind the end, reads
+// as zeros, and zeros are never a record. So one bad sector costs only the records that
+// it touches.
 type pageReader struct {
 	r      io.ReaderAt
-	err    error // the last error that was passed over and not told yet
-	failed bool  // there was one
+	err    error // the last skipped error that is not reported yet
+	failed bool  // there was an error
 }
 
 func (p *pageReader) readAt(b []byte, off int64) {

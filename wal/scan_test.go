@@ -34,8 +34,8 @@ func sample(t testing.TB) ([]byte, []entry) {
 	return b, entries
 }
 
-// verdict compares a scan with what was appended: which one record lacks (-1:
-// none), and how many spans are damaged.
+// verdict compares a scan with the appended records. It returns the index of the missing
+// record (-1: none) and the number of damaged spans.
 func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged int, err error) {
 	next, lacking := 0, -1
 	bad, err := sc.Scan(segment, func(off int64, typ byte, payload []byte) {
@@ -48,7 +48,7 @@ func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged
 			next++
 		}
 		if next == len(entries) || entries[next].typ != typ || !bytes.Equal(entries[next].payload, payload) {
-			lacking = len(entries) + 1 // something that was never appended
+			lacking = len(entries) + 1 // a record that was never appended
 		}
 		next++
 	})
@@ -60,7 +60,7 @@ func verdict(sc *wal.Scanner, segment []byte, entries []entry) (lacking, damaged
 	return lacking, len(bad), err
 }
 
-// Every flipped bit is noticed, and costs the record that it is in and no other.
+// Every flipped bit is noticed, and costs only the record that contains it.
 func TestEveryBit(t *testing.T) {
 	original, entries := sample(t)
 	stride := testkit.Share(1, 41)
@@ -88,7 +88,7 @@ func TestEveryBit(t *testing.T) {
 	t.Logf("%d of %d bits of a segment with %d records were flipped", cases.Load(), len(original)*8, len(entries))
 }
 
-// owner is the record that a byte belongs to; -1 for header and padding.
+// owner is the index of the record that contains a byte; -1 for header and padding.
 func owner(entries []entry, at int) int {
 	for i, e := range entries {
 		start := int(e.pos.Offset()) - wal.RecordHeader
@@ -99,7 +99,8 @@ func owner(entries []entry, at int) int {
 	return -1
 }
 
-// Wherever a segment ends, what is whole before is there and the rest is noticed.
+// At any truncation of a segment the whole records before it are found, and the loss of
+// the rest is noticed.
 func TestEveryTruncation(t *testing.T) {
 	original, entries := sample(t)
 	original = original[:16<<10]
@@ -129,8 +130,8 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
-// A segment made of anything is read without panic and without more memory than
-// it has bytes.
+// A segment of any bytes is read without panic, and with no more memory than it has
+// bytes.
 func FuzzSegment(f *testing.F) {
 	original, _ := sample(f)
 	small := original[:4096]
@@ -138,7 +139,7 @@ func FuzzSegment(f *testing.F) {
 	f.Add(bytes.Clone(small[wal.HeaderSize:]), true)
 	f.Add(make([]byte, 300), true)
 	f.Fuzz(func(t *testing.T, b []byte, header bool) {
-		if header { // so that most inputs get past it
+		if header { // so that most inputs pass the header check
 			b = append(bytes.Clone(small[:wal.HeaderSize]), b...)
 		}
 		var sc wal.Scanner
@@ -161,7 +162,7 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
-// The same through Open, and the log can be used then.
+// The same through Open, and the log works afterwards.
 func FuzzOpen(f *testing.F) {
 	original, _ := sample(f)
 	f.Add(bytes.Clone(original[:4096]), bytes.Clone(original[:2000]))

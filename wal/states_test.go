@@ -19,14 +19,14 @@ import (
 // states opens the log in every state that a crash may leave.
 type states struct {
 	t      *testing.T
-	h      *history // what is known
+	h      *history // the known records
 	first  map[string]int
 	second int
-	every  int            // which share of the states crash a second time
+	every  int            // one in this many states crashes a second time
 	kinds  map[string]int // by crash and operation
 }
 
-// tries is how often chance is asked, per way to crash.
+// tries is the number of random states per way to crash.
 func tries(c simdisk.Crash) uint64 {
 	switch c {
 	case simdisk.None, simdisk.All, simdisk.Killed:
@@ -38,7 +38,7 @@ func tries(c simdisk.Crash) uint64 {
 	return 4
 }
 
-// at looks at all that a crash just before op may leave.
+// at examines all states that a crash just before op may leave.
 func (s *states) at(op simdisk.Op) {
 	what := op.Kind + " of " + strings.TrimLeft(path.Base(op.Path), "0123456789")
 	for crash := range simdisk.Crashes {
@@ -53,8 +53,8 @@ func (s *states) at(op simdisk.Op) {
 	}
 }
 
-// examine opens the log on a disk and compares it with what is known, then again
-// after one more crash. deep also crashes that start at each of its operations.
+// examine opens the log on a disk and compares it with the known records, then again
+// after one more crash. deep also tests crashes at each operation of the start.
 func (s *states) examine(d *simdisk.Disk, deep bool, seed uint64) error {
 	h := *s.h
 	h.known, h.durable = maps.Clone(h.known), maps.Clone(h.durable)
@@ -117,7 +117,7 @@ func (s *states) append(l *wal.Log, reserved bool, n int) {
 	}
 }
 
-// life opens the log and does a bit of everything with it.
+// life opens the log and uses most of its operations.
 func (s *states) life() {
 	t, h := s.t, s.h
 	l := open(t, "/var/wal", wal.Options{FS: h.disk, SegmentSize: 2000})
@@ -159,10 +159,10 @@ func (s *states) life() {
 	s.append(l, false, 1)
 }
 
-// The power is cut and the process is killed before every operation, in every
-// way: what was synced is there, what was not is there whole or not at all, what
-// was removed stays away, and what one start shows the next one does too. That
-// holds for a crash during the start as well.
+// The power is cut and the process is killed before every operation, in every way. A
+// synced record is in the log. An unsynced record is there whole or not at all. A removed
+// record stays away, and the next start shows the same records. That also holds for a
+// crash during the start.
 func TestEveryCrash(t *testing.T) {
 	s := &states{
 		t: t, first: map[string]int{}, kinds: map[string]int{},
@@ -180,7 +180,7 @@ func TestEveryCrash(t *testing.T) {
 	ops := 0
 	for life := range 3 {
 		s.h.disk.SetFault(func(op simdisk.Op) error {
-			if op.Kind != "read" && op.Kind != "stat" { // those change nothing
+			if op.Kind != "read" && op.Kind != "stat" { // these operations change nothing
 				ops++
 				s.at(op)
 			}

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// maxTorn is how much of a torn tail is kept.
+	// maxTorn is the most bytes of a torn tail that are kept.
 	maxTorn = 1 << 20
 
-	// sector is the least that a disk writes whole.
+	// sector is the smallest unit that a disk writes atomically.
 	sector = 512
 )
 
-// repairLast makes the segment that was not rolled fit to build upon: copied to
-// a new file without its torn tail. empty tells that nothing is left in it.
+// repairLast prepares a segment that was not rolled: it copies it to a new file without
+// its torn tail. empty reports that no records remain.
 func (l *Log) repairLast() (empty bool, err error) {
 	if len(l.segs) == 0 {
 		return false, nil
@@ -45,12 +45,12 @@ func (l *Log) repairLast() (empty bool, err error) {
 	return records == 0 && !damaged && last.lacking == hole{}, nil
 }
 
-// survey finds where the torn tail of the last segment begins, and whether there
+// survey finds the start of the torn tail of the last segment, and reports whether there
 // is damage before it.
 func survey(f fsys.File, last *segment) (cut int64, records int, damaged bool) {
 	s := newScanner(f, last.Random, last.Size)
 	cut, damaged = headerSize, last.badCopy >= 0
-	var end item // what is invalid behind the last record
+	var end item // the invalid bytes behind the last record
 	for {
 		it, ok := s.step()
 		if !ok {
@@ -70,16 +70,14 @@ func survey(f fsys.File, last *segment) (cut int64, records int, damaged bool) {
 			cut, damaged = at, true
 		}
 	}
-	// What could not be read may be readable another time: the file is kept as it
-	// was.
+	// A page that is unreadable now may be readable later: the original file is kept.
 	return cut, records, damaged || s.src.failed
 }
 
-// tornFrom returns where the torn part begins of the invalid bytes from off to the
-// end of the last segment; the segment's size when none of them are torn. It takes
-// them record by record as far as their headers are valid, since the records
-// behind one that was never synced were not synced either, but those before it may
-// have been.
+// tornFrom returns the start of the torn part of the invalid bytes from off to the end of
+// the last segment. It returns the segment's size if none of them are torn. It goes
+// record by record while their headers are valid. If a record was never synced, those
+// behind it were not synced either. But those before it may have been.
 func tornFrom(f io.ReaderAt, last *segment, off int64) int64 {
 	s := newScanner(f, last.Random, last.Size)
 	for s.off = off; s.off < s.size; {
@@ -92,9 +90,9 @@ func tornFrom(f io.ReaderAt, last *segment, off int64) int64 {
 	return s.size
 }
 
-// piece returns the bytes that may be torn of the invalid ones at s.off: the
-// payload of a record whose header is valid, or all up to the next valid header.
-// short tells that the file ends before the record does.
+// piece returns the bytes at s.off that may be torn: the payload of a record with a valid
+// header, or everything up to the next valid header. short reports that the file ends
+// before the record does.
 func (s *scanner) piece() (from, n int64, short bool) {
 	head := s.peek(recordHeader)
 	if len(head) < recordHeader {
@@ -114,8 +112,8 @@ func (s *scanner) piece() (from, n int64, short bool) {
 	return s.off, end - s.off, false
 }
 
-// header returns the length of the payload when a valid header of a record is at
-// off, also where the file ends before the payload does.
+// header returns the length of the payload if a valid record header is at off, even if
+// the file ends before the payload does.
 func (s *scanner) header(off int64) (int64, bool) {
 	if off%recordAlign != 0 || s.size-off < recordHeader {
 		return 0, false
@@ -127,9 +125,8 @@ func (s *scanner) header(off int64) (int64, bool) {
 	return s.seal.length(head, off, math.MaxInt64)
 }
 
-// sectorOfZeros tells whether all that a sector of the file has of the n bytes
-// from off on is zeros: the disk never wrote it then. Zeros that stand for what
-// cannot be read do not count.
+// sectorOfZeros reports whether a sector's share of the n bytes from off on is all zeros:
+// then the disk never wrote that sector. Zeros in place of unreadable bytes do not count.
 func (s *scanner) sectorOfZeros(off, n int64) bool {
 	room := make([]byte, min(n, scanWindow))
 	for end := off + n; off < end; {
@@ -147,7 +144,7 @@ func (s *scanner) sectorOfZeros(off, n int64) bool {
 	return false
 }
 
-// keepTorn puts the torn tail aside before it is cut off.
+// keepTorn keeps a copy of the torn tail before it is removed.
 func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
 	torn := last.Size - cut
 	if torn < recordAlign && allZeroAt(f, cut, torn) {
@@ -165,9 +162,9 @@ func allZeroAt(f fsys.File, off, n int64) bool {
 	return allZero(b)
 }
 
-// moveStillborn puts aside a last segment whose creation was cut short: without
-// a header it never had a record. With more bytes than a header, or known to have
-// been made whole, it is damage, and stays.
+// moveStillborn quarantines a last segment with an interrupted creation: without a header
+// it never had a record. If it has more bytes than a header, or is known to have been
+// complete, it is damaged, and stays.
 func (l *Log) moveStillborn(last *segment) error {
 	if last.Size > headerSize || last.Number <= l.newest.noted {
 		return nil

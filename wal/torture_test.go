@@ -16,7 +16,7 @@ import (
 	"blobtail/wal"
 )
 
-// torture tells that tests are to take as long as it takes.
+// torture reports whether tests may run for as long as they need.
 func torture() bool { return os.Getenv("BLOBTAIL_TORTURE") != "" }
 
 // spell is a log on a disk that is full now and then.
@@ -24,16 +24,16 @@ type spell struct {
 	t      *testing.T
 	dir    string
 	o      wal.Options
-	others func(full bool) // takes all that is free, or gives it back
+	others func(full bool) // uses all free room, or frees it
 	stat   func() int64    // the length of the ballast
 
 	l     *wal.Log
 	rng   *rand.Rand
 	want  []entry
-	spent int // how often the ballast went
+	spent int // how often the ballast was removed
 }
 
-// run fills the disk so many times. most is the length of the longest record.
+// run fills the disk the given number of times. most is the length of the longest record.
 func (s *spell) run(times int, reserve int64, most int) {
 	t := s.t
 	s.l, s.rng = open(t, s.dir, s.o), newRand(7)
@@ -75,7 +75,7 @@ func (s *spell) run(times int, reserve int64, most int) {
 	t.Logf("%d times full, the ballast went %d times; %d records at the end", times, s.spent, len(got))
 }
 
-// full fills the disk for the i-th time, and appends what may use the reserve.
+// full fills the disk for the i-th time, and appends records that may use the reserve.
 func (s *spell) full(i, reserve, most int) {
 	t := s.t
 	s.others(true)
@@ -163,8 +163,8 @@ func TestFullFileSystem(t *testing.T) {
 	s.run(times, 1<<20, 60<<10)
 }
 
-// hollow is a file system that leaves holes for zeros and syncs nothing: a log of
-// many gigabytes takes seconds and no room.
+// hollow is a file system that leaves holes for zeros and syncs nothing: a log of many
+// gigabytes needs only seconds and no room.
 type hollow struct{ fsys.FS }
 
 type hollowFile struct {
@@ -188,14 +188,14 @@ func (f hollowFile) WriteAt(p []byte, off int64) (int, error) {
 	return len(p), f.File.Truncate(off + int64(len(p)))
 }
 
-const zeroPart = 1<<20 + 1 // a part of this length, which nothing else has, is all zeros here
+const zeroPart = 1<<20 + 1 // only a part of this length is all zeros here
 
-// A log far larger than what it may use of memory is opened and replayed.
+// Open and Replay read a log that is far larger than their memory bound.
 func TestReplayOfHugeLog(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(testkit.Share(1<<30, 512<<20))
 	o := wal.Options{FS: hollow{fsys.OS()}}
-	if torture() { // all of it real
+	if torture() { // all of it on a real file system
 		size, o.FS = 10<<30, nil
 	}
 	part := make([]byte, zeroPart)
@@ -236,7 +236,7 @@ func TestReplayOfHugeLog(t *testing.T) {
 	if n != appended {
 		t.Errorf("%d records of %d", n, appended)
 	}
-	// Open takes windows for the last segment, Replay one, which grows once.
+	// Open allocates windows for the last segment, Replay one, which grows once.
 	if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
 		t.Errorf("allocated %d bytes", used)
 	}

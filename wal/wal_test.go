@@ -25,7 +25,7 @@ import (
 	"blobtail/wal"
 )
 
-// entry is a record as a test remembers it.
+// entry is a record in a test's memory.
 type entry struct {
 	typ     byte
 	pos     wal.Pos
@@ -78,7 +78,7 @@ func random(rng *rand.Rand, n int) []byte {
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
-// replay collects what is in a log, and what is damaged.
+// replay collects the records of a log, and its damage.
 func replay(t testing.TB, l *wal.Log) (out []entry, bad []*wal.CorruptError) {
 	t.Helper()
 	for r, err := range l.Replay(context.Background()) {
@@ -120,8 +120,8 @@ func segmentFiles(t testing.TB, dir string) []string {
 	return names
 }
 
-// A log that is opened again and again keeps everything, in order, whatever the
-// sizes: records smaller and larger than a segment, a copy buffer, a window.
+// A log that is opened again and again keeps all records in order. Some records are
+// smaller and some larger than a segment, a copy buffer or a window.
 func TestReopen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	rng := newRand(1)
@@ -154,7 +154,7 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// A process that starts over and over leaves no files behind, but its numbers grow.
+// A process that restarts over and over leaves no files behind, but its numbers grow.
 func TestReopenEmpty(t *testing.T) {
 	dir := t.TempDir()
 	for i := range uint32(20) {
@@ -238,7 +238,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// A record goes into the segment while it fits, exactly.
+// A record goes into the segment if it fits, exactly.
 func TestRoll(t *testing.T) {
 	dir := t.TempDir()
 	const size = 1024
@@ -319,8 +319,8 @@ func TestRemoveFront(t *testing.T) {
 	}
 }
 
-// Replay goes on while the log is appended to and its front removed, and shows
-// only what was there on Open.
+// Replay continues during appends and removals of the front, and shows only the records
+// that Open found.
 func TestReplayWhileInUse(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, wal.Options{SegmentSize: 2000})
@@ -385,7 +385,7 @@ func TestReplayEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Replay holds a window, or one record where that is longer, however much there is.
+// Replay holds a window, or one record if that is longer, for a log of any length.
 func TestReplayIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, wal.Options{})
@@ -422,8 +422,8 @@ func TestReplayIsBounded(t *testing.T) {
 	}
 }
 
-// slow is a file system with an fsync that takes a while, as on a real disk. It
-// counts the fsyncs of files.
+// slow is a file system with a slow fsync, as on a real disk. It counts the fsyncs of
+// files.
 type slow struct {
 	fsys.FS
 	syncs *atomic.Int64
@@ -446,7 +446,7 @@ func (f slowFile) Sync() error {
 	return f.File.Sync()
 }
 
-// One fsync serves all who wait.
+// One fsync serves all waiting callers.
 func TestGroupCommit(t *testing.T) {
 	dir := t.TempDir()
 	syncs := new(atomic.Int64)
@@ -472,7 +472,7 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// Damage is told on the logger, with a zero logger it is not, and neither panics.
+// Damage is logged. A zero logger is silent, and neither panics.
 func TestLogger(t *testing.T) {
 	var out strings.Builder
 	for _, log := range []zerolog.Logger{{}, zerolog.New(&out)} {

@@ -7,14 +7,14 @@ import (
 	"blobtail/wal"
 )
 
-// Versions of a batch record; withSince also says how long the batch waits.
+// Versions of a batch record; withSince also has the arrival of its oldest record.
 const (
 	cuttingRules = 1
 	withSince    = 2
 )
 
 // BatchRecord is the payload of a batch record: the runs that become one blob, and
-// the first name that the sink will give it. It is durable before the first PUT.
+// the first name that the sink will try. It is durable before the first PUT.
 type BatchRecord struct {
 	ID [16]byte
 	Bin
@@ -97,8 +97,8 @@ type Parked struct {
 	body        []byte
 }
 
-// Add appends a run, with its origin spelled out: its place, which may have been
-// its origin, is another one now.
+// Add appends a run, with its origin written out: the run's place may have been its
+// origin, and the copy has another place.
 func (p *Parked) Add(r *Run) {
 	off := len(p.body)
 	p.body = append(p.body, make([]byte, runHead)...)

@@ -9,8 +9,7 @@ import (
 	"blobtail/wal"
 )
 
-// cursor is at a line of a run. It knows the line's key; the bytes are read when
-// they are needed.
+// cursor is at a line of a run. It knows the line's key; the bytes are read on demand.
 type cursor struct {
 	record.Key
 	size   uint32 // of the line
@@ -72,14 +71,14 @@ func (c *cursor) wanted() bool {
 }
 
 const (
-	// wholeRun is the longest rest of a run that is read at once.
+	// wholeRun is the longest remainder of a run that is read at once.
 	wholeRun = 256 << 10
-	// lineWindow and rowWindow are how much of a longer one is read.
+	// lineWindow and rowWindow are the sizes of the reads of a longer one.
 	lineWindow = 64 << 10
 	rowWindow  = 4 << 10
-	// fewRows is how much of a table is read when memory is short.
+	// fewRows is the size of the reads of a table when memory is short.
 	fewRows = 48
-	// longestRow is varints of a time, a length and a place.
+	// longestRow is the length of three varints: a time, a length and a place.
 	longestRow = 3 * binary.MaxVarintLen64
 )
 
@@ -121,7 +120,7 @@ func within(p []byte, at, pos wal.Pos, n int) bool {
 	return pos >= at && int64(pos-at)+int64(n) <= int64(len(p))
 }
 
-// advance moves to the next line of the part; false when there is none.
+// advance moves to the next line of the part; it returns false if there is none.
 func (r *Reading) advance(c *cursor, room *int) (bool, error) {
 	for {
 		if more, err := r.step(c, room); !more || err != nil || c.wanted() {
@@ -130,7 +129,7 @@ func (r *Reading) advance(c *cursor, room *int) (bool, error) {
 	}
 }
 
-// step moves to the next line; false when there is none.
+// step moves to the next line; it returns false if there is none.
 func (r *Reading) step(c *cursor, room *int) (bool, error) {
 	if c.left--; c.left == 0 {
 		return false, nil
@@ -165,7 +164,7 @@ func (r *Reading) step(c *cursor, room *int) (bool, error) {
 	return !beyond(c.Time, r.q.To), nil
 }
 
-// release gives back the memory of a run that is read.
+// release returns the memory of a run that has been read.
 func (c *cursor) release(room *int) {
 	if c.buf != nil {
 		*room += cap(c.buf.line)

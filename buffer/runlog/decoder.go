@@ -35,7 +35,7 @@ func (d *decoder) uvarint() uint64 {
 // index is the index of the next line of a table that has them; next is the
 // consecutive one.
 func (d *decoder) index(next uint32) uint32 {
-	// Where services are mixed the next record is seldom far.
+	// If services are mixed, the next record is usually near.
 	if len(d.rest) > 0 && d.rest[0] < 0x80 {
 		v := uint32(d.rest[0])
 		d.rest = d.rest[1:]

@@ -37,10 +37,10 @@ type Encoder struct {
 	period  time.Duration
 	expired func(service string, period time.Time) bool
 	order   []uint32 // numbers of lines: run after run, with the expired ones in between
-	starts  []uint32 // where each service begins in order
+	starts  []uint32 // the start of each service in order
 }
 
-// NewEncoder returns an encoder for a length of periods. expired says whether the
+// NewEncoder returns an encoder for a length of periods. expired reports whether the
 // period of a service has been dropped; nil: none has.
 func NewEncoder(period time.Duration, expired func(service string, period time.Time) bool) *Encoder {
 	return &Encoder{period: period, expired: expired}
@@ -53,7 +53,7 @@ type LeftOut struct {
 	rejected int // of the records, those of [record.RejectedService]
 }
 
-// Expired is how many records an answer reports as expired.
+// Expired is the number of records that an answer reports as expired.
 func (l *LeftOut) Expired() int { return l.Records - l.rejected }
 
 func (l *LeftOut) add(r *record.Request, b Bin, group []uint32) {
@@ -66,7 +66,7 @@ func (l *LeftOut) add(r *record.Request, b Bin, group []uint32) {
 	}
 }
 
-// Lines is which lines of the request a run has, in its order.
+// Lines returns the indexes of a run's lines in the request, in the run's order.
 func (e *Encoder) Lines(w *Written) []uint32 { return e.order[w.at:][:w.Records:w.Records] }
 
 // Encode groups the lines of r by service and period and sorts each group by time,
@@ -128,8 +128,8 @@ func (e *Encoder) sortByService(r *record.Request) {
 	}
 }
 
-// sortByTime is stable. Shippers send nearly sorted lines, so insertion takes a step
-// or two for each. If it takes many, a real sort takes over.
+// sortByTime is stable. Shippers send nearly sorted lines, so insertion needs a step or
+// two for each. If it needs many, a real sort takes over.
 func sortByTime(group []uint32, lines []record.Line) {
 	budget := 8*len(group) + 64
 	for i := 1; i < len(group); i++ {
@@ -188,8 +188,8 @@ func (e *Encoder) addRun(r *record.Request, b Bin, places bool, at int, group []
 // and the number of bytes that follow both.
 const runHead = 8
 
-// appendRunOrigin appends the origin of a run, or how far the run is behind the start
-// of its record, whose place is the origin then.
+// appendRunOrigin appends the origin of a run. If the origin is the place of its record,
+// it appends the distance of the run from the start of that record instead.
 func appendRunOrigin(p []byte, origin record.Origin, off int, places bool) []byte {
 	flags := byte(0)
 	if places {

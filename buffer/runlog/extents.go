@@ -9,7 +9,7 @@ import (
 	"blobtail/wal"
 )
 
-// Extent is where one run is in the log.
+// Extent is the place of one run in the log.
 type Extent struct {
 	Pos wal.Pos
 	Len uint32
@@ -38,13 +38,13 @@ func (x *Extents) Add(e Extent) {
 	x.n++
 }
 
-// Fixed is the list as it is now. It shares memory with x, and stays the same when
-// x grows.
+// Fixed returns the current list. It shares memory with x, and stays the same when x
+// grows.
 func (x *Extents) Fixed() Extents {
 	return Extents{x.enc[:len(x.enc):len(x.enc)], x.last, x.n}
 }
 
-// All gives the runs in order.
+// All yields the runs in order.
 func (x *Extents) All() iter.Seq[Extent] {
 	return func(yield func(Extent) bool) {
 		enc, pos := x.enc, wal.Pos(0)
@@ -98,7 +98,7 @@ func (x *Extents) First() wal.Pos {
 	return wal.Pos(d)
 }
 
-// Merged is one list of two.
+// Merged returns one list of the runs of two.
 func Merged(x, y *Extents) (z Extents) {
 	all := slices.AppendSeq(make([]Extent, 0, x.n+y.n), x.All())
 	all = slices.AppendSeq(all, y.All())

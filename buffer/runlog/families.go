@@ -24,13 +24,13 @@ const (
 	renamed            // it is known by its run's place
 )
 
-// Lots are the decisions on the lines of a run, in their order; nil: all stand.
+// Lots are the decisions on the lines of a run, in their order; nil: all keep their origin.
 type Lots []lot
 
 // HasRenamed reports whether a line is known by its run's place.
 func (l Lots) HasRenamed() bool { return slices.Contains(l, renamed) }
 
-// Uncopied is l for a reader that has not seen the lines that were kept first.
+// Uncopied returns l for a reader that has not seen the lines that were kept first.
 func (l Lots) Uncopied() Lots {
 	l = slices.Clone(l)
 	for i := range l {

@@ -10,18 +10,18 @@ import (
 	"blobtail/wal"
 )
 
-// Loader reads the runs of one batch, strictly, and brings their lines in order.
-// Only one goroutine may use it at a time; it keeps its memory for the next batch.
+// Loader reads the runs of one batch, strictly, and sorts their lines. Only one goroutine
+// may use it at a time; it keeps its memory for the next batch.
 type Loader struct {
 	reader   Reader
 	families families
 	raw      []byte // the runs, as read
-	window   int    // where in raw the last read begins
+	window   int    // start of the last read in raw
 	byOrigin []uint32
 	origins  []record.Origin
 	lines    []loadedLine
 	spare    []loadedLine
-	bounds   []int // where each sorted sequence of lines begins
+	bounds   []int // start of each sorted sequence of lines
 	renamed  []Renaming
 }
 
@@ -64,7 +64,7 @@ func NewLoader(log *wal.Log) *Loader {
 	l := &Loader{reader: Reader{log: log}}
 	l.reader.memory = func(n int) []byte {
 		l.window = len(l.raw)
-		l.raw = l.raw[:l.window+n] // room made it large enough
+		l.raw = l.raw[:l.window+n] // room has made it large enough
 		return l.raw[l.window:]
 	}
 	return l
@@ -99,8 +99,8 @@ func (l *Loader) Each(f func(line []byte, t int64, origin record.Origin, index u
 	return nil
 }
 
-// Copy reads the runs of a batch and adds to p those that its blob would have.
-// Errors are those of Load.
+// Copy reads the runs of a batch and adds to p the runs that its blob would have. Errors
+// are those of Load.
 func (l *Loader) Copy(ctx context.Context, r *BatchRecord, p *Parked) error {
 	runs, err := l.read(ctx, r)
 	if err != nil {
@@ -113,8 +113,8 @@ func (l *Loader) Copy(ctx context.Context, r *BatchRecord, p *Parked) error {
 	return nil
 }
 
-// read reads every run of r, checks that they add up, and leaves of them the lines
-// that the batch keeps.
+// read reads every run of r and checks that they add up. It returns the parts with the
+// lines that the batch keeps.
 func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) {
 	l.room(&r.Runs)
 	runs := make([]loadedRun, 0, r.Runs.Len())
@@ -135,7 +135,7 @@ func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) 
 	return l.onePerOrigin(runs), nil
 }
 
-// onePerOrigin leaves the lines that the batch keeps.
+// onePerOrigin reduces the runs to the lines that the batch keeps.
 func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 	kept := runs[:0]
 	var parts []loadedRun
@@ -215,7 +215,7 @@ func (l *Loader) fill(runs []loadedRun) {
 	for i := range runs {
 		r := &runs[i]
 		start, off := len(l.lines), r.off
-		d, t, index := decoder{r.table, true}, r.time0, r.first // as rows does; here each call counts
+		d, t, index := decoder{r.table, true}, r.time0, r.first // like rows, but inlined: here each call counts
 		for range r.Records {
 			t += int64(d.uvarint())
 			n := uint32(d.uvarint())

@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	// mostCursors is how many runs a merge knows of that it has not begun.
+	// mostCursors bounds the runs that a merge knows of and has not begun.
 	mostCursors = 1 << 17
-	// leastCursors is how many of these one unit may have in any case.
+	// leastCursors is the number of these that one unit may have unconditionally.
 	leastCursors = 1 << 12
-	// mergeRoom is how much of the runs a merge keeps in memory, and allRoom how much
-	// all merges do together: many may read at once, just when a backlog is large.
+	// mergeRoom bounds the bytes of runs that a merge keeps in memory, and allRoom those
+	// of all merges together. Many readers may come at once, just when a backlog is
+	// large.
 	mergeRoom = 32 << 20
 	allRoom   = 4 * mergeRoom
 )
 
-// Room is the memory that all merges of a log share, in bytes. The zero value is
-// ready. A merge gets a quarter of the rest, so none waits for another: when many
-// read, a later one is slower.
+// Room is the memory that all merges of a log share, in bytes. The zero value is ready. A
+// merge gets a quarter of the rest, so none waits for another: with many readers, a later
+// one is slower.
 type Room struct {
 	mu   sync.Mutex
 	lent int
@@ -42,14 +43,14 @@ func (r *Room) takeBack(n int) {
 	r.lent -= n
 }
 
-// merge brings the lines of many units in order. It reads a unit when it comes to
-// the start of its span, and begins a run when it comes to its first line. So only
-// runs that overlap are in memory, and windows of them only.
+// merge returns the lines of many units in order. It reads a unit when it reaches the
+// start of its span, and begins a run when it reaches its first line. So only runs that
+// overlap are in memory, and only windows of them.
 type merge struct {
 	*Reading
 	heap    heap
 	waiting int // cursors in units
-	most    int // how many of them there may be
+	most    int // the most of them that are allowed
 	room    int
 
 	last  record.Key // of the line that was emitted last
@@ -114,8 +115,8 @@ func (m *merge) unfold() error {
 	return nil
 }
 
-// readRuns finds the next runs of a unit, as many as there is room for. A unit with
-// more is read again when the merge gets there.
+// readRuns finds the next runs of a unit, as many as there is room for. A unit with more
+// is read again when the merge gets there.
 func (m *merge) readRuns(u *Unit) error {
 	n := max(leastCursors, m.most-m.waiting)
 	u.next, u.rest = nil, false
@@ -144,8 +145,8 @@ func firstOf(all []cursor, n int) []cursor {
 	return all[:n]
 }
 
-// give emits the line at the first cursor, unless the same line was emitted, and
-// moves the cursor on.
+// give emits the line at the first cursor, unless the same line was emitted, and advances
+// the cursor.
 func (m *merge) give(emit func(*record.Entry) error) error {
 	c := m.heap[0].cursor
 	line, err := m.bytes(c, &m.room)
@@ -172,8 +173,7 @@ func (m *merge) give(emit func(*record.Entry) error) error {
 		m.heap.pop()
 		c.release(&m.room)
 	}
-	// The next line may have the same key. Of a unit that is not read yet that is not
-	// known.
+	// The next line may have the same key. A unit that is not read yet gives no answer.
 	if len(m.heap) > 0 && m.last.Compare(&m.heap[0].Key) == 0 {
 		m.twins = append(m.twins, bytes.Clone(line))
 	}
@@ -191,8 +191,8 @@ func (m *merge) broken(c *cursor, err error) error {
 	return nil
 }
 
-// head is a run that is begun, at its next line; or a unit, at a line before which
-// it has none.
+// head is a run that the merge has begun, at its next line. Or it is a unit, at a line
+// that is not behind its first one.
 type head struct {
 	*cursor
 	unit *Unit // nil for a run

@@ -25,8 +25,7 @@ func (a *candidate) compare(b *candidate) int {
 	return cmp.Compare(a.pos, b.pos)
 }
 
-// newestOf gathers the last n lines: it takes more, and now and then drops all but
-// n.
+// newestOf gathers the last n lines: it collects more, and now and then drops all but n.
 type newestOf struct {
 	*Reading
 	n     int
@@ -95,7 +94,7 @@ func (w *newestOf) take(p *part) error {
 	return nil
 }
 
-// most is how many lines are gathered before all but n are dropped.
+// most is the number of lines that are gathered before all but n are dropped.
 func (w *newestOf) most() int {
 	if w.n > math.MaxInt/4 {
 		return math.MaxInt
@@ -149,7 +148,7 @@ func (w *newestOf) among(lines []candidate, a candidate) (bool, error) {
 	return false, nil
 }
 
-// lineOf reads a line; nil if the log lacks it, which is counted.
+// lineOf reads a line; nil if the log lacks it. It counts that.
 func (r *Reading) lineOf(a *candidate) ([]byte, error) {
 	r.line = sized(r.line, int(a.size))[:a.size]
 	err := r.log.ReadAt(r.line, a.pos)

@@ -7,8 +7,8 @@ import (
 	"blobtail/wal"
 )
 
-// RotError says that a batch cannot be rebuilt from the log: a run of it is damaged
-// or gone, or its runs do not add up to the sums in its record.
+// RotError means that a batch cannot be rebuilt from the log. A run of it is damaged or
+// missing, or its runs do not match the sums in its record.
 type RotError struct {
 	Batch  [16]byte
 	Reason string
@@ -19,13 +19,14 @@ func (e *RotError) Error() string {
 	return fmt.Sprintf("batch %x cannot be rebuilt from the log: %s", e.Batch, e.Reason)
 }
 
-// Place is where the log has a batch: its runs where they came in, or a copy.
+// Place is the place of a batch in the log: its runs where they were first written, or a
+// copy.
 type Place struct {
-	Record wal.Pos    // the batch or parked record
-	Runs   PerSegment // how many runs each segment has
+	Record wal.Pos    // position of the batch or parked record
+	Runs   PerSegment // number of runs in each segment
 	Held   int64      // bytes of the runs
 	base   wal.Pos    // the positions in the record count from here; 0 but for a copy
-	at     Extent     // the bytes that ParseBatch takes
+	at     Extent     // the bytes that ParseBatch parses
 }
 
 // PlaceOfBatch is the place of a batch with a batch record at pos.
@@ -55,8 +56,8 @@ func (p *Place) Hold(e Extent) {
 // IsCopy reports whether the place is a parked record.
 func (p *Place) IsCopy() bool { return p.base != 0 }
 
-// MayHold reports whether a run of the request at pos may be in the batch. A copy
-// does not say where its runs came in.
+// MayHold reports whether a run of the request at pos may be in the batch. A copy does
+// not record the first places of its runs.
 func (p *Place) MayHold(pos wal.Pos) bool {
 	return p.IsCopy() || slices.ContainsFunc(p.Runs, func(s SegCount) bool { return s.Segment == pos.Segment() })
 }
@@ -78,7 +79,7 @@ func (p *Place) ReadRecord(log *wal.Log, id [16]byte) (rec BatchRecord, err erro
 	return rec, nil
 }
 
-// rot is the error for a batch whose log cannot be read.
+// rot returns the error for a batch that the log cannot return.
 func rot(id [16]byte, err error) error {
 	if Rotten(err) {
 		return &RotError{id, err.Error()}
@@ -86,7 +87,7 @@ func rot(id [16]byte, err error) error {
 	return fmt.Errorf("read the log for batch %x: %w", id, err)
 }
 
-// SegCount is how many runs of a batch one segment has.
+// SegCount is the number of runs of a batch in one segment.
 type SegCount struct {
 	Segment uint32
 	Runs    int

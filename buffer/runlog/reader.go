@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxGap is how many bytes of other batches one read may include: that is
-	// cheaper than another read.
+	// maxGap is the most bytes of other batches in one read: that is cheaper than another
+	// read.
 	maxGap = 8 << 10
-	// maxRead is how much is read at once, if one run is not longer.
+	// maxRead is the most bytes of one read, unless one run is longer.
 	maxRead = 1 << 20
 )
 
-// near reports whether two runs, one after the other, are read together.
+// near reports whether two consecutive runs are read together.
 func near(a, b Extent) bool {
 	return a.Pos.Segment() == b.Pos.Segment() && b.Pos-a.End() <= maxGap
 }
@@ -41,7 +41,7 @@ func NewReader(log *wal.Log) *Reader { return &Reader{log: log} }
 //
 // Reading is strict if bad is nil: the first run that cannot be read ends it, with
 // an error. Otherwise it is lenient: bad gets each such run with the reason, and ends
-// the reading if it returns an error. [Rotten] tells rot from a disk that failed.
+// the reading if it returns an error. [Rotten] distinguishes rot from a disk failure.
 func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	var group []Extent
 	for e := range list.All() {
@@ -63,8 +63,8 @@ func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run)
 	return err
 }
 
-// read reads neighbouring runs at once. If that fails, a lenient reading takes them
-// one by one.
+// read reads neighbouring runs at once. If that fails, a lenient reading reads them one
+// by one.
 func (r *Reader) read(ctx context.Context, group []Extent, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -109,8 +109,8 @@ func (r *Reader) read(ctx context.Context, group []Extent, bin *Bin, f func(*Run
 	return nil
 }
 
-// fill reads n bytes of the log. The length may come from a record that rotted, so
-// it is checked against the segment before memory is taken for it.
+// fill reads n bytes of the log. The length may come from a record that rotted, so it is
+// checked against the segment before memory is allocated for it.
 func (r *Reader) fill(pos wal.Pos, n int64) ([]byte, error) {
 	if r.segment.Number != pos.Segment() || int64(pos.Offset())+n > r.segment.Size {
 		var ok bool
@@ -129,8 +129,8 @@ func (r *Reader) fill(pos wal.Pos, n int64) ([]byte, error) {
 	return r.window, r.log.ReadAt(r.window, pos)
 }
 
-// one reads a single run, outside of a list and with memory of its own; nil if that
-// fails.
+// one reads a single run, outside of a list and with memory of its own. It returns nil if
+// that fails.
 func (r *Reader) one(e Extent) *Run {
 	p := make([]byte, e.Len)
 	run := &Run{Extent: e}
@@ -143,10 +143,10 @@ func (r *Reader) one(e Extent) *Run {
 	return run
 }
 
-// sized returns an empty slice with room for n: s, or a larger one. Batches differ
-// in size, and the first touch of fresh memory is dear, so a new one gets more. It
-// is made rather than grown, because growing clears it, which the collector cannot
-// interrupt and spins on.
+// sized returns an empty slice with room for n: s, or a larger one. Batches differ in
+// size, and the first use of fresh memory is expensive, so a new slice gets more. It is
+// allocated anew, because growing clears it, and the collector cannot interrupt the
+// clearing and spins on it.
 func sized[T any](s []T, n int) []T {
 	if cap(s) >= n {
 		return s[:0]

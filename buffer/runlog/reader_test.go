@@ -69,8 +69,8 @@ func flip(t *testing.T, dir string, off uint32) {
 	}
 }
 
-// A strict reading ends at the first run that cannot be read. A lenient one reports
-// it and reads all others, whether one run is damaged, or a whole list is elsewhere.
+// A strict reading ends at the first run that cannot be read. A lenient one reports it
+// and reads all others, whether one run is damaged, or a whole list is elsewhere.
 func TestStrictAndLenient(t *testing.T) {
 	dir := t.TempDir()
 	log, runs := filled(t, dir)
@@ -108,7 +108,7 @@ func TestStrictAndLenient(t *testing.T) {
 		t.Errorf("lenient: %v, origins of %d, lost %v", err, origins, lost)
 	}
 
-	// Runs of another bin, of a segment that is not there, and behind the end.
+	// Runs of another bin, of a missing segment, and behind the end.
 	lost = nil
 	wrong := *runs["b"]
 	wrong.Add(runlog.Extent{Pos: wal.Pos(log.Active())<<32 | wal.Pos(log.Size()) - 4, Len: 100})
@@ -123,7 +123,7 @@ func TestStrictAndLenient(t *testing.T) {
 	}
 }
 
-// A batch that has a request twice keeps its lines once, in order; one that lacks a
+// If a batch has a request twice, it keeps the lines once, in order. A batch that lacks a
 // run does not load.
 func TestLoader(t *testing.T) {
 	log, runs := filled(t, t.TempDir())
@@ -139,7 +139,7 @@ func TestLoader(t *testing.T) {
 	for range 11 {
 		rec.Bytes += e.Runs[0].Bytes
 	}
-	rec.Bytes++ // of the line that says 10
+	rec.Bytes++ // the line with the text 10 is one byte longer
 	l := runlog.NewLoader(log)
 	if err := l.Load(t.Context(), rec); err != nil {
 		t.Fatal(err)

@@ -10,24 +10,24 @@ import (
 	"blobtail/wal"
 )
 
-// Run is a run as it was read: the lines of one request for one bin, in the order
-// of time. Its bytes are the reader's and are soon used again.
+// Run is one run in the reader's memory: the lines of one request for one bin, in the
+// order of time. The reader soon reuses its bytes.
 type Run struct {
 	Extent
 	Bin
 	Origin  record.Origin // of its lines
-	Place   record.Origin // the origin that its place in the log gives
+	Place   record.Origin // the origin made from its place in the log
 	Records int
 
-	own    bool   // the origin is spelled out; else it is the place of its record
+	own    bool   // the origin is written out; else it is the place of its record
 	places bool   // the table has the indexes; else they are consecutive
-	back   uint32 // how far it is behind its record, if the origin is not its own
+	back   uint32 // its distance from its record, if the origin is not its own
 	first  uint32 // index of the first line
 	time0  int64
 	last   int64  // time of the last line
 	table  []byte // a row for each line
 	lines  []byte // one after another
-	at     int    // where these begin in the bytes that were read at once
+	at     int    // start of these in the bytes that were read at once
 }
 
 // Size is the length of its lines.
@@ -89,7 +89,7 @@ func (r *Run) parse(p []byte, bin *Bin) (n int, err error) {
 	return n, nil
 }
 
-// identify gives the run its origin and place, from its extent.
+// identify sets the origin and place of the run, from its extent.
 func (r *Run) identify(segment wal.Segment) {
 	r.Place = PlaceOrigin(r.Pos, segment)
 	if !r.own {
@@ -103,8 +103,8 @@ func (r *Run) isCopyOf(f *Run) bool {
 		bytes.Equal(f.table, r.table) && bytes.Equal(f.lines, r.lines)
 }
 
-// ParseRuns splits the payload of a runs record, which is at pos, into its head and
-// runs. Their Origin is zero if it is not spelled out.
+// ParseRuns splits the payload of a runs record, which is at pos, into its head and runs.
+// A run's Origin is zero if it is not written out.
 func ParseRuns(p []byte, pos wal.Pos, each func(h *Head, r *Run)) (Head, error) {
 	var h Head
 	d := decoder{p, true}
@@ -127,7 +127,7 @@ func ParseRuns(p []byte, pos wal.Pos, each func(h *Head, r *Run)) (Head, error) 
 	return h, nil
 }
 
-// rows goes through the lines of a run.
+// rows iterates over the lines of a run.
 type rows struct {
 	d      decoder
 	places bool
@@ -141,7 +141,7 @@ func (r *Run) rows() rows {
 	return rows{d: decoder{r.table, true}, places: r.places, left: r.Records, time: r.time0, index: r.first - 1}
 }
 
-// next goes to the next line; false when there is none.
+// next moves to the next line; it returns false if there is none.
 func (w *rows) next() bool {
 	if w.left == 0 {
 		return false

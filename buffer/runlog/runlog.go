@@ -59,8 +59,8 @@ var (
 	errRun = errors.New("not a run")
 )
 
-// Rotten reports whether an error of [Reader.Read] means that the log no longer
-// has the bytes, so that no other try can help.
+// Rotten reports whether an error of [Reader.Read] means that the log no longer has the
+// bytes, so that another try cannot help.
 func Rotten(err error) bool {
 	return errors.Is(err, errRun) || errors.Is(err, ErrNewer) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, fs.ErrNotExist)

@@ -27,8 +27,8 @@ func (s Span) Touches(from, to int64) bool {
 // beyond reports whether a time is not before to.
 func beyond(t, to int64) bool { return t >= to && to != math.MaxInt64 }
 
-// longestPeriod is the period of any batch, in minutes. The log does not say by
-// which period an older batch was cut.
+// longestPeriod is the period of any batch, in minutes. The log does not
+// record the period of an older batch.
 const longestPeriod = 60
 
 // Span covers all lines of the bin, and possibly more.
@@ -36,17 +36,17 @@ func (b Bin) Span() Span {
 	return Span{minuteStart(b.Period), minuteStart(b.Period + longestPeriod)}
 }
 
-// Seconds says in few bytes where in its period a run is.
+// Seconds is the range of a run within its period, in few bytes.
 type Seconds struct{ first, last uint16 }
 
-// Seconds is where in its period the run is.
+// Seconds returns the range of the run within its period.
 func (r *Run) Seconds() Seconds {
 	start := minuteStart(r.Period)
 	in := func(t int64) uint16 { return uint16(min(max(t-start, 0)/int64(time.Second), longestPeriod*60)) }
 	return Seconds{in(r.time0), in(r.last)}
 }
 
-// Of is the span, rounded outwards.
+// Of returns the span, rounded outwards.
 func (s Seconds) Of(b Bin) Span {
 	start := minuteStart(b.Period)
 	in := func(second int64) int64 {
@@ -59,7 +59,7 @@ func (s Seconds) Of(b Bin) Span {
 }
 
 // minuteStart is the start of a minute, or the nearest time that nanoseconds can
-// say.
+// represent.
 func minuteStart(minute int64) int64 {
 	const most = math.MaxInt64 / int64(time.Minute)
 	switch {

@@ -9,14 +9,14 @@ import (
 	"blobtail/wal"
 )
 
-// Query says which records of some units a reader wants.
+// Query selects the records of some units for a reader.
 type Query struct {
 	// From and To bound the time, half open, in Unix nanoseconds; a To of
 	// math.MaxInt64 bounds nothing.
 	From, To int64
-	// Keep says which records; nil: all. A line is valid during the call.
+	// Keep selects records; nil: all. A line is valid during the call.
 	Keep func(line []byte) bool
-	// Newest is how many records, the last ones; 0: all.
+	// Newest limits the query to that many of the newest records; 0: all.
 	Newest int
 }
 
@@ -43,12 +43,12 @@ type Unit struct {
 	// The first reading learns:
 	read bool
 	skip map[wal.Pos]bool // runs that are copies or cannot be read
-	lots map[wal.Pos]Lots // of the other runs, as far as they have some
+	lots map[wal.Pos]Lots // of the other runs, if they have decisions
 
 	// The merge has:
 	next []cursor // the next runs, in order
 	rest bool     // there are more behind these
-	last cursor   // the run that was begun last
+	last cursor   // the run that the merge began last
 }
 
 // part is a run, or the lines of it with one decision.
@@ -203,8 +203,8 @@ func (s *scan) bad(e Extent, err error) error {
 	return nil
 }
 
-// done ends the first reading of a batch. The record of a copy says how many records
-// that has: fewer than its batch, which counted repeated ones twice.
+// done ends the first reading of a batch. The record of a copy has the copy's number of
+// records. That is fewer than in its batch, which counted repeated ones twice.
 func (s *scan) done() {
 	u := s.u
 	if !s.first || s.rec == nil {
