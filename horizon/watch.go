@@ -107,7 +107,7 @@ func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(w.o.Every)
 	defer t.Stop()
 	for n := 0; ; n++ {
-		w.read(ctx, true) // an error is told by it, and what is known stands
+		w.read(ctx, true) // it logs an error, and the last reading stays in force
 		if n == 0 {
 			close(w.first)
 		}
