@@ -166,7 +166,7 @@ type Cost struct {
 // Here is the cost of ingesting it here and keeping it for a month.
 func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
 
-// Cost puts prices to a sum. The tables of the newest records are kept for tail.
+// Cost applies prices to a sum. The tables of the newest records are kept for tail.
 func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 	const (
 		gb      = 1e9

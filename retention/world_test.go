@@ -87,7 +87,7 @@ func (w *world) publish(service string, ago time.Duration) {
 	}
 }
 
-// options are those of a job in this world.
+// options are the options of a job in this world.
 func (w *world) options(p retention.Policy) retention.Options {
 	return retention.Options{Policy: p, Grace: grace, Prefix: "tail", Clock: w.clock}
 }
