@@ -76,8 +76,9 @@ func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// guard says why a plan has to be confirmed, or "". A backlog under the policy that
-// was applied last never has to be, unless a wrong clock would explain it.
+// guard returns the reason that a plan has to be confirmed, or "". A backlog under the
+// policy that was applied last needs no confirmation, unless a wrong clock would explain
+// it.
 func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	if why, err := j.clockGuard(ctx, p); why != "" || err != nil {
 		return why, err
