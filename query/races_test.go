@@ -419,7 +419,7 @@ func (r *race) judge(q query.Query, begun time.Time, got []string, counted int64
 		switch {
 		case excused[day] && !r.hidden(c, time.Now()):
 			t.Errorf("%s did not expire meanwhile", day)
-		case excused[day], q.Limit > 0 && len(got) == q.Limit && r.hidden(c, r.looked.at): // expired since
+		case excused[day], q.Limit > 0 && len(got) == q.Limit && r.hidden(c, r.looked.at): // as if it had begun then
 		default:
 			must = append(must, c.line)
 		}
