@@ -27,6 +27,6 @@ const (
 	// MaxDepth is how deep objects and arrays may be nested; the record itself
 	// is at depth 1.
 	MaxDepth = 64
-	// MaxRejected is how much is kept of a line that was rejected.
+	// MaxRejected is the length of the stored part of a rejected line.
 	MaxRejected = 256 << 10
 )
