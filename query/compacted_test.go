@@ -41,8 +41,8 @@ func rewritten(t *testing.T, b *builder) (all []rec, compacted string) {
 	return all, compacted
 }
 
-// Lines, counts and the newest records are right wherever a range begins or ends in
-// an hour that is half compacted. Replaced blobs are not opened.
+// Lines, counts and the newest records are right for a range that begins or ends
+// anywhere in an hour that is half compacted. Replaced blobs are not opened.
 func TestCompactedAcrossTheRange(t *testing.T) {
 	b := newBuilder(t, 300)
 	all, _ := rewritten(t, b)

@@ -111,8 +111,9 @@ func (c *cursor) current() []byte {
 }
 
 // take returns the lines from the current one up to, not including, the first one at
-// or beyond limit in the direction of reading, and moves behind them. If all is set,
-// it returns the rest of the block. The lines are in ascending order in either
+// or beyond limit in the direction of reading, and moves past them. If all is set, it
+// returns the rest of the block. The lines are in ascending order in either
+// direction.
 // direction.
 func (c *cursor) take(limit int64, all bool) ([]byte, error) {
 	if c.pass.desc {
@@ -158,7 +159,7 @@ func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
 	return chunk, c.settle()
 }
 
-// takeOne returns the current line and moves behind it.
+// takeOne returns the current line and moves past it.
 func (c *cursor) takeOne() ([]byte, error) {
 	line := c.current()
 	if c.pass.desc {

@@ -39,8 +39,8 @@ func NewLoose(name string) *Loose {
 	return &Loose{name: name, streams: make(map[string]*stream)}
 }
 
-// Add adds a copy of e. It refuses a line that is not canonical, whose service cannot
-// be a blob's, or whose time is not that of e; the other records are unharmed. After
+// Add adds a copy of e. It refuses a line that is not canonical, has a service that
+// blobs cannot have, or has another time than e; the other records are unharmed. After
 // another error nothing more can be added.
 func (l *Loose) Add(e *record.Entry) error {
 	if l.sealed {

@@ -14,8 +14,8 @@
 // and searches for text in the stored bytes, without parsing JSON.
 //
 // A [Request] carries such lines to the log, which makes them durable. Its [Origin],
-// with an index, is the identity of each of its records: a function of the
-// request alone, so that the copies which retries leave behind are recognised.
+// with an index, is the identity of each of its records: a function of the request
+// alone, so that readers recognise the copies from retries.
 //
 // The package does no I/O and knows neither protocols nor blobs.
 package record

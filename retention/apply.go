@@ -144,7 +144,7 @@ func (r *run) raise(ctx context.Context) error {
 		}
 	}
 	if err == nil && len(r.Raised) == 0 {
-		return cmp.Or(errs...) // stores do not answer a conditional create like this
+		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}
 	for _, e := range errs {
 		if e != nil && err == nil {

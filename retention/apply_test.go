@@ -256,7 +256,7 @@ func TestApplyOldestOfTwoRuns(t *testing.T) {
 	}
 }
 
-// Directories that cannot hold blobs are skipped, wherever they sort.
+// Directories that cannot hold blobs are skipped at any place in the listing.
 func TestApplyPassesOverForeignDirectories(t *testing.T) {
 	w := newWorld(t)
 	old, young := w.blob("app", days(40), 1), w.blob("app", days(1), 1)
@@ -418,7 +418,7 @@ func TestApplyWaitsForTables(t *testing.T) {
 		if took := time.Since(begun); took < 40*time.Second || took > time.Minute {
 			t.Errorf("took %v", took)
 		}
-		// A table that never goes is given up and reported.
+		// A table that never disappears is given up and reported.
 		begun = time.Now()
 		w.table("tail20261101", "tail20261102")
 		r, err = confirmedRun(retention.New(w.store, storagetest.DropsTake(w.store, time.Hour), w.options(policy)))

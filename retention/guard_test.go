@@ -112,8 +112,8 @@ func TestHash(t *testing.T) {
 	other("another service", hash(w.options(policy)))
 }
 
-// The policy that was applied last is found whatever the clocks say. A policy that
-// comes back counts as changed.
+// The policy that was applied last is found even if clocks are wrong. A policy that is
+// applied again later counts as changed.
 func TestGuardKnowsTheLastPolicy(t *testing.T) {
 	w := newWorld(t)
 	one, two := retention.Policy{Default: days(30)}, retention.Policy{Default: days(20)}

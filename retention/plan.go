@@ -28,7 +28,7 @@ type Day struct {
 	Day     horizon.Day
 	Step    Step
 	Blobs   int
-	Records int64 // of the blobs whose metadata can be read
+	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
 }
 

@@ -1,9 +1,9 @@
 // Package retention deletes logs by the day, as a policy says, and never by
 // mistake.
 //
-//	Plan    what would go, per service and day, under a hash; changes nothing
-//	Apply   one run of the scheduled job
-//	Drop    one day of one service at once
+//	Plan    lists the days to delete or hide, under a hash; changes nothing
+//	Apply   does one run of the scheduled job
+//	Drop    drops one day of one service at once
 //
 // Make a [Job] with [New] and call one of the three. A day is deleted in two steps,
 // at least a grace apart and in different runs. First it is hidden: a horizon is

@@ -42,8 +42,8 @@ func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
 	return g, places
 }
 
-// A record has the same place in a body in either reading, and whichever of its
-// records are accepted. The request has the same identity.
+// A record has the same place in a body in either reading, and for any subset of
+// accepted records. The request has the same identity.
 func TestPlaces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 0

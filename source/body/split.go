@@ -11,12 +11,11 @@ import (
 	"blobtail/record"
 )
 
-// A Sink accepts the records of a body in the order they stand in it. The raw
-// slices must stay as they are until the decoder has returned. end is how far
-// into the body the record reaches. The methods return false when no more should
-// come; the decoder returns then.
+// A Sink accepts the records of a body in their order there. The raw slices must not
+// change until the decoder has returned. end is the offset of the record's end in the
+// body. The methods return false to stop the decoder, which returns then.
 type Sink interface {
-	// Scan checks the JSON object that src begins with, as [record.Parser.Scan].
+	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool

@@ -37,7 +37,7 @@ func sizeFor(n int) int {
 	return least << class(n)
 }
 
-// get returns an empty buffer whose capacity is sizeFor(n).
+// get returns an empty buffer with the capacity sizeFor(n).
 func (b *buffers) get(n int) []byte {
 	if n <= maxKept {
 		b.mu.Lock()
