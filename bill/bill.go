@@ -1,14 +1,14 @@
-// Package bill tells who logs how much and what that costs, from listings alone:
-// each blob's metadata say how many records and bytes of lines it holds, and the
-// listing how large it is.
+// Package bill reports the volume and the cost of each service's logs, from listings
+// alone: each blob's metadata have its numbers of records and of bytes of lines, and
+// the listing has its size.
 //
-// [Read] lists some services and sums up, by service and by day, and [Prices]
-// turn a sum into money: here, and where each byte that comes in is paid for. A
-// month is projected by [Report.Month] from the days that were listed.
+// [Read] lists some services and sums up, by service and by day. [Prices] turn a sum
+// into money, both here and at services that charge for each ingested byte.
+// [Report.Month] projects a month from the listed days.
 //
-// What a listing cannot tell is not made up: what reading costs is left out, and
-// what the tables of the newest records cost is an estimate and called one. What
-// is stored is paid for whether or not it is hidden from readers, so blobs below a
+// Costs that a listing cannot show are not invented: the cost of reading is left out.
+// The cost of the tables of the newest records is an estimate and is called one.
+// Stored blobs cost money even if they are hidden from readers, so blobs below a
 // horizon count until they are deleted.
 package bill
 
@@ -34,18 +34,19 @@ type Sum struct {
 	Records int64
 	Raw     int64 // bytes of lines
 	Stored  int64 // bytes of blobs
-	// Puts is how many requests stored it: one for each blob, and for a compacted one
-	// those of the blobs that it replaced besides.
+	// Puts is how many requests stored it: one for each blob. A compacted blob also
+	// counts the requests of the blobs that it replaced.
 	Puts int64
-	// Unknown is how many of the blobs have metadata that do not tell what they hold.
-	// Their records and lines are missing from the sum, their size is in it.
+	// Unknown is how many blobs have metadata without usable counts. The sum has their
+	// size, but not their records and lines.
 	Unknown int64
-	// TailWrites and TailBytes estimate what the tables of the newest records took in
-	// of these: transactions, and bytes.
+	// TailWrites and TailBytes estimate the share of the tables of the newest records:
+	// transactions, and bytes.
 	TailWrites, TailBytes int64
 }
 
-// Ratio is how many times smaller the blobs are than their lines; 0 of none.
+// Ratio is how many times smaller the blobs are than their lines; 0 if there are no
+// blobs.
 func (s *Sum) Ratio() float64 {
 	if s.Stored == 0 {
 		return 0
@@ -53,13 +54,13 @@ func (s *Sum) Ratio() float64 {
 	return float64(s.Raw) / float64(s.Stored)
 }
 
-// listPage is how many blobs a service tells of in one answer.
+// listPage is how many blobs a LIST returns in one answer.
 const listPage = 5000
 
 // Lists is how many requests it takes to list these blobs.
 func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
 
-// add takes in another sum.
+// add adds another sum.
 func (s *Sum) add(o *Sum) {
 	s.Blobs += o.Blobs
 	s.Records += o.Records
@@ -84,8 +85,8 @@ func blob(e *catalog.Entry) Sum {
 	return s
 }
 
-// What a row of the tail takes, see docs/FORMAT.md: a second's newest 100 lines, as
-// UTF-16, and some 415 bytes beside them; those of level error and above once more
+// Contents of a row of the tail, see docs/FORMAT.md: a second's newest 100 lines, as
+// UTF-16, and some 415 bytes of overhead. Lines of level error and above are repeated
 // in a row of their own, in the same transaction.
 const (
 	tailLines    = 100
@@ -93,13 +94,13 @@ const (
 	utf16Bytes   = 2
 )
 
-// tail estimates what the tables took in: a row for each second from the first to
-// the last record, but no more rows than records, and in them the lines that
-// records spread evenly over those seconds give. That is too much where records
-// came in bursts, or more than a day late, and too little for a compacted blob to
-// which several ingesters gave records.
+// tail estimates the use of the tables: a row for each second from the first to the
+// last record, but no more rows than records. It assumes that the records are spread
+// evenly over those seconds. The estimate is too high if records came in bursts, or
+// more than a day late. It is too low for a compacted blob with records of several
+// ingesters.
 func (s *Sum) tail(m *blobfmt.Meta) {
-	// Unsigned, because all of time has no length in an int64.
+	// Unsigned, because the whole range of time does not fit into an int64.
 	seconds := int64((uint64(m.Last)-uint64(m.First))/uint64(time.Second)) + 1
 	line := float64(m.RawBytes) / float64(m.Records) * utf16Bytes
 	rows := func(records int64) int64 {
@@ -111,21 +112,22 @@ func (s *Sum) tail(m *blobfmt.Meta) {
 	rows(m.Levels[record.Error] + m.Levels[record.Critical])
 }
 
-// Report sums up a store. Blobs that begin in the range count whole.
+// Report sums up a store. Blobs that begin in the range count as a whole.
 type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
-	// Foreign objects stand under the services and are no blobs of ours. They are
-	// paid for too, and in no sum.
+	// Foreign objects are stored under the names of services but are not our blobs.
+	// They cost money too, but are in no sum.
 	Foreign      int64
 	ForeignBytes int64
 	ForeignKey   string // the first of them
-	// Twice is in how many hours of a service a compacted blob stands beside others.
-	// Those that it replaced are counted with it until they are deleted, their records
-	// twice; those that came later are no copies. A LIST does not tell which they are.
+	// Twice is how many hours of a service have a compacted blob next to others. The
+	// others may be blobs that it replaced: until they are deleted both are counted,
+	// and their records twice. Or they came later and are no copies. A LIST cannot
+	// distinguish the two.
 	Twice int64
-	Pages int64 // requests that the listing took
+	Pages int64 // requests for the listing
 }
 
 // listers is how many services are listed at once.
@@ -160,7 +162,7 @@ func Read(ctx context.Context, store catalog.Store, services []string, rng catal
 	return r, nil
 }
 
-// take adds a service.
+// take adds the listing of a service.
 func (r *Report) take(l *listing, days map[string]*Sum) {
 	sum := Sum{Name: l.service}
 	for name, day := range l.days {
@@ -247,23 +249,23 @@ func (l *listing) close(h *hour) {
 	}
 }
 
-// Days of a [Month], and of one that is paid for.
+// Days of a [Month], and of a month of storage that is paid for.
 const daysOfMonth = 30
 
-// Month is what 30 days like those listed would amount to.
+// Month is the projection for 30 days like the listed ones.
 type Month struct {
 	Sum
-	// From and To are the first and the last day that it is projected from, and Days
-	// how many of those between them have blobs.
+	// From and To are the first and the last day of the projection's base, and Days is
+	// how many of the days between them have blobs.
 	From, To string
 	Days     int
-	// Partial says that the only day listed is today, which is not over.
+	// Partial says that the only listed day is today, which is not over.
 	Partial bool
 }
 
-// Month projects. Days without blobs are no days, so that an old log shipped
-// yesterday does not make the rest look small; today is left out unless there is
-// nothing else, for it is not over. It is false where there is nothing.
+// Month projects a month. It ignores days without blobs, so that an old log that was
+// shipped yesterday does not make the result too small. It leaves out today, which is
+// not over, unless there is no other day. It returns false if there are no days.
 func (r *Report) Month(now time.Time) (Month, bool) {
 	days := r.Days
 	today := now.UTC().Format(time.DateOnly)

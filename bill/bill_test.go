@@ -51,7 +51,7 @@ func put(t *testing.T, s storage.BlobStore, service string, period time.Time, nu
 	}
 }
 
-// What is neither ours nor readable is kept apart from what is summed up.
+// Foreign and unreadable objects are counted apart from the sums.
 func TestRead(t *testing.T) {
 	s := mem.New(mem.Options{})
 	hour := at(t, "2026-11-20T15:00:00Z")
@@ -100,7 +100,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Ranges that meet count each blob once, and services add up to days.
+// Adjacent ranges count each blob once, and services and days have the same total.
 func TestRangesAddUp(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -152,14 +152,14 @@ func total(sums []bill.Sum) (all bill.Sum) {
 func TestMonth(t *testing.T) {
 	s := mem.New(mem.Options{})
 	day := at(t, "2026-11-18T10:00:00Z")
-	for i, raw := range []int64{10, 20, 60} { // the 18th, the 19th, and a bit of the 21st
+	for i, raw := range []int64{10, 20, 60} { // the 18th, the 19th, and part of the 21st
 		put(t, s, "web", day.AddDate(0, 0, []int{0, 1, 3}[i]), 1, 3, blobfmt.Meta{Records: raw, RawBytes: raw})
 	}
 	r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Days without blobs are none, and today is not over.
+	// Days without blobs do not count, and today is not over.
 	m, ok := r.Month(at(t, "2026-11-21T11:00:00Z"))
 	if !ok || m.Raw != 450 || m.Blobs != 30 || m.Days != 2 || m.From != "2026-11-18" || m.To != "2026-11-19" || m.Partial {
 		t.Errorf("%+v %v", m, ok)
@@ -179,8 +179,8 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// A service that logs a line a second writes a row a second; one that logs a
-// thousand writes no more rows, and a hundred lines in each.
+// A service that logs a line a second writes a row a second. One that logs a thousand
+// lines writes no more rows, with a hundred lines in each.
 func TestTail(t *testing.T) {
 	hour := at(t, "2026-11-20T15:00:00Z")
 	last := hour.Add(time.Hour).UnixNano() - 1
@@ -224,7 +224,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// The table that is built in is the file that people copy.
+// The built-in table equals the file that operators copy.
 func TestDefault(t *testing.T) {
 	p, err := bill.Load("../configs/prices.yaml")
 	if err != nil {

@@ -1,7 +1,7 @@
 package bill
 
-// Default is configs/prices.yaml, for commands that are given no table. Who edits
-// one edits the other; a test compares them.
+// Default is configs/prices.yaml, for commands without a table. Edit both together; a
+// test compares them.
 func Default() Prices {
 	const (
 		seen   = "2026-11-22"

@@ -14,16 +14,16 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Prices are a table of prices. Each line of it says where it is from and of which
-// day, because prices change and depend on region, redundancy and contract: the
-// table is meant to be looked up and edited by who uses it.
+// Prices are a table of prices. Each line has its source and date, because prices
+// change and depend on region, redundancy and contract. Operators are meant to look
+// up their prices and edit the table.
 type Prices struct {
 	Currency  string      `yaml:"currency"`
 	Here      Here        `yaml:"here"`
 	Elsewhere []Elsewhere `yaml:"elsewhere"`
 }
 
-// Here are the prices of the store. A GB is 1,000,000,000 bytes.
+// Here has the prices of the store. A GB is 1,000,000,000 bytes.
 type Here struct {
 	Name         string `yaml:"name"`
 	Storage      Price  `yaml:"storage"`       // a GB and month
@@ -37,23 +37,23 @@ type Here struct {
 type Price struct {
 	Price  *float64 `yaml:"price"`
 	Source string   `yaml:"source"`
-	Date   string   `yaml:"date"` // when it was seen, as 2026-11-20
+	Date   string   `yaml:"date"` // when it was looked up, as 2026-11-20
 }
 
-// Elsewhere is what a service takes for the bytes, and perhaps the records, that
-// come in.
+// Elsewhere is the price of another service for ingested bytes, and perhaps for
+// records.
 type Elsewhere struct {
 	Name string   `yaml:"name"`
 	GB   *float64 `yaml:"gb"`
-	// Million is the price of a million records besides.
+	// Million is the additional price of a million records.
 	Million float64 `yaml:"million"`
-	Keeps   int     `yaml:"keeps"` // days that are in the price
+	Keeps   int     `yaml:"keeps"` // days of storage included in the price
 	Source  string  `yaml:"source"`
 	Date    string  `yaml:"date"`
 }
 
-// Load reads the table at path; "" is [Default]. A key that it does not know is an
-// error, and so is a price without its source and date.
+// Load reads the table at path; "" is [Default]. An unknown key is an error, and so
+// is a price without its source and date.
 func Load(path string) (Prices, error) {
 	if path == "" {
 		return Default(), nil
@@ -136,7 +136,7 @@ func (h *Here) lines() []hereLine {
 	}
 }
 
-// Dates gives the days of the oldest and of the newest line.
+// Dates returns the dates of the oldest and of the newest line.
 func (p *Prices) Dates() (oldest, newest string) {
 	var dates []string
 	for _, l := range p.Here.lines() {
@@ -152,21 +152,21 @@ func (p *Prices) Dates() (oldest, newest string) {
 	return oldest, newest
 }
 
-// Cost is what a [Sum] costs.
+// Cost is the cost of a [Sum].
 type Cost struct {
 	Puts    float64 // once: the requests that stored it
-	Lists   float64 // each time that all of it is listed
-	Storage float64 // each month that it stays stored
-	// Tail is, once and estimated, what the tables of the newest records cost: their
+	Lists   float64 // each time all of it is listed
+	Storage float64 // each month of storage
+	// Tail is the one-time, estimated cost of the tables of the newest records: their
 	// transactions, and their bytes for as long as they are kept.
 	Tail      float64
-	Elsewhere []float64 // once: what taking it in costs, in the order of the table
+	Elsewhere []float64 // once: the price of ingesting it, in the order of the table
 }
 
-// Here is what it costs here to take it in and keep it for a month.
+// Here is the cost of ingesting it here and keeping it for a month.
 func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
 
-// Cost puts prices to a sum. The tables of the newest records are kept for tail.
+// Cost applies prices to a sum. The tables of the newest records are kept for tail.
 func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 	const (
 		gb      = 1e9
@@ -178,7 +178,7 @@ func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 		Lists:   float64(s.Lists()) / tenK * *p.Here.Lists.Price,
 		Storage: float64(s.Stored) / gb * *p.Here.Storage.Price,
 	}
-	kept := min(1, tail.Hours()/24/daysOfMonth) // it is a month that is paid for
+	kept := min(1, tail.Hours()/24/daysOfMonth) // prices are per month
 	c.Tail = float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]

@@ -20,8 +20,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// day is a service's day as five ingesters store it that cut every five minutes:
-// 1,440 blobs of 500 records.
+// day is a service's day from five ingesters that cut every five minutes: 1,440 blobs
+// of 500 records.
 func day(b *testing.B) *mem.Store {
 	const lanes, cuts, records = 5, 288, 500
 	store := mem.New(mem.Options{})
@@ -35,7 +35,7 @@ func day(b *testing.B) *mem.Store {
 	numbers := map[blobfmt.Name]int{}
 	made := uint64(0)
 	for range cuts {
-		var batches [lanes]map[int64][]stored // by the hour: jitter takes a record into the next
+		var batches [lanes]map[int64][]stored // by the hour: jitter moves a record into the next
 		for l := range batches {
 			batches[l] = map[int64][]stored{}
 		}
@@ -78,7 +78,7 @@ func day(b *testing.B) *mem.Store {
 	return store
 }
 
-// BenchmarkDay is what it takes to compact a day of small blobs, and what it saves:
+// BenchmarkDay measures the cost and the savings of compacting a day of small blobs:
 // the first run writes, the second deletes.
 func BenchmarkDay(b *testing.B) {
 	var store *mem.Store
@@ -127,7 +127,7 @@ func runDay(b *testing.B, store *mem.Store) (compact.Result, time.Duration) {
 	return got, cpu() - begun
 }
 
-// readDay reports what reading the whole day, and finding a text in it, takes.
+// readDay reports the cost of reading the whole day, and of finding a text in it.
 func readDay(b *testing.B, store *mem.Store, when string) {
 	r := query.New(store, query.Options{})
 	begun := cpu()

@@ -1,22 +1,22 @@
 // Package compact rewrites closed hours of many small blobs into few, at a better level
 // of compression.
 //
-// Make a [Compactor] and let [Compactor.Run] look through the store once, from a
-// scheduler. For each service and hour (UTC) that ended a day ago or more:
+// Make a [Compactor] and let a scheduler call [Compactor.Run], which goes through the
+// store once. For each service and hour (UTC) that ended a day ago or more:
 //
-//	list the hour -> remove what is replaced -> group the rest -> write each group
+//	list the hour -> delete replaced blobs -> group the rest -> write each group
 //
-// A group becomes one blob, of lane 99, which names the batches that it replaces;
-// from then on readers ignore those, and a reader that does not know of it yet
-// still finds everything, and drops the copies. Replaced blobs are deleted in a later
-// run, when no reader can still use them: not before the blob that replaces them is
-// one grace old, was read whole, is sound, and was seen to hold every single record of
-// theirs. So nothing is deleted on the word of a listing.
+// A group becomes one blob, of lane 99, which names the batches that it replaces.
+// From then on readers ignore those. A reader that does not know of it yet still
+// finds everything, and drops the copies. Replaced blobs are deleted in a later run,
+// when no reader can still use them. Before that, the blob that replaces them must be
+// one grace old, and is read whole to check that it is sound and has every single
+// record of theirs. So nothing is deleted because of a listing alone.
 //
-// Everything may be interrupted anywhere and done again. Two at once make the same
-// blobs, for id and content of one follow from the replaced ones. If they saw different
-// blobs their results overlap: readers cope with that, and a later run fixes it as far
-// as that makes no larger blobs. A damaged blob is reported and left as it is.
+// A run may be interrupted anywhere and repeated. Two at once make the same blobs,
+// since id and content of one follow from the replaced ones. If they listed different
+// blobs their results overlap: readers cope with that, and a later run fixes it
+// unless the blobs would get too large. A damaged blob is reported and left as it is.
 //
 // A run holds one group at a time: its blobs as they are stored, a block of each
 // decoded, and the blob being made.
@@ -41,23 +41,23 @@ import (
 
 // Options tune a Compactor. The zero value works.
 type Options struct {
-	// Grace is for how long a replaced blob stays, for readers that have listed it;
-	// 0: an hour. Below zero there is none, which is for stores that nobody reads.
+	// Grace is how long a replaced blob stays, for readers that have listed it; 0: an
+	// hour. A negative value means no grace, for stores without readers.
 	Grace time.Duration
-	// Closed is how long ago an hour must have ended; 0: a day. Below zero it need
-	// only have ended.
+	// Closed is how long ago an hour must have ended; 0: a day. A negative value
+	// accepts any hour that has ended.
 	Closed time.Duration
-	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of
-	// half of it are not touched again, but where they overlap: of these it may be
-	// twice as much.
+	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of half
+	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
+	// to twice the target.
 	Target int64
-	// Level is that of the new blobs; 0: zstd.SpeedBetterCompression.
+	// Level is the compression level of the new blobs; 0: zstd.SpeedBetterCompression.
 	Level zstd.EncoderLevel
-	// Services are names, or globs as of path.Match, of which `*` matches no name
-	// that begins with "_"; none: all, and what was rejected.
+	// Services are names, or globs like those of path.Match; `*` matches no name that
+	// begins with "_". None: all services, and rejected records.
 	Services []string
-	// Now is the store's time; nil: as the store says, or time.Now where it has no
-	// clock. It is asked once a run.
+	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
+	// is called once a run.
 	Now func() time.Time
 	Log zerolog.Logger
 }
@@ -68,7 +68,7 @@ type Compactor struct {
 	store storage.BlobStore
 }
 
-// New returns a Compactor. It starts nothing and asks the store nothing.
+// New returns a Compactor. It starts nothing and sends the store no request.
 func New(store storage.BlobStore, o Options) *Compactor {
 	o.Grace = orDefault(o.Grace, time.Hour)
 	o.Closed = orDefault(o.Closed, 24*time.Hour)
@@ -91,25 +91,25 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 // Result counts the work of a run. Problems make it incomplete; their blobs were left
 // as they were.
 type Result struct {
-	Services, Hours int      // looked at; hours are those with something to do
-	Unmatched       []string // of Options.Services, which no service is called
+	Services, Hours int      // examined; hours are those with work
+	Unmatched       []string // of Options.Services, names and globs that match no service
 
 	In, Out             int // blobs rewritten, and blobs made of them
 	BytesIn, BytesOut   int64
-	Records, Copies     int64 // written; and not, because they stood there twice
-	Deleted, Waiting    int   // replaced blobs that went, and that have to stay for now
+	Records, Copies     int64 // written; and left out as duplicates
+	Deleted, Waiting    int   // replaced blobs that were deleted, and that have to stay for now
 	Freed, BytesWaiting int64
 
-	Foreign  int // objects under a service that are no blobs of ours
+	Foreign  int // objects under a service that are not our blobs
 	Requests Requests
 	Problems []error
 }
 
-// Requests are the calls of the store; a List may be several requests, and so may
+// Requests counts the calls of the store; a List may be several requests, and so may
 // a Delete.
 type Requests struct{ Dirs, List, Get, Stat, Create, Delete int }
 
-// Problem is something of the store that could not be compacted.
+// Problem is a part of the store that could not be compacted.
 type Problem struct {
 	Key string // of a blob, or the prefix of an hour
 	Err error
@@ -118,11 +118,11 @@ type Problem struct {
 func (p *Problem) Error() string { return fmt.Sprintf("%s: %v", p.Key, p.Err) }
 func (p *Problem) Unwrap() error { return p.Err }
 
-// maxFailures is how many hours in a row may fail for the store's sake before a
-// run gives up.
+// maxFailures is how many hours in a row may fail because of the store before a run
+// gives up.
 const maxFailures = 3
 
-// Run looks through the store once. An error ends it early; the Result has the work up
+// Run goes through the store once. An error ends it early; the Result has the work up
 // to then. The error wraps storage.ErrNotExist if the store does not exist.
 func (c *Compactor) Run(ctx context.Context) (Result, error) {
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: c.o.Level})
@@ -158,7 +158,7 @@ func (c *Compactor) now(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// run is one look through the store.
+// run is one pass through the store.
 type run struct {
 	o     Options
 	store *counted
@@ -191,8 +191,8 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// step does one hour. What the store refuses for one hour may work for the next;
-// what it refuses again and again ends the run.
+// step does one hour. A request that the store refuses for one hour may work for the
+// next. Repeated refusals end the run.
 func (r *run) step(ctx context.Context, service string, hour time.Time) error {
 	r.out.Hours++
 	err := r.hour(ctx, service, hour)
@@ -203,7 +203,8 @@ func (r *run) step(ctx context.Context, service string, hour time.Time) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, errMoved):
-		// Another one is at this hour, or retention is. The next run sees it anew.
+		// Another compactor works on this hour, or retention does. The next run retries
+		// it.
 		r.o.Log.Info().Str("service", service).Time("hour", hour).Msg("the hour changed while it was compacted; left for the next run")
 		return nil
 	}
@@ -220,7 +221,7 @@ func (r *run) problem(key string, err error) {
 	r.o.Log.Warn().Str("blob", key).Err(err).Msg("left as it is")
 }
 
-// services lists the names of the store that are wanted.
+// services lists the wanted services of the store.
 func (r *run) services(ctx context.Context) ([]string, error) {
 	for _, glob := range r.o.Services {
 		if !record.ValidPattern(glob) {

@@ -21,8 +21,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// An hour of small blobs becomes one, which no reader notices; a grace later they
-// go, and after that there is nothing to do any more.
+// An hour of small blobs becomes one blob, and readers get the same. A grace later
+// the small ones are deleted, and after that there is no work left.
 func TestHour(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(60)
@@ -56,7 +56,7 @@ func TestHour(t *testing.T) {
 	w.verify()
 }
 
-// verify ensures that logquery verify has nothing to say.
+// verify ensures that logquery verify has no findings.
 func (w *world) verify() {
 	w.t.Helper()
 	v, err := query.New(w.store, query.Options{}).Verify(context.Background(), query.Query{Range: query.Always()}, func(f query.Finding) {
@@ -67,8 +67,8 @@ func (w *world) verify() {
 	}
 }
 
-// What is not closed, not old enough, hidden, of a service that was not asked for or
-// not ours stays as it is.
+// Hours that are not closed, blobs that are not old enough, hidden days, foreign
+// objects, and services that the options do not name stay as they are.
 func TestLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -107,7 +107,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// Blobs of several periods of an hour go into one under the hour's first period.
+// Blobs of several periods of an hour are joined in one under the hour's first
+// period.
 func TestPeriods(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -130,7 +131,7 @@ func TestPeriods(t *testing.T) {
 	if w.answer() != before {
 		t.Error("another answer")
 	}
-	// A late one in one of the periods leaves no gap that would have to be said.
+	// A late one in one of the periods leaves no gap that would be reported.
 	w.put(4, hour.Add(15*time.Minute), request(90, 5, 15*time.Minute, time.Minute))
 	w.verify()
 	w.run(compact.Options{})
@@ -146,7 +147,7 @@ func shifted(recs []rec, by time.Duration) []rec {
 	return recs
 }
 
-// A directory tells versions and ages in its own way.
+// A directory has its own versions and ages of files.
 func TestDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(5)
@@ -162,7 +163,7 @@ func TestDirectory(t *testing.T) {
 		w.must(err)
 		w.must(d.Create(t.Context(), b.Key, body, b.Attrs))
 	}
-	at := time.Now().Add(30 * time.Hour) // whatever day it is
+	at := time.Now().Add(30 * time.Hour) // on any day
 	if at.Before(now) {
 		at = now
 	}
@@ -181,8 +182,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// No blob is made larger than the target, and full ones are not made again when a
-// late one comes.
+// No blob is made larger than the target, and full ones are not rewritten when a late
+// one arrives.
 func TestTarget(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(60)
@@ -212,7 +213,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// A large blob is worth a better level by itself; then it is left alone.
+// A large blob is rewritten by itself for a better level; then it is left alone.
 func TestAlone(t *testing.T) {
 	w := newWorld(t)
 	var recs []rec
@@ -234,7 +235,7 @@ func TestAlone(t *testing.T) {
 }
 
 // A PUT of a replaced batch that arrives after its blob was deleted is ignored, and
-// goes with the next run. The name that it takes may be another's by then.
+// deleted by the next run. Its name may be another blob's by then.
 func TestLatePut(t *testing.T) {
 	w := newWorld(t)
 	ids := w.minutes(5)
@@ -249,7 +250,7 @@ func TestLatePut(t *testing.T) {
 	if got := w.run(compact.Options{}); got.Deleted != 1 || got.Out != 0 {
 		t.Errorf("run: %+v", got)
 	}
-	// A batch of its own under a name of old is taken in.
+	// A new batch under an old name is compacted.
 	w.put(1, hour, request(2000, 10, 0, time.Hour))
 	after := w.answer()
 	w.run(compact.Options{})
@@ -257,7 +258,7 @@ func TestLatePut(t *testing.T) {
 	if got := w.run(compact.Options{}); got.Deleted != 2 {
 		t.Errorf("run: %+v", got)
 	}
-	// Also what the first compacted blob stood for stays replaced.
+	// Batches that the first compacted blob replaced stay replaced.
 	w.putAs(ids[3], 9, hour, request(1003, 10, 3*time.Minute, time.Minute))
 	if w.answer() != after {
 		t.Error("a late copy of what was replaced twice shows")
@@ -268,8 +269,8 @@ func TestLatePut(t *testing.T) {
 	}
 }
 
-// A name that is used again while a run is at it belongs to the new blob: that is
-// neither deleted nor taken for damage.
+// A name that is used again during a run belongs to the new blob, which is neither
+// deleted nor reported as damage.
 func TestNameUsedAgain(t *testing.T) {
 	for _, when := range []storagetest.Op{storagetest.Get, storagetest.Delete} {
 		w := newWorld(t)
@@ -297,11 +298,11 @@ func TestNameUsedAgain(t *testing.T) {
 	}
 }
 
-// errKilled ends a run as a kill would: from then on nothing reaches the store.
+// errKilled ends a run as a kill would: after it no request reaches the store.
 var errKilled = errors.New("killed")
 
-// kill is a script that kills at the n-th call: before the store has heard of it,
-// or when it has.
+// kill is a script that kills at the n-th call, before or after the store has done
+// it.
 func kill(n int, after bool) (script storagetest.Script, killed *bool) {
 	killed = new(bool)
 	var mu sync.Mutex
@@ -321,14 +322,14 @@ func kill(n int, after bool) (script storagetest.Script, killed *bool) {
 	}, killed
 }
 
-// Killed at any call, with or without its effect, a run leaves a store that answers
-// as before, and the runs that follow come to the end that they would have come to.
+// A run may be killed at any call, with or without its effect. The store still
+// answers as before, and the following runs have the same final result.
 func TestKilled(t *testing.T) {
 	build := func() *world {
 		w := newWorld(t)
 		ids := w.minutes(6)
 		w.put(1, hour.Add(30*time.Minute), request(70, 30, 30*time.Minute, 20*time.Minute))
-		w.putAs(ids[0], 9, hour, request(1000, 10, 0, time.Minute)) // a twin
+		w.putAs(ids[0], 9, hour, request(1000, 10, 0, time.Minute)) // a copy with the same id
 		w.put(10, hour, append(request(80, 5, 0, time.Minute), request(1001, 10, time.Minute, time.Minute)...))
 		return w
 	}
@@ -344,7 +345,7 @@ func TestKilled(t *testing.T) {
 	if whole.answer() != before {
 		t.Fatal("another answer, undisturbed")
 	}
-	for _, later := range []bool{false, true} { // the run that writes, and the one that deletes
+	for _, later := range []bool{false, true} { // the writing run, and the deleting one
 		for _, after := range []bool{false, true} {
 			for n := 1; ; n++ {
 				w := build()
@@ -369,7 +370,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Whatever the blobs of an hour are, readers get the same at every moment.
+// For any set of blobs of an hour, readers get the same at every moment.
 func TestAnyHour(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
@@ -381,7 +382,7 @@ func TestAnyHour(t *testing.T) {
 				period := hour.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 15, 45}).Draw(rt, "period")) * time.Minute)
 				var recs []rec
 				for range rapid.IntRange(1, 3).Draw(rt, "requests") {
-					n := rapid.IntRange(0, 20).Draw(rt, "request") // the same again is a retry
+					n := rapid.IntRange(0, 20).Draw(rt, "request") // the same number again is a retry
 					lines := 1 + n%7
 					from := period.Sub(hour)
 					recs = append(recs, request(uint64(n)+uint64(from), lines, from, 15*time.Minute)...)
@@ -407,7 +408,7 @@ func TestAnyHour(t *testing.T) {
 				store()
 			}
 		}
-		for range 4 { // late ones may need one more
+		for range 4 { // late blobs may need one more
 			w.now = w.now.Add(time.Hour)
 			w.run(o)
 		}
@@ -419,7 +420,7 @@ func TestAnyHour(t *testing.T) {
 	})
 }
 
-// answer0 is answer, or "" of an empty store.
+// answer0 is answer, or "" for an empty store.
 func (w *world) answer0() string {
 	if len(w.keys()) == 0 {
 		return ""

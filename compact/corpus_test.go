@@ -23,10 +23,10 @@ import (
 	"blobtail/storage/mem"
 )
 
-// layout stores records as ingesters do that cut their batches in some way.
+// layout stores records like ingesters that cut their batches in some way.
 type layout struct {
 	name   string
-	bodies int   // requests after which everything is cut; 0: never
+	bodies int   // requests after which all batches are cut; 0: never
 	limit  int64 // bytes of lines of a batch
 
 	store *mem.Store
@@ -36,7 +36,7 @@ type layout struct {
 	raw   int64
 }
 
-// open is a batch that more may be added to.
+// open is a batch that can still grow.
 type open struct {
 	name blobfmt.Name
 	recs []stored
@@ -102,7 +102,7 @@ func (l *layout) cut(t testing.TB, b *open) {
 	b.recs, b.size = nil, 0
 }
 
-// cutAll cuts what is open, or only what has had no record since a time.
+// cutAll cuts the open batches, or only those without a record since a time.
 func (l *layout) cutAll(t testing.TB, before int64) {
 	for _, b := range l.open {
 		if b.last < before {
@@ -128,8 +128,8 @@ func corpusTools() string {
 	return cmp.Or(os.Getenv("BENCH_TOOLS"), filepath.Join("..", "..", "shared", "bench"))
 }
 
-// readCorpus gives the records of the reference corpus to the layouts, in requests
-// of 1,000.
+// readCorpus feeds the records of the reference corpus to the layouts, in requests of
+// 1,000.
 func readCorpus(t *testing.T, layouts []*layout) {
 	gen := filepath.Join(t.TempDir(), "gen")
 	build := exec.Command("go", "build", "-o", gen, "./gen")
@@ -161,7 +161,7 @@ func readCorpus(t *testing.T, layouts []*layout) {
 	}
 }
 
-// readBody takes one request's lines.
+// readBody reads one request's lines.
 func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout) bool {
 	type own struct {
 		stored
@@ -202,8 +202,8 @@ func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout)
 	return true
 }
 
-// The reference corpus is at least 4.9 times smaller once it is compacted, however
-// it was cut before.
+// The reference corpus is at least 4.9 times smaller after compaction, however it was
+// cut before.
 func TestReferenceCorpus(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(corpusTools(), "gen")); err != nil {
 		t.Skipf("no generator of the reference corpus in %s; set BENCH_TOOLS to its directory", corpusTools())

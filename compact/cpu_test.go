@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cpu is the time that this process has spent.
+// cpu is the CPU time of this process so far.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

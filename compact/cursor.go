@@ -42,7 +42,7 @@ func newCursor(key string, body []byte) (*cursor, error) {
 func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 	if len(c.rest) == 0 {
 		if c.block == len(c.index.Blocks) {
-			*c = cursor{} // let go of the body
+			*c = cursor{} // release the body
 			return false, nil
 		}
 		b := c.index.Blocks[c.block]
@@ -67,8 +67,8 @@ func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 	return true, nil
 }
 
-// merge gives the records of all cursors to add, in order and each once, and counts
-// the copies. Records of one identity and time that differ are an error, for a blob
+// merge calls add for the records of all cursors, in order and each once, and counts
+// the copies. Different records of one identity and time are an error, since a blob
 // can hold only one of them.
 func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64, origin record.Origin, index uint32) error) (copies int64, err error) {
 	h := heap{}
@@ -77,7 +77,7 @@ func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64,
 			return 0, err
 		}
 	}
-	var last record.Key // of the record that was added last
+	var last record.Key // of the previously added record
 	var line []byte
 	for len(h) > 0 {
 		c := h[0]
@@ -120,7 +120,7 @@ func (h *heap) push(d *blobfmt.Decoder, c *cursor) error {
 	return nil
 }
 
-// step moves the first cursor on to its next record.
+// step moves the first cursor to its next record.
 func (h *heap) step(d *blobfmt.Decoder) error {
 	s := *h
 	more, err := s[0].next(d)

@@ -13,7 +13,7 @@ import (
 	"blobtail/query"
 )
 
-// change stores another body and other metadata in place of a blob's.
+// change replaces the body and the metadata of a blob.
 func (w *world) change(key string, f func(body []byte, meta map[string]string) []byte) {
 	w.t.Helper()
 	b, err := w.store.Stat(context.Background(), key)
@@ -38,7 +38,7 @@ func indexDamage(body []byte, _ map[string]string) []byte {
 	return body
 }
 
-// partial is what a reader gets of a store that is damaged, and what it says.
+// partial is a reader's result for a damaged store, with its warnings.
 func (w *world) partial() string {
 	w.t.Helper()
 	plan, err := query.New(w.store, query.Options{Workers: 1}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
@@ -57,8 +57,8 @@ const (
 	first  = "web/2026/11/20/1500/990001.log"
 )
 
-// What is damaged before it is compacted stays as it is and is told; the others are
-// compacted.
+// A blob that is damaged before compaction stays as it is and is reported; the others
+// are compacted.
 func TestDamagedSource(t *testing.T) {
 	for name, damage := range map[string]func(body []byte, meta map[string]string) []byte{
 		"a block":             blockDamage,
@@ -90,8 +90,8 @@ func TestDamagedSource(t *testing.T) {
 	}
 }
 
-// A blob that was damaged, or is not what it claims to be, when what it replaces is
-// due: then that stays.
+// If a replacing blob is damaged or forged when the replaced blobs are due, those
+// stay.
 func TestDamagedReplacement(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -124,8 +124,8 @@ func TestDamagedReplacement(t *testing.T) {
 	}
 }
 
-// A blob that says it replaces another one, and does not have all its records, is no
-// reason to delete that.
+// A blob that names another as replaced, but does not have all its records, is no
+// reason to delete the other.
 func TestForgedReplacement(t *testing.T) {
 	w := newWorld(t)
 	w.put(1, hour, request(1, 10, 10*time.Minute, time.Minute))
@@ -137,7 +137,7 @@ func TestForgedReplacement(t *testing.T) {
 	}
 }
 
-// Blobs that contradict each other have their hour left alone.
+// If blobs contradict each other, their hour is left alone.
 func TestContradictions(t *testing.T) {
 	for name, make := range map[string]func(w *world){
 		"one id, two contents": func(w *world) {
@@ -162,7 +162,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// Of two blobs that two compactors made of nearly the same, a later run makes one.
+// Two compactors made blobs of nearly the same records; a later run joins the two.
 func TestOverlap(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(3)

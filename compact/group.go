@@ -9,23 +9,23 @@ import (
 	"blobtail/blobfmt"
 )
 
-// maxGroup is how many blobs make one, whatever their size: their ids are in its
+// maxGroup is the most blobs in a group of any size: their ids are in the new blob's
 // index.
 const maxGroup = 4000
 
-// worthwhile is the least lines of a blob that is rewritten all by itself, for the
-// better level alone. A smaller one waits for company.
+// worthwhile is the least bytes of lines of a blob that is rewritten alone, only for
+// the better level. A smaller one waits for others to join.
 const worthwhile = 1 << 20
 
-// groups gives the groups of blobs to become one each: those that overlap, and others in
-// order of time. A compacted one is left alone until it is a grace old: rewritten
-// before that, it would take what it replaces on with it, and where something late
-// comes before each run that would never go. Where it is one of those that overlap
-// they are not ready, and nothing may go that they replace: by that the next run
-// knows that there is something to do.
+// groups returns the groups of blobs to become one each: those that overlap, and
+// others in order of time. A compacted blob is left alone until it is a grace old. If
+// it were rewritten before that, the new blob would replace its batches in turn; with
+// a late blob before each run they would never be deleted. If such a blob is one of
+// those that overlap, they are not ready, and none of their replaced blobs may be
+// deleted: from these the next run knows that there is work left.
 //
-// There is an end to it: each group leaves fewer blobs, or makes a compacted one of
-// one that was not.
+// This ends: each group leaves fewer blobs, or makes one compacted blob of one that
+// was not.
 func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 	sorted := slices.SortedFunc(slices.Values(live), inOrder)
 	overlapping, taken := r.overlapping(sorted)
@@ -53,21 +53,21 @@ func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 	return overlapping, rest, len(overlapping) == all
 }
 
-// inOrder is by time, and the same for every compactor.
+// inOrder sorts by time, and is the same for every compactor.
 func inOrder(a, b *blob) int {
 	return cmp.Or(cmp.Compare(a.Meta.First, b.Meta.First), bytes.Compare(a.Meta.Batch[:], b.Meta.Batch[:]), strings.Compare(a.Key, b.Key))
 }
 
-// worth says whether a group is to be rewritten.
+// worth reports whether a group is to be rewritten.
 func worth(group []*blob) bool {
 	return len(group) > 1 || len(group) == 1 && group[0].Meta.Compacted == 0 && group[0].Meta.RawBytes >= worthwhile
 }
 
 // overlapping groups compacted blobs that stand for the same batches. Two compactors
-// make such blobs when a late one comes in between them, and then all of an hour may
-// hang together, each with the next. So a group is what fits into twice the target,
-// for much of it are copies, and into one target as it is stored, which is in memory.
-// What does not fit stays: readers drop the copies.
+// make such blobs when a late one arrives between them. Then all blobs of an hour may
+// be linked, each with the next. So a group is limited to twice the target, since
+// much of it are copies, and to one target of stored bytes, which are in memory.
+// Blobs beyond the limits stay: readers drop the copies.
 func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]bool) {
 	owners := make(map[blobfmt.BatchID][]*blob)
 	for _, b := range sorted {
@@ -100,8 +100,8 @@ func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]boo
 	return groups, taken
 }
 
-// standsFor gives the batches that a compacted blob holds, and its own id; nothing for
-// others.
+// standsFor returns the batches that a compacted blob holds, and its own id; nothing
+// for other blobs.
 func (d *blob) standsFor() []blobfmt.BatchID {
 	if d.Meta.Compacted == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (d *blob) standsFor() []blobfmt.BatchID {
 	return append(slices.Clip(d.replaces), d.Meta.Batch)
 }
 
-// neighbours gives the blobs that stand for batches that d stands for, those with
+// neighbours returns the blobs that stand for batches that d stands for, those with
 // most in common first.
 func (d *blob) neighbours(owners map[blobfmt.BatchID][]*blob) []*blob {
 	common := make(map[*blob]int)

@@ -146,8 +146,8 @@ func split(blobs []*blob) (live, dead []*blob) {
 	return live, dead
 }
 
-// idReused gives a blob with the id of another and other lines. A blob that replaced
-// this id would hide both, even if it held only one.
+// idReused returns a blob that has the id of another blob but different lines. A blob
+// that replaced this id would hide both, even if it held only one.
 func idReused(live []*blob) *blob {
 	first := make(map[blobfmt.BatchID]*blob)
 	for _, b := range live {
@@ -166,7 +166,7 @@ type unit struct {
 	service string
 	hour    time.Time
 	blobs   []*blob
-	taken   map[string]*blob // every listed key; nil unless it is a sound blob
+	taken   map[string]*blob // every listed key; nil if it is not a sound blob
 }
 
 func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, error) {
@@ -179,7 +179,7 @@ func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, 
 			return nil, err
 		}
 		u.taken[e.Key] = nil
-		if e.State == catalog.Sound { // the rest was reported when the service was listed
+		if e.State == catalog.Sound { // all others were reported when the service was listed
 			b := &blob{Entry: e}
 			u.taken[e.Key] = b
 			u.blobs = append(u.blobs, b)
@@ -198,7 +198,7 @@ func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err err
 		}) {
 			continue
 		}
-		var failed error // the store's, not the blob's
+		var failed error // an error of the store, not of the blob
 		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) {
 			part, err := r.read(ctx, d, off, n)
 			failed = err
@@ -219,7 +219,7 @@ func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err err
 // errMoved says that the listed blob has been deleted or replaced by another.
 var errMoved = errors.New("the blob is not as it was listed")
 
-// damage is an error in a blob, as opposed to a store that does not answer.
+// damage is an error in a blob; errors of the store are different.
 type damage struct{ err error }
 
 func (d *damage) Error() string { return d.err.Error() }
@@ -264,7 +264,7 @@ func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
 	return body, nil
 }
 
-// damaged tells damage from another blob that has got the name meanwhile: an
+// damaged distinguishes damage from another blob that has got the name meanwhile: an
 // ingester may use it again once the first one is deleted.
 func (r *run) damaged(ctx context.Context, b *blob, err error) error {
 	now, serr := r.store.Stat(ctx, b.Key)

@@ -15,7 +15,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// unseen is a store as it was listed before one of its blobs came.
+// unseen is a store with a listing from before one of its blobs arrived.
 type unseen struct {
 	storage.BlobStore
 	key string
@@ -34,7 +34,7 @@ func (u unseen) List(ctx context.Context, prefix, after string) iter.Seq2[storag
 	}
 }
 
-// most is how many bytes of lines the largest blob has.
+// most is the bytes of lines of the largest blob.
 func (w *world) most() (most int64) {
 	w.t.Helper()
 	for b, err := range w.store.List(context.Background(), "web/", "") {
@@ -55,11 +55,11 @@ func (w *world) stored() (n int64) {
 	return n
 }
 
-// Of two compactors one lists a late blob that sorts first, so that all blobs of one
-// overlap with those of the other, each with the next. No later run makes more than
-// twice the target of them, readers get the same all the time, and there is an end.
+// Only one of two compactors lists a late blob that sorts first, so that all their
+// blobs overlap, each with the next. No later run makes a blob of more than twice the
+// target, readers get the same all the time, and the runs come to an end.
 func TestOverlapHangsTogether(t *testing.T) {
-	for _, late := range []int{5, 10, 25, 40} { // lines, which is by how much the groups are shifted
+	for _, late := range []int{5, 10, 25, 40} { // lines; the groups are shifted by as many
 		const target = 4 << 10
 		o := compact.Options{Target: target}
 		w := newWorld(t)
@@ -113,8 +113,9 @@ func TestOverlapHangsTogether(t *testing.T) {
 	}
 }
 
-// Of two blobs that overlap one is old enough for what it replaces to go, the other
-// not old enough to be made anew: that is not forgotten, nor when a run is killed.
+// One of two overlapping blobs is old enough for its replaced blobs to be deleted,
+// the other is too young to be rewritten. The rewriting is not forgotten, even if a
+// run is killed.
 func TestOverlapYoung(t *testing.T) {
 	for kills := range 12 {
 		w := newWorld(t)
@@ -141,8 +142,8 @@ func TestOverlapYoung(t *testing.T) {
 	}
 }
 
-// Runs come twice in a grace, and something late before each of them: what is
-// replaced goes all the same.
+// Runs come twice in a grace, and a late blob before each of them: the replaced blobs
+// are deleted all the same.
 func TestLateBeforeEachRun(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(60)
@@ -170,7 +171,7 @@ func TestLateBeforeEachRun(t *testing.T) {
 	}
 }
 
-// An object without metadata is not ours, unless the store knows of some that it
+// An object without metadata is foreign, unless the store knows of metadata that it
 // cannot read.
 func TestMetadataLost(t *testing.T) {
 	w := newWorld(t)
@@ -184,8 +185,8 @@ func TestMetadataLost(t *testing.T) {
 	}
 }
 
-// What is held in memory is bounded too: of blobs that overlap and are large as they
-// are stored none is made, and they are left alone.
+// Memory is bounded too: overlapping blobs with too many stored bytes are not joined,
+// and are left alone.
 func TestOverlapTooLarge(t *testing.T) {
 	w := newWorld(t)
 	noise := rand.New(rand.NewPCG(1, 1))

@@ -24,8 +24,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// race is an hour on which two compactors work at once and again, while blobs come
-// late, names are used again, copies of old PUTs arrive, and readers read slowly.
+// race is an hour with two compactors at work repeatedly, while late blobs and copies
+// of old PUTs arrive, names are used again, and readers read slowly.
 type race struct {
 	*world
 	mu    sync.Mutex
@@ -48,19 +48,19 @@ func (r *race) pause(ctx context.Context, upTo time.Duration) {
 	}
 }
 
-// slow is the store with calls that take a while.
+// slow is the store with slow calls.
 func (r *race) slow(upTo time.Duration) storage.BlobStore {
 	return storagetest.Faulty(r.store, func(storagetest.Op, string) storagetest.Fault {
 		return storagetest.Fault{Delay: time.Duration(r.n(int(upTo)))}
 	})
 }
 
-// ingest stores batches under the first names that are free, some of them again.
+// ingest stores batches under the first free names, some of them again.
 func (r *race) ingest(ctx context.Context) {
 	for i := range 40 {
 		r.pause(ctx, 20*time.Minute)
 		id := uint64(1 + i)
-		recs := request(uint64(r.n(60)), 1+r.n(8), 0, time.Hour) // of few requests, so that retries are among them
+		recs := request(uint64(r.n(60)), 1+r.n(8), 0, time.Hour) // of few requests, to get retries
 		if r.n(4) == 0 && i > 0 {
 			id = uint64(1 + r.n(i))
 		}
@@ -106,7 +106,7 @@ func (r *race) compact(ctx context.Context) {
 		if err != nil && ctx.Err() == nil || len(got.Problems) > 0 && ctx.Err() == nil {
 			r.t.Errorf("compact: %v, %v", err, got.Problems)
 		}
-		// Often both at the same time, and often right again.
+		// Often both run at the same time, and often at once again.
 		switch r.n(3) {
 		case 0:
 			r.pause(ctx, time.Minute)
@@ -119,8 +119,8 @@ func (r *race) compact(ctx context.Context) {
 	}
 }
 
-// read reads all again and again. What was stored before it began is in the answer,
-// once.
+// read reads everything again and again. The result has each line once that was
+// stored before the read began.
 func (r *race) read(ctx context.Context) {
 	reader := query.New(r.slow(time.Minute), query.Options{Workers: 1})
 	for ctx.Err() == nil {
@@ -170,8 +170,8 @@ func (r *race) check(got map[string]int, want []string) {
 	}
 }
 
-// Two compactors at once lose nothing and show nothing twice, whatever comes in
-// between them, and no reader finds a blob gone that it has listed.
+// Two concurrent compactors lose nothing and show nothing twice, however other events
+// interleave. No reader misses a blob that it has listed.
 func TestTwoAtOnce(t *testing.T) {
 	worlds := testkit.Share(25, 6)
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_RACES")); err == nil {
@@ -197,7 +197,7 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// settled ensures that what is left is compacted, and nothing of it replaced.
+// settled ensures that the remaining blobs are compacted, and that none is replaced.
 func (r *race) settled() {
 	for range 4 {
 		time.Sleep(time.Hour)

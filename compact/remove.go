@@ -15,10 +15,10 @@ import (
 	"blobtail/storage"
 )
 
-// deletes is how many blobs go with one request.
+// deletes is how many blobs one request deletes.
 const deletes = 256
 
-// remove deletes the blobs that a live one stands for, where that is old enough.
+// remove deletes the blobs that a live one replaces, if that is old enough.
 func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 	for _, d := range live {
 		if len(dead) == 0 || len(d.replaces) == 0 || !r.old(d) {
@@ -48,8 +48,8 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 	return nil
 }
 
-// old says whether a blob has stood for a grace: who listed the hour before it was
-// there has stopped reading.
+// old reports whether a blob has existed for a grace: readers that listed the hour
+// before it existed have finished.
 func (r *run) old(b *blob) bool {
 	return !b.Created.IsZero() && r.now.Sub(b.Created) >= r.o.Grace
 }
@@ -61,7 +61,7 @@ func (r *run) wait(blobs []*blob) {
 	}
 }
 
-// removeFor deletes the blobs of which d, as it is stored, holds every record.
+// removeFor deletes those replaced blobs with every record in d, as d is stored.
 func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	held, err := r.prints(ctx, d)
 	if isDamage(err) {
@@ -88,7 +88,7 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 			gone = append(gone, b.Object())
 		case isDamage(errs[i]):
 			r.problem(b.Key, fmt.Errorf("replaced by %s, and not deleted: %w", d.Key, errs[i]))
-		case !errors.Is(errs[i], errMoved): // else it has gone already
+		case !errors.Is(errs[i], errMoved): // otherwise it has gone already
 			return errs[i]
 		}
 	}
@@ -100,7 +100,7 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	return nil
 }
 
-// delete deletes blobs. Some may have to stay, by a legal hold say.
+// delete deletes blobs. Some may have to stay, for example under a legal hold.
 func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	stay := map[string]error{}
 	if err := r.store.Delete(ctx, blobs...); err != nil {
@@ -120,7 +120,7 @@ func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	return nil
 }
 
-// collect takes a joined error apart by keys; false if not all of it has one.
+// collect splits a joined error by keys; false if a part of it has no key.
 func collect(err error, into map[string]error) bool {
 	if k, ok := err.(*storage.KeyError); ok {
 		into[k.Key] = k.Err
@@ -138,8 +138,8 @@ func collect(err error, into map[string]error) bool {
 	return true
 }
 
-// prints are sums of the records of a blob: identity and line. The seed is of this
-// process, so nobody can write lines that look like others.
+// prints are hashes of the records of a blob: identity and line. The seed is random
+// for each process, so nobody can write lines that collide with others.
 type prints struct {
 	seed maphash.Seed
 	sums []uint64 // ascending
@@ -156,7 +156,7 @@ func (p *prints) of(c *cursor) uint64 {
 	return h.Sum64()
 }
 
-// prints reads a blob whole and sums up its records.
+// prints reads a blob whole and hashes its records.
 func (r *run) prints(ctx context.Context, b *blob) (*prints, error) {
 	body, err := r.whole(ctx, b)
 	if err != nil {

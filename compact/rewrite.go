@@ -15,7 +15,7 @@ import (
 	"blobtail/storage"
 )
 
-// firstNumber is where the numbers of the compactor's lane begin.
+// firstNumber is the first number of the compactor's lane.
 const firstNumber = 99*blobfmt.LaneSize + 1
 
 // gets is how many blobs are read at once.
@@ -66,7 +66,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	return nil
 }
 
-// told counts a blob that now stands for a group.
+// told counts and logs a blob that now stands for a group.
 func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobfmt.Meta, copies int64) {
 	in := int64(0)
 	for _, b := range group {
@@ -85,7 +85,7 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 		Int64("before", in).Int("after", len(body)).Msg("compacted")
 }
 
-// load reads the blobs of a group, a few at a time, and gives those that are sound.
+// load reads the blobs of a group, a few at a time, and returns the sound ones.
 func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
 	cursors := make([]*cursor, len(group))
 	errs := make([]error, len(group))
@@ -117,9 +117,9 @@ func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, erro
 	return sound, cursors[:len(sound)], nil
 }
 
-// identity gives the id of the blob that stands for a group, which follows from the
-// group, and what it replaces: the batches of the group and what those replaced, of
-// which a copy may still be on its way.
+// identity returns the id of the blob that stands for a group, which follows from the
+// group, and its replaced batches: those of the group and the ones that they replaced
+// in turn. Copies of these may still arrive.
 func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 	var ids []blobfmt.BatchID
 	for _, b := range group {
@@ -137,7 +137,7 @@ func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 	return id, append(replaces, ids...)
 }
 
-// nameOf gives the first name for a group: in its period, or in the first of the
+// nameOf returns the first name for a group: in its period, or in the first of the
 // hour if it has blobs of several.
 func nameOf(u *unit, group []*blob) blobfmt.Name {
 	name := blobfmt.Name{Service: u.service, Period: group[0].Name.Period, Number: firstNumber}
@@ -149,9 +149,9 @@ func nameOf(u *unit, group []*blob) blobfmt.Name {
 	return name
 }
 
-// put stores a blob under the first free number. made is false where another
-// compactor has stored it before. The key is "" where the day has been dropped:
-// there is nothing to be stored of it any more.
+// put stores a blob under the first free number. made is false if another compactor
+// has stored it before. The key is "" if the day has been dropped: then nothing may
+// be stored.
 func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, meta blobfmt.Meta) (key string, made bool, err error) {
 	attrs := storage.Attrs{ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map()}
 	if gone, err := r.dropped(ctx, u); gone || err != nil {
@@ -177,7 +177,7 @@ func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, 
 	return "", false, fmt.Errorf("no numbers are left for %s", name)
 }
 
-// holds says whether the blob under a name that is taken is the one to be stored.
+// holds reports whether the blob under a taken name is the same as the new one.
 func (r *run) holds(ctx context.Context, key string, meta blobfmt.Meta) (bool, error) {
 	held, err := r.store.Stat(ctx, key)
 	switch {
@@ -198,8 +198,9 @@ func (r *run) holds(ctx context.Context, key string, meta blobfmt.Meta) (bool, e
 	return true, nil
 }
 
-// stored looks once more whether the day has been dropped. Who drops a day marks it
-// first and lists it then, so either it has seen this blob, or this sees the mark.
+// stored checks again whether the day has been dropped. A drop first marks the day
+// and then lists it. So either the drop has listed this blob, or this check finds the
+// mark.
 func (r *run) stored(ctx context.Context, u *unit, key string) (string, bool, error) {
 	gone, err := r.dropped(ctx, u)
 	if err != nil || !gone {

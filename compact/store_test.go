@@ -22,7 +22,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// hour is when the records of these tests are of, and now when they are compacted.
+// hour is the time of the records of these tests, and now the time of their
+// compaction.
 var (
 	hour = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
 	now  = hour.Add(30 * time.Hour)
@@ -77,7 +78,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// encode makes the blob of a batch. Of copies among the records it has one.
+// encode makes the blob of a batch. It keeps one of several copies of a record.
 func (w *world) encode(id uint64, recs []rec, replaces ...blobfmt.BatchID) ([]byte, blobfmt.Meta) {
 	recs = slices.Clone(recs)
 	slices.SortFunc(recs, func(a, b rec) int {
@@ -103,7 +104,7 @@ func batch(n uint64) (id blobfmt.BatchID) {
 	return id
 }
 
-// put stores a new batch and gives its key and id.
+// put stores a new batch and returns its key and id.
 func (w *world) put(number int, period time.Time, recs []rec) (string, uint64) {
 	w.t.Helper()
 	w.ids++
@@ -128,7 +129,7 @@ func (w *world) create(key string, body []byte, meta map[string]string) {
 	}
 }
 
-// minutes stores a small blob for each minute of the hour and gives their ids.
+// minutes stores a small blob for each minute of the hour and returns their ids.
 func (w *world) minutes(n int) (ids []uint64) {
 	for i := range n {
 		_, id := w.put(i+1, hour, request(uint64(1000+i), 10, time.Duration(i)*time.Minute, time.Minute))
@@ -142,7 +143,7 @@ func (w *world) compactor(store storage.BlobStore, o compact.Options) *compact.C
 	return compact.New(store, o)
 }
 
-// run compacts once, without trouble.
+// run compacts once, and must succeed.
 func (w *world) run(o compact.Options) compact.Result {
 	w.t.Helper()
 	got, err := w.compactor(w.store, o).Run(context.Background())
@@ -165,7 +166,7 @@ func (w *world) keys() (keys []string) {
 	return keys
 }
 
-// dump is all that a store holds, but for when it came.
+// dump is the contents of a store, without the times of storing.
 func (w *world) dump() string {
 	var out strings.Builder
 	for b, err := range w.store.List(context.Background(), "", "") {
@@ -182,8 +183,8 @@ func (w *world) dump() string {
 	return out.String()
 }
 
-// answer is all that a reader gets of the store: the lines, their number, and a
-// histogram by the minute and one in ranges.
+// answer is everything that a reader gets of the store: the lines, their number, and
+// a histogram by the minute and one in ranges.
 func (w *world) answer() string {
 	w.t.Helper()
 	r := query.New(w.store, query.Options{Workers: 1})

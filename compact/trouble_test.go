@@ -15,7 +15,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A store that refuses to delete some blobs has them reported, and the others go.
+// Blobs that the store refuses to delete are reported, and the others are deleted.
 func TestHeld(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(5)
@@ -29,7 +29,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// A store that is away ends the run; one hour that cannot be done does not.
+// An unreachable store ends the run; a single failing hour does not.
 func TestStoreAway(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(2)
@@ -62,8 +62,8 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// A day that is dropped while its hour is being compacted: nothing of it is stored
-// any more, or it is taken back.
+// If a day is dropped while its hour is being compacted, nothing of it is stored any
+// more, or it is deleted again.
 func TestDroppedMeanwhile(t *testing.T) {
 	for _, when := range []storagetest.Op{storagetest.Get, storagetest.Create} {
 		w := newWorld(t)
@@ -87,7 +87,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	}
 }
 
-// Objects that are not ours are left alone and counted.
+// Foreign objects are left alone and counted.
 func TestForeign(t *testing.T) {
 	w := newWorld(t)
 	w.minutes(3)

@@ -12,8 +12,8 @@ import (
 	"blobtail/storage"
 )
 
-// Services are the services that names and globs stand for: names as they are,
-// whether anything is stored of them or not, and what the store has for a glob.
+// Services resolves names and globs to services. A name stands for itself, whether or
+// not anything is stored under it; a glob for the matching services of the store.
 func (r *Reader) Services(ctx context.Context, names []string) ([]string, error) {
 	var out, all []string
 	for _, name := range names {
@@ -51,7 +51,7 @@ func (f Filter) Matcher() (*Matcher, error) {
 	return &Matcher{m}, nil
 }
 
-// Line says whether the filter wants a line, which ends in a newline.
+// Line reports whether the filter accepts a line, which ends in a newline.
 func (m *Matcher) Line(line []byte) bool {
 	low := line
 	if m.m.fold && len(m.m.texts) > 0 {
@@ -62,8 +62,8 @@ func (m *Matcher) Line(line []byte) bool {
 	return want
 }
 
-// Floor is the time of the oldest of q.Limit records, if there are as many among
-// the loose ones: none that is older can be among the newest that q asks for.
+// Floor is the time of the oldest of the newest q.Limit unflushed records, if there
+// are as many. No older record can be in the result of q.
 func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
 	if q.Limit <= 0 || len(q.Loose) == 0 {
 		return 0, false, nil
@@ -88,10 +88,10 @@ func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
 	return oldest, err == nil && n >= q.Limit, err
 }
 
-// Without is a reader of no blobs, for loose records alone.
+// Without returns a reader of no blobs, for unflushed records alone.
 func Without(o Options) *Reader { return New(nothing{}, o) }
 
-// nothing is a store in which nothing is.
+// nothing is an empty store.
 type nothing struct{}
 
 func (nothing) Create(context.Context, string, []byte, storage.Attrs) error {

@@ -28,7 +28,7 @@ type asked struct {
 	loosed    map[string]bool // the services of all unflushed records
 	loose     []*stream
 	view      *catalog.View
-	began     time.Time // nothing that a plan knows is older
+	began     time.Time // every listing of a plan is later
 	compacted compacted
 	noStore   error // the store does not exist, and that is a warning
 }
@@ -106,8 +106,8 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// mustExist fails for a service that is neither stored nor loose, and was not
-// before it expired.
+// mustExist fails for a service without stored or unflushed records, unless it had
+// some and they have expired.
 func (a *asked) mustExist(ctx context.Context, service string) error {
 	_, dropped := a.view.Dropped(service)
 	if a.loosed[service] || slices.Contains(a.stored, service) || !dropped.Empty() {
@@ -116,7 +116,7 @@ func (a *asked) mustExist(ctx context.Context, service string) error {
 	err := a.reader.noService(ctx, service)
 	var none *NoServiceError
 	if errors.As(err, &none) {
-		// It may have been deleted since the first look, with its only day.
+		// Its only day may have been deleted since the horizons were read.
 		if err := a.view.Look(ctx); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (a *asked) mustExist(ctx context.Context, service string) error {
 	return err
 }
 
-// noService makes the error for a name that has nothing.
+// noService makes the error for a name without records.
 func (r *Reader) noService(ctx context.Context, name string) error {
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// cutStore is a directory with two blobs of one hour, of which the first can be
-// cut short.
+// cutStore is a directory with two blobs of one hour. The first can be cut short.
 func cutStore(t *testing.T) (store storage.BlobStore, key string, whole []byte, cut func(n int), first, second []rec) {
 	t.Helper()
 	root := t.TempDir()
@@ -46,9 +45,8 @@ func cutStore(t *testing.T) (store storage.BlobStore, key string, whole []byte, 
 	return d, key, whole, cut, first, second
 }
 
-// A file that lost its end has no metadata any more. All lines of it that are
-// whole are read, in their places, whatever is asked for, and the result is said
-// to be incomplete.
+// A file that lost its end has lost its metadata. Every read returns all its whole
+// lines, in their places, and reports the result as incomplete.
 func TestCutFiles(t *testing.T) {
 	store, key, whole, cut, first, second := cutStore(t)
 	r := query.New(store, query.Options{})
@@ -67,7 +65,7 @@ func TestCutFiles(t *testing.T) {
 		}
 		left = len(got) - len(second)
 		at := 0
-		for _, l := range got { // a part of all, in the same order
+		for _, l := range got { // a subsequence of all lines
 			i := slices.Index(all[at:], l)
 			if i < 0 {
 				t.Fatalf("cut to %d bytes: out of order, or never stored: %s", n, l)
@@ -91,7 +89,7 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-// The lines of such a blob are ranged, limited and filtered as any others.
+// Range, limit and filter apply to the lines of such a blob as to any others.
 func TestCutFileSelection(t *testing.T) {
 	store, key, whole, cut, first, second := cutStore(t)
 	cut(len(whole) - 3)
@@ -118,7 +116,7 @@ func TestCutFileSelection(t *testing.T) {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.name, sum.Problems, got, c.want)
 		}
 	}
-	// Another hour has nothing to do with it.
+	// Another hour is not affected.
 	q := query.Query{Services: []string{"web"}, Range: query.Range{From: noon + 3600e9, To: query.Newest}}
 	if got, sum := read(t, r, q); len(got) > 0 || !sum.Complete() {
 		t.Errorf("the next hour: %d lines, %v", len(got), sum.Problems)
@@ -139,7 +137,7 @@ func TestCutFileSelection(t *testing.T) {
 	}
 }
 
-// Where only the metadata are gone, the index still tells copies.
+// If only the metadata are lost, copies are still found by the index.
 func TestNoMetadataCopies(t *testing.T) {
 	b := newBuilder(t, 500)
 	recs := some("web", 30, 1)
@@ -164,7 +162,7 @@ func TestNoMetadataCopies(t *testing.T) {
 	}
 }
 
-// An object under a name of ours that holds nothing of ours.
+// A foreign object under a name of ours.
 func TestForeignUnderOurName(t *testing.T) {
 	for _, content := range []string{"", "hello\n", strings.Repeat("no line of ours\n", 10_000)} {
 		b := newBuilder(t, 500)
@@ -178,7 +176,8 @@ func TestForeignUnderOurName(t *testing.T) {
 	}
 }
 
-// A newer index does not hide the blocks, which tell themselves where they end.
+// An unknown, newer version of the index does not hide the blocks: their frames have
+// their lengths.
 func TestNewerIndex(t *testing.T) {
 	b := newBuilder(t, 500)
 	recs := some("web", 30, 1)
@@ -210,7 +209,7 @@ func (s *rotting) Get(ctx context.Context, key string, off, n int64) (readCloser
 	return s.BlobStore.Get(ctx, key, off, n)
 }
 
-// A blob that was listed as whole and is cut short when it is opened.
+// A blob that is whole when it is listed and cut short before it is opened.
 func TestCutAfterListing(t *testing.T) {
 	store, key, whole, cut, _, _ := cutStore(t)
 	s := &rotting{store, key, func() { cut(len(whole) - 3) }}
@@ -220,8 +219,8 @@ func TestCutAfterListing(t *testing.T) {
 	}
 }
 
-// A batch under two names is a note with both names, for its copies are dropped;
-// two batches of one id are more than that.
+// A batch under two names is a note with both names, since a read drops the copies.
+// Two different batches with one id are a problem.
 func TestVerifyTwins(t *testing.T) {
 	b := newBuilder(t, 500)
 	recs := some("web", 30, 1)
@@ -252,11 +251,11 @@ func TestVerifyTwins(t *testing.T) {
 	}
 }
 
-// A name that another blob gets after it was listed is no damage.
+// A name that is used for another blob after the listing is no damage.
 func TestVerifyNameUsedAgain(t *testing.T) {
 	b := newBuilder(t, 500)
 	key, _ := b.add(time.Hour, some("web", 30, 1))
-	for _, lines := range []int{30, 3} { // another of about the size, and a smaller one
+	for _, lines := range []int{30, 3} { // one of about the same size, and a smaller one
 		body, meta, _ := b.encode(some("web", lines, 2))
 		body = slices.Clone(body)
 		used := false

@@ -81,7 +81,7 @@ func BenchmarkRead(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				// Of the clock on the wall a busy machine has its own idea.
+				// On a busy machine CPU time varies less than elapsed time.
 				b.ReportMetric((cpuSeconds(b)-cpu)/float64(b.N)*1e3, "cpu-ms/op")
 				if c.all {
 					b.ReportMetric(float64(size)*float64(b.N)/1e6/(cpuSeconds(b)-cpu), "MB/cpu-s")

@@ -24,9 +24,9 @@ func (k *kept) ord(line uint32) uint32 {
 	return k.base + line
 }
 
-// keep reduces the lines of a block to those that are in the range and match.
-// It works in place: the result lies in raw. higher is how many lines matched
-// in all but a level above those wanted.
+// keep reduces the lines of a block to those that are in the range and match. It
+// works in place: the result lies in raw. higher is how many lines fail the filter
+// only because their level is above the wanted ones.
 func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
 	lo, hi := 0, len(raw)
 	if b.First < r.From {
@@ -66,7 +66,7 @@ func (m *matcher) filter(k *kept) (higher int64) {
 		low = make([]byte, len(k.raw))
 		foldASCII(low, k.raw)
 	}
-	// With a text that must occur, lines without it are never looked at.
+	// If a text is required, only the lines that contain it are examined.
 	skip := len(m.texts) > 0 && !m.invert
 	k.ords = []uint32{}
 	out, pos, ord := 0, 0, k.base
@@ -86,8 +86,8 @@ func (m *matcher) filter(k *kept) (higher int64) {
 		}
 		line := k.raw[pos:end]
 		if want, high := m.line(line, low[pos:end]); want {
-			// low may be raw itself: what is moved lies before all that is
-			// still to be searched.
+			// low may be raw itself: the moved lines lie before the part that is still to
+			// be searched.
 			out += copy(k.raw[out:], line)
 			k.ords = append(k.ords, ord)
 		} else if high {
@@ -100,8 +100,8 @@ func (m *matcher) filter(k *kept) (higher int64) {
 	return higher
 }
 
-// line says whether a line is wanted, and if not, whether only for its level,
-// which is higher than one that is.
+// line reports whether a line is wanted. If it is not, high reports whether only its
+// level is wrong, and above a wanted one.
 func (m *matcher) line(line, low []byte) (want, high bool) {
 	if m.levels != allLevels {
 		l := record.LineLevel(line)
@@ -117,7 +117,7 @@ func (m *matcher) line(line, low []byte) (want, high bool) {
 		if !ok {
 			off = 0
 		}
-		// The text that led here may stand before msg, so all are looked for.
+		// The text may have been found before msg, so all texts are searched for.
 		if end := max(off, len(line)-1); !m.text(line[off:end], low[off:end]) {
 			return false, false
 		}
@@ -147,12 +147,12 @@ func search(raw []byte, t int64) (int, error) {
 	return lo, nil
 }
 
-// lastLine gives the last line of raw, which ends in a newline.
+// lastLine returns the last line of raw, which ends in a newline.
 func lastLine(raw []byte) []byte {
 	return raw[bytes.LastIndexByte(raw[:len(raw)-1], '\n')+1:]
 }
 
-// minuteSpan gives the first and the last ns of a minute.
+// minuteSpan returns the first and the last ns of a minute.
 func minuteSpan(minute int64) (first, last int64) {
 	const ns = 60_000_000_000
 	return minute * ns, minute*ns + (ns - 1)

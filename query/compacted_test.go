@@ -14,7 +14,7 @@ import (
 	"blobtail/storage"
 )
 
-// rewritten stores an hour of blobs of several periods, and one under its hour that
+// rewritten stores an hour of blobs of several periods, and a compacted blob that
 // replaces all of them but the last, which came late.
 func rewritten(t *testing.T, b *builder) (all []rec, compacted string) {
 	t.Helper()
@@ -41,8 +41,8 @@ func rewritten(t *testing.T, b *builder) (all []rec, compacted string) {
 	return all, compacted
 }
 
-// Lines, numbers and the newest are right wherever the ends of a range lie in an hour
-// that is half compacted, and what is replaced is not opened.
+// Lines, counts and the newest records are right for a range that begins or ends
+// anywhere in an hour that is half compacted. Replaced blobs are not opened.
 func TestCompactedAcrossTheRange(t *testing.T) {
 	b := newBuilder(t, 300)
 	all, _ := rewritten(t, b)
@@ -91,10 +91,10 @@ func TestCompactedAcrossTheRange(t *testing.T) {
 	}
 }
 
-// A compacted blob whose index is damaged replaces nothing: all is read, what may
-// come twice is said to, and nothing is missing. When those that it replaces are gone
-// its lines are found without the index. One that only cannot be fetched at once does
-// no harm at all.
+// A compacted blob with a damaged index replaces nothing. All blobs are read,
+// possible duplicates are reported, and no line is missing. When the replaced blobs
+// are deleted, its lines are found without the index. An index that fails only at the
+// first GET does no harm.
 func TestCompactedDamaged(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprint("replaced are gone ", gone), func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"blobtail/storage/mem"
 )
 
-// corruptions is how many blobs are damaged: a number from the environment, or
-// as many as the daily suite has time for.
+// corruptions is how many blobs are damaged: a number from the environment, or as
+// many as the daily suite has time for.
 func corruptions(t *testing.T) int {
 	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_CORRUPTIONS")); err == nil {
 		return n
@@ -31,7 +31,7 @@ func corruptions(t *testing.T) int {
 	return testkit.Share(10_000, 500)
 }
 
-// specimen is a blob that is to be damaged, and what stands in it.
+// specimen is a blob that is to be damaged, with its records.
 type specimen struct {
 	service, key string
 	body         []byte
@@ -42,9 +42,9 @@ type specimen struct {
 	parts        map[string][2]int // where each part of the blob begins and ends
 }
 
-// grow stores a blob of some shape, with texts of random length, and for every
-// second one another blob with records of the same times, so that a read must
-// look at the origins.
+// grow stores a blob of some shape, with texts of random length. For every second one
+// it adds another blob with records of the same times, so that a read must compare
+// the origins.
 func grow(b *builder, rng *rand.Rand, service string, records, longest int) specimen {
 	b.t.Helper()
 	s := specimen{service: service}
@@ -101,7 +101,7 @@ func (s *specimen) dissect(b *builder) {
 	footer := size - 32
 	table := footer - int(binary.LittleEndian.Uint32(s.body[footer:]))
 	s.parts = map[string][2]int{"blocks": {0, at - 8}, "header of the index": {at - 8, at}, "section table": {table, footer}, "footer": {footer, size}}
-	for e := table; e < footer; e += 16 { // as docs/FORMAT.md has it: id at 0, stored length at 4
+	for e := table; e < footer; e += 16 { // as in docs/FORMAT.md: id at 0, stored length at 4
 		name := map[uint16]string{3: "origins", 4: "block index"}[binary.LittleEndian.Uint16(s.body[e:])]
 		end := at + int(binary.LittleEndian.Uint32(s.body[e+4:]))
 		s.parts[name] = [2]int{at, end}
@@ -109,8 +109,8 @@ func (s *specimen) dissect(b *builder) {
 	}
 }
 
-// pick chooses a byte: half the time anywhere, else in a part that was chosen
-// first, so that small ones are met too.
+// pick chooses a byte: half the time anywhere, otherwise in a part that was chosen
+// first, so that small parts are hit too.
 func (s *specimen) pick(rng *rand.Rand, size int) (part string, at int) {
 	at = rng.IntN(size)
 	if rng.IntN(2) == 0 {
@@ -127,7 +127,7 @@ func (s *specimen) pick(rng *rand.Rand, size int) (part string, at int) {
 	return "", at
 }
 
-// intact says which lines stand in blocks that [from, to) does not touch.
+// intact returns the lines in blocks that [from, to) does not touch.
 func (s *specimen) intact(from, to int) map[string]bool {
 	keep := make(map[string]bool, len(s.want))
 	for _, l := range s.want {
@@ -146,9 +146,10 @@ func (s *specimen) intact(from, to int) map[string]bool {
 	return keep
 }
 
-// check reads a damaged store: nothing that was never stored, nothing out of
-// order, all that stands in blocks which are intact, and nothing left out in
-// silence. It returns how many lines are missing and whether anything was said.
+// check reads a damaged store. The result must have no line that was never stored, no
+// line out of order, and all lines of intact blocks. Nothing may be left out
+// silently. It returns how many lines are missing and whether the read reported
+// anything.
 func (s *specimen) check(t *testing.T, store storage.BlobStore, keep map[string]bool, where string) (missing int, told bool) {
 	t.Helper()
 	r := query.New(store, query.Options{Workers: 2})
@@ -175,8 +176,7 @@ func (s *specimen) check(t *testing.T, store storage.BlobStore, keep map[string]
 	return missing, !sum.Complete() || len(sum.Warnings) > 0
 }
 
-// detected verifies a store and checks that the blobs which were damaged, and no
-// others, are found.
+// detected verifies a store and checks that exactly the damaged blobs are found.
 func detected(t *testing.T, store storage.BlobStore, damaged map[string]string) {
 	t.Helper()
 	bad := map[string]bool{}
@@ -201,7 +201,7 @@ func detected(t *testing.T, store storage.BlobStore, damaged map[string]string) 
 	}
 }
 
-// tally counts what became of damaged blobs.
+// tally counts the outcomes for damaged blobs.
 type tally struct {
 	blobs, lines, missing, told int
 	parts                       map[string]int
@@ -225,9 +225,9 @@ func (c *tally) report(t *testing.T, what string) {
 		c.blobs, what, c.lines, c.missing, c.told, c.parts)
 }
 
-// One random bit in each of thousands of blobs: verify finds every one of them; a
-// read gives out no line that was not stored, everything that stands in other
-// blocks, and keeps silent only when nothing is missing.
+// One random bit is flipped in each of thousands of blobs. Verify finds every one of
+// them. A read returns only stored lines, all lines of the other blocks, and is
+// silent only when nothing is missing.
 func TestFlippedBits(t *testing.T) {
 	const group = 50
 	seed := uint64(time.Now().UnixNano())
@@ -348,8 +348,8 @@ func TestFlippedBitsOfFiles(t *testing.T) {
 	count.report(t, "files with one bit flipped")
 }
 
-// alter changes a file that nobody may write, and leaves its mode as it was,
-// since the store goes by it.
+// alter changes a read-only file, and leaves its mode as it was, since the store
+// depends on it.
 func alter(t *testing.T, path string, change func(f *os.File) error) {
 	t.Helper()
 	err := os.Chmod(path, 0o640)
@@ -362,8 +362,8 @@ func alter(t *testing.T, path string, change func(f *os.File) error) {
 	}
 }
 
-// A blob of several blocks, cut short at every byte: it is always noticed, and
-// every block before the cut is read.
+// A blob of several blocks, cut short at every byte: the damage is always detected,
+// and every block before the cut is read.
 func TestTruncated(t *testing.T) {
 	step := testkit.Share(1, 53)
 	rng := rand.New(rand.NewPCG(3, 3))

@@ -14,10 +14,9 @@ import (
 	"blobtail/record"
 )
 
-// Count gives the number of records that Read would give out. It takes them
-// from metadata and indexes where that is exact: without texts, and where no
-// two blobs, or a blob and loose records, can hold copies of one record. The rest
-// is decoded.
+// Count returns the number of records that Read would return. It uses metadata and
+// indexes if they give an exact number: without texts, and if no two blobs, or a blob
+// and unflushed records, can hold copies of one record. It decodes the rest.
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
 	c := p.counting(0)
 	err := c.run(ctx)
@@ -39,11 +38,11 @@ type counting struct {
 	loose int64
 	sum   Summary
 	merge []catalog.Entry // must be decoded together, since they may hold copies
-	hours []stretch       // the same, with the loose records of their time
+	hours []stretch       // the same, with the unflushed records of their time
 }
 
-// stretch is what of a service overlaps in time: a record and its copies are in
-// the same one.
+// stretch has the blobs and unflushed records of a service that overlap in time: a
+// record and its copies are in the same stretch.
 type stretch struct {
 	service     string
 	first, last int64
@@ -55,7 +54,8 @@ func (p *Plan) counting(by int64) *counting {
 	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}}
 }
 
-// run counts everything. sum and tally are right as far as it came.
+// run counts everything. After an error, sum and tally cover the part that was
+// counted.
 func (c *counting) run(ctx context.Context) error {
 	err := c.runAll(ctx)
 	c.count.addTo(&c.sum)
@@ -96,12 +96,12 @@ func (c *counting) countAll(ctx context.Context) error {
 	return nil
 }
 
-// decodeAll counts by reading. It is for one goroutine.
+// decodeAll counts by reading. Only one goroutine may call it.
 func (c *counting) decodeAll(ctx context.Context, rng Range, blobs []catalog.Entry, loose []*stream) error {
 	return c.plan.pass(ctx, task{blobs: blobs, loose: loose, rng: rng}, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
 }
 
-// within is the part of r from first to last, both included.
+// within returns the part of r from first to last, both included.
 func (r Range) within(first, last int64) Range {
 	r.From = max(r.From, first)
 	if last < Newest {
@@ -110,7 +110,7 @@ func (r Range) within(first, last int64) Range {
 	return r
 }
 
-// fromIndexes counts what indexes suffice for and notes the rest.
+// fromIndexes counts by indexes and notes the blobs that have to be decoded.
 func (c *counting) fromIndexes(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(max(listers, c.plan.reader.opt.Workers))
@@ -120,9 +120,9 @@ func (c *counting) fromIndexes(ctx context.Context) error {
 	return work.Wait()
 }
 
-// overlapping parts blobs and loose records into stretches: those of one service
-// whose times overlap within an hour, for a copy has the same time, and no period
-// is longer.
+// overlapping groups blobs and unflushed records into stretches: those of one service
+// that overlap in time within an hour. A copy has the same time, and no period is
+// longer than an hour.
 func (p *Plan) overlapping() []stretch {
 	var all []stretch
 	for i := range p.blobs {
@@ -174,7 +174,7 @@ func (c *counting) stretch(ctx context.Context, s stretch) error {
 			if err := fatal(ctx, err); err != nil {
 				return err
 			}
-			// Reading it in full says what is wrong, and counts the rest.
+			// Reading it in full reports the problem, and counts the rest.
 		}
 		src.forget()
 		rest = append(rest, s.blobs[i])
@@ -207,14 +207,15 @@ func (c *counting) add(t *tally, loose bool) {
 	c.mu.Unlock()
 }
 
-// shared says which blobs have an origin in common with another or with loose
-// records, or may have; and whether the loose ones have to be merged.
+// shared reports for each blob whether it has, or may have, an origin in common with
+// another blob or with unflushed records. merged reports whether the unflushed
+// records have to be merged.
 func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPart) (out []bool, merged bool, err error) {
 	out = make([]bool, len(sources))
 	if len(sources)+len(loose) == 1 {
 		return out, false, nil
 	}
-	merged = len(loose) > 1 // one is the rule
+	merged = len(loose) > 1 // usually there is one
 	seen := make(map[record.Origin]int)
 	for i, s := range sources {
 		index, err := s.readIndex(ctx, false)
@@ -225,7 +226,7 @@ func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPa
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
-		if err != nil { // it may have copies of any of them
+		if err != nil { // it may have copies of records of any blob
 			for j := range out {
 				out[j] = true
 			}
@@ -251,7 +252,7 @@ func (c *counting) shared(ctx context.Context, sources []*source, loose []hourPa
 	return out, merged, nil
 }
 
-// blob counts what is wanted of one blob that shares nothing.
+// blob counts the wanted records of one blob that shares nothing.
 func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 	defer s.forget()
 	rng, match := c.plan.rng, c.plan.match
@@ -318,7 +319,7 @@ func (c *counting) decode(ctx context.Context, s *source, b *blobfmt.Block, t *t
 	return higher, t.lines(k.raw)
 }
 
-// part counts loose records that share nothing.
+// part counts unflushed records that share nothing.
 func (c *counting) part(p hourPart) (*tally, error) {
 	s := p.stream
 	rng := c.plan.rng.within(p.first, p.last)

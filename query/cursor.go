@@ -10,7 +10,7 @@ import (
 var (
 	newline = []byte{'\n'}
 	errLine = errors.New("a line does not begin with its time")
-	// errOrder is looked for only where no index vouches for the lines.
+	// errOrder is checked only if no index vouches for the lines.
 	errOrder = errors.New("a line is older than the one before it")
 )
 
@@ -45,8 +45,8 @@ type cursor struct {
 	placed bool
 }
 
-// advance takes the cursor, which is not ready, one step towards being so. It returns
-// false when nothing is left.
+// advance takes the cursor, which is not ready, one step towards being ready. It
+// returns false when nothing is left.
 func (c *cursor) advance() (more bool, err error) {
 	p := c.pass
 	switch {
@@ -84,7 +84,7 @@ func (c *cursor) expect() bool {
 	return ok
 }
 
-// begin makes a block current, unless nothing of it is wanted.
+// begin makes a block current, unless it has no wanted lines.
 func (c *cursor) begin(f *future) {
 	if len(f.kept.raw) == 0 {
 		c.pass.loader.recycle(f.buf)
@@ -110,10 +110,11 @@ func (c *cursor) current() []byte {
 	return rest[:bytes.IndexByte(rest, '\n')+1]
 }
 
-// take gives the lines from the current one up to, not including, the first
-// that is at limit or beyond it in the direction of reading, all of the block if
-// there is no limit, and moves behind them. The lines are in ascending order in
-// either direction.
+// take returns the lines from the current one up to, not including, the first one at
+// or beyond limit in the direction of reading, and moves past them. If all is set, it
+// returns the rest of the block. The lines are in ascending order in either
+// direction.
+// direction.
 func (c *cursor) take(limit int64, all bool) ([]byte, error) {
 	if c.pass.desc {
 		return c.takeDown(limit, all)
@@ -158,7 +159,7 @@ func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
 	return chunk, c.settle()
 }
 
-// takeOne gives the current line and moves behind it.
+// takeOne returns the current line and moves past it.
 func (c *cursor) takeOne() ([]byte, error) {
 	line := c.current()
 	if c.pass.desc {
@@ -190,19 +191,19 @@ func (c *cursor) settle() error {
 	return nil
 }
 
-// spoil gives up the rest of a block after an invalid line.
+// spoil skips the rest of a block after an invalid line.
 func (c *cursor) spoil(err error) {
 	c.pos, c.ready = c.end, false
 	c.pass.report.sum.Problems = append(c.pass.report.sum.Problems, c.src.problem(0, 0, err))
 }
 
-// release gives the used up block's memory back.
+// release returns the memory of the used-up block.
 func (c *cursor) release() {
 	c.pass.loader.recycle(c.buf)
 	c.cur, c.buf = kept{}, nil
 }
 
-// where gives the place of the current line.
+// where returns the place of the current line.
 func (c *cursor) where() *place {
 	if !c.placed {
 		at := c.pos
@@ -215,8 +216,8 @@ func (c *cursor) where() *place {
 	return &c.place
 }
 
-// lineAt is the number of the line at an offset of the current block. It counts
-// from the last answer, never far away.
+// lineAt is the number of the line at an offset of the current block. It counts from
+// the previous answer, which is never far away.
 func (c *cursor) lineAt(at int) uint32 {
 	if at >= c.at {
 		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))

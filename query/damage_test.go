@@ -67,8 +67,8 @@ func damaged(t *testing.T, from storage.BlobStore, key string, change func(b *st
 	return out
 }
 
-// Whatever is wrong with one blob, the others are read, what is wrong is said,
-// and no line is shown that was not stored.
+// If one blob is damaged in any way, the others are read, the damage is reported, and
+// only stored lines are shown.
 func TestDamage(t *testing.T) {
 	b := newBuilder(t, 500)
 	first, second := some("web", 30, 1), some("web", 30, 2)
@@ -131,8 +131,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A bit flipped anywhere in a blob is noticed by verify, and a read of it never
-// gives out a line that was not stored, nor keeps quiet about one that is gone.
+// Verify detects a flipped bit anywhere in a blob. A read of the blob never returns a
+// line that was not stored, and never hides a lost one.
 func TestEveryFlippedBit(t *testing.T) {
 	b := newBuilder(t, 300)
 	recs := some("web", 10, 1)
@@ -190,7 +190,7 @@ func TestVanished(t *testing.T) {
 	}
 }
 
-// A refusal is about more than one blob, so it ends the read.
+// A refusal concerns more than one blob, so it ends the read.
 func TestRefused(t *testing.T) {
 	b := newBuilder(t, 500)
 	b.add(time.Hour, some("web", 30, 1))
@@ -252,7 +252,7 @@ func TestForeignAndNames(t *testing.T) {
 		if err != nil || n != c.lines || !sum.Complete() {
 			t.Errorf("%v: %d lines, %v, %v", c.names, n, err, sum.Problems)
 		}
-		// The other one is that web had a horizon.
+		// The other warning says that web had a horizon.
 		if slices.Contains(plan.Services(), "web") && (sum.Foreign != 1 || len(sum.Warnings) != 2) {
 			t.Errorf("%v: %d foreign, %v", c.names, sum.Foreign, sum.Warnings)
 		}

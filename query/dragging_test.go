@@ -9,7 +9,7 @@ import (
 	"blobtail/storage"
 )
 
-// dragging is a store whose requests take their time.
+// dragging is a store with slow requests.
 type dragging struct {
 	storage.BlobStore
 	pause  func() time.Duration
@@ -33,7 +33,7 @@ func (s dragging) Get(ctx context.Context, key string, off, n int64) (io.ReadClo
 
 func (s dragging) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
-		for { // a page of one, each as the store is by then
+		for { // a page of one, with the current state of the store
 			if err := s.wait(ctx); err != nil {
 				yield(storage.Blob{}, err)
 				return

@@ -20,7 +20,7 @@ func (r *Reader) NewestEntries(ctx context.Context, q Query, visit func(*record.
 }
 
 // A piece is lines that are adjacent in the result, in ascending order, in the memory
-// of a cursor; or a copy of them, with the entries if the sink wants them.
+// of a cursor; or a copy of them, with the entries if the sink needs them.
 type piece struct {
 	lines   []byte
 	c       *cursor
@@ -42,7 +42,7 @@ func (s *sink) keep(p piece) piece {
 	return kept
 }
 
-// give gives a piece out, with its last line first if backwards.
+// give emits a piece, with its last line first if backwards.
 func (s *sink) give(p piece, backwards bool) error {
 	switch {
 	case s.visit == nil && backwards:

@@ -14,8 +14,7 @@ import (
 	"blobtail/record"
 )
 
-// defaultMaxAge is half of the hour that lies between hiding a day and deleting it
-// unless it is configured.
+// defaultMaxAge is half of the default hour between hiding a day and deleting it.
 const defaultMaxAge = 30 * time.Minute
 
 // errOld ends a read that is older than it may be.
@@ -98,7 +97,7 @@ func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
 	return ids[s.Meta.Batch]
 }
 
-// confirmed reads the listed blobs, and looks concurrently for newly expired days. A
+// confirmed reads the listed blobs, and concurrently checks for newly expired days. A
 // read that gets too old ends with a problem: the listed blobs may be deleted or
 // compacted by then.
 func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
@@ -154,8 +153,8 @@ const (
 	mostNames = 3 // of services or days in one
 )
 
-// expiredLines names the days that had expired at the first look, in a few lines: one
-// for all services with the same text.
+// expiredLines names the days that had expired at the first check, in a few lines:
+// one for all services with the same text.
 func (a *asked) expiredLines() (out []error) {
 	var texts []string
 	of := map[string][]string{}
@@ -183,7 +182,7 @@ func (a *asked) expiredLines() (out []error) {
 	return out
 }
 
-// expiredText names the expired days of a range; "" is none.
+// expiredText names the expired days of a range; "": none.
 func expiredText(s *horizon.Service, rng Range) string {
 	var days []string
 	for _, d := range s.Dropped {
@@ -207,7 +206,7 @@ func expiredText(s *horizon.Service, rng Range) string {
 	return ""
 }
 
-// meanwhile names the days of a range that expired between two looks.
+// meanwhile names the days of a range that expired between two checks.
 func meanwhile(was, is horizon.Service, rng Range) (out []string) {
 	first := is.First
 	switch {
@@ -229,10 +228,10 @@ func meanwhile(was, is horizon.Service, rng Range) (out []string) {
 	return out
 }
 
-// startOf is the first ns of a day, or the nearest that there is.
+// startOf is the first ns of a day, clamped to the range of times.
 func startOf(d horizon.Day) int64 { return record.ClampTime(d.Start()) }
 
-// someOf joins names, but for those that are too many.
+// someOf joins names, and counts the ones beyond most.
 func someOf(names []string, most int) string {
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)

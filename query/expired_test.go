@@ -52,8 +52,8 @@ func mark(t testing.TB, err error) {
 	}
 }
 
-// What has expired is hidden from every kind of read while its blobs are still
-// there, for that service alone, and who asks for it is told.
+// Expired days are hidden from every kind of read while their blobs are still stored,
+// for that service alone. A read of them warns the caller.
 func TestHidden(t *testing.T) {
 	b := newBuilder(t, 0)
 	all := days(t, b, "app", "app2", "web")
@@ -62,7 +62,7 @@ func TestHidden(t *testing.T) {
 	mark(t, horizon.Drop(t.Context(), b.store, "app", day(t, "2026-11-18")))
 	mark(t, horizon.Drop(t.Context(), b.store, "app", day(t, "2026-11-21")))
 	mark(t, horizon.Drop(t.Context(), b.store, "app2", day(t, "2026-11-22")))
-	b.put("app/2026/11/17/1200/000001.log", []byte("no blob"), nil) // nor is that told of
+	b.put("app/2026/11/17/1200/000001.log", []byte("no blob"), nil) // also not reported
 	r := query.New(b.store, query.Options{})
 	visible := func(services []string, rng query.Range) (out []rec) {
 		for _, rec := range all {
@@ -126,7 +126,7 @@ func TestHidden(t *testing.T) {
 		if err != nil || v.Blobs != int64(len(want)) || v.Bad != 0 || v.Notes < int64(len(c.says)) {
 			t.Errorf("%v %v: verify: %+v, %v", c.services, c.rng, v, err)
 		}
-		// Who gets as many as were asked for misses nothing.
+		// A caller that gets as many records as it asked for misses nothing.
 		q.Limit = 2
 		if found, sum = newest(t, r, q); len(found) == 2 && (len(sum.Warnings) > 0 || !slices.Equal(found, lines(want)[len(want)-2:])) {
 			t.Errorf("%v %v: newest: %s, %v", c.services, c.rng, found, sum.Warnings)
@@ -147,8 +147,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// A service of which all has expired, deleted or not, is not one that never was; a
-// walk back stops at its horizon.
+// A service with only expired days, deleted or not, is a known service. A walk back
+// stops at its horizon.
 func TestAllExpired(t *testing.T) {
 	b := newBuilder(t, 0)
 	days(t, b, "app")
@@ -172,7 +172,7 @@ func TestAllExpired(t *testing.T) {
 	}
 }
 
-// Many services are told of in a few lines.
+// The expired days of many services are reported in a few lines.
 func TestExpiredLines(t *testing.T) {
 	b := newBuilder(t, 0)
 	var names []string
@@ -201,7 +201,7 @@ and days of 8 more services have expired
 	}
 }
 
-// at is a store to which something happens before its n-th GET.
+// at is a store that runs a function before its n-th GET.
 type at struct {
 	storage.BlobStore
 	mu   sync.Mutex
@@ -218,7 +218,7 @@ func (s *at) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, 
 	return s.BlobStore.Get(ctx, key, off, n)
 }
 
-// remove deletes the blobs whose keys begin so.
+// remove deletes the blobs with a key prefix.
 func remove(t testing.TB, store storage.BlobStore, prefix string) {
 	for b, err := range store.List(context.Background(), prefix, "") {
 		mark(t, err)
@@ -226,8 +226,9 @@ func remove(t testing.TB, store storage.BlobStore, prefix string) {
 	}
 }
 
-// A blob that is gone while it is read has expired, and then the rest of its day is
-// left out and the read is complete but for that; or was compacted; or is missed.
+// A blob that vanishes during a read may have expired: then the rest of its day is
+// left out, and the read is otherwise complete. Or it was compacted. Or it is
+// missing.
 func TestGone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -243,7 +244,7 @@ func TestGone(t *testing.T) {
 		{"first horizon", func(t *testing.T, b *builder) {
 			remove(t, b.store, "_horizon/")
 			mark(t, horizon.Publish(context.Background(), b.store, "web", day(t, "2026-11-18")))
-			remove(t, b.store, "web/2026/11/17/1300/") // so that what is behind it is left out
+			remove(t, b.store, "web/2026/11/17/1300/") // so that the rest of the day is left out
 		}, 1, "2026-11-17 of web expired while it was read", ""},
 		{"dropped", func(t *testing.T, b *builder) {
 			mark(t, horizon.Drop(context.Background(), b.store, "web", day(t, "2026-11-17")))
@@ -299,7 +300,7 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// slow is a store that takes its time.
+// slow is a store with slow requests.
 type slow struct {
 	storage.BlobStore
 	get time.Duration
@@ -314,12 +315,12 @@ func (s slow) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser,
 	return s.BlobStore.Get(ctx, key, off, n)
 }
 
-// A read stops when it is older than half the grace, wherever it is then, gives what
-// it has, and says so.
+// A read stops at any point when it is older than half the grace. It returns the
+// lines so far, and reports that.
 func TestTooOld(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		get, reader time.Duration // for a GET; for who is given a line
+		get, reader time.Duration // for a GET; for the receiver of a line
 		age         time.Duration
 		after       time.Duration
 		least       int
@@ -369,7 +370,7 @@ func TestTooOld(t *testing.T) {
 						t.Errorf("%s", got)
 					}
 					if c.after > 0 {
-						// The plan is what is old, however often it is read.
+						// The plan is the old part, however often it is read.
 						if sum, err = plan.Read(t.Context(), take); err != nil || sum.Complete() || sum.Records > 0 {
 							t.Errorf("%+v, %v", sum, err)
 						}
@@ -378,7 +379,7 @@ func TestTooOld(t *testing.T) {
 					begun = time.Now()
 					q.Limit = 20
 					sum, err = r.Newest(t.Context(), q, take)
-					if c.reader == 0 || reverse { // else all has been read by then
+					if c.reader == 0 || reverse { // otherwise everything has been read by then
 						check("newest", 0, sum, err, begun)
 					}
 				})
@@ -387,8 +388,8 @@ func TestTooOld(t *testing.T) {
 	}
 }
 
-// late is a store in which something happens between the first look at what has
-// expired and the listing.
+// late is a store that runs a function between the first check of horizons and the
+// listing.
 type late struct {
 	storage.BlobStore
 	looks sync.WaitGroup
@@ -413,8 +414,8 @@ func (s *late) List(ctx context.Context, prefix, after string) iter.Seq2[storage
 	}
 }
 
-// A day that is dropped and deleted before it is listed is told of, also where nothing
-// else is left of the service.
+// A day that is dropped and deleted before it is listed is reported, even if the
+// service has no other records left.
 func TestGoneBeforeListed(t *testing.T) {
 	for _, limit := range []int{0, 1000} {
 		for _, left := range []bool{false, true} {
@@ -448,8 +449,8 @@ func TestGoneBeforeListed(t *testing.T) {
 	}
 }
 
-// What is older than the first window, and of another month, goes while that window
-// is given out: the read comes up short and says why.
+// Records of another month, older than the first window, are deleted while that
+// window is emitted: the read returns too few and reports the reason.
 func TestGoneBeforeSearched(t *testing.T) {
 	for _, c := range []struct {
 		drop bool
@@ -468,12 +469,12 @@ func TestGoneBeforeSearched(t *testing.T) {
 				if lines++; lines > 1 {
 					return nil
 				}
-				time.Sleep(time.Second) // the look beside it is done
+				time.Sleep(time.Second) // the concurrent check is done
 				if c.drop {
 					mark(t, horizon.Drop(t.Context(), b.store, "web", day(t, "2026-10-31")))
 				} else {
 					mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-22")))
-					time.Sleep(2 * time.Hour) // a pager
+					time.Sleep(2 * time.Hour) // a slow pager
 				}
 				remove(t, b.store, "web/2026/10")
 				return nil

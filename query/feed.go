@@ -12,15 +12,15 @@ const (
 type readahead struct {
 	lazy     bool // a limit may end the read early: fetch little
 	groupMax int64
-	order    []*feed // all, in the order in which the merge comes to them
-	started  int     // of order: opened, or being so
+	order    []*feed // all, in the order that the merge reaches them
+	started  int     // of order: opened, or being opened
 	open     int     // feeds that are open and not used up
 	done     int     // feeds that are used up
-	spare    int     // blocks that may still be asked for, beyond one for each feed
+	spare    int     // blocks that may still be fetched, beyond one for each feed
 }
 
-// advance starts the opening of the next feeds in order. A lazy pass starts none until
-// it has used one up.
+// advance starts to open the next feeds in order. A lazy pass starts none until it
+// has used one up.
 func (a *readahead) advance() {
 	further := openAhead
 	if a.lazy {
@@ -31,8 +31,8 @@ func (a *readahead) advance() {
 	}
 }
 
-// firstGroup is the size of the first group of a feed, and nextGroup of one that
-// follows a size. Many feeds share the memory, so each has less.
+// firstGroup is the size of the first group of a feed, and nextGroup that of the
+// group after one of a given size. Many feeds share the memory, so each has less.
 func (a *readahead) firstGroup() int64 {
 	if a.lazy {
 		return min(firstGroup, a.groupMax)
@@ -44,9 +44,9 @@ func (a *readahead) nextGroup(size int64) int64 {
 	return min(size*2, max(1<<20, min(a.groupMax, groupsLive/int64(max(1, a.open)))))
 }
 
-// A feed brings the wanted blocks of one source in the order of reading, and asks for
-// them ahead of their use. It belongs to the goroutine that merges. Of its blocks,
-// those before next were asked for: coming has the ones that were not taken yet.
+// A feed delivers the wanted blocks of one source in the order of reading, and
+// requests them ahead of their use. It belongs to the goroutine that merges. It has
+// requested its blocks before next; coming has those that were not taken yet.
 type feed struct {
 	src    *source
 	loader *loader
@@ -58,11 +58,11 @@ type feed struct {
 	next    int
 	group   *group // of blocks[next-1]
 	size    int64  // of the next group
-	taken   bool   // at least one block was
+	taken   bool   // at least one block was taken
 	coming  []*future
 }
 
-// start begins to open the source, if that has not begun.
+// start begins to open the source, unless it has begun.
 func (f *feed) start() {
 	if f.opening != nil {
 		return
@@ -128,13 +128,13 @@ func (f *feed) take() (*future, error) {
 	return b, nil
 }
 
-// drop leaves out the rest. The source can be forgotten then.
+// drop skips the rest. The source can be forgotten then.
 func (f *feed) drop() error {
 	if !f.opened {
 		f.opened = true
 		f.ahead.open++
 		if f.opening != nil {
-			select { // or it would write to a source that was forgotten
+			select { // otherwise the loader would write to a forgotten source
 			case <-f.opening.done:
 			case <-f.loader.ctx.Done():
 				return f.loader.ctx.Err()
@@ -148,8 +148,8 @@ func (f *feed) drop() error {
 	return nil
 }
 
-// lookAhead asks for the next blocks, as far as memory allows: for one always, for
-// more while no other feed needs the room.
+// lookAhead requests the next blocks, as far as memory allows: always one, and more
+// while no other feed needs the room.
 func (f *feed) lookAhead() {
 	a := f.ahead
 	for f.next < len(f.blocks) {
@@ -171,7 +171,7 @@ func (f *feed) giveBack(b *future) {
 	}
 }
 
-// schedule asks for the next block, and for the group that it begins.
+// schedule requests the next block, and the group that it begins.
 func (f *feed) schedule() {
 	if f.src.stream == nil && (f.group == nil || f.next >= f.group.end) {
 		g := newGroup(f.src.index, f.blocks, f.next, f.size)

@@ -10,18 +10,17 @@ import (
 	"blobtail/record"
 )
 
-// LevelSet is a set of levels; the zero value holds none, which a [Filter] takes
-// to mean all.
+// LevelSet is a set of levels. The zero value is empty, and in a [Filter] it means
+// all levels.
 type LevelSet uint8
 
 const allLevels LevelSet = 1<<record.NumLevels - 1
 
-// Has says whether l is in the set.
+// Has reports whether l is in the set.
 func (s LevelSet) Has(l record.Level) bool { return s>>l&1 != 0 }
 
-// ParseLevels reads a list such as "error,critical" or "warn+" (warn and all
-// above it). Aliases of levels count as the level they stand for; "other" is
-// every word that stands for none.
+// ParseLevels parses a list such as "error,critical" or "warn+" (warn and all above
+// it). An alias counts as its level; "other" stands for all words that are no level.
 func ParseLevels(text string) (LevelSet, error) {
 	var set LevelSet
 	for word := range strings.SplitSeq(text, ",") {
@@ -66,20 +65,20 @@ func (s LevelSet) higher() LevelSet {
 	return out
 }
 
-// Filter says which records of the range are wanted. All parts must match.
+// Filter selects records of the range. All parts must match.
 //
-// Texts and expressions look at the stored line from the value of msg to its
-// end, so a text finds a field's value as well as the message, and `"` and
-// control characters in a text are escaped as a stored line escapes them.
+// Texts and expressions are matched against the stored line from the value of msg to
+// its end, so a text finds a field's value as well as the message. `"` and control
+// characters in a text are escaped as a stored line escapes them.
 type Filter struct {
 	Levels LevelSet // 0: all
 	Texts  []string // each must occur
 	Exprs  []string // RE2, each must match
-	Invert bool     // wanted is what the texts and expressions do not all match
+	Invert bool     // wanted are the lines that the texts and expressions do not all match
 	Fold   bool     // upper and lower case of ASCII letters are equal
 }
 
-// matcher is a compiled Filter. It is not changed after it was made.
+// matcher is a compiled Filter. It is immutable.
 type matcher struct {
 	levels, high LevelSet
 	texts        [][]byte // escaped; folded if fold; the longest first
@@ -127,8 +126,8 @@ func (f Filter) compile() (*matcher, error) {
 
 func (m *matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
 
-// text says whether the part of a line that texts look at matches; low is the
-// same bytes folded, or the same slice.
+// text reports whether the searchable part of a line matches. low is the same bytes
+// folded, or the same slice.
 func (m *matcher) text(tail, low []byte) bool {
 	return m.textAll(tail, low) != m.invert
 }
@@ -147,8 +146,8 @@ func (m *matcher) textAll(tail, low []byte) bool {
 	return true
 }
 
-// wantsSome says whether a block with these level counts holds anything wanted,
-// wantsAll whether levels rule out nothing of it.
+// wantsSome reports whether a block with these level counts has any record of a
+// wanted level. wantsAll reports whether all its records have one.
 func (m *matcher) wantsSome(levels *[record.NumLevels]int) bool {
 	for l, n := range levels {
 		if n > 0 && m.levels.Has(record.Level(l)) {

@@ -13,18 +13,18 @@ import (
 	"blobtail/record"
 )
 
-// Bucket is how many records of each level are from Start on, in ns, until the
-// next bucket may begin.
+// Bucket has the numbers of records of each level from Start, in ns, to the start of
+// the next possible bucket.
 type Bucket struct {
 	Start  int64
 	Levels [record.NumLevels]int64
 }
 
-// Histogram counts the records of the query, whatever its limit, by time and
-// level: in buckets of the given length that begin at multiples of it since 1970,
-// UTC, so that days are UTC days. Only buckets with records are given, in order.
-// It decodes no more than Count does where a bucket is whole minutes: what indexes
-// tell by the minute suffices.
+// Histogram counts the records of the query by time and level, and ignores its limit.
+// Buckets have the given length and begin at multiples of it since 1970, UTC, so that
+// days are UTC days. It returns only buckets with records, in order. If a bucket is a
+// number of whole minutes it decodes no more than Count does: the indexes' counts by
+// the minute suffice.
 func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summary, error) {
 	if by <= 0 {
 		return nil, Summary{}, &BadQueryError{errors.New("a bucket must be longer than nothing")}
@@ -47,7 +47,7 @@ type tally struct {
 	buckets map[int64]*[record.NumLevels]int64
 }
 
-// start is where the bucket of a time begins.
+// start returns the start of the bucket of a time.
 func (t *tally) start(ns int64) int64 {
 	if t.by == 0 {
 		return 0
@@ -62,7 +62,7 @@ func (t *tally) start(ns int64) int64 {
 	return ns - past
 }
 
-// one says whether all from first to last is in one bucket.
+// one reports whether all times from first to last are in one bucket.
 func (t *tally) one(first, last int64) bool { return t.start(first) == t.start(last) }
 
 func (t *tally) bucket(start int64) *[record.NumLevels]int64 {
@@ -77,8 +77,8 @@ func (t *tally) bucket(start int64) *[record.NumLevels]int64 {
 	return b
 }
 
-// addLevels counts what the level counts of some records in the bucket of a time
-// hold of the levels in set.
+// addLevels adds those of some records' level counts that are in set, to the bucket
+// of a time.
 func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.NumLevels]N) {
 	n := wanted(set, levels)
 	t.total += n
@@ -93,7 +93,7 @@ func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.
 	}
 }
 
-// lines counts lines that are wanted.
+// lines counts wanted lines.
 func (t *tally) lines(raw []byte) error {
 	if t.by == 0 {
 		t.total += int64(bytes.Count(raw, newline))
@@ -111,7 +111,7 @@ func (t *tally) lines(raw []byte) error {
 	return nil
 }
 
-// add adds what another one counted.
+// add adds the counts of another tally.
 func (t *tally) add(o *tally) {
 	t.total += o.total
 	for start, levels := range o.buckets {
@@ -122,9 +122,9 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// block counts what a block holds of the range, as far as its index tells:
-// exactly where the ends of the range, and of buckets, fall between two of its
-// minutes. Where it is not exact, nothing is counted.
+// block counts the records of a block in the range by its index. That is exact if the
+// ends of the range, and of buckets, fall between two of its minutes. If it is not
+// exact, nothing is counted.
 func (t *tally) block(b *blobfmt.Block, rng Range, match *matcher) (higher int64, exact bool) {
 	if rng.covers(b.First, b.Last) && t.one(b.First, b.Last) {
 		addLevels(t, b.First, match.levels, &b.Levels)

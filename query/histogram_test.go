@@ -10,8 +10,8 @@ import (
 	"blobtail/query"
 )
 
-// Buckets of whole minutes come from indexes; where a blob is all in one bucket,
-// from its metadata.
+// Buckets of whole minutes are counted by indexes. A blob that is in one bucket is
+// counted by its metadata.
 func TestHistogramReadsNoBlocks(t *testing.T) {
 	w := week(t)
 	start := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
@@ -39,8 +39,9 @@ func TestHistogramReadsNoBlocks(t *testing.T) {
 	}
 }
 
-// Loose records of other origins than those of the blobs of their hour leave it
-// to the indexes; one of the same origin has its hour decoded, and no other.
+// The indexes suffice if unflushed records have other origins than the blobs of their
+// hour. An unflushed record of the same origin causes its hour, and no other, to be
+// decoded.
 func TestCountBesideLoose(t *testing.T) {
 	w := week(t)
 	at := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
@@ -72,7 +73,7 @@ func TestCountBesideLoose(t *testing.T) {
 	}
 }
 
-// Times at the ends of what there is have buckets too.
+// Times at the ends of the possible range have buckets too.
 func TestHistogramEnds(t *testing.T) {
 	var recs []rec
 	for i, ns := range []int64{math.MinInt64, -1, 0, math.MaxInt64} {

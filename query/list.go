@@ -69,7 +69,7 @@ func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) (
 	return r.totals(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
 }
 
-// totals sums up the blobs of q by the name that a function gives them.
+// totals sums up the blobs of q, grouped by the result of name.
 func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Total, Summary, error) {
 	p, err := r.Plan(ctx, q)
 	if err != nil {

@@ -25,7 +25,7 @@ type loader struct {
 	match *matcher
 	count counters
 
-	decoders chan *blobfmt.Decoder // one for each block that may be decoded at once; nil: not made yet
+	decoders chan *blobfmt.Decoder // one for each concurrently decoded block; nil: not made yet
 	buffers  chan []byte
 }
 
@@ -44,7 +44,7 @@ type opening struct {
 	err    error
 	blocks []int     // the wanted ones, in the order of reading
 	group  *group    // of the first blocks, unless a limit may end the read
-	found  []*future // a blob without a readable index: all that is wanted of it
+	found  []*future // a blob without a readable index: all its wanted blocks
 	walked bool      // it is such a blob
 	warn   error
 	lost   []error
@@ -73,8 +73,8 @@ type future struct {
 	err         error
 }
 
-// open opens a source in the background. It goes on to fetch the first group of
-// blocks, of up to so many bytes; 0: none.
+// open opens a source in the background. It then fetches the first group of blocks,
+// of up to group bytes; 0: none.
 func (l *loader) open(s *source, group int64) *opening {
 	o := &opening{done: make(chan struct{})}
 	l.work.Go(func() {
@@ -91,7 +91,7 @@ func (l *loader) fill(s *source, o *opening, group int64) {
 	index, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
 	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
-		if s.State == catalog.Sound { // else the listing has reported it
+		if s.State == catalog.Sound { // otherwise the listing has reported it
 			o.warn = err
 		}
 		l.walk(s, o)
@@ -110,8 +110,8 @@ func (l *loader) fill(s *source, o *opening, group int64) {
 	}
 }
 
-// choose picks the blocks of the index that may hold something wanted, in the order
-// of reading.
+// choose picks the blocks of the index that may hold wanted records, in the order of
+// reading.
 func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
 	blocks = make([]int, 0, len(index.Blocks))
 	for i := range index.Blocks {
@@ -133,7 +133,7 @@ func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
 	return blocks, skipped
 }
 
-// newGroup joins blocks[next] and those behind it that are adjacent in the blob
+// newGroup joins blocks[next] and the following blocks that are adjacent in the blob,
 // until they have size bytes.
 func newGroup(index *blobfmt.Index, blocks []int, next int, size int64) *group {
 	b := index.Blocks[blocks[next]]
@@ -154,7 +154,7 @@ func (l *loader) fetch(s *source, g *group) {
 	close(g.done)
 }
 
-// block asks for a block of a source. It comes with a group, or from unflushed
+// block requests a block of a source. It comes with a group, or from unflushed
 // records.
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
@@ -209,7 +209,7 @@ func (l *loader) keep(f *future, raw []byte, b *blobfmt.Block) (ok bool) {
 	return f.err == nil
 }
 
-// shrink keeps a few lines from holding the memory of a whole block.
+// shrink prevents a few lines from holding the memory of a whole block.
 func (l *loader) shrink(f *future) {
 	if len(f.kept.raw) < len(f.buf)/4 {
 		buf := f.buf
@@ -237,7 +237,7 @@ func (l *loader) recycle(b []byte) {
 	}
 }
 
-// walk reads a blob without a readable index: all of it.
+// walk reads all of a blob without a readable index.
 func (l *loader) walk(s *source, o *opening) {
 	o.walked = true
 	body, err := s.whole(l.ctx)
@@ -278,8 +278,8 @@ func (l *loader) walk(s *source, o *opening) {
 	}
 }
 
-// found makes a block out of a frame that no index describes. n is how many records
-// it has, wanted or not.
+// found makes a block of a frame that no index describes. n is how many records it
+// has, wanted or not.
 func (l *loader) found(frame blobfmt.Frame) (f *future, n int64) {
 	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
 	close(f.done)
@@ -307,8 +307,8 @@ func (l *loader) found(frame blobfmt.Frame) (f *future, n int64) {
 	return f, n
 }
 
-// noteHigher counts the records of higher levels in a block without wanted ones, as
-// far as its index tells. With texts nothing is known.
+// noteHigher counts the records of higher levels in a block without wanted ones, if
+// its index can tell. With texts the number is unknown.
 func (l *loader) noteHigher(b *blobfmt.Block) {
 	if l.match.hasText() || l.match.high == 0 {
 		return
@@ -326,8 +326,8 @@ func (l *loader) noteHigher(b *blobfmt.Block) {
 	l.count.higher.Add(n)
 }
 
-// wantsBlob reports whether a blob may hold something wanted, by its metadata. If
-// they rule it out by the levels, the blob is not even opened.
+// wantsBlob reports whether a blob may hold wanted records, by its metadata. If they
+// rule it out by the levels, the blob is not even opened.
 func (l *loader) wantsBlob(b *catalog.Entry) bool {
 	if b.State != catalog.Sound || wanted(l.match.levels, &b.Meta.Levels) > 0 {
 		return true

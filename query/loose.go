@@ -16,17 +16,17 @@ import (
 const looseMemory = 64 << 20
 
 // Loose are unflushed records: from ingesters, from the tail. Some may be in blobs by
-// now. A read merges them with blobs; it shows one of copies, which have the same time,
-// identity and bytes.
+// now. A read merges them with blobs; it shows one of copies, which have the same
+// time, identity and bytes.
 //
-// Add the records of each service in their order, Seal it, name it in
-// [Query.Loose], and Close it after the last read. It holds up to 64 MiB in memory,
-// and the rest in a temporary file without a name. Add and Seal are for one
-// goroutine; a sealed one may be read by many.
+// Add the records of each service in their order, Seal it, name it in [Query.Loose],
+// and Close it after the last read. It holds up to 64 MiB in memory, and the rest in
+// an unnamed temporary file. Add and Seal are for one goroutine; after Seal several
+// goroutines may read it.
 type Loose struct {
 	name    string
 	streams map[string]*stream
-	last    *stream // that of the record added last
+	last    *stream // the stream of the record that was added last
 	size    int64   // in memory
 	file    *os.File
 	end     int64 // of the file
@@ -34,14 +34,14 @@ type Loose struct {
 	err     error // no more can be added
 }
 
-// NewLoose returns an empty one. Problems call it by name.
+// NewLoose returns an empty Loose. Problems are reported with its name.
 func NewLoose(name string) *Loose {
 	return &Loose{name: name, streams: make(map[string]*stream)}
 }
 
-// Add takes a copy of e. A line that is no canonical line of a service that blobs
-// may have, or not of the time that e says, is refused without harm to the rest;
-// after another error nothing can be added any more.
+// Add adds a copy of e. It refuses a line that is not canonical, has a service that
+// blobs cannot have, or has another time than e; the other records are unharmed. After
+// another error nothing more can be added.
 func (l *Loose) Add(e *record.Entry) error {
 	if l.sealed {
 		return fmt.Errorf("%s: sealed already", l.name)
@@ -77,7 +77,7 @@ func (l *Loose) fail(err error) error {
 	return l.err
 }
 
-// entryService checks an entry, which may have come from anywhere, and gives its
+// entryService checks an entry, which may come from any sender, and returns its
 // service.
 func entryService(e *record.Entry) ([]byte, error) {
 	t, ok := record.LineTime(e.Line)
@@ -102,7 +102,7 @@ func (l *Loose) spill() error {
 			return fmt.Errorf("put records aside: %w", err)
 		}
 		l.file = f
-		// Gone with the process, however that ends.
+		// The file goes with the process, however it ends.
 		if err := os.Remove(f.Name()); err != nil {
 			return fmt.Errorf("put records aside: %w", err)
 		}
@@ -118,7 +118,7 @@ func (l *Loose) spill() error {
 	return nil
 }
 
-// Seal ends the adding. Only then may it be read.
+// Seal ends the adding. Reads are allowed only after it.
 func (l *Loose) Seal() error {
 	if l.err != nil || l.sealed {
 		return l.err
@@ -130,7 +130,7 @@ func (l *Loose) Seal() error {
 	return nil
 }
 
-// Close lets go of everything. No read may be under way, and none may follow.
+// Close releases everything. No read may be under way, and none may follow.
 func (l *Loose) Close() error {
 	l.streams, l.last, l.sealed, l.err = nil, nil, false, fmt.Errorf("%s: closed", l.name)
 	if l.file == nil {
@@ -156,7 +156,7 @@ func (l *Loose) Len() int {
 // Services are the services of the records, in order.
 func (l *Loose) Services() []string { return slices.Sorted(maps.Keys(l.streams)) }
 
-// looseNames are the services of all that is loose.
+// looseNames are the services of all unflushed records.
 func (q *Query) looseNames() (map[string]bool, error) {
 	names := make(map[string]bool)
 	for _, l := range q.Loose {
@@ -170,7 +170,7 @@ func (q *Query) looseNames() (map[string]bool, error) {
 	return names, nil
 }
 
-// looseOf gives the loose records of some services, which are sorted.
+// looseOf returns the unflushed records of some services, which are sorted.
 func (q *Query) looseOf(services []string) []*stream {
 	var out []*stream
 	for _, l := range q.Loose {

@@ -21,7 +21,7 @@ func entry(r rec) *record.Entry {
 	return &record.Entry{Time: r.time, ID: record.ID{Origin: r.origin, Index: r.index}, Line: []byte(r.line)}
 }
 
-// loose seals some records, in the order given.
+// loose seals some records, in the given order.
 func loose(t interface {
 	Helper()
 	Fatal(...any)
@@ -47,8 +47,8 @@ func entries(recs []rec) []*record.Entry {
 	return out
 }
 
-// Unflushed records are read in their place among the stored ones, and a record that
-// is both is read once.
+// Unflushed records are read in their place among the stored ones. A record that is
+// both is read once.
 func TestLoose(t *testing.T) {
 	b := newBuilder(t, 500)
 	recs := some("web", 100, 1)
@@ -69,8 +69,8 @@ func TestLoose(t *testing.T) {
 	}
 }
 
-// Services with no stored record are services; those that are not asked for
-// are left out.
+// Services without stored records are services too; those that the query does not
+// name are left out.
 func TestLooseServices(t *testing.T) {
 	api, web := some("api", 10, 1), some("web", 20, 2)
 	l := loose(t, append(entries(api), entries(web)...)...)
@@ -123,7 +123,7 @@ func TestLooseSame(t *testing.T) {
 	t.Error("any number of them")
 }
 
-// More than memory is for goes to a file that has no name.
+// Records that exceed the memory limit go to an unnamed file.
 func TestLooseSpill(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -167,8 +167,8 @@ func TestLooseSpill(t *testing.T) {
 	readSpilled(t, l, n)
 }
 
-// readSpilled reads all of n numbered records of three services in several ways at
-// once, and counts those of one.
+// readSpilled reads all of n numbered records of three services in several concurrent
+// ways, and counts those of one.
 func readSpilled(t *testing.T, l *query.Loose, n int) {
 	t.Helper()
 	r := query.New(mem.New(mem.Options{}), query.Options{})
@@ -209,7 +209,7 @@ func readSpilled(t *testing.T, l *query.Loose, n int) {
 	}
 }
 
-// A file that is cut short below us is a problem, not an end.
+// A temporary file that is cut short is a problem, and the read goes on.
 func TestLooseFileDamaged(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -252,7 +252,7 @@ func TestLooseFileDamaged(t *testing.T) {
 	}
 }
 
-// Records from elsewhere are checked.
+// Records from outside are checked.
 func TestLooseRefuses(t *testing.T) {
 	good := entry(some("web", 1, 1)[0])
 	l := query.NewLoose("the log")

@@ -6,5 +6,5 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Whatever a read was ended by, it leaves nothing running.
+// However a read ends, it leaves no goroutine running.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,8 +8,9 @@ import (
 
 // merge puts the lines of all cursors in the order of records, or backwards. It is a
 // binary heap of cursors by key. Of equal keys, a cursor that is not ready comes
-// first, so that its key is exact before another cursor moves past it. Ready ones come
-// in the order of their records' places. A place is looked up for nothing else.
+// first, so that its key is exact before another cursor moves past it. Ready ones
+// come in the order of their records' places. Places are looked up for no other
+// purpose.
 type merge struct {
 	desc   bool
 	report *report
@@ -114,7 +115,8 @@ func (m *merge) again(src *source, at *place, line []byte) bool {
 	return false
 }
 
-// blobOf gives the blob of two sources, for unflushed records have identities.
+// blobOf returns the blob of two sources, since unflushed records always have
+// identities.
 func blobOf(a, b *source) *source {
 	if a.stream != nil {
 		return b
@@ -150,7 +152,7 @@ func (m *merge) moved(c *cursor) {
 	m.pop()
 }
 
-// pop takes the used-up top cursor off the heap.
+// pop removes the used-up top cursor from the heap.
 func (m *merge) pop() {
 	c := m.heap[0]
 	last := len(m.heap) - 1
@@ -167,7 +169,7 @@ func (m *merge) pop() {
 	c.src.forget()
 }
 
-// second gives the least key of all cursors but the top one.
+// second returns the least key of all cursors but the top one.
 func (m *merge) second() (key int64, alone bool) {
 	switch len(m.heap) {
 	case 1:

@@ -18,25 +18,25 @@ import (
 	"blobtail/record"
 )
 
-// world is a store with all that may befall records on their way to it, and the
-// records that a reader must see in it.
+// world is a store, with records that reached it in all possible ways, and the
+// records that a reader must see.
 type world struct {
 	b       *builder
 	visible []rec
 	start   int64
-	hours   int64 // over which the records lie
+	hours   int64 // the span of the records
 
-	// What is outside of blobs, and what there is of each record anywhere.
+	// The records outside of blobs, and the copies of each record anywhere.
 	outside [3][]*record.Entry
 	known   map[rec]*copies
 	loose   []*query.Loose
 	expired horizon.Horizons
 }
 
-// copies is what there is of a record.
+// copies says where a record has copies.
 type copies struct{ blob, outside bool }
 
-// of gives what is known of a record.
+// of returns the copies of a record.
 func (w *world) of(r rec) *copies {
 	if w.known[r] == nil {
 		w.known[r] = &copies{}
@@ -44,7 +44,7 @@ func (w *world) of(r rec) *copies {
 	return w.known[r]
 }
 
-// leave puts some of a request's records outside. They may be in no blob yet.
+// leave puts some of a request's records outside. They need not be in a blob yet.
 func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 	for _, r := range run {
 		where := rapid.IntRange(0, 7).Draw(t, "where")
@@ -59,7 +59,7 @@ func (w *world) leave(t *rapid.T, run []rec) (notYet bool) {
 	return rapid.Bool().Draw(t, "not yet stored")
 }
 
-// settle seals what is outside and says what a reader must see.
+// settle seals the records outside and determines the records that a reader must see.
 func (w *world) settle(t *rapid.T) {
 	for i := range w.outside {
 		w.outside[i] = slices.DeleteFunc(w.outside[i], func(e *record.Entry) bool {
@@ -84,7 +84,7 @@ func (w *world) settle(t *rapid.T) {
 
 var services = []string{"api", "web", "web-2", "_rejected"}
 
-// drawWorld stores requests whose runs were cut into batches at random: some
+// drawWorld stores requests with runs that were cut into batches at random: some
 // stored twice, some under another period, some compacted.
 func drawWorld(t *rapid.T, tb testing.TB) *world {
 	w := &world{b: newBuilder(tb, rapid.SampledFrom([]int{200, 1000, 1 << 20}).Draw(t, "block")), known: map[rec]*copies{}}
@@ -239,7 +239,7 @@ func drawQuery(t *rapid.T, w *world) query.Query {
 	return q
 }
 
-// expect is the whole of a read in a few lines.
+// expect is a short model of a whole read.
 func (w *world) expect(q query.Query) []rec {
 	var out []rec
 	for _, r := range w.visible {
@@ -309,8 +309,8 @@ func read(t interface {
 	return slices.Collect(strings.Lines(out.String())), sum
 }
 
-// Whatever became of the records on their way, a read gives what a plain search
-// through all of them would, and Count its number.
+// However the records reached the store, a read returns the same as a plain search
+// through all of them, and Count returns its number.
 func TestReadAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt, t)
@@ -349,7 +349,7 @@ func TestReadAgainstModel(t *testing.T) {
 	})
 }
 
-// has says whether a name or glob stands for anything.
+// has reports whether a name or glob stands for any service.
 func (w *world) has(pattern string) bool {
 	if s := w.expired[pattern]; !s.Empty() {
 		return true
@@ -369,7 +369,7 @@ func onlyLoose(recs []rec) (n int64) {
 	return n
 }
 
-// checkNewest reads by windows what was read by a plan.
+// checkNewest repeats the read by windows and compares.
 func (w *world) checkNewest(t *rapid.T, r *query.Reader, q query.Query, want []string) {
 	if q.Limit == 0 {
 		return
@@ -389,7 +389,7 @@ func (w *world) checkNewest(t *rapid.T, r *query.Reader, q query.Query, want []s
 	}
 }
 
-// checkHistogram counts what was read by time and level.
+// checkHistogram compares the histogram with the lines of a read.
 func (w *world) checkHistogram(t *rapid.T, plan *query.Plan, q query.Query) {
 	by := rapid.SampledFrom([]time.Duration{time.Minute, 5 * time.Minute, time.Hour, 24 * time.Hour, 7 * time.Second, 90 * time.Second, 1}).Draw(t, "by")
 	q.Limit, q.First, q.Reverse = 0, 0, false
@@ -408,7 +408,7 @@ func (w *world) checkHistogram(t *rapid.T, plan *query.Plan, q query.Query) {
 	}
 }
 
-// The parts of a range add up to the whole.
+// The parts of a range have the same total as the whole.
 func TestSubRanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt, t)

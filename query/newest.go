@@ -10,8 +10,8 @@ import (
 	"blobtail/record"
 )
 
-// firstWindow is the longest that the first window is made for the sake of loose
-// records: of a busy service it may be much to list.
+// firstWindow limits how long the first window is made because of unflushed records:
+// listing a busy service can take long.
 const firstWindow = 24 * time.Hour
 
 // windows reads the newest records hour by hour from the newest back, and lists no
@@ -20,8 +20,8 @@ const firstWindow = 24 * time.Hour
 type windows struct {
 	*asked
 	// walks find the periods of each service. hours are the hours that they came to,
-	// once they were asked (zero: no more): a service has nothing after its hour that
-	// is not read yet, and is not listed there.
+	// once they were asked (zero: no more): a service has no unread records after its
+	// hour, and is not listed there.
 	walks []*catalog.Walk
 	hours []time.Time
 	any   []bool // by service: an object was found
@@ -87,7 +87,7 @@ func (w *windows) read(ctx context.Context) error {
 		return err
 	}
 	if !ok {
-		from = rng.From // where no period is, there may be something else
+		from = rng.From // hours without a period may have foreign objects
 	}
 	to := rng.To
 	for width := time.Hour; ; {
@@ -128,7 +128,7 @@ func (w *windows) read(ctx context.Context) error {
 // hour is the start of the UTC hour of t.
 func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) }
 
-// start gives the beginning of the first window, which has no end.
+// start returns the beginning of the first window, which has no end.
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	n, newest, oldest, err := w.looseNewest(ctx)
 	if err != nil {
@@ -148,8 +148,8 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	return record.ClampTime(start), true, nil
 }
 
-// looseNewest looks for the newest records among the loose ones: how many there
-// are, up to the limit, and the times of the newest and the oldest of them.
+// looseNewest finds the newest unflushed records: how many there are, up to the
+// limit, and the times of the newest and the oldest of them.
 func (a *asked) looseNewest(ctx context.Context) (n int, newest, oldest int64, err error) {
 	if len(a.loose) == 0 {
 		return 0, 0, 0, nil
@@ -169,10 +169,10 @@ func (a *asked) looseNewest(ctx context.Context) (n int, newest, oldest int64, e
 	return int(sum.Records), newest, oldest, err
 }
 
-// before gives the hour of the newest period, or loose record, that begins before
-// to, over all services.
+// before returns the hour of the newest period, or unflushed record, that begins
+// before to, over all services.
 func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bool, err error) {
-	starts := make([]time.Time, len(w.walks)) // zero where there is none
+	starts := make([]time.Time, len(w.walks)) // zero: no period
 	errs := make([]error, len(w.walks))
 	end := time.Unix(0, to)
 	each(len(w.walks), func(i int) {
@@ -191,7 +191,7 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 			newest, ok = starts[i], true
 		}
 	}
-	if ok || w.hours != nil { // else there may be other things than blobs
+	if ok || w.hours != nil { // otherwise there may be foreign objects
 		w.hours = starts
 	}
 	for _, s := range w.loose {
@@ -202,7 +202,8 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 	return newest, ok, nil
 }
 
-// before gives a time before to that no record of the stream lies between.
+// before returns a time before to such that no record of the stream is between the
+// two.
 func (s *stream) before(to int64) (t int64, ok bool) {
 	for i := len(s.index.Blocks) - 1; i >= 0; i-- {
 		if b := &s.index.Blocks[i]; b.First < to {
@@ -242,8 +243,8 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	return err
 }
 
-// searched looks at the horizons once more, after a search that found too few records:
-// the others may have expired meanwhile.
+// searched checks the horizons again after a search that found too few records: the
+// missing ones may have expired meanwhile.
 func (w *windows) searched(ctx context.Context) error {
 	return w.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
 }

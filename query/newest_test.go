@@ -20,7 +20,7 @@ import (
 type counted struct {
 	storage.BlobStore
 	dirs, lists, listed atomic.Int64
-	marks               atomic.Int64 // those that ask what has expired
+	marks               atomic.Int64 // requests for horizons
 }
 
 func (c *counted) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -44,7 +44,7 @@ func (c *counted) List(ctx context.Context, prefix, after string) iter.Seq2[stor
 	}
 }
 
-// isMark says whether a listing is of what has expired.
+// isMark reports whether a listing is of horizons.
 func isMark(prefix string) bool {
 	return strings.HasPrefix(prefix, "_horizon/") || strings.HasPrefix(prefix, "_dropped/")
 }
@@ -59,12 +59,12 @@ func newest(t *testing.T, r *query.Reader, q query.Query) ([]string, query.Summa
 	return slices.Collect(strings.Lines(out.String())), sum
 }
 
-// The newest of a week are found without listing the week, by few requests.
+// The newest records of a week are found by few requests, without listing the week.
 func TestNewestRequests(t *testing.T) {
 	start := time.Date(2026, 11, 16, 0, 0, 0, 0, time.UTC)
 	store := week(t).BlobStore
 	end := start.Add(7 * 24 * time.Hour)
-	var ahead []rec // an hour of what is in no blob, a record each second
+	var ahead []rec // an hour of unflushed records, one each second
 	for i := range 3600 {
 		at := end.Add(time.Duration(i) * time.Second).UnixNano()
 		ahead = append(ahead, rec{service: "web", time: at, origin: origin(1000), index: uint32(i), line: line(at, "info", "web", "new")})
@@ -98,8 +98,8 @@ func TestNewestRequests(t *testing.T) {
 			if d, l, n := s.dirs.Load(), s.lists.Load(), s.listed.Load(); d > c.dirs || l > c.lists || n > c.listed {
 				t.Errorf("%d Dirs, %d Lists of %d blobs; want at most %d, %d of %d", d, l, n, c.dirs, c.lists, c.listed)
 			}
-			// What has expired is asked beside the first request, and beside each read of
-			// what was listed.
+			// The horizons are read concurrently with the first request, and with each read
+			// of listed blobs.
 			if m := s.marks.Load(); m > 4+2*s.lists.Load() {
 				t.Errorf("%d Lists of what has expired", m)
 			}
@@ -107,7 +107,7 @@ func TestNewestRequests(t *testing.T) {
 	}
 }
 
-// Of many services only those are listed that have something in the window.
+// Of many services only those with records in the window are listed.
 func TestNewestOfMany(t *testing.T) {
 	b := newBuilder(t, 0)
 	for s := range 40 {
@@ -162,8 +162,8 @@ func TestNewestEndOfHour(t *testing.T) {
 	}
 }
 
-// What a window meets that is no blob is told once, and so is a blob that cannot
-// be read; what does not exist is said not to.
+// Each foreign object in a window is reported once, and so is a blob that cannot be
+// read. A missing service is reported as missing.
 func TestNewestTells(t *testing.T) {
 	b := newBuilder(t, 0)
 	for h := range 40 {
@@ -182,7 +182,7 @@ func TestNewestTells(t *testing.T) {
 	r := query.New(b.store, query.Options{})
 	for _, limit := range []int{100, 1000} {
 		got, sum := newest(t, r, query.Query{Services: []string{"web", "odd"}, Range: query.Always(), Limit: limit})
-		// Where no period is, nothing is listed as long as there is one elsewhere.
+		// Hours without a period are not listed as long as there is a period elsewhere.
 		if len(got) != min(limit, 120) || len(sum.Problems) != 2 || len(sum.Warnings) != 1 || sum.Foreign != 3 {
 			t.Errorf("%d lines, %+v", len(got), sum)
 		}
@@ -198,7 +198,7 @@ func TestNewestTells(t *testing.T) {
 	}
 }
 
-// refusing fails as a container does that no one made yet.
+// refusing fails like a container that does not exist yet.
 type refusing struct{ storage.BlobStore }
 
 func (refusing) Dirs(context.Context, string) iter.Seq2[string, error] {
@@ -211,8 +211,8 @@ func (refusing) List(context.Context, string, string) iter.Seq2[storage.Blob, er
 	}
 }
 
-// Before the first blob there is no store; loose records are read, with a warning,
-// for it may be a disk that is missing.
+// Before the first blob there is no store. Unflushed records are read, with a
+// warning, since a disk may be missing.
 func TestLooseWithoutStore(t *testing.T) {
 	recs := some("web", 10, 1)
 	r := query.New(refusing{mem.New(mem.Options{})}, query.Options{})

@@ -10,8 +10,8 @@ import (
 	"blobtail/storage/dir"
 )
 
-// Of a directory with two weeks of a service, four blobs an hour, the newest 100:
-// by listing all of it, by windows, and with records that are in no blob.
+// The newest 100 records of a directory with two weeks of a service, four blobs an
+// hour: by listing all of it, by windows, and with unflushed records.
 func BenchmarkNewest(b *testing.B) {
 	store, err := dir.Open(b.TempDir(), dir.Options{Create: true})
 	if err != nil {
@@ -60,7 +60,7 @@ func BenchmarkNewest(b *testing.B) {
 	run("loose", func() (query.Summary, error) { return r.Newest(context.Background(), q, none) })
 }
 
-// What records that are in no blob cost on their way, and in a read of all.
+// The cost of adding unflushed records, and of a read of all of them.
 func BenchmarkLoose(b *testing.B) {
 	w, size := benchStore(b, 1, 200_000)
 	var recs []rec

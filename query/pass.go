@@ -17,8 +17,8 @@ type task struct {
 	limit int // most records; 0: all
 }
 
-// bound gives the earliest key of anything from first to last: the time of the first
-// record that a pass can come to.
+// bound returns the earliest key in the span from first to last: the time of the
+// first record that a pass can come to.
 func (t *task) bound(first, last int64) int64 {
 	if t.desc {
 		return min(last, t.rng.last())
@@ -38,8 +38,8 @@ type pass struct {
 	merge  merge
 }
 
-// pass reads a task and calls out with chunks of lines, each in ascending order, until
-// the limit is reached. A chunk is valid during the call.
+// pass reads a task and emits chunks of lines by calls of out, each in ascending
+// order, until the limit is reached. A chunk is valid during the call.
 func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
 	p := a.newPass(ctx, t, sum)
 	defer p.finish()
@@ -114,14 +114,14 @@ func (p *pass) join(s *source) {
 		src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 }
 
-// finish waits for all goroutines of the pass and adds up what they did.
+// finish waits for all goroutines of the pass and adds up their counts.
 func (p *pass) finish() {
 	p.loader.stop()
 	p.loader.work.Wait()
 	p.loader.count.addTo(p.report.sum)
 }
 
-// firstLines gives the first n lines of a chunk, the last n when desc.
+// firstLines returns the first n lines of a chunk, the last n when desc.
 func firstLines(chunk []byte, n int, desc bool) []byte {
 	if desc {
 		at := len(chunk)

@@ -36,7 +36,7 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 	err = p.list(ctx, a.services, func(i int, l *listing) error {
 		p.listed.noteForeign(a.services[i], &l.foreign)
 		if !l.any {
-			// Nothing in the range, or nothing at all?
+			// Is the service empty in the range, or missing altogether?
 			return a.mustExist(ctx, a.services[i])
 		}
 		return nil
@@ -47,7 +47,7 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 	return p, p.dropReplaced(ctx)
 }
 
-// Blobs is how many blobs are to be read, and Bytes their size.
+// Blobs is how many blobs are to be read.
 func (p *Plan) Blobs() int { return len(p.blobs) }
 
 // Bytes is the size of all blobs to be read; a read that needs only parts of
@@ -62,7 +62,7 @@ func (p *Plan) Bytes() int64 {
 
 // listing is the result of one service's LIST.
 type listing struct {
-	blobs    []catalog.Entry // that may have something of the range
+	blobs    []catalog.Entry // that may have records in the range
 	any      bool            // an object was listed, a blob or not
 	count    int64
 	expired  int64
@@ -94,7 +94,7 @@ func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *
 	return nil
 }
 
-// each calls f for 0 to n-1, some at a time, and waits.
+// each calls f for 0 to n-1, several concurrently, and waits.
 func each(n int, f func(i int)) {
 	var work errgroup.Group
 	work.SetLimit(listers)
@@ -107,7 +107,7 @@ func each(n int, f func(i int)) {
 	work.Wait()
 }
 
-// foreign counts the objects of a service that are no blobs.
+// foreign counts the objects of a service that are not blobs.
 type foreign struct {
 	count int64
 	first string
@@ -151,7 +151,7 @@ func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 			l.expired++
 			continue
 		case e.State != catalog.Sound:
-			// Its lines are read if they can be found, but the result stays incomplete.
+			// Its lines are read if possible, but the result stays incomplete.
 			l.problems = append(l.problems, &Problem{Blob: e.Key, Err: bareError(e.Err)})
 		}
 		if e.State != catalog.Newer {
@@ -161,7 +161,7 @@ func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 	return l
 }
 
-// bareError takes the key off an error, for a [Problem] has it already.
+// bareError removes the key from an error, since a [Problem] has it already.
 func bareError(err error) error {
 	if k := (*storage.KeyError)(nil); errors.As(err, &k) {
 		return k.Err
@@ -203,7 +203,7 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 			}
 		case fatal(ctx, err) != nil:
 			return fatal(ctx, err)
-		case !errors.Is(err, storage.ErrNotExist): // the read of it finds the reason
+		case !errors.Is(err, storage.ErrNotExist): // its read reports the reason
 			p.listed.Warnings = append(p.listed.Warnings, sources[i].problem(0, 0, err))
 		}
 	}
@@ -222,7 +222,7 @@ func (r *Reader) source(b *catalog.Entry, count *counters) *source {
 	return &source{Entry: b, store: r.store, count: count}
 }
 
-// summary starts one with the results of planning.
+// summary starts a summary with the results of planning.
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)

@@ -14,14 +14,14 @@ import (
 	"blobtail/storage"
 )
 
-// watched notes what is asked of a store.
+// watched records the requests to a store.
 type watched struct {
 	storage.BlobStore
-	mu     sync.Mutex // a read asks from several goroutines
+	mu     sync.Mutex // a read sends requests from several goroutines
 	lists  []string
 	listed int
 	gets   []string
-	marks  int // lists of what has expired: beside the listing, and beside the read
+	marks  int // lists of horizons: concurrent with the listing, and with the read
 }
 
 func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
@@ -68,7 +68,7 @@ func week(t *testing.T) *watched {
 	return &watched{BlobStore: b.store}
 }
 
-// A read lists and fetches little more than it gives out.
+// A read lists and fetches little more than it emits.
 func TestReadTouchesLittle(t *testing.T) {
 	at := func(text string) int64 {
 		tm, err := time.Parse("2006-01-02 15:04", text)
@@ -117,8 +117,8 @@ func TestReadTouchesLittle(t *testing.T) {
 	}
 }
 
-// Where no blob is cut by the range, counting fetches nothing; where the range
-// ends between two minutes, only indexes.
+// If the range cuts no blob, counting fetches nothing. If the range ends between two
+// minutes, it fetches only indexes.
 func TestCountReadsNoBlocks(t *testing.T) {
 	w := week(t)
 	start := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
@@ -143,9 +143,8 @@ func TestCountReadsNoBlocks(t *testing.T) {
 	}
 }
 
-// A blob that another stands for is not read; with that other out of the range
-// it still is not. What a compacted blob stands for is asked only where that may be
-// something that is listed.
+// A replaced blob is not read, even if the compacted blob is out of the range. The
+// replaced names of a compacted blob are read only if one of them may be listed.
 func TestReplaced(t *testing.T) {
 	b := newBuilder(t, 0)
 	recs := some("web", 100, 1)
@@ -167,7 +166,7 @@ func TestReplaced(t *testing.T) {
 		rng      query.Range
 		n        int
 		replaced int64
-		count    int // GETs: of the index that tells, and where origins are compared
+		count    int // GETs: of the index with the replaced names, and to compare origins
 	}{
 		{query.Always(), 130, 2, 1 + 2},
 		{query.Range{From: noon + 55e9, To: noon + 3600e9}, 50, 1, 1 + 2},

@@ -59,34 +59,34 @@ type Range struct{ From, To int64 }
 // Always is the range of all times.
 func Always() Range { return Range{Oldest, Newest} }
 
-// touches says whether anything from first to last, both included, may be in r.
+// touches reports whether a time from first to last, both included, may be in r.
 func (r Range) touches(first, last int64) bool {
 	return last >= r.From && (first < r.To || r.To == Newest)
 }
 
-// covers says whether all from first to last, both included, is in r.
+// covers reports whether all times from first to last, both included, are in r.
 func (r Range) covers(first, last int64) bool {
 	return first >= r.From && (last < r.To || r.To == Newest)
 }
 
-// Bounded says whether either end is given.
+// Bounded reports whether either end is given.
 func (r Range) Bounded() bool { return r.From != Oldest || r.To != Newest }
 
 // Query selects records.
 type Query struct {
-	// Services are names, or globs as of path.Match. A glob matches a system
+	// Services are names, or globs like those of path.Match. A glob matches a system
 	// name such as _rejected only if it begins with "_" itself.
 	Services []string
 	Range    Range
 	Filter   Filter
-	Limit    int  // only the newest so many; 0 for all
-	First    int  // only the oldest so many; 0 for all. Not together with Limit
+	Limit    int  // only the newest Limit records; 0 for all
+	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first
 	// Loose are unflushed records, sealed. Their services count as services even if
-	// nothing is stored of them; records of other services than Services are left out.
+	// nothing is stored under them. Records of services outside Services are left out.
 	Loose []*Loose
-	// Expired are horizons that the caller has read, and whose days it has left out of
-	// Loose; nil: the plan reads them.
+	// Expired are horizons that the caller has read. It has left their expired days out
+	// of Loose. nil: the plan reads them.
 	Expired horizon.Horizons
 }
 
@@ -94,12 +94,12 @@ type Query struct {
 type Options struct {
 	Workers    int   // blocks decoded at once; 0: GOMAXPROCS
 	GroupBytes int64 // most bytes of one ranged GET of blocks; 0: 8 MiB
-	// MaxAge is how old a read may get: half of the time that lies between hiding
-	// and deleting, and between compacting and deleting. 0: 30 min.
+	// MaxAge is the largest age of a read: half of the time between hiding and
+	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
 }
 
-// Reader reads one store. It may be used by several goroutines at once.
+// Reader reads one store. Several goroutines may use it at once.
 type Reader struct {
 	store storage.BlobStore
 	opt   Options
@@ -130,10 +130,10 @@ type Summary struct {
 	Replaced                  int64 // blobs ignored because a compacted blob replaces them
 	Expired                   int64 // blobs ignored because their day has expired
 	Foreign                   int64 // objects of a service that are not blobs
-	// Higher counts records that matched in all but their level, which is above
-	// the lowest one asked for. It is a lower bound: unread blocks may have more.
+	// Higher counts records that fail the filter only because their level is above the
+	// lowest wanted one. It is a lower bound: unread blocks may have more.
 	Higher int64
-	// More says that a limit left something out, or may have.
+	// More says that a limit left records out, or may have.
 	More     bool
 	Problems []error
 	Warnings []error
@@ -160,12 +160,12 @@ func (s *Summary) add(o *Summary) {
 	s.Warnings = append(s.Warnings, o.Warnings...)
 }
 
-// Complete says that everything asked for was read.
+// Complete reports whether everything was read.
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 
-// Problem is a part of the store that could not be read. Length 0 means all of
-// the blob. It wraps the cause: storage.ErrNotExist for a blob that vanished
-// after it was listed, a *blobfmt.CorruptError for damage.
+// Problem is a part of the store that could not be read. Length 0 means all of the
+// blob. It wraps the cause: storage.ErrNotExist for a blob that vanished after it was
+// listed, a *blobfmt.CorruptError for damage.
 type Problem struct {
 	Blob           string
 	Offset, Length int64
@@ -174,7 +174,7 @@ type Problem struct {
 
 func (p *Problem) Error() string {
 	if c := (*blobfmt.CorruptError)(nil); errors.As(p.Err, &c) {
-		return p.Err.Error() // it says where
+		return p.Err.Error() // it has the place
 	}
 	if p.Length == 0 {
 		return fmt.Sprintf("%s: %v", p.Blob, p.Err)
@@ -198,7 +198,7 @@ func (e *NoServiceError) Error() string {
 	return fmt.Sprintf("no service %q", e.Name)
 }
 
-// BadQueryError says why a [Query] is invalid.
+// BadQueryError is the reason that a [Query] is invalid.
 type BadQueryError struct{ Err error }
 
 func (e *BadQueryError) Error() string { return e.Err.Error() }

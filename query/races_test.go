@@ -27,9 +27,9 @@ import (
 	"blobtail/storage"
 )
 
-// race is a read of a store in which days are dropped, deleted and compacted
-// meanwhile, as the retention job does it: nothing is deleted within an hour of its
-// horizon, or of the blob that replaces it, but days that are dropped for a secret.
+// race is a read of a store during drops, deletions and compactions, as the retention
+// job does them. Nothing is deleted within an hour of its horizon, or of the blob
+// that replaces it, except days that are dropped for a secret.
 type race struct {
 	t        *testing.T
 	rng      *rand.Rand
@@ -37,25 +37,25 @@ type race struct {
 	all      []rec // each once
 	store    storage.BlobStore
 	steps    []step
-	real     bool            // compaction is
+	real     bool            // the real compactor runs
 	raised   []time.Duration // when days expire
 	services int             // of the read
 
 	mu     sync.Mutex
 	marks  []made
-	looked struct { // the first look of the reader, when it has ended
+	looked struct { // the reader's first check of horizons, when it has ended
 		lists int
 		at    time.Time
 	}
 }
 
-// step is something that happens at a time.
+// step is an event at a time.
 type step struct {
 	at time.Duration
 	do func()
 }
 
-// made is a mark, from when on it was there.
+// made is a mark with the time of its creation.
 type made struct {
 	at      time.Time
 	service string
@@ -80,7 +80,7 @@ func (r *race) between(from, to time.Duration) time.Duration {
 
 func (r *race) then(at time.Duration, do func()) { r.steps = append(r.steps, step{at, do}) }
 
-// fill stores some hours of each day, in blobs of several periods, with copies; and
+// fill stores some hours of each day, in blobs of several periods, with copies. It
 // may have an hour compacted.
 func (r *race) fill() {
 	requests := uint64(0)
@@ -102,7 +102,7 @@ func (r *race) fill() {
 							line: line(at, "info", service, fmt.Sprintf("%d of %d", i, requests))})
 					}
 					r.all, hour = append(r.all, recs...), append(hour, recs...)
-					for range 1 + r.rng.IntN(5)/4 { // twice, where an answer was lost
+					for range 1 + r.rng.IntN(5)/4 { // twice, after a lost answer
 						key, id := r.b.add(period, recs)
 						ids, keys = append(ids, id), append(keys, key)
 					}
@@ -116,8 +116,7 @@ func (r *race) fill() {
 	slices.SortFunc(r.all, compareRecs)
 }
 
-// compact replaces the blobs of an hour by one, and may do so again with what comes
-// late.
+// compact replaces the blobs of an hour by one, and may do so again with late blobs.
 func (r *race) compact(service string, start time.Time, hour []rec, ids []blobfmt.BatchID, keys []string) {
 	body, meta, id := r.b.encode(hour, ids...)
 	name := func(number int) string {
@@ -126,7 +125,7 @@ func (r *race) compact(service string, start time.Time, hour []rec, ids []blobfm
 	at := r.between(0, 3*time.Hour)
 	r.then(at, func() { r.b.put(name(990001), body, meta.Map()) })
 	r.deleted(at+graceOfRace, keys...)
-	if r.rng.IntN(2) == 0 { // a PUT that was long on its way, of the first of them
+	if r.rng.IntN(2) == 0 { // a slow PUT of the first of them
 		var lateBody []byte
 		var lateMeta map[string]string
 		for o, err := range r.b.store.List(context.Background(), keys[0], "") {
@@ -157,7 +156,7 @@ func (r *race) deleted(at time.Duration, keys ...string) {
 	}
 }
 
-// compacting has the compactor run a few times, at a store that takes its time.
+// compacting runs the compactor a few times, at a slow store.
 func (r *race) compacting() {
 	at := time.Duration(0)
 	for range 3 {
@@ -174,7 +173,7 @@ func (r *race) compacting() {
 	}
 }
 
-// within gives pauses, to whoever asks.
+// within returns a source of random pauses.
 func within(rng *rand.Rand, most int64) func() time.Duration {
 	var mu sync.Mutex
 	return func() time.Duration {
@@ -219,7 +218,7 @@ func (r *race) expire() {
 	}
 }
 
-// hidden says whether a record had expired at a time.
+// hidden reports whether a record had expired at a time.
 func (r *race) hidden(c rec, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,9 +227,9 @@ func (r *race) hidden(c rec, at time.Time) bool {
 	})
 }
 
-// A read during all that is complete, but for days of which it says that they expired
-// meanwhile, or says that it stopped. It gives nothing twice, and nothing that had
-// expired when it began.
+// A read during all that is complete, except for days that it reports as expired
+// meanwhile, or it reports that it stopped. It returns nothing twice, and nothing
+// that had expired when it began.
 func TestRaces(t *testing.T) {
 	races := uint64(1000)
 	if testing.Short() {
@@ -244,7 +243,7 @@ func TestRaces(t *testing.T) {
 	for seed := range races {
 		r := &race{t: t, rng: rand.New(rand.NewPCG(seed, 5)), b: b, real: seed%4 == 0}
 		b.forget()
-		r.fill() // outside: what encodes is for all bubbles
+		r.fill() // outside, since all bubbles share the encoder
 		synctest.Test(t, func(t *testing.T) { outcomes[r.run(t)]++ })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -275,7 +274,7 @@ func (r *race) run(t *testing.T) (outcome string) {
 	}
 	scale := []time.Duration{1, time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}[r.rng.IntN(5)]
 	start := r.between(1, 4*time.Hour)
-	switch near := r.rng.IntN(4); { // just before something happens
+	switch near := r.rng.IntN(4); { // just before an event
 	case near > 1 && len(r.raised) > 0:
 		start = r.raised[r.rng.IntN(len(r.raised))] - r.between(0, 20*scale+1)
 	case near > 0 && len(r.steps) > 0:
@@ -291,7 +290,7 @@ func (r *race) run(t *testing.T) (outcome string) {
 	return outcome
 }
 
-// list notes that a listing has ended.
+// list records the end of a listing.
 func (r *race) list(prefix string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -302,7 +301,7 @@ func (r *race) list(prefix string) {
 	}
 }
 
-// read makes a read of any kind and judges it.
+// read does a random kind of read and judges it.
 func (r *race) read() string {
 	q := query.Query{Services: [][]string{{"web"}, {"api", "web"}, {"*"}}[r.rng.IntN(3)], Range: query.Always(), Reverse: r.rng.IntN(3) == 0}
 	if r.rng.IntN(3) == 0 {
@@ -357,12 +356,12 @@ func (r *race) read() string {
 	return r.judge(q, begun, got, counted, &sum)
 }
 
-// nothing says whether all has expired.
+// nothing reports whether all records have expired.
 func (r *race) nothing(at time.Time) bool {
 	return !slices.ContainsFunc(r.all, func(c rec) bool { return !r.hidden(c, at) })
 }
 
-// generally reads which days of a service have expired by a warning's word.
+// generally parses the expired days of a service from a warning.
 func generally(text string, excused map[string]bool) bool {
 	m := haveExpired.FindStringSubmatch(text)
 	if m == nil {
@@ -409,7 +408,7 @@ func (r *race) judge(q query.Query, begun time.Time, got []string, counted int64
 			t.Errorf("after %s: %v", took, p)
 		}
 	}
-	var may, must []string // what it may give, and what it has to if it is complete
+	var may, must []string // the lines that it may return, and those that it must if it is complete
 	for _, c := range r.all {
 		named := slices.ContainsFunc(q.Services, func(s string) bool { return s == "*" || s == c.service })
 		if !named || c.time < q.Range.From || q.Range.To != query.Newest && c.time >= q.Range.To || r.hidden(c, begun) {
@@ -438,10 +437,10 @@ func (r *race) judge(q query.Query, begun time.Time, got []string, counted int64
 	return outcome
 }
 
-// compare looks for what is missing, twice, or should not be there.
+// compare looks for missing lines, duplicates, and lines that should not be there.
 func (r *race) compare(q query.Query, got, may, must []string, sum *query.Summary) {
 	at := 0
-	for _, g := range got { // in order, and so none twice
+	for _, g := range got { // in order, and so without duplicates
 		n := slices.Index(may[at:], g)
 		if n < 0 {
 			r.t.Errorf("%+v: out of order, twice, or expired: %s", q, g)

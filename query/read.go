@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Read emits the lines, in order, by calls of emit, each with one or more whole
-// lines that are adjacent in the result. The bytes are valid during the call. An error
-// of emit ends the read and is returned as it is.
+// Read emits the lines, in order, by calls of emit, each with one or more whole lines
+// that are adjacent in the result. The bytes are valid during the call. An error of
+// emit ends the read and is returned as it is.
 //
-// With an error too, the summary is right as far as the read came.
+// With an error too, the summary covers the part that was read.
 func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
 	return p.read(ctx, &sink{emit: emit})
 }
@@ -25,7 +25,7 @@ func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
 	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
 	out := func(got piece) error {
 		sum.Bytes += int64(len(got.lines))
-		if to.visit == nil && !p.query.Reverse { // once for each line, where many blobs are merged
+		if to.visit == nil && !p.query.Reverse { // called for each line if many blobs are merged
 			return to.emit(got.lines)
 		}
 		return to.give(got, p.query.Reverse)
@@ -52,7 +52,7 @@ func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
 	return nil
 }
 
-// emitBackwards gives out the lines of a chunk last one first.
+// emitBackwards emits the lines of a chunk, last one first.
 func emitBackwards(chunk []byte, emit func([]byte) error) error {
 	for len(chunk) > 0 {
 		line := lastLine(chunk)

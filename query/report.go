@@ -27,8 +27,8 @@ func (r *report) opened(ctx context.Context, s *source, o *opening) error {
 	return nil
 }
 
-// failed reports a block that did not come. One GET that fails is one problem,
-// however many blocks it was for.
+// failed reports a block that was not delivered. One failed GET is one problem, even
+// if it was for several blocks.
 func (r *report) failed(ctx context.Context, s *source, f *future) error {
 	off, n := f.off, f.len
 	if g := f.group; g != nil && g.err != nil {
@@ -61,7 +61,7 @@ func (r *report) blame(ctx context.Context, s *source, p *Problem) error {
 	return nil
 }
 
-// unidentified notes that copies in s cannot be told from other records.
+// unidentified reports that copies in s cannot be distinguished from other records.
 func (r *report) unidentified(s *source, err error) {
 	if !r.blamed[s] {
 		r.blamed[s] = true
@@ -69,8 +69,8 @@ func (r *report) unidentified(s *source, err error) {
 	}
 }
 
-// fatal gives the error that ends a read, for errors that are about more than
-// one blob.
+// fatal returns the error that ends a read, for errors that concern more than one
+// blob.
 func fatal(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -10,9 +10,9 @@ import (
 	"blobtail/query"
 )
 
-// A blob of up to 256 KiB is fetched whole, in one request, and read by its
-// index all the same: also where it is longer than the 64 KiB that are asked for
-// an index.
+// A blob of up to 256 KiB is fetched whole, in one request, and still read by its
+// index. That also holds if it is longer than the 64 KiB that a read of an index
+// requests.
 func TestSmallBlobs(t *testing.T) {
 	for _, records := range []int{1, 100, 700, 1500} {
 		b := newBuilder(t, 0)

@@ -20,7 +20,7 @@ import (
 const smallBlob = 256 << 10
 
 // source is one blob of a plan, or the unflushed records of one service. Its index is
-// read when it is first asked for.
+// read when it is first needed.
 type source struct {
 	*catalog.Entry
 	store  storage.BlobStore
@@ -44,8 +44,8 @@ type source struct {
 	endsOf     int
 }
 
-// readIndex reads the index once; later calls give the same answer. whole asks
-// for a small blob to be fetched with it, for a caller that wants its lines too.
+// readIndex reads the index once; later calls return the same result. whole fetches a
+// small blob together with it, for a caller that wants its lines too.
 func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
 	if s.stream != nil {
 		return s.index, nil
@@ -79,7 +79,7 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	return b[off-at:][:n:n], nil
 }
 
-// kept gives a range of the blob if it is at hand, else nil.
+// kept returns a range of the blob if it is in memory, else nil.
 func (s *source) kept(off, n int64) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *source) forget() {
 	s.mu.Unlock()
 }
 
-// fetch reads n bytes from off, or fails.
+// fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if b := s.kept(off, n); b != nil {
 		return b, nil
@@ -125,8 +125,8 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 // may have stored anything under the name of a blob.
 const maxWhole = 1 << 30
 
-// whole reads all that there is of the blob. Where the store knows it to be
-// damaged, storage.ErrDamaged comes with the rest of it.
+// whole reads all of the blob. If the store knows it to be damaged,
+// storage.ErrDamaged comes with the rest of it.
 func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if s.Size > maxWhole {
 		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.Size)
@@ -139,7 +139,7 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// With room for the last read: it finds the end.
+	// With room for the last read, which finds the end.
 	body := bytes.NewBuffer(make([]byte, 0, s.Size+bytes.MinRead))
 	n, err := body.ReadFrom(r)
 	s.count.fetched.Add(n)
@@ -156,8 +156,9 @@ type place struct {
 	known bool
 }
 
-// place gives the place of record number ord of a block, without its time. It is not
-// known if the blob cannot tell. Only the goroutine that merges may call it.
+// place returns the place of record number ord of a block, without its time. The
+// place is unknown if the blob cannot tell. Only the goroutine that merges may call
+// it.
 func (s *source) place(block int, ord uint32) (place, error) {
 	s.origins.Do(func() {
 		if s.index == nil {
@@ -192,7 +193,7 @@ func (s *source) place(block int, ord uint32) (place, error) {
 	return place{known: true, Key: record.Key{Origin: s.from.Dict[spans[i].Origin], Index: index}}, nil
 }
 
-// problem makes one of an error with a part of the blob.
+// problem wraps an error with a part of the blob.
 func (s *source) problem(off, n int64, err error) *Problem {
 	if c := (*blobfmt.CorruptError)(nil); errors.As(err, &c) {
 		off, n = c.Offset, c.Length

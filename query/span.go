@@ -1,8 +1,7 @@
 package query
 
-// Span gives times between which all records of the plan are, both included; ok is
-// false where there are none. It comes from metadata alone, so what a filter
-// leaves may span less.
+// Span returns the first and the last time of the records of the plan; ok is false if
+// there are none. It uses metadata alone, so filtered records may span less.
 func (p *Plan) Span() (first, last int64, ok bool) {
 	first, last = Newest, Oldest
 	add := func(from, to int64) {

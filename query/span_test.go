@@ -7,7 +7,7 @@ import (
 	"blobtail/query"
 )
 
-// The span is that of what is stored and what is loose, within the range.
+// The span covers stored and unflushed records, within the range.
 func TestSpan(t *testing.T) {
 	w := week(t)
 	at := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
@@ -16,7 +16,7 @@ func TestSpan(t *testing.T) {
 	all := query.Always()
 	for _, c := range []struct {
 		rng         query.Range
-		first, last int64 // 0: not looked at
+		first, last int64 // 0: not compared
 		ok          bool
 	}{
 		{all, 0, later, true},

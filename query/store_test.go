@@ -51,7 +51,7 @@ type builder struct {
 	enc     *blobfmt.Encoder
 	batches uint64
 	numbers map[string]int
-	number  int // what is added to the numbers
+	number  int // added to the numbers
 }
 
 func newBuilder(t testing.TB, blockSize int) *builder {
@@ -80,12 +80,12 @@ func (b *builder) add(period time.Duration, recs []rec, replaces ...blobfmt.Batc
 	return name.String(), id
 }
 
-// forget begins with an empty store.
+// forget starts again with an empty store.
 func (b *builder) forget() {
 	b.store, b.numbers, b.number = mem.New(mem.Options{}), map[string]int{}, 0
 }
 
-// encode makes the body of a blob.
+// encode encodes the body of a blob.
 func (b *builder) encode(recs []rec, replaces ...blobfmt.BatchID) (body []byte, meta blobfmt.Meta, id blobfmt.BatchID) {
 	b.t.Helper()
 	recs = slices.Clone(recs)

@@ -12,7 +12,8 @@ import (
 	"blobtail/record"
 )
 
-// looseBlock is about how many bytes of lines a block of unflushed records has.
+// looseBlock is the approximate number of bytes of lines in a block of unflushed
+// records.
 const looseBlock = 1 << 20
 
 // idSize is the bytes of an identity in the temporary file.
@@ -52,8 +53,8 @@ type lines struct {
 // memory is the size of the lines and identities in bytes.
 func (b *lines) memory() int64 { return int64(len(b.raw) + len(b.ids)*idSize) }
 
-// add takes a copy of a record, unless it has one. Records of one key are in the
-// order of their bytes.
+// add adds a copy of a record, unless it has one. Records of one key are in the order
+// of their bytes.
 func (s *stream) add(e *record.Entry) error {
 	key := record.Key{Time: e.Time, Origin: e.ID.Origin, Index: e.ID.Index}
 	order := 1
@@ -86,8 +87,8 @@ func (s *stream) add(e *record.Entry) error {
 	return nil
 }
 
-// place is the offset in cur at which a line with that key belongs, and known
-// says that it is there already.
+// place is the offset in cur for a line with that key, and known says that it is
+// there already.
 func (s *stream) place(line []byte) (at int, known bool) {
 	for at = s.sameAt; at < len(s.cur.raw); {
 		other := s.cur.raw[at:]
@@ -114,8 +115,8 @@ func (s *stream) turn() {
 	}
 }
 
-// spill moves the records in memory to the file, but for those of the last key: copies
-// of them may yet come.
+// spill moves the records in memory to the file, except those of the last key, since
+// copies of them may still come.
 func (s *stream) spill() error {
 	rest := lines{raw: bytes.Clone(s.cur.raw[s.sameAt:]), ids: slices.Clone(s.cur.ids[s.same:])}
 	s.cur.raw, s.cur.ids = s.cur.raw[:s.sameAt], s.cur.ids[:s.same]
@@ -149,7 +150,7 @@ func (s *stream) describe(b *lines) {
 	s.index.Blocks = append(s.index.Blocks, d)
 }
 
-// store writes the block to the file and lets go of its memory.
+// store writes the block to the file and releases its memory.
 func (b *lines) store(l *Loose) error {
 	ids := make([]byte, 0, len(b.ids)*idSize)
 	for i := range b.ids {
@@ -167,8 +168,8 @@ func (b *lines) store(l *Loose) error {
 	return nil
 }
 
-// load gives the lines of a block and their identities. own says that the bytes
-// are the caller's, in buf if it is large enough; else they must not be changed.
+// load returns the lines of a block and their identities. own says that the bytes are
+// the caller's, in buf if it is large enough; otherwise they must not be changed.
 func (b *lines) load(l *Loose, buf []byte) (raw []byte, ids []record.ID, own bool, err error) {
 	if !b.spilled {
 		return b.raw, b.ids, false, nil

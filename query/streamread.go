@@ -12,7 +12,7 @@ import (
 func (s *stream) first() int64 { return s.index.Blocks[0].First }
 func (s *stream) last() int64  { return s.index.Blocks[len(s.index.Blocks)-1].Last }
 
-// source makes the stream one for a cursor.
+// source makes the stream a source for a cursor.
 func (s *stream) source(count *counters) *source {
 	e := &catalog.Entry{Key: s.loose.name, Name: blobfmt.Name{Service: s.service}}
 	e.Meta.First, e.Meta.Last = s.first(), s.last()
@@ -66,7 +66,8 @@ func (s *stream) noteHour(line []byte) {
 	s.hours = append(s.hours, hourPart{s, t, t})
 }
 
-// origins gives the values in seen for the origins of the part, or of its neighbours.
+// origins returns the values in seen for the origins of the part, or of its
+// neighbours.
 func (p hourPart) origins(seen map[record.Origin]int) ([]int, error) {
 	var met []int
 	for i := range p.stream.blocks {

@@ -19,8 +19,8 @@ import (
 type Finding struct {
 	Key string // of the blob, or the prefix of the period
 	Err error
-	// Note says that it may be right as it is. A writer that met the blob of another
-	// leaves a gap in the numbers, and so does a lost blob.
+	// Note says that there may be no error. A gap in the numbers can come from a lost
+	// blob, but also from a writer that met another writer's blob.
 	Note bool
 }
 
@@ -31,9 +31,10 @@ type Verified struct {
 }
 
 // Verify reads every blob of q's services (all if it names none) with times in q's
-// range, in full, and checks it against its name, its metadata and its index. It calls
-// found for each finding, in no particular order, from one goroutine at a time. It may
-// take longer than a read allows: it looks for the reason whenever a blob is missing.
+// range, in full, and checks it against its name, its metadata and its index. It
+// calls found for each finding, in no particular order, from one goroutine at a time.
+// It may take longer than a read is allowed to: it finds out the reason for each
+// missing blob.
 func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Verified, error) {
 	if len(q.Services) == 0 {
 		var err error
@@ -97,7 +98,7 @@ func (v *verifying) run(ctx context.Context) error {
 	work.SetLimit(v.plan.reader.opt.Workers)
 	for i := range v.plan.blobs {
 		if v.plan.blobs[i].State != catalog.Sound {
-			continue // said by the listing, and nothing to check it against
+			continue // the listing has reported it, and there is nothing to check it against
 		}
 		work.Go(func() error {
 			if ctx.Err() != nil {
@@ -142,7 +143,7 @@ func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
 	return nil
 }
 
-// vanished tells why a blob is not there any more.
+// vanished explains a missing blob.
 func (v *verifying) vanished(ctx context.Context, s *source, err error) {
 	expired, err := v.plan.gone(ctx, s, err)
 	if expired {
@@ -153,8 +154,8 @@ func (v *verifying) vanished(ctx context.Context, s *source, err error) {
 	v.report(Finding{Key: s.Key, Err: err, Note: expired})
 }
 
-// another says whether a blob that was replaced and deleted has left its name to a
-// batch that came late.
+// another reports whether the name of a replaced and deleted blob was used again for
+// a batch that came late.
 func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 	o, err := v.plan.reader.store.Stat(ctx, b.Key)
 	if err != nil {

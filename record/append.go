@@ -6,38 +6,37 @@ import (
 	"strconv"
 )
 
-// Defaults are the service and time that a request gives to its records.
+// Defaults are the service and time of records that have none of their own.
 type Defaults struct {
-	// Service is the folded name from the path or the subject; it wins over the
-	// record's own, which becomes a field. "" takes the record's own.
+	// Service is the folded name from the path or the subject. It takes precedence over
+	// the record's own, which becomes a field. "" uses the record's own.
 	Service string
-	// Time is the effective time of a record that brings none.
+	// Time is the effective time of a record without one.
 	Time int64
 }
 
-// Stamp describes a line that was written.
+// Stamp describes an appended line.
 type Stamp struct {
 	Time    int64
-	OwnTime bool // the record brought its time
+	OwnTime bool // the record has its own time
 	Level   Level
 	Service string
 }
 
-// lineRoom is more than a line needs beside the bytes of its source, when those
+// lineRoom is more than a line needs in addition to the bytes of its source, if those
 // need no new escapes.
 const lineRoom = 192
 
 // AppendLine appends the canonical line, with its newline, of the object scanned
 // last.
 //
-// The recognised fields come first: the time under ts, time, timestamp,
-// @timestamp or date, the level under level, severity, lvl or log.level, the
-// message under msg, message or log, the service under service, service.name or
-// app; the first name of each list that is present is taken, the others stay
-// fields. A time that cannot be read does not count as present; such a ts is kept
-// as ts.original. The record's own service is kept as service.name where it says
-// something else than the line. A key that another field has already gives way to
-// service.original, and then to a number behind the key.
+// The recognised fields come first: the time under ts, time, timestamp, @timestamp or
+// date, the level under level, severity, lvl or log.level, the message under msg,
+// message or log, the service under service, service.name or app. The first name of
+// each list that is present is used; the others stay fields. An unreadable time does
+// not count as present; such a ts is kept as ts.original. The record's own service is
+// kept as service.name if it differs from the line's. If another field has that key
+// already, the key is service.original, or else that with a number.
 func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	dst = slices.Grow(dst, len(p.src)+lineRoom)
 	s := Stamp{Time: d.Time, Service: d.Service}
@@ -72,8 +71,8 @@ func (p *Parser) AppendLine(dst []byte, d Defaults) ([]byte, Stamp) {
 	return append(dst, "}\n"...), s
 }
 
-// appendTime is AppendTime, and quicker for the time that it appended last: the
-// records of a body that bring no time all get the same one.
+// appendTime is AppendTime, but quicker for the time that it appended last: all
+// records of a body without a time get the same one.
 func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 	if p.lastText == nil || ns != p.lastTime {
 		p.lastTime, p.lastText = ns, AppendTime(p.lastText[:0], ns)
@@ -81,7 +80,7 @@ func (p *Parser) appendTime(dst []byte, ns int64) []byte {
 	return append(dst, p.lastText...)
 }
 
-// head are the fields that a line's head was made of, -1 for none.
+// head has the fields used for a line's head, -1 for none.
 type head struct {
 	time, level, service, msg int
 	keepService               bool // as a field
@@ -98,8 +97,8 @@ func (p *Parser) first(a, b name) int {
 	return -1
 }
 
-// findTime finds the field with the time, or -1, and its text where that is
-// canonical. A plain zero is not a time.
+// findTime finds the field with the time, or -1, and its text if that is canonical. A
+// plain zero is not a time.
 func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
 	for n := nameTs; n <= nameDate; n++ {
 		if p.found>>n&1 == 0 {
@@ -123,8 +122,8 @@ func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
 	return -1, nil
 }
 
-// timeText is the text that a field may have a time in. Only strings and numbers
-// can hold one.
+// timeText is the text of a field for parsing a time. Only strings and numbers can
+// have one.
 func (p *Parser) timeText(f *field) ([]byte, bool) {
 	v := p.src[f.val:f.valEnd]
 	switch c := v[0]; {
@@ -136,10 +135,11 @@ func (p *Parser) timeText(f *field) ([]byte, bool) {
 	return nil, false
 }
 
-// isNumberText tells a number from a date that was read as a time.
+// isNumberText distinguishes a number from a date, in a text that was parsed as a
+// time.
 func isNumberText(s []byte) bool { return len(s) < 10 || s[4] != '-' }
 
-// isEmptyTime reports whether the field, which is no time, has nothing to keep.
+// isEmptyTime reports whether the field, which is no time, has no contents to keep.
 func (p *Parser) isEmptyTime(f *field) bool {
 	v := p.src[f.val:f.valEnd]
 	if string(v) == `""` || string(v) == "null" {
@@ -185,8 +185,8 @@ func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
 	return append(dst, l.String()...), l
 }
 
-// appendWord appends a value as the inside of a string: the string's own, nothing
-// for null, the compact JSON text of anything else.
+// appendWord appends a value as the inside of a string: a string's own text, nothing
+// for null, the compact JSON text of any other value.
 func (p *Parser) appendWord(dst []byte, f *field) []byte {
 	v := p.src[f.val:f.valEnd]
 	switch {
@@ -210,8 +210,8 @@ func (p *Parser) compact(f *field) []byte {
 	return p.value
 }
 
-// findService decides on the service and reports whether the record's own, in the
-// field at, has to be kept beside it.
+// findService determines the service and reports whether the record's own, in the
+// field at, has to be kept as well.
 func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 	if at < 0 {
 		if s.Service == "" {
@@ -238,9 +238,9 @@ func (p *Parser) findService(at int, s *Stamp) (keep bool) {
 }
 
 // appendFields appends the fields that are not in the line's head, each with the
-// comma before it. Neighbours that are plain are copied together.
+// comma before it. Adjacent plain fields are copied together.
 func (p *Parser) appendFields(dst []byte, h *head) []byte {
-	var from, to int32 // source bytes that wait to be copied
+	var from, to int32 // source bytes that are still to be copied
 	for i := range p.fields {
 		f := &p.fields[i]
 		key := ""
@@ -251,7 +251,7 @@ func (p *Parser) appendFields(dst []byte, h *head) []byte {
 			}
 		}
 		if f.flags&notPlain == 0 && key == "" {
-			if f.key != to+2 || to == 0 { // not only `,"` between
+			if f.key != to+2 || to == 0 { // more than `,"` between them
 				dst = appendSpan(dst, p.src[from:to])
 				from = f.key - 1
 			}
@@ -272,8 +272,8 @@ func (p *Parser) appendFields(dst []byte, h *head) []byte {
 	return appendSpan(dst, p.src[from:to])
 }
 
-// renamed decides on a field with a recognised name: whether it is left out, and
-// its key where that is another than its own.
+// renamed handles a field with a recognised name: it reports whether the field is
+// left out, and its key if that differs from its own.
 func (p *Parser) renamed(i int, h *head) (key string, skip bool) {
 	f := &p.fields[i]
 	switch {
@@ -299,8 +299,8 @@ func appendSpan(dst, span []byte) []byte {
 	return append(dst, span...)
 }
 
-// serviceKey is the key under which the record's own service is kept, "" for its
-// own.
+// serviceKey is the key for keeping the record's own service, "" for the field's own
+// key.
 func (p *Parser) serviceKey(f *field) string {
 	switch {
 	case f.known == nameServiceName:
@@ -311,9 +311,8 @@ func (p *Parser) serviceKey(f *field) string {
 	return p.freeKey("service.original")
 }
 
-// freeKey is want, or when the record has such a field, want with the first free
-// number from 2 behind it. Among as many numbers as there are fields, and one, one
-// is free.
+// freeKey is want, or, when the record has such a field, want with the first free
+// number from 2 appended. Among one more number than there are fields, one is free.
 func (p *Parser) freeKey(want string) string {
 	taken := make([]bool, len(p.fields)+3)
 	for i := range p.fields {
@@ -338,14 +337,14 @@ func (p *Parser) freeKey(want string) string {
 	return want + "." + strconv.Itoa(n)
 }
 
-// Rejected is a line that could not be taken, with why and where from.
+// Rejected is a rejected line, with its reason and source.
 type Rejected struct {
-	Raw     []byte // the line as it came, without its newline
+	Raw     []byte // the line as received, without its newline
 	Reason  string
-	Source  string // the path or subject, say
+	Source  string // for example the path or subject
 	Line    int    // its number in the source
 	Time    int64
-	Service string // the service that it was meant for, if known
+	Service string // the intended service, if known
 }
 
 // AppendRejected appends the canonical line, of the service [RejectedService],
@@ -359,6 +358,6 @@ func (p *Parser) AppendRejected(dst []byte, r Rejected) []byte {
 	if r.Service != "" {
 		b.Text("service.name", []byte(r.Service))
 	}
-	line, _, _ := b.End() // the parts are short enough, and no key comes twice
+	line, _, _ := b.End() // the parts are short enough, and no key is repeated
 	return line
 }

@@ -36,8 +36,7 @@ func corpus(n int) []byte {
 	return b.Bytes()
 }
 
-// benchLines runs scan and append over all lines, and reports CPU nanoseconds a
-// record.
+// benchLines scans and appends all lines, and reports CPU nanoseconds per record.
 func benchLines(b *testing.B, data []byte, d record.Defaults) {
 	p := record.NewParser()
 	dst := make([]byte, 0, 2*len(data))
@@ -71,7 +70,7 @@ func BenchmarkForeign(b *testing.B) {
 	benchLines(b, data, record.Defaults{Service: "web"})
 }
 
-// Text lines, of which every tenth has something to escape.
+// Text lines; every tenth one needs escapes.
 func BenchmarkText(b *testing.B) {
 	var lines [][]byte
 	for i := range 1000 {
@@ -93,7 +92,7 @@ func BenchmarkText(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(lines)), "ns/record")
 }
 
-// Other people's logs, where the corpus is at hand.
+// Logs of other projects, if the corpus is available.
 func BenchmarkLoghub(b *testing.B) {
 	files, _ := filepath.Glob("../../shared/data/loghub/*.ndjson")
 	if len(files) == 0 {

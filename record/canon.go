@@ -7,10 +7,10 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendCanonical appends the inside of a JSON string, escaped in the one way of
-// canonical lines. Whatever has no need of an escape stands as itself, so that a
-// search for literal text works on stored bytes; a surrogate without its other
-// half keeps its escape; each byte that is no UTF-8 becomes the text \xnn.
+// appendCanonical appends the inside of a JSON string, escaped in the only way of
+// canonical lines. A character that needs no escape is not escaped, so that a search
+// for literal text works on stored bytes. A surrogate without its other half keeps
+// its escape. Each byte that is no UTF-8 becomes the text \xnn.
 func appendCanonical(dst, s []byte) []byte {
 	for i := 0; i < len(s); {
 		n, ascii := cleanLen(s[i:])
@@ -32,8 +32,8 @@ func appendCanonical(dst, s []byte) []byte {
 	return dst
 }
 
-// AppendEscaped appends plain text as it stands inside the strings of a canonical
-// line, so that who searches for text can search for bytes.
+// AppendEscaped appends plain text with the escapes of the strings of a canonical
+// line, so that a search for text can search for bytes.
 func AppendEscaped(dst, text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		n, ascii := cleanLen(text[i:])
@@ -46,7 +46,7 @@ func AppendEscaped(dst, text []byte) []byte {
 	return dst
 }
 
-// appendClean appends what has nothing to escape but bytes that are no UTF-8.
+// appendClean appends text that needs no escapes except for bytes that are no UTF-8.
 func appendClean(dst, s []byte, ascii bool) []byte {
 	if ascii || utf8.Valid(s) {
 		return append(dst, s...)
@@ -77,8 +77,8 @@ func appendByte(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// decodeEscape reads the escape that s begins with; two halves of a surrogate
-// pair are one. n is 0 where there is none.
+// decodeEscape decodes the escape at the start of s; the two halves of a surrogate
+// pair are one. n is 0 if there is none.
 func decodeEscape(s []byte) (r rune, n int) {
 	if len(s) < 2 {
 		return 0, 0
@@ -114,7 +114,7 @@ func decodeUnicode(s []byte) (r rune, n int) {
 	return r, 6
 }
 
-// hex4 is negative where there are not four hexadecimal digits.
+// hex4 is negative if there are not four hexadecimal digits.
 func hex4(s []byte) rune {
 	if len(s) < 4 {
 		return -1
@@ -124,8 +124,8 @@ func hex4(s []byte) rune {
 
 func isSurrogate(r rune) bool { return r&^0x7ff == 0xd800 }
 
-// AppendUnescaped appends the text that the inside of a JSON string stands for.
-// Half a surrogate pair, and what is no escape at all, stays as it is written.
+// AppendUnescaped appends the decoded text of the inside of a JSON string. Half a
+// surrogate pair, and an invalid escape, stay as written.
 func AppendUnescaped(dst, s []byte) []byte {
 	for {
 		i := bytes.IndexByte(s, '\\')
@@ -173,8 +173,8 @@ func appendCompact(dst, value []byte) []byte {
 	return dst
 }
 
-// cutText cuts text to at most n bytes, at the boundary of a character where
-// there is one.
+// cutText cuts text to at most n bytes, at the boundary of a character if there is
+// one.
 func cutText(text []byte, n int) []byte {
 	if len(text) <= n {
 		return text

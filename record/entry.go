@@ -1,21 +1,22 @@
 package record
 
-// ID tells a record from all others: where it came from, and its place there,
-// which is [Request.Index].
+// ID distinguishes a record from all others: its origin, and its place there, which
+// is [Request.Index].
 type ID struct {
 	Origin Origin
 	Index  uint32
 }
 
-// Entry is a record outside of a blob: on its way from the log, or from the table
-// of the newest.
+// Entry is a record outside of a blob: from the log, or from the table of the newest
+// records.
 type Entry struct {
 	Time int64 // effective time, Unix nanoseconds
 	ID   ID
 	Line []byte // canonical, with its newline
 }
 
-// Compare orders entries as records stand everywhere: by time, origin and index.
+// Compare orders entries in the order of records everywhere: by time, origin and
+// index.
 func (e *Entry) Compare(other *Entry) int {
 	a, b := e.key(), other.key()
 	return a.Compare(&b)
@@ -23,13 +24,13 @@ func (e *Entry) Compare(other *Entry) int {
 
 func (e *Entry) key() Key { return Key{e.Time, e.ID.Origin, e.ID.Index} }
 
-// Run is the lines of a request for one service and one period, in the order of
-// time. It is a view of the request, and as short-lived.
+// Run is the lines of a request for one service and one period, in the order of time.
+// It is a view of the request, and valid only as long as that.
 type Run struct {
 	Service string
 	Origin  Origin // that of the request, or of its place in the log
 	Request *Request
-	Order   []uint32 // which of the request's lines, one after the other
+	Order   []uint32 // the numbers of the request's lines, in order
 }
 
 // Len is the number of lines.

@@ -6,8 +6,8 @@ import (
 	"blobtail/record"
 )
 
-// Escaping and taking escapes away are inverse on text; what is no escape, in a
-// line that somebody else wrote, stays as it stands.
+// Escaping and unescaping are inverse on text. An invalid escape, in a line of
+// another writer, stays as it is.
 func TestEscapes(t *testing.T) {
 	for _, tc := range []struct{ text, escaped string }{
 		{`plain`, `plain`},

@@ -14,9 +14,9 @@ import (
 	"blobtail/record"
 )
 
-// FuzzScan compares the parser with encoding/json: both take the same objects, of
-// the same length, and what the canonical line holds is what the rules make of the
-// fields that encoding/json sees.
+// FuzzScan compares the parser with encoding/json. Both accept the same objects, of
+// the same length. The canonical line has the result of applying the rules to
+// encoding/json's fields.
 func FuzzScan(f *testing.F) {
 	for _, src := range []string{
 		`{}`,
@@ -44,7 +44,7 @@ func FuzzScan(f *testing.F) {
 		taken := compareScan(t, src, n, err)
 		line, stamp := p.AppendLine(nil, d)
 
-		// What a parser remembers of other records makes no difference.
+		// A parser's memory of other records makes no difference.
 		used := record.NewParser()
 		for range 5 {
 			_, _ = used.Scan(before)
@@ -65,7 +65,7 @@ func FuzzScan(f *testing.F) {
 		if len(line) <= record.MaxRecord {
 			checkAgain(t, line, stamp.Service)
 		}
-		// encoding/json makes U+FFFD of what it cannot keep.
+		// encoding/json replaces invalid text by U+FFFD.
 		if utf8.Valid(src[:n]) && !bytes.Contains(bytes.ToLower(src[:n]), []byte(`\ud`)) {
 			got, want := members(t, line), reference(members(t, src[:n]), d)
 			if !reflect.DeepEqual(plain(got), plain(want)) {
@@ -76,7 +76,7 @@ func FuzzScan(f *testing.F) {
 }
 
 // compareScan compares an outcome with encoding/json's, and reports whether the
-// record was taken.
+// record was accepted.
 func compareScan(t *testing.T, src []byte, n int, err error) bool {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(src))
@@ -102,7 +102,7 @@ func compareScan(t *testing.T, src []byte, n int, err error) bool {
 	return err == nil
 }
 
-// checkAgain makes sure that the canonical line of a canonical line is itself.
+// checkAgain makes sure that a canonical line is its own canonical line.
 func checkAgain(t *testing.T, line []byte, service string) {
 	t.Helper()
 	p := record.NewParser()
@@ -119,7 +119,7 @@ func checkAgain(t *testing.T, line []byte, service string) {
 	}
 }
 
-// member is a field as encoding/json sees it.
+// member is a field as encoding/json parses it.
 type member struct {
 	Key   string
 	Value any    // numbers as json.Number
@@ -158,8 +158,8 @@ func members(t *testing.T, src []byte) (all []member) {
 	return all
 }
 
-// compactText is the compact JSON of a value. Its own re-encoding would sort the
-// keys and change the escapes, so strings are re-encoded one by one.
+// compactText is the compact JSON of a value. encoding/json would sort the keys and
+// change the escapes, so strings are re-encoded one by one.
 func compactText(t *testing.T, raw []byte) string {
 	t.Helper()
 	var b strings.Builder
@@ -186,7 +186,7 @@ func compactText(t *testing.T, raw []byte) string {
 	return b.String()
 }
 
-// quote escapes a valid text as a canonical line has it.
+// quote escapes a valid text like a canonical line.
 func quote(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -201,7 +201,7 @@ func quote(s string) string {
 	return `"` + b.String() + `"`
 }
 
-// plain leaves keys and values.
+// plain keeps only keys and values.
 func plain(in []member) (out [][2]any) {
 	for _, m := range in {
 		out = append(out, [2]any{m.Key, m.Value})
@@ -209,7 +209,7 @@ func plain(in []member) (out [][2]any) {
 	return out
 }
 
-// reference is what the rules make of the fields of a record, written for reading.
+// reference applies the rules to the fields of a record, in the simplest code.
 func reference(in []member, d record.Defaults) []member {
 	find := func(usable func(member) bool, names ...string) int {
 		for _, name := range names {
@@ -267,7 +267,7 @@ func reference(in []member, d record.Defaults) []member {
 	return out
 }
 
-// free is a key that no field has: the one that is wanted, or the first with a number.
+// free is a key that no field has: want, or the first free one with a number.
 func free(in []member, key string) string {
 	taken := func(key string) bool {
 		return slices.ContainsFunc(in, func(m member) bool { return m.Key == key })
@@ -292,12 +292,13 @@ func timeOf(m member) (int64, bool) {
 	return 0, false
 }
 
-// isNumber tells a number that was read as a time from a date, which has two dashes.
+// isNumber distinguishes a number that was parsed as a time from a date, which has
+// two dashes.
 func isNumber(m member) bool {
 	return strings.Count(strings.TrimPrefix(textOf(m), "-"), "-") < 2
 }
 
-// textOf is the text of a string, and the JSON of anything else but null.
+// textOf is the text of a string, and the JSON of any other value but null.
 func textOf(m member) string {
 	switch v := m.Value.(type) {
 	case nil:
@@ -312,7 +313,7 @@ func textOf(m member) string {
 	return m.text
 }
 
-// FuzzText holds that any bytes at all become one line whose msg can be read back.
+// FuzzText checks that any bytes become one line with a msg that can be read back.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "plain", `"\`, "a\x00\r\n\té\xff\xed\xa0\x80", `\xff`} {
 		f.Add([]byte(s))

@@ -7,30 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// Masks for looking at eight bytes at once.
+// Masks for checking eight bytes at once.
 const (
 	lowBits  = 0x0101010101010101
 	highBits = 0x80 * lowBits
 )
 
-// A stringState is what a scan found out about a string; 0 is plain ASCII.
+// A stringState is the result of scanning a string; 0 is plain ASCII.
 type stringState uint8
 
 const (
-	stringDirty   stringState = 1 << iota // does not stand as a canonical line has it
+	stringDirty   stringState = 1 << iota // differs from its form in a canonical line
 	stringEscaped                         // has escapes
-	stringBad                             // is none
+	stringBad                             // is invalid
 )
 
-// special sets the high bit of the first of eight bytes that is a control
-// character, a quote, a backslash or not ASCII. Behind that byte a borrow may set
-// others.
+// special sets the high bit of the first of eight bytes that is a control character,
+// a quote, a backslash or not ASCII. After that byte a borrow may set others.
 func special(x uint64) uint64 {
 	return ((x - ' '*lowBits) | ((x ^ '"'*lowBits) - lowBits) | ((x ^ '\\'*lowBits) - lowBits) | x) & highBits
 }
 
 // scanString scans a string from its first byte inside the quotes and returns the
-// offset of the closing quote, or of what is wrong.
+// offset of the closing quote, or of the error.
 func scanString(src []byte, i int) (int, stringState) {
 	start := i
 	for i+8 <= len(src) {
@@ -47,7 +46,7 @@ func scanString(src []byte, i int) (int, stringState) {
 	return scanStringSlow(src, start, i)
 }
 
-// scanStringSlow goes on at i with a string that is not just plain ASCII.
+// scanStringSlow continues at i with a string that is not just plain ASCII.
 func scanStringSlow(src []byte, start, i int) (int, stringState) {
 	state, ascii := stringState(0), true
 	for {
@@ -74,8 +73,8 @@ func scanStringSlow(src []byte, start, i int) (int, stringState) {
 	}
 }
 
-// cleanLen counts the bytes up to the first that is a control character, a quote
-// or a backslash, and reports whether they all are ASCII.
+// cleanLen counts the bytes before the first control character, quote or backslash,
+// and reports whether they are all ASCII.
 func cleanLen(s []byte) (n int, ascii bool) {
 	var high uint64
 	for n+8 <= len(s) {
@@ -99,8 +98,8 @@ func cleanLen(s []byte) (n int, ascii bool) {
 	return n, high == 0
 }
 
-// scanEscape returns the length of the escape that s begins with, or minus the
-// offset of what is wrong, and whether a canonical line has it like this.
+// scanEscape returns the length of the escape at the start of s, or minus the offset
+// of the error. plain reports whether it is in canonical form.
 func scanEscape(s []byte) (n int, plain bool) {
 	if len(s) < 2 {
 		return -len(s), false
@@ -116,21 +115,20 @@ func scanEscape(s []byte) (n int, plain bool) {
 				return -i, false
 			}
 		}
-		// Lone surrogates are canonical too, but rare enough to be written anew.
+		// Lone surrogates are canonical too, but rare enough to be rewritten.
 		return 6, s[2] == '0' && s[3] == '0' && isPlainControl(s[4], s[5])
 	}
 	return -1, false
 }
 
-// isPlainControl reports whether \u00 and these two digits is how a canonical
-// line has a control character.
+// isPlainControl reports whether \u00 and these two digits are the canonical form of
+// a control character.
 func isPlainControl(hi, lo byte) bool {
 	v := hexValue(hi)<<4 | hexValue(lo)
 	return v < ' ' && (lo <= '9' || lo >= 'a') && shortEscape(byte(v)) == 0
 }
 
-// shortEscape is the letter of a control character that has an escape of its own,
-// else 0.
+// shortEscape is the letter of a control character's short escape, or 0.
 func shortEscape(c byte) byte {
 	switch c {
 	case '\b':
@@ -195,8 +193,8 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	return i + len(word), nil
 }
 
-// scanNumber follows the grammar of numbers; what may come behind one is the
-// caller's to check.
+// scanNumber follows the grammar of numbers; the caller checks the character after
+// one.
 func scanNumber(src []byte, i int) (end int, bad *RejectError) {
 	const in = "in a number"
 	if src[i] == '-' {
@@ -233,7 +231,7 @@ func scanNumber(src []byte, i int) (end int, bad *RejectError) {
 // scanNested scans an object or an array inside the record, without recursion.
 func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	p.stack = p.stack[:0]
-	value := true // a value comes next, else a comma or the end of one
+	value := true // a value comes next, otherwise a comma or the end
 	for {
 		if i < len(src) && isJSONSpace(src[i]) {
 			i, dirty = skipSpace(src, i), true
@@ -288,8 +286,8 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 	}
 }
 
-// push opens the bracket at src[i]. It goes on up to the first value inside, or
-// behind the closing bracket of an empty one.
+// push opens the bracket at src[i]. It continues up to the first value inside, or
+// past the closing bracket of an empty one.
 func (p *Parser) push(src []byte, i int) (next int, value, dirty bool, bad *RejectError) {
 	open := src[i]
 	p.stack = append(p.stack, open)
@@ -349,7 +347,7 @@ func skipSpace(src []byte, i int) int {
 	return i
 }
 
-// syntaxError says what stands at i, and where in the grammar that is.
+// syntaxError describes the error at i, and its place in the grammar.
 func syntaxError(src []byte, i int, where string) *RejectError {
 	e := &RejectError{Offset: min(i, len(src)), Syntax: true}
 	switch {

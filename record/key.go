@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// Key is the place of a record in the one order that records have everywhere: by
-// time, then origin, then index. Two records with one key have the same identity.
+// Key is the place of a record in the only order of records: by time, then origin,
+// then index. Two records with one key have the same identity.
 type Key struct {
 	Time   int64 // effective time, Unix nanoseconds
 	Origin Origin
@@ -24,7 +24,7 @@ func (k *Key) Compare(other *Key) int {
 	return cmp.Compare(k.Index, other.Index)
 }
 
-// Compare orders origins as their bytes. Loading two integers is faster than
+// Compare orders origins like their bytes. Loading two integers is faster than
 // bytes.Compare.
 func (o *Origin) Compare(other *Origin) int {
 	if a, b := binary.BigEndian.Uint64(o[:8]), binary.BigEndian.Uint64(other[:8]); a != b {

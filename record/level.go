@@ -1,10 +1,9 @@
 package record
 
-// Level is the weight of a record, in rising order up to Critical.
+// Level is the severity of a record, in rising order up to Critical.
 type Level uint8
 
-// The levels. Other is every word that is none of them or of their aliases, and
-// no word at all.
+// The levels. Other is every word that is no level and no alias, and a missing word.
 const (
 	Trace Level = iota
 	Debug
@@ -18,8 +17,8 @@ const (
 // NumLevels is the number of levels, for arrays that count by level.
 const NumLevels = 7
 
-// String returns the word of the level in canonical lines; "other" for Other,
-// whose records keep their own word.
+// String returns the word of the level in canonical lines; "other" for Other: these
+// records keep their own word.
 func (l Level) String() string {
 	switch l {
 	case Trace:
@@ -38,10 +37,10 @@ func (l Level) String() string {
 	return "other"
 }
 
-// ParseLevel returns the level that word names in any of the usual vocabularies
-// (syslog, log4j, slog, pino, journald), and the word to store: the level's own,
-// or for Other the word as it is. Letter case and surrounding spaces do not
-// matter. Numbers are syslog severities from 0 to 7, pino's levels from 10.
+// ParseLevel returns the level of word in any of the usual vocabularies (syslog,
+// log4j, slog, pino, journald), and the word to store: the level's own, or for Other
+// the word as it is. Letter case and surrounding spaces do not matter. Numbers are
+// syslog severities from 0 to 7, pino's levels from 10.
 func ParseLevel(word string) (l Level, canonical string) {
 	var buf [maxLevelWord]byte
 	trimmed := trimSpace(word)
@@ -54,8 +53,8 @@ func ParseLevel(word string) (l Level, canonical string) {
 	return l, l.String()
 }
 
-// LevelOf returns the level of a word as it stands in a canonical line. Only the
-// canonical words themselves count; all else is Other.
+// LevelOf returns the level of a word in a canonical line. Only the canonical words
+// themselves count; any other word is Other.
 func LevelOf(canonicalWord []byte) Level {
 	switch string(canonicalWord) {
 	case "info":

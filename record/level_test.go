@@ -38,8 +38,7 @@ func TestParseLevel(t *testing.T) {
 	}
 }
 
-// Only what a canonical line can hold counts here: aliases and other cases are
-// Other.
+// Only words of canonical lines count here: aliases and other cases are Other.
 func TestLevelOf(t *testing.T) {
 	for _, word := range []string{"", "Info", "warning", "other", "critical ", "err"} {
 		if l := record.LevelOf([]byte(word)); l != record.Other {

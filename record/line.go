@@ -2,7 +2,7 @@ package record
 
 import "bytes"
 
-// Where things stand in a canonical line.
+// The layout of a canonical line.
 const (
 	tsPrefix      = `{"ts":"`
 	levelPrefix   = `","level":"`
@@ -21,7 +21,7 @@ func LineTime(line []byte) (ns int64, ok bool) {
 	return ParseCanonicalTime(line[timeAt : timeAt+canonicalLen])
 }
 
-// LineLevel returns the level of a canonical line; Other also for what is none.
+// LineLevel returns the level of a canonical line; Other also for an invalid line.
 func LineLevel(line []byte) Level {
 	if len(line) < levelAt || string(line[timeAt+canonicalLen:levelAt]) != levelPrefix {
 		return Other
@@ -57,8 +57,8 @@ func LineMsg(line []byte) (off int, ok bool) {
 	return skipPrefix(line, off, msgPrefix)
 }
 
-// LineService returns the service of a canonical line. It stands right before msg
-// and has no quotes in it.
+// LineService returns the service of a canonical line. It is right before msg and has
+// no quotes in it.
 func LineService(line []byte) (service []byte, ok bool) {
 	msg, ok := LineMsg(line)
 	if !ok {

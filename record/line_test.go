@@ -43,7 +43,7 @@ func TestAppendLine(t *testing.T) {
 		{"numbers as they are", "", `{"a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":1.0,"b":1E+2,"c":-0,"d":123456789012345678901234567890}`},
 		{"nested duplicate keys", "", `{"a":{"b":1,"b":2}}`, `{"ts":"T","level":"","service":"unknown","msg":"","a":{"b":1,"b":2}}`},
 
-		// The first name of each list wins, the others stay.
+		// The first name of each list is used, the others stay.
 		{"second names", "", `{"time":"O","severity":"warn","message":"m","service.name":"web"}`, `{"ts":"O","level":"warn","service":"web","msg":"m"}`},
 		{"third names", "", `{"timestamp":"O","lvl":"warn","log":"m","app":"web"}`, `{"ts":"O","level":"warn","service":"web","msg":"m"}`},
 		{"last names", "", `{"@timestamp":"O","log.level":"warn"}`, `{"ts":"O","level":"warn","service":"unknown","msg":""}`},
@@ -136,7 +136,7 @@ func TestAppendLine(t *testing.T) {
 	}
 }
 
-// More services than a parser remembers are still folded rightly, each time.
+// If there are more services than a parser remembers, each is still folded correctly.
 func TestManyServices(t *testing.T) {
 	p := record.NewParser()
 	for i := range 3000 {
@@ -158,7 +158,7 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// checkStamp compares what a line says with what was said about it.
+// checkStamp compares a line with its stamp.
 func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 	t.Helper()
 	if ns, ok := record.LineTime(line); !ok || ns != s.Time {
@@ -180,7 +180,7 @@ func checkStamp(t *testing.T, line []byte, s record.Stamp) {
 	}
 }
 
-// textLine appends the line of a record that is a text and no more.
+// textLine appends the line of a record that is only a text.
 func textLine(p *record.Parser, dst, text []byte, d record.Defaults) ([]byte, record.Stamp) {
 	line, stamp, err := p.Begin(dst, record.Head{Msg: text}, d).End()
 	if err != nil {
@@ -236,7 +236,7 @@ func TestAppendRejected(t *testing.T) {
 	}
 }
 
-// What is no canonical line is told apart, or at least read without harm.
+// Lines that are not canonical are recognised, or at least read without harm.
 func TestLineOfOtherThings(t *testing.T) {
 	line, _ := textLine(record.NewParser(), nil, []byte("m"), record.Defaults{Time: arrival})
 	for n := range len(line) {
@@ -259,7 +259,7 @@ func TestLineOfOtherThings(t *testing.T) {
 	}
 }
 
-// A parser that is used for ordinary records allocates nothing.
+// A parser allocates nothing for ordinary records.
 func TestNoAllocation(t *testing.T) {
 	p := record.NewParser()
 	data := corpus(50)

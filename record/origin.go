@@ -9,11 +9,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Origin is where a record came from: 48 bits of Unix milliseconds, big endian,
-// then 80 bits that tell apart what came in the same millisecond. With an index
-// it identifies a record. It is a function of the request, or of the request's
-// place in the log or stream, so every copy carries the same one. Origins are
-// ordered as bytes.
+// Origin identifies the source of a record: 48 bits of Unix milliseconds, big endian,
+// then 80 bits that distinguish origins of the same millisecond. With an index it
+// identifies a record. It is a function of the request, or of the request's place in
+// the log or stream, so every copy has the same one. Origins are ordered as bytes.
 type Origin [16]byte
 
 // IsZero reports whether o is the zero origin.
@@ -45,7 +44,7 @@ func KeyTime(key string) (ms int64, ok bool) {
 	return 0, false
 }
 
-// uuidTime takes the 32 hex digits of a UUID.
+// uuidTime parses the 32 hex digits of a UUID.
 func uuidTime(digits []byte) (ms int64, ok bool) {
 	var id [16]byte
 	if _, err := hex.Decode(id[:], digits); err != nil {
@@ -57,7 +56,7 @@ func uuidTime(digits []byte) (ms int64, ok bool) {
 	return int64(binary.BigEndian.Uint64(id[:]) >> 16), true
 }
 
-// ulidTime takes the 26 digits, in Crockford's base 32, of a ULID.
+// ulidTime parses the 26 digits, in Crockford's base 32, of a ULID.
 func ulidTime(key string) (ms int64, ok bool) {
 	if key[0] > '7' {
 		return 0, false
@@ -87,11 +86,11 @@ func base32(c byte) int64 {
 	return -1
 }
 
-// KeyOrigin is the origin of a request that came with an idempotency key. Its
-// time is the key's; where the key has none, that of the earliest record which
-// brings its own (Unix nanoseconds), if there is one. The last 10 bytes depend on
-// client, key and part alone. Client is the client's id, never its token. Part counts
-// the parts that a long body is taken in.
+// KeyOrigin is the origin of a request with an idempotency key. Its time is the
+// key's. If the key has none, it is that of the earliest record with its own time
+// (Unix nanoseconds), if there is one. The last 10 bytes depend on client, key and
+// part alone. Client is the client's id, never its token. Part counts the parts of a
+// long body.
 func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) Origin {
 	ms, ok := KeyTime(key)
 	if !ok && hasEarliest {
@@ -105,10 +104,10 @@ func KeyOrigin(client, key string, part int, earliest int64, hasEarliest bool) O
 	return hashOrigin(ms, xxh3.Hash128(b))
 }
 
-// BodyOrigin is the origin of a request without a key all of whose records bring
-// their own times, of which earliest (Unix nanoseconds) is the first: a shipper
-// that sends the body again sends the same records. Sender is the address that the
-// body came from, without a port, since two hosts may have equal events.
+// BodyOrigin is the origin of a request without a key if all its records have their
+// own times: a shipper that sends the body again sends the same records. The first of
+// the times is earliest (Unix nanoseconds). Sender is the address that the body came
+// from, without a port, since two hosts may have equal events.
 func BodyOrigin(sender, path string, part int, body []byte, earliest int64) Origin {
 	var buf [256]byte
 	b := append(buf[:0], sender...)
@@ -123,8 +122,8 @@ func BodyOrigin(sender, path string, part int, body []byte, earliest int64) Orig
 	return hashOrigin(millis(earliest), h.Sum128())
 }
 
-// LogOrigin is the origin of a request that has no better one: its place in a
-// log, whose segment was created at createdMs and has these random bits. Offset
+// LogOrigin is the origin of a request that has no better one: its place in a log.
+// The segment of the log was created at createdMs and has these random bits. Offset
 // counts bytes in the segment; its low 40 bits are used.
 func LogOrigin(createdMs int64, random [5]byte, offset uint64) Origin {
 	o := timeOrigin(createdMs)
@@ -135,8 +134,8 @@ func LogOrigin(createdMs int64, random [5]byte, offset uint64) Origin {
 	return o
 }
 
-// StreamOrigin is the origin of a message of a JetStream stream. The time is when
-// the stream was created: a stream that is made anew counts from 1 again.
+// StreamOrigin is the origin of a message of a JetStream stream. The time is the
+// creation of the stream: a recreated stream counts from 1 again.
 func StreamOrigin(created time.Time, stream string, seq uint64) Origin {
 	o := timeOrigin(created.UnixMilli())
 	binary.BigEndian.PutUint16(o[6:], uint16(xxh3.HashString(stream)>>48))
@@ -144,8 +143,8 @@ func StreamOrigin(created time.Time, stream string, seq uint64) Origin {
 	return o
 }
 
-// appendPart leaves the first part as it is, so that a body which was never cut
-// and the first part of one have one rule.
+// appendPart appends nothing for the first part, so that a body that was never cut
+// and the first part of one have the same rule.
 func appendPart(b []byte, part int) []byte {
 	if part <= 0 {
 		return b
@@ -163,7 +162,7 @@ func hashOrigin(ms int64, h xxh3.Uint128) Origin {
 	return o
 }
 
-// timeOrigin sets the first 48 bits; what does not fit them is held at the edge.
+// timeOrigin sets the first 48 bits, and clamps a time that does not fit.
 func timeOrigin(ms int64) (o Origin) {
 	ms = min(max(ms, 0), 1<<48-1)
 	binary.BigEndian.PutUint64(o[:], uint64(ms)<<16)

@@ -43,7 +43,7 @@ func TestKeyTime(t *testing.T) {
 	}
 }
 
-// origin builds what an origin should be from its two halves.
+// origin builds an expected origin from its two halves.
 func origin(ms uint64, rest []byte) (o record.Origin) {
 	for i := range 6 {
 		o[i] = byte(ms >> (40 - 8*i))
@@ -94,7 +94,7 @@ func streamHash(name string) []byte {
 	return []byte{byte(h >> 56), byte(h >> 48)}
 }
 
-// Keys that only together look alike are apart.
+// Keys that are alike only when joined have different origins.
 func TestOriginsAreApart(t *testing.T) {
 	seen := map[record.Origin]string{}
 	for name, o := range map[string]record.Origin{

@@ -11,7 +11,7 @@ import (
 // Head is the beginning of a record by parts. The bytes are the caller's; nil and
 // empty mean the same.
 type Head struct {
-	Time    int64  // Unix nanoseconds; 0 when the record brings no time
+	Time    int64  // Unix nanoseconds; 0 when the record has no time
 	Level   []byte // any word: aliases as in [ParseLevel] become the level's own
 	Service []byte // the sender's name for it, not folded
 	Msg     []byte
@@ -20,17 +20,17 @@ type Head struct {
 // Parts writes the canonical line of a record that is not a JSON object. Begin it
 // with [Parser.Begin], add fields, and call [Parts.End]. The line is the same as that
 // of [Parser.AppendLine] for an object with the members ts, level, msg, the fields
-// and service, in this order, where the empty ones are left out.
+// and service, in this order, without the empty ones.
 //
-// Two rules differ. The names of fields mean nothing: no field is taken for the time
-// or the level. And a field called ts, level, service or msg gets ".original" behind
-// its name.
+// Two rules differ. The names of fields have no meaning: no field is used as the time
+// or the level. And a field called ts, level, service or msg gets ".original"
+// appended to its name.
 type Parts struct {
 	parser *Parser
 	line   []byte
 	stamp  Stamp
 	own    []byte // the record's own service, when it is kept as a field
-	room   int    // bytes of parts that may still come
+	room   int    // bytes that further parts may have
 	reject *RejectError
 	keys   []span              // of the fields, in line
 	many   map[string]struct{} // the same, when they are many
@@ -39,8 +39,8 @@ type Parts struct {
 // span is a part of a line.
 type span struct{ from, to int }
 
-// Begin begins a record by parts, whose line it will append to dst. The parts are
-// good until the next call of Begin. They share the parser's memory, so Scan must
+// Begin begins a record by parts, and will append its line to dst. The parts are
+// valid until the next call of Begin. They share the parser's memory, so Scan must
 // not be called before End.
 func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
@@ -79,8 +79,8 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	return b
 }
 
-// serviceOf decides on the service, and returns the record's own where that is kept
-// as a field.
+// serviceOf determines the service, and returns the record's own if that is kept as a
+// field.
 func (p *Parser) serviceOf(own []byte, s *Stamp) (keep []byte) {
 	if s.Service == "" {
 		folded := p.foldCached(own)
@@ -101,7 +101,7 @@ func (b *Parts) fits(n int) bool {
 	return b.reject == nil
 }
 
-// key begins a field whose value has n bytes; false when the record is rejected.
+// key begins a field with a value of n bytes; false when the record is rejected.
 func (b *Parts) key(name string, n int) bool {
 	if !b.fits(len(name) + n) {
 		return false
@@ -153,7 +153,7 @@ func (b *Parts) Int(key string, n int64) {
 	}
 }
 
-// Float adds a number as encoding/json writes it. JSON has none for NaN and the
+// Float adds a number in encoding/json's format. JSON has none for NaN and the
 // infinities: these become the strings "NaN", "Infinity" and "-Infinity".
 func (b *Parts) Float(key string, f float64) {
 	if !b.key(key, 1) {
@@ -194,8 +194,8 @@ func (b *Parts) Null(key string) {
 	}
 }
 
-// JSON adds a value as it came, without white space between its tokens. One that is
-// not valid, or nested too deep, rejects the record.
+// JSON adds a value unchanged, except for white space between its tokens. A value
+// that is not valid, or nested too deep, rejects the record.
 func (b *Parts) JSON(key string, value []byte) {
 	at := MaxRecord - b.room + len(key)
 	value = bytes.Trim(value, " \t\r\n")
@@ -228,9 +228,9 @@ func (p *Parser) scanValue(src []byte) *RejectError {
 	return p.reject
 }
 
-// End ends the record and returns its line behind dst. The error is a *[RejectError]:
-// a key came twice, the parts have more than [MaxRecord] bytes together, or a JSON
-// value is not valid.
+// End ends the record and returns its line appended to dst. The error is a
+// *[RejectError]: a key is repeated, the parts have more than [MaxRecord] bytes
+// together, or a JSON value is not valid.
 func (b *Parts) End() ([]byte, Stamp, error) {
 	if b.own != nil {
 		b.keepService()
@@ -243,7 +243,7 @@ func (b *Parts) End() ([]byte, Stamp, error) {
 	return line, b.stamp, nil
 }
 
-// keepService adds the record's own service under the first name that is free.
+// keepService adds the record's own service under the first free name.
 func (b *Parts) keepService() {
 	name := "service.name"
 	for n := 1; b.taken([]byte(name)); n++ {
@@ -251,6 +251,6 @@ func (b *Parts) keepService() {
 			name += "." + strconv.Itoa(n)
 		}
 	}
-	b.room += len(name) + len(b.own) // they are counted
+	b.room += len(name) + len(b.own) // they are already counted
 	b.Text(name, b.own)
 }

@@ -14,7 +14,7 @@ import (
 	"blobtail/record"
 )
 
-// part is one field of a record, as a value of Go and as JSON.
+// part is one field of a record, as a Go value and as JSON.
 type part struct {
 	key  string
 	add  func(b *record.Parts, key string)
@@ -80,8 +80,8 @@ func randomJSON(r *rand.Rand, depth int) string {
 	return []string{"1", "-0.5e+3", "true", "null", "[]", "{}", `"x"`}[r.IntN(7)]
 }
 
-// A record by parts has the line that its JSON object has, at any default service,
-// and whatever the parser did before.
+// A record by parts has the same line as its JSON object, for any default service,
+// and after any other records.
 func TestPartsAreAsJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	p, reference := record.NewParser(), record.NewParser()
@@ -101,7 +101,7 @@ func TestPartsAreAsJSON(t *testing.T) {
 		r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 		for _, key := range keys[:r.IntN(len(keys)+1)] {
 			if h.Time == 0 && key == "time" {
-				continue // an object has its time in there
+				continue // an object has its time there
 			}
 			parts = append(parts, randomPart(r, key))
 		}
@@ -176,7 +176,7 @@ func TestParts(t *testing.T) {
 		{"too long", func(b *record.Parts) { b.Text("a", []byte(big)); b.Text("b", []byte(big)); b.Int("c", 1) }, `longer than 1 MiB`},
 	} {
 		p := record.NewParser()
-		for range 2 { // a rejected record leaves nothing behind
+		for range 2 { // a rejected record leaves no trace
 			b := p.Begin(nil, record.Head{Time: arrival}, record.Defaults{Service: "web"})
 			row.add(b)
 			line, stamp, err := b.End()
@@ -200,7 +200,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// FuzzParts holds that any parts become one line, or are rejected.
+// FuzzParts checks that any parts become one line, or are rejected.
 func FuzzParts(f *testing.F) {
 	f.Add([]byte("error"), []byte("web"), []byte("msg"), "key", []byte(`{"a":1}`))
 	f.Add([]byte("\xff"), []byte("\x00"), []byte("\n"), "service.name", []byte(`"\ud800"`))

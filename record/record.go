@@ -14,8 +14,8 @@
 // and searches for text in the stored bytes, without parsing JSON.
 //
 // A [Request] carries such lines to the log, which makes them durable. Its [Origin],
-// with an index, is the identity of each of its records: a function of the
-// request alone, so that the copies which retries leave behind are recognised.
+// with an index, is the identity of each of its records: a function of the request
+// alone, so that readers recognise the copies from retries.
 //
 // The package does no I/O and knows neither protocols nor blobs.
 package record
@@ -27,6 +27,6 @@ const (
 	// MaxDepth is how deep objects and arrays may be nested; the record itself
 	// is at depth 1.
 	MaxDepth = 64
-	// MaxRejected is how much is kept of a line that was rejected.
+	// MaxRejected is the length of the stored part of a rejected line.
 	MaxRejected = 256 << 10
 )

@@ -8,13 +8,13 @@ import (
 	"math/bits"
 )
 
-// RejectError says why a record is not taken.
+// RejectError is the reason that a record is rejected.
 type RejectError struct {
-	Offset int    // where in the source
+	Offset int    // offset in the source
 	Reason string // in plain words, for the client
-	// Syntax says that it is not JSON at all, as against a duplicate key, or what
-	// is nested too deep or too long. After such an error the record's end is not
-	// known.
+	// Syntax says that it is not JSON at all. A duplicate key, too deep nesting and
+	// excessive length are no syntax errors. After a syntax error the record's end is
+	// not known.
 	Syntax bool
 }
 
@@ -25,19 +25,19 @@ func (e *RejectError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Of
 type Parser struct {
 	src    []byte // the object scanned last, the caller's memory
 	fields []field
-	names  []byte // canonical keys of the fields whose keys were written otherwise
+	names  []byte // canonical keys of the fields with other spellings of their keys
 	slots  [numNames]int32
 	found  uint32 // bit n: slots[n] is the field with the recognised name n
 	stack  []byte // open brackets of a nested value
 
-	reject *RejectError // the first thing wrong that is no syntax error
+	reject *RejectError // the first error that is no syntax error
 	seen   keyFilter
 	shape  shape
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
 	day      dayCache
-	lastTime int64  // that appendTime appended
+	lastTime int64  // the time that appendTime appended last
 	lastText []byte // of lastTime
 	services map[string]recentService
 	recent   [recentServices]recentService
@@ -53,9 +53,9 @@ func NewParser() *Parser {
 	return p
 }
 
-// A field is one member of the object, as offsets into the source. It is plain
-// when everything from its key's first quote to the value's last byte already
-// stands as it does in a canonical line.
+// A field is one member of the object, as offsets into the source. It is plain if
+// everything from its key's first quote to the value's last byte is already in
+// canonical form.
 type field struct {
 	key, keyEnd   int32 // inside the quotes
 	val, valEnd   int32
@@ -67,7 +67,7 @@ type field struct {
 
 // Flags of a field; the first two are the string's own state.
 const (
-	valDirty   = uint8(stringDirty)   // the value must be written anew
+	valDirty   = uint8(stringDirty)   // the value must be rewritten
 	valEscaped = uint8(stringEscaped) // the string has escapes
 	keyDirty   = uint8(1 << 6)        // the key must be escaped anew
 	spaced     = uint8(1 << 7)        // there is white space around the colon
@@ -76,19 +76,19 @@ const (
 )
 
 const (
-	manyFields  = 32   // up to here a key is compared with all before it
-	keepFields  = 4096 // what a parser keeps for the next record
+	manyFields  = 32   // with more, keys are compared by a hash table
+	keepFields  = 4096 // memory that a parser keeps for the next record
 	keepScratch = 64 << 10
 )
 
-// Scan validates the JSON object (RFC 8259) that src begins with and remembers
-// its fields for [Parser.AppendLine]. It returns the object's length; src must
-// not change until the line is written. Bytes that are no valid UTF-8 are taken,
-// as encoding/json does.
+// Scan validates the JSON object (RFC 8259) at the start of src and remembers its
+// fields for [Parser.AppendLine]. It returns the object's length; src must not change
+// until the line is written. Bytes that are no valid UTF-8 are accepted, as in
+// encoding/json.
 //
 // Any error is a *[RejectError]. For a duplicate key and for too deep nesting n is
-// the object's length all the same, so that what follows it can be read; else
-// it is 0.
+// still the object's length, so that the rest of the source can be read; otherwise it
+// is 0.
 func (p *Parser) Scan(src []byte) (n int, err error) {
 	p.reset()
 	long := len(src) > MaxRecord
@@ -115,7 +115,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 	return n, nil
 }
 
-// reset forgets the last record, and gives back the memory of an unusual one.
+// reset forgets the last record, and releases the memory of an unusual one.
 func (p *Parser) reset() {
 	if cap(p.fields) > keepFields {
 		p.fields, p.table, p.stack = nil, nil, nil
@@ -165,8 +165,8 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 	}
 }
 
-// scanField scans one member, whose key's first quote is src[i], and returns the
-// offset behind its value.
+// scanField scans one member and returns the offset after its value. src[i] is the
+// first quote of its key.
 func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 	p.fields = append(p.fields, field{})
 	f := &p.fields[len(p.fields)-1]
@@ -212,8 +212,8 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 }
 
 // scanName scans a key of the record from its first byte, and returns the offset
-// behind its closing quote. Nearly all keys are short and plain, so their first
-// eight bytes serve to find their end and to recognise them.
+// after its closing quote. Nearly all keys are short and plain, so their first eight
+// bytes suffice to find their end and to recognise them.
 func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 	if i+8 <= len(src) {
 		word := binary.LittleEndian.Uint64(src[i:])
@@ -241,8 +241,8 @@ func (p *Parser) scanName(src []byte, i int, f *field) (int, *RejectError) {
 	return end + 1, nil
 }
 
-// addName recognises the key of the newest field, and looks for it among those
-// before it.
+// addName recognises the key of the newest field, and searches the previous ones for
+// it.
 func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 	at := len(p.fields) - 1
 	if at <= manyFields {
@@ -262,7 +262,7 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 	}
 }
 
-// compareName compares a key with those of all fields before.
+// compareName compares a key with those of all previous fields.
 func (p *Parser) compareName(src []byte, f *field, key []byte) {
 	for i := range p.fields[:len(p.fields)-1] {
 		if g := &p.fields[i]; g.hash == f.hash && bytes.Equal(p.key(src, g), key) {
@@ -272,7 +272,7 @@ func (p *Parser) compareName(src []byte, f *field, key []byte) {
 	}
 }
 
-// firstWord is what a little-endian load gives of the first eight bytes.
+// firstWord equals a little-endian load of the first eight bytes.
 func firstWord(key []byte) (word uint64) {
 	if len(key) >= 8 {
 		return binary.LittleEndian.Uint64(key)
@@ -303,11 +303,11 @@ func (p *Parser) rejectDuplicate(f *field, key []byte) {
 	p.reject = &RejectError{Offset: int(f.key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
 }
 
-// A keyFilter tells that a key was surely not seen before, so that the few keys
-// of a usual record are hardly ever compared.
+// A keyFilter can tell that a key is certainly new, so that the few keys of a usual
+// record are hardly ever compared.
 type keyFilter [4]uint64
 
-// add adds the hash of a key and reports whether one that is alike was there.
+// add adds the hash of a key and reports whether a similar one was there.
 func (s *keyFilter) add(hash uint32) bool {
 	h := uint8(hash >> 24)
 	word, bit := &s[h>>6], uint64(1)<<(h&63)
@@ -316,8 +316,8 @@ func (s *keyFilter) add(hash uint32) bool {
 	return had
 }
 
-// checkMany looks for duplicates among very many keys through a hash table with a
-// seed that nobody outside can know, so that no choice of keys makes it slow.
+// checkMany finds duplicates among very many keys with a hash table. Its seed is
+// secret, so that no choice of keys makes it slow.
 func (p *Parser) checkMany() {
 	size := 64
 	for size < 2*len(p.fields) {
@@ -342,7 +342,7 @@ func (p *Parser) checkMany() {
 	}
 }
 
-// A name is a recognised key. Of the names of one kind the smaller wins.
+// A name is a recognised key. Of the names of one kind the smallest is used.
 type name uint8
 
 const (
@@ -364,7 +364,7 @@ const (
 	numNames
 )
 
-// lookupName recognises a key, of which word is the first eight bytes.
+// lookupName recognises a key. word is its first eight bytes.
 func lookupName(key []byte, word uint64) name {
 	switch len(key) {
 	case 2:

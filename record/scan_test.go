@@ -37,7 +37,7 @@ func TestScanTakes(t *testing.T) {
 	}
 }
 
-// nested is a record of that depth, of objects and arrays by turns.
+// nested is a record of that depth, with objects and arrays in turn.
 func nested(depth int) string {
 	open, end := `{"a":`, "}"
 	for i := range depth - 1 {
@@ -107,7 +107,7 @@ func TestScanRejects(t *testing.T) {
 		{`{"a":{"b"}}`, 9, "not valid JSON: character '}' after a key"},
 		{`{"a":{1:2}}`, 6, "not valid JSON: character '1' where a key should begin"},
 		{`{"a":["\q"]}`, 8, "not valid JSON: character 'q' in an escape"},
-		// A syntax error further on outweighs what is wrong before.
+		// A syntax error further on takes precedence over earlier errors.
 		{`{"a":1,"a":2`, 12, "not valid JSON: it ends too early"},
 	} {
 		n, err := p.Scan([]byte(row.src))
@@ -118,7 +118,7 @@ func TestScanRejects(t *testing.T) {
 	}
 }
 
-// What is well formed and still not taken says where it ends, so that the next
+// A well-formed record that is rejected still reports its end, so that the next
 // record can be read.
 func TestScanRejectsWhatIsWellFormed(t *testing.T) {
 	p := record.NewParser()
@@ -173,7 +173,7 @@ func TestScanLength(t *testing.T) {
 			t.Errorf("%.20q...: %d, %v", long, n, err)
 		}
 	}
-	// What is wrong within the first MiB is said as it is.
+	// An error within the first MiB is reported unchanged.
 	_, err := p.Scan([]byte(`{"a":x` + strings.Repeat(" ", record.MaxRecord)))
 	if re := (*record.RejectError)(nil); !errors.As(err, &re) || !re.Syntax {
 		t.Errorf("a long record with a mistake: %v", err)
@@ -185,7 +185,7 @@ func TestScanManyKeys(t *testing.T) {
 	p := record.NewParser()
 	shapes := map[string]string{
 		"counted":      `"%d":0`,
-		"long":         `"abcdefgh%05dabcdefgh":0`, // alike in their first and last bytes
+		"long":         `"abcdefgh%05dabcdefgh":0`, // with the same first and last bytes
 		"numbered":     `"service.original.%d":0`,
 		"escaped keys": `"\u0061%d":0`,
 	}
@@ -209,7 +209,7 @@ func TestScanManyKeys(t *testing.T) {
 	}
 }
 
-// A parser expects the keys of the records before; others must fare no worse.
+// A parser expects the keys of previous records; other records must not suffer.
 func TestScanAfterOtherRecords(t *testing.T) {
 	for _, before := range []string{
 		`{"ts":1,"level":"info","a_long_key_of_many_bytes":2,"b":3}`,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// RejectedService is the system's own service for lines that could not be taken.
+// RejectedService is the system's own service for rejected lines.
 const RejectedService = "_rejected"
 
 // unknownService is the service of a record that names none.
@@ -14,10 +14,11 @@ const unknownService = "unknown"
 // maxService is the length of the longest service name.
 const maxService = 63
 
-// FoldService makes a valid service name of any text: upper case to lower, each
-// run of other bytes to "-", cut at 63; ".." becomes ".", leading and trailing
-// "._-" go; when nothing is left it is "unknown". The result never begins with
-// "_", so no client can write to a system service. Folding twice changes nothing.
+// FoldService makes a valid service name of any text: upper case becomes lower, each
+// run of other bytes "-", and the name is cut at 63. ".." becomes ".", leading and
+// trailing "._-" are removed; an empty result becomes "unknown". The result never
+// begins with "_", so no client can write to a system service. Folding twice changes
+// nothing.
 func FoldService(name string) string {
 	var buf [maxService]byte
 	folded := foldService(buf[:0], name)
@@ -42,7 +43,7 @@ func foldService[T string | []byte](dst []byte, name T) []byte {
 		}
 		other = !isServiceByte(c)
 	}
-	// The cut came first: dots that go now make no room for more.
+	// The cut came first: removing dots later makes no room for more.
 	n := 0
 	for _, c := range dst {
 		if c == '.' && n > 0 && dst[n-1] == '.' {
@@ -90,22 +91,23 @@ func ValidStored(name string) bool {
 	return ValidService(strings.TrimPrefix(name, "_"))
 }
 
-// MatchService reports whether a pattern means a stored service. A pattern is a name
-// or a glob as of [path.Match]; it matches a system service, whose name begins with
-// "_", only if it begins so itself. A pattern that is not valid matches none.
+// MatchService reports whether a pattern matches a stored service. A pattern is a
+// name or a glob like those of [path.Match]. It matches a system service, with a name
+// that begins with "_", only if it begins with "_" itself. A pattern that is not
+// valid matches none.
 func MatchService(pattern, service string) bool {
 	ok, err := path.Match(pattern, service)
 	return ok && err == nil && (!strings.HasPrefix(service, "_") || pattern[0] == '_')
 }
 
 // ValidPattern reports whether a pattern of services is a name or a glob: it is not
-// empty, and each bracket and backslash has its other half.
+// empty, and its brackets and backslashes are complete.
 func ValidPattern(pattern string) bool {
 	_, err := path.Match(pattern, "")
 	return err == nil && pattern != ""
 }
 
-// service is what FoldService made of a text.
+// service is the result of FoldService for a text.
 type service struct {
 	name string
 	same bool // as the text
@@ -124,8 +126,8 @@ const (
 	recentServices   = 64
 )
 
-// foldCached is FoldService, with the names it gave before: the names in stamps
-// are allocated once.
+// foldCached is FoldService with a cache of its results: the names in stamps are
+// allocated once.
 func (p *Parser) foldCached(text []byte) service {
 	if len(text) == 0 {
 		return service{name: unknownService}
@@ -137,7 +139,7 @@ func (p *Parser) foldCached(text []byte) service {
 	}
 	s, ok := p.services[string(text)]
 	if ok {
-		// The table takes over a text that is allocated already.
+		// The table adopts a text that is allocated already.
 		*r = s
 		return s.service
 	}

@@ -2,9 +2,9 @@ package record
 
 import "encoding/binary"
 
-// A shape is the keys of an earlier record, in order. Most records of a request
-// have the keys of the one before, and then a comparison finds the end of each,
-// recognises it, and tells that none comes twice.
+// A shape is the keys of an earlier record, in order. Most records of a request have
+// the same keys as the previous one. Then a comparison finds the end of each key,
+// recognises it, and shows that none is repeated.
 type shape struct {
 	keys   []shapeKey
 	text   []byte // the keys with their last quotes and colons
@@ -20,12 +20,12 @@ type shapeKey struct {
 	known      name
 }
 
-// maxMisses is how many records in a row may leave the shape before it is given
-// up for theirs: two kinds of records that alternate should not cost one each time.
+// maxMisses is how many records in a row may leave the shape before theirs replaces
+// it: two kinds of records that alternate should not cost a new shape each time.
 const maxMisses = 4
 
-// follow takes the newest field's key from the shape, when the source has the same
-// at i, and returns the offset behind the colon; else 0.
+// follow copies the newest field's key from the shape, when the source has the same
+// key at i, and returns the offset after the colon; otherwise 0.
 func (p *Parser) follow(src []byte, i int, f *field) int {
 	if !p.shape.on {
 		return 0
@@ -50,7 +50,7 @@ func (p *Parser) follow(src []byte, i int, f *field) int {
 	return 0
 }
 
-// leaveShape goes over to looking at each key, after some that followed the shape.
+// leaveShape switches to scanning each key, after some that followed the shape.
 func (p *Parser) leaveShape(followed int) {
 	p.shape.on = false
 	for i := range p.fields[:followed] {
@@ -58,7 +58,7 @@ func (p *Parser) leaveShape(followed int) {
 	}
 }
 
-// learnShape is told of each record that was taken.
+// learnShape is called for each accepted record.
 func (p *Parser) learnShape() {
 	s := &p.shape
 	if s.on && len(s.keys) > 0 {
@@ -85,5 +85,5 @@ func (p *Parser) learnShape() {
 	}
 }
 
-// maxShapeKey is the longest key in a shape: it bounds what a parser remembers.
+// maxShapeKey is the longest key in a shape: it limits the memory of a parser.
 const maxShapeKey = 64

@@ -14,20 +14,20 @@ const (
 	daySec = 86400
 )
 
-// ParseTime reads the text of a time, in any of these forms, as Unix
+// ParseTime parses the text of a time, in any of these forms, as Unix
 // nanoseconds:
 //
-//   - RFC 3339 as it is met: "T", "t" or a space between date and time; the
+//   - RFC 3339 and its variants: "T", "t" or a space between date and time; the
 //     seconds may be missing; any number of digits after a point or a comma, of
 //     which nine count; "Z", "z", an offset (+01:00, -0730, +05) or nothing, which
 //     means UTC; second 60 is the next second;
 //   - a date, which is its midnight UTC;
 //   - a number, Unix time in seconds below 1e11, milliseconds below 1e14,
-//     microseconds below 1e17, else nanoseconds, with fraction and exponent. What
-//     is finer than a nanosecond is rounded down.
+//     microseconds below 1e17, else nanoseconds, with fraction and exponent.
+//     Fractions of a nanosecond are rounded down.
 //
-// What is no such text, no such day, or outside the years that fit (1677 to 2262)
-// is not ok.
+// ok is false for any other text, for a day that does not exist, and outside the years
+// that fit (1677 to 2262).
 func ParseTime(s []byte) (ns int64, ok bool) {
 	if len(s) >= 10 && s[4] == '-' {
 		return parseDateTime(s)
@@ -35,7 +35,7 @@ func ParseTime(s []byte) (ns int64, ok bool) {
 	return parseNumber(s)
 }
 
-// parseDateTime reads a date with or without a time.
+// parseDateTime parses a date with or without a time.
 func parseDateTime(s []byte) (ns int64, ok bool) {
 	if len(s) < 10 || s[4] != '-' || s[7] != '-' {
 		return 0, false
@@ -62,7 +62,7 @@ func parseDateTime(s []byte) (ns int64, ok bool) {
 	return join(sec+sod, nano)
 }
 
-// parseClock reads the time of day with its zone, as seconds from midnight UTC.
+// parseClock parses the time of day with its zone, as seconds from midnight UTC.
 func parseClock(s []byte) (sec, nano int64, ok bool) {
 	if len(s) < 5 || s[2] != ':' {
 		return 0, 0, false
@@ -96,7 +96,7 @@ func parseClock(s []byte) (sec, nano int64, ok bool) {
 	return sec - off, nano, ok
 }
 
-// parseZone reads what follows the time of day, as seconds east of UTC.
+// parseZone parses the rest after the time of day, as seconds east of UTC.
 func parseZone(s []byte) (sec int64, ok bool) {
 	if len(s) == 0 || len(s) == 1 && s[0]|0x20 == 'z' {
 		return 0, true
@@ -148,8 +148,8 @@ func join(sec, nano int64) (ns int64, ok bool) {
 	return sec*second + nano, sec < last || sec == last && nano <= lastNano
 }
 
-// parseNumber reads a Unix time. All arithmetic is on the digits: a float64
-// keeps no nanoseconds.
+// parseNumber parses a Unix time. All arithmetic is on the digits: a float64 has no
+// room for nanoseconds.
 func parseNumber(s []byte) (ns int64, ok bool) {
 	neg := len(s) > 0 && s[0] == '-'
 	if neg {
@@ -159,7 +159,7 @@ func parseNumber(s []byte) (ns int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	// The value is 0.DDD... times ten to the point, with the first D not 0.
+	// The value is 0.DDD... times ten to the power of point; the first D is not 0.
 	point := len(num)
 	for i, c := range num {
 		if c == '.' {
@@ -181,8 +181,8 @@ func parseNumber(s []byte) (ns int64, ok bool) {
 	return scaleDigits(num[first:], point+unitDigits(point), neg)
 }
 
-// unitDigits is how many digits a number of seconds, milliseconds, ... with that
-// many digits before its point lacks to nanoseconds.
+// unitDigits is how many digits have to be appended to get nanoseconds, for a number
+// with that many digits before its point. It decides on seconds, milliseconds, ...
 func unitDigits(point int) int {
 	switch {
 	case point <= 11:
@@ -195,9 +195,9 @@ func unitDigits(point int) int {
 	return 0
 }
 
-// splitExponent cuts digits[.digits][e[+-]digits] before the exponent and checks
-// both sides. The exponent is held at ±2^30: any number that is cut by that is
-// out of range or nothing.
+// splitExponent splits digits[.digits][e[+-]digits] before the exponent and checks
+// both sides. The exponent is clamped to ±2^30: a number with a larger one is out of
+// range or zero anyway.
 func splitExponent(s []byte) (num []byte, exp int, ok bool) {
 	n := digits(s)
 	if n == 0 {
@@ -234,7 +234,7 @@ func splitExponent(s []byte) (num []byte, exp int, ok bool) {
 	return num, exp, true
 }
 
-// digits counts the digits that s begins with.
+// digits counts the digits at the start of s.
 func digits(s []byte) int {
 	for i, c := range s {
 		if !isDigit(c) {
@@ -244,8 +244,8 @@ func digits(s []byte) int {
 	return len(s)
 }
 
-// scaleDigits is the whole number made of the first n digits of num, which has a
-// point somewhere and is continued by zeros. What follows is rounded down.
+// scaleDigits is the whole number of the first n digits of num, which may have a
+// point anywhere and is padded with zeros. The rest is rounded down.
 func scaleDigits(num []byte, n int, neg bool) (ns int64, ok bool) {
 	if n > 19 {
 		return 0, false
@@ -311,7 +311,7 @@ func AppendTime(dst []byte, ns int64) []byte {
 	return append(dst, b[:]...)
 }
 
-// ParseCanonicalTime is the inverse of [AppendTime], and takes nothing else.
+// ParseCanonicalTime is the inverse of [AppendTime], and accepts no other form.
 func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
 	if len(b) != canonicalLen || b[10] != 'T' || b[19] != '.' || b[29] != 'Z' {
 		return 0, false
@@ -323,12 +323,12 @@ func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
 	return parseTail(day, b)
 }
 
-// parseDay reads the date that b begins with, as seconds.
+// parseDay parses the date at the start of b, as seconds.
 func parseDay(b []byte) (sec int64, ok bool) {
 	const dashes = uint64(0xff)<<32 | uint64(0xff)<<56
 	x := binary.LittleEndian.Uint64(b)
 	d := two(b, 8)
-	// A dash with these bits turned is a 0.
+	// A dash with these bits flipped is a 0.
 	v, ok := pairs(x ^ dashes&(0x1d*lowBits))
 	if !ok || x&dashes != '-'*lowBits&dashes || d > 99 {
 		return 0, false
@@ -340,8 +340,8 @@ func parseDay(b []byte) (sec int64, ok bool) {
 	return daysFromCivil(y, mo, d) * daySec, true
 }
 
-// parseTail reads the time of day of a canonical time whose fixed bytes, other
-// than the colons, were looked at.
+// parseTail parses the time of day of a canonical time. The caller has checked the
+// fixed bytes, other than the colons.
 func parseTail(day int64, b []byte) (ns int64, ok bool) {
 	const colons = uint64(0xff)<<16 | uint64(0xff)<<40
 	_ = b[canonicalLen-1]
@@ -360,7 +360,7 @@ func parseTail(day int64, b []byte) (ns int64, ok bool) {
 	return join(day+int64(h*3600+m*60+s), int64(nano))
 }
 
-// pairs reads eight digits at once: byte i of v is the number of the digits i and
+// pairs parses eight digits at once: byte i of v is the number of the digits i and
 // i+1.
 func pairs(x uint64) (v uint64, ok bool) {
 	const high = 0xf0 * lowBits
@@ -371,16 +371,16 @@ func pairs(x uint64) (v uint64, ok bool) {
 	return x*10 + x>>8, true
 }
 
-// dayCache keeps the last date that was read: nearly all records of a request
-// are of one day.
+// dayCache keeps the last parsed date: nearly all records of a request are of one
+// day.
 type dayCache struct {
 	head uint64 // "2026-11-"
 	tail uint16 // "20"
 	sec  int64
 }
 
-// parse is ParseTime. When s is the canonical form of its time, canonical is
-// set, so that it can be copied.
+// parse is ParseTime. canonical is set when s is the canonical form of its time, so
+// that it can be copied.
 func (c *dayCache) parse(s []byte) (ns int64, canonical, ok bool) {
 	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
 		ns, ok = ParseTime(s)
@@ -402,14 +402,14 @@ func (c *dayCache) parse(s []byte) (ns int64, canonical, ok bool) {
 	return ns, false, ok
 }
 
-// daysFromCivil counts the days from 1970-01-01. Years are counted from March, so
-// that the leap day is the last.
+// daysFromCivil counts the days from 1970-01-01. Years start in March, so that the
+// leap day is the last.
 func daysFromCivil(y, m, d uint) int64 {
 	mp := m + 9
 	if m > 2 {
 		mp = m - 3
 	} else {
-		y-- // year 0 is caught by the sum below
+		y-- // the sum below handles year 0
 	}
 	yy := int64(int(y)) + 400
 	era, yoe := yy/400, yy%400
@@ -444,7 +444,7 @@ func daysIn(y, m uint) uint {
 	return 31
 }
 
-// two reads two digits; more than 99 means that they are none.
+// two parses two digits; more than 99 means that they are invalid.
 func two(s []byte, i int) uint {
 	hi, lo := uint(s[i]-'0'), uint(s[i+1]-'0')
 	if hi > 9 || lo > 9 {

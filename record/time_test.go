@@ -13,7 +13,7 @@ import (
 
 func TestParseTime(t *testing.T) {
 	for _, row := range [][2]string{
-		// RFC 3339 as it is met.
+		// RFC 3339, with its common variants.
 		{"2026-11-20T15:04:05Z", "2026-11-20T15:04:05.000000000Z"},
 		{"2026-11-20t15:04:05z", "2026-11-20T15:04:05.000000000Z"},
 		{"2026-11-20 15:04:05", "2026-11-20T15:04:05.000000000Z"},
@@ -85,7 +85,7 @@ func TestParseTime(t *testing.T) {
 		{"99999999999999999", ""},
 		{"1e99", ""},
 		{"1e999999999999999999999", ""},
-		// Nonsense.
+		// Invalid texts.
 		{"", ""}, {" ", ""}, {"-", ""}, {".", ""}, {"1.", ""}, {".5", ""}, {"+1", ""}, {"1e", ""}, {"1e+", ""},
 		{"0x10", ""}, {"1_000", ""}, {"NaN", ""}, {"yesterday", ""}, {"12:30", ""}, {"1-", ""},
 		{"2026-13-20", ""}, {"2026-00-20", ""}, {"2026-11-00", ""}, {"2026-02-30", ""}, {"2026-02-29", ""},
@@ -134,7 +134,7 @@ func TestAppendTime(t *testing.T) {
 	}
 }
 
-// Any byte changed to one that is no digit makes it something else.
+// Replacing any byte by one that is no digit makes the time invalid.
 func TestParseCanonicalTimeIsStrict(t *testing.T) {
 	const good = "2026-11-20T15:04:05.123456789Z"
 	for i := range len(good) {

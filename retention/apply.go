@@ -16,32 +16,32 @@ import (
 	"blobtail/storage"
 )
 
-// Result is what a run did. What it could not do is in Problems, and the next run
-// tries it again.
+// Result is the outcome of a run. Problems lists the failures, and the next run
+// retries them.
 type Result struct {
 	Plan    *Plan
 	Deleted []Deleted // in order of service and day
 	Tables  []string  // dropped
 	Raised  []Horizon
-	// Oldest is, of each service that expires and has blobs, when the oldest day
-	// begins that is still stored.
+	// Oldest is the start of the oldest stored day of each service that expires and has
+	// blobs.
 	Oldest map[string]time.Time
-	// Overdue is by how much the one of them that is most so is past its age. With a
-	// run a day it is less than two: the day that was not over when it was a day
-	// younger, and the time between hiding and deleting.
+	// Overdue is the largest excess of a stored day over its age. With daily runs it is
+	// below two days: a day expires only when all of it is past its age, and deletion
+	// follows a run after hiding.
 	Overdue  time.Duration
 	Problems []error
-	// NewPolicy says that the policy was not the one applied last, and is now.
+	// NewPolicy says that this run applied another policy than the last run.
 	NewPolicy bool
 }
 
-// Deleted is what a run deleted of a day.
+// Deleted adds up the deleted blobs of one service and day.
 type Deleted struct {
 	Day
-	Failed int // blobs that stayed
+	Failed int // blobs that could not be deleted
 }
 
-// Total adds up what was deleted.
+// Total adds up all deleted blobs.
 func (r *Result) Total() Deleted {
 	var sum Deleted
 	for _, d := range r.Deleted {
@@ -59,25 +59,25 @@ type serviceDay struct {
 	day     horizon.Day
 }
 
-// run is one run as it goes.
+// run is the state of one run.
 type run struct {
 	*Result
 	job     *Job
 	log     zerolog.Logger
 	emptied map[serviceDay]bool
-	logging sync.Mutex // what the log is written to may not stand two lines at once
+	logging sync.Mutex // keeps log lines whole: the log's writer may not allow concurrent writes
 }
 
 func (j *Job) newRun(p *Plan) *run {
 	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, emptied: map[serviceDay]bool{}, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
 }
 
-// Apply does one run: it deletes what has been hidden for a grace and the tables of
-// the tail that are past their age, hides what is past its age now, and takes away
-// horizons that greater ones have made superfluous. A plan that has to be confirmed
-// is, by its hash; else that is not looked at. The error is a *[ConfirmError] or a
-// *[RefusedError] when nothing was done, or that of a store that cannot be read or
-// written. The result says what was done, with an error too.
+// Apply does one run. It deletes days that have been hidden for a grace, and expired
+// tables of the tail. It hides the days that are past their age now, and deletes
+// horizons that greater ones have made superfluous. confirm is the hash of a plan
+// that needs confirmation; otherwise it is ignored. If nothing was done, the error is
+// a *[ConfirmError] or a *[RefusedError]; otherwise it is the error of a store that
+// could not be read or written. The result reports the work done, also with an error.
 func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	p, err := j.Plan(ctx)
 	if err != nil {
@@ -97,9 +97,9 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	return r.Result, ctx.Err()
 }
 
-// apply goes through the steps. Their order is what makes a run that was killed
-// harmless: what goes was hidden by an earlier one, and the policy that hides is
-// noted before it does.
+// apply goes through the steps. Their order makes a killed run harmless: an earlier
+// run has hidden the blobs that this one deletes, and the policy is recorded before
+// it hides anything.
 func (r *run) apply(ctx context.Context) error {
 	recordErr := r.job.recordPolicy(ctx, r.Plan)
 	r.tidy(ctx)
@@ -107,7 +107,7 @@ func (r *run) apply(ctx context.Context) error {
 		return err
 	}
 	r.dropTables(ctx, r.Plan.Tables)
-	if recordErr != nil { // perhaps there was no room, and now there is
+	if recordErr != nil { // perhaps the store was full, and now has room
 		recordErr = r.job.recordPolicy(ctx, r.Plan)
 	}
 	if recordErr != nil {
@@ -117,8 +117,8 @@ func (r *run) apply(ctx context.Context) error {
 	return r.raise(ctx)
 }
 
-// raise publishes new horizons. A few that cannot be published keep no other from
-// being raised.
+// raise publishes new horizons. A horizon that cannot be published does not stop the
+// others.
 func (r *run) raise(ctx context.Context) error {
 	raised := make([]bool, len(r.Plan.Raise))
 	errs := make([]error, len(raised))
@@ -144,7 +144,7 @@ func (r *run) raise(ctx context.Context) error {
 		}
 	}
 	if err == nil && len(r.Raised) == 0 {
-		return cmp.Or(errs...) // no store answers so
+		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}
 	for _, e := range errs {
 		if e != nil && err == nil {
@@ -154,8 +154,8 @@ func (r *run) raise(ctx context.Context) error {
 	return err
 }
 
-// tidy deletes the marks that lie below a horizon that is a grace old: it hides all
-// that they hide.
+// tidy deletes the marks below a horizon that is a grace old: the horizon hides
+// everything that they hide.
 func (r *run) tidy(ctx context.Context) {
 	var gone []storage.Blob
 	for i := range r.Plan.services {
@@ -173,7 +173,7 @@ func (r *run) tidy(ctx context.Context) {
 	}
 }
 
-// oldest is what is left of each service that expires.
+// oldest finds the oldest remaining day of each service that expires.
 func (p *Plan) oldest(gone map[serviceDay]bool) map[string]time.Time {
 	oldest := map[string]time.Time{}
 	for _, d := range p.Days {
@@ -192,7 +192,7 @@ func (p *Plan) oldest(gone map[serviceDay]bool) map[string]time.Time {
 	return oldest
 }
 
-// keyErrors takes the error of a Delete apart.
+// keyErrors splits the error of a Delete into the errors of its keys.
 func keyErrors(err error) (list []*storage.KeyError) {
 	var one *storage.KeyError
 	joined, ok := err.(interface{ Unwrap() []error })

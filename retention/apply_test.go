@@ -20,8 +20,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A day is hidden first, and deleted by the first run that finds its horizon a
-// grace old; what is inside its age is not touched, nor is what has a name alike.
+// A day is hidden first. The first run that finds its horizon a grace old deletes it.
+// Blobs within their age stay, and so do services with similar names.
 func TestApplyHidesThenDeletes(t *testing.T) {
 	w := newWorld(t)
 	old := w.blob("app", days(31), 100)
@@ -65,8 +65,8 @@ func TestApplyHidesThenDeletes(t *testing.T) {
 	}
 }
 
-// A horizon that is raised day by day leaves one mark behind, and single dropped
-// days go with it.
+// A horizon that rises every day leaves one mark behind. Marks of single dropped days
+// below it are deleted too.
 func TestApplyTidies(t *testing.T) {
 	w := newWorld(t)
 	policy := retention.Policy{Default: days(30)}
@@ -90,7 +90,7 @@ func TestApplyTidies(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is told by its key, and all else goes.
+// A blob that cannot be deleted is reported by its key, and all others are deleted.
 func TestApplyGoesOnAtALegalHold(t *testing.T) {
 	w := newWorld(t)
 	held := w.blob("app", days(40), 1)
@@ -122,7 +122,7 @@ func TestApplyGoesOnAtALegalHold(t *testing.T) {
 	}
 }
 
-// A whole day that cannot be deleted is not a problem for each blob.
+// A whole day that cannot be deleted is one problem, not one for each blob.
 func TestApplyCountsWhatStays(t *testing.T) {
 	w := newWorld(t)
 	for range 300 {
@@ -138,7 +138,7 @@ func TestApplyCountsWhatStays(t *testing.T) {
 	}
 }
 
-// An answer that is lost is not a blob that stays.
+// A lost answer does not count as a blob that could not be deleted.
 func TestApplyLooksAgainAfterAFailure(t *testing.T) {
 	w := newWorld(t)
 	w.blob("app", days(40), 7)
@@ -152,8 +152,8 @@ func TestApplyLooksAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// Objects that are not ours stay and are told of; blobs of ours go, whatever has
-// become of their metadata.
+// Foreign objects stay and are reported. Our blobs are deleted even if their metadata
+// are damaged.
 func TestApplyLeavesForeignObjects(t *testing.T) {
 	w := newWorld(t)
 	name := func(n int) string {
@@ -190,8 +190,8 @@ func TestApplyLeavesForeignObjects(t *testing.T) {
 	}
 }
 
-// A horizon that cannot be published, and a blob that cannot be looked at, keep no
-// other service from its turn.
+// A horizon that cannot be published, or a blob that cannot be examined, does not
+// hold up other services.
 func TestApplyGoesOnBesideOneService(t *testing.T) {
 	w := newWorld(t)
 	for _, service := range []string{"app", "web", "zoo"} {
@@ -216,7 +216,8 @@ func TestApplyGoesOnBesideOneService(t *testing.T) {
 	}
 }
 
-// A disk that is full takes no policy before something is deleted, and then it does.
+// A full disk cannot record the policy until something is deleted; then the run
+// records it.
 func TestApplyMakesRoom(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(40), 1)
@@ -235,7 +236,7 @@ func TestApplyMakesRoom(t *testing.T) {
 	}
 }
 
-// What another run has deleted meanwhile is not there.
+// Days that a concurrent run has deleted are not reported as oldest.
 func TestApplyOldestOfTwoRuns(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(40), 1)
@@ -255,7 +256,7 @@ func TestApplyOldestOfTwoRuns(t *testing.T) {
 	}
 }
 
-// Directories that no blob can be in are passed over, wherever they sort.
+// Directories that cannot hold blobs are skipped at any place in the listing.
 func TestApplyPassesOverForeignDirectories(t *testing.T) {
 	w := newWorld(t)
 	old, young := w.blob("app", days(40), 1), w.blob("app", days(1), 1)
@@ -280,8 +281,8 @@ func TestApplyPassesOverForeignDirectories(t *testing.T) {
 	}
 }
 
-// A horizon in the last day is of no policy: someone's clock was wrong, or their
-// hand slipped.
+// No policy publishes a horizon in the last day: a clock was wrong, or an operator
+// made a mistake.
 func TestApplyRefusesAHorizonThatIsTooLate(t *testing.T) {
 	w := newWorld(t)
 	key, past, old := w.blob("app", days(2), 1), w.blob("app", days(40), 1), w.blob("web", days(40), 1)
@@ -295,7 +296,7 @@ func TestApplyRefusesAHorizonThatIsTooLate(t *testing.T) {
 	}
 }
 
-// A horizon that someone takes away while a run is under way saves what it hid.
+// If an operator removes a horizon during a run, the days that it hid are kept.
 func TestApplyReadsHorizonsAgain(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(40), 1)
@@ -315,7 +316,7 @@ func TestApplyReadsHorizonsAgain(t *testing.T) {
 	}
 }
 
-// A horizon of which the store cannot tell the age is never old enough.
+// A horizon is never old enough if the store cannot tell its age.
 func TestApplyWithoutTheAgeOfAHorizon(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(40), 1)
@@ -331,8 +332,7 @@ func TestApplyWithoutTheAgeOfAHorizon(t *testing.T) {
 	}
 }
 
-// Names are parsed: a store whose listings have too much in them takes no other
-// service with it.
+// Names are parsed: even if a store lists too much, no other service is deleted.
 func TestApplyParsesNames(t *testing.T) {
 	w := newWorld(t)
 	key, sibling, today := w.blob("app", days(40), 1), w.blob("app2", days(40), 1), w.blob("app", 0, 1)
@@ -348,11 +348,11 @@ func TestApplyParsesNames(t *testing.T) {
 	}
 }
 
-// altered is a store whose listings are not what they should be.
+// altered is a store with faulty listings.
 type altered struct {
 	storage.BlobStore
 	change func(*storage.Blob)
-	short  string // what listings of all that begins with it give
+	short  string // the result of listings of everything that begins with it
 }
 
 func (a altered) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
@@ -369,8 +369,8 @@ func (a altered) List(ctx context.Context, prefix, startAfter string) iter.Seq2[
 	}
 }
 
-// A blob in a directory that was cut short, so that its metadata are lost, is ours
-// all the same; a file that somebody copied there is not.
+// A blob in a directory that was cut short, and so lost its metadata, still counts as
+// ours. A file that an operator copied there does not.
 func TestApplyDamagedFile(t *testing.T) {
 	root := t.TempDir()
 	store, err := dir.Open(root, dir.Options{})
@@ -401,7 +401,8 @@ func TestApplyDamagedFile(t *testing.T) {
 	}
 }
 
-// Azure goes on deleting a table for 40 s and more and answers with a conflict.
+// Azure goes on deleting a table for 40 s or more, and answers with a conflict until
+// then.
 func TestApplyWaitsForTables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -417,7 +418,7 @@ func TestApplyWaitsForTables(t *testing.T) {
 		if took := time.Since(begun); took < 40*time.Second || took > time.Minute {
 			t.Errorf("took %v", took)
 		}
-		// One that is never gone is given up, and told of.
+		// A table that never disappears is given up and reported.
 		begun = time.Now()
 		w.table("tail20261101", "tail20261102")
 		r, err = confirmedRun(retention.New(w.store, storagetest.DropsTake(w.store, time.Hour), w.options(policy)))
@@ -433,7 +434,7 @@ func TestApplyWaitsForTables(t *testing.T) {
 	})
 }
 
-// Blobs go by their age even when tables cannot be listed.
+// Blobs are deleted at their age even when tables cannot be listed.
 func TestApplyWithoutTables(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(40), 1)

@@ -13,17 +13,17 @@ import (
 	"blobtail/storage/dir"
 )
 
-// clockless is a store that has no clock of its own, as a directory.
+// clockless is a store without its own clock, like a directory.
 type clockless struct{ storage.BlobStore }
 
-// What makes a host's clock doubtful where nothing else tells the time, also under
-// the policy that was applied last.
+// Signs that make a host's clock doubtful if there is no other clock, also under the
+// policy that was applied last.
 func TestClockGuard(t *testing.T) {
 	legal := retention.Rule{Service: "legal", Age: retention.Keep}
 	for _, c := range []struct {
 		name  string
 		rules []retention.Rule
-		make  func(w *world) // what is stored, the last of it just now
+		make  func(w *world) // the stored blobs, the last of them stored just now
 		ahead time.Duration  // the host's clock
 		want  string
 	}{
@@ -64,7 +64,7 @@ func TestClockGuard(t *testing.T) {
 			if r, err = retention.New(clockless{w.store}, w.store, w.options(policy)).Apply(t.Context(), r.Plan.Hash); err != nil || len(r.Raised) == 0 {
 				t.Errorf("confirmed: %+v, %v", r, err)
 			}
-			// What is hidden was confirmed, and goes in its time.
+			// The hidden days were confirmed, and are deleted when due.
 			w.now = w.now.Add(grace)
 			if _, err = retention.New(clockless{w.store}, w.store, w.options(policy)).Apply(t.Context(), ""); err != nil {
 				t.Errorf("the next run: %v", err)
@@ -73,7 +73,7 @@ func TestClockGuard(t *testing.T) {
 	}
 }
 
-// Ages that count back from a time that was given ask nobody's clock.
+// When the caller gives the time that ages count back from, no clock is read.
 func TestClockGuardOfATimeGiven(t *testing.T) {
 	w := newWorld(t)
 	w.blob("app", days(40), 1)
@@ -88,8 +88,8 @@ func TestClockGuardOfATimeGiven(t *testing.T) {
 	}
 }
 
-// A machine whose battery is empty, or whose year is set wrong, hides nothing of a
-// directory, and deletes nothing, under the policy that is in force.
+// A machine with an empty battery, or with the wrong year set, hides and deletes
+// nothing in a directory under the policy in force.
 func TestClockAheadOnADirectory(t *testing.T) {
 	s, err := dir.Open(t.TempDir(), dir.Options{})
 	if err != nil {

@@ -24,8 +24,7 @@ var env testenv.Env
 
 func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 
-// stores opens a new store of each kind that there is outside of tests, with its
-// tables.
+// stores opens a new store of each production kind, with its tables.
 func stores(t *testing.T) map[string]func(t *testing.T) (storage.BlobStore, storage.TableStore) {
 	return map[string]func(t *testing.T) (storage.BlobStore, storage.TableStore){
 		"dir": func(t *testing.T) (storage.BlobStore, storage.TableStore) {
@@ -54,7 +53,7 @@ func stores(t *testing.T) map[string]func(t *testing.T) (storage.BlobStore, stor
 	}
 }
 
-// putMany stores blobs under keys, some at a time.
+// putMany stores blobs under keys, several at a time.
 func putMany(t *testing.T, s storage.BlobStore, keys []string) {
 	t.Helper()
 	var work sync.WaitGroup
@@ -73,8 +72,8 @@ func putMany(t *testing.T, s storage.BlobStore, keys []string) {
 	}
 }
 
-// The same on every kind of store: a day of more blobs than go in a request, twice,
-// is hidden and deleted; tables go; all else stays.
+// Every kind of store behaves alike. A day with more blobs than two requests can
+// delete is hidden and deleted, its tables are dropped, and the rest stays.
 func TestDrivers(t *testing.T) {
 	for name, open := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +92,7 @@ func TestDrivers(t *testing.T) {
 			if err := blobs.Create(t.Context(), foreign, nil, storage.Attrs{}); err != nil {
 				t.Fatal(err)
 			}
-			// The tables of an account are everybody's, and prefixes are letters.
+			// All tests share the tables of an account, and prefixes are letters.
 			prefix := strings.Map(func(r rune) rune { return 'a' + r%26 }, testenv.Name("tail"))
 			old, young := prefix+at.Format("20060102"), prefix+time.Now().UTC().Format("20060102")
 			for _, table := range []string{old, young, prefix + "x" + at.Format("20060102")} {

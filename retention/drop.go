@@ -14,25 +14,25 @@ import (
 type DropRequest struct {
 	Service string
 	Day     horizon.Day
-	// KeepTail leaves the tail's tables that may have records of the day. They have
-	// those of other services too.
+	// KeepTail keeps the tail's tables that may have records of the day. They also have
+	// records of other services.
 	KeepTail bool
-	// Store is the caller's name of the store: a confirmation is good for that one
-	// alone.
+	// Store is the caller's name of the store: a confirmation is valid for that store
+	// only.
 	Store   string
 	Confirm string // the hash of the plan
 }
 
 // Drop drops one day of one service at once, for records that should never have been
-// logged.
-// It hides the day for ever, deletes its blobs without waiting for a grace, and
-// drops the tables of the tail that may have its records. Without the right
+// logged. It hides the day for ever, deletes its blobs without waiting for a grace,
+// and drops the tables of the tail that may have its records. Without the right
 // confirmation it changes nothing: the error is a *[ConfirmError], and the plan in
-// the result says what would go. No policy is needed.
+// the result lists the days and tables to delete. No policy is needed.
 //
 // Ingesters learn of it within two minutes and do not store their records of the day.
-// Records that they stored meanwhile are deleted when Drop is called again: blobs with
-// the next Apply too, the tail's tables only at their own age.
+// Records that they stored meanwhile are deleted when Drop is called again. The next
+// Apply deletes such blobs too; the tail's tables are otherwise dropped only at their
+// own age.
 func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	if !catalog.IsService(req.Service) {
 		return nil, refusef("%q cannot be the name of a service", req.Service)
@@ -79,7 +79,7 @@ func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Pl
 	p.Foreign, p.Problems = f.foreign, f.problems
 	if !req.KeepTail {
 		var err error
-		// A row tells of records from a day before its arrival to ten minutes after it.
+		// A row has records from a day before its arrival to ten minutes after it.
 		if p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return req.Day-1 <= d && d <= req.Day+1 }); err != nil {
 			p.Problems = append(p.Problems, err)
 		}

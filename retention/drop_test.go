@@ -11,8 +11,8 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// A leaked secret: the day is hidden, and its blobs and the tables that may have
-// its records are gone when the call returns.
+// A leaked secret: when the call returns, the day is hidden, and its blobs and the
+// tables that may have its records are gone.
 func TestDrop(t *testing.T) {
 	w := newWorld(t)
 	today := horizon.DayOf(w.now)
@@ -53,8 +53,8 @@ func TestDrop(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 
-	// What an ingester stored before it knew goes with the next run, and so it does
-	// when the same is asked again.
+	// An ingester stored this blob before it knew of the drop. The next run deletes it,
+	// and so does the same drop again.
 	late := w.blob("app", days(2), 1)
 	if r, err = job.Drop(t.Context(), req); err != nil || w.has(late) {
 		t.Errorf("again: %+v, %v", r, err)
@@ -85,7 +85,7 @@ func TestDropRefuses(t *testing.T) {
 	}
 }
 
-// A drop that fails has hidden the day first.
+// A failed drop has already hidden the day.
 func TestDropThatFails(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(2), 1)

@@ -15,9 +15,9 @@ import (
 	"blobtail/storage"
 )
 
-// A policy that was applied is an object _policy/<yyyymmddThhmmssZ>-<hash>, made by
-// the conditional create, with the policy as its text. The greatest name is the one
-// applied last.
+// An applied policy is an object _policy/<yyyymmddThhmmssZ>-<hash>, made by the
+// conditional create, with the policy as its text. The greatest name is the policy
+// that was applied last.
 const (
 	policyPrefix = "_policy/"
 	policyTime   = "20060102T150405Z"
@@ -26,13 +26,15 @@ const (
 // policyName is the form of a policy's name.
 var policyName = regexp.MustCompile(`^_policy/([0-9]{8}T[0-9]{6}Z)-([0-9a-f]{64})$`)
 
-// More than this, and a policy that was not applied before wants a confirmation.
+// A policy that was not applied before needs a confirmation if it hides more than
+// this.
 const (
 	freeDays    = 2 // of any service
 	freePercent = 20
 )
 
-// maxSilence is for how long nothing may have been stored where everything goes.
+// maxSilence is the longest time since the last stored blob that is not suspicious
+// when everything would be deleted.
 const maxSilence = 24 * time.Hour
 
 // policyRecord is the policy that was applied last; zero is none.
@@ -57,7 +59,7 @@ func (j *Job) recordedPolicy(ctx context.Context) (last policyRecord, err error)
 	return last, nil
 }
 
-// recordPolicy notes that a policy is applied, under a name greater than all.
+// recordPolicy records the policy as applied, under a name greater than all others.
 func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
 	if p.recorded.hash == p.policy {
 		return nil
@@ -74,8 +76,9 @@ func (j *Job) recordPolicy(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// guard says why a plan has to be confirmed, or "". A backlog under the policy that
-// was applied last never has to be, unless a wrong clock would explain it.
+// guard returns the reason that a plan has to be confirmed, or "". A backlog under the
+// policy that was applied last needs no confirmation, unless a wrong clock would explain
+// it.
 func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	if why, err := j.clockGuard(ctx, p); why != "" || err != nil {
 		return why, err
@@ -112,10 +115,10 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	return "", nil
 }
 
-// clockGuard looks for signs of a host clock that is ahead, if the store has no clock of
-// its own: everything would be hidden, and by that clock nothing has been stored for
-// long. Old logs that were stored lately are no such sign. Neither is a service that
-// has ended while others go on.
+// clockGuard looks for signs of a host clock that is ahead, if the store has no clock
+// of its own: everything would be hidden, and by that clock nothing has been stored
+// for long. Old logs that were stored recently are no such sign. Neither is a service
+// that has ended while others go on.
 func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	if _, ok := j.blobs.(storage.Clock); ok || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence {
 		return "", nil
@@ -126,14 +129,14 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	today := horizon.DayOf(p.now)
 	for i := range p.services {
 		s := &p.services[i]
-		from := firstKept(p.now, minAge) // a service that never expires counts while it goes on
+		from := firstKept(p.now, minAge) // a service that never expires counts as long as it logs
 		if s.expires {
 			from = horizon.DayOf(s.oldest)
 		}
 		if !s.stored || s.expires && s.oldest.IsZero() {
 			continue
 		}
-		// A blob of days to come says nothing of the clock.
+		// A blob of a future day says nothing about the clock.
 		if stays, err := j.survivors(ctx, s.name, from, today+1); stays || err != nil {
 			return "", err
 		}
@@ -145,7 +148,7 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
-// allBytes lists the whole store, to know how much of it is deleted.
+// allBytes lists the whole store, to find the share of it that is deleted.
 func (j *Job) allBytes(ctx context.Context) (sum int64, err error) {
 	for e, err := range catalog.All(ctx, j.blobs) {
 		if err != nil {
@@ -177,11 +180,11 @@ func (j *Job) survivors(ctx context.Context, service string, from, to horizon.Da
 	return false, nil
 }
 
-// ConfirmError says that a run has to be confirmed and was not.
+// ConfirmError says that a run needs a confirmation and did not get it.
 type ConfirmError struct {
 	Why   string
-	Hash  string // what would confirm it
-	Given string // what was given instead; "": nothing
+	Hash  string // the hash that confirms it
+	Given string // the hash that the caller gave; "": none
 }
 
 func (e *ConfirmError) Error() string {
@@ -191,7 +194,7 @@ func (e *ConfirmError) Error() string {
 	return e.Why
 }
 
-// confirmed says whether what was given confirms a hash.
+// confirmed checks the caller's confirmation against a hash.
 func confirmed(why, hash, given string) error {
 	if why == "" || strings.EqualFold(strings.TrimSpace(given), hash) {
 		return nil

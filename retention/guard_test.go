@@ -13,14 +13,14 @@ import (
 
 func keysOf(m map[string]string) iter.Seq[string] { return maps.Keys(m) }
 
-// What wants a confirmation, and what does not.
+// Cases that need a confirmation, and cases that do not.
 func TestGuard(t *testing.T) {
 	applied := retention.Policy{Default: days(90)}
 	for _, c := range []struct {
 		name   string
 		before bool // the policy was applied before
-		olds   int  // days past their age
-		size   int  // of each
+		olds   int  // expired days
+		size   int  // of each day
 		want   string
 	}{
 		{"nothing goes", false, 0, 0, ""},
@@ -73,7 +73,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// The hash says what goes under which policy, and changes with either.
+// The hash covers the days to delete and the policy, and changes with either.
 func TestHash(t *testing.T) {
 	w := newWorld(t)
 	w.blob("app", days(40), 1)
@@ -112,13 +112,13 @@ func TestHash(t *testing.T) {
 	other("another service", hash(w.options(policy)))
 }
 
-// A policy that was applied last is found whatever clocks say, and one that comes
-// back counts as changed.
+// The policy that was applied last is found even if clocks are wrong. A policy that is
+// applied again later counts as changed.
 func TestGuardKnowsTheLastPolicy(t *testing.T) {
 	w := newWorld(t)
 	one, two := retention.Policy{Default: days(30)}, retention.Policy{Default: days(20)}
 	w.apply(one)
-	w.now = w.now.Add(-time.Minute) // a clock that was set back
+	w.now = w.now.Add(-time.Minute) // the clock was set back
 	w.apply(two)
 	w.now = w.now.Add(day)
 	for i := range 3 {
@@ -136,8 +136,8 @@ func TestGuardKnowsTheLastPolicy(t *testing.T) {
 	}
 }
 
-// A host whose clock is not the store's deletes nothing, and no age counts from the
-// future.
+// A host with a clock that disagrees with the store's deletes nothing, and no age
+// counts from the future.
 func TestClocks(t *testing.T) {
 	policy := retention.Policy{Default: days(30)}
 	for _, c := range []struct {
@@ -178,7 +178,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Without an age for all, and with one that is a slip, nothing is done.
+// Nothing is done without an age for all services, or with an age that must be a
+// mistake.
 func TestPolicyIsChecked(t *testing.T) {
 	for name, p := range map[string]retention.Policy{
 		"none":           {},

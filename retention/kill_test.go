@@ -11,12 +11,12 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// killer lets a run do so many operations and then ends the process, as it were:
-// the operation fails before it is done, or after, and nothing comes after it.
+// killer lets a run do a number of operations and then simulates the end of the
+// process: the operation fails before or after it is done, and nothing follows it.
 type killer struct {
 	mu    sync.Mutex
 	left  int
-	after bool // the last operation is done, and its answer lost
+	after bool // the last operation is done, but its answer is lost
 	die   context.CancelFunc
 	seen  int
 }
@@ -35,13 +35,13 @@ func (k *killer) script(storagetest.Op, string) storagetest.Fault {
 	return storagetest.Fault{Before: storagetest.ErrFault}
 }
 
-// killed starts a run that is killed at an operation, counted from 1, and says
-// whether it got that far.
+// killed starts a run that is killed at an operation, counted from 1, and reports
+// whether the run got that far.
 func (w *world) killed(p retention.Policy, at int, after bool) bool {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	// What confirms it is known from before.
+	// The confirming hash is known from before.
 	plan, err := w.job(p).Plan(ctx)
 	if err != nil {
 		w.t.Fatal(err)
@@ -55,7 +55,7 @@ func (w *world) killed(p retention.Policy, at int, after bool) bool {
 	return k.seen >= at
 }
 
-// killWorld has something to do for every step of a run.
+// killWorld has work for every step of a run.
 func killWorld(t *testing.T) (*world, retention.Policy) {
 	w := newWorld(t)
 	for _, service := range []string{"app", "app2", "_rejected"} {
@@ -78,8 +78,8 @@ func killWorld(t *testing.T) (*world, retention.Policy) {
 	return w, retention.Policy{Default: days(30), Tail: days(3), Rules: []retention.Rule{{Service: "legal", Age: retention.Keep}}}
 }
 
-// A run that is killed at any operation, and run again, ends where an undisturbed
-// one does; so does the run that deletes what the first one hid.
+// A run that is killed at any operation and repeated ends in the same state as an
+// undisturbed run. So does the run that deletes the days that the first one hid.
 func TestKilledAnywhere(t *testing.T) {
 	w, policy := killWorld(t)
 	begin := w.state()
@@ -130,7 +130,7 @@ func TestKilledAnywhere(t *testing.T) {
 	t.Logf("killed %d times", kills)
 }
 
-// So does a drop that is killed and asked for again.
+// The same holds for a drop that is killed and repeated.
 func TestDropKilledAnywhere(t *testing.T) {
 	drop := func(j *retention.Job, ctx context.Context, w *world) error {
 		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(w.now.Add(-days(33)))}
@@ -172,7 +172,7 @@ func TestDropKilledAnywhere(t *testing.T) {
 	}
 }
 
-// Two runs at once do the same twice.
+// Two concurrent runs only do the same work twice.
 func TestTwoAtOnce(t *testing.T) {
 	for range 50 {
 		w, policy := killWorld(t)
@@ -187,8 +187,8 @@ func TestTwoAtOnce(t *testing.T) {
 				runs.Go(func() {
 					r, err := w.job(policy).Apply(t.Context(), plan.Hash)
 					var confirm *retention.ConfirmError
-					// The other may have been done before this one planned: then it is not the same
-					// plan, but one that needs no confirmation any more.
+					// The other run may have finished before this one planned. Then this plan
+					// differs, and needs no confirmation any more.
 					if err != nil && !errors.As(err, &confirm) || err == nil && len(r.Problems) > 0 {
 						t.Errorf("%v, %+v", err, r.Problems)
 					}

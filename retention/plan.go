@@ -12,45 +12,46 @@ import (
 	"blobtail/horizon"
 )
 
-// Step is what the next [Job.Apply] does to a day.
+// Step is the next action of [Job.Apply] on a day.
 type Step string
 
 // The steps of a day, from the last to the first.
 const (
-	Delete Step = "delete" // its blobs go
-	Wait   Step = "wait"   // it is hidden already, and its horizon not yet a grace old
+	Delete Step = "delete" // its blobs are deleted
+	Wait   Step = "wait"   // it is hidden already, but its horizon is not a grace old yet
 	Hide   Step = "hide"   // it is hidden
 )
 
-// Day is what is stored of a service and day that goes.
+// Day describes the stored blobs of a service and day that are to be deleted.
 type Day struct {
 	Service string
 	Day     horizon.Day
 	Step    Step
 	Blobs   int
-	Records int64 // of the blobs whose metadata can be read
+	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
 }
 
-// Horizon is one that is to be raised to First.
+// Horizon is a horizon that is to be raised to First.
 type Horizon struct {
 	Service string
 	First   horizon.Day
 }
 
-// Plan is what a run finds to do. Days are in order of service and day.
+// Plan lists the work of a run. Days are in order of service and day.
 type Plan struct {
-	At      time.Time // that ages count back from
+	At      time.Time // ages count back from it
 	Days    []Day
-	Tables  []string // of the tail, that are past their age
+	Tables  []string // expired tables of the tail
 	Raise   []Horizon
 	Foreign Foreign
-	// Hash is that of the policy, the day of At, and the service and day of each of
-	// Days: 64 hexadecimal digits.
+	// Hash covers the policy, the day of At, and the service and day of each of Days:
+	// 64 hexadecimal digits.
 	Hash string
-	// Confirm says why Apply wants the hash as a confirmation; "": it does not.
+	// Confirm is the reason that Apply needs the hash as a confirmation; "": it needs
+	// none.
 	Confirm string
-	// Problems are what was left out.
+	// Problems are the parts that were left out.
 	Problems []error
 
 	now      time.Time // by the store's clock
@@ -60,8 +61,7 @@ type Plan struct {
 	services []service
 }
 
-// Foreign are objects below the names of services that are none of ours. They
-// stay.
+// Foreign counts objects below the names of services that are not ours. They stay.
 type Foreign struct {
 	Count int
 	First []string // some of their keys
@@ -81,8 +81,8 @@ func (f *Foreign) join(other Foreign) {
 	f.Count = count
 }
 
-// Plan says what the next Apply would find to do. It lists the days that are past
-// their age, or hidden, and nothing more unless a confirmation depends on it.
+// Plan returns the plan of the next Apply. It lists only days that are past their age
+// or hidden, unless a confirmation depends on more.
 func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	if err := j.o.Policy.check(); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	if p.Tables, err = j.oldTables(ctx, at); err != nil {
-		// Tables only make the newest end quick. That they cannot be listed is no
-		// reason to keep blobs.
+		// Tables only make reads of the newest records quick. A failure to list them is
+		// no reason to keep blobs.
 		p.Problems = append(p.Problems, err)
 	}
 	p.Hash = p.hash(j.o.Policy)

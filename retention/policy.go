@@ -11,27 +11,27 @@ import (
 	"blobtail/record"
 )
 
-// Keep is the age that nothing reaches.
+// Keep is an age that no log reaches.
 const Keep time.Duration = math.MaxInt64
 
-// minAge is the least that an age may be.
+// minAge is the smallest age allowed.
 const minAge = 24 * time.Hour
 
-// Policy says how long what is kept.
+// Policy sets the age at which the logs of each service expire.
 type Policy struct {
-	Default time.Duration // of services that no rule names; 0: not set, so nothing goes
+	Default time.Duration // of services that no rule names; 0: not set, so nothing is deleted
 	Rules   []Rule        // the first that matches counts
 	Tail    time.Duration // of the tail's tables; 0: they stay
 }
 
-// Rule is the age of the services that a name or glob matches, as of
+// Rule is the age of the services that a name or glob matches, as in
 // [record.MatchService].
 type Rule struct {
 	Service string
 	Age     time.Duration
 }
 
-// Age is how old the logs of a service get.
+// Age returns the age at which the logs of a service expire.
 func (p Policy) Age(service string) time.Duration {
 	for _, r := range p.Rules {
 		if record.MatchService(r.Service, service) {
@@ -41,8 +41,8 @@ func (p Policy) Age(service string) time.Duration {
 	return p.Default
 }
 
-// check refuses what is no policy. Whoever made it may have checked it already:
-// nothing else stands between a slip and the logs.
+// check refuses an invalid policy. The caller may have checked it already, but no
+// other check protects the logs from a mistake.
 func (p Policy) check() error {
 	if p.Default == 0 {
 		return refusef("no age is set for all services, so nothing is deleted; set retention.default in the configuration, to 30d or to keep")
@@ -65,7 +65,7 @@ func (p Policy) check() error {
 	return nil
 }
 
-// text is the one form of a policy that its hash is made of.
+// text is the canonical form of a policy, for its hash.
 func (p Policy) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "policy 1\ndefault %s\ntail %s\n", ageText(p.Default), ageText(p.Tail))
@@ -84,6 +84,5 @@ func ageText(age time.Duration) string {
 	return age.String()
 }
 
-// firstKept is the first day that is not past an age: a day is past it when the
-// whole of it is.
+// firstKept is the first day that is not past an age: a day expires only as a whole.
 func firstKept(at time.Time, age time.Duration) horizon.Day { return horizon.DayOf(at.Add(-age)) }

@@ -19,7 +19,7 @@ import (
 // cases is how many random policies and stores are tried.
 const cases = 10_000
 
-// object is what the model knows of one in the store.
+// object is the model of one stored object.
 type object struct {
 	key     string
 	service string
@@ -28,15 +28,15 @@ type object struct {
 	table   bool
 }
 
-// random is a random store with a policy, and a model of both that has nothing in
-// common with the code: spans of time, no days.
+// random is a random store with a policy, and a model of both that shares nothing
+// with the code: it uses time spans, not days.
 type random struct {
 	*world
 	rnd     *rand.Rand
 	policy  retention.Policy
 	objects map[string]object
-	// floor is the greatest instant below which a service's horizon was published,
-	// with when; dropped are single days.
+	// floors has the instants below which a service was hidden, with the time of
+	// publishing; dropped are single days.
 	floors  map[string][]floor
 	dropped map[string]bool // service and day
 }
@@ -87,7 +87,7 @@ func (r *random) service() string {
 	return names[r.rnd.IntN(len(names))]
 }
 
-// add stores an object of any kind that is at least so old.
+// add stores a random kind of object that is at least so old.
 func (r *random) add(ago time.Duration) {
 	service := r.service()
 	at := r.now.Add(-ago - time.Duration(r.rnd.Int64N(int64(60*day)))).UTC().Truncate(15 * time.Minute)
@@ -130,7 +130,7 @@ func (r *random) mark() {
 	r.now = r.now.Add(since)
 }
 
-// ageOf is the policy again.
+// ageOf evaluates the policy independently of the code.
 func (r *random) ageOf(o object) time.Duration {
 	if o.table {
 		return r.policy.Tail
@@ -147,13 +147,13 @@ func (r *random) ageOf(o object) time.Duration {
 	return r.policy.Default
 }
 
-// past says whether all of an object's day is older than its age.
+// past reports whether all of an object's day is older than its age.
 func (r *random) past(o object) bool {
 	age := r.ageOf(o)
 	return o.ours && age != retention.Keep && !o.start.Add(day).After(r.now.Add(-age))
 }
 
-// mayGo says whether an object may be deleted now.
+// mayGo reports whether an object may be deleted now.
 func (r *random) mayGo(o object) bool {
 	if !o.ours {
 		return false
@@ -172,7 +172,7 @@ func (r *random) mayGo(o object) bool {
 	return false
 }
 
-// run applies the policy once and holds what it did against the model.
+// run applies the policy once and compares the result with the model.
 func (r *random) run() {
 	r.t.Helper()
 	before := r.state()
@@ -216,10 +216,10 @@ func (r *random) run() {
 	}
 }
 
-// TestRandom holds random policies on random stores to this: nothing inside its
-// age, nothing that is kept, nothing foreign and nothing of another service is
-// ever deleted, unless it was hidden by hand; nothing goes before it was hidden for
-// a grace; and what is past its age is gone two runs later, a grace apart.
+// TestRandom checks random policies on random stores. A run never deletes an object
+// within its age, a kept one, a foreign one or one of another service, unless it was
+// hidden by hand. It deletes nothing that was hidden for less than a grace. After two
+// runs, a grace apart, everything past its age is deleted.
 func TestRandom(t *testing.T) {
 	n := testkit.Share(cases, cases/20)
 	gone, kept, late := 0, 0, 0
@@ -234,7 +234,7 @@ func TestRandom(t *testing.T) {
 		r.run()
 		r.now = r.now.Add(grace)
 		if r.rnd.IntN(2) == 0 {
-			r.add(0) // comes in late, perhaps below the horizon
+			r.add(0) // arrives late, perhaps below the horizon
 			late++
 		}
 		r.run()
@@ -245,7 +245,7 @@ func TestRandom(t *testing.T) {
 			}
 		}
 		gone, kept = gone+len(doomed), kept+len(r.objects)
-		// One more, later: what is due goes, and nothing else.
+		// One more run, later: it deletes the due objects and nothing else.
 		r.now = r.now.Add(grace + time.Duration(r.rnd.Int64N(int64(3*day))))
 		r.run()
 		if t.Failed() {

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// batch is how many blobs are deleted at once: the most that Azure takes in a request.
+	// batch is how many blobs are deleted at once: the most that Azure accepts in a
+	// request.
 	batch = 256
-	// rounds is how often a day is listed again because it was not empty. Nobody
-	// stores anything below a horizon, so it takes two.
+	// rounds is how often a day is listed again because it was not empty. Two suffice,
+	// since ingesters store nothing below a horizon.
 	rounds = 8
-	// fewErrors is how many blobs of a day are named that could not be deleted.
+	// fewErrors is how many blobs of a day are named if they could not be deleted.
 	fewErrors = 10
 )
 
@@ -26,11 +27,11 @@ const (
 type part struct {
 	deleted  []Deleted
 	problems []error
-	emptied  []serviceDay // nothing of ours is left
+	emptied  []serviceDay // no blobs of ours are left
 }
 
-// deleteDays deletes the days of the plan that are due: those of one service after
-// each other, and several services at a time.
+// deleteDays deletes the due days of the plan. It works on several services at once,
+// and on the days of each in turn.
 func (r *run) deleteDays(ctx context.Context) error {
 	var services [][]Day
 	for _, d := range r.Plan.Days {
@@ -94,12 +95,12 @@ type remover struct {
 type blob struct {
 	catalog.Entry
 	failed error // why it could not be deleted
-	there  bool  // it was listed again after that
+	there  bool  // the last listing had it again
 }
 
-// deleteDay deletes the blobs of a service and day, until a listing has only blobs that
-// cannot be deleted. It lists by the whole prefix of service and day, so that no other
-// service is in it, and goes by the parsed names.
+// deleteDay deletes the blobs of a service and day, until a listing has only blobs
+// that cannot be deleted. It lists the whole prefix of service and day, which no
+// other service shares, and checks the parsed names.
 func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, p *part) error {
 	m := &remover{job: r.job, part: p, left: map[string]*blob{}}
 	m.done.Service, m.done.Day.Day, m.done.Step = service, day, Delete
@@ -133,7 +134,7 @@ func (m *remover) empty(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// round lists the day once and deletes the blobs that it finds.
+// round lists the day once and deletes the listed blobs.
 func (m *remover) round(ctx context.Context) (found bool, err error) {
 	service, day := m.done.Service, m.done.Day.Day
 	for _, b := range m.left {
@@ -151,7 +152,8 @@ func (m *remover) round(ctx context.Context) (found bool, err error) {
 			m.left[e.Key] = &blob{Entry: e, failed: e.Err, there: true}
 			continue
 		}
-		// The name decides alone. The range is that of the day; this makes sure of it.
+		// Only the name decides. The range already limits the listing to the day; this
+		// makes sure.
 		if !e.Blob() || e.Name.Service != service || e.Day() != day {
 			continue
 		}
@@ -188,8 +190,8 @@ func (m *remover) delete(ctx context.Context) {
 	m.next = m.next[:0]
 }
 
-// settle reports the blobs that could not be deleted, except those that are gone all
-// the same, as after a lost answer. listed says that the last round went to its end.
+// settle reports the blobs that could not be deleted, except those that are gone
+// anyway, as after a lost answer. listed says that the last round listed everything.
 func (m *remover) settle(listed bool) {
 	var last error
 	for _, key := range slices.Sorted(maps.Keys(m.left)) {

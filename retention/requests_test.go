@@ -19,7 +19,7 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// counting counts requests as Azure Blob Storage would be sent them: a page of a
+// counting counts the requests that Azure Blob Storage would receive: a page of a
 // listing has 5,000 objects, a batch 256 deletions.
 type counting struct {
 	storage.BlobStore
@@ -71,8 +71,8 @@ func (c *counting) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	return c.BlobStore.Delete(ctx, blobs...)
 }
 
-// dayOf stores a service with a day that is hidden and due, of so many blobs with
-// so many records each, and blobs of today and of the oldest day that is kept.
+// dayOf stores a service with a day that is hidden and due, with the given numbers of
+// blobs and of records in each. It adds blobs of today and of the oldest kept day.
 func dayOf(w *world, service string, blobs int, records int64) {
 	at := w.now.Add(-days(31)).Truncate(day)
 	for i := range blobs {
@@ -84,8 +84,8 @@ func dayOf(w *world, service string, blobs int, records int64) {
 	w.blob(service, days(30), 1)
 }
 
-// What it takes to drop a day depends on the number of blobs alone, a little, and
-// not on that of records. The figures are those of docs/OPERATING.md.
+// The cost of dropping a day depends a little on the number of blobs, and not on that
+// of records. docs/OPERATING.md has the same figures.
 func TestRequestsOfADay(t *testing.T) {
 	const services = 1
 	policy := retention.Policy{Default: days(30)}
@@ -120,7 +120,7 @@ func TestRequestsOfADay(t *testing.T) {
 	}
 }
 
-// A drop takes about as much.
+// A drop costs about as much.
 func TestRequestsOfADrop(t *testing.T) {
 	for _, c := range []struct{ blobs, want int }{{1, 5}, {288, 6}, {1440, 10}} {
 		w := newWorld(t)
@@ -136,7 +136,7 @@ func TestRequestsOfADrop(t *testing.T) {
 	}
 }
 
-// Under an unchanged policy only what goes is listed, and not what lies behind it.
+// Under an unchanged policy a run lists only the days to delete, and none after them.
 func TestOnlyWhatGoesIsListed(t *testing.T) {
 	w := newWorld(t)
 	for i := range 100 {
@@ -156,8 +156,8 @@ func TestOnlyWhatGoesIsListed(t *testing.T) {
 	}
 }
 
-// Several services are worked on at a time, and what was done is told in order: a
-// thousand do not take a thousand times as long as one.
+// A run works on several services at once and reports its work in order: a thousand
+// services do not take a thousand times as long as one.
 func TestManyServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const services, delay = 400, 10 * time.Millisecond
@@ -201,7 +201,7 @@ func TestManyServices(t *testing.T) {
 	})
 }
 
-// looking notes the blobs that a listing gives.
+// looking records the listed blobs.
 type looking struct {
 	storage.BlobStore
 	seen *[]string

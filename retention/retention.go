@@ -1,29 +1,29 @@
 // Package retention deletes logs by the day, as a policy says, and never by
 // mistake.
 //
-//	Plan    what would go, per service and day, under a hash; changes nothing
-//	Apply   one run of the scheduled job
-//	Drop    one day of one service at once
+//	Plan    lists the days to delete or hide, under a hash; changes nothing
+//	Apply   does one run of the scheduled job
+//	Drop    drops one day of one service at once
 //
-// Make a [Job] with [New] and call one of the three. A day goes in two steps, at
-// least a grace apart and in different runs. First it is hidden: a horizon is
-// published (package horizon), from which moment on readers do not show what lies
-// below it and ingesters do not store it. When the horizon is a grace old, so that
-// no read and no PUT from before it is still under way, the next run deletes the
-// blobs. So no run ever waits for a grace, a run that is killed anywhere is made
-// good by the next one, and two at once only do the same twice.
+// Make a [Job] with [New] and call one of the three. A day is deleted in two steps,
+// at least a grace apart and in different runs. First it is hidden: a horizon is
+// published (package horizon). From then on readers do not show the days below it and
+// ingesters do not store them. When the horizon is a grace old, no earlier read or PUT
+// is still under way, and the next run deletes the blobs. So no run ever waits for a
+// grace, the next run repairs a run that was killed anywhere, and two concurrent runs
+// only do the same twice.
 //
-// What guards against mistakes:
+// Guards against mistakes:
 //
-//   - Without an age for all services nothing goes, and no age is below a day.
+//   - Without an age for all services nothing is deleted, and no age is below a day.
 //   - The host's clock has to agree with the store's, by which a grace is measured.
 //   - A policy that was not applied before and hides more than a little has to be
 //     confirmed by the hash of the plan (guard.go).
 //   - A blob is deleted by its parsed name, in the very version that was listed, and
-//     only after the horizon above it was read again. What is not ours stays.
+//     only after the horizon above it was read again. Foreign objects stay.
 //
-// The package does not compact (package compact), and it keeps no state but what
-// is in the store: horizons, dropped days, and the policies that were applied.
+// The package does not compact (package compact), and it keeps its state only in the
+// store: horizons, dropped days, and the policies that were applied.
 package retention
 
 import (
@@ -38,10 +38,10 @@ import (
 	"blobtail/storage"
 )
 
-// maxSkew is how far the host's clock may be from the store's.
+// maxSkew is the largest allowed difference of the host's clock and the store's.
 const maxSkew = 5 * time.Minute
 
-// Tables is what a job needs of a table store.
+// Tables are the operations that a job needs of a table store.
 type Tables interface {
 	Tables(ctx context.Context, prefix string) iter.Seq2[string, error]
 	Drop(ctx context.Context, table string) error
@@ -50,20 +50,20 @@ type Tables interface {
 // Options tune a Job.
 type Options struct {
 	Policy Policy
-	// Grace is how old a horizon has to be before what is below it is deleted; 0:
-	// any age. It has to be longer than any read and any PUT take.
+	// Grace is the minimum age of a horizon before the blobs below it are deleted; 0:
+	// any age. It has to be longer than any read and any PUT.
 	Grace time.Duration
-	// Prefix is that of the tail's tables; "" leaves tables alone.
+	// Prefix is the prefix of the tail's tables; "" leaves tables alone.
 	Prefix string
-	// At is the time that ages count back from, not later than now; zero: now, by
-	// the store's clock.
+	// At is the time that ages count back from, not later than now; zero: now, by the
+	// store's clock.
 	At time.Time
-	// Clock is the host's; nil is time.Now.
+	// Clock is the host's clock; nil is time.Now.
 	Clock func() time.Time
-	Log   zerolog.Logger // what is hidden and deleted, for the record
+	Log   zerolog.Logger // records everything that is hidden or deleted
 }
 
-// Job deletes what is past its age from one store. It may be used for one call
+// Job deletes expired logs from one store. It may be used for several calls, one
 // after another.
 type Job struct {
 	o      Options
@@ -71,7 +71,7 @@ type Job struct {
 	tables Tables
 }
 
-// New returns a job. It asks the store nothing.
+// New returns a job. It sends the store no request.
 func New(blobs storage.BlobStore, tables Tables, o Options) *Job {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -79,16 +79,16 @@ func New(blobs storage.BlobStore, tables Tables, o Options) *Job {
 	return &Job{o: o, blobs: blobs, tables: tables}
 }
 
-// RefusedError says why nothing was planned and nothing done.
+// RefusedError is the reason that nothing was planned or done.
 type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
 func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-// clocks gives the time that ages count back from and the time by the store's
-// clock, by which a grace is measured whatever ages count from: it protects those
-// who read and write now.
+// clocks returns the time that ages count back from, and the time by the store's
+// clock. A grace is always measured by the latter: it protects current readers and
+// writers.
 func (j *Job) clocks(ctx context.Context) (at, now time.Time, err error) {
 	here := j.o.Clock()
 	now = here
@@ -96,7 +96,7 @@ func (j *Job) clocks(ctx context.Context) (at, now time.Time, err error) {
 		if now, err = clock.Now(ctx); err != nil {
 			return at, now, fmt.Errorf("ask the store for its time: %w", err)
 		}
-		// It told its time half way between the question and the answer.
+		// The store read its clock about half way between the question and the answer.
 		here = here.Add(j.o.Clock().Sub(here) / 2)
 		if skew := here.Sub(now); skew.Abs() > maxSkew {
 			return at, now, refusef("%v; nothing is deleted by a clock that may be wrong", &clockskew.Error{Skew: skew, Limit: maxSkew})

@@ -13,16 +13,16 @@ import (
 	"blobtail/horizon"
 )
 
-// service is the knowledge of a run about one service.
+// service is a run's knowledge of one service.
 type service struct {
 	name   string
-	stored bool // there is something under the name
-	// keptFrom is the first day that the policy keeps, where the service expires.
+	stored bool // something is stored under the name
+	// keptFrom is the first day that the policy keeps, if the service expires.
 	keptFrom horizon.Day
 	expires  bool
 	marks    []horizon.Mark
-	hidden   horizon.Service // what marks say
-	settled  horizon.Service // what those say that are a grace old, and all single days
+	hidden   horizon.Service // hidden by marks
+	settled  horizon.Service // hidden by marks that are a grace old, and all single days
 	// refused is a horizon that no policy can have published.
 	refused bool
 	oldest  time.Time // start of the oldest day that stays, if there is one
@@ -74,7 +74,7 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 	return list, nil
 }
 
-// know takes in the marks of a service.
+// know evaluates the marks of a service.
 func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
 	var settled []horizon.Mark
 	for _, m := range marks {
@@ -84,24 +84,24 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	}
 	s.marks = marks
 	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]
-	// No age is below a day, so a horizon in the last one is not of a policy.
+	// No age is below a day, so a horizon in the last one comes from no policy.
 	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
 }
 
 // surveyed are the days of one service to be deleted or hidden.
 type surveyed struct {
 	days     map[horizon.Day]*Day
-	newest   time.Time // when the youngest blob of them was stored; zero: unknown
+	newest   time.Time // time of storing of the youngest blob; zero: unknown
 	foreign  Foreign
 	oldest   time.Time
 	problems []error
 }
 
-// atOnce is how many services are worked on at the same time.
+// atOnce limits the services that are processed concurrently.
 const atOnce = 8
 
-// each calls do for 0 to n-1, a few at a time, and returns the first error. It begins
-// no more after an error.
+// each calls do for 0 to n-1, a few concurrently, and returns the first error. It
+// starts no more calls after an error.
 func each(n int, do func(i int) error) error {
 	work, failed := errgroup.WithContext(context.Background())
 	work.SetLimit(atOnce)
@@ -116,7 +116,7 @@ func each(n int, do func(i int) error) error {
 	return work.Wait()
 }
 
-// survey lists the days of all services that are due.
+// survey lists the due days of all services.
 func (j *Job) survey(ctx context.Context, p *Plan) error {
 	found := make([]surveyed, len(p.services))
 	err := each(len(found), func(i int) error { return j.surveyService(ctx, &p.services[i], &found[i]) })
@@ -140,7 +140,7 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 }
 
 // surveyService lists the days of a service from its oldest up to the first that
-// stays, and then the single days that were dropped above that.
+// stays, and then the single dropped days above that.
 func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error {
 	if !s.stored {
 		return nil
@@ -170,7 +170,7 @@ func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error 
 	return nil
 }
 
-// walk takes the days of a service below one, and notes the first day after it.
+// walk collects the days of a service below end, and notes the first day after them.
 func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
 	for d, err := range catalog.Days(ctx, j.blobs, s.name, time.Time{}) {
 		if err != nil {
@@ -193,7 +193,7 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surve
 		switch {
 		case err != nil:
 			return err
-		case e.State == catalog.Unknown: // so it stays this time
+		case e.State == catalog.Unknown: // so the blob stays this time
 			f.problems = append(f.problems, e.Err)
 			continue
 		case !e.Blob():

@@ -13,16 +13,16 @@ import (
 	"blobtail/tailindex"
 )
 
-// Azure goes on deleting a table after it has said that it is gone, and until then
-// it answers what is asked of it with a conflict: 40 s and more. So long, and not
-// much longer, a run waits for tables.
+// Azure goes on deleting a table after it has confirmed the deletion. Until then it
+// answers requests for the table with a conflict, for 40 s or more. A run waits for
+// tables a little longer than that.
 const (
 	tablePatience = 2 * time.Minute
 	tablePause    = time.Second
 	maxTablePause = 20 * time.Second
 )
 
-// tableDay is the day of arrival that a table of the tail is of.
+// tableDay is the day of arrival of a table of the tail.
 func (j *Job) tableDay(table string) (horizon.Day, bool) {
 	rest, ok := strings.CutPrefix(table, j.o.Prefix)
 	if !ok {
@@ -32,7 +32,7 @@ func (j *Job) tableDay(table string) (horizon.Day, bool) {
 	return d, err == nil && tailindex.Table(j.o.Prefix, d.Start()) == table
 }
 
-// tablesOf lists the tail's tables of the days that are wanted.
+// tablesOf lists the tail's tables of the wanted days.
 func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]string, error) {
 	if j.o.Prefix == "" {
 		return nil, nil
@@ -49,7 +49,7 @@ func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]st
 	return names, nil
 }
 
-// oldTables are those that are past their age.
+// oldTables lists the expired tables.
 func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
 	age := j.o.Policy.Tail
 	if age == 0 || age == Keep {
@@ -58,7 +58,7 @@ func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
 	return j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
 }
 
-// dropTables drops tables, and those that cannot be dropped again after a while.
+// dropTables drops tables, and retries the failed ones after a while.
 func (r *run) dropTables(ctx context.Context, names []string) {
 	end := time.Now().Add(tablePatience)
 	for pause := tablePause; len(names) > 0; pause = min(2*pause, maxTablePause) {
@@ -76,8 +76,8 @@ func (r *run) dropTables(ctx context.Context, names []string) {
 	}
 }
 
-// dropEach drops tables, and gives those that are worth another try, with what was
-// wrong with them.
+// dropEach drops tables, and returns those that are worth another try, with their
+// errors.
 func (r *run) dropEach(ctx context.Context, names []string) (left []string, errs []error) {
 	for _, name := range slices.Clone(names) {
 		err := r.job.tables.Drop(ctx, name)

@@ -26,7 +26,7 @@ const (
 	grace = time.Hour
 )
 
-// noon is when most tests run.
+// noon is the time of most tests.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // world is a store with a clock that only the test moves.
@@ -45,7 +45,7 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) clock() time.Time { return w.now }
 
-// metadata of a blob with some records, as a blob written by us has them.
+// metadata makes metadata of a blob with some records, as our writer does.
 func metadata(batch int, at time.Time, records int64) map[string]string {
 	m := blobfmt.Meta{First: at.UnixNano(), Last: at.UnixNano(), Records: records, RawBytes: 100 * records}
 	m.Batch[0], m.Batch[1], m.Batch[2] = byte(batch), byte(batch>>8), byte(batch>>16)
@@ -61,7 +61,7 @@ func (w *world) put(key string, size int, meta map[string]string) {
 	}
 }
 
-// blob stores a blob of a service, so long ago, and gives its key.
+// blob stores a blob of a service with the given age, and returns its key.
 func (w *world) blob(service string, ago time.Duration, size int) string {
 	w.t.Helper()
 	w.made++
@@ -87,7 +87,7 @@ func (w *world) publish(service string, ago time.Duration) {
 	}
 }
 
-// options are those of a job in this world.
+// options are the options of a job in this world.
 func (w *world) options(p retention.Policy) retention.Options {
 	return retention.Options{Policy: p, Grace: grace, Prefix: "tail", Clock: w.clock}
 }
@@ -96,7 +96,7 @@ func (w *world) job(p retention.Policy) *retention.Job {
 	return retention.New(w.store, w.store, w.options(p))
 }
 
-// apply runs a job that is confirmed whatever it is about to do, and must not fail.
+// apply runs a job with any confirmation that it needs. The run must not fail.
 func (w *world) apply(p retention.Policy) *retention.Result {
 	w.t.Helper()
 	r, err := confirmedRun(w.job(p))
@@ -114,8 +114,8 @@ func confirmedRun(j *retention.Job) (*retention.Result, error) {
 	return j.Apply(context.Background(), p.Hash)
 }
 
-// state is everything in the store but when it was made, and what the names of
-// policies say of that.
+// state is the contents of the store, without creation times and the times in policy
+// names.
 func (w *world) state() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -151,7 +151,7 @@ func (w *world) has(key string) bool {
 	return err == nil
 }
 
-// diff says how two states differ.
+// diff describes the difference of two states.
 func diff(got, want map[string]string) string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(got)) {
@@ -174,7 +174,7 @@ func (a *audit) log() zerolog.Logger { return zerolog.New(&a.Buffer) }
 
 func days(n int) time.Duration { return time.Duration(n) * day }
 
-// planned is a plan in short: service, days ago, step.
+// planned abbreviates a plan: service, days ago, step.
 func planned(w *world, p *retention.Plan) (out []string) {
 	for _, d := range p.Days {
 		out = append(out, fmt.Sprintf("%s -%d %s", d.Service, int(horizon.DayOf(w.now)-d.Day), d.Step))

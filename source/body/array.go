@@ -2,7 +2,7 @@ package body
 
 import "bytes"
 
-// looksLikeArray tells an array from text such as "[error] disk full" or
+// looksLikeArray distinguishes an array from text such as "[error] disk full" or
 // "[12,3] started".
 func looksLikeArray(b []byte) bool {
 	if len(b) == 0 || b[0] != '[' {
@@ -12,8 +12,8 @@ func looksLikeArray(b []byte) bool {
 	if i < len(b) && b[i] == '{' {
 		return true
 	}
-	// Anything else has no record in it: worth being taken for an array only if
-	// it is one from the first byte to the last.
+	// Anything else has no record in it. It counts as an array only if it is one from
+	// the first byte to the last.
 	n, ok := skipValue(b)
 	if !ok || skipSpace(b, n) < len(b) {
 		return false
@@ -29,9 +29,9 @@ func looksLikeArray(b []byte) bool {
 	return i < len(b) && (b[i] == ',' || b[i] == ']')
 }
 
-// decodeArray takes the objects of the array that begins at off. From a syntax
-// error on, the rest of the body is one reject: where the next element begins is
-// anyone's guess.
+// decodeArray decodes the objects of the array that begins at off. From a syntax
+// error on, the rest of the body is one reject, since the start of the next element
+// is unknown.
 func decodeArray(body []byte, off int, to Sink) {
 	rest := func(from int, reason string) {
 		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
@@ -78,8 +78,8 @@ func decodeArray(body []byte, off int, to Sink) {
 	}
 }
 
-// element returns the length of the array element that b begins with, and why it
-// is no record; 0 when it is not even a value.
+// element returns the length of the array element at the start of b, and the reason
+// why it is no record; 0 when it is not even a value.
 func element(b []byte, to Sink) (int, Rejection) {
 	why := Rejection{Reason: "the array element is not a JSON object"}
 	if b[0] == '{' {
@@ -98,9 +98,8 @@ func element(b []byte, to Sink) (int, Rejection) {
 	return n, why
 }
 
-// skipValue returns the length of the JSON value that b begins with. Of objects
-// and arrays it looks at brackets and strings only: nothing that is skipped
-// becomes a record.
+// skipValue returns the length of the JSON value at the start of b. In objects and
+// arrays it checks brackets and strings only: a skipped value never becomes a record.
 func skipValue(b []byte) (int, bool) {
 	depth := 0
 	for i := 0; i < len(b); {
@@ -129,8 +128,8 @@ func skipValue(b []byte) (int, bool) {
 	return 0, false
 }
 
-// stringLen returns the length of the string that b begins with, 0 if it has no
-// end or a control character in it.
+// stringLen returns the length of the string at the start of b, 0 if it has no end or
+// a control character in it.
 func stringLen(b []byte) int {
 	for i := 1; i < len(b); i++ {
 		switch c := b[i]; {
@@ -145,7 +144,7 @@ func stringLen(b []byte) int {
 	return 0
 }
 
-// scalarLen returns the length of the number or literal that b begins with.
+// scalarLen returns the length of the number or literal at the start of b.
 func scalarLen(b []byte) int {
 	for _, word := range []string{"true", "false", "null"} {
 		if bytes.HasPrefix(b, []byte(word)) {

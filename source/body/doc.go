@@ -1,15 +1,15 @@
 // Package body finds the records in a body: the bytes of an HTTP request or of a
 // message, with one layer of compression around them or none.
 //
-// A source reads the header with [ParseEncoding] and [DecoderFor], takes off the
-// compression with a [Decompressor], and gives the decoded bytes to the [Decoder],
-// which hands each record to a [Sink]: a JSON object as it came, any other record by
-// its parts. Most of a sink is a [Gatherer]: it makes canonical lines of the records
-// and a [record.Request] of the lines. split.go and array.go find the records: strict
+// A source parses the header with [ParseEncoding] and [DecoderFor], decompresses with
+// a [Decompressor], and passes the decoded bytes to the [Decoder]. That passes each
+// record to a [Sink]: a JSON object unchanged, any other record by its parts. Most of
+// a sink is a [Gatherer]: it makes canonical lines of the records and a
+// [record.Request] of the lines. split.go and array.go find the records: strict
 // lines, concatenated objects, an array, or text.
 //
 // A body that cannot be accepted is an [Error] of one of three kinds; the source
-// makes the answer of it. The package knows no protocol and counts no memory:
+// turns it into an answer. The package knows no protocol and counts no memory:
 // a decompressor asks its caller for each larger buffer.
 package body
 
@@ -27,22 +27,22 @@ const (
 	MaxDecoded = 64 << 20
 	// MaxRatio is how far a compressed body may expand beyond its first MiB.
 	MaxRatio = 200
-	// Spare is room behind the last byte for Read to say that it was the last.
+	// Spare is room behind the last byte, for Read to report the end.
 	Spare = 512
 )
 
 // The kinds of an [Error].
 var (
-	// ErrTooLarge says that a body is longer than is taken.
+	// ErrTooLarge says that a body is longer than the limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrUnsupported says that a body is of a form that is not taken.
+	// ErrUnsupported says that the form of a body is not supported.
 	ErrUnsupported = errors.New("not supported")
 	// ErrMalformed says that a compressed body is damaged.
 	ErrMalformed = errors.New("malformed")
 )
 
-// An Error says why nothing of a body is accepted, and gives an alternative.
-// errors.Is tells its kind.
+// An Error is the reason that nothing of a body is accepted, with an alternative.
+// errors.Is finds its kind.
 type Error struct {
 	Reason string
 	kind   error
@@ -58,8 +58,8 @@ func fail(kind error, format string, args ...any) error {
 	return &Error{kind: kind, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Short cuts a text of a client to a length that an answer, or a line of our log,
-// can bear.
+// Short cuts a text from a client to a length suitable for an answer, or for a line
+// of our log.
 func Short(s string) string {
 	const most = 200
 	if len(s) <= most {

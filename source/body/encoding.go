@@ -18,7 +18,7 @@ import (
 // An Encoding is the one layer of compression that a body may have.
 type Encoding string
 
-// The encodings that are taken.
+// The supported encodings.
 const (
 	Plain   Encoding = ""
 	Gzip    Encoding = "gzip"
@@ -27,7 +27,7 @@ const (
 	Snappy  Encoding = "snappy"
 )
 
-// ParseEncoding reads the values of a Content-Encoding header.
+// ParseEncoding parses the values of a Content-Encoding header.
 func ParseEncoding(values []string) (Encoding, error) {
 	word := strings.ToLower(strings.TrimSpace(strings.Join(values, ",")))
 	switch word {
@@ -42,7 +42,7 @@ func ParseEncoding(values []string) (Encoding, error) {
 		"Content-Encoding %s is not taken; send one of gzip, zstd, deflate, snappy, identity, and one only", Short(word))
 }
 
-// WireLimit is the length of the longest body of this encoding, as it comes.
+// WireLimit is the length of the longest body of this encoding, still compressed.
 func (e Encoding) WireLimit() int64 {
 	if e == Plain {
 		return MaxDecoded
@@ -60,14 +60,14 @@ func (e Encoding) TooLarge() error {
 	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several", what, limit>>20)
 }
 
-// Grow returns a buffer with room for n bytes in all that begins with those of
-// buf, and takes buf back. Its error ends the decompression.
+// Grow returns a buffer with room for n bytes in total that begins with those of buf.
+// It takes ownership of buf. Its error ends the decompression.
 type Grow func(buf []byte, n int) ([]byte, error)
 
-// A Decompressor takes off encodings. It works on bytes that are there already, so
-// that a window of 8 MiB is held only while a core works on it, not while a client
-// takes its time; its places bound how many there are. It may be used by any
-// number of goroutines.
+// A Decompressor removes encodings. It works on bytes that have arrived, so that a
+// window of 8 MiB is held only while a core works on it, not while a client sends
+// slowly. Its places limit the number of windows. Any number of goroutines may use
+// it.
 type Decompressor struct {
 	places chan struct{} // one for each body being decompressed
 
@@ -75,14 +75,14 @@ type Decompressor struct {
 	gzip, zlib, flate, zstd, snappy sync.Pool
 }
 
-// NewDecompressor makes a Decompressor for so many bodies at once.
+// NewDecompressor makes a Decompressor that handles up to places bodies at once.
 func NewDecompressor(places int) *Decompressor {
 	return &Decompressor{places: make(chan struct{}, places)}
 }
 
-// Decompress decodes wire into buffers that grow gives, the first for a nil one.
-// The buffer is the caller's, also with an error, which is an [*Error], that of
-// grow or that of ctx.
+// Decompress decodes wire into buffers from grow; the first call of grow has a nil
+// buffer. The result is the caller's, also with an error. The error is an [*Error],
+// that of grow or that of ctx.
 func (d *Decompressor) Decompress(ctx context.Context, enc Encoding, wire []byte, grow Grow) ([]byte, error) {
 	select {
 	case d.places <- struct{}{}:
@@ -100,7 +100,7 @@ func (d *Decompressor) Decompress(ctx context.Context, enc Encoding, wire []byte
 		if err == nil && src.Len() > 0 {
 			err = errors.New("more bytes after the end of the compressed data")
 		}
-		src.Reset(nil) // a decompressor that is kept must not keep the body
+		src.Reset(nil) // a decompressor in the pool must not keep the body
 	}
 	switch {
 	case err == nil:
@@ -115,12 +115,12 @@ func (d *Decompressor) Decompress(ctx context.Context, enc Encoding, wire []byte
 
 const (
 	maxWindow = 8 << 20
-	// snappyStream begins the framed format; shippers send either, the block
-	// format more often, under the same name.
+	// snappyStream begins the framed format. Shippers send both formats under the same
+	// name, the block format more often.
 	snappyStream = "\xff\x06\x00\x00sNaPpY"
 )
 
-// stream decompresses everything but snappy blocks.
+// stream decompresses all encodings but snappy blocks.
 func (d *Decompressor) stream(enc Encoding, src *bytes.Reader, out *output) error {
 	switch enc {
 	case Gzip:
@@ -161,8 +161,8 @@ func (d *Decompressor) stream(enc Encoding, src *bytes.Reader, out *output) erro
 	}
 }
 
-// deflate takes both things that go by that name: zlib, as the standard has it,
-// and the raw data that many clients send.
+// deflate accepts both formats of that name: zlib, which is the standard, and the raw
+// data that many clients send.
 func (d *Decompressor) deflate(src *bytes.Reader, out *output) error {
 	var head [2]byte
 	n, _ := src.ReadAt(head[:], 0)
@@ -189,15 +189,15 @@ func (d *Decompressor) deflate(src *bytes.Reader, out *output) error {
 	return out.fill(z)
 }
 
-// output is where decompressed bytes go, within the limits.
+// output collects decompressed bytes, within the limits.
 type output struct {
 	buf  []byte
 	grow Grow
-	wire int   // bytes that they come from
-	err  error // why it ended, unless the bytes are to blame
+	wire int   // bytes of compressed input
+	err  error // the reason it ended, unless the bytes are invalid
 }
 
-// allowed says how many bytes may come out.
+// allowed is the most bytes of output.
 func (o *output) allowed() int { return min(MaxDecoded, 1<<20+MaxRatio*o.wire) }
 
 func (o *output) tooLarge() error {
@@ -209,7 +209,7 @@ func (o *output) tooLarge() error {
 	return o.err
 }
 
-// reserve makes room for n bytes in all.
+// reserve makes room for n bytes in total.
 func (o *output) reserve(n int) error {
 	if n <= cap(o.buf) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"blobtail/record"
 )
 
-// A ledger is a sink that notes which bytes of a body it was handed.
+// A ledger is a sink that records its share of the bytes of a body.
 type ledger struct {
 	t        *testing.T
 	parser   *record.Parser
@@ -51,7 +51,7 @@ func (l *ledger) Reject(raw []byte, why Rejection, end int) bool {
 	return l.note(raw, end)
 }
 
-// note finds where raw stands in the body by what its array has left.
+// note finds the offset of raw in the body, searching the rest of its array.
 func (l *ledger) note(raw []byte, end int) bool {
 	from := cap(l.body) - cap(raw)
 	if from < l.reach || end < from+len(raw) || end > len(l.body) {
@@ -79,8 +79,8 @@ func shapes() []shape {
 	}
 }
 
-// Every byte of a body that is not white space or the frame of an array comes
-// out in exactly one record or reject, in order, whatever the input.
+// For any input, every byte of a body that is not white space or the frame of an
+// array is in exactly one record or reject, in order.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		"{\"a\":1}\n{\"b\":2}\r\n\n{\"c\":", `[{"a":1},2,"x",[3],{"b":2}] tail`, "[error] x\r\n[1,2] y\n", "{\"a\":[1,\n{\"b\":2}\n{\"c\":3}",

@@ -9,29 +9,29 @@ import (
 	"blobtail/record"
 )
 
-// A Gatherer makes canonical lines of the records that it is given, one after the
-// other in Req. Nothing is allocated for a record: [Gatherer.Clear] makes its
-// memory ready for the next request. It belongs to one goroutine.
+// A Gatherer makes canonical lines of records, one after the other in Req. It
+// allocates no memory for a single record: [Gatherer.Clear] makes its memory ready
+// for the next request. It belongs to one goroutine.
 type Gatherer struct {
 	// The source sets these before the first record.
 
 	Defaults record.Defaults
 	Latest   int64  // records may not be later: 24 h ahead of Clock
 	Clock    string // the owner of the clock, for the reason of a rejection
-	Source   string // for rejected lines; nothing that differs on a retry
+	Source   string // for rejected lines; must be the same on a retry
 	Keyed    bool   // the body came with a key, so Retime may be called
 
-	// The gatherer counts these; Clear resets them, but for Longest.
+	// The gatherer counts these; Clear resets all of them except Longest.
 
 	Req      record.Request
 	Rejected []Rejected // not in Req before AddRejected
 	Accepted int        // lines in Req
-	Owned    int        // of them, those that bring their own time
+	Owned    int        // of them, those with their own time
 	Earliest int64      // time of an accepted line
 	Places   int        // of the records so far; the next one has this place
-	Longest  int        // bytes of a record, as it came
-	// These depend on the body alone: the number of its records, rejected ones too,
-	// and the earliest time that one of them brings.
+	Longest  int        // bytes of a record, as received
+	// These depend on the body alone: the number of its records, rejected ones too, and
+	// the earliest time among them.
 	Found       int
 	EarliestOwn int64
 	AnyOwn      bool
@@ -40,12 +40,12 @@ type Gatherer struct {
 	parts    *record.Parts // of the record begun last
 	hash     *xxh3.Hasher
 	services map[string]uint32
-	last     uint32   // service of the line before
-	untimed  []uint32 // of a keyed body, the accepted lines that bring no time
+	last     uint32   // service of the previous line
+	untimed  []uint32 // of a keyed body, the accepted lines without a time
 }
 
-// Rejected is an invalid record. It waits for the end of its request, because the
-// earliest record there gives it its time.
+// Rejected is an invalid record. It waits for the end of its request, because it gets
+// the time of the earliest record there.
 type Rejected struct {
 	Raw    []byte
 	Reason string
@@ -60,22 +60,22 @@ func NewGatherer() *Gatherer {
 	return &Gatherer{parser: record.NewParser(), services: make(map[string]uint32), hash: xxh3.New()}
 }
 
-// Scan checks an object, as [Sink] says.
+// Scan checks an object, as in [Sink].
 func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
-// Object adds the object scanned last. A reason says why it must be rejected.
+// Object adds the object scanned last, or returns the reason to reject it.
 func (g *Gatherer) Object(raw []byte) (why Rejection, ok bool) {
 	data, stamp := g.parser.AppendLine(g.Req.Data, g.Defaults)
 	return g.line(data, &stamp, raw)
 }
 
-// Begin begins a record by parts, as [Sink] says.
+// Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
 	g.parts = g.parser.Begin(g.Req.Data, h, g.Defaults)
 	return g.parts
 }
 
-// Record adds the record begun last. A reason says why it must be rejected.
+// Record adds the record begun last, or returns the reason to reject it.
 func (g *Gatherer) Record(raw []byte) (why Rejection, ok bool) {
 	data, stamp, err := g.parts.End()
 	if err != nil {
@@ -86,7 +86,7 @@ func (g *Gatherer) Record(raw []byte) (why Rejection, ok bool) {
 	return g.line(data, &stamp, raw)
 }
 
-// line accepts the canonical line that data has more than g.Req.Data.
+// line accepts the canonical line that data has beyond g.Req.Data.
 func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
 	g.Longest = max(g.Longest, len(raw))
 	g.found(stamp)
@@ -108,7 +108,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejec
 	return Rejection{}, true
 }
 
-// found notes a record, accepted or not.
+// found counts a record, accepted or not.
 func (g *Gatherer) found(stamp *record.Stamp) {
 	g.Found++
 	if stamp.OwnTime && (!g.AnyOwn || stamp.Time < g.EarliestOwn) {
@@ -150,8 +150,8 @@ func (g *Gatherer) service(name string) uint32 {
 }
 
 // Reject keeps an invalid record for AddRejected. It has one place in the body. A
-// line has as many as the lenient reading finds records in it, so that the records
-// behind it have the same place in both readings.
+// rejected line has as many places as the lenient reading finds records in it. So the
+// records after it have the same place in both readings.
 func (g *Gatherer) Reject(r Rejected) {
 	g.Longest = max(g.Longest, len(r.Raw))
 	r.place = g.Places
@@ -188,7 +188,7 @@ func (l *lenient) Reject([]byte, Rejection, int) bool {
 }
 
 // AddRejected adds a line of the service _rejected for each invalid record. It has
-// the time of the earliest accepted one, so that a retry gives the same. more is
+// the time of the earliest accepted one, so that a retry adds the same lines. more is
 // called after each line, and its error ends the adding.
 func (g *Gatherer) AddRejected(more func() error) error {
 	t := g.Defaults.Time
@@ -209,7 +209,7 @@ func (g *Gatherer) AddRejected(more func() error) error {
 	return nil
 }
 
-// outcomeLine is how many bytes of a line count for an outcome.
+// outcomeLine is the number of bytes that a line adds to the input of an outcome.
 const outcomeLine = 20
 
 // Outcome is the [record.Request.Outcome] of the gathered lines. It is called before
@@ -218,7 +218,7 @@ const outcomeLine = 20
 // services and places.
 func (g *Gatherer) Outcome() record.Outcome {
 	g.hash.Reset()
-	services := uint32(0) // that lines have: a try before may have added the one of rejected lines
+	services := uint32(0) // of the lines: an earlier attempt may have added the one of rejected lines
 	var buf [128 * outcomeLine]byte
 	b := buf[:0]
 	for i := range g.Req.Lines {
@@ -241,8 +241,8 @@ func (g *Gatherer) Outcome() record.Outcome {
 	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(g.hash.Sum64(), 1)}
 }
 
-// Retime gives the lines that bring no time another one, as if it had been the
-// default, and takes back AddRejected.
+// Retime gives the lines without a time of their own another one, as if that had been
+// the default, and undoes AddRejected.
 func (g *Gatherer) Retime(t int64) {
 	const timeAt = len(`{"ts":"`)
 	g.Defaults.Time = t
@@ -265,9 +265,9 @@ func (g *Gatherer) Retime(t int64) {
 	}
 }
 
-// Sum is the [record.Request.Sum] of a body that came with a key: it tells apart
-// bodies that came with the same key, by their paths too, because the same body sent
-// to another service is not the same records.
+// Sum is the [record.Request.Sum] of a body that came with a key. It distinguishes
+// bodies that came with the same key. It covers their paths too, because the same
+// body sent to another service has different records.
 func (g *Gatherer) Sum(path string, body []byte) uint64 {
 	g.hash.Reset()
 	// A hash never fails.
@@ -290,11 +290,11 @@ func (g *Gatherer) Clear() {
 }
 
 // Forget makes the gatherer ready for another body and releases memory that few
-// need. long says that the body was long.
+// bodies need. long says that the body was long.
 func (g *Gatherer) Forget(long bool) {
 	const keptLines, keptServices, keptData, usual = 32 << 10, 1 << 10, 2 << 20, 64 << 10
 	if long || g.Longest > usual {
-		// The parser holds on to the record that it scanned last, and to its memory.
+		// The parser keeps the record that it scanned last, and its memory.
 		_, _ = g.parser.Scan(nil)
 	}
 	g.Clear()

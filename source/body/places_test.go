@@ -10,7 +10,7 @@ import (
 	"blobtail/record"
 )
 
-// keeper is a sink as the sources are.
+// keeper is a sink like those of the sources.
 type keeper struct{ *Gatherer }
 
 func (k keeper) Object(raw []byte, end int) bool {
@@ -28,7 +28,7 @@ func (k keeper) Reject(raw []byte, why Rejection, _ int) bool {
 	return true
 }
 
-// reading gathers a body and gives the place of each accepted line.
+// reading gathers a body and returns the place of each accepted line.
 func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
 	g := NewGatherer()
 	g.Latest = math.MaxInt64
@@ -42,8 +42,8 @@ func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
 	return g, places
 }
 
-// A record has one place in a body, whichever way that is read and whatever of it
-// is taken; and what a request is known by is the same.
+// A record has the same place in a body in either reading, and for any subset of
+// accepted records. The request has the same identity.
 func TestPlaces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n := 0
@@ -98,7 +98,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What is refused for its time keeps its place and counts as found.
+// A record that is refused for its time keeps its place and counts as found.
 func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
 	g := NewGatherer()
 	g.Defaults, g.Latest = record.Defaults{Service: "web", Time: 1}, 10_000_000_000

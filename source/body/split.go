@@ -11,12 +11,11 @@ import (
 	"blobtail/record"
 )
 
-// A Sink accepts the records of a body in the order they stand in it. The raw
-// slices must stay as they are until the decoder has returned. end is how far
-// into the body the record reaches. The methods return false when no more should
-// come; the decoder returns then.
+// A Sink accepts the records of a body in their order there. The raw slices must not
+// change until the decoder has returned. end is the offset of the record's end in the
+// body. The methods return false to stop the decoder, which returns then.
 type Sink interface {
-	// Scan checks the JSON object that src begins with, as [record.Parser.Scan].
+	// Scan checks the JSON object at the start of src, like [record.Parser.Scan].
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool
@@ -28,23 +27,23 @@ type Sink interface {
 	Reject(raw []byte, why Rejection, end int) bool
 }
 
-// A Rejection says why something is no record. With Syntax set it was not even
-// well formed: of a body of nothing else, nothing could be read. With Line set it is
-// a line in which the lenient reading, objects one after the other, may find
-// records.
+// A Rejection is the reason that something is no record. With Syntax set it was not
+// even well formed: if a body has nothing else, nothing of it could be read. With
+// Line set it is a line that may have records in the lenient reading, as objects one
+// after the other.
 type Rejection struct {
 	Reason string
 	Syntax bool
 	Line   bool
 }
 
-// A Decoder finds the records in a decoded body and hands each byte that is not
+// A Decoder finds the records in a decoded body and passes each byte that is not
 // white space to the sink, as part of a record or of a reject.
 type Decoder func(body []byte, to Sink)
 
-// DecoderFor chooses by Content-Type; sniffed reports that the type does not give
-// the format. curl, and many clients that set nothing, send the sniffed types:
-// anything may come under them. The body is never parsed as a form.
+// DecoderFor chooses by Content-Type; sniffed reports that the type does not
+// determine the format. curl, and many clients that set no type, send the sniffed
+// types, with bodies of any format. The body is never parsed as a form.
 func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
@@ -68,8 +67,8 @@ func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 		"application/json (an array, or objects one after the other), or text/plain", Short(media))
 }
 
-// LooksCompressed is an [Error] for a body that is compressed and does not say so,
-// which would be stored as lines of noise. Neither beginning is valid UTF-8.
+// LooksCompressed is an [Error] for a compressed body without a Content-Encoding,
+// which would be stored as lines of noise. Neither prefix is valid UTF-8.
 func LooksCompressed(body []byte) error {
 	for _, e := range []struct {
 		name  Encoding
@@ -110,8 +109,8 @@ func decodeJSON(body []byte, to Sink) {
 	decodeObjects(body, off, to)
 }
 
-// decodeSniffed tells JSON from text. Text lines often begin with a bracket, so
-// one alone decides nothing.
+// decodeSniffed distinguishes JSON from text. Text lines often begin with a bracket,
+// so a bracket alone is not enough.
 func decodeSniffed(body []byte, to Sink) {
 	off := skipSpace(body, bom(body))
 	switch {
@@ -132,7 +131,7 @@ func looksLikeObject(b []byte) bool {
 	return i < len(b) && (b[i] == '"' || b[i] == '}')
 }
 
-// decodeLines takes exactly one object on each line that is not blank.
+// decodeLines expects exactly one object on each line that is not blank.
 func decodeLines(body []byte, to Sink) { decodeLinesFrom(body, bom(body), to) }
 
 func decodeLinesFrom(body []byte, off int, to Sink) {
@@ -166,9 +165,9 @@ func oneObject(line []byte, end int, to Sink) bool {
 	return to.Object(line, end)
 }
 
-// decodeObjects takes objects one after the other, on a line each or not, over
-// several lines or not. A broken object is rejected to the end of the line it
-// begins on, so that a truncated line does not swallow the ones behind it.
+// decodeObjects decodes objects one after the other, with any line breaks. A broken
+// object is rejected to the end of the line it begins on, so that a truncated line
+// does not swallow the lines after it.
 func decodeObjects(body []byte, off int, to Sink) {
 	wasted := 0
 	for off = skipSpace(body, off); off < len(body); off = skipSpace(body, off) {
@@ -184,8 +183,8 @@ func decodeObjects(body []byte, off int, to Sink) {
 			end = lineEnd(body, end)
 			wasted += looked
 		}
-		// Lines that each leave something open would be looked through to the end
-		// again and again. From there on, a line has to be an object by itself.
+		// Lines that each leave an object open would be scanned to the end again and
+		// again. From there on, a line has to be an object by itself.
 		if wasted > 4*len(body) {
 			decodeLinesFrom(body, off, to)
 			return
@@ -204,8 +203,8 @@ func decodeObjects(body []byte, off int, to Sink) {
 	}
 }
 
-// objectAt returns the length of the object that b begins with, 0 when it has no
-// end, and why it is no record. looked is how far it had to look to say so.
+// objectAt returns the length of the object at the start of b, or 0 when it has no
+// end, and the reason why it is no record. looked is how far it had to scan.
 func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
 	if b[0] != '{' {
 		return 0, noObject(b[:lineEnd(b, 0)]), 0
@@ -258,7 +257,7 @@ func decodeText(body []byte, off int, to Sink) {
 	}
 }
 
-// rejectionOf says why Scan failed, and how far into the source.
+// rejectionOf returns the reason of an error of Scan, and its offset in the source.
 func rejectionOf(err error) (why Rejection, offset int) {
 	var e *record.RejectError
 	if errors.As(err, &e) {
@@ -267,8 +266,8 @@ func rejectionOf(err error) (why Rejection, offset int) {
 	return Rejection{Reason: err.Error(), Syntax: true}, 0
 }
 
-// noObject says why something that does not begin as an object is no record.
-// This is rare, so that checking it once more does not matter.
+// noObject returns the reason why something that does not begin as an object is no
+// record. This is rare, so checking it once more does not matter.
 func noObject(raw []byte) Rejection {
 	if json.Valid(raw) {
 		return Rejection{Reason: "not a JSON object"}

@@ -16,8 +16,8 @@ import (
 // statusGone is counted for a client that did not wait for its answer.
 const statusGone = 499
 
-// An answer counts the records of a request by their outcome. The native protocol sends
-// it as JSON; others make their own of it.
+// An answer counts the records of a request by their outcome. The native protocol
+// sends it as JSON; other protocols translate it.
 type answer struct {
 	Accepted  int         `json:"accepted"`
 	Rejected  int         `json:"rejected"`
@@ -27,19 +27,19 @@ type answer struct {
 	Error     string      `json:"error,omitempty"` // nothing could be read
 }
 
-// A lineError says why a record was rejected, by its number in the request.
+// A lineError is the reason for rejecting a record, with its number in the request.
 type lineError struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
 }
 
-// A refusal is the answer to a request that is not taken as a whole.
+// A refusal is the answer to a request that is rejected as a whole.
 type refusal struct {
 	status int
 	reason string // the fault, its place, and a remedy
 	retry  bool   // with Retry-After
 	hangUp bool   // the connection is of no more use
-	allow  string // the methods that the path has, of a request with another
+	allow  string // the allowed methods of the path, if the request has another one
 	cause  error
 }
 
@@ -50,8 +50,8 @@ func refuse(status int, format string, args ...any) *refusal {
 	return &refusal{status: status, reason: fmt.Sprintf(format, args...)}
 }
 
-// refusalOf returns the refusal that err is or, of a body that cannot be taken,
-// makes one; else nil.
+// refusalOf returns the refusal in err, or makes one for an unacceptable body;
+// otherwise nil.
 func refusalOf(err error) *refusal {
 	var f *refusal
 	var e *body.Error
@@ -68,11 +68,11 @@ func refusalOf(err error) *refusal {
 	return &refusal{status: http.StatusBadRequest, reason: e.Reason}
 }
 
-// explain makes a refusal of an error on the way to the log, unless it is one.
+// explain turns an error on the way to the log into a refusal, unless it is one.
 func (s *Source) explain(r *http.Request, err error) error {
 	f := refusalOf(err)
 	switch {
-	case f != nil: // first: net/http calls a body that breaks off a client that has gone
+	case f != nil: // first: net/http reports a truncated body as a client that has gone
 		return f
 	case r.Context().Err() != nil:
 		return &refusal{status: statusGone, cause: err, hangUp: true,
@@ -95,7 +95,7 @@ func (s *Source) explain(r *http.Request, err error) error {
 		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
 }
 
-// pressure makes Retry-After longer the longer nothing could be taken, and
+// pressure makes Retry-After longer the longer every request has been refused, and
 // different for each client, so that they do not all come back at once.
 type pressure struct {
 	mu    sync.Mutex

@@ -17,7 +17,7 @@ import (
 	"blobtail/record"
 )
 
-// discard is the log that costs nothing.
+// discard is a log without any cost.
 type discard struct{}
 
 func (discard) Accept(context.Context, *record.Request) (record.Receipt, error) {
@@ -26,7 +26,7 @@ func (discard) Accept(context.Context, *record.Request) (record.Receipt, error) 
 
 const perBody = 1000
 
-// corpus makes a body of 1000 records of about 320 bytes, as services write them.
+// corpus makes a body of 1000 records of about 320 bytes, like those of services.
 func corpus() []byte {
 	r := rand.New(rand.NewPCG(42, 1))
 	var b bytes.Buffer
@@ -48,12 +48,12 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// reportCPU gives the figure that the targets are in: seconds per million records.
+// reportCPU reports in the unit of the targets: seconds per million records.
 func reportCPU(b *testing.B, begun time.Duration) {
 	b.ReportMetric((cpu()-begun).Seconds()/(float64(b.N)*perBody)*1e6, "cpu-s/Mrec")
 }
 
-// BenchmarkHandler is the handler alone, without a connection.
+// BenchmarkHandler measures the handler alone, without a connection.
 func BenchmarkHandler(b *testing.B) {
 	body := corpus()
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
@@ -96,7 +96,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// BenchmarkLoopback has a real connection in between, and counts the sender too.
+// BenchmarkLoopback uses a real connection, and counts the sender's CPU time too.
 func BenchmarkLoopback(b *testing.B) {
 	body := corpus()
 	addr := listen(b, newSource(discard{}))

@@ -10,8 +10,8 @@ import (
 	"blobtail/source/body"
 )
 
-// readWire reads the body as it comes. The buffer is the caller's, also that of
-// a body that was not read to its end.
+// readWire reads the body, still compressed. The buffer is the caller's, even if the
+// body was not read to its end.
 func (s *Source) readWire(r *http.Request, p *pace, enc body.Encoding, h *hold) ([]byte, error) {
 	limit := enc.WireLimit()
 	buf := s.buffers.get(least)
@@ -37,9 +37,9 @@ func (s *Source) readWire(r *http.Request, p *pace, enc body.Encoding, h *hold) 
 	}
 }
 
-// nextSize says how long a buffer of n bytes that is full should become, but no
-// more than the body can have. What is announced is not believed before much of
-// it has come; then large steps save the copying.
+// nextSize is the new size of a full buffer of n bytes, but no more than the body can
+// have. An announced length is not trusted until much of the body has come; then
+// large steps avoid copying.
 func nextSize(n int, contentLength, limit int64) int {
 	most := limit + body.Spare
 	if contentLength >= 0 {
@@ -65,12 +65,12 @@ func readFailed(err error, n int) error {
 	return f
 }
 
-// A pace cuts off clients that send too slowly: whoever holds memory has to keep
-// going. The deadline of the connection is the earlier of two: grace from now,
-// and grace from the start plus a second for each KiB that came. Who has sent
-// next to nothing gets less than grace from now.
+// A pace cuts off clients that send too slowly, since a client that holds memory has
+// to keep sending. The deadline of the connection is the earlier of two: grace from
+// now, and grace from the start plus a second for each KiB that came. A client that
+// has sent next to nothing gets less than grace from now.
 type pace struct {
-	rc    *http.ResponseController // nil where there is no connection
+	rc    *http.ResponseController // nil without a connection
 	grace time.Duration
 	quiet time.Duration // the longest silence now
 	begun time.Time
@@ -106,6 +106,6 @@ func (p *pace) extend(n int) {
 	p.set(deadline)
 }
 
-// done lifts the deadline. net/http goes on reading behind the body to notice
-// that the client goes away, and would take a deadline for that.
+// done lifts the deadline. net/http goes on reading behind the body to notice that
+// the client closes, and would mistake a deadline for that.
 func (p *pace) done() { p.set(time.Time{}) }

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// partSize is where a body is cut, at the end of the record that reaches it.
-	// Every ingester must cut alike, so that a retry at another has the same
+	// partSize is the size at which a body is cut, at the end of the record that
+	// reaches it. All ingesters must cut alike, so that a retry at another has the same
 	// identity.
 	partSize = 8 << 20
-	// partRecords cuts a part earlier: the canonical line of a record of two bytes
-	// has a hundred.
+	// partRecords cuts a part earlier: the canonical line of a record of two bytes has
+	// a hundred bytes.
 	partRecords = 100_000
 	maxErrors   = 100
 )
 
-// identity names a request, next to its records. All of it is fixed before
-// the body is decoded.
+// identity names a request and its origin. All of it is fixed before the body is
+// decoded.
 type identity struct {
-	client string // "" as long as clients are not told apart
+	client string // "" as long as clients are not distinguished
 	sender string // the address that the body came from, without the port
 	path   string
 	key    string
 	dedupe Dedupe
 }
 
-// A builder is the sink that makes requests of a body: lines in their canonical
-// form, gathered until the part is full, then appended. Nothing is allocated
-// for a record; the memory of one part serves the next.
+// A builder is the sink that makes requests of a body: canonical lines, gathered
+// until the part is full, then appended. It allocates no memory for a single record;
+// the memory of one part serves the next.
 type builder struct {
 	*body.Gatherer // this part's
 	identity
 	ctx  context.Context
 	s    *Source
 	hold *hold
-	held int // bytes of hold that the body has
+	held int // bytes of hold for the body
 	own  int // bytes of hold for lines
 
 	body []byte
-	from int // where the part begins in body
+	from int // offset of the part in body
 	part int
 	past int // places of the parts before it
 
@@ -59,8 +59,8 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{Gatherer: body.NewGatherer()} }
 
-// begin accepts a decoded body, counted in h already, and counts the memory that its
-// lines are likely to need.
+// begin accepts a decoded body, which is counted in h already, and counts the memory
+// that its lines are likely to need.
 func (b *builder) begin(ctx context.Context, s *Source, h *hold, decoded []byte, id identity) error {
 	b.identity, b.ctx, b.s, b.hold, b.body = id, ctx, s, h, decoded
 	b.held = int(max(h.n, int64(len(decoded))))
@@ -97,7 +97,7 @@ func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
 	return b.cut(end)
 }
 
-// cut ends the part where it is full, and sees that its memory is counted.
+// cut ends the part if it is full, and makes sure that its memory is counted.
 func (b *builder) cut(end int) bool {
 	if end-b.from >= partSize || b.Places >= partRecords {
 		return b.flush(end)
@@ -105,7 +105,7 @@ func (b *builder) cut(end int) bool {
 	return b.count(b.Accepted + len(b.Rejected))
 }
 
-// count counts lines that take more than was foreseen.
+// count counts lines that take more memory than estimated.
 func (b *builder) count(records int) bool {
 	const perLine = int(unsafe.Sizeof(record.Line{}))
 	if need := len(b.Req.Data) + perLine*records; need > b.own {
@@ -120,7 +120,7 @@ func (b *builder) countLines() error {
 	return b.err
 }
 
-// end takes the last part. Of an empty body there is none.
+// end flushes the last part. An empty body has none.
 func (b *builder) end() error {
 	if b.err == nil {
 		b.flush(len(b.body))
@@ -169,8 +169,8 @@ func (b *builder) flush(end int) bool {
 	return true
 }
 
-// origin gives the part its identity, by which copies of it are known. The identity does
-// not depend on the number of records that were accepted.
+// origin gives the part its identity, for recognising copies. The identity does not
+// depend on the number of accepted records.
 func (b *builder) origin(part []byte) {
 	b.Req.Origin, b.Req.Sum, b.Req.Outcome, b.Req.DefaultTime = record.Origin{}, 0, record.Outcome{}, 0
 	timed := b.Owned == b.Accepted && b.Accepted > 0
@@ -188,15 +188,15 @@ func (b *builder) origin(part []byte) {
 	}
 }
 
-// asBefore gives the part the times and the origin that it had when it came first.
+// asBefore gives the part the times and the origin that it had at the first attempt.
 func (b *builder) asBefore(first *record.EarlierError) error {
 	b.Retime(first.DefaultTime)
 	b.Req.Origin, b.Req.DefaultTime, b.Req.Outcome = first.Origin, first.DefaultTime, b.Outcome()
 	return b.AddRejected(b.countLines)
 }
 
-// append hands the part over. A full log slows the request down first: many
-// clients drop records that are answered 429.
+// append appends the part to the log. A full log slows the request down first: many
+// clients drop records after an answer of 429.
 func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	for wait := first; ; wait = min(2*wait, longest) {

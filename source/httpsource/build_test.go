@@ -18,7 +18,7 @@ const (
 	uuid2 = "019aa1a0-0000-7000-8000-000000000002"
 )
 
-// When is a request sent twice known as one? Every case sends body, then again.
+// When is a repeated request recognised? Every case sends body, then again.
 func TestDuplicates(t *testing.T) {
 	timed := `{"ts":"2026-11-20T10:00:00Z","msg":"a"}` + "\n"
 	fraction := `{"ts":"2026-11-20T10:00:00.5Z","msg":"a"}` + "\n"
@@ -69,8 +69,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// The path is part of a body's identity, the method and a query are not; neither
-// is the encoding it came in.
+// The path is part of a body's identity. The method, a query and the encoding are
+// not.
 func TestBodyOrigin(t *testing.T) {
 	body := "{\"ts\":1.5}\n{\"ts\":2.5}"
 	m := &memory{}
@@ -123,8 +123,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A long body is appended in parts of 8 MiB, cut at the end of the record in
-// which the mark falls, each with an identity of its own.
+// A long body is appended in parts of 8 MiB, each cut at the end of the record at the
+// limit, and each with an identity of its own.
 func TestParts(t *testing.T) {
 	testkit.FullOnly(t, "many MiB in one goroutine")
 	var body strings.Builder
@@ -149,7 +149,7 @@ func TestParts(t *testing.T) {
 		if len(first) != 3 || first[0] == first[1] || first[1] == first[2] {
 			t.Fatalf("origins %v", first)
 		}
-		// The same body elsewhere gives the same identities, here it is known.
+		// The same body elsewhere has the same identities; here it is a duplicate.
 		m2 := &memory{}
 		send(t, newSource(m2), "/ingest/web", body.String(), "Content-Type", contentType)
 		if !slices.Equal(m2.origins(), first) {
@@ -161,7 +161,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// checkCuts works out where the parts end: the records are lines of known length.
+// checkCuts calculates the ends of the parts: the records are lines of known length.
 func checkCuts(t *testing.T, body string, m *memory) {
 	t.Helper()
 	part, from, at, count := 0, 0, 0, 0
@@ -180,7 +180,7 @@ func checkCuts(t *testing.T, body string, m *memory) {
 	}
 }
 
-// A retry after some parts were taken is a duplicate only in these.
+// A retry after some parts were accepted is a duplicate only in these.
 func TestPartsHalfTaken(t *testing.T) {
 	body := strings.Repeat(`{"ts":1.5,"msg":"`+strings.Repeat("x", 99_000)+`"}`+"\n", 170)
 	m := &memory{refuse: func(n int) error {
@@ -218,7 +218,7 @@ func TestPartsOfTinyRecords(t *testing.T) {
 	}
 }
 
-// What a request leaves behind in reused memory must not show up in the next.
+// Leftovers of one request in reused memory must not show up in the next.
 func TestReuse(t *testing.T) {
 	m := &memory{}
 	s := newSource(m)

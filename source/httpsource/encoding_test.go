@@ -18,7 +18,7 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// compress makes what goes by form: a Content-Encoding, or a variant of one.
+// compress compresses a body in a form: a Content-Encoding, or a variant of one.
 func compress(t testing.TB, form, body string) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -100,7 +100,7 @@ func TestEncodings(t *testing.T) {
 			t.Errorf("%s, no body: %+v", form, a)
 		}
 	}
-	// Two members are one body, as gzip has it.
+	// Two members are one body, as in the gzip standard.
 	if a := send(t, s, "/ingest/web", compress(t, "gzip", small)+compress(t, "gzip", small), "Content-Encoding", "gzip"); a.Accepted != 2 {
 		t.Errorf("two members: %+v", a)
 	}
@@ -135,7 +135,7 @@ func TestUndecodable(t *testing.T) {
 	}
 }
 
-// Who forgets the header is told so, and does not find noise in the store.
+// A client that forgets the header gets an error, and no noise is stored.
 func TestCompressedWithoutHeader(t *testing.T) {
 	m := &memory{}
 	s := newSource(m)
@@ -169,14 +169,14 @@ func TestBombs(t *testing.T) {
 	}
 	// A length that is only claimed.
 	wantStatus(t, send(t, s, "/ingest/web", "\xff\xff\xff\xff\x0f", "Content-Encoding", "snappy"), 413, "200 times")
-	// Within the first MiB any ratio will do.
+	// Within the first MiB any ratio is allowed.
 	if a := send(t, s, "/ingest/web", compress(t, "gzip", strings.Repeat("{}\n", 100_000)), "Content-Encoding", "gzip"); a.Accepted != 100_000 {
 		t.Errorf("%+v", a)
 	}
 	wantStatus(t, send(t, s, "/ingest/web", compress(t, "zstd with a big window", strings.Repeat("{}\n", 3<<20)), "Content-Encoding", "zstd"), 413, "window over 8 MiB")
 }
 
-// A bomb is found out without the memory it asks for.
+// A bomb is detected without allocating all of its output.
 func TestBombsTakeNoMemory(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight = 4 << 20 }) // alone it may have more
 	bomb := compress(t, "gzip", strings.Repeat("\x00", 20<<20))

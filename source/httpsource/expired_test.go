@@ -15,7 +15,7 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// olds counts the lines that say that they are old.
+// olds counts the lines that report themselves as old.
 func olds(r *record.Request) (n int) {
 	for _, l := range r.Lines {
 		if r.Services[l.Service] != record.RejectedService && bytes.Contains(r.Data[l.Off:l.Off+l.Len], []byte(`"msg":"old"`)) {
@@ -25,8 +25,8 @@ func olds(r *record.Request) (n int) {
 	return n
 }
 
-// The answer says how many records have expired, and only where there are any; they
-// are neither accepted nor rejected, and it is no fault of who sends them.
+// The answer has the number of expired records, if there are any. They are neither
+// accepted nor rejected, and are no error of the client.
 func TestExpired(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{
 		{`{"msg":"new"}`, `{"accepted":1,"rejected":0}`},
@@ -42,8 +42,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// Of a body in several parts the answer counts all, and a rejected record is told by
-// its number in the body whatever has expired before it.
+// The answer counts all parts of a body. A rejected record is reported by its number
+// in the body, also after expired ones.
 func TestExpiredInParts(t *testing.T) {
 	var body strings.Builder
 	const n = 150_000

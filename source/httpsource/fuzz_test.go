@@ -13,7 +13,8 @@ import (
 	"blobtail/source/body"
 )
 
-// FuzzAnswers sends a body as each type; what is answered is what is appended.
+// FuzzAnswers sends a body as each type; the answer must agree with the appended
+// records.
 func FuzzAnswers(f *testing.F) {
 	for _, s := range []string{
 		"{\"a\":1}\n{\"b\":2}\r\n\n{\"c\":", `[{"a":1},2,"x",[3],{"b":2}] tail`, "[error] x\r\n[1,2] y\n", "\xef\xbb\xbf{} {}\n{}x", "\x00\n\xff\n",

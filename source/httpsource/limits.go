@@ -16,18 +16,18 @@ const (
 	maxKey   = 255
 	// firstGrace is the longest silence of a body that has sent next to nothing.
 	firstGrace = 5 * time.Second
-	// entrance is what a request enters with: its first buffer, and as much again
-	// for the connection's own. A body must arrive before it is counted, else a few
-	// lines of header could hold the whole budget.
+	// entrance is the initial hold of a request: its first buffer, and as much again
+	// for the connection's own. A body must arrive before it is counted, otherwise a
+	// few lines of header could hold the whole budget.
 	entrance = 2 * least
 )
 
 // A budget counts the bytes that the bodies of all requests hold.
 //
-// New requests get in, in the order they came, while no more than three quarters
-// of it are taken; the rest is for those inside to grow. Growing never waits, so
-// no two requests can wait for each other. A request that is alone may always
-// enter and grow: its own limits bound it.
+// New requests are admitted in order of arrival, while no more than three quarters of
+// it are taken. The rest is for admitted requests to grow. Growing never waits, so no
+// two requests can wait for each other. A request that is alone is always admitted
+// and may always grow: its own limits bound it.
 type budget struct {
 	size, entry int64
 
@@ -43,13 +43,13 @@ type waiter struct {
 
 func newBudget(size int64) *budget { return &budget{size: size, entry: size / 4 * 3} }
 
-// A hold is what one request has of a budget. It belongs to one goroutine.
+// A hold is the share of one request in a budget. It belongs to one goroutine.
 type hold struct {
 	of *budget
 	n  int64
 }
 
-// enter waits until n bytes are to be had, but no longer than patience.
+// enter waits until n bytes are available, but no longer than patience.
 func (b *budget) enter(ctx context.Context, n int64, patience time.Duration) (*hold, error) {
 	b.mu.Lock()
 	if b.waiting.Len() == 0 && b.admits(n) {
@@ -75,18 +75,18 @@ func (b *budget) enter(ctx context.Context, n int64, patience time.Duration) (*h
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	select {
-	case <-w.in: // let in at the last moment
+	case <-w.in: // admitted at the last moment
 		return &hold{of: b, n: n}, nil
 	default:
 	}
 	b.waiting.Remove(place)
-	b.admitWaiting() // the one behind may be smaller
+	b.admitWaiting() // the next one may be smaller
 	return nil, err
 }
 
 func (b *budget) admits(n int64) bool { return b.used == 0 || b.used+n <= b.entry }
 
-// admitWaiting lets in whoever fits, in order. b.mu is held.
+// admitWaiting admits waiting requests that fit, in order. b.mu is held.
 func (b *budget) admitWaiting() {
 	for e := b.waiting.Front(); e != nil && b.admits(e.Value.(*waiter).n); e = b.waiting.Front() {
 		w := b.waiting.Remove(e).(*waiter)
@@ -117,7 +117,7 @@ func (h *hold) atLeast(n int64) error {
 	return errNoMemory()
 }
 
-// release gives everything back; the second time it does nothing.
+// release returns everything; the second call has no effect.
 func (h *hold) release() {
 	b := h.of
 	b.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// A stalled is a request whose body comes when the test says so.
+// A stalled is a request with a body that the test sends when it chooses.
 type stalled struct {
 	body  *io.PipeWriter
 	reply chan reply
@@ -50,7 +50,7 @@ func TestFullMemory(t *testing.T) {
 	}
 }
 
-// Whoever waits is let in when there is room.
+// Waiting requests are admitted when there is room.
 func TestWaitForMemory(t *testing.T) { synctest.Test(t, testWaitForMemory) }
 
 func testWaitForMemory(t *testing.T) {
@@ -69,7 +69,8 @@ func testWaitForMemory(t *testing.T) {
 	}
 }
 
-// A request that grows beyond what is left is refused at once; the others go on.
+// A request that grows beyond the rest of the budget is refused at once; the others
+// go on.
 func TestGrowingMemory(t *testing.T) {
 	m := &memory{}
 	s := newSource(m, func(o *httpsource.Options) { o.MaxInFlight, o.Patience = 1<<20, time.Minute })
@@ -91,7 +92,7 @@ func TestGrowingMemory(t *testing.T) {
 	}
 }
 
-// A long body is counted as it comes, not as it is announced.
+// A long body is counted as it arrives, not as it is announced.
 func TestAnnouncedIsNotHeld(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.MaxInFlight = 8 << 20 })
 	var open []*stalled
@@ -107,7 +108,7 @@ func TestAnnouncedIsNotHeld(t *testing.T) {
 	}
 }
 
-// Retry-After grows while nothing can be taken, up to half a minute.
+// Retry-After grows while nothing can be accepted, up to half a minute.
 func TestRetryAfter(t *testing.T) {
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.Ready = func() error { return io.EOF } })
 	for range 50 {

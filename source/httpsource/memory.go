@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// least is the smallest buffer, and what a body must bring before it is given
-	// more memory and more time.
+	// least is the smallest buffer. A body must bring as much before it gets more
+	// memory and more time.
 	least = 4 << 10
 	// maxKept is the largest buffer that is used again.
 	maxKept = 2 << 20
-	// allKept is how much the buffers that wait to be used again have together.
+	// allKept is the total size of the idle buffers that are kept.
 	allKept = 32 << 20
-	// maxBuilders is how many builders are used again. A request has one only
-	// while a core works on it, so that few are in use at a time.
+	// maxBuilders is how many builders are used again. A request has one only while a
+	// core works on it, so that few are in use at a time.
 	maxBuilders = 16
 )
 
-// buffers keeps memory for the bodies to come: powers of two from least to
-// maxKept. It is no sync.Pool, which would keep whatever a burst has left behind.
+// buffers keeps memory for later bodies: powers of two from least to maxKept. It is
+// no sync.Pool, which would keep all the memory of a burst.
 type buffers struct {
 	mu   sync.Mutex
 	free [10][][]byte // by class
@@ -29,7 +29,7 @@ type buffers struct {
 // class returns the smallest class of buffers for n bytes, n <= maxKept.
 func class(n int) int { return bits.Len(uint(max(n, least)-1)) - bits.Len(least-1) }
 
-// sizeFor returns the capacity of a buffer for n bytes: what there is to count.
+// sizeFor returns the capacity of a buffer for n bytes: that is counted.
 func sizeFor(n int) int {
 	if n > maxKept {
 		return n
@@ -37,7 +37,7 @@ func sizeFor(n int) int {
 	return least << class(n)
 }
 
-// get returns an empty buffer whose capacity is sizeFor(n).
+// get returns an empty buffer with the capacity sizeFor(n).
 func (b *buffers) get(n int) []byte {
 	if n <= maxKept {
 		b.mu.Lock()
@@ -54,7 +54,7 @@ func (b *buffers) get(n int) []byte {
 	return make([]byte, 0, sizeFor(n))
 }
 
-// put takes a buffer back. Nil will do.
+// put takes a buffer back. It may be nil.
 func (b *buffers) put(buf []byte) {
 	size := cap(buf)
 	if size < least || size > maxKept || size != sizeFor(size) {
@@ -76,7 +76,7 @@ func (b *buffers) grow(buf []byte, n int) []byte {
 	return more
 }
 
-// builders keeps builders for the bodies to come.
+// builders keeps builders for later bodies.
 type builders struct {
 	mu   sync.Mutex
 	free []*builder

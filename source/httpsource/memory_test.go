@@ -37,8 +37,8 @@ func inFlight(t testing.TB, reg *prometheus.Registry) float64 {
 	return 0
 }
 
-// Connections that announce a long body and send next to nothing are in nobody's
-// way, and are cut off soon.
+// Connections that announce a long body and send next to nothing block no other, and
+// are cut off soon.
 func TestIdleBodies(t *testing.T) { synctest.Test(t, testIdleBodies) }
 
 func testIdleBodies(t *testing.T) {
@@ -82,7 +82,7 @@ func testIdleBodies(t *testing.T) {
 	}
 }
 
-// Who waited to be let in has all the time to send a body.
+// A request that waited for admission still has all the time to send its body.
 func TestWaitingToEnterIsNotSlow(t *testing.T) { synctest.Test(t, testWaitingToEnter) }
 
 func testWaitingToEnter(t *testing.T) {
@@ -100,7 +100,7 @@ func testWaitingToEnter(t *testing.T) {
 	}
 }
 
-// A pause of those who have sent something is borne longer.
+// A client that has sent something may pause for longer.
 func TestPauseAfterTheBeginning(t *testing.T) { synctest.Test(t, testPauseAfterTheBeginning) }
 
 func testPauseAfterTheBeginning(t *testing.T) {
@@ -114,7 +114,7 @@ func testPauseAfterTheBeginning(t *testing.T) {
 	}
 }
 
-// A meeting is a log that takes nothing before all have come.
+// A meeting is a log that accepts nothing before all requests have come.
 type meeting struct{ all *sync.WaitGroup }
 
 func (m meeting) Accept(ctx context.Context, r *record.Request) (record.Receipt, error) {
@@ -123,7 +123,7 @@ func (m meeting) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 	return discard{}.Accept(ctx, r)
 }
 
-// Many long bodies at once leave little behind.
+// Many long bodies at once leave little memory in use.
 func TestMemoryIsGivenBack(t *testing.T) {
 	const senders, most = 12, 40 << 20 // buffers up to 32 MiB are kept, of all sizes
 	body := strings.Repeat(`{"msg":"`+strings.Repeat("x", 990)+"\"}\n", 4<<20/1000)

@@ -35,9 +35,9 @@ func answerNative(w http.ResponseWriter, a *answer, refused *refusal) (status in
 	return status
 }
 
-// writeJSON writes the whole answer at once. It is kept to a few KiB, which a
-// socket takes even if the client does not read: there is no write deadline,
-// because waiting for a blob may rightly take minutes.
+// writeJSON writes the whole answer at once. It is at most a few KiB, which a socket
+// accepts even if the client does not read: there is no write deadline, because
+// waiting for a blob may rightly take minutes.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -50,6 +50,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(buf.Len()))
 	w.WriteHeader(status)
-	// A client that has gone has gone.
+	// The client may have gone; then nothing is left to do.
 	_, _ = w.Write(buf.Bytes())
 }

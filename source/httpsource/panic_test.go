@@ -13,7 +13,7 @@ import (
 )
 
 // A panic in one request ends that request: its connection is closed without an
-// answer, so nothing is acknowledged. It keeps no memory, and others go on.
+// answer, so nothing is acknowledged. It keeps no memory, and other requests go on.
 func TestPanic(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := &memory{refuse: func(n int) error {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A typing error must not weaken what is promised.
+// A typing error must not weaken the promise of an acknowledgement.
 func TestAckUnknown(t *testing.T) {
 	m := &memory{}
 	for _, ack := range []string{"store", "durable", "log", "true", "stored;q=1", "stored, stored"} {
@@ -19,8 +19,8 @@ func TestAckUnknown(t *testing.T) {
 	}
 }
 
-// A path that is not clean is not redirected: curl takes a redirect that it does
-// not follow for success.
+// A path that is not clean is not redirected: curl treats a redirect that it does not
+// follow as success.
 func TestNoRedirect(t *testing.T) {
 	m := &memory{}
 	s := newSource(m)

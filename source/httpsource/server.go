@@ -9,9 +9,9 @@ import (
 )
 
 // NewServer makes a server for h with the limits that a listener open to clients
-// needs. Bodies have their own pace, see [Options], and answers no time limit:
-// waiting for a blob may take minutes. The caller sets no address; it listens,
-// serves and shuts down.
+// needs. Bodies have their own pace, see [Options]. Answers have no time limit:
+// waiting for a blob may take minutes. The caller sets no address; it listens, serves
+// and shuts down.
 func NewServer(h http.Handler, log zerolog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           h,

@@ -45,7 +45,7 @@ func serveOn(t testing.TB, l net.Listener, h http.Handler) {
 	})
 }
 
-// dial opens a connection whose bytes the test writes itself.
+// dial opens a raw connection: the test writes its bytes itself.
 func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -57,7 +57,7 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// inside is a listener whose connections stay in the process, so that time may be
+// inside is a listener with connections that stay in the process, so that time may be
 // virtual.
 type inside struct {
 	conns  chan net.Conn
@@ -100,7 +100,7 @@ func (l *inside) dialContext(context.Context, string, string) (net.Conn, error) 
 	}
 }
 
-// dial opens a connection whose bytes the test writes itself.
+// dial opens a raw connection: the test writes its bytes itself.
 func (l *inside) dial(t testing.TB) net.Conn {
 	t.Helper()
 	c, err := l.dialContext(t.Context(), "", "")
@@ -135,7 +135,7 @@ func TestChunkedWithoutLength(t *testing.T) {
 	}
 }
 
-// Many requests at once on kept-alive connections, each with records of its own.
+// Many concurrent requests on kept-alive connections, each with its own records.
 func TestConcurrentClients(t *testing.T) {
 	m := &memory{}
 	addr := listen(t, newSource(m))
@@ -195,7 +195,7 @@ func TestBodyCutOff(t *testing.T) {
 	}
 }
 
-// Whoever sends a byte now and then, or nothing at all, is cut off.
+// A client that sends a byte now and then, or nothing at all, is cut off.
 func TestSlowClients(t *testing.T) { synctest.Test(t, testSlowClients) }
 
 func testSlowClients(t *testing.T) {
@@ -235,7 +235,7 @@ func testSlowClients(t *testing.T) {
 	}
 }
 
-// A body that takes longer than the grace, but comes fast enough, is taken.
+// A body that takes longer than the grace, but comes fast enough, is accepted.
 func TestSteadyClient(t *testing.T) { synctest.Test(t, testSteadyClient) }
 
 func testSteadyClient(t *testing.T) {
@@ -279,7 +279,8 @@ func testWaitingIsNotSlow(t *testing.T) {
 	}
 }
 
-// A request that is refused before its body was read is not waited for.
+// The server does not wait for the body of a request that it refuses before reading
+// it.
 func TestRefusedWithoutBody(t *testing.T) {
 	addr := listen(t, newSource(&memory{}, func(o *httpsource.Options) { o.ReadGrace = 200 * time.Millisecond }))
 	for request, status := range map[string]int{
@@ -322,7 +323,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// A client that closes while the log syncs is noticed.
+// The server notices a client that closes while the log syncs.
 func TestClientClosesWhileWaiting(t *testing.T) {
 	waiting, noticed := make(chan struct{}), make(chan struct{})
 	m := &memory{wait: func(ctx context.Context, _ bool) error {

@@ -1,21 +1,21 @@
-// Package httpsource takes log records over HTTP and hands them on as
+// Package httpsource accepts log records over HTTP and passes them on as
 // [record.Request] values: POST or PUT /ingest/{service} and /ingest.
 //
-// A request runs through stages, one file each. body.go reads the body off the wire, within limits and no slower than a minimum rate. Package
-// blobtail/source/body takes off compression, finds the records and makes
-// canonical lines of them. build.go cuts the body into parts, gives each part its
-// identity and hands it to the [Accepter]. answer.go says how it went. limits.go
-// counts the bytes that all requests hold together, memory.go keeps some of their
-// memory for the next.
+// A request runs through stages, one file each. body.go reads the body off the wire,
+// within limits and no slower than a minimum rate. Package blobtail/source/body
+// decompresses it, finds the records and makes canonical lines of them. build.go cuts
+// the body into parts, gives each part its identity and hands it to the [Accepter].
+// answer.go reports the outcome. limits.go counts the bytes that all requests hold
+// together, memory.go keeps some of their memory for the next.
 //
-// A protocol is one file that says how the records of a body are found and how a
-// request is answered: see the type protocol. native.go is that of this project, and
-// protocol.go lists the routes.
+// A protocol is one file. It finds the records of a body and answers the request: see
+// the type protocol. native.go is that of this project, and protocol.go lists the
+// routes.
 //
-// The memory of a request is free again as soon as its parts are appended; only
-// then does it wait for them to become durable. An invalid record is answered
-// with its number and kept as a record of the service _rejected. The package
-// knows neither the log nor the stores, and listens on nothing: see [NewServer].
+// The memory of a request is free again as soon as its parts are appended; only then
+// does it wait for them to become durable. An invalid record is answered with its
+// number and kept as a record of the service _rejected. The package knows neither the
+// log nor the stores, and listens on nothing: see [NewServer].
 package httpsource
 
 import (
@@ -35,10 +35,11 @@ import (
 	"blobtail/source/body"
 )
 
-// An Accepter appends requests to the log. Accept may be called by any number of
-// goroutines; it copies the parts that it keeps, so the request may be used again
-// when it has returned. It decides by [record.ErrFull], [record.ErrUnheld] and
-// [record.ErrKeyReused]; any other error means that the request was not taken and may be sent again.
+// An Accepter appends requests to the log. Any number of goroutines may call Accept.
+// It copies the parts that it keeps, so the request may be reused after it has
+// returned. The source distinguishes [record.ErrFull], [record.ErrUnheld] and
+// [record.ErrKeyReused]; any other error means that the request was not accepted and
+// may be sent again.
 type Accepter interface {
 	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
 }
@@ -47,11 +48,11 @@ type Accepter interface {
 type Dedupe string
 
 const (
-	// DedupeBody knows a request by its Idempotency-Key or, without one, by its body
-	// and the address it came from, if the records in it carry their own times. The
-	// zero value is the same.
+	// DedupeBody recognises a request by its Idempotency-Key or, without one, by its
+	// body and the address it came from, if its records have their own times. The zero
+	// value is the same.
 	DedupeBody Dedupe = "body"
-	// DedupeKey knows a request by its Idempotency-Key only.
+	// DedupeKey recognises a request by its Idempotency-Key only.
 	DedupeKey Dedupe = "key"
 	// DedupeOff ignores keys and bodies: every request is a new one.
 	DedupeOff Dedupe = "off"
@@ -59,15 +60,15 @@ const (
 
 // Options are the settings of a [Source]. Only Accept must be set.
 type Options struct {
-	// Accept takes the requests.
+	// Accept appends the requests.
 	Accept Accepter
 	// Dedupe is the way in which a repeated request is recognised. Empty: DedupeBody.
 	Dedupe Dedupe
-	// Ready says why nothing can be taken now. Nil: always ready.
+	// Ready returns the reason that nothing can be accepted now. Nil: always ready.
 	Ready func() error
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
-	// Metrics is where the counters are registered. Nil: nowhere.
+	// Metrics registers the counters. Nil: they are not registered.
 	Metrics prometheus.Registerer
 	// Now is the clock of arrival. Nil: time.Now.
 	Now func() time.Time
@@ -76,9 +77,9 @@ type Options struct {
 	// Patience is how long a request is held back before it is answered 429,
 	// because many clients drop refused records. 0: 5 s.
 	Patience time.Duration
-	// ReadGrace is how long a body of any size may take, and the longest
-	// silence in it once 4 KiB have come (before, it is 5 s, if that is less). Beyond
-	// it 1 KiB a second counts. 0: 30 s.
+	// ReadGrace is how long a body of any size may take, and the longest silence in it
+	// once 4 KiB have come (before, it is 5 s, if that is less). A longer body must
+	// have 1 KiB a second. 0: 30 s.
 	ReadGrace time.Duration
 }
 
@@ -94,7 +95,7 @@ type Source struct {
 	log       zerolog.Logger
 
 	mux      *http.ServeMux
-	unknown  http.HandlerFunc // for paths that no route has
+	unknown  http.HandlerFunc // for paths without a route
 	budget   *budget
 	metrics  *metrics
 	unpack   *body.Decompressor
@@ -144,11 +145,11 @@ func New(o Options) *Source {
 
 // ServeHTTP answers the paths of this source and 404 for any other.
 func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// First of all, because net/http itself reads the rest of a body,
-	// and would wait for it. Where there is no connection there is no deadline.
+	// First of all, because net/http itself reads the rest of a body, and would wait
+	// for it. Without a connection there is no deadline.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.readGrace))
-	// The mux would redirect such a path, and a client that does not follow takes
-	// the redirect for success.
+	// The mux would redirect such a path, and a client that does not follow treats the
+	// redirect as success.
 	if p := r.URL.EscapedPath(); p != cleanPath(p) {
 		s.unknown(w, r)
 		return
@@ -156,7 +157,7 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// cleanPath cleans a path as the mux does.
+// cleanPath cleans a path like the mux.
 func cleanPath(p string) string {
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p
@@ -169,8 +170,8 @@ func cleanPath(p string) string {
 }
 
 // take reads the body of a request of any protocol, decodes it, appends its parts to
-// the log and waits until they are durable. The error is a
-// *refusal, or that of r's context when the client has gone.
+// the log and waits until they are durable. The error is a *refusal, or that of r's
+// context when the client has gone.
 func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer, error) {
 	if err := s.ready(); err != nil {
 		return answer{}, &refusal{status: http.StatusServiceUnavailable, retry: true,
@@ -200,8 +201,8 @@ func (s *Source) take(w http.ResponseWriter, r *http.Request, in intake) (answer
 	return a, nil
 }
 
-// appendAll goes from the body on the wire to parts appended to the log. All
-// memory that the request needs is taken and given back in here.
+// appendAll does everything from reading the body to appending its parts to the log.
+// All memory that the request needs is allocated and released in here.
 func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, enc body.Encoding, key string) (answer, []record.Receipt, error) {
 	if r.ContentLength > enc.WireLimit() {
 		return answer{}, nil, enc.TooLarge()
@@ -211,7 +212,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake, en
 		return answer{}, nil, err
 	}
 	defer h.release()
-	p := newPace(w, s.readGrace) // only now: a request that waited to enter has not been slow
+	p := newPace(w, s.readGrace) // only now: waiting for admission is not slowness of the client
 	wire, err := s.readWire(r, p, enc, h)
 	defer func() { s.buffers.put(wire) }()
 	if err != nil {
@@ -259,7 +260,7 @@ func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte,
 	})
 }
 
-// identify gathers the names of a request and of its records.
+// identify sets the names of a request and of its records.
 func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gatherer) identity {
 	now := s.now()
 	g.Defaults = record.Defaults{Service: in.service, Time: now.UnixNano()}
@@ -270,7 +271,7 @@ func (s *Source) identify(r *http.Request, in intake, key string, g *body.Gather
 		return id
 	}
 	id.key, g.Keyed = key, key != ""
-	// With the time of a key too far ahead all records would be rejected.
+	// If the time of a key is too far ahead, all its records would be rejected.
 	if ms, ok := record.KeyTime(key); ok && ms <= g.Latest/int64(time.Millisecond) {
 		g.Defaults.Time = ms * int64(time.Millisecond)
 	}
@@ -286,8 +287,8 @@ func senderOf(r *http.Request) string {
 	return host
 }
 
-// ackOf reports whether to answer only when the records are in a blob. A word
-// that is not known is refused: a typing error must not weaken the promise.
+// ackOf reports whether to answer only when the records are in a blob. An unknown
+// word is refused: a typing error must not weaken the promise.
 func ackOf(h http.Header) (stored bool, err error) {
 	for _, v := range h.Values("Ack") {
 		switch v = strings.TrimSpace(v); {

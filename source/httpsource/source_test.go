@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // noon is the clock of most tests.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// A memory is an Accepter that keeps what it is given, and knows origins as the
-// buffer does.
+// A memory is an Accepter that keeps its requests, and recognises origins like the
+// buffer.
 type memory struct {
 	mu       sync.Mutex
 	requests []record.Request
@@ -196,9 +196,9 @@ func wantStatus(t testing.TB, a reply, status int, errorHas string) {
 func TestServiceNames(t *testing.T) {
 	for _, tt := range []struct{ path, body, service string }{
 		{"/ingest/web", `{"msg":"x"}`, "web"},
-		{"/ingest/web", `{"msg":"x","service":"other"}`, "web"}, // the path's wins
+		{"/ingest/web", `{"msg":"x","service":"other"}`, "web"}, // the path takes precedence
 		{"/ingest/Web%20Shop", `{"msg":"x"}`, "web-shop"},
-		{"/ingest/_rejected", `{"msg":"x"}`, "rejected"}, // no way to a system name
+		{"/ingest/_rejected", `{"msg":"x"}`, "rejected"}, // the system name is out of reach
 		{"/ingest/a%2Fb", `{"msg":"x"}`, "a-b"},
 		{"/ingest", `{"msg":"x","service":"Other"}`, "other"},
 		{"/ingest", `{"msg":"x"}`, "unknown"},
@@ -235,7 +235,7 @@ func TestManyServicesInOneRequest(t *testing.T) {
 	}
 }
 
-// The time of a record is its own, else the key's, else that of arrival.
+// The time of a record is its own, otherwise the key's, otherwise that of arrival.
 func TestEffectiveTime(t *testing.T) {
 	const uuid = "019aa1a0-0000-7000-8000-000000000000"
 	ms, ok := record.KeyTime(uuid)
@@ -287,7 +287,7 @@ func TestFutureIsRejected(t *testing.T) {
 	}
 }
 
-// What is rejected without anything accepted has the time of the key or arrival.
+// Rejected records without any accepted one have the time of the key or of arrival.
 func TestRejectedAlone(t *testing.T) {
 	m := &memory{}
 	a := send(t, newSource(m), "/ingest/web", `{"a":1,"a":2}`)
@@ -316,7 +316,7 @@ func TestNothingReadable(t *testing.T) {
 		{"application/x-ndjson", "{}\n{\n", 200, 1},   // something was accepted
 		{"application/x-ndjson", "1\n{\n", 200, 2},    // something was JSON
 		{"application/json", `[1,"a",null]`, 200, 3},  // all of it was JSON
-		{"application/json", `{"a":1,"a":1}`, 200, 1}, // JSON that we do not take
+		{"application/json", `{"a":1,"a":1}`, 200, 1}, // JSON that is not accepted
 		{"application/json", "", 200, 0},              // nothing to read
 		{"application/json", " \n ", 200, 0},          //
 		{"application/json", "[]", 200, 0},            //
@@ -407,7 +407,7 @@ func TestAcceptErrors(t *testing.T) {
 	}
 }
 
-// A full log holds a request back; when there is room again it is taken.
+// A full log holds a request back; when there is room again it is accepted.
 func TestFullLogSlowsDown(t *testing.T) {
 	m := &memory{refuse: func(n int) error {
 		if n < 3 {
@@ -435,7 +435,7 @@ func TestAckStored(t *testing.T) {
 	}
 }
 
-// A client that goes away while it waits is never told that all is well.
+// A client that closes while it waits never gets an acknowledgement.
 func TestClientGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	m := &memory{wait: func(ctx context.Context, _ bool) error { cancel(); <-ctx.Done(); return ctx.Err() }}

@@ -15,8 +15,8 @@ const (
 	text   = "text/plain; charset=utf-8"
 )
 
-// Each case lists the msg of all lines as they are kept: accepted ones in order,
-// then what was rejected, marked with "!".
+// Each case lists the msg of all stored lines: accepted ones in order, then the
+// rejected ones, marked with "!".
 func TestShapes(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
@@ -134,7 +134,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// What begins as UTF-16 does is refused as charset=utf-16 is, compressed or not.
+// A body that begins like UTF-16 is refused like charset=utf-16, compressed or not.
 func TestUTF16(t *testing.T) {
 	for name, body := range map[string]string{
 		"little endian": "\xff\xfea\x00\n\x00", "big endian": "\xfe\xff\x00a\x00\n", "UTF-32": "\xff\xfe\x00\x00a\x00\x00\x00",
@@ -180,7 +180,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// Lines that each leave something open must not be looked through again and again.
+// Lines that each leave an object open must not be scanned again and again.
 func TestOpenLinesAreQuick(t *testing.T) {
 	testkit.FullOnly(t, "many MiB in one goroutine")
 	for _, line := range []string{`{"a":[`, `{"a":{"b":`, `{"a":1,"a":[`, `{"a":"` + strings.Repeat(`x`, 100) + `","b":[1,`} {

@@ -52,8 +52,8 @@ func (e *env) consumer() *jetstream.ConsumerInfo {
 	return c.CachedInfo()
 }
 
-// unhurried runs a test that takes the acknowledgement wait as a short time, and runs
-// it again with longer ones while it fails: a source on a busy machine extends its
+// unhurried runs a test with a short acknowledgement wait, and repeats it with longer
+// ones while it fails: a source on a busy machine extends its
 // messages late. A source that does not extend them fails with every wait.
 func unhurried(t *testing.T, first time.Duration, test func(t *testing.T, wait time.Duration) error) {
 	t.Helper()
@@ -69,8 +69,8 @@ func unhurried(t *testing.T, first time.Duration, test func(t *testing.T, wait t
 	}
 }
 
-// What another process was delivered and never spoke for comes again, with the
-// same identity and time.
+// A message that another process received and did not acknowledge is delivered again,
+// with the same identity and time.
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -90,7 +90,7 @@ func TestRedelivery(t *testing.T) {
 	e.left(0)
 }
 
-// A message that takes long is not delivered again while its ingester lives.
+// A slow message is not delivered again while its ingester lives.
 func TestInProgress(t *testing.T) {
 	t.Parallel()
 	unhurried(t, 2*time.Second, func(t *testing.T, wait time.Duration) error {
@@ -106,7 +106,8 @@ func TestInProgress(t *testing.T) {
 	})
 }
 
-// What a start found in the log is spoken for, and acknowledged by its old reply.
+// A message that a start found in the log is kept alive, and acknowledged by its old
+// reply.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	unhurried(t, 2*time.Second, found)
@@ -140,8 +141,8 @@ func found(t *testing.T, wait time.Duration) error {
 	return nil
 }
 
-// What a start found in the log and will not store goes to whoever asks, long before
-// its acknowledgement wait is over.
+// A message that a start found in the log and will not store goes to any ingester
+// that pulls, long before its acknowledgement wait is over.
 func TestDroppedAtTheStart(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -154,7 +155,8 @@ func TestDroppedAtTheStart(t *testing.T) {
 	m.await(t, 1)
 }
 
-// A dropped message comes again, unless a later delivery of it is there already.
+// A dropped message is delivered again, unless a later delivery of it has arrived
+// already.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -164,7 +166,7 @@ func TestDropped(t *testing.T) {
 	if second.Origin != first.Origin {
 		t.Errorf("origin %v, was %v", second.Origin, first.Origin)
 	}
-	e.source.Dropped(first.Reply) // the second is there
+	e.source.Dropped(first.Reply) // the second has arrived
 	if n := e.value("blobtail_nats_settled_total", "nak"); n != 1 {
 		t.Errorf("%v NAKs", n)
 	}
@@ -178,8 +180,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// At the end, what was pulled and not accepted goes to another, long before its
-// acknowledgement wait is over.
+// At the end, messages that were pulled and not accepted go to another ingester, long
+// before their acknowledgement wait is over.
 func TestNakOnShutdown(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -202,7 +204,8 @@ func TestNakOnShutdown(t *testing.T) {
 	m.await(t, 90)
 }
 
-// A full log stops the pulls; nothing is lost or delivered twice however long.
+// A full log stops the pulls; nothing is lost or delivered twice, however long it is
+// full.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	unhurried(t, 4*time.Second, full)
@@ -215,7 +218,7 @@ func full(t *testing.T, wait time.Duration) error {
 	m := &memory{refuse: while(&full)}
 	e.run(m, ackWait(wait))
 	const n = 100
-	big := strings.Repeat("x", 500<<10) // far more than a pull brings
+	big := strings.Repeat("x", 500<<10) // far more than one pull may fetch
 	for i := range n {
 		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d %s"}`, i, big))
 	}
@@ -258,8 +261,8 @@ func TestLogFailed(t *testing.T) {
 	s.Close(t.Context())
 }
 
-// Large messages do not overrun the connection: the server closes one to which it
-// has to send more than 64 MiB at once.
+// Large messages do not overrun the connection: the server closes one if it has to
+// send more than 64 MiB at once.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -288,7 +291,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// A message larger than a pull is taken by itself.
+// A message larger than a pull is pulled alone.
 func TestMessageLargerThanAPull(t *testing.T) {
 	t.Parallel()
 	e := &env{t: t, log: &syncBuffer{}}
@@ -309,7 +312,7 @@ func TestMessageLargerThanAPull(t *testing.T) {
 	e.left(0)
 }
 
-// The settlements of many small messages do not wait for each other.
+// The acknowledgements of many small messages do not wait for each other.
 func TestThroughput(t *testing.T) {
 	n := testkit.Share(100_000, 10_000)
 	e := newEnv(t)
@@ -342,7 +345,7 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// The metrics say how far behind the stream is.
+// The metrics report how far ingestion lags behind the stream.
 func TestLag(t *testing.T) {
 	e := newEnv(t)
 	for range 3 {

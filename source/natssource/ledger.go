@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A place is what a reply subject says about a delivery.
+// A place is the contents of a reply subject about a delivery.
 type place struct {
 	seq       uint64 // in the stream
 	delivery  uint64 // of the consumer; grows as long as it is the same consumer
 	delivered uint64 // how many times
-	sent      int64  // when the stream took the message, Unix nanoseconds
+	sent      int64  // when the stream received the message, Unix nanoseconds
 }
 
-// placeOf reads a reply subject:
+// placeOf parses a reply subject:
 //
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<delivery>.<sent>.<pending>
 //
@@ -44,10 +44,10 @@ func placeOf(reply string) (p place, ok bool) {
 	return p, err == [4]error{}
 }
 
-// A ledger knows which messages of the stream were delivered to us and are not
-// settled, each by its latest reply subject. All are of one incarnation of the
-// stream: one made anew counts from 1 again, and a late acknowledgement for the old
-// one would take a message of the new one that nobody has stored.
+// A ledger has the messages of the stream that were delivered to us and are not
+// settled, each with its latest reply subject. All are of one incarnation of the
+// stream. A recreated stream counts from 1 again, and a late acknowledgement for the
+// old one would remove a message of the new one that nobody has stored.
 type ledger struct {
 	mu       sync.Mutex
 	messages map[uint64]*delivery // by stream sequence
@@ -57,17 +57,17 @@ type ledger struct {
 type delivery struct {
 	reply  string
 	sent   int64
-	alive  time.Time // when the server last heard of it
+	alive  time.Time // when the server last got a sign of life
 	stored bool      // acknowledged by an earlier reply
 	reused bool      // another message had this sequence, and is not settled
 }
 
 func newLedger() *ledger { return &ledger{messages: make(map[uint64]*delivery)} }
 
-// delivered notes a message that was delivered, now by this reply. It reports that
-// its sequence is also that of another message, which is not settled: a server whose
-// files were damaged forgets messages and uses their numbers again. One of another
-// incarnation of the stream than the current is not noted, so never acknowledged.
+// delivered notes a message that was delivered, now with this reply. It reports
+// whether another, unsettled message has the same sequence: a server with damaged
+// files forgets messages and uses their numbers again. A message of another
+// incarnation of the stream is not noted, so never acknowledged.
 func (l *ledger) delivered(created time.Time, p place, reply string, now time.Time) (reused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *ledger) delivered(created time.Time, p place, reply string, now time.Ti
 	return d != nil
 }
 
-// found notes a message from the log of an earlier process. When the server last
-// heard of it is not known, so it is due at once.
+// found notes a message from the log of an earlier process. The time of its last sign
+// of life is unknown, so one is due at once.
 func (l *ledger) found(reply string) {
 	p, ok := placeOf(reply)
 	if !ok {
@@ -98,7 +98,7 @@ func (l *ledger) found(reply string) {
 }
 
 // stored calls acknowledge, within the lock, if that is right for reply. An earlier
-// reply of a message does as well as its latest: the server takes both.
+// reply of a message does as well as its latest: the server accepts both.
 func (l *ledger) stored(reply string, acknowledge func(reply string)) {
 	p, ok := placeOf(reply)
 	if !ok {
@@ -118,8 +118,8 @@ func (l *ledger) stored(reply string, acknowledge func(reply string)) {
 	acknowledge(reply)
 }
 
-// dropped calls refuse, within the lock, if the message has to be delivered again.
-// One that is not known here was delivered to an earlier process.
+// dropped calls refuse, within the lock, if the message has to be delivered again. A
+// message that is unknown here was delivered to an earlier process.
 func (l *ledger) dropped(reply string, refuse func(reply string, known bool)) {
 	p, ok := placeOf(reply)
 	if !ok {
@@ -139,8 +139,8 @@ func (l *ledger) dropped(reply string, refuse func(reply string, known bool)) {
 	}
 }
 
-// current begins with an incarnation of the stream, and forgets what is of another.
-// It reports whether there was another before.
+// current switches to an incarnation of the stream, and forgets the messages of
+// another. It reports whether there was another before.
 func (l *ledger) current(created time.Time) (another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +150,7 @@ func (l *ledger) current(created time.Time) (another bool) {
 	another = !l.created.IsZero()
 	l.created = created
 	for seq, d := range l.messages {
-		// What was found before the first look may be of either.
+		// Messages found before the first check may be of either.
 		if another || d.sent < created.UnixNano() {
 			delete(l.messages, seq)
 		}
@@ -158,8 +158,8 @@ func (l *ledger) current(created time.Time) (another bool) {
 	return another
 }
 
-// quiet returns up to most replies of messages of which the server has not heard
-// since a time, and takes it that it now does.
+// quiet returns up to most replies of messages without a sign of life since a time.
+// It assumes that the caller sends one now.
 func (l *ledger) quiet(since, now time.Time, most int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,7 +46,8 @@ func FuzzPlaceOf(f *testing.F) {
 	})
 }
 
-// What is found before the first look is judged by when the stream took it.
+// A message found before the first check belongs to the stream that existed when it
+// was sent.
 func TestLedgerOfAnotherStream(t *testing.T) {
 	created := time.Unix(1000, 0)
 	reply := func(seq int, at time.Time) string {
@@ -76,7 +77,7 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	}
 }
 
-// The server hears of each message in turn, no more at a time than it can bear.
+// Signs of life are sent for each message in turn, and only so many at a time.
 func TestQuiet(t *testing.T) {
 	l := newLedger()
 	begun := time.Unix(1000, 0)

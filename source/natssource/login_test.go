@@ -12,7 +12,7 @@ import (
 	"blobtail/source/natssource"
 )
 
-// permissions are those that deploy/nats/README.md says an ingester needs.
+// permissions are the permissions of an ingester in deploy/nats/README.md.
 func permissions(t *testing.T) *server.Permissions {
 	t.Helper()
 	page, err := os.ReadFile("../../deploy/nats/README.md")
@@ -54,7 +54,7 @@ func newLoginEnv(t *testing.T) *env {
 	return e
 }
 
-// A user with the permissions that the page lists can do all there is to do.
+// A user with the permissions in that page can do everything that an ingester does.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	e := newLoginEnv(t)
@@ -67,8 +67,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A password that is wrong keeps nobody from starting, and is not shown;
-// the server and its reason are.
+// A wrong password does not prevent a start, and is not logged; the server and its
+// reason are.
 func TestWrongPassword(t *testing.T) {
 	t.Parallel()
 	e := newLoginEnv(t)
@@ -90,7 +90,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// Files that are not there end the start.
+// Missing files end the start.
 func TestNoCredentials(t *testing.T) {
 	e := newEnv(t)
 	for name, change := range map[string]func(*natssource.Options){

@@ -57,7 +57,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// send passes on what the client sends, but for acknowledgements to be swallowed.
+// send forwards the client's bytes, except acknowledgements that are to be swallowed.
 func (p *proxy) send(to, from net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -71,7 +71,7 @@ func (p *proxy) send(to, from net.Conn) {
 	}
 }
 
-// filter cuts an acknowledgement out of what is sent.
+// filter removes an acknowledgement from the sent bytes.
 func (p *proxy) filter(sent []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,7 +113,7 @@ func (p *proxy) cutLocked() {
 	p.open = nil
 }
 
-// setDown lets nothing through, or all again.
+// setDown blocks all traffic, or lets it through again.
 func (p *proxy) setDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +121,8 @@ func (p *proxy) setDown(down bool) {
 	p.cutLocked()
 }
 
-// Acknowledgements that are lost with their connection are sent again, messages on
-// the way are delivered again.
+// Acknowledgements that are lost with their connection are sent again, and messages
+// on the way are delivered again.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -149,8 +149,8 @@ func TestLostAcknowledgements(t *testing.T) {
 	}
 }
 
-// An acknowledgement that nobody confirms is sent again, long before the server
-// would deliver the message again.
+// An acknowledgement that the server does not confirm is sent again, long before the
+// server would deliver the message again.
 func TestUnansweredAcknowledgement(t *testing.T) {
 	for name, after := range map[string]func(*proxy){
 		"on the same connection": func(*proxy) {},
@@ -174,8 +174,8 @@ func TestUnansweredAcknowledgement(t *testing.T) {
 	}
 }
 
-// What was delivered and waits, because the log is full, while the stream is made anew
-// is kept under an identity of its own, and acknowledges nothing of the new stream.
+// The log is full, and the stream is recreated while delivered messages wait. They
+// are kept under their own identities, and acknowledge nothing of the new stream.
 func TestStreamMadeAnewWhileFull(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

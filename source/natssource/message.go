@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxAhead is how far a record may lie in the future of its message.
+	// maxAhead is how far a record may be in the future of its message.
 	maxAhead = 24 * time.Hour
-	// maxLines bounds the lines of a message, whose records may be two bytes each.
+	// maxLines bounds the lines of a message, since its records may be two bytes each.
 	maxLines = 128 << 20
 	// keptBuffer is the largest buffer that is used again.
 	keptBuffer = 2 << 20
@@ -33,12 +33,12 @@ func newReader() *reader {
 	return &reader{Gatherer: body.NewGatherer(), unpack: body.NewDecompressor(1)}
 }
 
-// request makes the request of a message; it is good until the next call. It has no
-// lines when the message holds nothing but white space. unreadable says why the
-// message is kept as it came.
+// request makes the request of a message; it is valid until the next call. It has no
+// lines when the message is empty or only white space. unreadable is the reason that
+// the message is kept unchanged.
 //
-// All of it is a function of the message alone, so that a second delivery gives the
-// same: the clock of this host has no part in it.
+// All of it is a function of the message alone, so that a second delivery has the
+// same result: the clock of this host has no influence.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	r.Forget(len(m.Data) > keptBuffer)
 	r.tooFew = false
@@ -64,20 +64,19 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 		r.Req.Sum = r.Sum(m.Subject, identified)
 		r.Req.Outcome, r.Req.DefaultTime = r.Outcome(), r.Defaults.Time
 	}
-	// Only the count of lines can go wrong from here on, and it has been checked.
+	// From here on only the count of lines can be wrong, and it has been checked.
 	_ = r.AddRejected(nil)
 	r.Req.Reply = m.Reply
 	return &r.Req, unreadable
 }
 
-// identify makes the request known by its place in the stream, of which the outcome
-// is a function.
+// identify gives the request its place in the stream as its identity. The outcome is
+// a function of that.
 func (r *reader) identify(stream record.Origin) {
 	r.Req.Origin, r.Req.Sum, r.Req.Outcome, r.Req.DefaultTime = stream, 0, record.Outcome{}, 0
 }
 
-// asBefore gives the message the times that it had when it came first, if err says
-// what these were.
+// asBefore gives the message the times of its first delivery, if err has them.
 func (r *reader) asBefore(err error) bool {
 	var first *record.EarlierError
 	if !errors.As(err, &first) {
@@ -89,7 +88,7 @@ func (r *reader) asBefore(err error) bool {
 	return true
 }
 
-// read finds the records. An error says that the message cannot be read.
+// read finds the records. An error is the reason that the message cannot be read.
 func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
 	decode, sniffed, err := body.DecoderFor(m.Header.Get("Content-Type"))
 	if err != nil {
@@ -128,7 +127,7 @@ func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
 
 var errTooManyRecords = errors.New("the message holds too many records; send it in several")
 
-// grow gives the buffer of the message before, or a larger one.
+// grow returns the buffer of the previous message, or a larger one.
 func (r *reader) grow(buf []byte, n int) ([]byte, error) {
 	if buf == nil && cap(r.buffer) >= n {
 		return r.buffer[:0], nil
@@ -136,7 +135,7 @@ func (r *reader) grow(buf []byte, n int) ([]byte, error) {
 	return append(make([]byte, 0, n), buf...), nil
 }
 
-// Object takes the object scanned last.
+// Object accepts the object scanned last.
 func (r *reader) Object(raw []byte, end int) bool {
 	if why, ok := r.Gatherer.Object(raw); !ok {
 		return r.Reject(raw, why, end)
@@ -152,21 +151,21 @@ func (r *reader) Record(raw []byte, end int) bool {
 	return r.counted()
 }
 
-// Reject takes what is no record.
+// Reject accepts an invalid record.
 func (r *reader) Reject(raw []byte, why body.Rejection, _ int) bool {
 	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.Places, Line: why.Line})
 	return r.counted()
 }
 
-// counted sees that the lines do not become too many. What is rejected becomes a
-// line of some hundred bytes beside its own.
+// counted limits the number of lines. A rejected record becomes a line with some
+// hundred bytes of overhead.
 func (r *reader) counted() bool {
 	r.tooFew = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
 	return !r.tooFew
 }
 
 // serviceOf is the service of a message: the header, for names with dots in them,
-// else the token behind logs. What comes after that is the publisher's.
+// otherwise the token after logs. The rest of the subject is free for the publisher.
 func serviceOf(m *nats.Msg) string {
 	if name := m.Header.Get("Blobtail-Service"); name != "" {
 		return record.FoldService(name)

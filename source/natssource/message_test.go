@@ -17,7 +17,7 @@ import (
 	"blobtail/record"
 )
 
-// A line is a canonical line as a reader sees it.
+// A line is a canonical line as readers parse it.
 type line struct {
 	Ts, Level, Service, Msg, Reason, Source string
 	Bytes                                   int
@@ -55,7 +55,7 @@ func zip(t testing.TB, s string) string {
 
 const ct, ce = "Content-Type", "Content-Encoding"
 
-// What a message may hold, and what becomes of it.
+// Possible contents of a message, and the resulting lines.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -64,7 +64,7 @@ func TestBodies(t *testing.T) {
 	for i, tt := range []struct {
 		name, subject, data string
 		header              []string
-		want                string // service: msg, of all lines; ! before what is rejected
+		want                string // service: msg, of all lines; ! marks rejected ones
 	}{
 		{"one object", "logs.web", `{"msg":"a"}`, nil, "web: a"},
 		{"lines", "logs.web", "{\"msg\":\"a\"}\n{\"msg\":\"b\"}\n", nil, "web: a, web: b"},
@@ -118,7 +118,7 @@ func TestBodies(t *testing.T) {
 	e.left(0)
 }
 
-// A message of nothing is acknowledged without being taken.
+// An empty message is acknowledged without being passed on.
 func TestEmptyMessage(t *testing.T) {
 	e := newEnv(t)
 	m := &memory{}
@@ -205,11 +205,11 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// The same key for another message makes two messages of them.
+// The same key for another message: both are kept.
 func TestKeyReuse(t *testing.T) {
 	t.Parallel()
-	// The server itself would know a key for two minutes. A shorter time that a
-	// stream is given later may not hold for the keys that it has.
+	// The server itself would remember a key for two minutes. If a stream gets a
+	// shorter time later, that may not apply to its present keys.
 	e := newEnv(t, func(c *jetstream.StreamConfig) { c.Duplicates = 100 * time.Millisecond })
 	s, err := e.js.Stream(t.Context(), "LOGS")
 	if err != nil {
@@ -236,7 +236,7 @@ func TestKeyReuse(t *testing.T) {
 	e.left(0)
 }
 
-// A message whose key came before gets the times and the origin of then, its
+// A message with an earlier key gets the times and the origin of the first one, its
 // rejected lines too.
 func TestEarlier(t *testing.T) {
 	e := newEnv(t)

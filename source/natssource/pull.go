@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// pullBytes and pullMessages bound what a pull brings, and so what the server
-	// has to send us at once.
+	// pullBytes and pullMessages limit a pull, and so the data that the server has to
+	// send us at once.
 	pullBytes    = 8 << 20
 	pullMessages = 4096
 	pullExpires  = 30 * time.Second
-	pullBeat     = 5 * time.Second // how often the server says that a pull is still known
+	pullBeat     = 5 * time.Second // how often the server confirms that it still knows a pull
 )
 
-// A puller takes messages from the stream. It belongs to Run.
+// A puller pulls messages from the stream. It belongs to Run.
 type puller struct {
 	s       *Source
 	accept  Accepter
 	reader  *reader
-	inbox   string // what messages go to, up to the number of the pull
+	inbox   string // subject for messages, up to the number of the pull
 	pulls   uint64
 	request string         // subject of pulls
 	arrived chan *nats.Msg // never full: there is one pull at a time, or few
-	waiting []*nats.Msg    // arrived and not taken
-	created time.Time      // of the stream that the pull asks
+	waiting []*nats.Msg    // arrived and not handled yet
+	created time.Time      // of the pulled stream
 	last    uint64         // delivery number of the consumer
-	anew    bool           // what waits was delivered by a consumer that began anew
-	log     zerolog.Logger // says the same once a second
+	anew    bool           // the waiting messages are from a consumer that began anew
+	log     zerolog.Logger // logs the same message once a second
 }
 
-// Run pulls messages and hands them to accept until ctx ends; what was pulled and
-// not accepted goes back. The error is that of accept.
+// Run pulls messages and passes them to accept until ctx ends. Messages that were
+// pulled and not accepted go back to the server. The error is that of accept.
 func (s *Source) Run(ctx context.Context, accept Accepter) error {
 	p := &puller{
 		s: s, accept: accept, reader: newReader(),
@@ -78,8 +78,9 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 	}
 }
 
-// leave goes over to the stream created then. What has arrived of the one before it,
-// while the log was full, is stored under its old identity; nobody else has it.
+// leave switches to the stream created then. Messages of the previous one that
+// arrived while the log was full are stored under their old identity; nobody else has
+// them.
 func (p *puller) leave(ctx context.Context, created time.Time) error {
 	anew := p.anew
 	p.anew = false
@@ -91,7 +92,7 @@ func (p *puller) leave(ctx context.Context, created time.Time) error {
 		m := p.waiting[0]
 		pl, ok := placeOf(m.Reply)
 		if ok && pl.delivery <= p.last {
-			break // of the consumer of the new one
+			break // of the new one's consumer
 		}
 		p.waiting = p.waiting[1:]
 		if !ok {
@@ -107,8 +108,8 @@ func (p *puller) leave(ctx context.Context, created time.Time) error {
 	return nil
 }
 
-// pull asks for messages and takes what comes. With bounded unset it asks for a
-// single message of any size; again says how to ask next.
+// pull requests messages and handles them. With bounded unset it requests a single
+// message of any size; again is the value for the next call.
 func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (again bool, err error) {
 	p.pulls++
 	inbox := p.inbox + strconv.FormatUint(p.pulls, 10)
@@ -133,7 +134,7 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 		}
 		if pl, ok := placeOf(m.Reply); ok {
 			if pl.delivery <= p.last {
-				// Another consumer counts now, so it may be another stream: look first.
+				// The consumer has changed, so the stream may have changed too: check first.
 				p.last, p.anew = 0, true
 				p.putBack(m)
 				p.s.doubt()
@@ -159,8 +160,8 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 	return true, nil
 }
 
-// next waits for a message, or what the server says about the pull. It returns nil
-// when there is no sense in waiting on.
+// next waits for a message, or for the server's status of the pull. It returns nil
+// when waiting longer is useless.
 func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error) {
 	if len(p.waiting) > 0 {
 		m := p.waiting[0]
@@ -189,7 +190,7 @@ func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error
 
 func (p *puller) putBack(m *nats.Msg) { p.waiting = append([]*nats.Msg{m}, p.waiting...) }
 
-// ended looks at why the server ended a pull.
+// ended examines the server's reason for ending a pull.
 func (p *puller) ended(ctx context.Context, m *nats.Msg) {
 	status, text := m.Header.Get("Status"), m.Header.Get("Description")
 	switch {
@@ -202,7 +203,7 @@ func (p *puller) ended(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// take makes a request of a message and hands it over, however long that takes.
+// take makes a request of a message and passes it on, however long that takes.
 func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	mt := p.s.metrics
 	if pl.delivered > 1 {
@@ -211,7 +212,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	mt.bytes.Add(float64(len(m.Data)))
 	stream := record.StreamOrigin(p.created, p.s.o.Stream, pl.seq)
 	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
-		stream = record.Origin{} // its place in the log, then
+		stream = record.Origin{} // the origin is then its place in the log
 	}
 	req, unreadable := p.reader.request(m, pl, stream)
 	if len(req.Lines) == 0 {
@@ -238,10 +239,9 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 	return nil
 }
 
-// hand hands a request over. While the log is full, or the ingester may take
-// nothing, nothing more is pulled, and the server is told that what was pulled is
-// still wanted. expired is how many of its
-// records are not kept.
+// hand passes a request to the accepter. While the log is full, or the ingester may
+// not ingest, no more messages are pulled. The server gets signs of life for the
+// pulled ones. expired is how many of the request's records are not kept.
 func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
 	const first = 20 * time.Millisecond
 	longest := min(time.Second, p.s.o.AckWait/10)
@@ -268,7 +268,7 @@ func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Or
 	}
 }
 
-// gather notes what has arrived, so that the server hears that it is wanted.
+// gather notes the arrived messages, so that the server gets signs of life for them.
 func (p *puller) gather() {
 	for {
 		select {
@@ -283,11 +283,11 @@ func (p *puller) gather() {
 	}
 }
 
-// giveBack lets the server deliver what was pulled and not accepted to another.
+// giveBack lets the server deliver unaccepted messages to another ingester.
 func (p *puller) giveBack(sub *nats.Subscription) {
 	const patience = 2 * time.Second
 	p.s.pulling.Store(false)
-	// What the server sends before it hears of this still arrives.
+	// Messages that the server sends before this reaches it still arrive.
 	if sub.Drain() == nil && p.s.conn.IsConnected() {
 		_ = p.s.conn.FlushTimeout(patience)
 	}

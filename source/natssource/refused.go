@@ -11,14 +11,13 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// A RefusedError says why a stream or consumer is not taken from, and how to mend
-// it.
+// A RefusedError is the reason that a stream or consumer cannot be used, and the fix.
 type RefusedError struct{ reason, fix string }
 
-// Error is the reason and the command that mends it.
+// Error is the reason and the command that fixes it.
 func (e *RefusedError) Error() string { return e.reason + "; " + e.fix }
 
-// add is the command that makes a stream as it should be.
+// add is the command that makes a correct stream.
 func add(stream string, clustered bool) string {
 	replicas := 1
 	if clustered {
@@ -35,7 +34,7 @@ func missing(stream string, clustered bool) *RefusedError {
 	}
 }
 
-// unfit says why a stream can never be taken from.
+// unfit returns the reason that a stream can never be used.
 func unfit(info *jetstream.StreamInfo) error {
 	c := &info.Config
 	if c.Mirror != nil {
@@ -50,7 +49,7 @@ func unfit(info *jetstream.StreamInfo) error {
 		}
 	}
 	if len(c.Subjects) == 0 && len(c.Sources) > 0 {
-		return nil // messages come under the subjects of the sources
+		return nil // messages have the subjects of the sources
 	}
 	return &RefusedError{
 		reason: fmt.Sprintf("stream %s has the subjects %s, and none is below logs.", c.Name, strings.Join(c.Subjects, ", ")),
@@ -58,8 +57,7 @@ func unfit(info *jetstream.StreamInfo) error {
 	}
 }
 
-// loses says how a stream may discard messages that are not stored yet; nil when it
-// does not.
+// loses describes how a stream may discard unflushed messages; nil when it does not.
 func loses(info *jetstream.StreamInfo) *RefusedError {
 	c := &info.Config
 	var why, flags []string
@@ -95,8 +93,9 @@ func loses(info *jetstream.StreamInfo) *RefusedError {
 	}
 }
 
-// unfitConsumer says why a consumer of a stream with these subjects cannot be used:
-// what the server does not let us change, or does not make good when it is changed.
+// unfitConsumer returns the reason that a consumer of a stream with these subjects
+// cannot be used: the server does not let us change a setting, or a change has no
+// effect on earlier messages.
 func unfitConsumer(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) error {
 	why := ""
 	left := untaken(stream.Config.Subjects, append(c.FilterSubjects, c.FilterSubject))
@@ -106,7 +105,7 @@ func unfitConsumer(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) err
 	case c.Durable == "":
 		why = "is not durable"
 	case left != "":
-		// With a wider filter it would still not go back to what it has passed over.
+		// A wider filter would still not return to the messages it has skipped.
 		why = fmt.Sprintf("has a filter that leaves out %s", left)
 	default:
 		return nil
@@ -133,7 +132,8 @@ func belowLogs(subject string) string {
 	return ""
 }
 
-// untaken is a subject below logs. that no filter covers, or "". No filter covers all.
+// untaken is a subject below logs. that no filter covers, or "". If there are no
+// filters, all subjects are covered.
 func untaken(of, filters []string) string {
 	filters = slices.DeleteFunc(filters, func(f string) bool { return f == "" })
 	for _, subject := range of {
@@ -145,7 +145,7 @@ func untaken(of, filters []string) string {
 	return ""
 }
 
-// covers reports whether all that a subject matches is matched by a filter.
+// covers reports whether a filter matches all that a subject matches.
 func covers(filter, subject string) bool {
 	for {
 		f, filterRest, filterMore := strings.Cut(filter, ".")
@@ -162,7 +162,7 @@ func covers(filter, subject string) bool {
 	}
 }
 
-// A lookLog tells of what looks found: at once when it is new, each minute while it
+// A lookLog logs the result of checks: at once when it is new, each minute while it
 // lasts, and when it is over.
 type lookLog struct {
 	mu   sync.Mutex

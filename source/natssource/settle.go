@@ -11,36 +11,37 @@ import (
 )
 
 const (
-	// window is how many acknowledgements may be on the way at once.
+	// window is the most acknowledgements in flight.
 	window = 4096
-	// answerWait is how long one is waited for before it is sent again.
+	// answerWait is the time without an answer before an acknowledgement is sent again.
 	answerWait = 5 * time.Second
-	// sureFor is how long after a look acknowledgements are sent without another. A
-	// process that was stopped, or does not pull because its log is full, hears of a
-	// stream made anew only by looking, and its old replies would take messages of
-	// the new one which somebody else has not stored.
+	// sureFor is how long after a check acknowledgements are sent without another. A
+	// process that was stopped, or does not pull because its log is full, can only find
+	// out by a check that the stream was recreated. Its old replies would remove
+	// messages of the new stream that another ingester has not stored.
 	sureFor = time.Second
 	// maxTries is how often one is sent; then the server delivers the message again.
 	maxTries = 6
-	// dropRest is how long a message rests that was dropped while messages are taken:
-	// its publisher sent it twice, and the other copy has to be stored first.
+	// dropRest is the delay before a dropped message is delivered again, while messages
+	// are pulled: its publisher sent it twice, and the other copy has to be stored
+	// first.
 	dropRest = 5 * time.Second
 )
 
-// A settler tells the server what became of messages. An acknowledgement is a
-// request that the server confirms; many are on the way at once, with one
-// subscription for all answers. Those that get no answer are sent again.
+// A settler reports the outcome of messages to the server. An acknowledgement is a
+// request that the server confirms. Many are in flight, with one subscription for all
+// answers. Those without an answer are sent again.
 type settler struct {
 	conn    *nats.Conn
 	metrics *metrics
-	inbox   string // what answers go to, up to their number
+	inbox   string // subject for answers, up to their number
 	wake    chan struct{}
 	empty   chan struct{} // wakes drain
-	look    func()        // asks for a look, which ends in resume when all is well
+	look    func()        // requests a check, which ends in resume when all is well
 
 	mu       sync.Mutex
-	held     bool      // nothing may be sent: it is not known which stream is there
-	sure     time.Time // when it was known
+	held     bool      // nothing may be sent: the current stream is not known
+	sure     time.Time // when it was last known
 	queue    []settlement
 	onTheWay map[uint64]settlement
 	next     uint64
@@ -69,7 +70,7 @@ func (s *settler) attach(conn *nats.Conn) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// signal wakes whoever waits for c.
+// signal wakes the goroutine that waits for c.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -90,7 +91,7 @@ func (s *settler) add(x settlement) {
 	signal(s.wake)
 }
 
-// hold stops sending. What is on the way is sent again later.
+// hold stops sending. Acknowledgements in flight are sent again later.
 func (s *settler) hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *settler) hold() {
 	}
 }
 
-// forget gives up what waits: it is of another stream.
+// forget discards the waiting ones: they are of another stream.
 func (s *settler) forget() {
 	s.mu.Lock()
 	s.queue = nil
@@ -111,7 +112,7 @@ func (s *settler) forget() {
 	signal(s.empty)
 }
 
-// resume sends again.
+// resume starts sending again.
 func (s *settler) resume() {
 	s.mu.Lock()
 	s.held, s.sure = false, time.Now()
@@ -136,7 +137,7 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
-// send sends some of what waits, and reports whether there may be more.
+// send sends some of the queue, and reports whether there may be more.
 func (s *settler) send() bool {
 	const most = 256
 	var ids [most]uint64
@@ -160,11 +161,11 @@ func (s *settler) send() bool {
 		n++
 	}
 	if s.queue = s.queue[n:]; len(s.queue) == 0 {
-		s.queue = nil // what was sent is not kept behind it
+		s.queue = nil // do not keep the memory of sent ones
 	}
 	s.mu.Unlock()
 	for i, x := range batch[:n] {
-		// An error is that of a connection just lost: nothing was sent, and no
+		// An error means that the connection was just lost: nothing was sent, and no
 		// answer comes.
 		if x.nak {
 			_ = s.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, x.rest.Nanoseconds()))
@@ -177,7 +178,7 @@ func (s *settler) send() bool {
 	return n > 0
 }
 
-// answered takes the server's confirmation.
+// answered handles the server's confirmation.
 func (s *settler) answered(m *nats.Msg) {
 	id, err := strconv.ParseUint(m.Subject[len(s.inbox):], 10, 64)
 	if err != nil {
@@ -190,8 +191,8 @@ func (s *settler) answered(m *nats.Msg) {
 		return
 	}
 	if len(m.Data) == 0 && m.Header.Get("Status") != "" {
-		// Nobody is there to take it: the consumer is just changing its place, or
-		// was deleted. It is sent again a little later.
+		// The server has no receiver for it: the consumer is just moving, or was deleted.
+		// It is sent again a little later.
 		x.sent = x.sent.Add(time.Second - answerWait)
 		s.onTheWay[id] = x
 		return
@@ -206,7 +207,7 @@ func (s *settler) answered(m *nats.Msg) {
 	}
 }
 
-// sendAgain queues what has had no answer for long.
+// sendAgain queues acknowledgements that have waited too long for an answer.
 func (s *settler) sendAgain(now time.Time) {
 	s.mu.Lock()
 	for id, x := range s.onTheWay {
@@ -245,6 +246,6 @@ func (s *settler) drain(ctx context.Context) {
 			return
 		}
 	}
-	// NAKs are not confirmed; they have at least left.
+	// NAKs are not confirmed; they have at least been sent.
 	_ = s.conn.FlushWithContext(ctx)
 }

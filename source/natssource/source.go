@@ -18,35 +18,35 @@ import (
 	"blobtail/record"
 )
 
-// An Accepter appends requests to the log. For a request with a Reply it returns
-// at once, and decides by [record.ErrFull] and [record.ErrKeyReused]; any other
-// error means that the log has failed. It copies what it keeps.
+// An Accepter appends requests to the log. For a request with a Reply it returns at
+// once. The source distinguishes [record.ErrFull] and [record.ErrKeyReused]; any
+// other error means that the log has failed. Accept copies the parts that it keeps.
 type Accepter interface {
 	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
 }
 
-// Options are what a [Source] needs. URL, Stream and Consumer must be set.
+// Options are the settings of a [Source]. URL, Stream and Consumer must be set.
 type Options struct {
-	// URL is that of a server, or of several with commas between them.
+	// URL is the URL of a server, or of several with commas between them.
 	URL string
 	// Stream is the name of the stream, which must exist.
 	Stream string
-	// Consumer is the name of the durable consumer that all ingesters share. It
-	// is made when it is missing.
+	// Consumer is the name of the durable consumer that all ingesters share. It is
+	// created if it is missing.
 	Consumer string
-	// AckWait is after how long a message that nobody speaks for is delivered
+	// AckWait is the time without a sign of life after which a message is delivered
 	// again. 0: 10 min.
 	AckWait time.Duration
-	// AllowLossy takes a stream that may discard messages which are not stored.
+	// AllowLossy accepts a stream that may discard unflushed messages.
 	AllowLossy bool
 	// Credentials is the path of a .creds file; "" for none.
 	Credentials string
-	// CA is the path of the certificates that the server's is checked against; ""
-	// for the system's. Cert and Key are the paths of our own; "" for none.
+	// CA is the path of the certificates for checking the server's; "" for the
+	// system's. Cert and Key are the paths of our own; "" for none.
 	CA, Cert, Key string
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
-	// Metrics is where the counters are registered. Nil: nowhere.
+	// Metrics registers the counters. Nil: they are not registered.
 	Metrics prometheus.Registerer
 }
 
@@ -54,8 +54,8 @@ const (
 	defaultAckWait = 10 * time.Minute
 	// maxAckPending is how many messages may be delivered and not acknowledged.
 	maxAckPending = 200_000
-	// firstConnection is how long Open waits for a server, at most if it does not
-	// refuse; firstLook how long for what that says of the stream.
+	// firstConnection is how long Open waits for a server, unless that refuses at once.
+	// firstLook is how long it waits for information about the stream.
 	firstConnection = time.Second
 	firstLook       = 2 * time.Second
 )
@@ -69,18 +69,18 @@ type Source struct {
 	settler *settler
 	metrics *metrics
 	gate    gate
-	check   chan struct{} // asks for a look at the stream
+	check   chan struct{} // requests a check of the stream
 	looked  lookLog
 	pulling atomic.Bool
-	refused atomic.Pointer[error] // why the last attempt to connect failed
+	refused atomic.Pointer[error] // reason of the last failed attempt to connect
 	closing context.Context       // ended by Close
 	end     context.CancelFunc
 	parts   sync.WaitGroup
 }
 
-// Open connects and looks at the stream. A stream that is missing or loses
-// messages, and a consumer that cannot be used, are errors that say how to mend it.
-// A server that cannot be reached is none: it is tried for ever.
+// Open connects and checks the stream. A stream that is missing or loses messages,
+// and an unusable consumer, are errors that include the fix. An unreachable server is
+// no error: Open starts a source that tries for ever.
 func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.AckWait == 0 {
 		o.AckWait = defaultAckWait
@@ -107,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	return s, nil
 }
 
-// start begins what runs until Close, unless the first look says not to.
+// start starts the goroutines that run until Close, unless the first check fails.
 func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	var err error
 	if s.js, err = jetstream.New(s.conn); err != nil {
@@ -141,8 +141,8 @@ func (s *Source) connect() (*nats.Conn, error) {
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(time.Second),
-		nats.IgnoreAuthErrorAbort(), // credentials may be mended while HTTP goes on
-		nats.ReconnectBufSize(-1),   // who publishes must know that nothing was sent
+		nats.IgnoreAuthErrorAbort(), // credentials may be fixed while HTTP goes on
+		nats.ReconnectBufSize(-1),   // senders must know that nothing was sent
 		nats.ConnectHandler(func(*nats.Conn) { s.lookSoon() }),
 		nats.ReconnectHandler(func(c *nats.Conn) {
 			s.o.Log.Info().Str("server", c.ConnectedUrlRedacted()).Msg("connected to NATS again")
@@ -208,8 +208,8 @@ func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error 
 	}
 }
 
-// Close sends the acknowledgements that wait, until ctx ends, and closes the
-// connection. Run must have returned, and nothing more may be told.
+// Close sends the waiting acknowledgements, until ctx ends, and closes the
+// connection. Run must have returned, and no other method may be called any more.
 func (s *Source) Close(ctx context.Context) {
 	s.settler.drain(ctx)
 	s.end()
@@ -217,17 +217,17 @@ func (s *Source) Close(ctx context.Context) {
 	s.conn.Close()
 }
 
-// Found is told of a message that a start found in the log and will store.
+// Found reports a message that a start found in the log and will store.
 func (s *Source) Found(reply string) { s.ledger.found(reply) }
 
-// Stored is told of a message all of whose records are in blobs.
+// Stored reports a message with all its records in blobs.
 func (s *Source) Stored(reply string) { s.ledger.stored(reply, s.settler.acknowledge) }
 
-// Dropped is told of a message that will not be stored: the server should deliver
-// it again, unless it has done so.
+// Dropped reports a message that will not be stored: the server should deliver it
+// again, unless it has done so.
 func (s *Source) Dropped(reply string) {
 	s.ledger.dropped(reply, func(reply string, known bool) {
-		rest := time.Duration(0) // of the end, or the beginning: another may have it at once
+		rest := time.Duration(0) // at the end, or the beginning: another ingester may have it at once
 		if known && s.pulling.Load() {
 			rest = dropRest
 		}

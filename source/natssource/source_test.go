@@ -22,16 +22,15 @@ import (
 	"blobtail/source/natssource"
 )
 
-// A memory is an Accepter that keeps what it is given, and tells of it as the
-// buffer does.
+// A memory is an Accepter that keeps its requests, and reports them like the buffer.
 type memory struct {
 	mu       sync.Mutex
-	changed  chan struct{} // closed and made anew when something came
+	changed  chan struct{} // closed and replaced when a request arrives
 	requests []record.Request
 	known    map[record.Origin]uint64
 	refuse   func(n int) error // the n-th call's error
 	calls    int
-	stored   func(reply string) // called for what is accepted; nil keeps it open
+	stored   func(reply string) // called for accepted messages; nil keeps them open
 	expired  int                // records of each message
 }
 
@@ -89,7 +88,7 @@ func (m *memory) await(t testing.TB, n int) []record.Request {
 	}
 }
 
-// env is a server with a stream, and a source that takes from it.
+// env is a server with a stream, and a source that pulls from it.
 type env struct {
 	t      testing.TB
 	nats   *testenv.NATS
@@ -144,7 +143,7 @@ func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, err
 	return natssource.Open(e.t.Context(), o)
 }
 
-// run opens a source and takes from it until the test or e.stop ends it.
+// run opens a source and runs it until the test or e.stop ends it.
 func (e *env) run(m *memory, change ...func(*natssource.Options)) {
 	e.t.Helper()
 	s, err := e.open(change...)
@@ -196,7 +195,7 @@ func (e *env) left(n uint64) {
 	})
 }
 
-// taken runs a source and publishes a message, which it returns as it was taken.
+// taken runs a source and publishes a message, and returns the accepted request.
 func (e *env) taken(change ...func(*natssource.Options)) (*memory, record.Request) {
 	e.t.Helper()
 	m := &memory{}
@@ -205,7 +204,7 @@ func (e *env) taken(change ...func(*natssource.Options)) (*memory, record.Reques
 	return m, m.await(e.t, 1)[0]
 }
 
-// while refuses messages as a full log does.
+// while refuses messages like a full log.
 func while(full *atomic.Bool) func(int) error {
 	return func(int) error {
 		if full.Load() {
@@ -215,7 +214,7 @@ func while(full *atomic.Bool) func(int) error {
 	}
 }
 
-// A message is taken, acknowledged when it is stored and not before.
+// A message is accepted, and acknowledged when it is stored and not before.
 func TestMessage(t *testing.T) {
 	e := newEnv(t)
 	_, r := e.taken()
@@ -227,8 +226,8 @@ func TestMessage(t *testing.T) {
 	e.left(0)
 }
 
-// Records that have expired are not counted as accepted; their message is settled
-// like any other, when it is said to be stored.
+// Expired records are not counted as accepted. Their message is settled like any
+// other, when it is reported as stored.
 func TestExpired(t *testing.T) {
 	e := newEnv(t)
 	m := &memory{expired: 2, stored: func(reply string) { e.source.Stored(reply) }}

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// lookEvery is how often the stream is looked at when nothing seems wrong.
+	// lookEvery is the interval of checks of the stream when nothing seems wrong.
 	lookEvery = 10 * time.Second
-	// lookAgain is how often while something is.
+	// lookAgain is the interval after a failed check.
 	lookAgain = time.Second
-	// lookLimit is how long a look may take.
+	// lookLimit is the longest duration of a check.
 	lookLimit = 5 * time.Second
-	// subjects are what is taken of a stream.
+	// subjects are the subjects of a stream that are ingested.
 	subjects = "logs.>"
 )
 
@@ -35,8 +35,8 @@ func (g *gate) init() {
 	close(g.shut)
 }
 
-// open opens the gate to a stream created then. Where it was open to another,
-// who went through notices that it is shut.
+// open opens the gate to a stream created then. If it was open to another stream,
+// callers that passed are notified that it was shut.
 func (g *gate) open(created time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +61,7 @@ func (g *gate) close() {
 	}
 }
 
-// pass waits until the gate is open. shut is closed when it no longer is.
+// pass waits until the gate is open. shut is closed when the gate shuts.
 func (g *gate) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
 	for {
 		g.mu.Lock()
@@ -94,11 +94,11 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// lookSoon asks for a look at the stream.
+// lookSoon requests a check of the stream.
 func (s *Source) lookSoon() { signal(s.check) }
 
-// doubt stops everything that rests on knowing which stream is there, until
-// somebody has looked.
+// doubt stops everything that depends on knowing the current stream, until the next
+// check.
 func (s *Source) doubt() {
 	s.pause()
 	s.lookSoon()
@@ -109,7 +109,7 @@ func (s *Source) pause() {
 	s.settler.hold()
 }
 
-// keepLooking looks at the stream when asked, and every now and then.
+// keepLooking checks the stream on request, and at intervals.
 func (s *Source) keepLooking(ctx context.Context) {
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
@@ -136,9 +136,9 @@ func (s *Source) keepLooking(ctx context.Context) {
 	}
 }
 
-// look finds the stream and the consumer, and opens the gate when all is well. A
-// stream that was well once, and is open, stays so whatever is done to its
-// settings: not to take from it would only lose more.
+// look finds the stream and the consumer, and opens the gate when all is well. An
+// open gate stays open even if the stream's settings become lossy: to stop pulling
+// would only lose more.
 func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -192,8 +192,8 @@ func errOrNil(e *RefusedError) error {
 
 func (s *Source) clustered() bool { return s.conn.ConnectedClusterName() != "" }
 
-// ensureConsumer makes the consumer, or mends its settings where the server lets
-// us. All ingesters do the same.
+// ensureConsumer creates the consumer, or fixes its settings as far as the server
+// allows. All ingesters do the same.
 func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInfo) (*jetstream.ConsumerInfo, error) {
 	consumer, err := s.js.Consumer(ctx, s.o.Stream, s.o.Consumer)
 	switch {
@@ -223,7 +223,7 @@ func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInf
 	return consumer.CachedInfo(), nil
 }
 
-// wanted is c with the settings that nothing may be lost or held up by.
+// wanted is c with settings that neither lose messages nor hold them up.
 func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	c.AckWait = s.o.AckWait
 	c.BackOff = nil
@@ -242,7 +242,7 @@ func sameConsumer(a, b jetstream.ConsumerConfig) bool {
 		a.InactiveThreshold == b.InactiveThreshold && a.HeadersOnly == b.HeadersOnly
 }
 
-// filter is what the consumer takes of a stream with these subjects, "" for all.
+// filter is the filter of the consumer for a stream with these subjects, "" for all.
 func filter(of []string) string {
 	for _, s := range of {
 		if !strings.HasPrefix(s, "logs.") {
@@ -252,8 +252,8 @@ func filter(of []string) string {
 	return ""
 }
 
-// keepAlive tells the server that we still mean to store what it delivered long
-// ago. Most messages are stored long before.
+// keepAlive sends signs of life for messages that were delivered long ago and will be
+// stored. Most messages are stored long before.
 func (s *Source) keepAlive(ctx context.Context) {
 	const share = maxAckPending / 10 // at a time, so that it takes a quarter of AckWait for all
 	ticks := time.NewTicker(max(s.o.AckWait/40, time.Millisecond))

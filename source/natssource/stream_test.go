@@ -16,12 +16,12 @@ import (
 	"blobtail/source/natssource"
 )
 
-// A stream that discards what is not stored is refused, with the command that
-// mends it, unless that is allowed.
+// A stream that discards unflushed messages is refused, with the command that fixes
+// it, unless the options allow it.
 func TestLossyStreams(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*jetstream.StreamConfig)
-		want   string // in the error; "" takes it
+		want   string // in the error; "" accepts it
 	}{
 		"as it should be": {func(*jetstream.StreamConfig) {}, ""},
 		"limits, discard new": {func(c *jetstream.StreamConfig) {
@@ -42,7 +42,7 @@ func TestLossyStreams(t *testing.T) {
 		"all": {func(c *jetstream.StreamConfig) {
 			c.Discard, c.MaxMsgs, c.MaxAge, c.MaxMsgsPerSubject = jetstream.DiscardOld, 9, time.Hour, 7
 		}, "--discard new --max-msgs-per-subject=-1 --max-age 0s --force (or take it as it is: --allow-lossy-stream)"},
-		// It discards nothing as long as its server runs, which is its owner's choice.
+		// It discards nothing as long as its server runs; that is the operator's choice.
 		"memory": {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,8 @@ func TestLossyStreams(t *testing.T) {
 	}
 }
 
-// What cannot be taken from is an error that says what to do, whatever is allowed.
+// An unusable stream is an error that includes a fix, whether or not lossy ones are
+// allowed.
 func TestUnfit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make func(*testing.T, jetstream.JetStream)
@@ -123,8 +124,7 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// filtered makes a consumer that takes a part of a stream that has other messages,
-// too.
+// filtered makes a consumer of a part of a stream that has other messages too.
 func filtered(subjects ...string) func(*testing.T, jetstream.JetStream) {
 	return func(t *testing.T, js jetstream.JetStream) {
 		c := testenv.Stream("LOGS")
@@ -145,8 +145,8 @@ func create(t testing.TB, js jetstream.JetStream, c jetstream.StreamConfig) {
 	}
 }
 
-// The consumer is made as it should be, and one that is there is changed where the
-// server allows it.
+// The consumer is created correctly, and an existing one is changed if the server
+// allows it.
 func TestConsumer(t *testing.T) {
 	e := newEnv(t, func(c *jetstream.StreamConfig) { c.Subjects = []string{"logs.*", "other"} })
 	_, err := e.js.CreateConsumer(t.Context(), "LOGS", jetstream.ConsumerConfig{Durable: "blobtail",
@@ -155,7 +155,7 @@ func TestConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // changed, and then made
+	for range 2 { // changed, and then created
 		s, err := e.open()
 		if err != nil {
 			t.Fatal(err)
@@ -172,8 +172,8 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// A stream that becomes lossy while it is taken from is still taken from, and the
-// operator hears of it.
+// A source goes on pulling from a stream that becomes lossy, and logs an error for
+// the operator.
 func TestLossyLater(t *testing.T) {
 	e := newEnv(t)
 	m := &memory{}
@@ -183,12 +183,12 @@ func TestLossyLater(t *testing.T) {
 	if _, err := e.js.UpdateStream(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail") // makes it look
+	e.js.DeleteConsumer(t.Context(), "LOGS", "blobtail") // triggers a check
 	testkit.Until(t, "an error in the log", func() bool { return strings.Contains(e.log.String(), "max_age") })
 }
 
-// A server that ends and comes back keeps everything going: what was delivered is
-// acknowledged by its old reply, and new messages come.
+// A server restarts and everything goes on: delivered messages are acknowledged by
+// their old replies, and new messages arrive.
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -208,7 +208,7 @@ func TestServerRestart(t *testing.T) {
 	e.left(0)
 }
 
-// A server that is not there at the start is found later.
+// A server that is down at the start is found later.
 func TestServerLate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -224,8 +224,8 @@ func TestServerLate(t *testing.T) {
 	e.left(0)
 }
 
-// A stream made anew counts from 1 again: its messages have other identities, and
-// acknowledgements for the old ones take nothing from it.
+// A recreated stream counts from 1 again: its messages have other identities, and
+// acknowledgements for the old ones remove nothing from it.
 func TestStreamMadeAnew(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"while it runs", "between runs", "while there is no connection"} {
@@ -278,7 +278,7 @@ func TestStreamMadeAnew(t *testing.T) {
 }
 
 // tellApart ensures that three old messages and three new ones are different, and
-// that what is said of the old ones settles no new one.
+// that reports about the old ones settle no new one.
 func (e *env) tellApart(m *memory, old []record.Request) {
 	e.t.Helper()
 	all := m.await(e.t, 6)
@@ -301,9 +301,9 @@ func (e *env) tellApart(m *memory, old []record.Request) {
 	e.left(0)
 }
 
-// A consumer that was deleted is made again. What it had delivered comes again, or
-// the server makes it with what the old one had delivered (which of the two is a
-// race in the server): either way all of it can be acknowledged.
+// A deleted consumer is created again. Its delivered messages are delivered again, or
+// the server restores the old delivery state (a race in the server decides). Either
+// way all of them can be acknowledged.
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
