@@ -114,7 +114,6 @@ func (c *cursor) current() []byte {
 // or beyond limit in the direction of reading, and moves past them. If all is set, it
 // returns the rest of the block. The lines are in ascending order in either
 // direction.
-// direction.
 func (c *cursor) take(limit int64, all bool) ([]byte, error) {
 	if c.pass.desc {
 		return c.takeDown(limit, all)

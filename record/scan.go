@@ -77,7 +77,7 @@ const (
 
 const (
 	manyFields  = 32   // with more, keys are compared by a hash table
-	keepFields  = 4096 // memory that a parser keeps for the next record
+	keepFields  = 4096 // kept by a parser for the next record
 	keepScratch = 64 << 10
 )
 

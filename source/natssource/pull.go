@@ -38,7 +38,7 @@ type puller struct {
 	created time.Time      // of the pulled stream
 	last    uint64         // delivery number of the consumer
 	anew    bool           // the waiting messages are from a consumer that began anew
-	log     zerolog.Logger // logs the same message once a second
+	log     zerolog.Logger // logs the same message at most once a second
 }
 
 // Run pulls messages and passes them to accept until ctx ends. Messages that were

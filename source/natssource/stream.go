@@ -137,8 +137,8 @@ func (s *Source) keepLooking(ctx context.Context) {
 }
 
 // look finds the stream and the consumer, and opens the gate when all is well. An
-// open gate stays open even if the stream's settings become lossy: to stop pulling
-// would only lose more.
+// open gate stays open after any change of the stream's settings: to stop pulling would
+// only lose more.
 func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
