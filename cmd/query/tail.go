@@ -126,7 +126,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
-		go watchReader(ctx, pipe, cancel)
+		watchReader(ctx, pipe, cancel)
 	}
 	cursor, err := logs.newest.Follow(ctx, o)
 	var none *query.NoServiceError
