@@ -20,8 +20,8 @@ AT_ONCE      := $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 # What counts cases, or handles much data, is run once more in full, without the race
 # detector, which makes it several times slower: crash states, simulated worlds, flipped
 # bits, policies. The longest are first.
-COUNTED      := ./integration/sim ./integration/complete ./buffer ./compact ./newest ./query ./retention \
-	./source/httpsource ./storage/dir ./tailindex ./wal
+COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
+	./source/httpsource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.
 BENCH_TOOLS  ?= ../shared/bench
@@ -90,7 +90,7 @@ lint: ## gofmt, vet, staticcheck, the layers
 
 bench: build ## micro-benchmarks, then the path from HTTP to blobs and back
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
-	@if [ -d "$(BENCH_TOOLS)" ]; then ./bench/ingest.sh "$(BENCH_TOOLS)"; \
+	@if [ -d "$(BENCH_TOOLS)" ]; then ./internal/bench/ingest.sh "$(BENCH_TOOLS)"; \
 	else echo "make bench: no $(BENCH_TOOLS), so the end-to-end figures are left out" >&2; fi
 
 fuzz: ## each fuzz target for FUZZTIME, one after another

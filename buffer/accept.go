@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Accept appends a request to the log and copies everything it needs. The request is safe

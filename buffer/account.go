@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"blobtail/buffer/runlog"
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // account records which segments of the log are needed. Buffer.mu guards it.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // mixed is a request as shippers send them: n lines of about 320 bytes, nearly in order,

@@ -43,8 +43,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Sink turns batches into stored objects.

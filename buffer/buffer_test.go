@@ -18,9 +18,9 @@ import (
 	"go.uber.org/goleak"
 
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/internal/fsys"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,8 +5,8 @@ import (
 	"maps"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Audit recounts the account of the buffer from the open batches and the queue: the

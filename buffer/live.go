@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // LiveQuery selects the records of a snapshot.

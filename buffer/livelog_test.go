@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/internal/testkit"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // A follower gets exactly the records appended behind a position, for any position,

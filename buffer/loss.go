@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // Loss counts acknowledged records that the log no longer has.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // openBatch gathers the runs of one bin until it is cut. Buffer.mu guards it.

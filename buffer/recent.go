@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"blobtail/buffer/runlog"
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // maxRemembered is the number of HTTP requests that are remembered to recognise repeats:

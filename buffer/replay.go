@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // replay is the state that a start learns from the log, oldest record first. It does not

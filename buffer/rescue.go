@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // rescue takes apart a batch that the log no longer has in its original form. Whole runs

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Tail sees everything that is accepted, at once.

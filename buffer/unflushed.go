@@ -3,7 +3,7 @@ package buffer
 import (
 	"context"
 
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // Unflushed counts the unflushed records of a log that was just opened, except for

@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/internal/testkit"
-	"blobtail/wal"
 )
 
 // An unreadable record is left out, and its segment is kept. The rest of the log is

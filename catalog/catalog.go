@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

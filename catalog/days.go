@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // periodLayout is the path of a period below its service. Its directory levels are the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // Range is the half-open span [From, To) of times at which the periods of blobs

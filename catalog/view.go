@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // A View holds one reader's knowledge of dropped days, for some services and the duration

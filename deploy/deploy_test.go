@@ -17,7 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"blobtail/config"
+	"blobtail/internal/config"
 	"blobtail/storage/azure"
 )
 

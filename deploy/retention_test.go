@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/blobfmt"
-	"blobtail/config"
+	"blobtail/internal/config"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )

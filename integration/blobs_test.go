@@ -17,10 +17,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
+	"blobtail/internal/storeid"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
-	"blobtail/storeid"
 )
 
 // stored is a blob as a reader without our code sees it.

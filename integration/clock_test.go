@@ -18,10 +18,10 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/source/httpsource"
 	"blobtail/storage"
 	"blobtail/storage/mem"
-	"blobtail/wal"
 )
 
 // writerSink joins the real parts, as cmd/ingest does.

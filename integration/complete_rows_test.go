@@ -13,7 +13,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/testkit"
 	"blobtail/storage"
 )

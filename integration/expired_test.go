@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
 	"blobtail/internal/testkit"
+	"blobtail/retention/horizon"
 	"blobtail/storage/dir"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
 	"blobtail/internal/testkit"
 	"blobtail/storage"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // Many small blobs become few, and no reader sees a difference. The replaced blobs

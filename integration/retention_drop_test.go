@@ -16,8 +16,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"blobtail/horizon"
 	"blobtail/internal/testkit"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

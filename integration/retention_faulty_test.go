@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // often returns how many in a thousand requests meet each fault: so many that a

@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/internal/storeid"
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"
-	"blobtail/storeid"
 )
 
 // estate is a store with logs of many days, and its retention policy.

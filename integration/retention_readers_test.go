@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
 	"blobtail/internal/check"
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 )
 
 // One job hides and deletes, another compacts, and an ingester stores new records.

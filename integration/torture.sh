@@ -56,12 +56,12 @@ newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|Tes
 retention() {
 	run retention-policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
 	run retention-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
-	run retention-compactors tests ./compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
+	run retention-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
 	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
 	run retention-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
-log() { run log tests ./wal . BLOBTAIL_TORTURE=1; }
+log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
 
 # simulation runs seeds that no day's tests run, until its share is over.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/storage/dir/tables"
 	"blobtail/tailindex"
 )

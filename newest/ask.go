@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 )
 
 // finder asks the ingesters whose addresses are in their rows.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/live"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/storage/mem"
 )

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
 	"blobtail/storage/storagetest"
 )

@@ -7,8 +7,8 @@ import (
 	"io"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 	"blobtail/query"
 )
 

@@ -15,18 +15,18 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/heartbeat"
+	"blobtail/buffer/wal"
 	"blobtail/internal/fsys/simdisk"
-	"blobtail/live"
-	"blobtail/live/peers"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
+	"blobtail/newest/live"
+	"blobtail/newest/live/peers"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 	"blobtail/tailindex"
-	"blobtail/wal"
 )
 
 // storeID is the id of the store of every company.

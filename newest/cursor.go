@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"blobtail/live"
+	"blobtail/newest/live"
 	"blobtail/record"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/horizon"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 )
 
 // hidden says which unflushed records have expired. The zero value hides none.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/horizon"
 	"blobtail/newest"
 	"blobtail/query"
+	"blobtail/retention/horizon"
 )
 
 // Expired records are hidden in logs, rows and blobs, and do not hide records that have

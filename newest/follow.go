@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/live"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/tailindex"

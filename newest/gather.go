@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/live"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/testkit"
 	"blobtail/newest"
 	"blobtail/query"

@@ -26,8 +26,8 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/live"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/record"
 )
 

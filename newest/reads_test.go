@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/storage"
 )

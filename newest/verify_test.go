@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage/storagetest"

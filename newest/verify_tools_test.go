@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/storage"

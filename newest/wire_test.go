@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"sync"
 
-	"blobtail/live"
+	"blobtail/newest/live"
 )
 
 // wire carries requests to handlers in this process, without delay.

@@ -10,8 +10,8 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/horizon"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 )
 
 // defaultMaxAge is half of the default hour between hiding a day and deleting it.

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

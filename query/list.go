@@ -10,7 +10,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 )
 
 // world is a store, with records that reached it in all possible ways, and the

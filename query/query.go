@@ -42,7 +42,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -20,10 +20,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"blobtail/blobfmt"
-	"blobtail/compact"
-	"blobtail/horizon"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/retention/compact"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

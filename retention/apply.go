@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

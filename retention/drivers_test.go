@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/internal/testenv"
 	"blobtail/retention"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/azure"
 	"blobtail/storage/dir"

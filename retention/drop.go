@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // DropRequest names a day of a service.

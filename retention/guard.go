@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"blobtail/horizon"
 	"blobtail/retention"
+	"blobtail/retention/horizon"
 	"blobtail/storage/storagetest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // Step is the next action of [Job.Apply] on a day.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/internal/testkit"
 	"blobtail/retention"
+	"blobtail/retention/horizon"
 )
 
 // cases is how many random policies and stores are tried.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"blobtail/catalog"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

@@ -34,7 +34,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/clockskew"
+	"blobtail/internal/clockskew"
 	"blobtail/storage"
 )
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/catalog"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 )
 
 // service is a run's knowledge of one service.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/tailindex"
 )

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // Versions of a batch record; withSince also has the arrival of its oldest record.

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // cursor is at a line of a run. It knows the line's key; the bytes are read on demand.

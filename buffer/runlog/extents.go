@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // Extent is the place of one run in the log.

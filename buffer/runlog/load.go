@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Loader reads the runs of one batch, strictly, and sorts their lines. Only one goroutine

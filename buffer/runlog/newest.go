@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // candidate is a line that may be among the newest.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 // RotError means that a batch cannot be rebuilt from the log. A run of it is damaged or

@@ -6,7 +6,7 @@ import (
 	"io"
 	"io/fs"
 
-	"blobtail/wal"
+	"blobtail/buffer/wal"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"blobtail/buffer/runlog"
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // request has one line for each service, in the order given, with one origin.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Run is one run in the reader's memory: the lines of one request for one bin, in the

@@ -22,8 +22,8 @@ import (
 	"io/fs"
 	"time"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"blobtail/buffer/wal"
 	"blobtail/record"
-	"blobtail/wal"
 )
 
 // Query selects the records of some units for a reader.

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"blobtail/buffer"
-	"blobtail/config"
+	"blobtail/internal/config"
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on

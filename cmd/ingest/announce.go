@@ -14,16 +14,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
-	"blobtail/clockskew"
-	"blobtail/config"
-	"blobtail/heartbeat"
+	"blobtail/buffer/wal"
 	"blobtail/internal/cli"
+	"blobtail/internal/clockskew"
+	"blobtail/internal/config"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
-	"blobtail/live"
-	"blobtail/live/peers"
+	"blobtail/internal/storeid/premises"
+	"blobtail/newest/live"
+	"blobtail/newest/live/peers"
 	"blobtail/storage"
-	"blobtail/storeid/premises"
-	"blobtail/wal"
 )
 
 // company is the place of this ingester among its peers on the store: its lane, its

@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/clockskew"
-	"blobtail/heartbeat"
+	"blobtail/internal/clockskew"
 	"blobtail/internal/fsys"
-	"blobtail/live/peers"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid/premises"
+	"blobtail/newest/live/peers"
 	"blobtail/storage"
 	"blobtail/storage/mem"
-	"blobtail/storeid/premises"
 )
 
 // slowTables delay each write.

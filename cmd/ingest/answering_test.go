@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 	"blobtail/record"
 	"blobtail/storage/mem"
 )

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"blobtail/buffer"
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 )
 
 // drain ends the acceptance of records for good. It answers as flush does, when all

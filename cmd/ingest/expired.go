@@ -12,9 +12,9 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/horizon"
+	"blobtail/internal/storeid/premises"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
-	"blobtail/storeid/premises"
 )
 
 // sink joins the buffer to the writer and to the dropped days. Buffer and writer do not

@@ -9,11 +9,11 @@ import (
 	"math"
 	"time"
 
-	"blobtail/config"
-	"blobtail/heartbeat"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
-	"blobtail/live"
+	"blobtail/newest/live"
 	"blobtail/storage"
 )
 

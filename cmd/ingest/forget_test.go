@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/cli"
+	"blobtail/internal/heartbeat"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
 )

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"blobtail/buffer"
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid/premises"
 	"blobtail/record"
-	"blobtail/storeid/premises"
 )
 
 // gate lets requests into the buffer while the log may belong to the store, and readers

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"blobtail/internal/fsys"
+	"blobtail/internal/storeid"
+	"blobtail/internal/storeid/premises"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
-	"blobtail/storeid"
-	"blobtail/storeid/premises"
 )
 
 // cutStore cannot be reached.

@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/newest/live"
 	"blobtail/record"
 )
 

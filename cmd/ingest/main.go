@@ -35,14 +35,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer"
-	"blobtail/config"
-	"blobtail/heartbeat"
-	"blobtail/horizon"
+	"blobtail/buffer/wal"
+	"blobtail/internal/config"
 	"blobtail/internal/fsys"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
-	"blobtail/storeid"
-	"blobtail/storeid/premises"
-	"blobtail/wal"
+	"blobtail/internal/storeid"
+	"blobtail/internal/storeid/premises"
+	"blobtail/retention/horizon"
 )
 
 func main() {

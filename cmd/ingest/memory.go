@@ -10,7 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"blobtail/config"
+	"blobtail/internal/config"
 )
 
 // limitMemory sets the memory limit of the collector: twice the memory that requests

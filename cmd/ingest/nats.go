@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
-	"blobtail/config"
+	"blobtail/internal/config"
 	"blobtail/source/natssource"
 )
 

@@ -11,9 +11,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/buffer"
-	"blobtail/config"
 	"blobtail/internal/cli"
-	"blobtail/migrations"
+	"blobtail/internal/config"
+	"blobtail/internal/migrations"
 	"blobtail/record"
 	"blobtail/tailindex"
 )

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"blobtail/bill"
 	"blobtail/catalog"
+	"blobtail/internal/bill"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/storage"

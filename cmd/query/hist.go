@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"

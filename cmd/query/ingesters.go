@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/cli"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
 	"blobtail/storage"
 )

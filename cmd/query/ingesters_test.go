@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/cli"
+	"blobtail/internal/heartbeat"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"

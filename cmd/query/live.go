@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/cli"
+	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
-	"blobtail/live"
+	"blobtail/internal/storeid"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
-	"blobtail/storeid"
 	"blobtail/tailindex"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/newest"
 	"blobtail/query"
 )

@@ -17,11 +17,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )

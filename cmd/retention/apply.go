@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/retention"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
-	"blobtail/config"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/retention"
 )
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"blobtail/compact"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/record"
+	"blobtail/retention/compact"
 )
 
 type compactCmd struct {

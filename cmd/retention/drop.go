@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"blobtail/horizon"
 	"blobtail/internal/cli"
 	"blobtail/internal/openstore"
 	"blobtail/retention"
+	"blobtail/retention/horizon"
 )
 
 type dropCmd struct {

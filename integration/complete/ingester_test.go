@@ -8,14 +8,14 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/heartbeat"
+	"blobtail/buffer/wal"
 	"blobtail/internal/fsys/simdisk"
-	"blobtail/live"
-	"blobtail/live/peers"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid/premises"
+	"blobtail/newest/live"
+	"blobtail/newest/live/peers"
 	"blobtail/record"
-	"blobtail/storeid/premises"
 	"blobtail/tailindex"
-	"blobtail/wal"
 )
 
 // ingester is a log directory on a host, with or without a running process.

@@ -2,7 +2,7 @@ package complete_test
 
 // anotherStart removes a rule: an ingester that answers a question reports another
 // ingester with its id.
-var anotherStart = edit{"live/peers/peers.go", `			o.other = errAnother
+var anotherStart = edit{"newest/live/peers/peers.go", `			o.other = errAnother
 `, `			o.other = nil
 `}
 
@@ -10,7 +10,7 @@ var anotherStart = edit{"live/peers/peers.go", `			o.other = errAnother
 // are left out of their stand-ins in this package.
 var mutants = []mutant{
 	// Duties of an ingester.
-	{name: "acknowledged before the row says holding", edits: []edit{{"heartbeat/lease.go",
+	{name: "acknowledged before the row says holding", edits: []edit{{"internal/heartbeat/lease.go",
 		`		if a.o.BestEffort {
 			return func() {}, nil
 		}
@@ -18,7 +18,7 @@ var mutants = []mutant{
 			return func() {}, nil
 		}
 `}}},
-	{name: "idle written without a condition", edits: []edit{{"heartbeat/lease.go",
+	{name: "idle written without a condition", edits: []edit{{"internal/heartbeat/lease.go",
 		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 `, `	version := ""
@@ -29,50 +29,50 @@ var mutants = []mutant{
 	}
 	if err != nil {
 `}}},
-	{name: "the file leaves holding after the row", edits: []edit{{"heartbeat/lease.go",
+	{name: "the file leaves holding after the row", edits: []edit{{"internal/heartbeat/lease.go",
 		`		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
 			return err
 		}
 `, ``}}},
-	{name: "a start assumes that the row says holding", edits: []edit{{"heartbeat/announcer.go",
+	{name: "a start assumes that the row says holding", edits: []edit{{"internal/heartbeat/announcer.go",
 		`a.lease.holding.Store(notes.State == Holding)`, `a.lease.holding.Store(true)`}}},
-	{name: "idle while the log has records", edits: []edit{{"heartbeat/lease.go",
+	{name: "idle while the log has records", edits: []edit{{"internal/heartbeat/lease.go",
 		`	if _, some := a.o.Oldest(); some {
 		l.busy.Store(now.UnixNano())
 		return Holding
 	}
 `, ``}}},
-	{name: "stopped while the log has records", first: 415, edits: []edit{{"heartbeat/announcer.go",
+	{name: "stopped while the log has records", first: 415, edits: []edit{{"internal/heartbeat/announcer.go",
 		`		if empty && a.rest(0) != Holding {
 `, `		if empty || a.rest(0) != Holding || a.ended != nil {
 `}}},
-	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"heartbeat/notes.go",
+	{name: "a copy relies on the file of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
 `, ``}}},
-	{name: "a copy writes the row of the first log", first: 322, edits: []edit{{"heartbeat/notes.go",
+	{name: "a copy writes the row of the first log", first: 322, edits: []edit{{"internal/heartbeat/notes.go",
 		`		n.State, n.Writers = "", nil
 `, `		n.State = ""
 `}}},
-	{name: "the row of another process taken for the own", edits: []edit{{"heartbeat/lease.go",
+	{name: "the row of another process taken for the own", edits: []edit{{"internal/heartbeat/lease.go",
 		`	case row.Process == a.process || slices.Contains(l.notes.Writers, row.Process):
 		return true
 `, `	case row.Process == a.process || len(row.Process) > 0 || slices.Contains(l.notes.Writers, row.Process):
 		return true
 `}}},
-	{name: "a table that lost rows is no loss", edits: []edit{{"heartbeat/lease.go",
+	{name: "a table that lost rows is no loss", edits: []edit{{"internal/heartbeat/lease.go",
 		`	l.lost = l.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
 
 	// Duties of the ingester that answers a reader.
-	{name: "whoever answers at an address is believed", edits: []edit{{"live/fan.go",
+	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
 		`	if err = a.self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
-`}, {"live/fan.go",
+`}, {"newest/live/fan.go",
 		`		all[s.peer.ID] = s.answer.self.Process
 `, `		all[s.peer.ID] = s.peer.Process
 `}}},
-	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"live/fan.go",
+	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"newest/live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
@@ -117,25 +117,25 @@ var mutants = []mutant{
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
 	{name: "the process is not compared", first: 238, edits: []edit{{"newest/roster.go",
-		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"live/self.go",
+		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
 `, `	case s.Process == "" && want.Process != "":
 `}, anotherStart}},
 	{name: "the asked ingester does not look whose its row is", first: 238, edits: []edit{anotherStart}},
 	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
-		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"live/self.go",
+		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
 	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
 		`		case i.State != heartbeat.Holding:
 `, `		case i.State != heartbeat.Holding || !i.Live(known.now):
-`}, {"live/fan.go",
+`}, {"newest/live/fan.go",
 		`		if errs[i] != nil && p.Holding {
 `, `		if errs[i] != nil && p.Holding && !p.Silent {
 `}}},
 	{name: "a silent row left out by the range", first: 395, edits: []edit{{"newest/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
-`}, {"live/fan.go",
+`}, {"newest/live/fan.go",
 		`		if errs[i] != nil && p.Holding {
 `, `		if errs[i] != nil && p.Holding && (!p.Silent || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()) {
 `}}},

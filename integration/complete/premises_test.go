@@ -10,13 +10,13 @@ import (
 	"syscall"
 
 	"blobtail/buffer"
-	"blobtail/heartbeat"
+	"blobtail/buffer/wal"
 	"blobtail/internal/fsys"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid"
+	"blobtail/internal/storeid/premises"
 	"blobtail/storage"
-	"blobtail/storeid"
-	"blobtail/storeid/premises"
-	"blobtail/wal"
 )
 
 const (

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/heartbeat"
-	"blobtail/live"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
-	"blobtail/storeid"
 	"blobtail/tailindex"
 )
 

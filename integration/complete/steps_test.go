@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/fsys/simdisk"
-	"blobtail/storeid"
-	"blobtail/storeid/premises"
+	"blobtail/internal/heartbeat"
+	"blobtail/internal/storeid"
+	"blobtail/internal/storeid/premises"
 )
 
 // step takes one random step.

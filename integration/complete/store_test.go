@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"blobtail/heartbeat"
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
 	"blobtail/storage"
 	"blobtail/storage/mem"

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"blobtail/heartbeat"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/heartbeat"
 	"blobtail/storage/mem"
 )
 

@@ -15,11 +15,11 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 	"blobtail/storage/mem"
-	"blobtail/wal"
 )
 
 const (

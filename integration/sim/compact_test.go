@@ -10,7 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"blobtail/compact"
+	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
-	"blobtail/horizon"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 

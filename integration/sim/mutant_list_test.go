@@ -18,7 +18,7 @@ var mutants = []mutant{
 		return false, fmt.Errorf("sync the batch record: %w", err)
 	}
 `, ``}}},
-	{name: "a segment not synced when it is rolled", edits: []edit{{"wal/append.go",
+	{name: "a segment not synced when it is rolled", edits: []edit{{"buffer/wal/append.go",
 		`	if err := l.syncFile(l.w.file); err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ var mutants = []mutant{
 `}}},
 	// The note on the newest segment, which comes next, would have the same effect if
 	// there is room for it.
-	{name: "the directory not synced when a segment is made", edits: []edit{{"wal/append.go",
+	{name: "the directory not synced when a segment is made", edits: []edit{{"buffer/wal/append.go",
 		`		err = l.syncFile(f)
 	}
 	if err == nil {
@@ -43,17 +43,17 @@ var mutants = []mutant{
 	}
 `, `		err = l.syncFile(f)
 	}
-`}, {"wal/newest.go", `	return l.syncDir(l.dir)
+`}, {"buffer/wal/newest.go", `	return l.syncDir(l.dir)
 `, `	return nil
 `}}},
-	{name: "nothing copied and synced on opening", edits: []edit{{"wal/torn.go",
+	{name: "nothing copied and synced on opening", edits: []edit{{"buffer/wal/torn.go",
 		`	if err := l.replace(f, last.Number, cut); err != nil {
 		return false, err
 	}
 `, ``}}},
 	// Rare: it needs an fsync that fails, a death from it, an opening that believes the
 	// cache, and a power cut.
-	{name: "the last segment synced but not copied on opening", seeds: 20000, edits: []edit{{"wal/torn.go",
+	{name: "the last segment synced but not copied on opening", seeds: 20000, edits: []edit{{"buffer/wal/torn.go",
 		`	if err := l.replace(f, last.Number, cut); err != nil {
 		return false, err
 	}
@@ -64,7 +64,7 @@ var mutants = []mutant{
 	if err != nil {
 		return false, err
 	}
-`}, {"wal/torn.go", `import (
+`}, {"buffer/wal/torn.go", `import (
 `, `import (
 	"errors"
 `}}},
@@ -110,7 +110,7 @@ var mutants = []mutant{
 `, `	"math/rand/v2"
 	"runtime"
 `}}},
-	{name: "several unlinks before the directory is synced", edits: []edit{{"wal/log.go",
+	{name: "several unlinks before the directory is synced", edits: []edit{{"buffer/wal/log.go",
 		`	l.sealed -= front.Size
 	l.mu.Unlock()
 	return l.syncDir(l.dir)
@@ -183,11 +183,11 @@ var mutants = []mutant{
 	got`}}},
 
 	// Not in the table: days that are dropped.
-	{name: "a put without a look at what has been dropped", edits: []edit{{"horizon/watch.go",
+	{name: "a put without a look at what has been dropped", edits: []edit{{"retention/horizon/watch.go",
 		`h, err := g.w.Fresh(ctx)`, `h, err := Horizons(nil), ctx.Err()`}}},
-	{name: "a put by what was known last", edits: []edit{{"horizon/watch.go",
+	{name: "a put by what was known last", edits: []edit{{"retention/horizon/watch.go",
 		`h, err := g.w.Fresh(ctx)`, `h, err := g.w.known.Load().h, ctx.Err()`}}},
-	{name: "what is not known taken for dropped", edits: []edit{{"horizon/watch.go",
+	{name: "what is not known taken for dropped", edits: []edit{{"retention/horizon/watch.go",
 		`	if err == nil && h.Hides(`, `	if err != nil && ctx.Err() == nil || h.Hides(`}}},
 	{name: "messages of an expired batch not acknowledged", edits: []edit{{"buffer/flow.go",
 		`	b.messages.stored(batch.messages)
@@ -197,9 +197,9 @@ var mutants = []mutant{
 	if`}}},
 
 	// Not in the table: blobs that are compacted.
-	{name: "compaction deletes whatever has the name", first: 2010, seeds: 6000, edits: []edit{{"compact/remove.go",
+	{name: "compaction deletes whatever has the name", first: 2010, seeds: 6000, edits: []edit{{"retention/compact/remove.go",
 		`gone = append(gone, b.Object())`, `gone = append(gone, storage.Blob{Key: b.Key})`}}},
-	{name: "compaction forgets what was replaced before", edits: []edit{{"compact/rewrite.go",
+	{name: "compaction forgets what was replaced before", edits: []edit{{"retention/compact/rewrite.go",
 		`replaces = append(replaces, b.replaces...)`, `_ = b.replaces`}}},
 
 	// Not in the table: the dir store's steps that keep MINE true after a crash.

@@ -17,6 +17,7 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/buffer/wal"
 	"blobtail/internal/check"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/internal/testkit"
@@ -24,7 +25,6 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
-	"blobtail/wal"
 )
 
 // A machine may crash at any operation of its disk, which holds the log and a dir

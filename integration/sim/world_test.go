@@ -15,12 +15,12 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
-	"blobtail/horizon"
+	"blobtail/buffer/wal"
 	"blobtail/internal/check"
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
-	"blobtail/wal"
 )
 
 // profile is the kind of world that a seed draws. Rare things must meet, so some worlds

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"blobtail/config"
+	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"blobtail/config"
+	"blobtail/internal/config"
 )
 
 // timeForms are examples of times, for messages.

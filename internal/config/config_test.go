@@ -1,0 +1,198 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"blobtail/internal/config"
+)
+
+func load(t *testing.T, text string) (config.Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "blobtail.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.Load(path)
+}
+
+func TestDefaultsAreValidAndReadBack(t *testing.T) {
+	c := config.Default()
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := load(t, string(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if !reflect.DeepEqual(back, c) {
+		t.Fatalf("read back %+v\nwant %+v\nfrom\n%s", back, c, text)
+	}
+}
+
+// Users copy the example: it must load, be valid, and name every key with the default
+// that it documents.
+func TestExampleFile(t *testing.T) {
+	c, err := config.Load("../../configs/blobtail.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c, config.Default()) {
+		t.Errorf("configs/blobtail.yaml gives %+v\nthe defaults are %+v", c, config.Default())
+	}
+	text, _ := os.ReadFile("../../configs/blobtail.yaml")
+	own, _ := config.Default().YAML()
+	for line := range strings.Lines(string(own)) {
+		key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.Contains(string(text), key+":") {
+			t.Errorf("configs/blobtail.yaml does not explain %s", key)
+		}
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"unknown key", "ingest:\n  listn: :1\n", "listn"},
+		{"unknown section", "ingst: {}\n", "ingst"},
+		{"no unit", "flush:\n  age: 60\n", "duration"},
+		{"bad size", "flush:\n  size: big\n", "size"},
+		{"not yaml", "store: [\n", "store"},
+		{"age without a unit", "retention: {default: 30}", "is no age"},
+		{"hours for days", "retention: {default: 7h}", "at least 24h"},
+		{"no age at all", "retention: {rules: [{service: a, age: 0s}]}", "at least 24h"},
+		{"negative age", "retention: {tail: -3d}", "is no age"},
+		{"age in words", "retention: {default: forever}", "or keep"},
+		{"unknown key of a rule", "retention: {rules: [{service: a, days: 3d}]}", "days"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := load(t, tc.text)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want something about %q", err, tc.want)
+			}
+		})
+	}
+	for _, tc := range []struct{ name, text, want string }{
+		{"listen", "ingest: {listen: ':x'}", "ingest.listen"},
+		{"admin", "ingest: {admin: localhost}", "ingest.admin"},
+		{"period", "ingest: {period: 7m}", "ingest.period"},
+		{"lane", "ingest: {lane: '99'}", "ingest.lane"},
+		{"advertised without a scheme", "ingest: {advertise: '10.0.0.5:8514'}", "ingest.advertise"},
+		{"advertised with a password", "ingest: {advertise: 'http://a:b@10.0.0.5'}", "ingest.advertise"},
+		{"dedupe", "ingest: {dedupe: maybe}", "ingest.dedupe"},
+		{"nats url", "nats: {url: 'http://x'}", "nats.url"},
+		{"nats stream", "nats: {url: x, stream: a.b}", "nats.stream"},
+		{"nats consumer", "nats: {url: x, consumer: ''}", "nats.consumer"},
+		{"nats ack-wait", "nats: {url: x, ack-wait: 10ms}", "nats.ack-wait"},
+		{"nats cert", "nats: {url: x, cert: a.pem}", "nats.cert"},
+		{"tail prefix", "tail: {prefix: tail-1}", "tail.prefix"},
+		{"tail shards", "tail: {shards: 17}", "tail.shards"},
+		{"no tail shards", "tail: {shards: 0}", "tail.shards"},
+		{"rule without age", "retention: {rules: [{service: a}]}", "retention.rules[0].age"},
+		{"rule without service", "retention: {rules: [{service: a, age: 3d}, {age: keep}]}", "retention.rules[1].service"},
+		{"rule that no service matches", "retention: {rules: [{service: 'Audit-*', age: keep}]}", "retention.rules[0].service"},
+		{"rule with a prefix", "retention: {rules: [{service: 'audit/', age: keep}]}", "retention.rules[0].service"},
+		{"bad glob", "retention: {rules: [{service: '[a', age: keep}]}", "retention.rules[0].service"},
+		{"no age of the tail", "retention: {tail: ''}", "retention.tail"},
+		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c, err := load(t, tc.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Fatalf("got %v, want something about %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestEmptyFileIsTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "# nothing\n"} {
+		c, err := load(t, text)
+		if err != nil || !reflect.DeepEqual(c, config.Default()) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// A section that names one key keeps the defaults of the others.
+func TestPartialSection(t *testing.T) {
+	c, err := load(t, "flush: {age: 5s}\n")
+	want := config.Default()
+	want.Flush.Age = config.Duration(5 * time.Second)
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Errorf("got %+v (%v)\nwant %+v", c, err, want)
+	}
+}
+
+func TestLaneNumber(t *testing.T) {
+	for _, tc := range []struct {
+		lane, host string
+		want       int
+		settled    bool
+	}{
+		{"auto", "blobtail-3", 3, true}, {"auto", "web", 0, false}, {"auto", "7", 0, false}, {"auto", "a-99", 0, true},
+		{"auto", "a-100", 1, true}, {"auto", "ip-10-0-0-12", 12, true}, {"5", "blobtail-3", 5, true}, {"auto", "x-", 0, false},
+		{"0", "web", 0, true},
+	} {
+		c := config.Default()
+		c.Ingest.Lane = tc.lane
+		if got, ok := c.LaneNumber(tc.host); got != tc.want || ok != tc.settled {
+			t.Errorf("lane %s on %s: %d, %v; want %d, %v", tc.lane, tc.host, got, ok, tc.want, tc.settled)
+		}
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1h30m": 90 * time.Minute, "1.5d": 36 * time.Hour,
+	} {
+		if got, err := config.ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "7", "-1h", "1x", "h", "1d-2h", "99999999w"} {
+		if got, err := config.ParseDuration(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+	for text, want := range map[string]config.Size{"32MiB": 32 << 20, "1GB": 1e9, "512": 512, "1.5KiB": 1536, "0B": 0} {
+		if got, err := config.ParseSize(text); err != nil || got != want {
+			t.Errorf("%s: %v %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-1MiB", "MiB", "NaN"} {
+		if got, err := config.ParseSize(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, got)
+		}
+	}
+}
+
+func TestRetention(t *testing.T) {
+	c, err := load(t, "retention:\n  default: 30d\n  rules:\n    - {service: 'audit-*', age: keep}\n    - {service: _rejected, age: 1.5d}\n")
+	want := config.Default()
+	want.Retention.Default = config.Age(30 * 24 * time.Hour)
+	want.Retention.Rules = []config.Rule{{Service: "audit-*", Age: config.Keep}, {Service: "_rejected", Age: config.Age(36 * time.Hour)}}
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil || !reflect.DeepEqual(c, want) {
+		t.Fatalf("got %+v (%v)\nwant %+v", c.Retention, err, want.Retention)
+	}
+	text, err := c.YAML()
+	if err != nil || !strings.Contains(string(text), "default: 30d") || !strings.Contains(string(text), "age: keep") {
+		t.Fatalf("%s (%v)", text, err)
+	}
+	if back, err := load(t, string(text)); err != nil || !reflect.DeepEqual(back, c) {
+		t.Errorf("read back %+v (%v)\nfrom %s", back.Retention, err, text)
+	}
+}

@@ -1,0 +1,157 @@
+// Package migrations brings the tables of a store to the form that this version of the
+// program writes. It applies numbered steps one after the other, and records each
+// applied step in a table. The idea is AzureTableStorageMigrator's.
+//
+//	table migrations, partition m~<store>, one row for each step:
+//	id, version, description, applied, by
+//
+// An ingester calls [Apply] with [Steps] in the background of its start. Two may do so
+// at the same time, so a step must be harmless when it is repeated. It is recorded only
+// afterwards. Released steps are never changed or removed, only followed by others.
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"blobtail/internal/heartbeat"
+	"blobtail/storage"
+	"blobtail/tailindex"
+)
+
+// Table is the name of the table.
+const Table = "migrations"
+
+// Step is one change of the tables.
+type Step struct {
+	Version     int    // counts from 1
+	ID          string // a name that never changes
+	Description string
+	// Apply makes the change. It may have been made before.
+	Apply func(ctx context.Context, tables storage.TableStore) error
+}
+
+// Done is a step that was applied to a store.
+type Done struct {
+	Version         int
+	ID, Description string
+	At              time.Time
+	By              string
+}
+
+// NewerError says that a newer program has changed the tables. This one may not
+// understand all their rows, and readers may miss the rows that it writes.
+type NewerError struct {
+	Newest Done
+	Known  int // the last version that this program knows
+}
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("the tables are at version %d (%s: %s; applied by %s), and this program knows versions up to %d: use a newer one",
+		e.Newest.Version, e.Newest.ID, e.Newest.Description, e.Newest.By, e.Known)
+}
+
+// Steps are all steps in order. The prefix is that of the tables of the newest records.
+func Steps(prefix string, now func() time.Time) []Step {
+	return []Step{{
+		Version: 1, ID: "format-1",
+		Description: "the newest records and the ingesters, both in format 1",
+		Apply: func(ctx context.Context, tables storage.TableStore) error {
+			for _, t := range []struct{ table, partition string }{
+				{heartbeat.Table, heartbeat.Partition}, {tailindex.Table(prefix, now()), "tail"},
+			} {
+				if err := tables.Upsert(ctx, t.table, t.partition, nil); err != nil {
+					return fmt.Errorf("make table %s: %w", t.table, err)
+				}
+			}
+			return nil
+		},
+	}}
+}
+
+// Options are the settings of Apply.
+type Options struct {
+	Store string // the container, if several share the tables
+	By    string // the program that applies them: host and version, say
+	Now   func() time.Time
+}
+
+// Apply applies the pending steps in order, and returns them. It ends at the first that
+// fails. A [*NewerError] says that the tables are ahead of the steps. All known steps
+// have been applied then.
+func Apply(ctx context.Context, tables storage.TableStore, steps []Step, o Options) ([]Step, error) {
+	done, err := List(ctx, tables, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	have := map[int]bool{}
+	for _, d := range done {
+		have[d.Version] = true
+	}
+	var applied []Step
+	known := 0
+	for _, s := range steps {
+		known = max(known, s.Version)
+		if have[s.Version] {
+			continue
+		}
+		if err := s.Apply(ctx, tables); err != nil {
+			return applied, fmt.Errorf("apply migration %d (%s): %w", s.Version, s.ID, err)
+		}
+		if err := tables.Upsert(ctx, Table, partition(o.Store), []storage.Row{row(s, o)}); err != nil {
+			return applied, fmt.Errorf("write down migration %d (%s): %w", s.Version, s.ID, err)
+		}
+		applied = append(applied, s)
+	}
+	if n := len(done); n > 0 && done[n-1].Version > known {
+		return applied, &NewerError{done[n-1], known}
+	}
+	return applied, nil
+}
+
+const timeLayout = "2006-01-02T15:04:05.000000000Z"
+
+// partition is that of a store; its name has no tilde.
+func partition(store string) string { return "m~" + store }
+
+func key(version int) string { return fmt.Sprintf("%06d", version) }
+
+func row(s Step, o Options) storage.Row {
+	now := time.Now
+	if o.Now != nil {
+		now = o.Now
+	}
+	return storage.Row{Key: key(s.Version), Props: map[string]any{
+		"id": s.ID, "version": int64(s.Version), "description": s.Description,
+		"applied": now().UTC().Format(timeLayout), "by": strings.ToValidUTF8(o.By[:min(len(o.By), 1024)], "?"),
+	}}
+}
+
+// List returns the steps that were applied to a store, in order of versions. It skips
+// rows that are no migrations.
+func List(ctx context.Context, tables storage.TableStore, store string) ([]Done, error) {
+	var done []Done
+	for row, err := range tables.Scan(ctx, Table, partition(store), "", "", 0) {
+		if errors.Is(err, storage.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the migrations: %w", err)
+		}
+		version, _ := row.Props["version"].(int64)
+		if version < 1 || version > 999999 || row.Key != key(int(version)) {
+			continue
+		}
+		d := Done{Version: int(version)}
+		d.ID, _ = row.Props["id"].(string)
+		d.Description, _ = row.Props["description"].(string)
+		d.By, _ = row.Props["by"].(string)
+		text, _ := row.Props["applied"].(string)
+		d.At, _ = time.Parse(timeLayout, text)
+		done = append(done, d)
+	}
+	return done, nil
+}

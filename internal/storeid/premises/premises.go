@@ -1,0 +1,342 @@
+// Package premises makes sure that the log of an ingester and its store belong
+// together, and that neither is replaced by another while the ingester runs.
+//
+// [Open] compares them at the start, and [Premises.Run] again and again. Nothing is
+// stored or announced before the store was seen to be the one that the log belongs to
+// ([Premises.Storing]), and no record is accepted once it is known to be another one
+// ([Premises.Ready]).
+package premises
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/internal/fsys"
+	"blobtail/internal/storeid"
+	"blobtail/storage"
+)
+
+// Options say which log and which store. All but Log must be given.
+type Options struct {
+	FS    fsys.FS
+	Dir   string // of the log
+	Blobs storage.BlobStore
+	Spec  string // of the store, as the operator wrote it
+	// Remote says that a network is between the ingester and the store: an error may
+	// mean that the store is out of reach for a while.
+	Remote bool
+	// Unflushed counts the records of the log that are in no blob.
+	Unflushed func(context.Context) (int, error)
+	// Leave removes the ids by which readers of the log's first store know it. Open
+	// calls it when the log is empty and goes over to another store. was is the first.
+	Leave func(was storeid.Binding) error
+	Log   zerolog.Logger
+}
+
+// Premises knows whether a log and a store belong together. Its methods may be called
+// concurrently.
+type Premises struct {
+	o Options
+
+	mu    sync.Mutex
+	bound storeid.Binding // zero: the log belongs to no store yet
+	sure  bool            // the store was seen to be the one that the log belongs to
+	err   error           // why it is not, or is not known to be
+	said  string
+
+	failed error // of the last attempt to store a batch; nil: it succeeded, or there was none
+	since  time.Time
+}
+
+const (
+	// checkEvery is the pause between two checks of a directory, or of a remote store
+	// that was not reached yet. farCheckEvery is that of a remote store that was
+	// reached.
+	checkEvery    = time.Second
+	farCheckEvery = time.Minute
+	// checkWait bounds one check.
+	checkWait = 3 * time.Second
+	// firstcheckWait bounds the time that a store which is down adds to a start.
+	firstcheckWait = time.Second
+)
+
+// errUnseen is the state before the first check.
+var errUnseen = errors.New("the store was not reached yet")
+
+// Open reads which store the log belongs to, and checks the store once. With an error
+// the log must not be used with this store: an [*OtherStoreError] or a
+// [*LostStoreError], or a binding that cannot be read. A store that is out of reach is
+// none.
+func Open(ctx context.Context, o Options) (*Premises, error) {
+	p := &Premises{o: o, err: errUnseen}
+	var err error
+	if p.bound, err = storeid.LoadBinding(o.FS, o.Dir); err != nil {
+		return nil, err
+	}
+	checking, cancel := context.WithTimeout(ctx, firstcheckWait)
+	err = p.Check(checking)
+	cancel()
+	var other *OtherStoreError
+	var lost *LostStoreError
+	switch {
+	case errors.As(err, &lost):
+		return nil, err
+	case !errors.As(err, &other):
+		return p, nil
+	}
+	// Another store. With nothing left to store the log may go over to it.
+	left, uerr := o.Unflushed(ctx)
+	if uerr != nil {
+		return nil, errors.Join(err, uerr)
+	}
+	if left > 0 {
+		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
+	}
+	if err := errors.Join(o.Leave(p.bound), p.bind(other.id)); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// OtherStoreError is the error of a log that belongs to another store than this.
+type OtherStoreError struct {
+	bound    storeid.Binding
+	dir      string
+	spec, id string
+}
+
+// Error implements error.
+func (e *OtherStoreError) Error() string {
+	return fmt.Sprintf("the log %s belongs to the store %s (id %s), and %s is another one (id %s)", e.dir, e.bound.Spec, e.bound.ID, e.spec, e.id)
+}
+
+// LostStoreError is the error of a place for the store that has no store in it.
+type LostStoreError struct {
+	bound     storeid.Binding
+	dir, spec string
+}
+
+// Error implements error.
+func (e *LostStoreError) Error() string {
+	return fmt.Sprintf("the log %s belongs to the store %s (id %s), and %s has no object %s: is its disk mounted, was it removed? "+
+		"If this is that store, put the object back with the content {\"format\":1,\"id\":%q}; to begin a new store with this log, remove %s/%s",
+		e.dir, e.bound.Spec, e.bound.ID, e.spec, storeid.Key, e.bound.ID, strings.TrimRight(e.dir, "/"), storeid.BindingFile)
+}
+
+// Check compares the store with the one that the log belongs to. A log that belongs to
+// none yet is bound to it.
+func (p *Premises) Check(ctx context.Context) error {
+	err := p.compare(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+	if err == nil {
+		p.sure = true
+	}
+	p.tell()
+	return err
+}
+
+func (p *Premises) compare(ctx context.Context) error {
+	if place, ok := p.o.Blobs.(interface{ Check() error }); ok {
+		if err := place.Check(); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	bound := p.bound
+	p.mu.Unlock()
+	id, err := storeid.Read(ctx, p.o.Blobs)
+	if err == nil && id == "" && bound.ID == "" {
+		id, err = storeid.Ensure(ctx, p.o.Blobs)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read which store this is: %w", err)
+	case id == "":
+		return &LostStoreError{bound, p.o.Dir, p.o.Spec}
+	case bound.ID == "":
+		return p.bind(id)
+	case id != bound.ID:
+		return &OtherStoreError{bound, p.o.Dir, p.o.Spec, id}
+	case bound.Spec != p.o.Spec:
+		return p.bind(id) // the same store under another name
+	}
+	return nil
+}
+
+// bind makes the log belong to a store.
+func (p *Premises) bind(id string) error {
+	b := storeid.Binding{ID: id, Spec: p.o.Spec}
+	if err := b.Save(p.o.FS, p.o.Dir); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bound, p.sure, p.err = b, true, nil
+	return nil
+}
+
+// tell logs an error once, and its end. p.mu is held.
+func (p *Premises) tell() {
+	text := ""
+	if p.err != nil {
+		text = p.err.Error()
+	}
+	if text == p.said {
+		return
+	}
+	p.said = text
+	switch {
+	case text == "":
+		p.o.Log.Info().Str("store", p.o.Spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
+	case p.definite(), p.renamed():
+		p.o.Log.Error().Err(p.err).Msg("nothing is accepted or stored")
+	default:
+		p.o.Log.Warn().Err(p.err).Msg("nothing is stored until the store is reached")
+	}
+}
+
+// definite reports whether the store is known to be another one, or replaced, and not
+// only out of reach. p.mu is held.
+func (p *Premises) definite() bool { return p.err != nil && (p.sure || p.foreign()) && !p.away() }
+
+// away reports whether the store may only be out of reach for a while: a remote one,
+// or a directory that is not there at all. p.mu is held.
+func (p *Premises) away() bool {
+	return !p.foreign() && (p.o.Remote || errors.Is(p.err, storage.ErrNotExist))
+}
+
+// foreign reports whether the store is not the one that the log belongs to. p.mu is
+// held.
+func (p *Premises) foreign() bool {
+	return errors.As(p.err, new(*OtherStoreError)) || errors.As(p.err, new(*LostStoreError))
+}
+
+// Run checks again and again until ctx ends.
+func (p *Premises) Run(ctx context.Context) {
+	for {
+		pause := checkEvery
+		p.mu.Lock()
+		if p.o.Remote && p.sure && p.err == nil {
+			pause = farCheckEvery
+		}
+		p.mu.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		checking, cancel := context.WithTimeout(ctx, checkWait)
+		_ = p.Check(checking) // it is kept and logged
+		cancel()
+	}
+}
+
+// Ready is the reason why no record may be accepted, nil if there is none.
+func (p *Premises) Ready() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.definite() {
+		return p.err
+	}
+	if p.renamed() {
+		return fmt.Errorf("the log %s belongs to the store %s, and whether %s is that store is not known until it is reached: %w", p.o.Dir, p.bound.Spec, p.o.Spec, p.err)
+	}
+	return nil
+}
+
+// renamed reports whether the store has another name than the one that the log belongs
+// to, and was not reached since the start: with a mistake in the name the ingester
+// would accept records that readers of the first store do not know of. p.mu is held.
+func (p *Premises) renamed() bool {
+	return !p.sure && p.err != nil && p.bound.ID != "" && p.bound.Spec != p.o.Spec
+}
+
+// Storing is the reason why nothing may be stored or announced, nil if there is none.
+// It checks a directory first: nothing must go to a place that was replaced.
+func (p *Premises) Storing() error {
+	if place, ok := p.o.Blobs.(interface{ Check() error }); ok {
+		if err := place.Check(); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sure && p.away() && p.o.Remote {
+		return nil // a put fails, or arrives in that store
+	}
+	return p.err
+}
+
+// Stored notes the result of an attempt to store a batch, for Stalled.
+func (p *Premises) Stored(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil && p.failed == nil {
+		p.since = time.Now()
+	}
+	p.failed = err
+}
+
+// stuck is the time without a stored batch after which an ingester is not ready.
+const stuck = 20 * time.Second
+
+// Stalled is the error of storing that has lasted for 20 s or more, nil if there is
+// none.
+func (p *Premises) Stalled() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed == nil || time.Since(p.since) < stuck {
+		return nil
+	}
+	return fmt.Errorf("nothing could be stored for %s: %w", time.Since(p.since).Round(time.Second), p.failed)
+}
+
+// StoreID is the id of the store, for announcements; an error while Storing has one.
+func (p *Premises) StoreID() (string, error) {
+	if err := p.Storing(); err != nil {
+		return "", err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bound.ID, nil
+}
+
+// ID is the id of the store that the log belongs to, "" while it belongs to none.
+func (p *Premises) ID() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bound.ID
+}
+
+// Tables are tables of the store that refuse writes while Storing has an error: those
+// of a directory go by its name.
+func (p *Premises) Tables(all storage.TableStore) storage.TableStore { return ownTables{all, p} }
+
+type ownTables struct {
+	storage.TableStore
+	premises *Premises
+}
+
+// Upsert implements [storage.TableStore].
+func (t ownTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+	if err := t.premises.Storing(); err != nil {
+		return err
+	}
+	return t.TableStore.Upsert(ctx, table, partition, rows)
+}
+
+// Swap implements [storage.TableStore].
+func (t ownTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+	if err := t.premises.Storing(); err != nil {
+		return "", err
+	}
+	return t.TableStore.Swap(ctx, table, partition, row)
+}

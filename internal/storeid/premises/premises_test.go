@@ -1,0 +1,116 @@
+package premises_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"blobtail/internal/fsys"
+	"blobtail/internal/storeid"
+	"blobtail/internal/storeid/premises"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// cutStore cannot be reached while down is set.
+type cutStore struct {
+	storage.BlobStore
+	down bool
+}
+
+var errCut = errors.New("the cable is cut")
+
+func (s *cutStore) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if s.down {
+		return nil, errCut
+	}
+	return s.BlobStore.Get(ctx, key, off, n)
+}
+
+// log is the directory of a log with a number of unflushed records.
+type log struct {
+	t         *testing.T
+	dir       string
+	unflushed int
+	left      []storeid.Binding // the stores that it left
+}
+
+func (l *log) open(store storage.BlobStore, spec string) (*premises.Premises, error) {
+	return premises.Open(l.t.Context(), premises.Options{
+		FS: fsys.OS(), Dir: l.dir, Blobs: store, Spec: spec, Remote: true,
+		Unflushed: func(context.Context) (int, error) { return l.unflushed, nil },
+		Leave:     func(was storeid.Binding) error { l.left = append(l.left, was); return nil },
+	})
+}
+
+func (l *log) mustOpen(store storage.BlobStore, spec string) *premises.Premises {
+	l.t.Helper()
+	p, err := l.open(store, spec)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// A log that is started with another name of a store accepts nothing before that store
+// was seen to be its own: a mistake in the name must not show when it is too late.
+func TestRenamedStore(t *testing.T) {
+	store, l := &cutStore{BlobStore: mem.New(mem.Options{})}, &log{t: t, dir: t.TempDir()}
+	if err := l.mustOpen(store, "azure:logs").Storing(); err != nil {
+		t.Errorf("a new log and a new store: %v", err)
+	}
+
+	store.down = true
+	p := l.mustOpen(store, "azure:logs")
+	if err := p.Ready(); err != nil {
+		t.Errorf("its own store, which is down: %v", err)
+	}
+	if err := p.Storing(); !errors.Is(err, errCut) {
+		t.Errorf("a store that was not reached since the start: %v", err)
+	}
+	p = l.mustOpen(store, "azure:losg")
+	if err := p.Ready(); !errors.Is(err, errCut) || !strings.Contains(err.Error(), "belongs to the store azure:logs") {
+		t.Errorf("another name, not reached: %v", err)
+	}
+
+	store.down = false
+	if err := p.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Ready(), p.Storing()); err != nil {
+		t.Errorf("another name of the same store: %v", err)
+	}
+	store.down = true
+	if err := l.mustOpen(store, "azure:losg").Ready(); err != nil {
+		t.Errorf("the new name is not kept: %v", err)
+	}
+}
+
+// A log goes over to another store when it is empty, and not before. A store without
+// its id is refused.
+func TestOtherStore(t *testing.T) {
+	first, second, l := mem.New(mem.Options{}), mem.New(mem.Options{}), &log{t: t, dir: t.TempDir()}
+	id := l.mustOpen(first, "azure:first").ID()
+	if lost := (*premises.LostStoreError)(nil); !errors.As(open(l, second, "azure:second"), &lost) {
+		t.Error("a store without an id is taken for the log's")
+	}
+	if _, err := storeid.Ensure(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	l.unflushed = 3
+	if err, other := open(l, second, "azure:second"), (*premises.OtherStoreError)(nil); !errors.As(err, &other) || !strings.Contains(err.Error(), "3 records in the log are in no blob yet") {
+		t.Errorf("a log with records of another store: %v", err)
+	}
+	l.unflushed = 0
+	p := l.mustOpen(second, "azure:second")
+	if len(l.left) != 1 || l.left[0] != (storeid.Binding{ID: id, Spec: "azure:first"}) || p.ID() == id || p.ID() == "" {
+		t.Errorf("it left %v for %s", l.left, p.ID())
+	}
+}
+
+func open(l *log, store storage.BlobStore, spec string) error {
+	_, err := l.open(store, spec)
+	return err
+}

@@ -1,0 +1,146 @@
+package compact_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/blobfmt"
+	"blobtail/internal/loggen"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/retention/compact"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// day is a service's day from five ingesters that cut every five minutes: 1,440 blobs
+// of 500 records.
+func day(b *testing.B) *mem.Store {
+	const lanes, cuts, records = 5, 288, 500
+	store := mem.New(mem.Options{})
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
+	g := loggen.New(loggen.Options{Seed: 1, Records: lanes * cuts * records, Services: 1, From: start, Span: 24 * time.Hour})
+	p := record.NewParser()
+	numbers := map[blobfmt.Name]int{}
+	made := uint64(0)
+	for range cuts {
+		var batches [lanes]map[int64][]stored // by the hour: jitter moves a record into the next
+		for l := range batches {
+			batches[l] = map[int64][]stored{}
+		}
+		for i := range lanes * records {
+			g.Next()
+			if _, err := p.Scan(g.Line()); err != nil {
+				b.Fatal(err)
+			}
+			line, stamp := p.AppendLine(nil, record.Defaults{})
+			l := i % lanes
+			h := stamp.Time / 3600e9
+			batches[l][h] = append(batches[l][h], stored{time: stamp.Time, line: line})
+		}
+		for l, hours := range batches {
+			for h, recs := range hours {
+				made++
+				slices.SortStableFunc(recs, func(a, b stored) int { return cmp.Compare(a.time, b.time) })
+				enc.Reset()
+				for i, r := range recs {
+					var o record.Origin
+					binary.BigEndian.PutUint64(o[:], uint64(recs[0].time/1e6)<<16)
+					binary.BigEndian.PutUint64(o[8:], made*0x9e3779b97f4a7c15)
+					if err := enc.Add(r.line, r.time, o, uint32(i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				body, meta, err := enc.Finish(batch(made))
+				if err != nil {
+					b.Fatal(err)
+				}
+				name := blobfmt.Name{Service: "edge", Period: time.Unix(h*3600, 0).UTC(), Number: l * blobfmt.LaneSize}
+				numbers[name]++
+				name.Number += numbers[name]
+				if err := store.Create(context.Background(), name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	return store
+}
+
+// BenchmarkDay measures the cost and the savings of compacting a day of small blobs:
+// the first run writes, the second deletes.
+func BenchmarkDay(b *testing.B) {
+	var store *mem.Store
+	for b.Loop() {
+		b.StopTimer()
+		store = day(b)
+		blobs, size := 0, int64(0)
+		for o := range store.List(context.Background(), "", "") {
+			blobs++
+			size += o.Size
+		}
+		b.ReportMetric(float64(blobs), "blobs-before")
+		b.ReportMetric(float64(size)/1e6, "MB-before")
+		readDay(b, store, "before")
+		b.StartTimer()
+		write, writing := runDay(b, store)
+		b.ReportMetric(writing.Seconds(), "cpu-s-write")
+		b.ReportMetric(float64(write.Requests.Get), "gets-write")
+		b.ReportMetric(float64(write.Requests.List), "lists-write")
+		b.ReportMetric(float64(write.Requests.Create), "puts")
+		remove, removing := runDay(b, store)
+		b.ReportMetric(removing.Seconds(), "cpu-s-delete")
+		b.ReportMetric(float64(remove.Requests.Get), "gets-delete")
+		b.ReportMetric(float64(remove.Requests.List), "lists-delete")
+		b.ReportMetric(float64(remove.Requests.Delete), "deletes")
+		b.StopTimer()
+		blobs, size = 0, 0
+		for o := range store.List(context.Background(), "", "") {
+			blobs++
+			size += o.Size
+		}
+		b.ReportMetric(float64(blobs), "blobs-after")
+		b.ReportMetric(float64(size)/1e6, "MB-after")
+		readDay(b, store, "after")
+		b.StartTimer()
+	}
+}
+
+func runDay(b *testing.B, store *mem.Store) (compact.Result, time.Duration) {
+	begun := cpu()
+	got, err := compact.New(store, compact.Options{Grace: -1, Log: zerolog.Nop(),
+		Now: func() time.Time { return time.Now().Add(time.Hour) }}).Run(context.Background())
+	if err != nil || len(got.Problems) > 0 {
+		b.Fatal(err, got.Problems)
+	}
+	return got, cpu() - begun
+}
+
+// readDay reports the cost of reading the whole day, and of finding a text in it.
+func readDay(b *testing.B, store *mem.Store, when string) {
+	r := query.New(store, query.Options{})
+	begun := cpu()
+	plan, err := r.Plan(context.Background(), query.Query{Services: []string{"edge"}, Range: query.Always()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := 0
+	sum, err := plan.Read(context.Background(), func(part []byte) error { lines += bytes.Count(part, []byte("\n")); return nil })
+	if err != nil || !sum.Complete() || lines != 720_000 {
+		b.Fatal(err, sum.Problems, lines)
+	}
+	b.ReportMetric((cpu() - begun).Seconds(), "cpu-s-read-"+when)
+	b.ReportMetric(float64(sum.Requests), "gets-read-"+when)
+	b.ReportMetric(float64(sum.Bytes)/1e6, "MB-lines")
+}

@@ -1,0 +1,237 @@
+package compact_test
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
+	"blobtail/record"
+	"blobtail/retention/compact"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// layout stores records like ingesters that cut their batches in some way.
+type layout struct {
+	name   string
+	bodies int   // requests after which all batches are cut; 0: never
+	limit  int64 // bytes of lines of a batch
+
+	store *mem.Store
+	enc   *blobfmt.Encoder
+	open  map[string]*open // by the prefix of the period
+	made  uint64
+	raw   int64
+}
+
+// open is a batch that can still grow.
+type open struct {
+	name blobfmt.Name
+	recs []stored
+	size int64
+	last int64
+}
+
+// stored is a record of the corpus.
+type stored struct {
+	time   int64
+	origin record.Origin
+	index  uint32
+	line   []byte
+}
+
+func newLayout(t testing.TB, name string, bodies int, limit int64) *layout {
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &layout{name: name, bodies: bodies, limit: limit, store: mem.New(mem.Options{}), enc: enc, open: map[string]*open{}}
+}
+
+func (l *layout) add(t testing.TB, service string, r stored) {
+	name := blobfmt.Name{Service: service, Period: time.Unix(0, r.time).UTC().Truncate(time.Hour)}
+	prefix := blobfmt.PeriodPrefix(service, name.Period)
+	b := l.open[prefix]
+	if b == nil {
+		b = &open{name: name}
+		l.open[prefix] = b
+	}
+	b.recs = append(b.recs, r)
+	b.last = r.time
+	if b.size += int64(len(r.line)); b.size >= l.limit {
+		l.cut(t, b)
+	}
+}
+
+// cut stores an open batch.
+func (l *layout) cut(t testing.TB, b *open) {
+	if len(b.recs) == 0 {
+		return
+	}
+	slices.SortStableFunc(b.recs, func(a, b stored) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), bytes.Compare(a.origin[:], b.origin[:]), cmp.Compare(a.index, b.index))
+	})
+	l.enc.Reset()
+	for _, r := range b.recs {
+		if err := l.enc.Add(r.line, r.time, r.origin, r.index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.made++
+	body, meta, err := l.enc.Finish(batch(l.made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.raw += meta.RawBytes
+	b.name.Number++
+	if err := l.store.Create(context.Background(), b.name.String(), body, storage.Attrs{Metadata: meta.Map()}); err != nil {
+		t.Fatal(err)
+	}
+	b.recs, b.size = nil, 0
+}
+
+// cutAll cuts the open batches, or only those without a record since a time.
+func (l *layout) cutAll(t testing.TB, before int64) {
+	for _, b := range l.open {
+		if b.last < before {
+			l.cut(t, b)
+		}
+	}
+}
+
+func (l *layout) stored(t testing.TB) (blobs int, bytes int64) {
+	for b, err := range l.store.List(context.Background(), "", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobs++
+		bytes += b.Size
+	}
+	return blobs, bytes
+}
+
+// corpusTools is the directory of the generator of the reference corpus, which is
+// not part of the repository.
+func corpusTools() string {
+	return cmp.Or(os.Getenv("BENCH_TOOLS"), filepath.Join("..", "..", "..", "shared", "bench"))
+}
+
+// readCorpus feeds the records of the reference corpus to the layouts, in requests of
+// 1,000.
+func readCorpus(t *testing.T, layouts []*layout) {
+	gen := filepath.Join(t.TempDir(), "gen")
+	build := exec.Command("go", "build", "-o", gen, "./gen")
+	build.Dir = corpusTools()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the generator: %v\n%s", err, out)
+	}
+	cmd := exec.Command(gen, "-n", "2000000", "-seed", "42")
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReaderSize(pipe, 1<<20)
+	for body := 1; readBody(t, lines, uint64(body), layouts); body++ {
+		for _, l := range layouts {
+			if l.bodies > 0 && body%l.bodies == 0 {
+				l.cutAll(t, 1<<62)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layouts {
+		l.cutAll(t, 1<<62)
+	}
+}
+
+// readBody reads one request's lines.
+func readBody(t *testing.T, lines *bufio.Reader, body uint64, layouts []*layout) bool {
+	type own struct {
+		stored
+		service string
+	}
+	var recs []own
+	p := record.NewParser()
+	for len(recs) < 1000 {
+		src, err := lines.ReadSlice('\n')
+		if err != nil {
+			break
+		}
+		if _, err := p.Scan(src); err != nil {
+			t.Fatalf("%v: %s", err, src)
+		}
+		line, stamp := p.AppendLine(nil, record.Defaults{})
+		recs = append(recs, own{stored{time: stamp.Time, line: line}, stamp.Service})
+	}
+	if len(recs) == 0 {
+		return false
+	}
+	slices.SortStableFunc(recs, func(a, b own) int { return cmp.Compare(a.time, b.time) })
+	next := map[string]uint32{}
+	var o record.Origin
+	binary.BigEndian.PutUint64(o[:], uint64(recs[0].time/1e6)<<16)
+	binary.BigEndian.PutUint64(o[8:], body*0x9e3779b97f4a7c15)
+	for _, r := range recs {
+		key := blobfmt.PeriodPrefix(r.service, time.Unix(0, r.time).Truncate(time.Hour))
+		r.origin, r.index = o, next[key]
+		next[key]++
+		for _, l := range layouts {
+			l.add(t, r.service, r.stored)
+		}
+	}
+	for _, l := range layouts {
+		l.cutAll(t, recs[0].time-int64(time.Hour)) // of an hour that is over
+	}
+	return true
+}
+
+// The reference corpus is at least 4.9 times smaller after compaction, however it was
+// cut before.
+func TestReferenceCorpus(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(corpusTools(), "gen")); err != nil {
+		t.Skipf("no generator of the reference corpus in %s; set BENCH_TOOLS to its directory", corpusTools())
+	}
+	testkit.FullOnly(t, "compresses 650 MB several times")
+	layouts := []*layout{newLayout(t, "one blob a minute of each service", 2000/360, 32<<20)}
+	if os.Getenv("BLOBTAIL_CORPUS") == "all" { // both, for docs/PERFORMANCE.md
+		layouts = append(layouts, newLayout(t, "as ingesters cut when much comes", 0, 32<<20))
+	}
+	readCorpus(t, layouts)
+	for _, l := range layouts {
+		blobs, before := l.stored(t)
+		o := compact.Options{Grace: -1, Now: func() time.Time { return time.Now().Add(time.Hour) }, Log: zerolog.Nop()}
+		var runs [2]compact.Result
+		var took [2]time.Duration
+		for i := range runs {
+			begun := cpu()
+			got, err := compact.New(l.store, o).Run(t.Context())
+			if err != nil || len(got.Problems) > 0 {
+				t.Fatalf("%s: %v, %v", l.name, err, got.Problems)
+			}
+			runs[i], took[i] = got, cpu()-begun
+		}
+		after, size := l.stored(t)
+		t.Logf("%s: %d blobs, %.3f; compacted %d, %.3f", l.name, blobs, float64(l.raw)/float64(before), after, float64(l.raw)/float64(size))
+		t.Logf("  CPU %.2f s and %.2f s; %+v; %+v", took[0].Seconds(), took[1].Seconds(), runs[0].Requests, runs[1].Requests)
+		if ratio := float64(l.raw) / float64(size); ratio < 4.9 {
+			t.Errorf("%s: %.3f times smaller after compaction, want 4.9", l.name, ratio)
+		}
+	}
+}

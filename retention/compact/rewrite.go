@@ -1,0 +1,218 @@
+package compact
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"blobtail/blobfmt"
+	"blobtail/retention/horizon"
+	"blobtail/storage"
+)
+
+// firstNumber is the first number of the compactor's lane.
+const firstNumber = 99*blobfmt.LaneSize + 1
+
+// gets is how many blobs are read at once.
+const gets = 8
+
+func (r *run) rewriteAll(ctx context.Context, u *unit, groups [][]*blob) error {
+	for _, g := range groups {
+		if err := r.rewrite(ctx, u, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite makes one blob of a group.
+func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
+	group, cursors, err := r.load(ctx, group)
+	if err != nil || !worth(group) {
+		return err
+	}
+	r.enc.Reset()
+	copies, err := merge(r.dec, cursors, r.enc.Add)
+	if err != nil {
+		r.problem(hourPrefix(u.service, u.hour), fmt.Errorf("its blobs do not go into one: %w", err))
+		return nil
+	}
+	id, replaces := identity(group)
+	r.enc.Replaces(replaces...)
+	body, meta, err := r.enc.Finish(id)
+	if err != nil {
+		return err
+	}
+	var records int64
+	for _, b := range group {
+		records += b.Meta.Records
+	}
+	name := nameOf(u, group)
+	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
+		r.problem(hourPrefix(u.service, u.hour), fmt.Errorf("what was made of its blobs is not sound, and was not stored: %d of %d records, %w",
+			meta.Records+copies, records, errors.Join(found...)))
+		return nil
+	}
+	key, made, err := r.put(ctx, u, name, body, meta)
+	if err != nil || key == "" {
+		return err
+	}
+	r.told(key, made, group, body, meta, copies)
+	return nil
+}
+
+// told counts and logs a blob that now stands for a group.
+func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobfmt.Meta, copies int64) {
+	in := int64(0)
+	for _, b := range group {
+		in += b.Size
+	}
+	r.wait(group)
+	r.out.In += len(group)
+	r.out.BytesIn += in
+	if made {
+		r.out.Out++
+		r.out.BytesOut += int64(len(body))
+		r.out.Records += meta.Records
+		r.out.Copies += copies
+	}
+	r.o.Log.Info().Str("blob", key).Int("of", len(group)).Int64("records", meta.Records).Int64("copies", copies).
+		Int64("before", in).Int("after", len(body)).Msg("compacted")
+}
+
+// load reads the blobs of a group, a few at a time, and returns the sound ones.
+func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
+	cursors := make([]*cursor, len(group))
+	errs := make([]error, len(group))
+	var work errgroup.Group
+	work.SetLimit(gets)
+	for i, b := range group {
+		work.Go(func() error {
+			var body []byte
+			if body, errs[i] = r.whole(ctx, b); errs[i] == nil {
+				cursors[i], errs[i] = newCursor(b.Key, body)
+			}
+			return nil
+		})
+	}
+	work.Wait()
+	var sound []*blob
+	for i, b := range group {
+		switch err := errs[i]; {
+		case isDamage(err):
+			r.problem(b.Key, err)
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		b.replaces = cursors[i].index.Replaces
+		cursors[len(sound)] = cursors[i]
+		sound = append(sound, b)
+	}
+	return sound, cursors[:len(sound)], nil
+}
+
+// identity returns the id of the blob that stands for a group, which follows from the
+// group, and its replaced batches: those of the group and the ones that they replaced
+// in turn. Copies of these may still arrive.
+func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
+	var ids []blobfmt.BatchID
+	for _, b := range group {
+		ids = append(ids, b.Meta.Batch)
+		replaces = append(replaces, b.replaces...)
+	}
+	slices.SortFunc(ids, func(a, b blobfmt.BatchID) int { return bytes.Compare(a[:], b[:]) })
+	ids = slices.Compact(ids)
+	h := sha256.New()
+	h.Write([]byte("blobtail compacted\n"))
+	for _, b := range ids {
+		h.Write(b[:])
+	}
+	copy(id[:], h.Sum(nil))
+	return id, append(replaces, ids...)
+}
+
+// nameOf returns the first name for a group: in its period, or in the first of the
+// hour if it has blobs of several.
+func nameOf(u *unit, group []*blob) blobfmt.Name {
+	name := blobfmt.Name{Service: u.service, Period: group[0].Name.Period, Number: firstNumber}
+	for _, b := range group {
+		if !b.Name.Period.Equal(name.Period) {
+			name.Period = u.hour
+		}
+	}
+	return name
+}
+
+// put stores a blob under the first free number. made is false if another compactor
+// has stored it before. The key is "" if the day has been dropped: then nothing may
+// be stored.
+func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, meta blobfmt.Meta) (key string, made bool, err error) {
+	attrs := storage.Attrs{ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map()}
+	if gone, err := r.dropped(ctx, u); gone || err != nil {
+		return "", false, err
+	}
+	for ; name.Number <= blobfmt.MaxNumber; name.Number++ {
+		key = name.String()
+		if b, taken := u.taken[key]; taken && (b == nil || b.Meta.Batch != meta.Batch) {
+			continue
+		}
+		err := r.store.Create(ctx, key, body, attrs)
+		if err == nil {
+			return r.stored(ctx, u, key)
+		}
+		if !errors.Is(err, storage.ErrExist) {
+			return "", false, fmt.Errorf("create %s: %w", key, err)
+		}
+		own, err := r.holds(ctx, key, meta)
+		if own || err != nil {
+			return key, false, err
+		}
+	}
+	return "", false, fmt.Errorf("no numbers are left for %s", name)
+}
+
+// holds reports whether the blob under a taken name is the same as the new one.
+func (r *run) holds(ctx context.Context, key string, meta blobfmt.Meta) (bool, error) {
+	held, err := r.store.Stat(ctx, key)
+	switch {
+	case errors.Is(err, storage.ErrDamaged):
+		return false, nil
+	case errors.Is(err, storage.ErrNotExist):
+		return false, fmt.Errorf("%s: %w", key, errMoved)
+	case err != nil:
+		return false, fmt.Errorf("see whose %s is: %w", key, err)
+	}
+	got, err := blobfmt.ParseMeta(held.Metadata)
+	if err != nil || got.Batch != meta.Batch {
+		return false, nil
+	}
+	if got.Records != meta.Records || got.CRC != meta.CRC {
+		return false, fmt.Errorf("%s stands for the same batches with %d records, crc %08x, and not %d, crc %08x", key, got.Records, got.CRC, meta.Records, meta.CRC)
+	}
+	return true, nil
+}
+
+// stored checks again whether the day has been dropped. A drop first marks the day
+// and then lists it. So either the drop has listed this blob, or this check finds the
+// mark.
+func (r *run) stored(ctx context.Context, u *unit, key string) (string, bool, error) {
+	gone, err := r.dropped(ctx, u)
+	if err != nil || !gone {
+		return key, true, err
+	}
+	if err := r.store.Delete(ctx, storage.Blob{Key: key}); err != nil {
+		return "", false, fmt.Errorf("take back a blob of a day that was dropped: %w", err)
+	}
+	return "", false, nil
+}
+
+func (r *run) dropped(ctx context.Context, u *unit) (bool, error) {
+	h, err := horizon.Read(ctx, r.store, u.service)
+	return err == nil && h.Hides(u.service, horizon.DayOf(u.hour)), err
+}

@@ -1,0 +1,216 @@
+package compact_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"blobtail/blobfmt"
+	"blobtail/query"
+	"blobtail/record"
+	"blobtail/retention/compact"
+	"blobtail/storage"
+	"blobtail/storage/mem"
+)
+
+// hour is the time of the records of these tests, and now the time of their
+// compaction.
+var (
+	hour = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
+	now  = hour.Add(30 * time.Hour)
+)
+
+// rec is one record.
+type rec struct {
+	time   int64
+	origin record.Origin
+	index  uint32
+	line   string
+}
+
+func line(service string, t int64, level, msg string) string {
+	b := record.AppendTime([]byte(`{"ts":"`), t)
+	return string(b) + fmt.Sprintf(`","level":%q,"service":%q,"msg":%q}`, level, service, msg) + "\n"
+}
+
+func origin(n uint64) (o record.Origin) {
+	binary.BigEndian.PutUint64(o[8:], n)
+	return o
+}
+
+// request makes the records of one request, spread over a part of the hour.
+func request(n uint64, lines int, from, span time.Duration) []rec {
+	levels := []string{"trace", "debug", "info", "warn", "error", "critical", "odd"}
+	var out []rec
+	for i := range lines {
+		t := hour.Add(from + span*time.Duration(i)/time.Duration(lines)).UnixNano()
+		out = append(out, rec{t, origin(n), uint32(i), line("web", t, levels[(int(n)+i)%len(levels)], fmt.Sprintf("request %d line %d", n, i))})
+	}
+	return out
+}
+
+// world is a store with a clock.
+type world struct {
+	t     testing.TB
+	store *mem.Store
+	now   time.Time
+	enc   *blobfmt.Encoder
+	ids   uint64
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, now: now}
+	w.store = mem.New(mem.Options{Now: func() time.Time { return w.now }})
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: 4 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.enc = enc
+	return w
+}
+
+// encode makes the blob of a batch. It keeps one of several copies of a record.
+func (w *world) encode(id uint64, recs []rec, replaces ...blobfmt.BatchID) ([]byte, blobfmt.Meta) {
+	recs = slices.Clone(recs)
+	slices.SortFunc(recs, func(a, b rec) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), bytes.Compare(a.origin[:], b.origin[:]), cmp.Compare(a.index, b.index))
+	})
+	w.enc.Reset()
+	for _, r := range slices.Compact(recs) {
+		if err := w.enc.Add([]byte(r.line), r.time, r.origin, r.index); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.enc.Replaces(replaces...)
+	body, meta, err := w.enc.Finish(batch(id))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return body, meta
+}
+
+func batch(n uint64) (id blobfmt.BatchID) {
+	id[0] = 0xb
+	binary.BigEndian.PutUint64(id[8:], n)
+	return id
+}
+
+// put stores a new batch and returns its key and id.
+func (w *world) put(number int, period time.Time, recs []rec) (string, uint64) {
+	w.t.Helper()
+	w.ids++
+	return w.putAs(w.ids, number, period, recs), w.ids
+}
+
+func (w *world) putAs(id uint64, number int, period time.Time, recs []rec, replaces ...blobfmt.BatchID) string {
+	w.t.Helper()
+	body, meta := w.encode(id, recs, replaces...)
+	key := blobfmt.Name{Service: "web", Period: period, Number: number}.String()
+	w.create(key, body, meta.Map())
+	return key
+}
+
+func (w *world) create(key string, body []byte, meta map[string]string) {
+	w.t.Helper()
+	err := w.store.Create(context.Background(), key, body, storage.Attrs{
+		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// minutes stores a small blob for each minute of the hour and returns their ids.
+func (w *world) minutes(n int) (ids []uint64) {
+	for i := range n {
+		_, id := w.put(i+1, hour, request(uint64(1000+i), 10, time.Duration(i)*time.Minute, time.Minute))
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (w *world) compactor(store storage.BlobStore, o compact.Options) *compact.Compactor {
+	o.Now, o.Log = func() time.Time { return w.now }, zerolog.Nop()
+	return compact.New(store, o)
+}
+
+// run compacts once, and must succeed.
+func (w *world) run(o compact.Options) compact.Result {
+	w.t.Helper()
+	got, err := w.compactor(w.store, o).Run(context.Background())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, err := range got.Problems {
+		w.t.Errorf("problem: %v", err)
+	}
+	return got
+}
+
+func (w *world) keys() (keys []string) {
+	for b, err := range w.store.List(context.Background(), "", "") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		keys = append(keys, b.Key)
+	}
+	return keys
+}
+
+// dump is the contents of a store, without the times of storing.
+func (w *world) dump() string {
+	var out strings.Builder
+	for b, err := range w.store.List(context.Background(), "", "") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		body, err := w.store.Get(context.Background(), b.Key, 0, -1)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all, _ := io.ReadAll(body)
+		fmt.Fprintf(&out, "%s %v %x\n", b.Key, b.Metadata, all)
+	}
+	return out.String()
+}
+
+// answer is everything that a reader gets of the store: the lines, their number, and
+// a histogram by the minute and one in ranges.
+func (w *world) answer() string {
+	w.t.Helper()
+	r := query.New(w.store, query.Options{Workers: 1})
+	var out strings.Builder
+	for _, rng := range []query.Range{
+		query.Always(),
+		{From: hour.Add(10*time.Minute + time.Second).UnixNano(), To: hour.Add(31 * time.Minute).UnixNano()},
+		{From: hour.Add(45 * time.Minute).UnixNano(), To: query.Newest},
+	} {
+		plan, err := r.Plan(context.Background(), query.Query{Services: []string{"*"}, Range: rng})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sum, err := plan.Read(context.Background(), func(lines []byte) error { out.Write(lines); return nil })
+		if err != nil || !sum.Complete() {
+			w.t.Fatalf("read: %v, %v", err, sum.Problems)
+		}
+		n, sum, err := plan.Count(context.Background())
+		if err != nil || !sum.Complete() {
+			w.t.Fatalf("count: %v, %v", err, sum.Problems)
+		}
+		buckets, sum, err := plan.Histogram(context.Background(), time.Minute)
+		if err != nil || !sum.Complete() {
+			w.t.Fatalf("histogram: %v, %v", err, sum.Problems)
+		}
+		fmt.Fprintf(&out, "%d\n%+v\n", n, buckets)
+	}
+	return out.String()
+}
