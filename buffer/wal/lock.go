@@ -18,6 +18,7 @@ type LockedError struct {
 	PID int // 0: not known
 }
 
+// Error implements error.
 func (e *LockedError) Error() string {
 	holder := "another process"
 	if e.PID != 0 {

@@ -28,6 +28,7 @@ type CorruptError struct {
 	From, To Pos
 }
 
+// Error implements error.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("wal: %s: %d bytes at %d are damaged: %s", e.Path, e.Length, e.Offset, e.Reason)
 }

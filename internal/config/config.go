@@ -226,20 +226,24 @@ func (c Config) Validate() error {
 	if c.Limits.InFlight < 128<<20 {
 		bad("limits.in-flight", c.Limits.InFlight, "want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
 	}
-	if c.Log.Segment < 1<<20 || c.Log.Segment > 1<<30 {
-		bad("log.segment", c.Log.Segment, "want 1MiB to 1GiB")
-	}
-	if c.Log.Soft < c.Log.Segment {
-		bad("log.soft", c.Log.Soft, "want at least log.segment ("+c.Log.Segment.String()+")")
-	}
-	if c.Log.Max != 0 && c.Log.Max < c.Log.Soft {
-		bad("log.max", c.Log.Max, "want 0 or at least log.soft ("+c.Log.Soft.String()+")")
-	}
-	if c.Log.DiskFull < 1 || c.Log.DiskFull > 100 {
-		bad("log.disk-full", c.Log.DiskFull, "want 1 to 100 (percent)")
-	}
+	c.Log.validate(bad)
 	c.NATS.validate(bad)
 	c.Tail.validate(bad)
 	c.Retention.validate(bad)
 	return errors.Join(errs...)
+}
+
+func (l Log) validate(bad func(key string, value any, want string)) {
+	if l.Segment < 1<<20 || l.Segment > 1<<30 {
+		bad("log.segment", l.Segment, "want 1MiB to 1GiB")
+	}
+	if l.Soft < l.Segment {
+		bad("log.soft", l.Soft, "want at least log.segment ("+l.Segment.String()+")")
+	}
+	if l.Max != 0 && l.Max < l.Soft {
+		bad("log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
+	}
+	if l.DiskFull < 1 || l.DiskFull > 100 {
+		bad("log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
+	}
 }
