@@ -61,7 +61,8 @@ func TestAutoLanes(t *testing.T) {
 			}
 		}
 		back := 0
-		testkit.Until(t, "each has a lane of its own", func() bool { // on a busy host they are ready before
+		// On a busy host they are ready before they have settled.
+		testkit.Until(t, "each has a lane of its own", func() bool {
 			var lanes []int
 			for _, p := range ps {
 				lanes = append(lanes, int(p.metric("blobtail_lane")))

@@ -28,7 +28,8 @@ func TestFaultyStore(t *testing.T) {
 	if _, long := torture(t); long {
 		pause *= 4 // the sent records are held in memory
 	} else {
-		px.hangs.Store(int64(2 * time.Second)) // else a hang lasts until a request times out, half a minute
+		// Otherwise a hang lasts until the request times out, half a minute.
+		px.hangs.Store(int64(2 * time.Second))
 	}
 	px.set(bad(seed, usual()))
 

@@ -41,8 +41,9 @@
 // all seeds tell the same story each time, but a failing seed may pass on the next run.
 //
 //	BLOBTAIL_COMPLETE_SEEDS=20000 go test ./integration/complete -run TestComplete
-//	BLOBTAIL_COMPLETE_FIRST=712 BLOBTAIL_COMPLETE_SEEDS=1 go test ./integration/complete -run TestComplete -v
-//	BLOBTAIL_COMPLETE_STORY=1 BLOBTAIL_COMPLETE_FIRST=712 ... # also tells the story of a seed that passes
+//	BLOBTAIL_COMPLETE_FIRST=712 BLOBTAIL_COMPLETE_SEEDS=1 go test ./integration/complete -v
+//
+// With BLOBTAIL_COMPLETE_STORY=1 a seed that passes is logged in full, too.
 package complete_test
 
 import (

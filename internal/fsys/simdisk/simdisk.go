@@ -30,8 +30,10 @@ import (
 
 // Op is one operation on its way to the disk.
 type Op struct {
-	N    int    // number of operations before it, since the disk was made
-	Kind string // "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir", "read", "write", "sync", "truncate", "lock"
+	N int // number of operations before it, since the disk was made
+	// Kind is "open", "mkdir", "link", "rename", "remove", "readdir", "stat", "syncdir",
+	// "read", "write", "sync", "truncate" or "lock".
+	Kind string
 	Path string
 	Off  int64 // of a read or write
 	Len  int
