@@ -31,8 +31,8 @@ type Gathered struct {
 
 // Close releases the gathered records.
 func (g *Gathered) Close() {
-	for _, l := range g.Query.Loose {
-		l.Close()
+	for _, u := range g.Query.Unflushed {
+		u.Close()
 	}
 }
 
@@ -106,31 +106,28 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 		return err
 	}
 	g.heard = hear(answer)
-	loose := query.NewLoose("live records")
-	whole, expired, err := fill(loose, answer, g)
+	records := query.NewUnflushed("live records")
+	whole, expired, err := fill(records, answer, g)
 	if err == nil && expired && question.Newest > 0 {
 		// Expired records took the places of others, which were not sent.
-		loose.Close()
+		records.Close()
 		question.Newest = 0
 		return r.askLive(ctx, question, g, mode)
-	}
-	if err == nil {
-		err = loose.Seal()
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		loose.Close()
+		records.Close()
 		return err
 	}
-	g.Query.Loose, g.Live = append(g.Query.Loose, loose), whole
+	g.Query.Unflushed, g.Live = append(g.Query.Unflushed, records), whole
 	return nil
 }
 
 // fill adds all records of an answer that have not expired. An incomplete answer is a
 // problem; an error means that no more records can be added.
-func fill(loose *query.Loose, answer *live.Answer, g *Gathered) (whole, expired bool, err error) {
+func fill(records *query.Unflushed, answer *live.Answer, g *Gathered) (whole, expired bool, err error) {
 	for {
 		e, err := answer.Next()
 		switch {
@@ -146,7 +143,7 @@ func fill(loose *query.Loose, answer *live.Answer, g *Gathered) (whole, expired 
 			expired = true
 			continue
 		}
-		if err := loose.Add(&e); err != nil {
+		if err := records.Add(&e); err != nil {
 			return false, expired, err
 		}
 	}
@@ -228,16 +225,15 @@ func (g *Gathered) addRows(name string, rows []serviceRow) error {
 			entries = append(entries, &rows[i].Entries[j])
 		}
 	}
-	// Records beyond the memory limit of Loose must come in order.
 	slices.SortFunc(entries, (*record.Entry).Compare)
-	loose := query.NewLoose(name)
-	g.Query.Loose = append(g.Query.Loose, loose)
+	records := query.NewUnflushed(name)
+	g.Query.Unflushed = append(g.Query.Unflushed, records)
 	for _, e := range entries {
-		if err := loose.Add(e); err != nil {
+		if err := records.Add(e); err != nil {
 			return fmt.Errorf("take in rows of the tail: %w", err)
 		}
 	}
-	return loose.Seal()
+	return nil
 }
 
 // readers is how many services are asked for concurrently.

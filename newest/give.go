@@ -71,7 +71,7 @@ func (f *follower) release(all bool) error {
 // take accepts the records of an answer, which are in order. A large answer has waited
 // long enough and is emitted at once.
 func (f *follower) take(ctx context.Context, h *haul) error {
-	if h.loose == nil {
+	if h.large == nil {
 		now, store := time.Now(), f.now()
 		for i := range h.entries {
 			if f.seen.add(&h.entries[i], store) {
@@ -80,11 +80,8 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 		}
 		return nil
 	}
-	if err := h.loose.Seal(); err != nil {
-		return err
-	}
 	plan, err := query.Without(query.Options{}).Plan(ctx, query.Query{
-		Services: h.loose.Services(), Range: query.Always(), Loose: []*query.Loose{h.loose},
+		Services: h.large.Services(), Range: query.Always(), Unflushed: []*query.Unflushed{h.large},
 	})
 	if err != nil {
 		return err
@@ -129,12 +126,12 @@ type haul struct {
 	entries []record.Entry
 	arena   []byte // lines of the last entries
 	size    int
-	loose   *query.Loose // replaces entries if they are too many
+	large   *query.Unflushed // replaces entries if they are too many
 }
 
 func (h *haul) add(e *record.Entry) error {
-	if h.loose != nil {
-		return h.loose.Add(e)
+	if h.large != nil {
+		return h.large.Add(e)
 	}
 	if len(h.arena)+len(e.Line) > cap(h.arena) {
 		h.arena = make([]byte, 0, max(16<<10, len(e.Line)))
@@ -147,9 +144,9 @@ func (h *haul) add(e *record.Entry) error {
 	if h.size += len(e.Line) + 64; h.size <= haulMemory {
 		return nil
 	}
-	h.loose = query.NewLoose("live records")
+	h.large = query.NewUnflushed("live records")
 	for i := range h.entries {
-		if err := h.loose.Add(&h.entries[i]); err != nil {
+		if err := h.large.Add(&h.entries[i]); err != nil {
 			return fmt.Errorf("keep what ingesters sent: %w", err)
 		}
 	}
@@ -158,7 +155,7 @@ func (h *haul) add(e *record.Entry) error {
 }
 
 func (h *haul) close() {
-	if h.loose != nil {
-		h.loose.Close()
+	if h.large != nil {
+		h.large.Close()
 	}
 }

@@ -19,7 +19,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%q: %v", services, err)
 				}
-				if !g.Live || len(g.Report.Problems) != 0 || len(g.Query.Loose) == 0 || g.Query.Loose[0].Len() != want {
+				if !g.Live || len(g.Report.Problems) != 0 || len(g.Query.Unflushed) == 0 || g.Query.Unflushed[0].Len() != want {
 					t.Errorf("%q: %+v", services, g)
 				}
 				g.Close()

@@ -273,7 +273,7 @@ func TestVerifyForeignStore(t *testing.T) {
 		// The rows cannot be read, and the answer is rejected all the same.
 		g := c.gather(c.reader(c.via("i0"), withoutRights), always("web"))
 		c.tells(g, "ingester 0badcafe answers and has never written to this store")
-		if len(g.Query.Loose) > 0 {
+		if len(g.Query.Unflushed) > 0 {
 			t.Error("its records are taken")
 		}
 	})

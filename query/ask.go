@@ -2,14 +2,12 @@ package query
 
 import (
 	"context"
-	"io"
-	"iter"
 	"slices"
 	"strings"
 
 	"blobtail/catalog"
 	"blobtail/record"
-	"blobtail/storage"
+	"blobtail/storage/mem"
 )
 
 // Services resolves names and globs to services. A name stands for itself, whether or
@@ -65,53 +63,20 @@ func (m *Matcher) Line(line []byte) bool {
 // Floor is the time of the oldest of the newest q.Limit unflushed records, if there
 // are as many. No older record can be in the result of q.
 func (q *Query) Floor(ctx context.Context) (t int64, ok bool, err error) {
-	if q.Limit <= 0 || len(q.Loose) == 0 {
+	if q.Limit <= 0 || len(q.Unflushed) == 0 {
 		return 0, false, nil
 	}
 	m, err := q.Filter.compile()
 	if err != nil {
 		return 0, false, &BadQueryError{err}
 	}
-	names, err := q.looseNames()
-	if err != nil {
-		return 0, false, err
-	}
-	var services []string
-	for service := range names {
-		if slices.ContainsFunc(q.Services, func(name string) bool { return record.MatchService(name, service) }) {
-			services = append(services, service)
-		}
-	}
-	slices.Sort(services)
-	a := &asked{reader: Without(Options{}), query: *q, match: m, loose: q.looseOf(services)}
-	n, _, oldest, err := a.looseNewest(ctx)
+	a := &asked{reader: Without(Options{}), query: *q, match: m, view: catalog.NewView(nil, nil, q.Expired)}
+	a.bodies = q.bodies(func(service string) bool {
+		return slices.ContainsFunc(q.Services, func(name string) bool { return record.MatchService(name, service) })
+	})
+	n, _, oldest, err := a.newestBodies(ctx)
 	return oldest, err == nil && n >= q.Limit, err
 }
 
 // Without returns a reader of no blobs, for unflushed records alone.
-func Without(o Options) *Reader { return New(nothing{}, o) }
-
-// nothing is an empty store.
-type nothing struct{}
-
-func (nothing) Create(context.Context, string, []byte, storage.Attrs) error {
-	return storage.ErrUnauthorized
-}
-
-func (nothing) Stat(context.Context, string) (storage.Blob, error) {
-	return storage.Blob{}, storage.ErrNotExist
-}
-
-func (nothing) Get(context.Context, string, int64, int64) (io.ReadCloser, error) {
-	return nil, storage.ErrNotExist
-}
-
-func (nothing) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
-	return func(func(storage.Blob, error) bool) {}
-}
-
-func (nothing) Dirs(context.Context, string) iter.Seq2[string, error] {
-	return func(func(string, error) bool) {}
-}
-
-func (nothing) Delete(context.Context, ...storage.Blob) error { return nil }
+func Without(o Options) *Reader { return New(mem.New(mem.Options{}), o) }

@@ -23,10 +23,9 @@ type asked struct {
 	reader    *Reader
 	query     Query
 	match     *matcher
-	services  []string        // that the query's names and globs mean, in order
-	stored    []string        // all services of the store, if a glob had them listed
-	loosed    map[string]bool // the services of all unflushed records
-	loose     []*stream
+	services  []string // that the query's names and globs mean, in order
+	stored    []string // all services of the store, if a glob had them listed
+	bodies    []*body  // the unflushed records of the services
 	view      *catalog.View
 	began     time.Time // every listing of a plan is later
 	compacted compacted
@@ -43,13 +42,13 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 		return nil, &BadQueryError{err}
 	}
 	a := &asked{reader: r, query: q, match: match, began: time.Now()}
-	if a.loosed, err = q.looseNames(); err != nil {
-		return nil, err
-	}
 	if err := a.resolve(ctx); err != nil {
 		return nil, err
 	}
-	a.loose = q.looseOf(a.services)
+	a.bodies = q.bodies(func(service string) bool {
+		_, wanted := slices.BinarySearch(a.services, service)
+		return wanted
+	})
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	return a, nil
 }
@@ -76,7 +75,10 @@ func (a *asked) resolve(ctx context.Context) error {
 			if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
 				return err
 			}
-			all = slices.AppendSeq(slices.Clone(a.stored), maps.Keys(a.loosed))
+			all = slices.Clone(a.stored)
+			for _, u := range a.query.Unflushed {
+				all = slices.AppendSeq(all, maps.Keys(u.heads))
+			}
 		}
 		n := len(a.services)
 		for _, s := range all {
@@ -97,7 +99,7 @@ func (a *asked) resolve(ctx context.Context) error {
 // records make that harmless: they may be the first of their ingester. It is noted
 // for a warning, because a disk may be missing.
 func (a *asked) absent(err error) bool {
-	if !errors.Is(err, storage.ErrNotExist) || len(a.loosed) == 0 {
+	if !errors.Is(err, storage.ErrNotExist) || !slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return len(u.heads) > 0 }) {
 		return false
 	}
 	if a.noStore == nil {
@@ -110,7 +112,8 @@ func (a *asked) absent(err error) bool {
 // some and they have expired.
 func (a *asked) mustExist(ctx context.Context, service string) error {
 	_, dropped := a.view.Dropped(service)
-	if a.loosed[service] || slices.Contains(a.stored, service) || !dropped.Empty() {
+	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
+	if unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
 		return nil
 	}
 	err := a.reader.noService(ctx, service)

@@ -14,7 +14,6 @@ type kept struct {
 	// Line i of raw is record ords[i] of the block, or base+i when ords is nil.
 	base uint32
 	ords []uint32
-	ids  []record.ID // of unflushed records: the identities in the block
 }
 
 func (k *kept) ord(line uint32) uint32 {

@@ -50,7 +50,7 @@ type cursor struct {
 func (c *cursor) advance() (more bool, err error) {
 	p := c.pass
 	switch {
-	case c.src.stream == nil && p.report.asked.view.Hides(c.src.Name.Service, c.src.Day()):
+	case p.report.asked.view.Hides(c.src.Name.Service, c.src.Day()):
 		return false, c.feed.drop() // its day expired during the read
 	case !c.feed.opened:
 		o, err := c.feed.open()
@@ -229,11 +229,7 @@ func (c *cursor) lineAt(at int) uint32 {
 
 // placeOf is the place of a line of the current block, without its time.
 func (c *cursor) placeOf(line uint32) place {
-	ord := c.cur.ord(line)
-	if ids := c.cur.ids; ids != nil {
-		return place{known: true, Key: record.Key{Origin: ids[ord].Origin, Index: ids[ord].Index}}
-	}
-	p, err := c.src.place(c.block, ord)
+	p, err := c.src.place(c.block, c.cur.ord(line))
 	if err != nil {
 		c.pass.report.unidentified(c.src, err)
 	}

@@ -173,7 +173,7 @@ func (f *feed) giveBack(b *future) {
 
 // schedule requests the next block, and the group that it begins.
 func (f *feed) schedule() {
-	if f.src.stream == nil && (f.group == nil || f.next >= f.group.end) {
+	if f.group == nil || f.next >= f.group.end {
 		g := newGroup(f.src.index, f.blocks, f.next, f.size)
 		f.group, f.size = g, f.ahead.nextGroup(f.size)
 		f.loader.work.Go(func() { f.loader.fetch(f.src, g) })

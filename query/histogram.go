@@ -130,6 +130,9 @@ func (t *tally) block(b *blobfmt.Block, rng Range, match *matcher) (higher int64
 		addLevels(t, b.First, match.levels, &b.Levels)
 		return wanted(match.high, &b.Levels), true
 	}
+	if len(b.Minutes) == 0 { // of unflushed records
+		return 0, false
+	}
 	type span struct{ first, last int64 }
 	of := func(i int) span {
 		first, last := minuteSpan(b.Minutes[i].Minute)

@@ -42,7 +42,7 @@ func TestHistogramReadsNoBlocks(t *testing.T) {
 // The indexes suffice if unflushed records have other origins than the blobs of their
 // hour. An unflushed record of the same origin causes its hour, and no other, to be
 // decoded.
-func TestCountBesideLoose(t *testing.T) {
+func TestCountBesideUnflushed(t *testing.T) {
 	w := week(t)
 	at := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
 	var recs []rec
@@ -50,10 +50,10 @@ func TestCountBesideLoose(t *testing.T) {
 		ns := at + int64(i)*60e9
 		recs = append(recs, rec{service: "web", time: ns, origin: origin(9999), index: uint32(i), line: line(ns, "info", "web", "new")})
 	}
-	count := func(l *query.Loose) (n int64, sum query.Summary, gets int) {
+	count := func(l *query.Unflushed) (n int64, sum query.Summary, gets int) {
 		t.Helper()
 		w.gets = nil
-		plan, err := query.New(w, query.Options{Workers: 1}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{l}})
+		plan, err := query.New(w, query.Options{Workers: 1}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,13 +62,13 @@ func TestCountBesideLoose(t *testing.T) {
 		}
 		return n, sum, len(w.gets)
 	}
-	if n, sum, gets := count(loose(t, entries(recs)...)); n != 7*24*60+120 || sum.Loose != 120 || sum.BlocksRead > 0 || gets > 3 {
+	if n, sum, gets := count(unflushed(t, entries(recs)...)); n != 7*24*60+120 || sum.Unflushed != 120 || sum.BlocksRead > 0 || gets > 3 {
 		t.Errorf("%d, %d GETs, %+v", n, gets, sum)
 	}
 	hour := 2*24 + 13
 	again := time.Date(2026, 11, 18, 13, 7, 0, 0, time.UTC).UnixNano()
 	recs = slices.Insert(recs, 0, rec{service: "web", time: again, origin: origin(uint64(hour)), index: 7, line: line(again, "info", "web", "hour 61 minute 7")})
-	if n, sum, gets := count(loose(t, entries(recs)...)); n != 7*24*60+120 || sum.Loose != 120 || sum.BlocksRead != 1 || sum.Copies != 1 || gets > 5 {
+	if n, sum, gets := count(unflushed(t, entries(recs)...)); n != 7*24*60+120 || sum.Unflushed != 120 || sum.BlocksRead != 1 || sum.Copies != 1 || gets > 5 {
 		t.Errorf("%d, %d GETs, %+v", n, gets, sum)
 	}
 }
@@ -79,7 +79,7 @@ func TestHistogramEnds(t *testing.T) {
 	for i, ns := range []int64{math.MinInt64, -1, 0, math.MaxInt64} {
 		recs = append(recs, rec{service: "web", time: ns, origin: origin(1), index: uint32(i), line: line(ns, "info", "web", "x")})
 	}
-	plan, err := query.Without(query.Options{}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{loose(t, entries(recs)...)}})
+	plan, err := query.Without(query.Options{}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{unflushed(t, entries(recs)...)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) 
 	var out []Total
 	at := make(map[string]int)
 	for i := range p.blobs {
-		b := &p.blobs[i]
+		b := p.blobs[i].Entry
 		if b.State != catalog.Sound {
 			continue // it is among the problems
 		}

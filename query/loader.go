@@ -69,6 +69,7 @@ type future struct {
 	group       *group
 	spare       bool // the feed's: counted in readahead.spare
 	kept        kept
+	higher      int64 // records that fail the filter only by a higher level
 	buf         []byte
 	err         error
 }
@@ -100,10 +101,9 @@ func (l *loader) fill(s *source, o *opening, group int64) {
 	default:
 		var skipped int64
 		o.blocks, skipped = l.choose(index)
-		if s.stream != nil {
-			return
+		if s.body == nil {
+			l.count.blocksSkipped.Add(skipped)
 		}
-		l.count.blocksSkipped.Add(skipped)
 		if len(o.blocks) > 0 && group > 0 {
 			o.group = newGroup(index, o.blocks, 0, group)
 		}
@@ -134,7 +134,7 @@ func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
 }
 
 // newGroup joins blocks[next] and the following blocks that are adjacent in the blob,
-// until they have size bytes.
+// until they have size bytes. Those of a body have no bytes to be fetched.
 func newGroup(index *blobfmt.Index, blocks []int, next int, size int64) *group {
 	b := index.Blocks[blocks[next]]
 	off, end := b.Offset, b.Offset+b.Stored
@@ -154,68 +154,61 @@ func (l *loader) fetch(s *source, g *group) {
 	close(g.done)
 }
 
-// block requests a block of a source. It comes with a group, or from unflushed
-// records.
+// block requests a block of a source, which comes with a group.
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
 	f := &future{done: make(chan struct{}), block: n, first: b.First, last: b.Last, off: b.Offset, len: b.Stored, group: g}
 	l.work.Go(func() {
 		defer close(f.done)
-		if s.stream != nil {
-			l.loosen(f, s.stream, n)
-			return
-		}
 		<-g.done
 		if f.err = g.err; f.err == nil {
-			l.decode(f, b, g.data[b.Offset-g.off:][:b.Stored])
+			l.load(f, s, b, g.data[b.Offset-g.off:][:b.Stored])
+			l.count.higher.Add(f.higher)
 		}
 	})
 	return f
 }
 
-// decode decompresses a block and reduces it to the wanted lines.
-func (l *loader) decode(f *future, b *blobfmt.Block, stored []byte) {
-	var d *blobfmt.Decoder
-	select {
-	case d = <-l.decoders:
-	case <-l.ctx.Done():
-		f.err = l.ctx.Err()
-		return
-	}
-	defer func() { l.decoders <- d }()
-	if d == nil {
-		if d, f.err = blobfmt.NewDecoder(); f.err != nil {
-			return
-		}
-	}
-	l.count.blocksRead.Add(1)
+// load makes the lines of a block, and reduces them to the wanted ones.
+func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) {
 	var raw []byte
-	if raw, f.err = d.Block(l.buffer(), stored, *b); f.err != nil {
+	own := true
+	if s.body != nil {
+		change := l.match.hasText() || !l.match.wantsAll(&b.Levels)
+		raw, own, f.err = s.body.lines(f.block, change, l.buffer)
+	} else {
+		raw, f.err = l.decode(b, stored)
+	}
+	if f.err != nil {
 		return
 	}
-	f.buf = raw
-	if l.keep(f, raw, b) {
-		l.shrink(f)
+	if own {
+		f.buf = raw
 	}
-}
-
-// keep sets the wanted lines of a block.
-func (l *loader) keep(f *future, raw []byte, b *blobfmt.Block) (ok bool) {
-	var higher int64
-	f.kept, higher, f.err = l.match.keep(raw, b, l.task.rng)
-	if f.err == nil {
-		l.count.higher.Add(higher)
-	}
-	return f.err == nil
-}
-
-// shrink prevents a few lines from holding the memory of a whole block.
-func (l *loader) shrink(f *future) {
-	if len(f.kept.raw) < len(f.buf)/4 {
+	f.kept, f.higher, f.err = l.match.keep(raw, b, l.task.rng)
+	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
 		l.recycle(buf)
 	}
+}
+
+// decode decompresses a block.
+func (l *loader) decode(b *blobfmt.Block, stored []byte) (raw []byte, err error) {
+	var d *blobfmt.Decoder
+	select {
+	case d = <-l.decoders:
+	case <-l.ctx.Done():
+		return nil, l.ctx.Err()
+	}
+	defer func() { l.decoders <- d }()
+	if d == nil {
+		if d, err = blobfmt.NewDecoder(); err != nil {
+			return nil, err
+		}
+	}
+	l.count.blocksRead.Add(1)
+	return d.Block(l.buffer(), stored, *b)
 }
 
 func (l *loader) buffer() []byte {
@@ -302,7 +295,8 @@ func (l *loader) found(frame blobfmt.Frame) (f *future, n int64) {
 		b.Levels[record.LineLevel(raw[at:])]++
 		at += size
 	}
-	l.keep(f, raw, &b)
+	f.kept, f.higher, f.err = l.match.keep(raw, &b, l.task.rng)
+	l.count.higher.Add(f.higher)
 	f.first, f.last = f.kept.first, f.kept.last
 	return f, n
 }
@@ -328,7 +322,7 @@ func (l *loader) noteHigher(b *blobfmt.Block) {
 
 // wantsBlob reports whether a blob may hold wanted records, by its metadata. If they
 // rule it out by the levels, the blob is not even opened.
-func (l *loader) wantsBlob(b *catalog.Entry) bool {
+func (l *loader) wantsBlob(b *blob) bool {
 	if b.State != catalog.Sound || wanted(l.match.levels, &b.Meta.Levels) > 0 {
 		return true
 	}

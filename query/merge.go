@@ -111,17 +111,11 @@ func (m *merge) again(src *source, at *place, line []byte) bool {
 	if at.known && m.lastPlace.known {
 		return at.Key == m.lastPlace.Key
 	}
-	m.report.unidentified(blobOf(src, m.lastSrc), errors.New("a record may be shown twice: where it came from is not known"))
-	return false
-}
-
-// blobOf returns the blob of two sources, since unflushed records always have
-// identities.
-func blobOf(a, b *source) *source {
-	if a.stream != nil {
-		return b
+	if at.known {
+		src = m.lastSrc
 	}
-	return a
+	m.report.unidentified(src, errors.New("a record may be shown twice: where it came from is not known"))
+	return false
 }
 
 // advance takes the top cursor one step towards being ready.
@@ -229,8 +223,8 @@ func (m *merge) less(a, b *cursor) bool {
 		lines = bytes.Compare(a.current(), b.current())
 	}
 	order := cmp.Or(lines, places)
-	if loose := a.src.stream != nil; order == 0 && loose != (b.src.stream != nil) {
-		return !loose // so that a record counts as unflushed only if it is in no blob
+	if flushed := a.src.body == nil; order == 0 && flushed != (b.src.body == nil) {
+		return flushed // so that a record counts as unflushed only if it is in no blob
 	}
 	return (cmp.Or(order, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
 }

@@ -27,10 +27,10 @@ type world struct {
 	hours   int64 // the span of the records
 
 	// The records outside of blobs, and the copies of each record anywhere.
-	outside [3][]*record.Entry
-	known   map[rec]*copies
-	loose   []*query.Loose
-	expired horizon.Horizons
+	outside   [3][]*record.Entry
+	known     map[rec]*copies
+	unflushed []*query.Unflushed
+	expired   horizon.Horizons
 }
 
 // copies says where a record has copies.
@@ -67,7 +67,7 @@ func (w *world) settle(t *rapid.T) {
 			return w.expired.Hides(string(service), horizon.DayOfNs(e.Time))
 		})
 		slices.SortStableFunc(w.outside[i], func(a, b *record.Entry) int { return a.Compare(b) })
-		w.loose = append(w.loose, loose(t, w.outside[i]...))
+		w.unflushed = append(w.unflushed, unflushed(t, w.outside[i]...))
 	}
 	for r, c := range w.known {
 		if w.expired.Hides(r.service, horizon.DayOfNs(r.time)) {
@@ -76,7 +76,7 @@ func (w *world) settle(t *rapid.T) {
 		if !c.blob && !c.outside {
 			continue
 		}
-		r.loose = !c.blob
+		r.unflushed = !c.blob
 		w.visible = append(w.visible, r)
 	}
 	slices.SortFunc(w.visible, compareRecs)
@@ -88,7 +88,7 @@ var services = []string{"api", "web", "web-2", "_rejected"}
 // stored twice, some under another period, some compacted.
 func drawWorld(t *rapid.T, tb testing.TB) *world {
 	w := &world{b: newBuilder(tb, rapid.SampledFrom([]int{200, 1000, 1 << 20}).Draw(t, "block")), known: map[rec]*copies{}}
-	alone := rapid.Bool().Draw(t, "no loose")
+	alone := rapid.Bool().Draw(t, "none unflushed")
 	w.start = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
 	w.hours = rapid.SampledFrom([]int64{2, 2, 2, 10, 1000}).Draw(t, "hours")
 	// A coarse clock makes many records of one time.
@@ -130,7 +130,7 @@ func drawWorld(t *rapid.T, tb testing.TB) *world {
 			run = w.request(t, tick, origin(uint64(rapid.IntRange(0, 255).Draw(t, "origin"))<<8|uint64(n)))
 			sent = append(sent, run)
 		}
-		if !alone && rapid.Bool().Draw(t, "loose") && w.leave(t, run) {
+		if !alone && rapid.Bool().Draw(t, "unflushed") && w.leave(t, run) {
 			continue
 		}
 		period := rapid.SampledFrom([]time.Duration{time.Hour, 15 * time.Minute}).Draw(t, "period")
@@ -196,7 +196,7 @@ func (w *world) request(t *rapid.T, tick int64, o record.Origin) []rec {
 }
 
 func drawQuery(t *rapid.T, w *world) query.Query {
-	q := query.Query{Range: query.Always(), Loose: w.loose}
+	q := query.Query{Range: query.Always(), Unflushed: w.unflushed}
 	q.Services = rapid.SampledFrom([][]string{{"*"}, {"web"}, {"web*"}, {"_rejected", "api"}, {"api", "web", "web-2", "_rejected"}, {"_*", "w?b"}}).Draw(t, "services")
 	edge := rapid.Custom(func(t *rapid.T) int64 {
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
@@ -330,8 +330,8 @@ func TestReadAgainstModel(t *testing.T) {
 				want = append(want, r.line)
 			}
 			got, sum := read(rt, r, q)
-			if n := onlyLoose(expected); sum.Loose != n {
-				rt.Fatalf("%+v: %d said to be loose, want %d", q, sum.Loose, n)
+			if n := onlyUnflushed(expected); sum.Unflushed != n {
+				rt.Fatalf("%+v: %d said to be unflushed, want %d", q, sum.Unflushed, n)
 			}
 			if !slices.Equal(got, want) {
 				rt.Fatalf("%+v\ngot %d\n%swant %d\n%s", q, len(got), strings.Join(got, ""), len(want), strings.Join(want, ""))
@@ -342,7 +342,7 @@ func TestReadAgainstModel(t *testing.T) {
 			w.checkNewest(rt, r, q, want)
 			w.checkHistogram(rt, plan, q)
 			n, sum, err := plan.Count(context.Background())
-			if err != nil || n != int64(len(want)) || !sum.Complete() || q.Limit+q.First == 0 && sum.Loose != onlyLoose(expected) {
+			if err != nil || n != int64(len(want)) || !sum.Complete() || q.Limit+q.First == 0 && sum.Unflushed != onlyUnflushed(expected) {
 				rt.Fatalf("%+v: count %d, %v, %v, want %d", q, n, err, sum.Problems, len(want))
 			}
 		}
@@ -360,9 +360,9 @@ func (w *world) has(pattern string) bool {
 	})
 }
 
-func onlyLoose(recs []rec) (n int64) {
+func onlyUnflushed(recs []rec) (n int64) {
 	for _, r := range recs {
-		if r.loose {
+		if r.unflushed {
 			n++
 		}
 	}
@@ -403,7 +403,7 @@ func (w *world) checkHistogram(t *rapid.T, plan *query.Plan, q query.Query) {
 		want[len(want)-1].Levels[record.LevelOf([]byte(r.level))]++
 	}
 	got, sum, err := plan.Histogram(context.Background(), by)
-	if err != nil || !slices.Equal(got, want) || sum.Records != int64(len(all)) || sum.Loose != onlyLoose(all) || !sum.Complete() {
+	if err != nil || !slices.Equal(got, want) || sum.Records != int64(len(all)) || sum.Unflushed != onlyUnflushed(all) || !sum.Complete() {
 		t.Fatalf("%+v by %v: %v\n%+v\ngot  %v\nwant %v", q, by, err, sum, got, want)
 	}
 }
@@ -422,11 +422,11 @@ func TestSubRanges(t *testing.T) {
 		var parts []string
 		from := query.Oldest
 		for _, to := range append(cuts, query.Newest) {
-			got, _ := read(rt, r, query.Query{Services: all, Range: query.Range{From: from, To: to}, Loose: w.loose})
+			got, _ := read(rt, r, query.Query{Services: all, Range: query.Range{From: from, To: to}, Unflushed: w.unflushed})
 			parts = append(parts, got...)
 			from = to
 		}
-		whole, _ := read(rt, r, query.Query{Services: all, Range: query.Always(), Loose: w.loose})
+		whole, _ := read(rt, r, query.Query{Services: all, Range: query.Always(), Unflushed: w.unflushed})
 		if !slices.Equal(parts, whole) || len(whole) != len(w.visible) {
 			rt.Fatalf("%d in parts, %d at once, %d stored", len(parts), len(whole), len(w.visible))
 		}

@@ -130,7 +130,7 @@ func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) 
 
 // start returns the beginning of the first window, which has no end.
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
-	n, newest, oldest, err := w.looseNewest(ctx)
+	n, newest, oldest, err := w.newestBodies(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -148,15 +148,15 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	return record.ClampTime(start), true, nil
 }
 
-// looseNewest finds the newest unflushed records: how many there are, up to the
+// newestBodies finds the newest unflushed records: how many there are, up to the
 // limit, and the times of the newest and the oldest of them.
-func (a *asked) looseNewest(ctx context.Context) (n int, newest, oldest int64, err error) {
-	if len(a.loose) == 0 {
+func (a *asked) newestBodies(ctx context.Context) (n int, newest, oldest int64, err error) {
+	if len(a.bodies) == 0 {
 		return 0, 0, 0, nil
 	}
 	var sum Summary
 	newest, oldest = Oldest, Newest
-	err = a.pass(ctx, task{loose: a.loose, rng: a.query.Range, desc: true, limit: a.query.Limit}, &sum, func(got piece) error {
+	err = a.pass(ctx, task{a.unflushed(a.query.Range), a.query.Range, true, a.query.Limit}, &sum, func(got piece) error {
 		for _, line := range [][]byte{got.lines, lastLine(got.lines)} {
 			t, ok := record.LineTime(line)
 			if !ok {
@@ -194,23 +194,12 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 	if ok || w.hours != nil { // otherwise there may be foreign objects
 		w.hours = starts
 	}
-	for _, s := range w.loose {
-		if t, found := s.before(to); found && (!ok || hour(t).After(newest)) {
-			newest, ok = hour(t), true
+	for _, b := range w.unflushed(Range{Oldest, to}) {
+		if start := b.Hour(); !ok || start.After(newest) {
+			newest, ok = start, true
 		}
 	}
 	return newest, ok, nil
-}
-
-// before returns a time before to such that no record of the stream is between the
-// two.
-func (s *stream) before(to int64) (t int64, ok bool) {
-	for i := len(s.index.Blocks) - 1; i >= 0; i-- {
-		if b := &s.index.Blocks[i]; b.First < to {
-			return min(b.Last, to-1), true
-		}
-	}
-	return 0, false
 }
 
 // window reads a range, up to the rest of the limit.
@@ -228,16 +217,13 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 		w.foreign[of[i]].add(l.foreign)
 		return nil
 	})
-	if err == nil {
-		err = p.dropReplaced(ctx)
-	}
 	w.sum.add(&p.listed)
 	if err != nil {
 		return err
 	}
 	problems := len(w.sum.Problems)
 	err = w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
-		return w.pass(ctx, task{p.blobs, w.loose, rng, true, w.query.Limit}, &w.sum, w.out)
+		return w.pass(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out)
 	})
 	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
 	return err

@@ -69,8 +69,8 @@ func TestNewestRequests(t *testing.T) {
 		at := end.Add(time.Duration(i) * time.Second).UnixNano()
 		ahead = append(ahead, rec{service: "web", time: at, origin: origin(1000), index: uint32(i), line: line(at, "info", "web", "new")})
 	}
-	live := loose(t, entries(ahead)...)
-	few := loose(t, entries(ahead[:10])...)
+	live := unflushed(t, entries(ahead)...)
+	few := unflushed(t, entries(ahead[:10])...)
 	errorsOnly, _ := query.ParseLevels("error")
 	for _, c := range []struct {
 		name                string
@@ -84,8 +84,8 @@ func TestNewestRequests(t *testing.T) {
 		{"everything", query.Query{Limit: 1e6, Range: query.Always()}, 7 * 24 * 60, 7, 8, 7*24 + 7},
 		{"until", query.Query{Limit: 50, Range: query.Range{From: query.Oldest, To: start.Add(50 * time.Hour).UnixNano()}}, 50, 4, 1, 2},
 		{"nothing in the range", query.Query{Limit: 50, Range: query.Range{From: end.UnixNano(), To: query.Newest}}, 0, 5, 1, 0},
-		{"enough is loose", query.Query{Limit: 100, Range: query.Always(), Loose: []*query.Loose{live}}, 100, 0, 1, 0},
-		{"some is loose", query.Query{Limit: 50, Range: query.Always(), Loose: []*query.Loose{few}}, 50, 4, 2, 2},
+		{"enough is unflushed", query.Query{Limit: 100, Range: query.Always(), Unflushed: []*query.Unflushed{live}}, 100, 0, 1, 0},
+		{"some is unflushed", query.Query{Limit: 50, Range: query.Always(), Unflushed: []*query.Unflushed{few}}, 50, 4, 2, 2},
 		{"no such level", query.Query{Limit: 50, Range: query.Always(), Filter: query.Filter{Levels: errorsOnly}}, 0, 7, 8, 7*24 + 7},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,9 +152,9 @@ func TestNewestEndOfHour(t *testing.T) {
 			b.add(time.Hour, stored[len(stored)-2:])
 		}
 	}
-	l := loose(t, entries(all[:30])...)
+	l := unflushed(t, entries(all[:30])...)
 	for limit := 1; limit <= 40; limit++ {
-		got, _ := newest(t, query.New(b.store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Limit: limit, Loose: []*query.Loose{l}})
+		got, _ := newest(t, query.New(b.store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Limit: limit, Unflushed: []*query.Unflushed{l}})
 		want := lines(append(slices.Clone(all[:30]), stored[len(stored)-6:]...))
 		if want = want[max(0, len(want)-limit):]; !slices.Equal(got, want) {
 			t.Fatalf("%d:\n%swant\n%s", limit, strings.Join(got, ""), strings.Join(want, ""))
@@ -213,15 +213,15 @@ func (refusing) List(context.Context, string, string) iter.Seq2[storage.Blob, er
 
 // Before the first blob there is no store. Unflushed records are read, with a
 // warning, since a disk may be missing.
-func TestLooseWithoutStore(t *testing.T) {
+func TestUnflushedWithoutStore(t *testing.T) {
 	recs := some("web", 10, 1)
 	r := query.New(refusing{mem.New(mem.Options{})}, query.Options{})
 	for _, pattern := range []string{"web", "*"} {
 		q := query.Query{Services: []string{pattern}, Range: query.Always()}
 		if _, err := r.Plan(t.Context(), q); !errors.Is(err, storage.ErrNotExist) {
-			t.Errorf("nothing loose: %v", err)
+			t.Errorf("nothing unflushed: %v", err)
 		}
-		q.Loose = []*query.Loose{loose(t, entries(recs)...)}
+		q.Unflushed = []*query.Unflushed{unflushed(t, entries(recs)...)}
 		got, sum := read(t, r, q)
 		if !slices.Equal(got, lines(recs)) || len(sum.Warnings) != 1 || !sum.Complete() {
 			t.Errorf("%d lines, %+v", len(got), sum)

@@ -34,7 +34,7 @@ func BenchmarkNewest(b *testing.B) {
 		at := start.Add(14*24*time.Hour + time.Duration(i)*time.Second).UnixNano()
 		ahead = append(ahead, rec{service: "web", time: at, origin: origin(1e6), index: uint32(i), line: line(at, "info", "web", "new")})
 	}
-	l := loose(b, entries(ahead)...)
+	l := unflushed(b, entries(ahead)...)
 	r := query.New(store, query.Options{})
 	q := query.Query{Services: []string{"web"}, Range: query.Always(), Limit: 100}
 	none := func([]byte) error { return nil }
@@ -56,12 +56,12 @@ func BenchmarkNewest(b *testing.B) {
 		return p.Read(context.Background(), none)
 	})
 	run("windows", func() (query.Summary, error) { return r.Newest(context.Background(), q, none) })
-	q.Loose = []*query.Loose{l}
-	run("loose", func() (query.Summary, error) { return r.Newest(context.Background(), q, none) })
+	q.Unflushed = []*query.Unflushed{l}
+	run("unflushed", func() (query.Summary, error) { return r.Newest(context.Background(), q, none) })
 }
 
 // The cost of adding unflushed records, and of a read of all of them.
-func BenchmarkLoose(b *testing.B) {
+func BenchmarkUnflushedBesideBlobs(b *testing.B) {
 	w, size := benchStore(b, 1, 200_000)
 	var recs []rec
 	start := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC).UnixNano()
@@ -75,18 +75,18 @@ func BenchmarkLoose(b *testing.B) {
 	b.Run("add", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			loose(b, all...).Close()
+			unflushed(b, all...).Close()
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(all)), "ns/record")
 	})
-	l := loose(b, all...)
+	l := unflushed(b, all...)
 	r := query.New(w.store, query.Options{})
 	for _, filter := range []query.Filter{{}, {Texts: []string{"items/777"}}} {
 		b.Run(fmt.Sprintf("read%v", filter.Texts), func(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := r.Plan(context.Background(), query.Query{Services: []string{"*"}, Range: query.Always(), Filter: filter, Loose: []*query.Loose{l}})
+				p, err := r.Plan(context.Background(), query.Query{Services: []string{"*"}, Range: query.Always(), Filter: filter, Unflushed: []*query.Unflushed{l}})
 				if err != nil {
 					b.Fatal(err)
 				}

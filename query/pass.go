@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"slices"
-
-	"blobtail/catalog"
 )
 
 // task is the work of one pass.
 type task struct {
-	blobs []catalog.Entry
-	loose []*stream
+	blobs []blob
 	rng   Range
 	desc  bool
 	limit int // most records; 0: all
@@ -26,7 +23,7 @@ func (t *task) bound(first, last int64) int64 {
 	return max(first, t.rng.From)
 }
 
-// A pass merges the blobs and the unflushed records of a task. Its parts have one
+// A pass merges the blobs of a task. Its parts have one
 // owner each: the loader is shared by all goroutines of the pass; the merge with its
 // cursors, the readahead with its feeds, and the report belong to the goroutine that
 // called [asked.pass].
@@ -59,8 +56,8 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 			sum.More = true
 		}
 		sum.Records += n
-		if p.merge.used.src.stream != nil {
-			sum.Loose += n
+		if p.merge.used.src.body != nil {
+			sum.Unflushed += n
 		}
 		if len(chunk) > 0 {
 			if err := out(piece{lines: chunk, c: p.merge.used}); err != nil {
@@ -80,15 +77,10 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p.loader = newLoader(ctx, &p.task, a.match, opt.Workers)
 	p.ahead = readahead{lazy: t.limit > 0, groupMax: opt.GroupBytes, spare: 2 * opt.Workers}
 	p.merge = merge{desc: t.desc, report: &p.report, ahead: &p.ahead}
-	p.merge.heap = make([]*cursor, 0, len(t.blobs)+len(t.loose))
+	p.merge.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
-			p.join(a.reader.source(b, &p.loader.count))
-		}
-	}
-	for _, s := range t.loose {
-		if t.rng.touches(s.first(), s.last()) {
-			p.join(s.source(&p.loader.count))
+			p.join(b.source(a.reader, &p.loader.count))
 		}
 	}
 	slices.SortStableFunc(p.merge.heap, func(a, b *cursor) int {

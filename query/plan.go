@@ -21,9 +21,21 @@ const listers = 8
 // several times.
 type Plan struct {
 	*asked
-	rng    Range           // the part of the query's range that was listed
-	blobs  []catalog.Entry // to be read; only the plan changes the list
-	listed Summary         // of the planning
+	rng    Range   // the part of the query's range that was listed
+	blobs  []blob  // to be read; only the plan changes the list
+	listed Summary // of the planning
+}
+
+// A blob of a plan was listed, or is unflushed records.
+type blob struct {
+	*catalog.Entry
+	body *body // nil: it was listed
+}
+
+func (b *blob) source(r *Reader, count *counters) *source {
+	s := r.source(b.Entry, count)
+	s.body = b.body
+	return s
 }
 
 // Plan finds the blobs that q touches.
@@ -44,13 +56,21 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.dropReplaced(ctx)
+	return p, nil
 }
 
-// Blobs is how many blobs are to be read.
-func (p *Plan) Blobs() int { return len(p.blobs) }
+// Blobs is how many stored blobs are to be read.
+func (p *Plan) Blobs() int {
+	n := 0
+	for i := range p.blobs {
+		if p.blobs[i].body == nil {
+			n++
+		}
+	}
+	return n
+}
 
-// Bytes is the size of all blobs to be read; a read that needs only parts of
+// Bytes is the size of all stored blobs to be read; a read that needs only parts of
 // them fetches less.
 func (p *Plan) Bytes() int64 {
 	n := int64(0)
@@ -71,8 +91,7 @@ type listing struct {
 	err      error
 }
 
-// list lists services, several at a time, appends to blobs, and calls look with each
-// listing.
+// list lists services, several at a time, calls look with each listing, and sets blobs.
 func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *listing) error) error {
 	results := make([]listing, len(services))
 	each(len(results), func(i int) { results[i] = p.listService(ctx, services[i]) })
@@ -81,17 +100,32 @@ func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *
 			return err
 		}
 	}
+	var all []catalog.Entry
 	for i := range results {
 		l := &results[i]
 		if err := look(i, l); err != nil {
 			return err
 		}
-		p.blobs = append(p.blobs, l.blobs...)
+		all = append(all, l.blobs...)
 		p.listed.BlobsListed += l.count
 		p.listed.Expired += l.expired
 		p.listed.Problems = append(p.listed.Problems, l.problems...)
 	}
+	if err := p.replace(ctx, all); err != nil {
+		return err
+	}
+	p.blobs = append(p.blobs, p.unflushed(p.rng)...)
 	return nil
+}
+
+// unflushed returns the unflushed records that may be in a range, and have not expired.
+func (a *asked) unflushed(rng Range) (out []blob) {
+	for _, b := range a.bodies {
+		if rng.touches(b.Meta.First, b.Meta.Last) && !a.view.Hides(b.Name.Service, b.Day()) {
+			out = append(out, blob{&b.Entry, b})
+		}
+	}
+	return out
 }
 
 // each calls f for 0 to n-1, several concurrently, and waits.
@@ -181,11 +215,11 @@ func (r Range) periods() (out catalog.Range) {
 	return out
 }
 
-// dropReplaced leaves out the blobs that a listed compacted blob replaces. If that
+// replace sets blobs to the listed ones that no listed compacted blob replaces. If that
 // blob's index cannot be read nothing is lost: its records have the identities of the
 // replaced ones.
-func (p *Plan) dropReplaced(ctx context.Context) error {
-	compacted := catalog.Replacing(p.blobs)
+func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
+	compacted := catalog.Replacing(all)
 	var count counters
 	indexes := make([]*blobfmt.Index, len(compacted))
 	errs := make([]error, len(compacted))
@@ -208,13 +242,14 @@ func (p *Plan) dropReplaced(ctx context.Context) error {
 		}
 	}
 	count.addTo(&p.listed)
-	p.blobs = slices.DeleteFunc(p.blobs, func(b catalog.Entry) bool {
-		if b.State == catalog.Sound && replaced[b.Meta.Batch] {
+	for i := range all {
+		switch b := &all[i]; {
+		case b.State == catalog.Sound && replaced[b.Meta.Batch]:
 			p.listed.Replaced++
-			return true
+		case p.rng.touches(b.Meta.First, b.Meta.Last):
+			p.blobs = append(p.blobs, blob{Entry: b})
 		}
-		return !p.rng.touches(b.Meta.First, b.Meta.Last)
-	})
+	}
 	return nil
 }
 

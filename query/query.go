@@ -10,7 +10,7 @@
 // directories, and lists from there back only as far as it must. Package catalog does
 // the listing.
 //
-// Unflushed records, from any source, are a [Loose] and named in the [Query]. A read
+// Unflushed records, from any source, are an [Unflushed] and named in the [Query]. A read
 // merges them with the blobs as if they were stored.
 //
 // Expired days (package horizon) are hidden, whether their blobs are still there or
@@ -82,11 +82,11 @@ type Query struct {
 	Limit    int  // only the newest Limit records; 0 for all
 	First    int  // only the oldest First records; 0 for all. Not together with Limit
 	Reverse  bool // newest first
-	// Loose are unflushed records, sealed. Their services count as services even if
-	// nothing is stored under them. Records of services outside Services are left out.
-	Loose []*Loose
+	// Unflushed are records in no blob. Their services count as services even if nothing
+	// is stored under them. Records of services outside Services are left out.
+	Unflushed []*Unflushed
 	// Expired are horizons that the caller has read. It has left their expired days out
-	// of Loose. nil: the plan reads them.
+	// of Unflushed. nil: the plan reads them.
 	Expired horizon.Horizons
 }
 
@@ -126,7 +126,7 @@ type Summary struct {
 	BlocksRead, BlocksSkipped int64 // skipped: in an opened blob, but ruled out by its index
 	Requests, Fetched         int64 // GETs after the listing, and their bytes
 	Copies                    int64 // records left out as copies of emitted ones
-	Loose                     int64 // of the emitted or counted records, those in no blob of the read
+	Unflushed                 int64 // of the emitted or counted records, those in no blob of the read
 	Replaced                  int64 // blobs ignored because a compacted blob replaces them
 	Expired                   int64 // blobs ignored because their day has expired
 	Foreign                   int64 // objects of a service that are not blobs
@@ -150,7 +150,7 @@ func (s *Summary) add(o *Summary) {
 	s.Requests += o.Requests
 	s.Fetched += o.Fetched
 	s.Copies += o.Copies
-	s.Loose += o.Loose
+	s.Unflushed += o.Unflushed
 	s.Replaced += o.Replaced
 	s.Expired += o.Expired
 	s.Foreign += o.Foreign

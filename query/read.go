@@ -39,7 +39,7 @@ func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
 		}
 	}
 	err := p.confirmed(ctx, sum, func(ctx context.Context) error {
-		return p.pass(ctx, task{p.blobs, p.loose, p.rng, desc, max(p.query.Limit, p.query.First)}, sum, keep)
+		return p.pass(ctx, task{p.blobs, p.rng, desc, max(p.query.Limit, p.query.First)}, sum, keep)
 	})
 	if err != nil {
 		return err

@@ -19,13 +19,13 @@ import (
 // more request takes longer than the bytes.
 const smallBlob = 256 << 10
 
-// source is one blob of a plan, or the unflushed records of one service. Its index is
-// read when it is first needed.
+// source is one blob of a plan, as one pass reads it. Its index is read when it is first
+// needed.
 type source struct {
 	*catalog.Entry
-	store  storage.BlobStore
-	count  *counters
-	stream *stream // unflushed records with their identities; nil: a blob
+	store storage.BlobStore
+	count *counters
+	body  *body // the blob, if it is unflushed records
 
 	open  sync.Once
 	index *blobfmt.Index
@@ -37,20 +37,20 @@ type source struct {
 	end   []byte
 	endAt int64
 
-	origins    sync.Once
 	from       *blobfmt.Origins
 	originsErr error
-	ends       []uint32 // of block endsOf: records up to the end of each span
-	endsOf     int
+	rows       []row // of block rowsOf
+	rowsOf     int
 }
 
 // readIndex reads the index once; later calls return the same result. whole fetches a
 // small blob together with it, for a caller that wants its lines too.
 func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
-	if s.stream != nil {
-		return s.index, nil
-	}
 	s.open.Do(func() {
+		if s.body != nil {
+			s.index = &s.body.index
+			return
+		}
 		s.count.opened.Add(1)
 		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
@@ -92,12 +92,15 @@ func (s *source) kept(off, n int64) []byte {
 // forget releases the memory. No other method may be called afterwards.
 func (s *source) forget() {
 	s.mu.Lock()
-	s.end, s.index, s.from, s.ends = nil, nil, nil, nil
+	s.end, s.index, s.from, s.rows = nil, nil, nil, nil
 	s.mu.Unlock()
 }
 
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
 	if b := s.kept(off, n); b != nil {
 		return b, nil
 	}
@@ -160,37 +163,65 @@ type place struct {
 // place is unknown if the blob cannot tell. Only the goroutine that merges may call
 // it.
 func (s *source) place(block int, ord uint32) (place, error) {
-	s.origins.Do(func() {
-		if s.index == nil {
-			s.from = &blobfmt.Origins{}
-			return
-		}
-		s.from, s.originsErr = s.index.Origins()
-	})
-	if s.originsErr != nil {
-		return place{}, s.originsErr
-	}
 	if s.index == nil {
 		return place{}, nil // merge.blind respects it
 	}
-	if block >= len(s.from.Blocks) {
-		return place{}, fmt.Errorf("origins of block %d are missing", block)
+	if s.rows == nil || s.rowsOf != block {
+		rows, err := s.readRows(block)
+		if err != nil {
+			return place{}, err
+		}
+		s.rows, s.rowsOf = rows, block
 	}
-	spans := s.from.Blocks[block]
-	if s.ends == nil || s.endsOf != block {
-		s.ends, s.endsOf = make([]uint32, 0, len(spans)), block
-		sum := uint32(0)
-		for _, span := range spans {
-			sum += span.Count
-			s.ends = append(s.ends, sum)
+	i := sort.Search(len(s.rows), func(i int) bool { return ord < s.rows[i].ord }) - 1
+	r := &s.rows[i]
+	return place{known: true, Key: record.Key{Origin: r.origin, Index: r.index + ord - r.ord}}, nil
+}
+
+// readRows reads the origins of a block.
+func (s *source) readRows(block int) ([]row, error) {
+	if s.body != nil {
+		return s.body.rows(block)
+	}
+	if s.from == nil && s.originsErr == nil {
+		s.from, s.originsErr = s.index.Origins()
+	}
+	if s.originsErr != nil {
+		return nil, s.originsErr
+	}
+	rows, ord := s.rows[:0], uint32(0)
+	for _, span := range s.from.Blocks[block] {
+		rows = append(rows, row{s.from.Dict[span.Origin], span.First, ord})
+		ord += span.Count
+	}
+	return rows, nil
+}
+
+// origins returns the origins of all records, some of them more than once.
+func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
+	index, err := s.readIndex(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if s.body == nil {
+		from, err := index.Origins()
+		if err != nil {
+			return nil, err
+		}
+		return from.Dict, nil
+	}
+	for n := range index.Blocks {
+		rows, err := s.body.rows(n)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if i == 0 || rows[i].origin != rows[i-1].origin {
+				out = append(out, rows[i].origin)
+			}
 		}
 	}
-	i := sort.Search(len(s.ends), func(i int) bool { return ord < s.ends[i] })
-	if i == len(spans) || spans[i].Origin >= len(s.from.Dict) {
-		return place{}, fmt.Errorf("origins of block %d do not cover its records", block)
-	}
-	index := spans[i].First + ord - (s.ends[i] - spans[i].Count)
-	return place{known: true, Key: record.Key{Origin: s.from.Dict[spans[i].Origin], Index: index}}, nil
+	return out, nil
 }
 
 // problem wraps an error with a part of the blob.

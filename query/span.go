@@ -13,11 +13,6 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 	for i := range p.blobs {
 		add(p.blobs[i].Meta.First, p.blobs[i].Meta.Last)
 	}
-	for _, s := range p.loose {
-		for i := range s.index.Blocks {
-			add(s.index.Blocks[i].First, s.index.Blocks[i].Last)
-		}
-	}
 	return first, last, ok
 }
 

@@ -12,7 +12,7 @@ func TestSpan(t *testing.T) {
 	w := week(t)
 	at := time.Date(2026, 11, 18, 13, 30, 0, 0, time.UTC).UnixNano()
 	later := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	l := loose(t, entries([]rec{{service: "web", time: later, origin: origin(9), line: line(later, "info", "web", "new")}})...)
+	l := unflushed(t, entries([]rec{{service: "web", time: later, origin: origin(9), line: line(later, "info", "web", "new")}})...)
 	all := query.Always()
 	for _, c := range []struct {
 		rng         query.Range
@@ -24,7 +24,7 @@ func TestSpan(t *testing.T) {
 		{query.Range{From: later - 5, To: query.Newest}, later, later, true},
 		{query.Range{From: later + 1, To: query.Newest}, 0, 0, false},
 	} {
-		plan, err := query.New(w, query.Options{}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: c.rng, Loose: []*query.Loose{l}})
+		plan, err := query.New(w, query.Options{}).Plan(t.Context(), query.Query{Services: []string{"web"}, Range: c.rng, Unflushed: []*query.Unflushed{l}})
 		if err != nil {
 			t.Fatal(err)
 		}

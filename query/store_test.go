@@ -19,14 +19,14 @@ import (
 
 // rec is one record as it is stored: one copy, if it is stored more than once.
 type rec struct {
-	service string
-	time    int64
-	level   string
-	origin  record.Origin
-	index   uint32
-	line    string
-	msg     string // of a record that may be cut
-	loose   bool   // in no blob
+	service   string
+	time      int64
+	level     string
+	origin    record.Origin
+	index     uint32
+	line      string
+	msg       string // of a record that may be cut
+	unflushed bool   // in no blob
 }
 
 func line(t int64, level, service, msg string) string {

@@ -104,7 +104,7 @@ func (v *verifying) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return v.blob(ctx, &v.plan.blobs[i])
+			return v.blob(ctx, v.plan.blobs[i].Entry)
 		})
 	}
 	return work.Wait()
@@ -175,7 +175,7 @@ func (v *verifying) gaps() {
 	numbers := make(map[lane][]int)
 	skip := make(map[string]bool)
 	for i := range v.plan.blobs {
-		b := &v.plan.blobs[i]
+		b := v.plan.blobs[i].Entry
 		prefix := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
 		start := b.Name.Period.UnixNano()
 		if b.Meta.Compacted > 0 {
@@ -212,7 +212,7 @@ func hourPrefix(period string) string { return period[:len(period)-len("00/")] }
 func (v *verifying) twins() {
 	first := make(map[blobfmt.BatchID]*catalog.Entry)
 	for i := range v.plan.blobs {
-		b := &v.plan.blobs[i]
+		b := v.plan.blobs[i].Entry
 		if b.State != catalog.Sound {
 			continue
 		}

@@ -57,7 +57,7 @@ var allowed = map[string][]string{
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
-	"query":             {"record", "blobfmt", "storage", "retention/horizon", "catalog"},
+	"query":             {"record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog"},
 	"internal/bill":     {"record", "blobfmt", "catalog"},
 	"internal/config":   {"record", "internal/openstore"},
 	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog"},

@@ -21,20 +21,17 @@ func entry(r rec) *record.Entry {
 	return &record.Entry{Time: r.time, ID: record.ID{Origin: r.origin, Index: r.index}, Line: []byte(r.line)}
 }
 
-// loose seals some records, in the given order.
-func loose(t interface {
+// unflushed holds some records, added in the given order.
+func unflushed(t interface {
 	Helper()
 	Fatal(...any)
-}, entries ...*record.Entry) *query.Loose {
+}, entries ...*record.Entry) *query.Unflushed {
 	t.Helper()
-	l := query.NewLoose("the log")
+	l := query.NewUnflushed("the log")
 	for _, e := range entries {
 		if err := l.Add(e); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := l.Seal(); err != nil {
-		t.Fatal(err)
 	}
 	return l
 }
@@ -49,21 +46,21 @@ func entries(recs []rec) []*record.Entry {
 
 // Unflushed records are read in their place among the stored ones. A record that is
 // both is read once.
-func TestLoose(t *testing.T) {
+func TestUnflushed(t *testing.T) {
 	b := newBuilder(t, 500)
 	recs := some("web", 100, 1)
 	b.add(time.Hour, recs[:60])
-	l := loose(t, entries(recs[40:])...)
+	l := unflushed(t, entries(recs[40:])...)
 	defer l.Close()
-	again := loose(t, entries(recs[50:])...)
+	again := unflushed(t, entries(recs[50:])...)
 	r := query.New(b.store, query.Options{})
 	for _, reverse := range []bool{false, true} {
-		got, sum := read(t, r, query.Query{Services: []string{"w*"}, Range: query.Always(), Reverse: reverse, Loose: []*query.Loose{l, again}})
+		got, sum := read(t, r, query.Query{Services: []string{"w*"}, Range: query.Always(), Reverse: reverse, Unflushed: []*query.Unflushed{l, again}})
 		want := lines(recs)
 		if reverse {
 			slices.Reverse(want)
 		}
-		if !slices.Equal(got, want) || sum.Loose != 40 || sum.Copies != 20+50 || !sum.Complete() {
+		if !slices.Equal(got, want) || sum.Unflushed != 40 || sum.Copies != 20+50 || !sum.Complete() {
 			t.Errorf("%d lines, %+v", len(got), sum)
 		}
 	}
@@ -71,18 +68,18 @@ func TestLoose(t *testing.T) {
 
 // Services without stored records are services too; those that the query does not
 // name are left out.
-func TestLooseServices(t *testing.T) {
+func TestUnflushedServices(t *testing.T) {
 	api, web := some("api", 10, 1), some("web", 20, 2)
-	l := loose(t, append(entries(api), entries(web)...)...)
+	l := unflushed(t, append(entries(api), entries(web)...)...)
 	r := query.New(mem.New(mem.Options{}), query.Options{})
 	for pattern, want := range map[string]int{"web": 20, "*": 30, "a*": 10} {
-		got, _ := read(t, r, query.Query{Services: []string{pattern}, Range: query.Always(), Loose: []*query.Loose{l}})
+		got, _ := read(t, r, query.Query{Services: []string{pattern}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
 		if len(got) != want {
 			t.Errorf("%s: %d lines", pattern, len(got))
 		}
 	}
 	for _, pattern := range []string{"db", "d*"} {
-		_, err := r.Plan(t.Context(), query.Query{Services: []string{pattern}, Range: query.Always(), Loose: []*query.Loose{l}})
+		_, err := r.Plan(t.Context(), query.Query{Services: []string{pattern}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
 		if none := (*query.NoServiceError)(nil); !errors.As(err, &none) {
 			t.Errorf("%s: %v", pattern, err)
 		}
@@ -94,7 +91,7 @@ func TestLooseServices(t *testing.T) {
 
 // Records of one time and identity with different bytes are records of their own, in
 // the order of their bytes; there is a bound on them.
-func TestLooseSame(t *testing.T) {
+func TestUnflushedSame(t *testing.T) {
 	same := func(msgs ...string) []*record.Entry {
 		var out []*record.Entry
 		for _, msg := range msgs {
@@ -103,14 +100,14 @@ func TestLooseSame(t *testing.T) {
 		return out
 	}
 	first, last := same("b", "a", "b", "c", "a"), same("c", "a")
-	l, again := loose(t, first...), loose(t, last...)
+	l, again := unflushed(t, first...), unflushed(t, last...)
 	want := []string{string(first[1].Line), string(first[0].Line), string(first[3].Line)}
 	got, sum := read(t, query.New(mem.New(mem.Options{}), query.Options{}),
-		query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{l, again}})
-	if !slices.Equal(got, want) || sum.Copies != 2 || sum.Loose != 3 || l.Len() != 3 {
+		query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{l, again}})
+	if !slices.Equal(got, want) || sum.Copies != 2 || sum.Unflushed != 3 || l.Len() != 3 {
 		t.Errorf("%q, %+v", got, sum)
 	}
-	many := query.NewLoose("the log")
+	many := query.NewUnflushed("the log")
 	defer many.Close()
 	for i := range 10_000 {
 		if err := many.Add(same(fmt.Sprint(i))[0]); err != nil {
@@ -124,7 +121,7 @@ func TestLooseSame(t *testing.T) {
 }
 
 // Records that exceed the memory limit go to an unnamed file.
-func TestLooseSpill(t *testing.T) {
+func TestUnflushedSpill(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	text := strings.Repeat("many words ", 1000)
@@ -133,7 +130,7 @@ func TestLooseSpill(t *testing.T) {
 		return entry(rec{time: at, origin: origin(1), index: uint32(i),
 			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
 	}
-	l := query.NewLoose("the log")
+	l := query.NewUnflushed("the log")
 	n := testkit.Share(15_000, 7_000) // of 11 kB each, which is more than 64 MiB
 	for i := range n {
 		e := make(i)
@@ -151,15 +148,12 @@ func TestLooseSpill(t *testing.T) {
 		t.Error("closed, and something added")
 	}
 
-	l = query.NewLoose("the log")
+	l = query.NewUnflushed("the log")
 	defer l.Close()
 	for i := range n {
 		if err := l.Add(make(i)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := l.Seal(); err != nil {
-		t.Fatal(err)
 	}
 	if names, err := os.ReadDir(dir); len(names) > 0 || err != nil {
 		t.Errorf("left in the directory: %v, %v", names, err)
@@ -169,12 +163,12 @@ func TestLooseSpill(t *testing.T) {
 
 // readSpilled reads all of n numbered records of three services in several concurrent
 // ways, and counts those of one.
-func readSpilled(t *testing.T, l *query.Loose, n int) {
+func readSpilled(t *testing.T, l *query.Unflushed, n int) {
 	t.Helper()
 	r := query.New(mem.New(mem.Options{}), query.Options{})
 	var reads sync.WaitGroup
 	for _, q := range []query.Query{{}, {Reverse: true}, {Filter: query.Filter{Texts: []string{"words"}}}} {
-		q.Services, q.Range, q.Loose = []string{"*"}, query.Always(), []*query.Loose{l}
+		q.Services, q.Range, q.Unflushed = []string{"*"}, query.Always(), []*query.Unflushed{l}
 		reads.Go(func() {
 			at, step := 0, 1
 			if q.Reverse {
@@ -194,13 +188,13 @@ func readSpilled(t *testing.T, l *query.Loose, n int) {
 				}
 				return nil
 			})
-			if err != nil || sum.Records != int64(n) || sum.Loose != int64(n) || !sum.Complete() {
+			if err != nil || sum.Records != int64(n) || sum.Unflushed != int64(n) || !sum.Complete() {
 				t.Errorf("%+v, %v", sum, err)
 			}
 		})
 	}
 	reads.Wait()
-	plan, err := r.Plan(t.Context(), query.Query{Services: []string{"service-1"}, Range: query.Always(), Loose: []*query.Loose{l}})
+	plan, err := r.Plan(t.Context(), query.Query{Services: []string{"service-1"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +204,10 @@ func readSpilled(t *testing.T, l *query.Loose, n int) {
 }
 
 // A temporary file that is cut short is a problem, and the read goes on.
-func TestLooseFileDamaged(t *testing.T) {
+func TestUnflushedFileDamaged(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	l := query.NewLoose("the log")
+	l := query.NewUnflushed("the log")
 	defer l.Close()
 	text := strings.Repeat("many words ", 10_000)
 	for i := range 700 { // 110 kB each
@@ -221,9 +215,6 @@ func TestLooseFileDamaged(t *testing.T) {
 		if err := l.Add(entry(rec{time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", text)})); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := l.Seal(); err != nil {
-		t.Fatal(err)
 	}
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -246,16 +237,16 @@ func TestLooseFileDamaged(t *testing.T) {
 	if !cut {
 		t.Fatal("nothing was put aside")
 	}
-	got, sum := read(t, query.New(mem.New(mem.Options{}), query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Loose: []*query.Loose{l}})
+	got, sum := read(t, query.New(mem.New(mem.Options{}), query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}})
 	if sum.Complete() || len(got) == 0 || len(got) >= 700 || !strings.HasPrefix(sum.Problems[0].Error(), "the log: ") {
 		t.Errorf("%d lines, %v", len(got), sum.Problems)
 	}
 }
 
 // Records from outside are checked.
-func TestLooseRefuses(t *testing.T) {
+func TestUnflushedRefuses(t *testing.T) {
 	good := entry(some("web", 1, 1)[0])
-	l := query.NewLoose("the log")
+	l := query.NewUnflushed("the log")
 	for name, change := range map[string]func(e *record.Entry){
 		"empty":       func(e *record.Entry) { e.Line = nil },
 		"no newline":  func(e *record.Entry) { e.Line = e.Line[:len(e.Line)-1] },
@@ -272,14 +263,20 @@ func TestLooseRefuses(t *testing.T) {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	if _, err := query.New(mem.New(mem.Options{}), query.Options{}).Plan(t.Context(), query.Query{Services: []string{"*"}, Loose: []*query.Loose{l}}); err == nil {
-		t.Error("not sealed, and read")
-	}
-	if err := errors.Join(l.Add(good), l.Seal(), l.Seal()); err != nil || l.Len() != 1 {
+	if err := l.Add(good); err != nil || l.Len() != 1 {
 		t.Errorf("%d, %v", l.Len(), err)
 	}
-	if err := l.Add(good); err == nil {
-		t.Error("added to what is sealed")
+	// A read has all records that were added before it.
+	r, q := query.New(mem.New(mem.Options{}), query.Options{}), query.Query{Services: []string{"*"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}}
+	if got, _ := read(t, r, q); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+	later := entry(rec{time: good.Time + 1, line: line(good.Time+1, "info", "web", "later")})
+	if err := l.Add(later); err != nil {
+		t.Error(err)
+	}
+	if got, _ := read(t, r, q); len(got) != 2 {
+		t.Errorf("%q", got)
 	}
 	if err := errors.Join(l.Close(), l.Close()); err != nil {
 		t.Error(err)

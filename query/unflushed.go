@@ -1,0 +1,325 @@
+package query
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/catalog"
+	"blobtail/record"
+)
+
+const (
+	// inMemory is how many bytes of lines and rows of an [Unflushed] are in memory.
+	inMemory = 64 << 20
+	// bodyBlock is the approximate number of bytes of lines in a block of a body.
+	bodyBlock = 1 << 20
+	// maxSame bounds how many records may share time and identity. Copies do not count.
+	maxSame = 1000
+)
+
+// Unflushed are records from ingesters, or from the tail. Some may be in blobs by now. A
+// read merges them with blobs; it shows one of copies, which have the same time,
+// identity and bytes.
+//
+// Add the records of each service in their order, name it in [Query.Unflushed], and
+// Close it after the last read. It holds up to 64 MiB in memory, and the rest in an
+// unnamed temporary file. Only one goroutine may add, and none may read meanwhile. Then
+// several goroutines may read.
+type Unflushed struct {
+	name   string
+	heads  map[string]*body // by service: the first body of its latest hour
+	last   *body            // the head of the record that was added last
+	bodies []*body
+	size   int64 // in memory
+	file   *os.File
+	end    int64 // of the file
+	err    error // no more can be added
+}
+
+// A body is the records of one service and UTC hour in the form of an opened blob, so
+// that a read treats both alike. Its key is no blob's name.
+type body struct {
+	catalog.Entry
+	of     *Unflushed
+	index  blobfmt.Index
+	blocks []contents
+	until  int64 // the last ns of the hour
+
+	key  record.Key // of the last record
+	line int        // length of its line
+	// next is a body of the same hour. It has records with the time and identity of a
+	// record in this body, and other bytes.
+	next *body
+}
+
+// contents are the lines of a block and the origins of its records: in memory, or in the
+// file if raw is nil.
+type contents struct {
+	raw  []byte
+	rows []row
+	at   int64 // in the file: first the lines, then the rows
+	num  int   // rows in the file
+}
+
+// A row is a row of records in a block with one origin and consecutive indexes.
+type row struct {
+	origin record.Origin
+	index  uint32 // of the first of them
+	ord    uint32 // its number in the block
+}
+
+// rowSize is the bytes of a row in the file.
+const rowSize = 16 + 4 + 4
+
+// NewUnflushed returns an empty Unflushed. Problems are reported with its name.
+func NewUnflushed(name string) *Unflushed {
+	return &Unflushed{name: name, heads: make(map[string]*body)}
+}
+
+// Add adds a copy of e. It refuses a line that is not canonical, has a service that
+// blobs cannot have, or has another time than e; the other records are unharmed. After
+// another error nothing more can be added.
+func (u *Unflushed) Add(e *record.Entry) error {
+	if u.err != nil {
+		return u.err
+	}
+	service, err := entryService(e)
+	if err != nil {
+		return fmt.Errorf("%s: %w", u.name, err)
+	}
+	if u.last == nil || u.last.Name.Service != string(service) {
+		u.last = u.heads[string(service)]
+	}
+	if u.last == nil || e.Time > u.last.until {
+		u.last = u.body(string(service), e)
+		u.heads[u.last.Name.Service] = u.last
+	}
+	err = u.last.add(e)
+	if err == nil && u.size > inMemory {
+		err = u.spill()
+	}
+	if err != nil {
+		u.err = fmt.Errorf("%s: %w", u.name, err)
+	}
+	return u.err
+}
+
+// entryService checks an entry, which may come from any sender, and returns its
+// service.
+func entryService(e *record.Entry) ([]byte, error) {
+	t, ok := record.LineTime(e.Line)
+	service, whole := record.LineService(e.Line)
+	if !ok || !whole || t != e.Time {
+		return nil, errors.New("an entry is no canonical line of its time")
+	}
+	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
+		return nil, errors.New("an entry is not one line")
+	}
+	if !catalog.IsService(string(service)) {
+		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
+	}
+	return service, nil
+}
+
+// body makes an empty body for the hour of a record.
+func (u *Unflushed) body(service string, e *record.Entry) *body {
+	b := &body{of: u, Entry: catalog.Entry{Key: u.name}}
+	b.Name = blobfmt.Name{Service: service, Period: hour(e.Time)}
+	b.Meta.First, b.until = e.Time, record.ClampTime(b.Name.Period.Add(time.Hour-1))
+	u.bodies = append(u.bodies, b)
+	return b
+}
+
+// add adds a copy of a record to the body or a next one, unless one of them has it.
+func (b *body) add(e *record.Entry) error {
+	key := record.Key{Time: e.Time, Origin: e.ID.Origin, Index: e.ID.Index}
+	for n := 1; ; n++ {
+		order := key.Compare(&b.key)
+		if order > 0 || b.Meta.Records == 0 {
+			b.append(e, &key)
+			return nil
+		}
+		if order < 0 {
+			return errors.New("records are not in their order")
+		}
+		if last, err := b.lastLine(); err != nil || bytes.Equal(last, e.Line) {
+			return err
+		}
+		if n == maxSame {
+			return errors.New("too many records of one time and identity")
+		}
+		if b.next == nil {
+			b.next = b.of.body(b.Name.Service, e)
+		}
+		b = b.next
+	}
+}
+
+func (b *body) append(e *record.Entry, key *record.Key) {
+	n := len(b.blocks) - 1
+	if n < 0 || b.blocks[n].raw == nil || len(b.blocks[n].raw)+len(e.Line) > bodyBlock {
+		var c contents
+		if n >= 0 && b.index.Blocks[n].Raw > bodyBlock/2 {
+			c.raw = make([]byte, 0, bodyBlock)
+		}
+		b.blocks = append(b.blocks, c)
+		b.index.Blocks = append(b.index.Blocks, blobfmt.Block{First: e.Time})
+		n++
+	}
+	c, d, m := &b.blocks[n], &b.index.Blocks[n], &b.Meta
+	ord := uint32(d.Records)
+	if last := len(c.rows) - 1; last < 0 || key.Origin != b.key.Origin || key.Index != c.rows[last].index+ord-c.rows[last].ord {
+		c.rows = append(c.rows, row{key.Origin, key.Index, ord})
+		b.of.size += rowSize
+	}
+	c.raw = append(c.raw, e.Line...)
+	b.of.size += int64(len(e.Line))
+	b.key, b.line = *key, len(e.Line)
+	level := record.LineLevel(e.Line)
+	d.Last, d.Raw = e.Time, int64(len(c.raw))
+	d.Records++
+	d.Levels[level]++
+	m.Last = e.Time
+	m.RawBytes += int64(len(e.Line))
+	m.Records++
+	m.Levels[level]++
+}
+
+// lastLine returns the line of the last record.
+func (b *body) lastLine() ([]byte, error) {
+	n := len(b.blocks) - 1
+	c, end := &b.blocks[n], int(b.index.Blocks[n].Raw)
+	if c.raw != nil {
+		return c.raw[end-b.line:], nil
+	}
+	return b.of.read(nil, c.at+int64(end-b.line), b.line)
+}
+
+// spill moves the records in memory to the file.
+func (u *Unflushed) spill() error {
+	if u.file == nil {
+		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
+		if err != nil {
+			return fmt.Errorf("put records aside: %w", err)
+		}
+		u.file = f
+		// The file goes with the process, however it ends.
+		if err := os.Remove(f.Name()); err != nil {
+			return fmt.Errorf("put records aside: %w", err)
+		}
+	}
+	var buf []byte
+	for _, b := range u.bodies {
+		for i := range b.blocks {
+			c := &b.blocks[i]
+			if c.raw == nil {
+				continue
+			}
+			buf = append(buf[:0], c.raw...)
+			for _, r := range c.rows {
+				buf = append(buf, r.origin[:]...)
+				buf = binary.LittleEndian.AppendUint32(buf, r.index)
+				buf = binary.LittleEndian.AppendUint32(buf, r.ord)
+			}
+			if _, err := u.file.WriteAt(buf, u.end); err != nil {
+				return fmt.Errorf("put records aside: %w", err)
+			}
+			*c = contents{at: u.end, num: len(c.rows)}
+			u.end += int64(len(buf))
+		}
+	}
+	u.size = 0
+	return nil
+}
+
+// read reads n bytes of the file, into buf if it is large enough.
+func (u *Unflushed) read(buf []byte, at int64, n int) ([]byte, error) {
+	buf = slices.Grow(buf[:0], n)[:n]
+	if _, err := u.file.ReadAt(buf, at); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("read what was put aside: %w", err)
+	}
+	return buf, nil
+}
+
+// lines returns the lines of block n. With own they are the caller's, in memory of
+// buffer. Otherwise they must not be changed; change asks for lines that may be.
+func (b *body) lines(n int, change bool, buffer func() []byte) (raw []byte, own bool, err error) {
+	c := &b.blocks[n]
+	switch {
+	case c.raw == nil:
+		raw, err = b.of.read(buffer(), c.at, int(b.index.Blocks[n].Raw))
+		return raw, true, err
+	case change:
+		return append(buffer(), c.raw...), true, nil
+	}
+	return c.raw, false, nil
+}
+
+// rows returns the rows of block n.
+func (b *body) rows(n int) ([]row, error) {
+	c := &b.blocks[n]
+	if c.raw != nil {
+		return c.rows, nil
+	}
+	all, err := b.of.read(nil, c.at+b.index.Blocks[n].Raw, c.num*rowSize)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]row, c.num)
+	for i := range rows {
+		from := all[i*rowSize:]
+		copy(rows[i].origin[:], from)
+		rows[i].index = binary.LittleEndian.Uint32(from[16:])
+		rows[i].ord = binary.LittleEndian.Uint32(from[20:])
+	}
+	return rows, nil
+}
+
+// Close releases everything. No read may be under way, and none may follow.
+func (u *Unflushed) Close() error {
+	u.heads, u.last, u.bodies, u.err = nil, nil, nil, fmt.Errorf("%s: closed", u.name)
+	if u.file == nil {
+		return nil
+	}
+	f := u.file
+	u.file = nil
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("%s: %w", u.name, err)
+	}
+	return nil
+}
+
+// Len is the number of records, without copies.
+func (u *Unflushed) Len() int {
+	n := 0
+	for _, b := range u.bodies {
+		n += int(b.Meta.Records)
+	}
+	return n
+}
+
+// Services are the services of the records, in order.
+func (u *Unflushed) Services() []string { return slices.Sorted(maps.Keys(u.heads)) }
+
+// bodies returns the unflushed records of the wanted services.
+func (q *Query) bodies(wanted func(service string) bool) (out []*body) {
+	for _, u := range q.Unflushed {
+		for _, b := range u.bodies {
+			if wanted(b.Name.Service) {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
