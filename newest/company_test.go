@@ -121,11 +121,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Write
 type journal struct{ buf *buffer.Buffer }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
-	if q.Now {
-		b.Follow, b.Match = false, func(string) bool { return false }
-	}
-	held, err := j.buf.Live(ctx, b)
+	held, err := j.buf.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
 		return nil, err // not a nil *Live, which is no nil Held
 	}

@@ -10,10 +10,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"blobtail/record"
 )
 
 // fan is a question on its way to all ingesters: the own snapshot, and the answers of
-// peers. It belongs to one goroutine once ask has returned.
+// peers. It belongs to one goroutine once ask has returned. The caller closes it in any
+// case.
 type fan struct {
 	query   Query
 	self    Self
@@ -29,25 +32,25 @@ type fan struct {
 type stream struct {
 	peer   Peer
 	answer *Answer
+	next   record.Entry
 	gave   bool // a record came
 }
 
+// pull gets the next record.
+func (s *stream) pull() (err error) {
+	s.next, err = s.answer.Next()
+	s.gave = s.gave || err == nil
+	return err
+}
+
 // ask takes all snapshots at the same time. It fails only if the own log does.
-func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
-	f := &fan{query: q, self: h.o.Self(), rowsAge: -1}
-	var own error
+func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 	var asking sync.WaitGroup
-	whole := false
-	defer func() {
-		if !whole { // also after a panic: the log must be released
-			asking.Wait()
-			f.close()
-		}
-	}()
+	defer asking.Wait() // also after a panic: then the caller releases the log
 	asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
-		f.held, own = h.o.Journal.Open(ctx, q.logQuery(f.self.ID))
+		f.held, own = h.o.Journal.Open(ctx, f.query.logQuery(f.self.ID))
 		if own != nil && ctx.Err() != nil {
 			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
 		}
@@ -56,11 +59,7 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 		h.askPeers(ctx, f)
 	}
 	asking.Wait()
-	if own != nil {
-		return nil, own
-	}
-	whole = true
-	return f, nil
+	return own
 }
 
 // askPeers asks all peers. It keeps their answers, and notes each failure of a peer
@@ -102,14 +101,13 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
-	base, err := parseBase(p.Address)
+	c, err := NewClient(p.Address, ClientOptions{HTTP: h.http, Wait: headerWait})
 	if err != nil {
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}
-	c := &Client{base: base, http: h.http, alone: true}
-	c.wait.header, c.wait.idle = headerWait, idleWait
+	c.alone, c.idle = true, idleWait
 	if p.Silent {
-		c.wait.header = hastyWait
+		c.wait = HastyWait
 	}
 	if at, ok := q.After[p.ID]; ok && !q.Now {
 		q.After = Positions{p.ID: at}
@@ -127,7 +125,7 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if err = a.self.mustBe(want); err == nil {
 		return a, nil
 	}
-	err = fmt.Errorf("at its address %s %w", base, err)
+	err = fmt.Errorf("at its address %s %w", c.base, err)
 	if want.Process = ""; a.self.mustBe(want) == nil {
 		return a, err
 	}
@@ -157,7 +155,6 @@ func since(t time.Time) string {
 // lose notes that the answer of s broke off.
 func (f *fan) lose(s *stream, err error) {
 	s.answer.Close()
-	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
 	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
 	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
 	f.missing[len(f.missing)-1].Partly = s.gave
@@ -166,10 +163,8 @@ func (f *fan) lose(s *stream, err error) {
 // positions are those of all snapshots. An ingester that does not answer keeps the
 // position of the follower.
 func (f *fan) positions() Positions {
-	p := maps.Clone(f.query.After)
-	if p == nil {
-		p = Positions{}
-	}
+	p := Positions{}
+	maps.Copy(p, f.query.After)
 	for _, s := range f.answers {
 		p[s.peer.ID] = s.answer.positions[s.peer.ID]
 	}
@@ -186,8 +181,11 @@ func (f *fan) snapshots() map[string]string {
 	return all
 }
 
-func (f *fan) behind() []string {
-	var ids []string
+// behind are the ingesters that do not remember all that a follower asks for.
+func (f *fan) behind() (ids []string) {
+	if f.query.Now {
+		return nil
+	}
 	for _, s := range f.answers {
 		if len(s.answer.behind) > 0 {
 			ids = append(ids, s.peer.ID)

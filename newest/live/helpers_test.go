@@ -51,7 +51,7 @@ func (j *journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) 
 	}
 	s := &snapshot{j: j, position: uint64(len(j.entries))}
 	for i, e := range j.entries {
-		if e.Time >= q.From && (e.Time < q.To || q.To == math.MaxInt64) && q.Match(service(e)) && (!q.Follow || uint64(i) >= q.After) && !q.Now {
+		if e.Time >= q.From && (e.Time < q.To || q.To == math.MaxInt64) && q.Match(service(e)) && (!q.Follow || uint64(i) >= q.After) {
 			s.entries = append(s.entries, e)
 		}
 	}

@@ -33,10 +33,7 @@ func isStore(s string) bool {
 	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// formatSnapshots writes ids and processes, `0badcafe.01234567,...`.
-func formatSnapshots(all map[string]string) string { return formatList(all, "%s.%s") }
-
-// parseSnapshots reads the form of formatSnapshots. There is at least one snapshot.
+// parseSnapshots reads ids and processes, `0badcafe.01234567,...`, at least one.
 func parseSnapshots(s string) (map[string]string, error) {
 	return parseList(s, "those of its process", func(text string) (string, bool) { return text, isID(text) })
 }
