@@ -53,7 +53,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		}
 		o.Live = client
 	case !a.store.Remote():
-		o.Dial = dial
+		o.Announced = live.NewHTTP()
 	}
 	l.newest = newest.New(o)
 	return l, nil
@@ -151,20 +151,4 @@ func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Co
 		}
 		return rows, now, unread
 	}
-}
-
-// hasty is how long a silent ingester may take to answer: most likely it is gone.
-const hasty = time.Second
-
-// dial makes a client of the ingester at an address.
-func dial(address string, silent bool) (newest.Asker, error) {
-	o := live.ClientOptions{}
-	if silent {
-		o.Wait = hasty
-	}
-	client, err := live.NewClient(address, o)
-	if err != nil { // an interface that holds a nil pointer is not nil
-		return nil, err
-	}
-	return client, nil
 }

@@ -103,16 +103,21 @@ var mutants = []mutant{
 
 // complete tells whether`}}},
 	{name: "rows from a list that was read before", edits: []edit{{"newest/newest.go",
-		`	finder finder
-}`, `	finder finder
-	cached *survey
-}`}, {"newest/roster.go",
-		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
+		`	last atomic.Value`, `	cached *survey
+	last atomic.Value`}, {"newest/roster.go",
+		`	return begin(func() (k roster) {
 `, `	if r.cached != nil {
 		return r.cached
 	}
-	s := &survey{begun: time.Now(), done: make(chan struct{})}
-	r.cached = s
+	r.cached = begin(func() (k roster) {
+`}, {"newest/roster.go",
+		`		reading.Wait()
+		return k
+	})
+`, `		reading.Wait()
+		return k
+	})
+	return r.cached
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
