@@ -28,7 +28,7 @@ const (
 type debt struct {
 	from time.Time // zero: no debt
 	next time.Time // no attempt before this time of the local clock
-	err  error     // of the last attempt
+	err  error     // of the last attempt: why a follower that ends could not emit all records
 }
 
 // owe makes a catch-up read from a time on. It reports why, unless that is "".
@@ -83,9 +83,6 @@ func (f *follower) pay(ctx context.Context) error {
 	f.say(blobsOver, err)
 	return nil
 }
-
-// unpaid is the reason why a follower that ends could not emit all records.
-func (f *follower) unpaid() error { return f.debt.err }
 
 // lookLive asks the ingesters for records appended since the last poll.
 func (f *follower) lookLive(ctx context.Context) error {

@@ -130,7 +130,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	f.begun = true
 	if f.o.Once {
-		return f.unpaid()
+		return f.debt.err
 	}
 	tick := time.NewTicker(f.r.o.Pace)
 	defer tick.Stop()
@@ -185,21 +185,20 @@ func (f *follower) learn(ctx context.Context) {
 	days := f.lookExpired(ctx)
 	f.company = f.r.survey(ctx)
 	k := f.company.wait()
-	rows, now, err := k.rows, k.now, k.err
 	f.knowExpired(days.wait())
 	f.expiry.next = time.Now().Add(expiredEvery)
-	if err == nil && !now.IsZero() {
-		f.ahead = time.Until(now)
+	if k.err == nil && !k.now.IsZero() {
+		f.ahead = time.Until(k.now)
 	}
 	f.started = f.now()
 	f.goodRows = f.started
 	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
 	f.floor = query.Oldest
-	if err != nil && !(absent(err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
+	if k.err != nil && !(absent(k.err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
 		return
 	}
 	f.known = map[string]bool{}
-	for _, i := range rows {
+	for _, i := range k.rows {
 		f.known[i.ID] = true
 	}
 }

@@ -2,8 +2,8 @@ package complete_test
 
 // anotherStart removes a rule: an ingester that answers a question reports another
 // ingester with its id.
-var anotherStart = edit{"newest/live/peers/peers.go", `			o.other = errAnother
-`, `			o.other = nil
+var anotherStart = edit{"newest/live/peers/peers.go", `				l.other = errAnother
+`, `				l.other = nil
 `}
 
 // mutants are the rules that a complete read rests on, each left out. Rules of callers

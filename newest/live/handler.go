@@ -198,9 +198,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	w.Header().Set(headerVersion, strconv.Itoa(Version)) // of a refusal too
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	refuse := func(status int, text string) int {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
@@ -251,8 +251,6 @@ const statusGone = 499
 // answer sends the header and the merged records.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alone bool) {
 	header := w.Header()
-	header.Set("Content-Type", "text/plain; charset=utf-8")
-	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	header.Set(headerIngester, f.self.ID)
 	header.Set(headerProcess, f.self.Process)
