@@ -69,8 +69,8 @@ var mutants = []mutant{
 		`	if err = a.self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
-		`		all[s.peer.ID] = s.answer.self.Process
-`, `		all[s.peer.ID] = s.peer.Process
+		`		snapshots[s.peer.ID] = s.answer.self.Process
+`, `		snapshots[s.peer.ID] = s.peer.Process
 `}}},
 	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"newest/live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},

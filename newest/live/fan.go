@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -160,42 +162,36 @@ func (f *fan) lose(s *stream, err error) {
 	f.missing[len(f.missing)-1].Partly = s.gave
 }
 
-// positions are those of all snapshots. An ingester that does not answer keeps the
+// header sets the headers of the merged answer. An ingester that does not answer keeps the
 // position of the follower.
-func (f *fan) positions() Positions {
-	p := Positions{}
-	maps.Copy(p, f.query.After)
+func (f *fan) header(h http.Header) {
+	snapshots, positions := map[string]string{f.self.ID: f.self.Process}, Positions{}
+	var behind []string // ingesters that do not remember all that the follower asks for
+	maps.Copy(positions, f.query.After)
 	for _, s := range f.answers {
-		p[s.peer.ID] = s.answer.positions[s.peer.ID]
-	}
-	p[f.self.ID] = f.held.Position()
-	return p
-}
-
-// snapshots are the ingesters that answer, with the process of each.
-func (f *fan) snapshots() map[string]string {
-	all := map[string]string{f.self.ID: f.self.Process}
-	for _, s := range f.answers {
-		all[s.peer.ID] = s.answer.self.Process
-	}
-	return all
-}
-
-// behind are the ingesters that do not remember all that a follower asks for.
-func (f *fan) behind() (ids []string) {
-	if f.query.Now {
-		return nil
-	}
-	for _, s := range f.answers {
+		snapshots[s.peer.ID] = s.answer.self.Process
+		positions[s.peer.ID] = s.answer.positions[s.peer.ID]
 		if len(s.answer.behind) > 0 {
-			ids = append(ids, s.peer.ID)
+			behind = append(behind, s.peer.ID)
 		}
 	}
-	if f.held.Behind() {
-		ids = append(ids, f.self.ID)
+	positions[f.self.ID] = f.held.Position()
+	if f.held.Behind() && !f.query.Now {
+		behind = append(behind, f.self.ID)
 	}
-	slices.Sort(ids)
-	return ids
+	h.Set("Cache-Control", "no-store")
+	h.Set(headerIngester, f.self.ID)
+	h.Set(headerProcess, f.self.Process)
+	h.Set(headerStore, f.self.Store)
+	h.Set(headerSnapshots, formatList(snapshots, "%s.%s"))
+	if f.rowsAge >= 0 { // rounded up: only a list that was read after the question has the age 0
+		h.Set(headerRowsAge, strconv.FormatInt(int64((f.rowsAge+time.Millisecond-1)/time.Millisecond), 10))
+	}
+	h.Set(headerPositions, positions.String())
+	if len(behind) > 0 {
+		slices.Sort(behind)
+		h.Set(headerBehind, strings.Join(behind, ","))
+	}
 }
 
 // finish writes the lines behind the records.

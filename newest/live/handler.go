@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -250,19 +249,7 @@ const statusGone = 499
 
 // answer sends the header and the merged records.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alone bool) {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set(headerIngester, f.self.ID)
-	header.Set(headerProcess, f.self.Process)
-	header.Set(headerStore, f.self.Store)
-	header.Set(headerSnapshots, formatList(f.snapshots(), "%s.%s"))
-	if f.rowsAge >= 0 {
-		header.Set(headerRowsAge, strconv.FormatInt(ceilMillis(f.rowsAge), 10))
-	}
-	header.Set(headerPositions, f.positions().String())
-	if behind := f.behind(); len(behind) > 0 {
-		header.Set(headerBehind, strings.Join(behind, ","))
-	}
+	f.header(w.Header())
 	stall := stallWait
 	if alone {
 		stall = ingesterStallWait
@@ -294,11 +281,6 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 	if out.Flush() == nil && p.flush() == nil {
 		p.until(time.Time{}) // for the next request on this connection
 	}
-}
-
-// ceilMillis rounds up: only a list that was read after the question has the age 0.
-func ceilMillis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // paced sets a deadline for each write. Writers without deadlines are no connections,

@@ -3,7 +3,6 @@ package live
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -29,9 +28,7 @@ func named(id string) string {
 }
 
 // isStore reports whether s has the form of a store's id.
-func isStore(s string) bool {
-	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
-}
+func isStore(s string) bool { return len(s) == 32 && isHex(s) }
 
 // parseSnapshots reads ids and processes, `0badcafe.01234567,...`, at least one.
 func parseSnapshots(s string) (map[string]string, error) {
