@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -30,15 +31,15 @@ func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entr
 	if err := g.newest(ctx); err != nil {
 		return query.Summary{}, &g.Report, err
 	}
-	var given span
+	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
 	sum, err := r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
-		given.add(e.Time)
+		oldest, newest = min(oldest, e.Time), max(newest, e.Time)
 		return emit(e)
 	})
 	if err != nil {
 		return sum, &g.Report, err
 	}
-	g.judge(&given)
+	g.judge(oldest, newest)
 	return sum, &g.Report, nil
 }
 
@@ -74,19 +75,6 @@ func (g *Gathered) newest(ctx context.Context) error {
 	return g.addSince(ctx, since)
 }
 
-// span is the oldest and the newest time emitted.
-type span struct {
-	any            bool
-	oldest, newest int64
-}
-
-func (s *span) add(t int64) {
-	if !s.any {
-		s.any, s.oldest, s.newest = true, t, t
-	}
-	s.oldest, s.newest = min(s.oldest, t), max(s.newest, t)
-}
-
 // errorsOnly reports whether the rows of errors answer a query.
 func errorsOnly(q *query.Query) bool {
 	return q.Filter.Levels != 0 && q.Filter.Levels&^errorLevels == 0
@@ -94,14 +82,15 @@ func errorsOnly(q *query.Query) bool {
 
 const errorLevels = query.LevelSet(1<<record.Error | 1<<record.Critical)
 
-// judge reports the records that a tail may lack.
-func (g *Gathered) judge(given *span) {
+// judge reports the records that a tail may lack. It has emitted records from oldest to
+// newest, or none if newest is less.
+func (g *Gathered) judge(oldest, newest int64) {
 	report, tableErr := &g.Report, g.tableErr
 	var bad *tailindex.RowError
 	leftOut := errors.As(tableErr, &bad)
 	from := "the beginning"
-	if given.any {
-		from = utc(time.Unix(0, given.newest))
+	if oldest <= newest {
+		from = utc(time.Unix(0, newest))
 	}
 	if g.Live {
 		switch {
@@ -144,5 +133,5 @@ func (g *Gathered) judge(given *span) {
 	if running && k.now.Sub(heard) > stale {
 		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(heard)))
 	}
-	report.Gaps = slices.DeleteFunc(report.Gaps, func(gap Gap) bool { return given.any && gap.To < given.oldest })
+	report.Gaps = slices.DeleteFunc(report.Gaps, func(gap Gap) bool { return oldest <= newest && gap.To < oldest })
 }
