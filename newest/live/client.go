@@ -192,8 +192,9 @@ func (a *Answer) header(resp *http.Response) error {
 	if a.snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
 		return foreign("its list of ingesters cannot be read: %v", err)
 	}
-	if a.rowsAge, err = parseAge(resp.Header.Get(headerRowsAge)); err != nil {
-		return foreign("the age of its list of ingesters cannot be read: %v", err)
+	age := resp.Header.Get(headerRowsAge)
+	if a.rowsAge, known = parseAge(age); !known {
+		return foreign("the age of its list of ingesters cannot be read: %.20q: want milliseconds", age)
 	}
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)

@@ -103,7 +103,7 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
-	c, err := NewClient(p.Address, ClientOptions{HTTP: h.http, Wait: headerWait})
+	c, err := NewClient(p.Address, ClientOptions{HTTP: h.o.HTTP, Wait: headerWait})
 	if err != nil {
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}

@@ -118,7 +118,6 @@ const (
 // Handler answers GET /live/{service}. Mount it at [Pattern].
 type Handler struct {
 	o       Options
-	http    *http.Client
 	readers chan struct{} // a token for each answer under way
 	others  chan struct{}
 
@@ -138,12 +137,12 @@ func NewHandler(o Options) *Handler {
 		o.Peers = func(context.Context, bool) (Roll, error) { return Roll{Listed: time.Now()}, nil }
 	}
 	h := &Handler{
-		o: o, http: o.HTTP, stats: Stats{Questions: map[int]uint64{}},
+		o: o, stats: Stats{Questions: map[int]uint64{}},
 		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
 	}
 	h.stopping, h.stop = context.WithCancel(context.Background())
-	if h.http == nil {
-		h.http = newHTTP(nil) // ingesters reach each other directly
+	if o.HTTP == nil {
+		h.o.HTTP = newHTTP(nil) // ingesters reach each other directly
 	}
 	return h
 }
@@ -180,7 +179,7 @@ var (
 // [http.Server.RegisterOnShutdown], because a slow reader would delay the shutdown.
 func (h *Handler) Stop() {
 	h.stop()
-	h.http.CloseIdleConnections()
+	h.o.HTTP.CloseIdleConnections()
 }
 
 // ServeHTTP answers one question.

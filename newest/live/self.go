@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -35,14 +34,11 @@ func parseSnapshots(s string) (map[string]string, error) {
 	return parseList(s, "those of its process", func(text string) (string, bool) { return text, isID(text) })
 }
 
-// parseAge reads milliseconds; "" is -1.
-func parseAge(s string) (time.Duration, error) {
+// parseAge reads milliseconds; "" is -1 ns.
+func parseAge(s string) (age time.Duration, ok bool) {
 	if s == "" {
-		return -1, nil
+		return -1, true
 	}
 	ms, ok := parseNumber([]byte(s), 40)
-	if !ok {
-		return 0, fmt.Errorf("%.20s: want milliseconds", strconv.Quote(s))
-	}
-	return time.Duration(ms) * time.Millisecond, nil
+	return time.Duration(ms) * time.Millisecond, ok
 }
