@@ -1,9 +1,6 @@
 package live
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // NoAnswerError says that no answer with records came from a URL. Another ingester may
 // still answer.
@@ -39,20 +36,18 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
-	var parts []string
+	text := fmt.Sprintf("%d of %d other ingesters answered", e.Answered, e.Asked)
 	if e.Damage != "" {
-		parts = append(parts, "the log of the ingester that was asked is damaged: "+e.Damage)
-	} else {
-		parts = append(parts, fmt.Sprintf("%d of %d other ingesters answered", e.Answered, e.Asked))
+		text = "the log of the ingester that was asked is damaged: " + e.Damage
 	}
 	for _, m := range e.Missing {
-		where := m.ID
+		text += "; ingester " + m.ID
 		if m.Host != "" {
-			where += " on " + m.Host
+			text += " on " + m.Host
 		}
-		parts = append(parts, fmt.Sprintf("ingester %s: %s", where, m.Reason))
+		text += ": " + m.Reason
 	}
-	return strings.Join(parts, "; ")
+	return text
 }
 
 // CutError says that an answer ended before its end line, or went on with an invalid
