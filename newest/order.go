@@ -41,8 +41,8 @@ func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 		bound--
 	}
 	out := slices.Clone(o.pending[:bound])
-	o.pending = slices.Delete(o.pending, 0, bound)
-	o.pending = slices.DeleteFunc(o.pending, func(e pendingEntry) bool {
+	clear(o.pending[:bound]) // to free the lines
+	o.pending = slices.DeleteFunc(o.pending[bound:], func(e pendingEntry) bool {
 		if e.due.After(now) {
 			return false
 		}
