@@ -6,80 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 )
 
-// finder asks the ingesters whose addresses are in their rows.
-type finder struct {
-	mu      sync.Mutex
-	clients map[string]Asker
-	last    string // address of the ingester that answered last
-}
-
 // asks reports whether any ingester can be asked.
-func (r *Reader) asks() bool { return !r.o.Unasked && (r.o.Live != nil || r.o.Dial != nil) }
+func (r *Reader) asks() bool { return !r.o.Unasked && (r.o.Live != nil || r.o.Announced != nil) }
 
-// ask puts a question to one ingester, which asks its peers. It rejects the answer of an
-// ingester of another store. It waits for known only if it needs it. The error is
-// [ErrNobody] if there is no ingester to ask.
+// ask puts a question to one ingester, which asks its peers. It waits for known only if
+// it needs it. The error is [ErrNobody] if there is no ingester to ask.
+//
+// With announced addresses it asks one ingester after another. It starts with the last one
+// that answered, without reading the rows, so that slow tables do not block a follower.
 func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
-	if r.o.Live == nil {
-		return r.find(ctx, q, known)
+	if r.o.Live != nil {
+		return r.askOne(ctx, r.o.Live, q, known)
 	}
-	answer, err := r.o.Live.Ask(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return r.ours(ctx, answer, known)
-}
-
-// ours returns the answer if its ingester writes to the store of this Reader.
-func (r *Reader) ours(ctx context.Context, answer *live.Answer, known *survey) (*live.Answer, error) {
-	k := known.wait()
-	self := answer.Self()
-	if k.storeErr != nil || self.Store != k.store {
-		// The store may have got its id just now, or may be reachable again.
-		ctx, cancel := context.WithTimeout(ctx, tablePatience)
-		defer cancel()
-		if id, err := r.o.Store(ctx); err == nil {
-			k.store, k.storeErr = id, nil
-		}
-	}
-	switch {
-	case k.storeErr != nil:
-		answer.Close()
-		return nil, fmt.Errorf("which store this is cannot be read, so nobody knows whether ingester %s writes to it: %w", self.ID, k.storeErr)
-	case self.Store == k.store && k.store != "":
-		return answer, nil
-	}
-	answer.Close()
-	return nil, &foreignError{self, cmp.Or(r.o.Name, "this store"), k.store}
-}
-
-// foreignError says that an ingester of another store has answered.
-type foreignError struct {
-	self        live.Self
-	name, store string
-}
-
-func (e *foreignError) Error() string {
-	its, ours := cmp.Or(e.self.Store, "it has not reached yet"), cmp.Or(e.store, "none")
-	return fmt.Sprintf("ingester %s answers and has never written to %s, whose id is %s: it writes to store %s. Is --store the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?",
-		e.self.ID, e.name, ours, its)
-}
-
-// find asks one ingester after another. It starts with the last one that answered,
-// without reading the rows, so that slow tables do not block a follower.
-func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.Answer, error) {
-	f := &r.finder
-	f.mu.Lock()
-	last := f.last
-	f.mu.Unlock()
 	var failed error
+	last, _ := r.last.Load().(string)
 	if last != "" {
 		answer, err := r.askAt(ctx, last, false, q, known)
 		if err == nil || !elsewhere(err) {
@@ -104,9 +50,7 @@ func (r *Reader) find(ctx context.Context, q live.Query, known *survey) (*live.A
 		}
 		answer, err := r.askAt(ctx, i.Address, !i.Live(k.now), q, known)
 		if err == nil {
-			f.mu.Lock()
-			f.last = i.Address
-			f.mu.Unlock()
+			r.last.Store(i.Address)
 			return answer, nil
 		}
 		failed = cmp.Or(failed, err)
@@ -137,38 +81,52 @@ func (k *roster) askable() []heartbeat.Ingester {
 
 // askAt asks the ingester at an address; with silent it waits only a second.
 func (r *Reader) askAt(ctx context.Context, address string, silent bool, q live.Query, known *survey) (*live.Answer, error) {
-	f := &r.finder
-	f.mu.Lock()
-	client := f.clients[address]
-	f.mu.Unlock()
-	if client == nil {
-		var err error
-		if client, err = r.o.Dial(address, silent); err != nil {
-			return nil, err
-		}
-		if !silent {
-			f.mu.Lock()
-			if f.clients == nil {
-				f.clients = map[string]Asker{}
-			}
-			f.clients[address] = client
-			f.mu.Unlock()
-		}
+	o := live.ClientOptions{HTTP: r.o.Announced}
+	if silent {
+		o.Wait = live.HastyWait
 	}
+	client, err := live.NewClient(address, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.askOne(ctx, client, q, known)
+}
+
+// askOne asks one ingester. It rejects the answer of an ingester of another store.
+func (r *Reader) askOne(ctx context.Context, client *live.Client, q live.Query, known *survey) (*live.Answer, error) {
 	answer, err := client.Ask(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return r.ours(ctx, answer, known)
+	if err := r.ours(ctx, answer.Self(), known.wait()); err != nil {
+		answer.Close()
+		return nil, err
+	}
+	return answer, nil
 }
 
-// elsewhere reports whether another ingester may answer after this error: the ingester
-// cannot be reached, another program has its port now, it is of another store, or it
-// speaks another version.
+// ours checks that an ingester writes to the store of this Reader.
+func (r *Reader) ours(ctx context.Context, self live.Self, k *roster) error {
+	if k.storeErr != nil || self.Store != k.store {
+		// The store may have got its id just now, or may be reachable again.
+		ctx, cancel := context.WithTimeout(ctx, tablePatience)
+		defer cancel()
+		if id, err := r.o.Store(ctx); err == nil {
+			k.store, k.storeErr = id, nil
+		}
+	}
+	switch {
+	case k.storeErr != nil:
+		return fmt.Errorf("which store this is cannot be read, so nobody knows whether ingester %s writes to it: %w", self.ID, k.storeErr)
+	case self.Store == k.store && k.store != "":
+		return nil
+	}
+	return &live.NoAnswerError{Err: fmt.Errorf("ingester %s answers and has never written to %s, whose id is %s: it writes to store %s. Is --store the store of that ingester, and BLOBTAIL_LIVE (live, --live-url) the URL of one of its own?",
+		self.ID, cmp.Or(r.o.Name, "this store"), cmp.Or(k.store, "none"), cmp.Or(self.Store, "it has not reached yet"))}
+}
+
+// elsewhere reports whether another ingester may answer after this error.
 func elsewhere(err error) bool {
-	var unreachable *live.UnreachableError
-	var version *live.VersionError
-	var refused *live.RefusedError
-	var foreign *foreignError
-	return errors.As(err, &unreachable) || errors.As(err, &refused) || errors.As(err, &foreign) || errors.As(err, &version)
+	var none *live.NoAnswerError
+	return errors.As(err, &none)
 }

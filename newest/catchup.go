@@ -17,7 +17,8 @@ const (
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower checks for ended ingesters.
+	// endsEvery is how often a follower checks for ended ingesters. Slow tables do not
+	// delay records.
 	endsEvery = 5 * time.Second
 	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
@@ -27,7 +28,7 @@ const (
 type debt struct {
 	from time.Time // zero: no debt
 	next time.Time // no attempt before this time of the local clock
-	err  error     // of the last attempt
+	err  error     // of the last attempt: why a follower that ends could not emit all records
 }
 
 // owe makes a catch-up read from a time on. It reports why, unless that is "".
@@ -59,8 +60,8 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
+	f.exact = false // it may go beyond the positions
 	report, err := f.r.read(ctx, q, f.pass)
-	f.passedBy()
 	if werr := f.write(); werr != nil {
 		return werr
 	}
@@ -79,34 +80,18 @@ func (f *follower) pay(ctx context.Context) error {
 	} else {
 		f.debt = debt{}
 	}
-	f.say("blobs", err)
+	f.say(blobsOver, err)
 	return nil
 }
 
-// passedBy marks the ingesters, since a read may have gone beyond their positions. It
-// leaves out ended ones: their logs are empty.
-func (f *follower) passedBy() {
-	f.beyond = map[string]bool{}
-	for id := range f.positions {
-		if _, over := f.ended[id]; !over {
-			f.beyond[id] = true
-		}
-	}
-}
-
-// unpaid is the reason why a follower that ends could not emit all records.
-func (f *follower) unpaid() error { return f.debt.err }
-
 // lookLive asks the ingesters for records appended since the last poll.
 func (f *follower) lookLive(ctx context.Context) error {
-	if f.positions == nil {
-		if err := f.meetLate(ctx); err != nil || f.positions == nil {
-			return err
-		}
-	} else if _, err := f.poll(ctx); err != nil {
+	if _, err := f.poll(ctx); err != nil {
 		return err
 	}
-	f.watchEnds(ctx)
+	if k := f.checks.poll(func() *survey { return f.r.survey(ctx) }); k != nil {
+		f.judgeEnds(k)
+	}
 	return f.pay(ctx)
 }
 
@@ -121,28 +106,7 @@ func (f *follower) meet(ctx context.Context) error {
 	f.sayLive(err)
 	if answer != nil {
 		f.positions = answer.Positions()
-		f.answered(answer, err, f.now())
-	}
-	return nil
-}
-
-// meetLate meets ingesters after none was there before. An ingester that is new since the
-// follower began remembers only newer records, and is read from its beginning. For an
-// older one the right position is unknown, so its records are found by time.
-func (f *follower) meetLate(ctx context.Context) error {
-	if err := f.meet(ctx); err != nil || f.positions == nil {
-		return err
-	}
-	old := ""
-	for id := range f.positions {
-		if f.stranger(id) {
-			old = id
-		} else {
-			delete(f.positions, id)
-		}
-	}
-	if old != "" {
-		f.owe(time.Unix(0, f.floor), fmt.Sprintf("ingester %s is back", old))
+		f.answered(hear(answer, err), f.now())
 	}
 	return nil
 }
@@ -152,6 +116,10 @@ func (f *follower) meetLate(ctx context.Context) error {
 func (f *follower) stranger(id string) bool { return f.known == nil || f.known[id] }
 
 // poll asks for records after the positions; false: no ingester answered.
+//
+// An ingester without a position that is new since the follower began is read from its
+// beginning. It remembers newer records only. For an older one the right position is
+// unknown, so its records are found by time.
 func (f *follower) poll(ctx context.Context) (bool, error) {
 	begun := f.now()
 	question := asked(&f.o.Query)
@@ -183,26 +151,37 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	if answer == nil {
 		return false, nil
 	}
-	f.heard = hear(answer)
-	f.heard.told = missingOf(err)
+	f.heard = hear(answer, err)
 	for _, id := range answer.Behind() {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
-	f.arrived(answer, err)
+	f.exact = f.exact || f.reached(answer)
 	if len(answer.Behind()) > 0 {
 		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
 			return true, err
 		}
 	}
+	exact := f.exact && !f.heard.partly
 	f.exact = false // no other follower can go on from half an answer
 	if err := f.take(ctx, h); err != nil {
 		return true, err
 	}
-	f.exact = true
-	f.positions = answer.Positions()
-	f.brokenOff(err)
-	f.answered(answer, err, begun)
+	f.positions, f.exact = answer.Positions(), exact
+	f.answered(f.heard, begun)
 	return true, nil
+}
+
+// reached reports whether an answer reached the end of each log that is read, except those
+// of ended ingesters.
+func (f *follower) reached(answer *live.Answer) bool {
+	after := answer.Positions()
+	for id := range f.positions {
+		_, over := f.ended[id]
+		if _, there := after[id]; !over && (!there || f.heard.told[id]) {
+			return false
+		}
+	}
+	return true
 }
 
 // lastGood is when an ingester last answered.
@@ -214,51 +193,12 @@ func (f *follower) lastGood(id string) time.Time {
 }
 
 // answered notes the ingesters that did.
-func (f *follower) answered(answer *live.Answer, err error, at time.Time) {
-	missing := missingOf(err)
-	for id := range answer.Positions() {
-		if !missing[id] {
+func (f *follower) answered(h heard, at time.Time) {
+	for id := range h.snapshots {
+		if !h.told[id] {
 			f.good[id] = at
 		}
 	}
-}
-
-// arrived unmarks ingesters whose positions have reached the records read.
-func (f *follower) arrived(answer *live.Answer, err error) {
-	missing := missingOf(err)
-	for id := range f.beyond {
-		if _, ok := answer.Positions()[id]; ok && !missing[id] {
-			delete(f.beyond, id)
-		}
-	}
-}
-
-// brokenOff marks ingesters that sent some records but no position after them.
-func (f *follower) brokenOff(err error) {
-	var lacks *live.IncompleteError
-	if !errors.As(err, &lacks) {
-		return
-	}
-	for _, m := range lacks.Missing {
-		if m.Partly {
-			if f.beyond == nil {
-				f.beyond = map[string]bool{}
-			}
-			f.beyond[m.ID] = true
-		}
-	}
-}
-
-// missingOf are the ingesters missing from an answer.
-func missingOf(err error) map[string]bool {
-	var lacks *live.IncompleteError
-	missing := map[string]bool{}
-	if errors.As(err, &lacks) {
-		for _, m := range lacks.Missing {
-			missing[m.ID] = true
-		}
-	}
-	return missing
 }
 
 // ask asks a question of a follower. It keeps entries only together with the positions
@@ -297,51 +237,19 @@ func (f *follower) ask(ctx context.Context, question live.Query, look func(live.
 	}
 }
 
-// watchEnds checks for ended ingesters. An ended ingester is not asked any more, and the
-// records it accepted since its last answer are in blobs.
-func (f *follower) watchEnds(ctx context.Context) {
-	if f.checking == nil && !time.Now().Before(f.nextCheck) {
-		f.nextCheck = time.Now().Add(endsEvery)
-		f.checking = f.askRows(ctx)
-	}
-	select {
-	case c := <-f.checking:
-		f.checking = nil
-		f.judgeEnds(c)
-	default: // slow tables do not delay records
-	}
-}
-
-// roll is the rows of the ingesters, as of a time.
-type roll struct {
-	survey *survey
-	begun  time.Time
-}
-
-// askRows reads the rows of the ingesters in the background.
-func (f *follower) askRows(ctx context.Context) chan roll {
-	done := make(chan roll, 1)
-	begun := f.now()
-	f.besides.Go(func() {
-		s := f.r.survey(ctx)
-		s.wait()
-		done <- roll{s, begun}
-	})
-	return done
-}
-
-func (f *follower) judgeEnds(c roll) {
-	k := c.survey.wait()
+// judgeEnds finds the ingesters that have ended. An ended ingester is not asked any more,
+// and the records it accepted since its last answer are in blobs.
+func (f *follower) judgeEnds(s *survey) {
+	k := s.wait()
 	if k.storeErr == nil {
-		f.company = c.survey
+		f.company = s
 	}
-	rows, begun := k.rows, c.begun
-	if k.err != nil || len(rows) == 0 {
+	if k.err != nil || len(k.rows) == 0 {
 		return
 	}
 	f.tellUnasked(k)
 	running := map[string]bool{}
-	for _, i := range rows {
+	for _, i := range k.rows {
 		_, ours := f.positions[i.ID]
 		switch {
 		case i.State != heartbeat.Stopped:
@@ -349,17 +257,13 @@ func (f *follower) judgeEnds(c roll) {
 			delete(f.ended, i.ID)
 		case ours && !f.ended[i.ID].Equal(i.At):
 			f.ended[i.ID] = i.At
-			from := f.checked
-			if good := f.lastGood(i.ID); good.Before(from) {
-				from = good
-			}
+			from := f.lastGood(i.ID)
 			// An ingester that ended before it was met has no new records.
 			if i.At.After(from.Add(-endsEvery - slack)) {
 				f.owe(from.Add(-slack), fmt.Sprintf("ingester %s has ended", i.ID))
 			}
 		}
 	}
-	f.checked = begun
 	if len(f.positions) > manyPositions {
 		for id := range f.positions {
 			if !running[id] && f.debt.from.IsZero() {

@@ -121,11 +121,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Write
 type journal struct{ buf *buffer.Buffer }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
-	if q.Now {
-		b.Follow, b.Match = false, func(string) bool { return false }
-	}
-	held, err := j.buf.Live(ctx, b)
+	held, err := j.buf.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
 		return nil, err // not a nil *Live, which is no nil Held
 	}
@@ -393,21 +389,12 @@ func nameOf(line []byte) string {
 	return string(name)
 }
 
-// dial makes a client of the ingester at an address.
-func (c *company) dial(address string, hasty bool) (newest.Asker, error) {
-	o := live.ClientOptions{HTTP: &http.Client{Transport: c.wire}}
-	if hasty {
-		o.Wait = time.Second
-	}
-	return live.NewClient(address, o)
-}
-
 // reader is a reader of the company's store; change may take parts away.
 func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	blobs, tables := c.faulty()
 	o := newest.Options{
 		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{Now: c.now}),
-		Ingesters: c.list, Dial: c.dial, Store: c.storeID,
+		Ingesters: c.list, Announced: &http.Client{Transport: c.wire}, Store: c.storeID,
 	}
 	for _, f := range change {
 		f(&o)
@@ -432,7 +419,7 @@ func (c *company) list(ctx context.Context) ([]heartbeat.Ingester, time.Time, er
 	return rows, c.now(), err
 }
 
-func withoutLive(o *newest.Options) { o.Live, o.Dial = nil, nil }
+func withoutLive(o *newest.Options) { o.Live, o.Announced = nil, nil }
 
 // always is a query for all of some services.
 func always(services ...string) query.Query {

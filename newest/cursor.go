@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,12 +44,7 @@ func (c Cursor) String() string {
 	b = binary.BigEndian.AppendUint64(b, uint64(c.Last.Time))
 	b = append(b, c.Last.ID.Origin[:]...)
 	b = binary.BigEndian.AppendUint32(b, c.Last.ID.Index)
-	ids := make([]string, 0, len(c.Positions))
-	for id := range c.Positions {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(c.Positions)) {
 		raw, err := hex.DecodeString(id)
 		if err != nil || len(raw) != 4 || hex.EncodeToString(raw) != id {
 			continue // not a valid ingester id; its records are found by their times

@@ -58,35 +58,32 @@ func (x *hidden) rows(rows []serviceRow) (any bool) {
 	return any
 }
 
-// look is a read of the expired days, concurrent with other questions.
-type look struct {
-	done chan struct{}
+// expiry is a read of the expired days.
+type expiry struct {
 	days horizon.Horizons
 	err  error
 }
 
-// look starts to read the expired days of a query's services. know waits for it.
-func (r *Reader) look(ctx context.Context, services []string) *look {
-	l := &look{done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		l.days, l.err = r.o.Blobs.Horizons(ctx, services)
-	}()
-	return l
+// look starts to read the expired days of a query's services.
+func (r *Reader) look(ctx context.Context, services []string) *later[expiry] {
+	return begin(func() (x expiry) {
+		x.days, x.err = r.o.Blobs.Horizons(ctx, services)
+		return x
+	})
 }
 
 // know waits for the expired days. In mode Only a failure is just a note, since there may
 // be no store of blobs to read.
-func (g *Gathered) know(mode Mode) error {
-	<-g.looking.done
-	if err := g.looking.err; err != nil {
-		if mode != Only {
-			return err
+func (g *Gathered) know() error {
+	x := g.looking.wait()
+	if x.err != nil {
+		if g.mode != Only {
+			return x.err
 		}
-		g.Report.note("what has expired is not known, and may be among this: %v", err)
-		g.looking.err, g.looking.days = nil, horizon.Horizons{}
+		g.Report.note("what has expired is not known, and may be among this: %v", x.err)
+		*x = expiry{}
 	}
-	g.Query.Expired, g.hidden = g.looking.days, hiddenBy(g.looking.days)
+	g.Query.Expired, g.hidden = x.days, hiddenBy(x.days)
 	return nil
 }
 
@@ -97,41 +94,21 @@ const (
 	expiredStale = 5 * time.Minute
 )
 
-// watchExpired reads the newly expired days in the background.
-func (f *follower) watchExpired(ctx context.Context) {
-	if f.looking == nil && !time.Now().Before(f.nextLook) {
-		f.nextLook = time.Now().Add(expiredEvery)
-		f.looking = f.lookExpired(ctx)
-	}
-	if f.looking == nil {
-		return
-	}
-	select {
-	case <-f.looking.done:
-		f.knowExpired()
-	default:
-	}
-}
-
-func (f *follower) lookExpired(ctx context.Context) *look {
-	l := &look{done: make(chan struct{})}
-	f.besides.Go(func() {
-		defer close(l.done)
+// lookExpired reads the newly expired days in the background.
+func (f *follower) lookExpired(ctx context.Context) *later[expiry] {
+	return begin(func() expiry {
 		ctx, cancel := context.WithTimeout(ctx, tablePatience)
 		defer cancel()
-		l.days, l.err = f.r.o.Blobs.Horizons(ctx, f.o.Query.Services)
+		return *f.r.look(ctx, f.o.Query.Services).wait()
 	})
-	return l
 }
 
-func (f *follower) knowExpired() {
-	l := f.looking
-	f.looking = nil
+func (f *follower) knowExpired(x *expiry) {
 	switch {
-	case l.err == nil:
-		f.hidden, f.looked = hiddenBy(l.days), time.Now()
-		f.say("expired", nil)
+	case x.err == nil:
+		f.hidden, f.looked = hiddenBy(x.days), time.Now()
+		f.say(expiredOver, nil)
 	case time.Since(f.looked) >= expiredStale:
-		f.say("expired", fmt.Errorf("what has expired is not known, and is asked again: %w", l.err))
+		f.say(expiredOver, fmt.Errorf("what has expired is not known, and is asked again: %w", x.err))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"blobtail/newest/live"
@@ -63,19 +62,21 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if o.Gap == nil {
 		o.Gap = func(Gap) {}
 	}
-	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost)}
+	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost), exact: true, positions: live.Positions{}}
+	f.checks.every, f.expiry.every = endsEvery, expiredEvery
 	f.order.wait = rowsWait
 	if r.asks() {
 		f.order.wait = liveWait
 	}
 	if o.After != nil {
-		f.cursor.Last, f.positions = o.After.Last, maps.Clone(o.After.Positions)
-		f.exact = true
+		f.cursor.Last = o.After.Last
+		maps.Copy(f.positions, o.After.Positions)
 	}
 	running, cancel := context.WithCancel(ctx)
 	err = f.run(running)
 	cancel()
-	f.besides.Wait()
+	f.checks.end()
+	f.expiry.end()
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
@@ -93,7 +94,7 @@ type follower struct {
 	ahead   time.Duration // how far the store's clock is ahead of the local one
 	started time.Time
 	begun   bool // all records to begin with have been emitted
-	exact   bool // all records up to the positions have been emitted, except the debt
+	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
 	order   order
 	gaps    map[string]*dueGap
@@ -101,26 +102,19 @@ type follower struct {
 	buf     []byte
 	floor   int64 // older records were emitted already, or are not wanted
 
-	// Live: how far each log was read; nil until an ingester was reached.
-	positions live.Positions
+	// Live.
+	positions live.Positions       // how far each log was read
 	good      map[string]time.Time // when each ingester last answered
 	known     map[string]bool      // ingesters present at the start; nil: not known
 	company   *survey              // the last one read
 	heard     heard                // from the last poll
 	unasked   map[string]string    // those that held records and were left out at the last check, with their process
 	ended     map[string]time.Time // ended ingesters, with the times of their rows
-	checked   time.Time            // when the rows of ingesters were last read
-	nextCheck time.Time
-	checking  chan roll // nil: no check is running
-	besides   sync.WaitGroup
+	checks    repeated[roster]
 	hidden    hidden
-	looking   *look // nil: none is running
-	nextLook  time.Time
-	looked    time.Time // the last time it was known
+	expiry    repeated[expiry]
+	looked    time.Time // the last time the expired days were known
 	debt      debt
-	// beyond has the ingesters with records emitted after their positions: records read
-	// since their last answer. Another follower would get them again.
-	beyond map[string]bool
 
 	// Without live records.
 	watches   map[string]*tailindex.Watch
@@ -134,9 +128,9 @@ func (f *follower) run(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
-	f.begun, f.exact = true, true
+	f.begun = true
 	if f.o.Once {
-		return f.unpaid()
+		return f.debt.err
 	}
 	tick := time.NewTicker(f.r.o.Pace)
 	defer tick.Stop()
@@ -188,25 +182,23 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
-	f.looking = f.lookExpired(ctx)
+	days := f.lookExpired(ctx)
 	f.company = f.r.survey(ctx)
 	k := f.company.wait()
-	rows, now, err := k.rows, k.now, k.err
-	<-f.looking.done
-	f.knowExpired()
-	f.nextLook = time.Now().Add(expiredEvery)
-	if err == nil && !now.IsZero() {
-		f.ahead = time.Until(now)
+	f.knowExpired(days.wait())
+	f.expiry.next = time.Now().Add(expiredEvery)
+	if k.err == nil && !k.now.IsZero() {
+		f.ahead = time.Until(k.now)
 	}
 	f.started = f.now()
-	f.checked, f.goodRows = f.started, f.started
+	f.goodRows = f.started
 	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
 	f.floor = query.Oldest
-	if err != nil && !(absent(err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
+	if k.err != nil && !(absent(k.err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
 		return
 	}
 	f.known = map[string]bool{}
-	for _, i := range rows {
+	for _, i := range k.rows {
 		f.known[i.ID] = true
 	}
 }
@@ -220,21 +212,8 @@ func (f *follower) first(ctx context.Context) error {
 	if f.o.After == nil && q.Limit == 0 && q.Range.From == query.Oldest {
 		return nil
 	}
-	var report *Report
-	var err error
-	if q.Limit > 0 {
-		var sum query.Summary
-		sum, report, err = f.r.Tail(ctx, q, f.pass)
-		if report != nil {
-			report.Problems = append(sum.Problems, report.Problems...)
-			for _, w := range sum.Warnings {
-				report.note("%v", w)
-			}
-		}
-	} else {
-		report, err = f.r.read(ctx, q, f.pass)
-	}
-	f.passedBy()
+	f.exact = false // it may go beyond the positions
+	report, err := f.r.read(ctx, q, f.pass)
 	f.tell(report)
 	var none *query.NoServiceError
 	if errors.As(err, &none) && !f.o.Once {
@@ -259,14 +238,13 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 	f.cursor.Last, f.floor = c.Last, c.Last.Time
 	if !f.r.asks() || len(c.Positions) == 0 || !f.oneKnown(c.Positions) {
 		f.note(fmt.Sprintf("going on by the times of records: what came since with times before %s is not shown", utc(time.Unix(0, f.floor))))
-		f.positions, f.exact = nil, false
+		clear(f.positions)
 		return false, nil
 	}
 	f.known = map[string]bool{} // an ingester missing from the cursor came later
 	for id := range f.positions {
 		f.good[id] = time.Unix(0, f.floor)
 	}
-	f.checked = time.Unix(0, f.floor)
 	answered, err := f.poll(ctx)
 	if err != nil {
 		return true, err
@@ -279,7 +257,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
 		f.tell(report)
 	}
-	f.judgeEnds(<-f.askRows(ctx)) // at once: records in blobs come first
+	f.judgeEnds(f.r.survey(ctx)) // at once: records in blobs come first
 	return true, f.pay(ctx)
 }
 
@@ -302,7 +280,7 @@ func (f *follower) oneKnown(p live.Positions) bool {
 // before them are still to be emitted: the other follower would skip those.
 func (f *follower) end() Cursor {
 	c := f.cursor
-	if f.exact && f.debt.from.IsZero() && len(f.beyond) == 0 {
+	if f.exact && f.debt.from.IsZero() && len(f.positions) > 0 {
 		c.Positions = f.positions
 	}
 	if c.Last.Time == 0 && f.begun {
@@ -313,7 +291,9 @@ func (f *follower) end() Cursor {
 
 // look polls for new records.
 func (f *follower) look(ctx context.Context) error {
-	f.watchExpired(ctx)
+	if l := f.expiry.poll(func() *later[expiry] { return f.lookExpired(ctx) }); l != nil {
+		f.knowExpired(&l.result)
+	}
 	if f.r.asks() {
 		return f.lookLive(ctx)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
@@ -23,10 +25,14 @@ type Gathered struct {
 	// Live says that all ingesters that may hold records have answered.
 	Live bool
 
-	looking *look
-	hidden  hidden // set once it is known
-	known   *survey
-	heard   heard
+	r        *Reader
+	mode     Mode
+	looking  *later[expiry]
+	hidden   hidden // set once it is known
+	known    *survey
+	heard    heard
+	rows     []serviceRow // added to the query
+	tableErr error        // of rows that could not be read
 }
 
 // Close releases the gathered records.
@@ -36,83 +42,90 @@ func (g *Gathered) Close() {
 	}
 }
 
+func (r *Reader) gathering(ctx context.Context, q query.Query, mode Mode) *Gathered {
+	return &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services), known: r.survey(ctx)}
+}
+
 // Gather finds the unflushed records of a query and adds them to the query. Call it
 // before blobs are listed. It reports records that it cannot get. It returns an error
 // only if no result is possible, as when ctx ends.
 func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathered, error) {
-	g := &Gathered{Query: q}
 	if mode == Off {
-		return g, nil
+		return &Gathered{Query: q}, nil
 	}
-	g.looking, g.known = r.look(ctx, q.Services), r.survey(ctx)
-	err := r.askLive(ctx, question(&q), g, mode)
-	kerr := g.know(mode)
-	if ctx.Err() != nil {
-		kerr = ctx.Err()
+	g := r.gathering(ctx, q, mode)
+	err := g.ask(ctx, question(&q))
+	if err == nil && !g.Live && mode != Only {
+		err = g.addWritten(ctx)
 	}
-	if kerr != nil {
-		g.Close()
-		return nil, kerr
-	}
-	if r.settle(ctx, g, mode, err) {
-		return g, ctx.Err()
-	}
-	if err := r.addWritten(ctx, g, g.heard.any); err != nil {
+	if err != nil {
 		g.Close()
 		return nil, err
 	}
 	return g, nil
 }
 
+// ask adds the records of ingesters to the query, and reports those that a read lacks.
+func (g *Gathered) ask(ctx context.Context, question live.Query) error {
+	err := g.askLive(ctx, question)
+	kerr := g.know()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if kerr != nil {
+		return kerr
+	}
+	g.settle(ctx, err)
+	return ctx.Err()
+}
+
 // settle reports the records of ingesters that a read lacks, after asking them ended with
-// this error. It returns true if rows of the tail have nothing to add.
-func (r *Reader) settle(ctx context.Context, g *Gathered, mode Mode, err error) (done bool) {
+// this error.
+func (g *Gathered) settle(ctx context.Context, err error) {
 	known := g.known.wait()
-	if r.o.Unasked {
-		return false
+	if g.r.o.Unasked {
+		return
 	}
 	g.heard.err = err
-	nobody := errors.Is(err, ErrNobody)
 	switch {
-	case !r.asks() && mode == Only:
+	case !g.r.asks() && g.mode == Only:
 		g.Report.problem(errors.New("no ingester to ask for live records is known; set BLOBTAIL_LIVE to the URL of one"))
-	case !r.asks():
+	case !g.r.asks():
 		g.Report.note("no ingester to ask is known (BLOBTAIL_LIVE): of the records that are in no blob yet only those are here that the tables of the tail have, the newest %d of each second and none that came late", tailindex.MaxLines)
-	case nobody && mode == Only:
+	case errors.Is(err, ErrNobody) && g.mode == Only:
 		g.Report.note("%v, so there are no live records", err)
 	}
-	if err != nil && r.o.Live != nil {
+	if err != nil && g.r.o.Live != nil {
 		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
 		g.heard.err = nil
 	}
-	whole := r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
+	whole := g.r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
-	return g.Live || mode == Only
 }
 
 // askLive asks the ingesters and adds their records to the query. An incomplete answer is
 // a problem, and its records are added as far as they came. An error means that there is
 // no answer.
-func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, mode Mode) error {
-	if !r.asks() {
+func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
+	if !g.r.asks() {
 		return nil
 	}
-	answer, err := r.ask(ctx, question, g.known)
+	answer, err := g.r.ask(ctx, question, g.known)
 	if err != nil {
 		return err
 	}
 	defer answer.Close()
-	if err := g.know(mode); err != nil {
+	if err := g.know(); err != nil {
 		return err
 	}
-	g.heard = hear(answer)
 	records := query.NewUnflushed("live records")
-	whole, expired, err := fill(records, answer, g)
+	expired, end, err := g.fill(records, answer)
+	g.heard = hear(answer, end)
 	if err == nil && expired && question.Newest > 0 {
 		// Expired records took the places of others, which were not sent.
 		records.Close()
 		question.Newest = 0
-		return r.askLive(ctx, question, g, mode)
+		return g.askLive(ctx, question)
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
@@ -121,75 +134,159 @@ func (r *Reader) askLive(ctx context.Context, question live.Query, g *Gathered, 
 		records.Close()
 		return err
 	}
-	g.Query.Unflushed, g.Live = append(g.Query.Unflushed, records), whole
+	if end != io.EOF {
+		g.Report.problem(end)
+	}
+	g.Query.Unflushed, g.Live = append(g.Query.Unflushed, records), end == io.EOF
 	return nil
 }
 
-// fill adds all records of an answer that have not expired. An incomplete answer is a
-// problem; an error means that no more records can be added.
-func fill(records *query.Unflushed, answer *live.Answer, g *Gathered) (whole, expired bool, err error) {
+// fill adds all records of an answer that have not expired. It returns how the answer
+// ended; err means that no more records can be added.
+func (g *Gathered) fill(records *query.Unflushed, answer *live.Answer) (expired bool, end, err error) {
 	for {
-		e, err := answer.Next()
-		switch {
-		case err == io.EOF:
-			return true, expired, nil
-		case err != nil:
-			g.Report.problem(err)
-			for id := range missingOf(err) {
-				g.heard.told[id] = true
-			}
-			return false, expired, nil
-		case g.hidden.entry(&e):
-			expired = true
-			continue
+		e, end := answer.Next()
+		if end != nil {
+			return expired, end, nil
 		}
-		if err := records.Add(&e); err != nil {
-			return false, expired, err
+		if g.hidden.entry(&e) {
+			expired = true
+		} else if err := records.Add(&e); err != nil {
+			return expired, nil, err
 		}
 	}
 }
 
 // addWritten adds the rows of the tail since the oldest record that may be unflushed.
-// partly says that some ingesters answered.
-func (r *Reader) addWritten(ctx context.Context, g *Gathered, partly bool) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	s := g.known.wait().standing()
-	if s.err != nil {
-		g.Report.note("whether there are records that are in no blob yet is not known: %v", s.err)
+func (g *Gathered) addWritten(ctx context.Context) error {
+	k := g.known.wait()
+	if err := k.unlisted(); err != nil {
+		g.Report.note("whether there are records that are in no blob yet is not known: %v", err)
 		return nil
 	}
-	to := g.Query.Range.To
-	if r.o.Tail == nil || s.since.IsZero() || to != query.Newest && to <= s.since.Add(-tailindex.Late).UnixNano() {
+	since, to := k.writtenSince(&g.Query), g.Query.Range.To
+	if since.IsZero() || to != query.Newest && to <= k.unflushed().Add(-tailindex.Late).UnixNano() {
 		return nil
 	}
-	since := s.writtenSince(&g.Query)
-	rows, err := r.written(ctx, &g.Query, since)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := g.addSince(ctx, since); err != nil {
+		return err
 	}
-	g.hidden.rows(rows)
-	if err != nil {
-		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), err)
+	if g.tableErr != nil {
+		g.Report.note("the tables of the newest records cannot be read, so records since %s may be missing: %v", utc(since), g.tableErr)
 	}
-	for _, row := range rows {
-		if !partly { // otherwise it would report gaps that live records fill
+	if !g.heard.any { // otherwise it would report gaps that live records fill
+		for _, row := range g.rows {
 			g.Report.gap(row, &g.Query)
 		}
 	}
-	return g.addRows("the tail", rows)
+	return nil
 }
 
-// written reads the rows since a time.
-func (r *Reader) written(ctx context.Context, q *query.Query, since time.Time) ([]serviceRow, error) {
-	services, err := r.services(ctx, q.Services)
+// addSince adds the rows since a time that are not added yet.
+func (g *Gathered) addSince(ctx context.Context, since time.Time) error {
+	q := &g.Query
+	rows, err := g.r.rows(ctx, q.Services, 0, func(ctx context.Context, service string) ([]tailindex.Row, error) {
+		return g.r.o.Tail.Written(ctx, service, errorsOnly(q), since)
+	})
+	known := map[string]bool{}
+	for _, row := range g.rows {
+		known[row.service+" "+row.Key] = true
+	}
+	rows = slices.DeleteFunc(rows, func(row serviceRow) bool { return known[row.service+" "+row.Key] })
+	_, err = g.addRows(ctx, rows, err)
+	return err
+}
+
+// addRows adds rows to the query, without their expired records. It reports whether there
+// were any. failed is the error of reading the rows.
+func (g *Gathered) addRows(ctx context.Context, rows []serviceRow, failed error) (expired bool, err error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	expired = g.hidden.rows(rows)
+	g.rows, g.tableErr = append(g.rows, rows...), failed
+	if len(rows) == 0 {
+		return expired, nil
+	}
+	var entries []*record.Entry
+	for i := range rows {
+		for j := range rows[i].Entries {
+			entries = append(entries, &rows[i].Entries[j])
+		}
+	}
+	slices.SortFunc(entries, (*record.Entry).Compare)
+	records := query.NewUnflushed("the tail")
+	g.Query.Unflushed = append(g.Query.Unflushed, records)
+	for _, e := range entries {
+		if err := records.Add(e); err != nil {
+			return expired, fmt.Errorf("take in rows of the tail: %w", err)
+		}
+	}
+	return expired, nil
+}
+
+// rows asks the tables of the tail for rows of several services. It returns the rows that
+// it got with the first error. The tables may take as long as patience; 0: any time.
+func (r *Reader) rows(ctx context.Context, names []string, patience time.Duration, ask func(context.Context, string) ([]tailindex.Row, error)) ([]serviceRow, error) {
+	if r.o.Tail == nil {
+		return nil, nil
+	}
+	services, err := r.services(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	return each(ctx, services, func(ctx context.Context, service string) ([]tailindex.Row, error) {
-		return r.o.Tail.Written(ctx, service, errorsOnly(q), since)
-	})
+	if patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	type answer struct {
+		rows []tailindex.Row
+		err  error
+	}
+	var rows []serviceRow
+	for i, a := range each(services, func(service string) (a answer) {
+		a.rows, a.err = ask(ctx, service)
+		return a
+	}) {
+		rows = append(rows, serviceRows(services[i], a.rows)...)
+		if a.err != nil && !absent(a.err) && err == nil {
+			err = a.err
+		}
+	}
+	return rows, err
+}
+
+// serviceRow is a row with its service.
+type serviceRow struct {
+	service string
+	tailindex.Row
+}
+
+func serviceRows(service string, rows []tailindex.Row) []serviceRow {
+	all := make([]serviceRow, len(rows))
+	for i, row := range rows {
+		all[i] = serviceRow{service, row}
+	}
+	return all
+}
+
+// readers is how many services are asked for concurrently.
+const readers = 8
+
+// each asks for several services concurrently, and returns the answers in their order.
+func each[T any](services []string, ask func(service string) T) []T {
+	all := make([]T, len(services))
+	var asking errgroup.Group
+	asking.SetLimit(readers)
+	for i, service := range services {
+		asking.Go(func() error {
+			all[i] = ask(service)
+			return nil
+		})
+	}
+	_ = asking.Wait()
+	return all
 }
 
 // services resolves names and globs. If the store does not exist yet, globs match
@@ -213,31 +310,6 @@ func (r *Report) gap(row serviceRow, q *query.Query) {
 	g.AtMost = g.AtMost || g.From < q.Range.From || q.Range.To != query.Newest && g.To >= q.Range.To
 	r.Gaps = append(r.Gaps, g)
 }
-
-// addRows adds the records of rows to the query.
-func (g *Gathered) addRows(name string, rows []serviceRow) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	var entries []*record.Entry
-	for i := range rows {
-		for j := range rows[i].Entries {
-			entries = append(entries, &rows[i].Entries[j])
-		}
-	}
-	slices.SortFunc(entries, (*record.Entry).Compare)
-	records := query.NewUnflushed(name)
-	g.Query.Unflushed = append(g.Query.Unflushed, records)
-	for _, e := range entries {
-		if err := records.Add(e); err != nil {
-			return fmt.Errorf("take in rows of the tail: %w", err)
-		}
-	}
-	return nil
-}
-
-// readers is how many services are asked for concurrently.
-const readers = 8
 
 // absent reports whether a table is missing. That is no failure: it was never written.
 func absent(err error) bool { return errors.Is(err, storage.ErrNotExist) }

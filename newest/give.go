@@ -18,25 +18,21 @@ func (f *follower) pass(e *record.Entry) error {
 	if f.o.After != nil && e.Compare(&f.o.After.Last) <= 0 || !f.seen.add(e, f.now()) {
 		return nil
 	}
-	return f.putAndWrite(e)
+	return f.put(e)
 }
 
-func (f *follower) putAndWrite(e *record.Entry) error {
-	f.put(e)
-	if len(f.buf) > 1<<20 {
-		return f.write()
-	}
-	return nil
-}
-
-// put adds a record to the output buffer. A record from a clock that is ahead does not
-// move the cursor: another follower would skip all records before it.
-func (f *follower) put(e *record.Entry) {
+// put adds a record to the output. A record from a clock that is ahead does not move the
+// cursor: another follower would skip all records before it.
+func (f *follower) put(e *record.Entry) error {
 	f.buf = append(f.buf, e.Line...)
 	last := &f.cursor.Last
 	if (last.Time == 0 || e.Compare(last) > 0) && e.Time <= f.now().Add(aheadOfTime).UnixNano() {
 		*last = record.Entry{Time: e.Time, ID: e.ID}
 	}
+	if len(f.buf) > 1<<20 {
+		return f.write()
+	}
+	return nil
 }
 
 func (f *follower) write() error {
@@ -52,7 +48,7 @@ func (f *follower) write() error {
 func (f *follower) release(all bool) error {
 	entries := f.order.take(time.Now(), f.now().UnixNano(), all)
 	for i := range entries {
-		if err := f.putAndWrite(&entries[i].Entry); err != nil {
+		if err := f.put(&entries[i].Entry); err != nil {
 			return err
 		}
 	}
@@ -89,7 +85,7 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 	before := f.order.take(time.Now(), 0, true)
 	between := func(e *record.Entry) error {
 		for len(before) > 0 && (e == nil || before[0].Compare(e) < 0) {
-			if err := f.putAndWrite(&before[0].Entry); err != nil {
+			if err := f.put(&before[0].Entry); err != nil {
 				return err
 			}
 			before = before[1:]
@@ -103,7 +99,7 @@ func (f *follower) take(ctx context.Context, h *haul) error {
 		if err := between(e); err != nil {
 			return err
 		}
-		return f.putAndWrite(e)
+		return f.put(e)
 	})
 	for _, p := range sum.Problems {
 		f.problem(p)

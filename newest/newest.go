@@ -22,24 +22,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/record"
-	"blobtail/storage"
 	"blobtail/tailindex"
 )
-
-// Asker asks ingesters for the records they hold; a [live.Client] does.
-type Asker interface {
-	// Ask returns when every ingester that answers has taken its snapshot. The error is
-	// [ErrNobody] if there is no ingester to ask.
-	Ask(ctx context.Context, q live.Query) (*live.Answer, error)
-}
 
 // ErrNobody says that no ingester is running, as far as the reader knows.
 var ErrNobody = errors.New("no ingester is running")
@@ -57,11 +51,11 @@ const (
 // Options are what a [Reader] reads. Only Blobs must be set.
 type Options struct {
 	Blobs *query.Reader
-	// Live is the ingester to ask; nil: the rows name one, and Dial reaches it.
-	Live Asker
-	// Dial returns an Asker for the ingester at an address; with hasty it waits only
-	// briefly. nil: without Live no ingester can be asked.
-	Dial func(address string, hasty bool) (Asker, error)
+	// Live is the ingester to ask; nil: one that is announced.
+	Live *live.Client
+	// Announced asks the ingesters at the addresses in their rows; nil: without Live no
+	// ingester can be asked. See [live.ClientOptions].
+	Announced *http.Client
 	// Unasked says that the caller already knows that the records in the logs of
 	// ingesters are missing: no ingester is asked, and no report mentions them.
 	Unasked bool
@@ -80,8 +74,8 @@ type Options struct {
 // Reader reads one store and the ingesters that write to it. It may be used by
 // several goroutines at once.
 type Reader struct {
-	o      Options
-	finder finder
+	o    Options
+	last atomic.Value // address of the announced ingester that answered last
 }
 
 // New makes a Reader. It reads nothing yet.
@@ -149,63 +143,4 @@ func question(q *query.Query) live.Query {
 		ask.Newest = q.Limit
 	}
 	return ask
-}
-
-// standing says since when rows of the tail may have unflushed records, according to the
-// rows of the ingesters.
-type standing struct {
-	now time.Time
-	// since is when the oldest record arrived that may be unflushed; zero if all are in
-	// blobs, or if there is no ingester.
-	since time.Time
-	live  int // ingesters that are running
-	heard time.Time
-	err   error // the rows cannot be read
-}
-
-// longest is how far back rows of the tail are read for unflushed records. An ingester
-// may have been gone for days, and all these rows are in memory.
-const longest = 15 * time.Minute
-
-// writtenSince is since when rows may have unflushed records that match a query.
-func (s *standing) writtenSince(q *query.Query) time.Time {
-	since := s.since
-	if from := s.now.Add(-longest); from.After(since) {
-		since = from
-	}
-	if q.Range.From != query.Oldest {
-		if from := time.Unix(0, q.Range.From).Add(-tailindex.Ahead); from.After(since) {
-			since = from
-		}
-	}
-	return since
-}
-
-// standing sums up the rows.
-func (k *roster) standing() standing {
-	s := standing{now: k.now, err: k.err}
-	if errors.Is(k.err, storage.ErrNotExist) {
-		s.err = nil
-	}
-	for _, i := range k.rows {
-		running := i.Live(k.now)
-		if running {
-			s.live++
-			if i.At.After(s.heard) {
-				s.heard = i.At
-			}
-		}
-		since := i.Oldest
-		switch {
-		case !since.IsZero():
-		case i.State == heartbeat.Holding || running:
-			since = i.At // later records only
-		default:
-			continue
-		}
-		if i.State != heartbeat.Stopped && (s.since.IsZero() || since.Before(s.since)) {
-			s.since = since
-		}
-	}
-	return s
 }

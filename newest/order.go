@@ -36,29 +36,18 @@ func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
 		slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
 		o.sorted = true
 	}
-	if all {
-		out := o.pending
-		o.pending = nil
-		return out
-	}
 	bound := len(o.pending)
-	for bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > store) {
+	for !all && bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > store) {
 		bound--
 	}
 	out := slices.Clone(o.pending[:bound])
-	rest := o.pending[bound:]
-	if slices.ContainsFunc(rest, func(e pendingEntry) bool { return !e.due.After(now) }) {
-		left := make([]pendingEntry, 0, len(rest))
-		for _, e := range rest {
-			if e.due.After(now) {
-				left = append(left, e)
-			} else {
-				out = append(out, e)
-			}
-		}
-		rest = left
-	}
 	clear(o.pending[:bound]) // to free the lines
-	o.pending = rest
+	o.pending = slices.DeleteFunc(o.pending[bound:], func(e pendingEntry) bool {
+		if e.due.After(now) {
+			return false
+		}
+		out = append(out, e)
+		return true
+	})
 	return out
 }

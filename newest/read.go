@@ -7,21 +7,23 @@ import (
 	"blobtail/record"
 )
 
-// read passes all records of a query to each, with the unflushed ones.
-func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entry) error) (*Report, error) {
-	g, err := r.Gather(ctx, q, Auto)
-	if err != nil {
-		return nil, err
+// read passes the records of a query to each, with the unflushed ones.
+func (r *Reader) read(ctx context.Context, q query.Query, each func(*record.Entry) error) (report *Report, err error) {
+	var sum query.Summary
+	if q.Limit > 0 {
+		sum, report, err = r.Tail(ctx, q, each)
+	} else {
+		var g *Gathered
+		if g, err = r.Gather(ctx, q, Auto); err != nil {
+			return &Report{}, err
+		}
+		defer g.Close()
+		report = &g.Report
+		sum, err = r.o.Blobs.NewestEntries(ctx, g.Query, each)
 	}
-	defer g.Close()
-	plan, err := r.o.Blobs.Plan(ctx, g.Query)
-	if err != nil {
-		return &g.Report, err
-	}
-	sum, err := plan.Entries(ctx, each)
-	g.Report.Problems = append(g.Report.Problems, sum.Problems...)
+	report.Problems = append(report.Problems, sum.Problems...)
 	for _, w := range sum.Warnings {
-		g.Report.note("%v", w)
+		report.note("%v", w)
 	}
-	return &g.Report, err
+	return report, err
 }

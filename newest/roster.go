@@ -12,6 +12,7 @@ import (
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/storage"
+	"blobtail/tailindex"
 )
 
 // roster has the ingesters that may hold records of a store. A reader reads it after its
@@ -26,17 +27,7 @@ type roster struct {
 }
 
 // survey is a roster that is being read.
-type survey struct {
-	begun  time.Time
-	done   chan struct{}
-	roster roster
-}
-
-// wait returns the roster once it is read.
-func (s *survey) wait() *roster {
-	<-s.done
-	return &s.roster
-}
+type survey = later[roster]
 
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
 // it is incomplete.
@@ -44,21 +35,62 @@ const surveyPatience = 10 * time.Second
 
 // survey reads which ingesters there are. It takes surveyPatience at most.
 func (r *Reader) survey(ctx context.Context) *survey {
-	s := &survey{begun: time.Now(), done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(ctx, surveyPatience)
-	var reading sync.WaitGroup
-	reading.Go(func() { s.roster.store, s.roster.storeErr = r.o.Store(ctx) })
-	reading.Go(func() {
-		rows, now, err := r.o.Ingesters(ctx)
-		s.roster.rows, s.roster.now = rows, now
-		s.roster.unread, s.roster.err = heartbeat.Unread(err)
-	})
-	go func() {
-		defer close(s.done)
+	return begin(func() (k roster) {
+		ctx, cancel := context.WithTimeout(ctx, surveyPatience)
 		defer cancel()
+		var reading sync.WaitGroup
+		reading.Go(func() { k.store, k.storeErr = r.o.Store(ctx) })
+		var err error
+		k.rows, k.now, err = r.o.Ingesters(ctx)
+		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
-	}()
-	return s
+		return k
+	})
+}
+
+// unlisted is the error if the rows cannot be listed. Without a table there are none.
+func (k *roster) unlisted() error {
+	if absent(k.err) {
+		return nil
+	}
+	return k.err
+}
+
+// longest is how far back rows of the tail are read for unflushed records. An ingester
+// may have been gone for days, and all these rows are in memory.
+const longest = 15 * time.Minute
+
+// unflushed is when the oldest record arrived that may be unflushed. It is zero if all are
+// in blobs, or if there is no ingester.
+func (k *roster) unflushed() (since time.Time) {
+	for _, i := range k.rows {
+		oldest := i.Oldest
+		if oldest.IsZero() && (i.State == heartbeat.Holding || i.Live(k.now)) {
+			oldest = i.At // later records only
+		}
+		if i.State != heartbeat.Stopped && !oldest.IsZero() && (since.IsZero() || oldest.Before(since)) {
+			since = oldest
+		}
+	}
+	return since
+}
+
+// writtenSince is since when rows of the tail may have unflushed records that match a
+// query; zero: there are none.
+func (k *roster) writtenSince(q *query.Query) time.Time {
+	since := k.unflushed()
+	if since.IsZero() {
+		return since
+	}
+	if from := k.now.Add(-longest); from.After(since) {
+		since = from
+	}
+	if q.Range.From != query.Oldest {
+		if from := time.Unix(0, q.Range.From).Add(-tailindex.Ahead); from.After(since) {
+			since = from
+		}
+	}
+	return since
 }
 
 // latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
@@ -71,12 +103,21 @@ type heard struct {
 	snapshots map[string]string // by id, the process of each ingester whose records came
 	rowsAge   time.Duration
 	told      map[string]bool // ingesters that the answer itself names as missing
+	partly    bool            // some of them sent some records
 	err       error           // why there is no answer
 }
 
-// hear notes the facts that an answer states about itself.
-func hear(answer *live.Answer) heard {
-	return heard{any: true, snapshots: answer.Snapshots(), rowsAge: answer.RowsAge(), told: map[string]bool{}}
+// hear notes the facts that an answer states about itself, and how it ended.
+func hear(answer *live.Answer, end error) heard {
+	h := heard{any: true, snapshots: answer.Snapshots(), rowsAge: answer.RowsAge(), told: map[string]bool{}}
+	var lacks *live.IncompleteError
+	if errors.As(end, &lacks) {
+		for _, m := range lacks.Missing {
+			h.told[m.ID] = true
+			h.partly = h.partly || m.Partly
+		}
+	}
+	return h
 }
 
 // verify compares the answer with the rows, and reports records that a read may lack. It

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"blobtail/query"
 	"blobtail/tailindex"
@@ -40,7 +40,7 @@ func (f *follower) lookRows(ctx context.Context) error {
 	} else {
 		f.goodRows = f.now()
 	}
-	f.say("tables", failed)
+	f.say(tablesOver, failed)
 	return nil
 }
 
@@ -49,38 +49,26 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
 	defer cancel()
 	type found struct {
-		service string
-		rows    []tailindex.Row
-		missed  []tailindex.Missed
-		err     error
+		rows   []tailindex.Row
+		missed []tailindex.Missed
+		err    error
 	}
-	all := make([]found, 0, len(f.watches))
-	for service := range f.watches {
-		all = append(all, found{service: service})
-	}
-	var polling errgroup.Group
-	polling.SetLimit(readers)
-	for i := range all {
-		polling.Go(func() error {
-			a := &all[i]
-			a.rows, a.missed, a.err = f.watches[a.service].Poll(ctx)
-			return nil
-		})
-	}
-	polling.Wait()
+	services := slices.Collect(maps.Keys(f.watches))
+	all := each(services, func(service string) (a found) {
+		a.rows, a.missed, a.err = f.watches[service].Poll(ctx)
+		return a
+	})
 	now := time.Now()
-	for _, a := range all {
-		rows := make([]serviceRow, 0, len(a.rows))
-		for _, row := range a.rows {
-			rows = append(rows, serviceRow{a.service, row})
-		}
+	for i, a := range all {
+		service := services[i]
+		rows := serviceRows(service, a.rows)
 		f.hidden.rows(rows)
 		for _, row := range rows {
 			f.takeRow(row, now)
 		}
 		for _, m := range a.missed {
 			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",
-				m.Rows, m.Process, a.service, utc(m.From), utc(m.To), a.service, utc(m.From)))
+				m.Rows, m.Process, service, utc(m.From), utc(m.To), service, utc(m.From)))
 		}
 		var bad *tailindex.RowError
 		switch {
@@ -102,7 +90,7 @@ func (f *follower) refresh(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.say("services", err)
+	f.say(servicesOver, err)
 	if f.watches == nil {
 		f.watches = map[string]*tailindex.Watch{}
 	}

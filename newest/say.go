@@ -78,33 +78,27 @@ func (f *follower) tell(report *Report) {
 	}
 }
 
-// over returns the note for the end of a trouble.
-func over(what string) string {
-	switch what {
-	case "live":
-		return "the ingesters answer again; what they took meanwhile is shown"
-	case "tables":
-		return "the tables of the tail can be read again"
-	case "blobs":
-		return "the blobs can be read again"
-	case "expired":
-		return "what has expired is known again"
-	}
-	return "the store can be listed again"
-}
+// The ends of troubles. Each names its trouble too.
+const (
+	liveOver     = "the ingesters answer again; what they took meanwhile is shown"
+	tablesOver   = "the tables of the tail can be read again"
+	blobsOver    = "the blobs can be read again"
+	expiredOver  = "what has expired is known again"
+	servicesOver = "the store can be listed again"
+)
 
 // say reports a trouble when it begins, when it changes its kind, and once when it is
 // over.
-func (f *follower) say(what string, err error) {
-	now, t := time.Now(), f.troubles[what]
+func (f *follower) say(over string, err error) {
+	now, t := time.Now(), f.troubles[over]
 	if err == nil {
 		switch {
 		case t == nil:
-		case t.well.IsZero() && what != "blobs":
+		case t.well.IsZero() && over != blobsOver:
 			t.well = now
-		case now.Sub(t.well) >= settled || what == "blobs": // blobs are read only if needed
-			delete(f.troubles, what)
-			f.o.Note(over(what))
+		case now.Sub(t.well) >= settled || over == blobsOver: // blobs are read only if needed
+			delete(f.troubles, over)
+			f.o.Note(over)
 		}
 		return
 	}
@@ -113,7 +107,7 @@ func (f *follower) say(what string, err error) {
 		if f.troubles == nil {
 			f.troubles = map[string]*trouble{}
 		}
-		f.troubles[what] = t
+		f.troubles[over] = t
 	}
 	t.well = time.Time{}
 	if k := kind(err.Error()); k != t.kind && now.Sub(t.told) >= settled {
@@ -135,5 +129,5 @@ func (f *follower) sayLive(err error) {
 	case err != nil && !f.o.Once:
 		err = fmt.Errorf("%w (asked again until it answers)", err)
 	}
-	f.say("live", err)
+	f.say(liveOver, err)
 }

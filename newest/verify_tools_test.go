@@ -3,11 +3,13 @@ package newest_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"blobtail/internal/heartbeat"
 	"blobtail/newest"
+	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/storage"
 )
@@ -15,11 +17,11 @@ import (
 // via makes a reader ask the one ingester at this URL.
 func (c *company) via(host string) func(*newest.Options) {
 	return func(o *newest.Options) {
-		asker, err := c.dial("http://"+host, false)
+		client, err := live.NewClient("http://"+host, live.ClientOptions{HTTP: &http.Client{Transport: c.wire}})
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		o.Live, o.Dial = asker, nil
+		o.Live, o.Announced = client, nil
 	}
 }
 

@@ -48,15 +48,11 @@ type journal struct {
 
 // Open implements [live.Log].
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
-	if q.Now { // an empty snapshot has a position too
-		b.Follow, b.Match = false, func(string) bool { return false }
-	}
-	snapshot, err := j.buf.Live(ctx, b)
+	snapshot, err := j.buf.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
 		return nil, err
 	}
-	if q.Follow || q.Now {
+	if q.Follow {
 		return held{snapshot, nil}, nil
 	}
 	return held{snapshot, j.announcer.Loss}, nil

@@ -53,7 +53,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		}
 		o.Live = client
 	case !a.store.Remote():
-		o.Dial = dial
+		o.Announced = live.NewHTTP()
 	}
 	l.newest = newest.New(o)
 	return l, nil
@@ -87,20 +87,25 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
-	if err = a.unknown(err, w.mode, &g.Report); err == nil {
+	return w.end(a, &sum, &g.Report, err)
+}
+
+// end prints the facts about a read, after its records, and returns its exit code.
+func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
+	if err = a.unknown(err, w.mode, report); err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
-		a.stats(&sum, time.Since(a.started))
+		a.stats(sum, time.Since(a.started))
 	}
 	if err != nil {
-		a.report(&g.Report)
+		a.report(report)
 		return 0, err
 	}
-	w.notes(&sum)
-	a.report(&g.Report)
-	sum.Problems = append(sum.Problems, g.Report.Problems...)
-	return a.verdict(&sum), nil
+	w.notes(sum)
+	a.report(report)
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(sum), nil
 }
 
 // unknown decides about the error for an unknown service. It is no error in two cases.
@@ -151,20 +156,4 @@ func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Co
 		}
 		return rows, now, unread
 	}
-}
-
-// hasty is how long a silent ingester may take to answer: most likely it is gone.
-const hasty = time.Second
-
-// dial makes a client of the ingester at an address.
-func dial(address string, silent bool) (newest.Asker, error) {
-	o := live.ClientOptions{}
-	if silent {
-		o.Wait = hasty
-	}
-	client, err := live.NewClient(address, o)
-	if err != nil { // an interface that holds a nil pointer is not nil
-		return nil, err
-	}
-	return client, nil
 }

@@ -99,8 +99,7 @@ type journal struct {
 }
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
-	b := buffer.LiveQuery{Match: q.Match, From: q.From, To: q.To, Keep: q.Keep, Newest: q.Newest, Follow: q.Follow, After: q.After}
-	snapshot, err := j.buf.Live(ctx, b)
+	snapshot, err := j.buf.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
 		return nil, err
 	}

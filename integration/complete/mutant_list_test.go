@@ -2,8 +2,8 @@ package complete_test
 
 // anotherStart removes a rule: an ingester that answers a question reports another
 // ingester with its id.
-var anotherStart = edit{"newest/live/peers/peers.go", `			o.other = errAnother
-`, `			o.other = nil
+var anotherStart = edit{"newest/live/peers/peers.go", `				l.other = errAnother
+`, `				l.other = nil
 `}
 
 // mutants are the rules that a complete read rests on, each left out. Rules of callers
@@ -69,8 +69,8 @@ var mutants = []mutant{
 		`	if err = a.self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
-		`		all[s.peer.ID] = s.answer.self.Process
-`, `		all[s.peer.ID] = s.peer.Process
+		`		snapshots[s.peer.ID] = s.answer.self.Process
+`, `		snapshots[s.peer.ID] = s.peer.Process
 `}}},
 	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"newest/live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
@@ -103,16 +103,21 @@ var mutants = []mutant{
 
 // complete tells whether`}}},
 	{name: "rows from a list that was read before", edits: []edit{{"newest/newest.go",
-		`	finder finder
-}`, `	finder finder
-	cached *survey
-}`}, {"newest/roster.go",
-		`	s := &survey{begun: time.Now(), done: make(chan struct{})}
+		`	last atomic.Value`, `	cached *survey
+	last atomic.Value`}, {"newest/roster.go",
+		`	return begin(func() (k roster) {
 `, `	if r.cached != nil {
 		return r.cached
 	}
-	s := &survey{begun: time.Now(), done: make(chan struct{})}
-	r.cached = s
+	r.cached = begin(func() (k roster) {
+`}, {"newest/roster.go",
+		`		reading.Wait()
+		return k
+	})
+`, `		reading.Wait()
+		return k
+	})
+	return r.cached
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},

@@ -143,23 +143,16 @@ func (r *reading) reader() *newest.Reader {
 			return rows, time.Now(), err
 		},
 	}
-	dial := func(address string, hasty bool) (newest.Asker, error) {
-		lo := live.ClientOptions{HTTP: w.net.client(r.name, nil)}
-		if hasty {
-			lo.Wait = time.Second
-		}
-		return live.NewClient(address, lo)
-	}
 	switch {
 	case r.blind:
 	case r.url != "":
-		asker, err := dial("http://"+r.url, false)
+		client, err := live.NewClient("http://"+r.url, live.ClientOptions{HTTP: w.net.client(r.name, nil)})
 		if err != nil {
-			w.trouble("dial: %v", err)
+			w.trouble("client: %v", err)
 		}
-		o.Live = asker
+		o.Live = client
 	default:
-		o.Dial = dial
+		o.Announced = w.net.client(r.name, nil)
 	}
 	return newest.New(o)
 }

@@ -51,20 +51,30 @@ type Answer struct {
 	request context.Context // of the request, which ends with its cause
 	cancel  context.CancelCauseFunc
 	body    io.ReadCloser
-	in      *bufio.Reader
-	long    []byte // a line that is longer than in's buffer
+	in      *bufio.Scanner
 
 	last    record.Entry // without its line
-	records uint64
+	records int
 	missing []Missing
 	err     error // that Next returns from now on
 }
 
 func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
 	a := &Answer{client: c, query: q, ctx: ctx, request: request, cancel: cancel}
-	a.body = &watched{resp.Body, c.wait.idle, cancel}
-	a.in = bufio.NewReaderSize(a.body, readBuffer)
+	a.body = &watched{resp.Body, c.idle, cancel}
+	a.in = bufio.NewScanner(a.body)
+	a.in.Buffer(make([]byte, readBuffer), maxLine)
+	a.in.Split(wholeLines)
 	return a
+}
+
+// wholeLines splits a text behind its newlines. A last line without one is none.
+func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
+	end := bytes.IndexByte(data, '\n') + 1
+	if end == 0 {
+		return 0, nil, nil
+	}
+	return end, data[:end], nil
 }
 
 // watched is a body that cancels its request when it sends nothing for too long. Time
@@ -97,14 +107,12 @@ func (a *Answer) RowsAge() time.Duration { return a.rowsAge }
 // ingester has the position of this question, and after a cut all of them have. So the
 // next poll asks for these records again. It does not do so for damage, which stays.
 func (a *Answer) Positions() Positions {
-	p := maps.Clone(a.positions)
+	p, from := Positions{}, a.positions
 	var cut *CutError
 	if errors.As(a.err, &cut) || a.err != nil && a.ctx.Err() != nil {
-		p = maps.Clone(a.query.After)
-		if p == nil {
-			p = Positions{}
-		}
+		from = a.query.After
 	}
+	maps.Copy(p, from)
 	for _, m := range a.missing {
 		if m.Damaged {
 			continue
@@ -136,70 +144,44 @@ var errClosed = errors.New("the answer is closed")
 // record Next returns io.EOF, or [*IncompleteError] if records are missing. A
 // [*CutError] says that the answer broke off. Later calls return the same error.
 func (a *Answer) Next() (record.Entry, error) {
-	if a.err != nil {
-		return record.Entry{}, a.err
-	}
-	for {
+	for a.err == nil {
 		line, err := a.line()
-		if err != nil {
-			return record.Entry{}, a.fail(err)
-		}
-		if !isTail(line) {
-			e, err := a.record(line)
-			if err != nil {
-				return record.Entry{}, a.fail(err)
+		switch {
+		case err != nil:
+		case isTail(line):
+			err = a.tail(line[:len(line)-1])
+		default:
+			var e record.Entry
+			if e, err = a.record(line); err == nil {
+				return e, nil
 			}
-			return e, nil
 		}
-		if err := a.tail(line[:len(line)-1]); err != nil {
-			return record.Entry{}, a.fail(err)
-		}
-		if a.err != nil {
-			return record.Entry{}, a.err
+		if err != nil {
+			if a.ctx.Err() != nil {
+				err = a.ctx.Err()
+			}
+			a.err = &CutError{a.client.base.String(), err}
+			a.cancel(nil)
 		}
 	}
-}
-
-// fail ends the answer.
-func (a *Answer) fail(err error) error {
-	if a.ctx.Err() != nil {
-		err = a.ctx.Err()
-	}
-	a.err = &CutError{a.client.base.String(), err}
-	a.cancel(nil)
-	return a.err
+	return record.Entry{}, a.err
 }
 
 // line reads a line with its newline. It is valid until the next call.
 func (a *Answer) line() ([]byte, error) {
-	a.long = a.long[:0]
-	for {
-		part, err := a.in.ReadSlice('\n')
-		if err == nil && len(a.long) == 0 {
-			return part, nil
-		}
-		if len(a.long)+len(part) > maxLine {
-			return nil, fmt.Errorf("a line of more than %d bytes", maxLine)
-		}
-		a.long = append(a.long, part...)
-		switch {
-		case err == nil:
-			return a.long, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("it ends after %d records: %w", a.records, io.ErrUnexpectedEOF)
-		default:
-			return nil, a.why(err)
-		}
+	if a.in.Scan() {
+		return a.in.Bytes(), nil
 	}
-}
-
-// why is err, or the reason why we ended the request.
-func (a *Answer) why(err error) error {
-	if errors.Is(context.Cause(a.request), errIdle) {
-		return fmt.Errorf("%w for %s", errIdle, a.client.wait.idle)
+	err := a.in.Err()
+	switch {
+	case err == nil:
+		err = fmt.Errorf("it ends after %d records: %w", a.records, io.ErrUnexpectedEOF)
+	case errors.Is(err, bufio.ErrTooLong):
+		err = fmt.Errorf("a line of more than %d bytes", maxLine)
+	case errors.Is(context.Cause(a.request), errIdle):
+		err = fmt.Errorf("%w for %s", errIdle, a.client.idle)
 	}
-	return err
+	return nil, err
 }
 
 // record reads the line of a record and makes every possible check of it.
@@ -284,20 +266,17 @@ func (a *Answer) tail(line []byte) error {
 		a.end(&IncompleteError{Missing: slices.Clone(a.missing), Damage: cmp.Or(plain(rest), "no reason is given")})
 		return nil
 	case wordEnd:
-		fields := bytes.Split([]byte(rest), []byte{' '})
-		var n [3]uint64
-		good := len(fields) == len(n)
-		for i := 0; good && i < len(n); i++ {
-			n[i], good = parseNumber(fields[i], 63)
-		}
-		if !good || n[2] > n[1] || n[1]-n[2] != uint64(len(a.missing)) {
+		var records, asked, answered int
+		const form = "%d %d %d"
+		_, err := fmt.Sscanf(rest, form, &records, &asked, &answered)
+		if err != nil || rest != fmt.Sprintf(form, records, asked, answered) || answered < 0 || asked-answered != len(a.missing) {
 			break
 		}
-		if n[0] != a.records {
-			return fmt.Errorf("%d records came, and it sent %d", a.records, n[0])
+		if records != a.records {
+			return fmt.Errorf("%d records came, and it sent %d", a.records, records)
 		}
-		if n[2] < n[1] {
-			a.end(&IncompleteError{Asked: int(n[1]), Answered: int(n[2]), Missing: slices.Clone(a.missing)})
+		if answered < asked {
+			a.end(&IncompleteError{Asked: asked, Answered: answered, Missing: slices.Clone(a.missing)})
 		} else {
 			a.end(io.EOF)
 		}
@@ -309,5 +288,5 @@ func (a *Answer) tail(line []byte) error {
 // end reads the end of the body, so that the connection can be used again.
 func (a *Answer) end(err error) {
 	a.err = err
-	_, _ = a.in.Peek(1)
+	a.in.Scan()
 }

@@ -15,6 +15,10 @@ import (
 	"time"
 )
 
+// HastyWait is how long a silent ingester may take for the header of its answer: most
+// likely it does not run.
+const HastyWait = time.Second
+
 const (
 	dialWait = 2 * time.Second
 	// headerWait is how long an ingester waits for the header of another one. Its own
@@ -22,8 +26,6 @@ const (
 	// rest.
 	headerWait       = 10 * time.Second
 	readerHeaderWait = 15 * time.Second
-	// hastyWait is for an ingester that is silent: most likely it does not run.
-	hastyWait = time.Second
 	// idleWait is how long another ingester may send nothing during a read. A reader
 	// waits longer, as for the header.
 	idleWait       = 30 * time.Second
@@ -32,8 +34,7 @@ const (
 
 // ClientOptions tune a client. The zero value works.
 type ClientOptions struct {
-	// HTTP sends the questions; nil: a client with its own connections. It must not
-	// follow redirects.
+	// HTTP sends the questions, as a client of [NewHTTP] does; nil: one of its own.
 	HTTP *http.Client
 	// Wait is how long an ingester may take for the header of its answer; 0: 15 s.
 	Wait time.Duration
@@ -45,7 +46,8 @@ type Client struct {
 	base  *url.URL
 	http  *http.Client
 	alone bool // asks for the one ingester's own records
-	wait  struct{ header, idle time.Duration }
+	// The longest waits: for the header of an answer, and for more of its body.
+	wait, idle time.Duration
 }
 
 // NewClient returns a client of the ingester at base, an http or https URL.
@@ -54,11 +56,10 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{base: u, http: o.HTTP}
+	c := &Client{base: u, http: o.HTTP, wait: cmp.Or(o.Wait, readerHeaderWait), idle: readerIdleWait}
 	if c.http == nil {
-		c.http = newHTTP(http.ProxyFromEnvironment)
+		c.http = NewHTTP()
 	}
-	c.wait.header, c.wait.idle = cmp.Or(o.Wait, readerHeaderWait), readerIdleWait
 	return c, nil
 }
 
@@ -85,6 +86,10 @@ func parseBase(base string) (*url.URL, error) {
 	return u, nil
 }
 
+// NewHTTP returns a client with its own connections. It uses the proxy of the
+// environment, and follows no redirects.
+func NewHTTP() *http.Client { return newHTTP(http.ProxyFromEnvironment) }
+
 // newHTTP makes the client that both ends use. Ask and Answer bound the times for
 // headers and bodies.
 func newHTTP(proxy func(*http.Request) (*url.URL, error)) *http.Client {
@@ -110,8 +115,8 @@ var (
 
 // Ask sends a question. It returns when the header of the answer is there. By then
 // every snapshot is taken, and blobs may be listed. The caller must close the answer,
-// which ends when ctx does. The errors are [*UnreachableError], [*RefusedError] and
-// [*VersionError], and plain ones for an invalid question.
+// which ends when ctx does. The error is [*NoAnswerError], or
+// a plain one for an invalid question and for the end of ctx.
 func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -127,19 +132,22 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 		return nil, fmt.Errorf("ask %s: %w", c.base, err)
 	}
 	req.Header.Set(headerVersion, strconv.Itoa(Version))
-	late := time.AfterFunc(c.wait.header, func() { cancel(errNoHeader) })
+	late := time.AfterFunc(c.wait, func() { cancel(errNoHeader) })
 	resp, err := c.http.Do(req)
 	late.Stop()
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel(nil)
+		var u *url.Error
 		switch {
 		case caller.Err() != nil:
 			return nil, fmt.Errorf("ask %s: %w", c.base, caller.Err())
 		case errors.Is(cause, errNoHeader):
 			err = errNoHeader
+		case errors.As(err, &u): // the URL would bring its parameters
+			err = u.Err
 		}
-		return nil, &UnreachableError{c.base.String(), unwrapURL(err)}
+		return nil, &NoAnswerError{Err: fmt.Errorf("no ingester can be reached at %s: %w", c.base, err)}
 	}
 	a := newAnswer(caller, ctx, c, q, resp, cancel)
 	if err := a.header(resp); err != nil {
@@ -149,20 +157,13 @@ func (c *Client) Ask(ctx context.Context, q Query) (*Answer, error) {
 	return a, nil
 }
 
-// unwrapURL removes the URL and its parameters from the beginning of an error.
-func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
 // header checks the beginning of an answer.
 func (a *Answer) header(resp *http.Response) error {
-	where := a.client.base.String()
+	no := func(form string, args ...any) error {
+		return &NoAnswerError{resp.StatusCode, fmt.Errorf(form, args...)}
+	}
 	foreign := func(form string, args ...any) error {
-		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: fmt.Sprintf(form, args...), Foreign: true}
+		return no("no ingester's live records at %s: %s", a.client.base, fmt.Sprintf(form, args...))
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
@@ -171,7 +172,7 @@ func (a *Answer) header(resp *http.Response) error {
 	case !known:
 		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
 	case version > Version || version == 1 && resp.StatusCode == http.StatusOK && isID(self.ID) && self.Process == "":
-		return &VersionError{where, plain(self.ID), version, a.client.alone}
+		return no("ingester %s at %s speaks version %d of /live%s", plain(self.ID), a.client.base, version, a.client.upgrade(version))
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusMethodNotAllowed:
 		return foreign("it does not know /live/ (%d); is it an ingester's listener for records, of this version?", resp.StatusCode)
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
@@ -180,7 +181,7 @@ func (a *Answer) header(resp *http.Response) error {
 		return foreign("it answers %d with %.40q", resp.StatusCode, kind)
 	case resp.StatusCode != http.StatusOK:
 		text, _ := io.ReadAll(io.LimitReader(a.body, 300))
-		return &RefusedError{URL: where, Status: resp.StatusCode, Reason: plain(string(text))}
+		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, plain(string(text)))
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
 	case !isID(self.Process) || self.Store != "" && !isStore(self.Store):
@@ -191,8 +192,9 @@ func (a *Answer) header(resp *http.Response) error {
 	if a.snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
 		return foreign("its list of ingesters cannot be read: %v", err)
 	}
-	if a.rowsAge, err = parseAge(resp.Header.Get(headerRowsAge)); err != nil {
-		return foreign("the age of its list of ingesters cannot be read: %v", err)
+	age := resp.Header.Get(headerRowsAge)
+	if a.rowsAge, known = parseAge(age); !known {
+		return foreign("the age of its list of ingesters cannot be read: %.20q: want milliseconds", age)
 	}
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)
@@ -206,6 +208,18 @@ func (a *Answer) header(resp *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// upgrade says which program has to be upgraded before an answer of a version is read.
+// Another ingester that asked passes the text on to its reader.
+func (c *Client) upgrade(version uint64) string {
+	switch {
+	case version < Version:
+		return ", which does not name the start and the store that its records are of: upgrade that ingester"
+	case c.alone:
+		return fmt.Sprintf("; the ingester that asked it knows versions up to %d: upgrade the one that asked", Version)
+	}
+	return fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
 }
 
 // parseVersion reads the version of an answer; "" is 1.

@@ -1,59 +1,19 @@
 package live
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// UnreachableError says that no ingester answered at all: there is no connection,
-// or no header came in time.
-type UnreachableError struct {
-	URL string
-	Err error
+// NoAnswerError says that no answer with records came from a URL. Another ingester may
+// still answer.
+type NoAnswerError struct {
+	// Status is that of HTTP. It is 0 if there was no connection, or no header in time.
+	Status int
+	Err    error
 }
 
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("no ingester can be reached at %s: %v", e.URL, e.Err)
-}
+func (e *NoAnswerError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// VersionError says that an ingester answered in a version that is not read here.
-type VersionError struct {
-	URL, ID string
-	Version uint64
-	// Peer says that another ingester asked, and passes this text on.
-	Peer bool
-}
-
-func (e *VersionError) Error() string {
-	text := fmt.Sprintf("ingester %s at %s speaks version %d of /live", e.ID, e.URL, e.Version)
-	switch {
-	case e.Version < Version:
-		return text + ", which does not name the start and the store that its records are of: upgrade that ingester"
-	case e.Peer:
-		return text + fmt.Sprintf("; the ingester that asked it knows versions up to %d: upgrade the one that asked", Version)
-	}
-	return text + fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
-}
-
-// RefusedError says that an answer has no records. It comes from an ingester that does
-// not accept the question now, or from something else.
-type RefusedError struct {
-	URL    string
-	Status int    // of HTTP
-	Reason string // its text, or the fault of its answer
-	// Foreign says that this was no ingester's answer to such a question.
-	Foreign bool
-}
-
-func (e *RefusedError) Error() string {
-	if e.Foreign {
-		return fmt.Sprintf("no ingester's live records at %s: %s", e.URL, e.Reason)
-	}
-	return fmt.Sprintf("the ingester at %s does not answer (%d): %s", e.URL, e.Status, e.Reason)
-}
+func (e *NoAnswerError) Unwrap() error { return e.Err }
 
 // Missing is an ingester without its records, or without some of them, in an answer.
 type Missing struct {
@@ -76,20 +36,18 @@ type IncompleteError struct {
 }
 
 func (e *IncompleteError) Error() string {
-	var parts []string
+	text := fmt.Sprintf("%d of %d other ingesters answered", e.Answered, e.Asked)
 	if e.Damage != "" {
-		parts = append(parts, "the log of the ingester that was asked is damaged: "+e.Damage)
-	} else {
-		parts = append(parts, fmt.Sprintf("%d of %d other ingesters answered", e.Answered, e.Asked))
+		text = "the log of the ingester that was asked is damaged: " + e.Damage
 	}
 	for _, m := range e.Missing {
-		where := m.ID
+		text += "; ingester " + m.ID
 		if m.Host != "" {
-			where += " on " + m.Host
+			text += " on " + m.Host
 		}
-		parts = append(parts, fmt.Sprintf("ingester %s: %s", where, m.Reason))
+		text += ": " + m.Reason
 	}
-	return strings.Join(parts, "; ")
+	return text
 }
 
 // CutError says that an answer ended before its end line, or went on with an invalid

@@ -6,14 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"blobtail/record"
 )
 
 // fan is a question on its way to all ingesters: the own snapshot, and the answers of
-// peers. It belongs to one goroutine once ask has returned.
+// peers. It belongs to one goroutine once ask has returned. The caller closes it in any
+// case.
 type fan struct {
 	query   Query
 	self    Self
@@ -29,25 +34,25 @@ type fan struct {
 type stream struct {
 	peer   Peer
 	answer *Answer
+	next   record.Entry
 	gave   bool // a record came
 }
 
+// pull gets the next record.
+func (s *stream) pull() (err error) {
+	s.next, err = s.answer.Next()
+	s.gave = s.gave || err == nil
+	return err
+}
+
 // ask takes all snapshots at the same time. It fails only if the own log does.
-func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
-	f := &fan{query: q, self: h.o.Self(), rowsAge: -1}
-	var own error
+func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
 	var asking sync.WaitGroup
-	whole := false
-	defer func() {
-		if !whole { // also after a panic: the log must be released
-			asking.Wait()
-			f.close()
-		}
-	}()
+	defer asking.Wait() // also after a panic: then the caller releases the log
 	asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
-		f.held, own = h.o.Journal.Open(ctx, q.logQuery(f.self.ID))
+		f.held, own = h.o.Journal.Open(ctx, f.query.logQuery(f.self.ID))
 		if own != nil && ctx.Err() != nil {
 			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
 		}
@@ -56,11 +61,7 @@ func (h *Handler) ask(ctx context.Context, q Query, alone bool) (*fan, error) {
 		h.askPeers(ctx, f)
 	}
 	asking.Wait()
-	if own != nil {
-		return nil, own
-	}
-	whole = true
-	return f, nil
+	return own
 }
 
 // askPeers asks all peers. It keeps their answers, and notes each failure of a peer
@@ -102,14 +103,13 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
-	base, err := parseBase(p.Address)
+	c, err := NewClient(p.Address, ClientOptions{HTTP: h.o.HTTP, Wait: headerWait})
 	if err != nil {
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}
-	c := &Client{base: base, http: h.http, alone: true}
-	c.wait.header, c.wait.idle = headerWait, idleWait
+	c.alone, c.idle = true, idleWait
 	if p.Silent {
-		c.wait.header = hastyWait
+		c.wait = HastyWait
 	}
 	if at, ok := q.After[p.ID]; ok && !q.Now {
 		q.After = Positions{p.ID: at}
@@ -127,7 +127,7 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if err = a.self.mustBe(want); err == nil {
 		return a, nil
 	}
-	err = fmt.Errorf("at its address %s %w", base, err)
+	err = fmt.Errorf("at its address %s %w", c.base, err)
 	if want.Process = ""; a.self.mustBe(want) == nil {
 		return a, err
 	}
@@ -157,47 +157,41 @@ func since(t time.Time) string {
 // lose notes that the answer of s broke off.
 func (f *fan) lose(s *stream, err error) {
 	s.answer.Close()
-	f.answers = slices.DeleteFunc(f.answers, func(o *stream) bool { return o == s })
 	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
 	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
 	f.missing[len(f.missing)-1].Partly = s.gave
 }
 
-// positions are those of all snapshots. An ingester that does not answer keeps the
+// header sets the headers of the merged answer. An ingester that does not answer keeps the
 // position of the follower.
-func (f *fan) positions() Positions {
-	p := maps.Clone(f.query.After)
-	if p == nil {
-		p = Positions{}
-	}
+func (f *fan) header(h http.Header) {
+	snapshots, positions := map[string]string{f.self.ID: f.self.Process}, Positions{}
+	var behind []string // ingesters that do not remember all that the follower asks for
+	maps.Copy(positions, f.query.After)
 	for _, s := range f.answers {
-		p[s.peer.ID] = s.answer.positions[s.peer.ID]
-	}
-	p[f.self.ID] = f.held.Position()
-	return p
-}
-
-// snapshots are the ingesters that answer, with the process of each.
-func (f *fan) snapshots() map[string]string {
-	all := map[string]string{f.self.ID: f.self.Process}
-	for _, s := range f.answers {
-		all[s.peer.ID] = s.answer.self.Process
-	}
-	return all
-}
-
-func (f *fan) behind() []string {
-	var ids []string
-	for _, s := range f.answers {
+		snapshots[s.peer.ID] = s.answer.self.Process
+		positions[s.peer.ID] = s.answer.positions[s.peer.ID]
 		if len(s.answer.behind) > 0 {
-			ids = append(ids, s.peer.ID)
+			behind = append(behind, s.peer.ID)
 		}
 	}
-	if f.held.Behind() {
-		ids = append(ids, f.self.ID)
+	positions[f.self.ID] = f.held.Position()
+	if f.held.Behind() && !f.query.Now {
+		behind = append(behind, f.self.ID)
 	}
-	slices.Sort(ids)
-	return ids
+	h.Set("Cache-Control", "no-store")
+	h.Set(headerIngester, f.self.ID)
+	h.Set(headerProcess, f.self.Process)
+	h.Set(headerStore, f.self.Store)
+	h.Set(headerSnapshots, formatList(snapshots, "%s.%s"))
+	if f.rowsAge >= 0 { // rounded up: only a list that was read after the question has the age 0
+		h.Set(headerRowsAge, strconv.FormatInt(int64((f.rowsAge+time.Millisecond-1)/time.Millisecond), 10))
+	}
+	h.Set(headerPositions, positions.String())
+	if len(behind) > 0 {
+		slices.Sort(behind)
+		h.Set(headerBehind, strings.Join(behind, ","))
+	}
 }
 
 // finish writes the lines behind the records.

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +17,8 @@ import (
 	"blobtail/record"
 )
 
-// LogQuery is a question to the log of one ingester.
+// LogQuery is a question to the log of one ingester. Its fields are those of the query of
+// package buffer, so that one is converted into the other.
 type LogQuery struct {
 	Match    func(service string) bool
 	From, To int64 // Unix nanoseconds, half open; math.MinInt64 and math.MaxInt64 are open
@@ -29,7 +29,6 @@ type LogQuery struct {
 	// They replace the unflushed records.
 	Follow bool
 	After  uint64
-	Now    bool // the position only
 }
 
 // Log is the log of this ingester.
@@ -119,14 +118,14 @@ const (
 // Handler answers GET /live/{service}. Mount it at [Pattern].
 type Handler struct {
 	o       Options
-	http    *http.Client
-	counts  counts
 	readers chan struct{} // a token for each answer under way
 	others  chan struct{}
 
-	mu      sync.Mutex
-	stopped bool
-	stop    map[*http.Request]context.CancelCauseFunc
+	stopping context.Context // ends with Stop
+	stop     context.CancelFunc
+
+	mu    sync.Mutex
+	stats Stats
 }
 
 // NewHandler returns a handler. It starts nothing.
@@ -138,14 +137,37 @@ func NewHandler(o Options) *Handler {
 		o.Peers = func(context.Context, bool) (Roll, error) { return Roll{Listed: time.Now()}, nil }
 	}
 	h := &Handler{
-		o: o, http: o.HTTP, counts: counts{questions: map[int]uint64{}},
+		o: o, stats: Stats{Questions: map[int]uint64{}},
 		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
-		stop: map[*http.Request]context.CancelCauseFunc{},
 	}
-	if h.http == nil {
-		h.http = newHTTP(nil) // ingesters reach each other directly
+	h.stopping, h.stop = context.WithCancel(context.Background())
+	if o.HTTP == nil {
+		h.o.HTTP = newHTTP(nil) // ingesters reach each other directly
 	}
 	return h
+}
+
+// Stats are a handler's counters since it was made. They are plain: readers link this
+// package too, and a metrics library costs each start of a command a millisecond.
+type Stats struct {
+	// Questions by status code; 499 is a reader that did not wait.
+	Questions map[int]uint64
+	// Seconds is the time that those answered took, from the header of a question to
+	// the end of its answer, added up.
+	Seconds float64
+	Records uint64 // sent in answers
+	// PeersFailed is how often another ingester had to be asked and did not answer, or
+	// not to the end.
+	PeersFailed uint64
+}
+
+// Stats returns the counters.
+func (h *Handler) Stats() Stats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.stats
+	s.Questions = maps.Clone(s.Questions)
+	return s
 }
 
 var (
@@ -156,45 +178,27 @@ var (
 // Stop cuts the answers under way short, and lets no more begin. It is for
 // [http.Server.RegisterOnShutdown], because a slow reader would delay the shutdown.
 func (h *Handler) Stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.stopped = true
-	for _, cancel := range h.stop {
-		cancel(errStopping)
-	}
-	h.http.CloseIdleConnections()
-}
-
-// begin makes a context that Stop ends.
-func (h *Handler) begin(r *http.Request) (ctx context.Context, done func(), ok bool) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stopped {
-		cancel(errStopping)
-		return ctx, nil, false
-	}
-	h.stop[r] = cancel
-	return ctx, func() {
-		h.mu.Lock()
-		delete(h.stop, r)
-		h.mu.Unlock()
-		cancel(nil)
-	}, true
+	h.stop()
+	h.o.HTTP.CloseIdleConnections()
 }
 
 // ServeHTTP answers one question.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	status := h.serve(w, r)
-	h.counts.question(status, time.Since(begun), status == http.StatusOK)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stats.Questions[status]++
+	if status == http.StatusOK {
+		h.stats.Seconds += time.Since(begun).Seconds()
+	}
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	w.Header().Set(headerVersion, strconv.Itoa(Version)) // of a refusal too
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	refuse := func(status int, text string) int {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if status == http.StatusServiceUnavailable {
 			w.Header().Set("Retry-After", "1")
 		}
@@ -220,20 +224,21 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (status int) {
 	default:
 		return refuse(http.StatusServiceUnavailable, fmt.Sprintf("%d answers are under way already; ask again in a second", cap(places)))
 	}
-	ctx, done, ok := h.begin(r)
-	if !ok {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(h.stopping, func() { cancel(errStopping) })()
+	if h.stopping.Err() != nil {
 		return refuse(http.StatusServiceUnavailable, errStopping.Error()+"; ask another one")
 	}
-	defer done()
-	f, err := h.ask(ctx, q, alone)
-	if err != nil {
+	f := &fan{query: q, self: h.o.Self(), rowsAge: -1}
+	defer f.close()
+	if err := h.ask(ctx, f, alone); err != nil {
 		if ctx.Err() != nil && context.Cause(ctx) != errStopping {
 			return statusGone
 		}
 		h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log")
 		return refuse(http.StatusServiceUnavailable, err.Error())
 	}
-	defer f.close()
 	h.answer(ctx, w, f, alone)
 	return http.StatusOK
 }
@@ -243,35 +248,23 @@ const statusGone = 499
 
 // answer sends the header and the merged records.
 func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alone bool) {
-	header := w.Header()
-	header.Set("Content-Type", "text/plain; charset=utf-8")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	header.Set(headerIngester, f.self.ID)
-	header.Set(headerProcess, f.self.Process)
-	header.Set(headerStore, f.self.Store)
-	header.Set(headerSnapshots, formatSnapshots(f.snapshots()))
-	if f.rowsAge >= 0 {
-		header.Set(headerRowsAge, strconv.FormatInt(ceilMillis(f.rowsAge), 10))
-	}
-	header.Set(headerPositions, f.positions().String())
-	if behind := f.behind(); len(behind) > 0 {
-		header.Set(headerBehind, strings.Join(behind, ","))
-	}
+	f.header(w.Header())
 	stall := stallWait
 	if alone {
 		stall = ingesterStallWait
 	}
-	p := &paced{Writer: w, rc: http.NewResponseController(w), stall: stall}
-	defer context.AfterFunc(ctx, p.end)()
+	p := &paced{Writer: w, ctx: ctx, rc: http.NewResponseController(w), stall: stall}
+	defer context.AfterFunc(ctx, func() { p.until(time.Now()) })() // a stuck write fails
 	if p.flush() != nil {
 		return
 	}
 	out := bufio.NewWriterSize(p, writeBuffer)
-	m := &merge{query: f.query, out: out}
-	err := m.run(ctx, f)
-	h.counts.records.Add(uint64(m.sent))
-	h.counts.failed.Add(uint64(len(f.missing)))
+	m := &merge{fan: f, out: out}
+	err := m.run(ctx)
+	h.mu.Lock()
+	h.stats.Records += m.sent
+	h.stats.PeersFailed += uint64(len(f.missing))
+	h.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil && err != errReader {
 			h.o.Log.Warn().Err(err).Msg("live records cannot be read from the log to the end")
@@ -285,58 +278,38 @@ func (h *Handler) answer(ctx context.Context, w http.ResponseWriter, f *fan, alo
 		h.o.Log.Warn().Err(f.damage.Err).Msg("some records of the log cannot be read")
 	}
 	if out.Flush() == nil && p.flush() == nil {
-		p.done()
+		p.until(time.Time{}) // for the next request on this connection
 	}
-}
-
-// ceilMillis rounds up: only a list that was read after the question has the age 0.
-func ceilMillis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // paced sets a deadline for each write. Writers without deadlines are no connections,
 // and do not stall.
 type paced struct {
 	io.Writer
+	ctx   context.Context // when it ends, the deadline is set to that moment
 	rc    *http.ResponseController
 	stall time.Duration
 	sent  int64
 	spent time.Duration // in waiting for the reader, not for other ingesters
-
-	mu    sync.Mutex
-	ended bool
 }
 
-// allow sets the deadline of the next write. It returns false after end.
-func (p *paced) allow(until time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.ended {
-		_ = p.rc.SetWriteDeadline(until)
-	}
-	return !p.ended
-}
-
-// end makes a stuck write fail, and all later writes.
-func (p *paced) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	_ = p.rc.SetWriteDeadline(time.Now())
-}
+// until sets the deadline.
+func (p *paced) until(t time.Time) { _ = p.rc.SetWriteDeadline(t) }
 
 // least is the average pace, in bytes a second, at which a reader must read an answer.
 // One stall is allowed besides.
 const least = 256 << 10
 
-// until is the deadline of the next write.
-func (p *paced) until() time.Time {
+// allow sets the deadline of the next write. It looks at ctx after that, because it may
+// have replaced the deadline that came with the end of ctx.
+func (p *paced) allow() bool {
 	left := p.stall + time.Duration(p.sent/least)*time.Second - p.spent
-	return time.Now().Add(min(p.stall, left))
+	p.until(time.Now().Add(min(p.stall, left)))
+	return p.ctx.Err() == nil
 }
 
 func (p *paced) Write(b []byte) (int, error) {
-	if !p.allow(p.until()) {
+	if !p.allow() {
 		return 0, errReader
 	}
 	begun := time.Now()
@@ -349,7 +322,7 @@ func (p *paced) Write(b []byte) (int, error) {
 }
 
 func (p *paced) flush() error {
-	if !p.allow(p.until()) {
+	if !p.allow() {
 		return errReader
 	}
 	if err := p.rc.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -358,17 +331,14 @@ func (p *paced) flush() error {
 	return nil
 }
 
-// done removes the deadline, for the next request on this connection.
-func (p *paced) done() { p.allow(time.Time{}) }
-
 // logQuery is the question to the own log.
 func (q *Query) logQuery(self string) LogQuery {
 	l := LogQuery{
 		Match: q.Match, From: q.From, To: q.To, Keep: q.keep(), Newest: q.Newest,
-		Follow: q.Follow, After: q.After[self], Now: q.Now,
+		Follow: q.Follow, After: q.After[self],
 	}
-	if q.Now {
-		l.From, l.To, l.After = math.MaxInt64, math.MaxInt64, 0
+	if q.Now { // an empty snapshot has a position too
+		l.Match = func(string) bool { return false }
 	}
 	return l
 }

@@ -129,11 +129,11 @@ func TestForeign(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			url := serve(t, c.h)
 			a, err := client(t, url).Ask(t.Context(), all("web"))
-			var refused *live.RefusedError
+			var refused *live.NoAnswerError
 			if c.want == "" {
 				c.want = "at its address " + url + " ingester dddddddd answers"
 				a.Close()
-			} else if !errors.As(err, &refused) || refused.Foreign != c.foreign || !strings.Contains(err.Error(), c.want) {
+			} else if !errors.As(err, &refused) || strings.HasPrefix(err.Error(), "no ingester's live records at "+url) != c.foreign || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("a reader gets %v", err)
 			}
 			b := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}))
@@ -153,8 +153,8 @@ func TestUnreachable(t *testing.T) {
 	url := "http://" + l.Addr().String()
 	l.Close()
 	_, err = client(t, url).Ask(t.Context(), all("web"))
-	var gone *live.UnreachableError
-	if !errors.As(err, &gone) || gone.URL != url || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "Get ") {
+	var gone *live.NoAnswerError
+	if !errors.As(err, &gone) || gone.Status != 0 || !strings.Contains(err.Error(), "no ingester can be reached at "+url) || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "Get ") {
 		t.Errorf("%v", err)
 	}
 	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}), peer(live.Peer{ID: "cccccccc", Address: "ftp://x"}))
@@ -381,8 +381,8 @@ func TestEndsOfTime(t *testing.T) {
 // A question that ends in a panic, which the server survives, holds no part of the log.
 func TestPanicLetsGo(t *testing.T) {
 	in := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(context.Context, bool) (live.Roll, error) { panic(http.ErrAbortHandler) }})
-	var gone *live.UnreachableError
-	if _, err := client(t, in.url).Ask(t.Context(), all("web")); !errors.As(err, &gone) {
+	var gone *live.NoAnswerError
+	if _, err := client(t, in.url).Ask(t.Context(), all("web")); !errors.As(err, &gone) || gone.Status != 0 {
 		t.Errorf("%v", err)
 	}
 	in.log.lastAsked() // it was asked

@@ -24,11 +24,11 @@ const (
 
 // merge brings the records of all ingesters into one order and leaves out copies.
 type merge struct {
-	query Query
-	out   *bufio.Writer
-	sent  uint64
+	*fan
+	out  *bufio.Writer
+	sent uint64
 
-	heads []head
+	heads []*stream // those with a next record
 
 	// The lines that were sent of one time and identity: mostly one, seldom more, of
 	// other services.
@@ -38,17 +38,10 @@ type merge struct {
 	alike  int
 
 	holds     bool   // lines are held back: peers may have newer ones
-	kept      []kept // the newest so far, oldest first, from first on
-	first     int
+	kept      []kept // the newest so far, oldest first
 	keptBytes int
 
 	prefix []byte
-}
-
-// head is the next record of another ingester.
-type head struct {
-	stream *stream
-	entry  record.Entry
 }
 
 type kept struct {
@@ -56,14 +49,14 @@ type kept struct {
 	line []byte
 }
 
-// run merges all of f. The error is that of the reader, of the own log, or of ctx. The
-// failures of peers are noted in f.
-func (m *merge) run(ctx context.Context, f *fan) error {
-	m.holds = m.query.Newest > 0 && len(f.answers) > 0
-	m.start(f)
+// run merges all answers. The error is that of the reader, of the own log, or of ctx. The
+// failures of peers are noted in the fan.
+func (m *merge) run(ctx context.Context) error {
+	m.holds = m.query.Newest > 0 && len(m.answers) > 0
+	m.start()
 	var reader error
-	err := f.held.Each(ctx, func(e *record.Entry) error {
-		if reader = m.before(ctx, f, e); reader == nil {
+	err := m.held.Each(ctx, func(e *record.Entry) error {
+		if reader = m.before(ctx, e); reader == nil {
 			reader = m.put(e)
 		}
 		return reader
@@ -73,74 +66,68 @@ func (m *merge) run(ctx context.Context, f *fan) error {
 		return reader
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case err != nil && !errors.As(err, &f.damage):
+	case err != nil && !errors.As(err, &m.damage):
 		return err
 	}
-	if err := m.before(ctx, f, nil); err != nil {
+	if err := m.before(ctx, nil); err != nil {
 		return err
 	}
-	return m.flush()
-}
-
-// start gets the first record of each stream. It reads all streams at the same time,
-// because several may hang.
-func (m *merge) start(f *fan) {
-	streams := slices.Clone(f.answers)
-	entries, errs := make([]record.Entry, len(streams)), make([]error, len(streams))
-	var reading sync.WaitGroup
-	for i, s := range streams {
-		reading.Go(func() { entries[i], errs[i] = s.answer.Next() })
-	}
-	reading.Wait()
-	for i, s := range streams {
-		if errs[i] == nil {
-			s.gave = true
-			m.heads = append(m.heads, head{s, entries[i]})
-			continue
-		}
-		m.ended(f, s, errs[i])
-	}
-}
-
-// before sends the records of peers that come before e, or all of them without e.
-func (m *merge) before(ctx context.Context, f *fan, e *record.Entry) error {
-	for len(m.heads) > 0 {
-		least := 0
-		for i := range m.heads[1:] {
-			if m.heads[i+1].entry.Compare(&m.heads[least].entry) < 0 {
-				least = i + 1
-			}
-		}
-		h := &m.heads[least]
-		if e != nil && h.entry.Compare(e) > 0 {
-			return nil
-		}
-		if err := m.put(&h.entry); err != nil {
+	for _, k := range m.kept {
+		if err := m.send(k.id, k.line); err != nil {
 			return err
-		}
-		m.pull(f, least)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// pull gets the next record of stream i of heads, or removes the stream at its end.
-func (m *merge) pull(f *fan, i int) {
-	h := &m.heads[i]
-	var err error
-	if h.entry, err = h.stream.answer.Next(); err != nil {
-		m.ended(f, h.stream, err)
-		m.heads = slices.Delete(m.heads, i, i+1)
+// start gets the first record of each stream. It reads all streams at the same time,
+// because several may hang.
+func (m *merge) start() {
+	errs := make([]error, len(m.answers))
+	var reading sync.WaitGroup
+	for i, s := range m.answers {
+		reading.Go(func() { errs[i] = s.pull() })
+	}
+	reading.Wait()
+	for i, s := range m.answers {
+		if m.more(s, errs[i]) {
+			m.heads = append(m.heads, s)
+		}
 	}
 }
 
-// ended notes how the answer of s ended.
-func (m *merge) ended(f *fan, s *stream, err error) {
-	if err != io.EOF { // not errors.Is: io.EOF may also be the cause of a cut
-		f.lose(s, err)
+// more reports whether s has a next record, by the error of its pull.
+func (m *merge) more(s *stream, err error) bool {
+	if err != nil && err != io.EOF { // not errors.Is: io.EOF may also be the cause of a cut
+		m.lose(s, err)
 	}
+	return err == nil
+}
+
+// before sends the records of peers that come before e, or all of them without e.
+func (m *merge) before(ctx context.Context, e *record.Entry) error {
+	for len(m.heads) > 0 {
+		least := 0
+		for i, s := range m.heads {
+			if s.next.Compare(&m.heads[least].next) < 0 {
+				least = i
+			}
+		}
+		s := m.heads[least]
+		if e != nil && s.next.Compare(e) > 0 {
+			return nil
+		}
+		if err := m.put(&s.next); err != nil {
+			return err
+		}
+		if !m.more(s, s.pull()) {
+			m.heads = slices.Delete(m.heads, least, least+1)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // put sends e, unless it is a copy.
@@ -175,7 +162,7 @@ func (m *merge) keep(e *record.Entry) error {
 	}
 	m.kept = append(m.kept, kept{e.ID, append([]byte(nil), e.Line...)})
 	m.keptBytes += len(e.Line)
-	if len(m.kept)-m.first > m.query.Newest {
+	if len(m.kept) > m.query.Newest {
 		m.drop()
 	}
 	for m.keptBytes > maxKept {
@@ -189,24 +176,11 @@ func (m *merge) keep(e *record.Entry) error {
 
 // drop removes the oldest line that is held back.
 func (m *merge) drop() kept {
-	k := m.kept[m.first]
-	m.kept[m.first] = kept{}
+	k := m.kept[0]
+	m.kept[0] = kept{} // append copies the rest to a new place only when this one is full
+	m.kept = m.kept[1:]
 	m.keptBytes -= len(k.line)
-	if m.first++; m.first > len(m.kept)/2 {
-		m.kept = append(m.kept[:0], m.kept[m.first:]...)
-		m.first = 0
-	}
 	return k
-}
-
-// flush sends the lines that are held back.
-func (m *merge) flush() error {
-	for _, k := range m.kept[m.first:] {
-		if err := m.send(k.id, k.line); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // send writes one line of the answer.

@@ -111,14 +111,9 @@ func parseList[V any](s, want string, value func(text string) (v V, ok bool)) (m
 }
 
 // isID reports whether s has the form of an ingester's id.
-func isID(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return len(s) == 8
-}
+func isID(s string) bool { return len(s) == 8 && isHex(s) }
+
+func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 
 // check finds the fault of an invalid question.
 func (q *Query) check() error {
@@ -149,13 +144,9 @@ func (q *Query) check() error {
 func names(list string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, in := 0, false
-		for i := range len(list) {
-			switch c := list[i]; {
-			case c == '[':
-				in = true
-			case c == ']':
-				in = false
-			case c == ',' && !in:
+		for i, c := range list {
+			in = c == '[' || in && c != ']'
+			if c == ',' && !in {
 				if !yield(list[start:i]) {
 					return
 				}
@@ -208,29 +199,19 @@ func parseLevels(text string) (all []record.Level, err error) {
 // values is the question as parameters of a URL. alone asks the one ingester only.
 func (q *Query) values(alone bool) url.Values {
 	v := url.Values{}
-	if q.From != math.MinInt64 {
-		v.Set("from", strconv.FormatInt(q.From, 10))
+	set := func(there bool, name, value string) {
+		if there {
+			v.Set(name, value)
+		}
 	}
-	if q.To != math.MaxInt64 {
-		v.Set("to", strconv.FormatInt(q.To, 10))
-	}
-	if len(q.Levels) > 0 {
-		v.Set("levels", levels(q.Levels))
-	}
-	if q.Newest > 0 {
-		v.Set("newest", strconv.Itoa(q.Newest))
-	}
-	if q.Follow {
-		v.Set("follow", "1")
-	}
-	if q.Now {
-		v.Set("after", "now")
-	} else if len(q.After) > 0 {
-		v.Set("after", q.After.String())
-	}
-	if alone {
-		v.Set("peers", "no")
-	}
+	set(q.From != math.MinInt64, "from", strconv.FormatInt(q.From, 10))
+	set(q.To != math.MaxInt64, "to", strconv.FormatInt(q.To, 10))
+	set(len(q.Levels) > 0, "levels", levels(q.Levels))
+	set(q.Newest > 0, "newest", strconv.Itoa(q.Newest))
+	set(q.Follow, "follow", "1")
+	set(len(q.After) > 0, "after", q.After.String())
+	set(q.Now, "after", "now")
+	set(alone, "peers", "no")
 	return v
 }
 

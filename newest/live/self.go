@@ -2,8 +2,6 @@ package live
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -29,26 +27,18 @@ func named(id string) string {
 }
 
 // isStore reports whether s has the form of a store's id.
-func isStore(s string) bool {
-	return len(s) == 32 && strings.Trim(s, "0123456789abcdef") == ""
-}
+func isStore(s string) bool { return len(s) == 32 && isHex(s) }
 
-// formatSnapshots writes ids and processes, `0badcafe.01234567,...`.
-func formatSnapshots(all map[string]string) string { return formatList(all, "%s.%s") }
-
-// parseSnapshots reads the form of formatSnapshots. There is at least one snapshot.
+// parseSnapshots reads ids and processes, `0badcafe.01234567,...`, at least one.
 func parseSnapshots(s string) (map[string]string, error) {
 	return parseList(s, "those of its process", func(text string) (string, bool) { return text, isID(text) })
 }
 
-// parseAge reads milliseconds; "" is -1.
-func parseAge(s string) (time.Duration, error) {
+// parseAge reads milliseconds; "" is -1 ns.
+func parseAge(s string) (age time.Duration, ok bool) {
 	if s == "" {
-		return -1, nil
+		return -1, true
 	}
 	ms, ok := parseNumber([]byte(s), 40)
-	if !ok {
-		return 0, fmt.Errorf("%.20s: want milliseconds", strconv.Quote(s))
-	}
-	return time.Duration(ms) * time.Millisecond, nil
+	return time.Duration(ms) * time.Millisecond, ok
 }

@@ -159,8 +159,8 @@ func TestReaderWaits(t *testing.T) {
 		n.serve(t, "bbbbbbbb", hangs(false, ""))
 		begun := time.Now()
 		_, err := n.ask(t, "bbbbbbbb")
-		var gone *live.UnreachableError
-		if !errors.As(err, &gone) || time.Since(begun) != 15*time.Second || !strings.Contains(err.Error(), "no answer in time") {
+		var gone *live.NoAnswerError
+		if !errors.As(err, &gone) || gone.Status != 0 || time.Since(begun) != 15*time.Second || !strings.Contains(err.Error(), "no answer in time") {
 			t.Errorf("after %v: %v", time.Since(begun), err)
 		}
 		n.serve(t, "cccccccc", hangs(true, ""))
@@ -180,7 +180,7 @@ func TestReaderWaits(t *testing.T) {
 		n.serve(t, "aaaaaaaa", h)
 		begun = time.Now()
 		_, err = n.ask(t, "aaaaaaaa")
-		var refused *live.RefusedError
+		var refused *live.NoAnswerError
 		if !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || time.Since(begun) != 10*time.Second ||
 			!strings.Contains(err.Error(), "the log cannot be read yet") {
 			t.Errorf("after %v: %v", time.Since(begun), err)
@@ -375,8 +375,8 @@ func TestBoundAndStop(t *testing.T) {
 		if synctest.Wait(); log.held.Load() != 0 {
 			t.Error("the log is held after Stop")
 		}
-		var refused *live.RefusedError
-		if _, err := n.ask(t, "aaaaaaaa"); !errors.As(err, &refused) || !strings.Contains(err.Error(), "this ingester stops") {
+		var refused *live.NoAnswerError
+		if _, err := n.ask(t, "aaaaaaaa"); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "this ingester stops") {
 			t.Errorf("after Stop: %v", err)
 		}
 	})

@@ -9,7 +9,6 @@ package peers
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -46,24 +45,19 @@ type Options struct {
 type Peers struct {
 	o Options
 
-	// A token that guards the fields below. Its holder reads the table, and the rest
-	// use the result.
+	// A token to read the table and to change the fields below. Its holder reads, and
+	// the rest use the result.
 	turn   chan struct{}
-	known  []heartbeat.Ingester
-	rows   error     // of the last list: unreadable rows
-	other  error     // of the last list: the own row is missing, or of another start
-	asked  time.Time // when the last list was asked for; zero: none yet
-	failed time.Time // when the table failed; zero: the last reading worked
-	reason error     // likewise
-	seen   time.Time // the store's time of the last list
-
-	last atomic.Pointer[answered] // the last result of ask, without its error other; nil: there is none
+	last   atomic.Pointer[list] // nil: none yet
+	failed time.Time            // when the table failed; zero: the last reading worked
+	reason error                // likewise
 }
 
-// answered is the result of a question for the peers.
-type answered struct {
-	roll live.Roll
-	err  error
+// list is what the table said.
+type list struct {
+	roll   live.Roll
+	unread error // unreadable rows
+	other  error // the own row is missing, or of another start
 }
 
 // New returns a Peers. It starts nothing and reads nothing.
@@ -95,25 +89,25 @@ func (o *Peers) Run(ctx context.Context) {
 // table. A follower that learns late of a new ingester misses nothing, as it has no
 // position in that log.
 func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
-	found := make(chan answered, 1)
+	var roll live.Roll
+	var err error
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		// It goes on if the follower does not wait, for the next question.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
 		defer cancel()
-		roll, err := o.ask(ctx, time.Now().Add(-recent), false)
-		found <- answered{roll, err}
+		roll, err = o.ask(ctx, time.Now().Add(-recent), false)
 	}()
-	hurry := time.NewTimer(hasty)
-	defer hurry.Stop()
-	for {
+	for hurry := time.After(hasty); ; hurry = nil {
 		select {
-		case a := <-found:
-			return a.roll, a.err
+		case <-done:
+			return roll, err
 		case <-ctx.Done():
 			return live.Roll{}, ctx.Err()
-		case <-hurry.C:
+		case <-hurry:
 			if last := o.last.Load(); last != nil {
-				return last.roll, last.err
+				return last.roll, last.unread
 			}
 		}
 	}
@@ -129,19 +123,18 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Ro
 	case <-ctx.Done():
 		return live.Roll{}, ctx.Err()
 	}
-	err := o.reason
-	if o.asked.Before(wanted) && (o.failed.IsZero() || time.Since(o.failed) > listPause) {
+	last, err := o.last.Load(), o.reason
+	if (last == nil || last.roll.Listed.Before(wanted)) && (o.failed.IsZero() || time.Since(o.failed) > listPause) {
 		err = o.look(ctx)
+		last = o.last.Load()
 	}
-	if o.asked.IsZero() {
+	switch {
+	case last == nil:
 		return live.Roll{}, err
+	case strict:
+		return last.roll, errors.Join(last.unread, last.other)
 	}
-	last := answered{live.Roll{Peers: o.choose(), Listed: o.asked}, o.rows}
-	o.last.Store(&last)
-	if strict {
-		return last.roll, errors.Join(last.err, o.other)
-	}
-	return last.roll, last.err
+	return last.roll, last.unread
 }
 
 // errUnlisted says that rows are missing.
@@ -166,34 +159,32 @@ func (o *Peers) look(ctx context.Context) error {
 		}
 		return err
 	}
-	self := o.o.Self()
-	o.other = nil
-	if unread == nil && !slices.ContainsFunc(found, func(i heartbeat.Ingester) bool { return i.ID == self }) {
-		o.other = errUnlisted
-	}
-	for _, i := range found {
-		if i.ID == self && i.State == heartbeat.Holding && o.o.Process != "" && i.Process != o.o.Process {
-			o.other = errAnother
-		}
-	}
-	o.known, o.rows, o.asked, o.seen = found, unread, begun, o.o.Now()
 	o.failed, o.reason = time.Time{}, nil
+	o.last.Store(o.read(found, &list{roll: live.Roll{Listed: begun}, unread: unread}))
 	return nil
 }
 
-// choose leaves out this ingester, and silent ones that hold no records. Silence is
-// judged by the time of the list: no ingester becomes silent because the table is away.
-func (o *Peers) choose() []live.Peer {
-	self := o.o.Self()
-	var peers []live.Peer
-	for _, i := range o.known {
-		alive, holding := i.Live(o.seen), i.State == heartbeat.Holding
-		if i.ID == self || !alive && !holding {
-			continue
-		}
-		peers = append(peers, live.Peer{
-			ID: i.ID, Process: i.Process, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Holding: holding, Silent: !alive,
-		})
+// read adds the rows to a list. It leaves out silent ingesters that hold no records.
+// Silence is judged by the time of the list: no ingester becomes silent because the table
+// is away.
+func (o *Peers) read(rows []heartbeat.Ingester, l *list) *list {
+	self, now := o.o.Self(), o.o.Now()
+	if l.unread == nil {
+		l.other = errUnlisted
 	}
-	return peers
+	for _, i := range rows {
+		alive, holding := i.Live(now), i.State == heartbeat.Holding
+		switch {
+		case i.ID == self:
+			l.other = nil
+			if holding && o.o.Process != "" && i.Process != o.o.Process {
+				l.other = errAnother
+			}
+		case alive || holding:
+			l.roll.Peers = append(l.roll.Peers, live.Peer{
+				ID: i.ID, Process: i.Process, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Holding: holding, Silent: !alive,
+			})
+		}
+	}
+	return l
 }
