@@ -315,18 +315,17 @@ func (a *Announcer) beat(running context.Context) error {
 	var unlisted error
 	settled := a.wrote
 	for round, waits := 0, 0; round <= rounds; round++ {
-		others, err := List(ctx, a.tables, a.o.Store)
-		unread, err := Unread(err)
+		peers, err := scan(ctx, a.tables, a.o.Store)
 		switch {
 		case err == nil:
-			a.sawOthers(ctx, others, unread != nil)
+			a.sawOthers(ctx, peers)
 		case !errors.Is(err, storage.ErrNotExist):
 			unlisted = err
 		}
 		var changed, contested bool
 		// Without the rows of peers no lane is better than the one in force.
 		if unlisted == nil {
-			changed, contested = a.resolve(others, waits >= maxWaits)
+			changed, contested = a.resolve(peers.rows, waits >= maxWaits)
 		}
 		if round > 0 && !changed {
 			if !contested {

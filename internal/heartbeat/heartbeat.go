@@ -169,23 +169,37 @@ func (e *RowError) Error() string {
 // each. After any other error nothing is returned. An absent table is
 // [storage.ErrNotExist]: no ingester was ever announced, or somebody removed the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
-	var found []Ingester
-	var bad []error
+	l, err := scan(ctx, tables, store)
+	if err != nil {
+		return nil, err
+	}
+	return l.rows, errors.Join(l.bad...)
+}
+
+// listing is the rows of one store.
+type listing struct {
+	rows []Ingester
+	bad  []error  // a [*RowError] for each row that cannot be read
+	ids  []string // of all rows, readable or not
+}
+
+func scan(ctx context.Context, tables storage.TableStore, store string) (l listing, err error) {
 	for row, err := range tables.Scan(ctx, Table, Partition, "", "", 0) {
 		if err != nil {
-			return nil, fmt.Errorf("list the ingesters: %w", err)
+			return listing{}, fmt.Errorf("list the ingesters: %w", err)
 		}
 		if s, _ := row.Props["store"].(string); s != store {
 			continue
 		}
+		l.ids = append(l.ids, row.Key)
 		i, err := decode(row)
 		if err != nil {
-			bad = append(bad, err)
+			l.bad = append(l.bad, err)
 			continue
 		}
-		found = append(found, i)
+		l.rows = append(l.rows, i)
 	}
-	return found, errors.Join(bad...)
+	return l, nil
 }
 
 // Unread separates the error of unreadable rows from any other error. With unreadable

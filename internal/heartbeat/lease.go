@@ -303,9 +303,9 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 			}
 		}
 	case row.Store != a.o.Store || row.StoreID != "" && storeID != "" && row.StoreID != storeID:
-		return a.takeNewID() // the row stays for the reads of the other store
+		return a.takeNewID(true) // the row stays for the reads of the other store
 	case !a.mine(&row):
-		return a.takeNewID()
+		return a.takeNewID(false)
 	case !l.wrote:
 		l.left = row.Oldest
 		a.compareEnd(&row)
@@ -348,15 +348,18 @@ func (a *Announcer) mine(row *Ingester) bool {
 
 // takeNewID gives way to another ingester on a copy of the log, which keeps the row.
 // The records of this one are announced under the new id, and it accepts none before
-// that.
-func (a *Announcer) takeNewID() error {
+// that. Its peers are the same as before, unless it uses another store.
+func (a *Announcer) takeNewID(otherStore bool) error {
 	l := &a.lease
 	l.entering.Lock()
 	l.holding.Store(false)
 	l.entering.Unlock()
 	id := newID()
 	err := l.notes.change(func(n *notes) {
-		n.ID, n.State, n.Announced, n.Writers, n.Others = id, "", false, []string{a.process}, nil
+		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
+		if otherStore {
+			n.Others = nil
+		}
 	})
 	if err != nil {
 		return err
@@ -389,20 +392,18 @@ func (a *Announcer) comparePeers(ctx context.Context) error {
 	if len(a.lease.notes.Others) == 0 {
 		return nil
 	}
-	rows, err := List(ctx, a.tables, a.o.Store)
-	unread, err := Unread(err)
-	if err != nil || unread != nil {
+	l, err := scan(ctx, a.tables, a.o.Store)
+	if err != nil {
 		return err
 	}
-	return a.missPeers(rows)
+	return a.missPeers(l)
 }
 
-// missPeers notes a loss if rows lack the row of a peer that mattered to reads. No
-// row is ever deleted, so the table was removed and made anew.
-func (a *Announcer) missPeers(rows []Ingester) error {
-	return a.losePeers(func(id string) bool {
-		return id != unreadable && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == id })
-	})
+// missPeers notes a loss if the list lacks the row of a peer that mattered to reads. No
+// row is ever deleted, so the table was removed and made anew. A row that cannot be read
+// is there all the same.
+func (a *Announcer) missPeers(l listing) error {
+	return a.losePeers(func(id string) bool { return id != unreadable && !slices.Contains(l.ids, id) })
 }
 
 // losePeers notes a loss if the row of a peer that mattered to reads is gone. Each
@@ -428,34 +429,43 @@ const unreadable = "?"
 
 // sawOthers notes the ingesters that matter to reads, for the case that their rows are
 // lost.
-func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool) {
+func (a *Announcer) sawOthers(ctx context.Context, now listing) {
 	l := &a.lease
 	if l.take(ctx) != nil {
 		return
 	}
 	defer l.give()
-	var others []string
-	for _, i := range rows {
-		if i.ID != l.notes.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
-			others = append(others, i.ID)
-		}
-	}
-	if unread {
-		others = append(others, unreadable)
-	}
-	if l.notes.Announced && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == l.notes.ID }) {
+	if l.notes.Announced && !slices.Contains(now.ids, l.notes.ID) {
 		return // the table was made anew: the rows seen before count
 	}
-	var err error
-	if !unread {
-		err = a.missPeers(rows)
-	}
+	err := a.missPeers(now)
 	if err == nil {
-		err = l.notes.change(func(n *notes) { n.Others = others })
+		err = l.notes.change(func(n *notes) { n.Others = n.matter(now) })
 	}
 	if err != nil {
 		a.o.Log.Warn().Err(err).Msg("the ingesters that hold records are not noted")
 	}
+}
+
+// matter are the ingesters that matter to reads. Any that cannot be read may: those
+// noted before keep their ids, and [unreadable] stands for the rest.
+func (n *notes) matter(now listing) (others []string) {
+	unread := slices.Clone(now.ids)
+	for _, i := range now.rows {
+		unread = slices.DeleteFunc(unread, func(id string) bool { return id == i.ID })
+		if i.ID != n.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
+			others = append(others, i.ID)
+		}
+	}
+	for _, id := range n.Others {
+		if slices.Contains(unread, id) {
+			others = append(others, id)
+		}
+	}
+	if len(unread) > 0 {
+		others = append(others, unreadable)
+	}
+	return others
 }
 
 // NoteLoss keeps the loss of Options.Lost durably, before the row can say it.
