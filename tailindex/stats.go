@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,15 +20,13 @@ type Stats struct {
 	Held            int64  // bytes of memory
 }
 
-// counts are the counters of Stats.
-type counts struct{ written, failed, records, omitted, outside atomic.Uint64 }
-
 // Stats returns the counters.
 func (w *Writer) Stats() Stats {
-	return Stats{
-		Written: w.m.written.Load(), Failed: w.m.failed.Load(), Records: w.m.records.Load(),
-		Omitted: w.m.omitted.Load(), Outside: w.m.outside.Load(), Held: w.bytes.Load(),
-	}
+	w.reporter.mu.Lock()
+	defer w.reporter.mu.Unlock()
+	s := w.reporter.stats
+	s.Held = w.bytes.Load()
+	return s
 }
 
 // Waiting returns the number of services with records to write, and the longest wait. It
@@ -61,10 +58,11 @@ func (w *Writer) each(f func(*service)) {
 	}
 }
 
-// reporter logs each kind of failure once, and once the end of all failures.
+// reporter counts. It logs each kind of failure once, and once the end of all failures.
 type reporter struct {
 	log     zerolog.Logger
 	mu      sync.Mutex
+	stats   Stats
 	failing int // services with a failed last write
 	told    map[string]bool
 }
@@ -72,9 +70,16 @@ type reporter struct {
 // maxKinds bounds the kinds of failure that are logged before all services recover.
 const maxKinds = 10
 
+func (r *reporter) count(f func(*Stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.stats)
+}
+
 func (r *reporter) failed(err error, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stats.Failed++
 	if first {
 		r.failing++
 	}
