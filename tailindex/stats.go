@@ -1,8 +1,6 @@
 package tailindex
 
 import (
-	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +81,7 @@ func (r *reporter) failed(err error, first bool) {
 	if first {
 		r.failing++
 	}
-	k := failureKind(err)
+	k := storage.Gist(err)
 	if r.told[k] || len(r.told) >= maxKinds {
 		return
 	}
@@ -98,20 +96,4 @@ func (r *reporter) recovered() {
 		clear(r.told)
 		r.log.Info().Msg("the newest records are written again")
 	}
-}
-
-// failureKind is the part of an error's text that does not differ from one time to the
-// next, nor from service to service.
-func failureKind(err error) string {
-	var key *storage.KeyError
-	if errors.As(err, &key) {
-		err = key.Err
-	}
-	s, _, _ := strings.Cut(err.Error(), " (request ")
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '#'
-		}
-		return r
-	}, s)
 }

@@ -1,6 +1,7 @@
 package complete_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing/synctest"
@@ -264,9 +265,10 @@ func (w *world) copy(in *ingester) {
 		return
 	}
 	c := w.add(in.disk.Fork(simdisk.Killed, w.seed))
+	id, _ := in.noted()
 	w.mu.Lock()
-	c.identity = in.identity
-	c.ids[in.identity.ID] = true
+	c.id = in.id
+	c.ids[cmp.Or(id, in.id)] = true
 	w.mu.Unlock()
 	c.to, c.bestEffort = in.to, in.bestEffort
 	w.say("the log of %s is copied to %s", in.host, c.host)
