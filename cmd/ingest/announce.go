@@ -58,7 +58,7 @@ const (
 // locked already. newCompany calls setLane with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
-	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
+	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()
@@ -82,7 +82,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	if err != nil {
 		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")
 	}
-	showCompany(p.announcer, reg)
+	showCompany(p.announcer, p.clock, reg)
 	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, c.Store.Name())
 	}})
