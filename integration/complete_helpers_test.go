@@ -3,13 +3,13 @@ package integration_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -268,12 +268,12 @@ func (s *station) rest() {
 // id returns the id of the ingester, which is stored next to its log.
 func (s *station) id() string {
 	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.wal, "ingester"))
-	id := regexp.MustCompile(`\b[0-9a-f]{8}\b`).Find(text)
-	if err != nil || id == nil {
+	text, err := os.ReadFile(filepath.Join(s.wal, "lease"))
+	var notes struct{ ID string }
+	if err := errors.Join(err, json.Unmarshal(text, &notes)); err != nil {
 		s.t.Fatalf("who %s is: %q, %v", s.name, text, err)
 	}
-	return string(id)
+	return notes.ID
 }
 
 // freeze makes the ingester hang.

@@ -153,7 +153,7 @@ func announce(t testing.TB, at place, id string, ago time.Duration, oldest time.
 	tables, end := tablesOf(t, at)
 	defer end()
 	a, err := heartbeat.New(tables, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: id, Lane: 50}, Lane: 50, Store: spec(t, at).Name(),
+		ID: id, Lane: 50, Store: spec(t, at).Name(),
 		Address: "http://127.0.0.1:9", Host: "gone-" + id, Version: "test",
 		Oldest: func() (time.Time, bool) { return oldest, !oldest.IsZero() },
 		Now:    func() time.Time { return time.Now().Add(-ago) },

@@ -69,7 +69,7 @@ func (c *company) add() *ingester {
 	n := c.added
 	c.added++
 	return &ingester{
-		c: c, n: n, disk: simdisk.New(uint64(n)), identity: heartbeat.Identity{ID: fmt.Sprintf("%08x", n+1), Lane: n},
+		c: c, n: n, disk: simdisk.New(uint64(n)), id: fmt.Sprintf("%08x", n+1),
 		host: fmt.Sprintf("i%d", n), segment: 8 << 10, size: 64 << 10, age: 20 * time.Second,
 	}
 }
@@ -93,16 +93,16 @@ func (c *company) setFaults(f storagetest.Script) {
 
 // ingester is one of a company. The fields of the process are set while it runs.
 type ingester struct {
-	c        *company
-	n        int
-	disk     *simdisk.Disk
-	identity heartbeat.Identity
-	host     string
-	segment  int64
-	size     int64
-	age      time.Duration // of the records when they are flushed
-	cut      atomic.Bool   // off from the tables
-	effort   bool          // best effort only
+	c       *company
+	n       int
+	disk    *simdisk.Disk
+	id      string
+	host    string
+	segment int64
+	size    int64
+	age     time.Duration // of the records when they are flushed
+	cut     atomic.Bool   // off from the tables
+	effort  bool          // best effort only
 
 	mu        sync.Mutex     // guards buf
 	buf       *buffer.Buffer // nil: it does not run
@@ -198,7 +198,7 @@ func (in *ingester) start() {
 	told := &teller{}
 	buf := buffer.New(log, sink{writer}, buffer.Options{Tail: told, Size: in.size, Min: 1, Age: in.age, MaxAge: in.age})
 	announcer, err := heartbeat.New(mortal, heartbeat.Options{
-		Identity: in.identity, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
+		ID: in.id, Lane: in.n, Address: "http://" + in.host, Host: in.host, BestEffort: in.effort, FS: in.disk, Dir: "/var/wal",
 		StoreID: func() (string, error) { return storeID, nil },
 		Oldest:  buf.Oldest, Replayed: buf.Replayed, Now: in.c.now,
 	})

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -135,6 +136,23 @@ func AtKey(op, key string, err error) error {
 		return nil
 	}
 	return &KeyError{Op: op, Key: key, Err: err}
+}
+
+// Gist is the part of an error's text that differs neither from one attempt to the next
+// nor from key to key, so that each kind of failure is logged once: it has no ids of
+// requests, and # in place of digits.
+func Gist(err error) string {
+	var key *KeyError
+	if errors.As(err, &key) {
+		err = key.Err
+	}
+	s, _, _ := strings.Cut(err.Error(), " (request ")
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '#'
+		}
+		return r
+	}, s)
 }
 
 // MaxTxRows and MaxTxBytes bound one [TableStore.Upsert]; MaxBinary and MaxString bound

@@ -3,7 +3,10 @@ package tailindex
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"blobtail/storage"
 )
@@ -20,8 +23,9 @@ type ReaderOptions struct {
 
 // Reader reads the rows of writers. All its methods may be called concurrently.
 type Reader struct {
-	o      ReaderOptions
-	tables storage.TableStore
+	o       ReaderOptions
+	tables  storage.TableStore
+	decoder func() (*zstd.Decoder, error) // of rows; may be used concurrently
 }
 
 // NewReader returns a reader. It sends the store no request.
@@ -35,7 +39,7 @@ func NewReader(tables storage.TableStore, o ReaderOptions) *Reader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Reader{o: o, tables: tables}
+	return &Reader{o: o, tables: tables, decoder: sync.OnceValues(newDecoder)}
 }
 
 const day = 24 * time.Hour
@@ -73,21 +77,7 @@ const clocksApart = time.Minute
 // record older than since by more than [Late]. It returns no rows of times more than
 // three days ago.
 func (r *Reader) Written(ctx context.Context, service string, errs bool, since time.Time) ([]Row, error) {
-	scans, err := r.scans(service, errs, r.days(since)...)
-	if err != nil {
-		return nil, err
-	}
-	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
-		if err := s.list(ctx, s.since(nanos(since.Add(-Late)))); err != nil {
-			return err
-		}
-		return s.fetch(ctx, func(h *head) bool { return h.reason != "" || h.arrived.After(since) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	rows, err := found(scans)
-	slices.SortFunc(rows, byArrival)
+	rows, _, err := r.Watch(service, errs, since).Poll(ctx)
 	return rows, err
 }
 

@@ -26,47 +26,34 @@ const (
 	maxRaw = MaxLines * MaxLine
 )
 
-// content is the contents of one row.
-type content struct {
-	kind        byte
-	process     string
-	number      uint64
-	store       string
-	arrived     time.Time
-	first, last int64
-	count       int
-	entries     []record.Entry // in order
-}
-
-// row makes the row and returns its number of lines: it omits the oldest lines if not all
-// fit.
-func (c *content) row(p *packer) (storage.Row, int, error) {
+// encode returns the row of the table. It omits the oldest entries if not all fit.
+func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (storage.Row, error) {
 	props := map[string]any{
-		"format": int64(Format), "store": c.store, "process": c.process, "number": int64(c.number),
-		"arrived": c.arrived.UTC().Format(timeLayout),
-		"first":   string(record.AppendTime(nil, c.first)), "last": string(record.AppendTime(nil, c.last)),
-		"count": int64(c.count),
+		"format": int64(Format), "store": store, "process": r.Process, "number": int64(r.Number),
+		"arrived": r.Arrived.UTC().Format(timeLayout),
+		"first":   string(record.AppendTime(nil, r.First)), "last": string(record.AppendTime(nil, r.Last)),
+		"count": int64(r.Count),
 	}
-	kept := c.entries
-	lines := join(kept)
+	lines := join(r.Entries)
 	if units(lines) <= maxText && utf8.Valid(lines) {
 		props["lines"] = string(lines)
 	} else {
-		z, err := p.encoder()
+		z, err := encoder()
 		if err != nil {
-			return storage.Row{}, 0, err
+			return storage.Row{}, err
 		}
 		var packed []byte
-		kept, packed = pack(z, kept, lines)
+		r.Entries, packed = pack(z, r.Entries, lines)
 		for i := 0; len(packed) > 0; i++ {
 			n := min(len(packed), storage.MaxBinary)
 			props["z"+strconv.Itoa(i)] = packed[:n:n]
 			packed = packed[n:]
 		}
 	}
-	props["omitted"] = int64(c.count - len(kept))
-	props["ids"] = appendIDs(nil, kept)
-	return storage.Row{Key: rowKey(c.kind, c.last, c.process, c.number), Props: props}, len(kept), nil
+	r.Omitted = r.Count - len(r.Entries)
+	props["omitted"] = int64(r.Omitted)
+	props["ids"] = appendIDs(nil, r.Entries)
+	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, nil
 }
 
 // pack compresses the lines. It leaves out the oldest if not all fit.
@@ -119,59 +106,41 @@ func rowProps() []string {
 	return props
 }
 
-// decoder reads rows, and anybody may have written them. Only one goroutine may use it;
-// the zero decoder is ready.
-type decoder struct{ z *zstd.Decoder }
-
-func (d *decoder) unpack(packed []byte) ([]byte, error) {
-	if d.z == nil {
-		z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20))
-		if err != nil {
-			return nil, err
-		}
-		d.z = z
-	}
-	return d.z.DecodeAll(packed, nil)
+func newDecoder() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20))
 }
 
-func (d *decoder) close() {
-	if d.z != nil {
-		d.z.Close()
-	}
-}
-
-// row reads a row of the service and returns it whole, or the reason why it is invalid.
-// It trusts no value that it can check.
-func (d *decoder) row(service string, kind byte, row storage.Row) (Row, string) {
-	if reason := checkFormat(row); reason != "" {
+// decode reads a row of the service and returns it whole, or the reason why it is invalid.
+// Anybody may have written it, so decode trusts no value that it can check.
+func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, string) {
+	if reason := checkFormat(from); reason != "" {
 		return Row{}, reason
 	}
-	key, ok := parseKey(row.Key)
-	if !ok || key.kind != kind {
+	row, inverse, ok := parseKey(from.Key)
+	if !ok || from.Key[0] != kind {
 		return Row{}, "its key is not a row's"
 	}
-	r := Row{Key: row.Key, Process: key.process, Number: key.number, Errors: kind == kindErrors}
-	if reason := r.head(row, key); reason != "" {
+	if reason := row.head(from, inverse); reason != "" {
 		return Row{}, reason
 	}
-	lines, reason := d.lines(row)
+	lines, reason := r.lines(from)
 	if reason != "" {
 		return Row{}, reason
 	}
-	ids, _ := row.Props["ids"].([]byte)
+	ids, _ := from.Props["ids"].([]byte)
 	entries, ok := parseIDs(ids)
 	if !ok {
 		return Row{}, "its identities are damaged"
 	}
-	if r.Count-r.Omitted != len(entries) {
-		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(entries), r.Count-r.Omitted)
+	if row.Count-row.Omitted != len(entries) {
+		return Row{}, fmt.Sprintf("it has %d identities for %d lines", len(entries), row.Count-row.Omitted)
 	}
-	if reason := r.fill(service, entries, lines); reason != "" {
+	if reason := row.fill(service, entries, lines); reason != "" {
 		return Row{}, reason
 	}
-	r.Omitted = r.Count - len(r.Entries)
-	return r, ""
+	row.Omitted = row.Count - len(row.Entries)
+	return row, ""
 }
 
 func checkFormat(row storage.Row) (reason string) {
@@ -186,7 +155,7 @@ func checkFormat(row storage.Row) (reason string) {
 }
 
 // head reads the properties other than the lines.
-func (r *Row) head(row storage.Row, key parsedKey) (reason string) {
+func (r *Row) head(row storage.Row, inverted int64) (reason string) {
 	var ok bool
 	if r.Arrived, ok = timeOf(row, "arrived"); !ok {
 		return "property arrived is no time"
@@ -200,7 +169,7 @@ func (r *Row) head(row storage.Row, key parsedKey) (reason string) {
 			return "property " + p.name + " is no time"
 		}
 	}
-	if r.First > r.Last || inverse(r.Last) != key.inverse {
+	if r.First > r.Last || inverse(r.Last) != inverted {
 		return "its times do not fit its key"
 	}
 	count, _ := row.Props["count"].(int64)
@@ -220,7 +189,7 @@ func timeOf(row storage.Row, name string) (time.Time, bool) {
 
 // lines returns the lines of the row, one after the other. They share no memory with the
 // row.
-func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
+func (r *Reader) lines(row storage.Row) (lines []byte, reason string) {
 	if text, ok := row.Props["lines"].(string); ok {
 		return []byte(text), ""
 	}
@@ -229,7 +198,10 @@ func (d *decoder) lines(row storage.Row) (lines []byte, reason string) {
 		part, _ := row.Props["z"+strconv.Itoa(i)].([]byte)
 		packed = append(packed, part...)
 	}
-	lines, err := d.unpack(packed)
+	z, err := r.decoder()
+	if err == nil {
+		lines, err = z.DecodeAll(packed, nil)
+	}
 	if err != nil {
 		return nil, "its lines do not decompress: " + err.Error()
 	}

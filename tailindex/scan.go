@@ -26,16 +26,14 @@ type scan struct {
 	heads                     []head
 	rows                      []Row
 	bad                       *RowError
-	decode                    decoder
 }
 
-// head is a row's key, and the time when it was made.
+// head is a row without its contents: those of its fields that the key has, and Arrived.
 type head struct {
-	key     string
-	parsed  parsedKey
-	arrived time.Time
-	foreign bool   // of another store
-	reason  string // the reason why it is not a row's head
+	Row
+	inverse int64
+	good    bool // of this store, and not damaged
+	wanted  bool
 }
 
 // scans returns the scans of all shards of some tables.
@@ -58,7 +56,6 @@ func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) e
 	running.SetLimit(maxScans)
 	for _, s := range scans {
 		running.Go(func() error {
-			defer s.decode.close()
 			if err := read(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
 				return fmt.Errorf("read the newest records: %w", err)
 			}
@@ -114,7 +111,7 @@ func (s *scan) take(row storage.Row) {
 	if store, _ := row.Props["store"].(string); store != s.r.o.Store {
 		return
 	}
-	r, reason := s.decode.row(s.service, s.kind, row)
+	r, reason := s.r.decode(s.service, s.kind, row)
 	if reason != "" {
 		s.wrong(row.Key, reason)
 		return
@@ -178,54 +175,46 @@ func (s *scan) enough(n int) bool {
 	return rows >= n || records >= n
 }
 
-// list reads heads of rows from the newest on, to the end of the range: keys and
-// arrivals, without the lines.
-func (s *scan) list(ctx context.Context, to string) error {
+// fresh lists the heads of rows from the newest on, to the end of the range, and then
+// reads the rows that were not seen and arrived after a time.
+func (s *scan) fresh(ctx context.Context, to string, seen map[string]bool, arrived time.Time) error {
 	from, _ := s.ends()
-	s.heads = s.heads[:0]
 	for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, from, to, 0, "store", "arrived") {
 		if err != nil {
 			return err
 		}
-		h := head{key: row.Key}
-		var ok, timed bool
-		h.parsed, ok = parseKey(row.Key)
-		h.arrived, timed = timeOf(row, "arrived")
+		var h head
+		var timed bool
+		h.Row, h.inverse, h.good = parseKey(row.Key)
+		h.Arrived, timed = timeOf(row, "arrived")
 		store, _ := row.Props["store"].(string)
-		if h.foreign = store != s.r.o.Store; !ok || !timed {
-			h.reason = "its key or its arrival is not a row's"
+		own := store == s.r.o.Store
+		if h.good = h.good && timed && own; own && !h.good && !seen[row.Key] {
+			s.wrong(row.Key, "its key or its arrival is not a row's")
 		}
+		h.wanted = h.good && !seen[row.Key] && h.Arrived.After(arrived)
 		s.heads = append(s.heads, h)
 	}
-	return nil
+	return s.fetch(ctx)
 }
 
 // fetch reads the wanted ones of the listed rows, neighbours together.
-func (s *scan) fetch(ctx context.Context, want func(*head) bool) error {
-	wanting := func(h *head) bool {
-		if h.foreign || !want(h) {
-			return false
-		}
-		if h.reason != "" {
-			s.wrong(h.key, h.reason)
-		}
-		return h.reason == ""
-	}
+func (s *scan) fetch(ctx context.Context) error {
 	for i := 0; i < len(s.heads); i++ {
 		first := i
-		for i < len(s.heads) && wanting(&s.heads[i]) {
+		for i < len(s.heads) && s.heads[i].wanted {
 			i++
 		}
 		if i == first {
 			continue
 		}
 		wanted := s.heads[first:i]
-		for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, wanted[0].key, after(wanted[len(wanted)-1].key), 0, rowProps()...) {
+		for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, wanted[0].Key, after(wanted[len(wanted)-1].Key), 0, rowProps()...) {
 			if err != nil {
 				return err
 			}
 			// Rows that arrived in between are listed next time.
-			if slices.ContainsFunc(wanted, func(h head) bool { return h.key == row.Key }) {
+			if slices.ContainsFunc(wanted, func(h head) bool { return h.Key == row.Key }) {
 				s.take(row)
 			}
 		}

@@ -1,10 +1,7 @@
 package tailindex
 
 import (
-	"errors"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,15 +18,13 @@ type Stats struct {
 	Held            int64  // bytes of memory
 }
 
-// counts are the counters of Stats.
-type counts struct{ written, failed, records, omitted, outside atomic.Uint64 }
-
 // Stats returns the counters.
 func (w *Writer) Stats() Stats {
-	return Stats{
-		Written: w.m.written.Load(), Failed: w.m.failed.Load(), Records: w.m.records.Load(),
-		Omitted: w.m.omitted.Load(), Outside: w.m.outside.Load(), Held: w.bytes.Load(),
-	}
+	w.reporter.mu.Lock()
+	defer w.reporter.mu.Unlock()
+	s := w.reporter.stats
+	s.Held = w.bytes.Load()
+	return s
 }
 
 // Waiting returns the number of services with records to write, and the longest wait. It
@@ -61,10 +56,11 @@ func (w *Writer) each(f func(*service)) {
 	}
 }
 
-// reporter logs each kind of failure once, and once the end of all failures.
+// reporter counts. It logs each kind of failure once, and once the end of all failures.
 type reporter struct {
 	log     zerolog.Logger
 	mu      sync.Mutex
+	stats   Stats
 	failing int // services with a failed last write
 	told    map[string]bool
 }
@@ -72,13 +68,20 @@ type reporter struct {
 // maxKinds bounds the kinds of failure that are logged before all services recover.
 const maxKinds = 10
 
+func (r *reporter) count(f func(*Stats)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.stats)
+}
+
 func (r *reporter) failed(err error, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.stats.Failed++
 	if first {
 		r.failing++
 	}
-	k := failureKind(err)
+	k := storage.Gist(err)
 	if r.told[k] || len(r.told) >= maxKinds {
 		return
 	}
@@ -93,20 +96,4 @@ func (r *reporter) recovered() {
 		clear(r.told)
 		r.log.Info().Msg("the newest records are written again")
 	}
-}
-
-// failureKind is the part of an error's text that does not differ from one time to the
-// next, nor from service to service.
-func failureKind(err error) string {
-	var key *storage.KeyError
-	if errors.As(err, &key) {
-		err = key.Err
-	}
-	s, _, _ := strings.Cut(err.Error(), " (request ")
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '#'
-		}
-		return r
-	}, s)
 }

@@ -121,42 +121,22 @@ func inverse(ns int64) int64 {
 	return maxTicks - unixTicks - ticks
 }
 
-// rowKey is the key of a row with a newest record of that time.
-func rowKey(kind byte, newest int64, process string, number uint64) string {
-	return fmt.Sprintf("%c-%019d-%s-%d", kind, inverse(newest), process, number)
+// keyOf is the key of a row with a newest record of that inverse.
+func keyOf(kind byte, inverse int64, process string, number uint64) string {
+	return fmt.Sprintf("%c-%019d-%s-%d", kind, inverse, process, number)
 }
 
-// parsedKey is the parts of a key.
-type parsedKey struct {
-	kind    byte
-	inverse int64
-	process string
-	number  uint64
-}
-
-// parseKey is the strict inverse of rowKey.
-func parseKey(key string) (parsedKey, bool) {
-	var k parsedKey
-	// k-TTTTTTTTTTTTTTTTTTT-pppppppp-n
-	if len(key) < 32 || key[1] != '-' || key[21] != '-' || key[30] != '-' || key[0] != kindAll && key[0] != kindErrors {
-		return k, false
+// parseKey is the strict inverse of keyOf. The row has only the fields that the key has.
+func parseKey(key string) (r Row, inverse int64, ok bool) {
+	parts := strings.Split(key, "-")
+	if len(parts) != 4 || strings.Trim(parts[2], "0123456789abcdef") != "" {
+		return r, 0, false
 	}
-	k.kind = key[0]
-	inv, err := strconv.ParseUint(key[2:21], 10, 63)
-	if err != nil || key[2] == '+' {
-		return k, false
-	}
-	k.inverse, k.process = int64(inv), key[22:30]
-	if !validProcess(k.process) || key[31] == '0' || key[31] == '+' {
-		return k, false
-	}
-	k.number, err = strconv.ParseUint(key[31:], 10, 63)
-	return k, err == nil
-}
-
-// validProcess reports whether s is 8 hex digits.
-func validProcess(s string) bool {
-	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
+	inverse, bad := strconv.ParseInt(parts[1], 10, 64)
+	number, err := strconv.ParseInt(parts[3], 10, 64)
+	r = Row{Key: key, Process: parts[2], Number: uint64(number), Errors: parts[0] == string(kindErrors)}
+	return r, inverse, bad == nil && err == nil && number > 0 && len(r.Process) == 8 &&
+		key == keyOf(kind(r.Errors), inverse, r.Process, r.Number)
 }
 
 // Partition is the partition of a service's rows in a shard. Services have no

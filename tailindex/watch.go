@@ -1,6 +1,7 @@
 package tailindex
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -79,12 +80,7 @@ func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err erro
 		return nil, nil, err
 	}
 	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
-		if err := s.list(ctx, s.since(low)); err != nil {
-			return err
-		}
-		return s.fetch(ctx, func(h *head) bool {
-			return !w.seen[h.key] && (h.reason != "" || h.arrived.After(w.after))
-		})
+		return s.fresh(ctx, s.since(low), w.seen, w.after)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -129,39 +125,30 @@ func (w *Watch) tables(now time.Time, deep bool) []string {
 
 // learn remembers the listed rows.
 func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
-	var heads []*head
-	for _, s := range scans {
-		for i := range s.heads {
-			heads = append(heads, &s.heads[i])
-		}
-	}
 	seen := w.seen
 	if deep {
 		// A later poll lists no key that this one omitted: the ends only move forward.
-		seen = make(map[string]bool, len(heads))
+		seen = map[string]bool{}
 	}
 	var lag time.Duration
-	var fresh []*head
-	for _, h := range heads {
-		if !h.foreign && h.reason == "" {
-			if !w.seen[h.key] {
+	var fresh []head
+	for _, s := range scans {
+		for _, h := range s.heads {
+			if h.good && !w.seen[h.Key] {
 				fresh = append(fresh, h)
 			}
-			if now.Sub(h.arrived) < shallow {
+			if h.good && now.Sub(h.Arrived) < shallow {
 				lag = max(lag, h.lag())
 			}
+			seen[h.Key] = true
 		}
-		seen[h.key] = true
 	}
 	if deep {
 		w.depth = min(Late, lag+shallow)
 	}
 	w.seen = seen
-	slices.SortFunc(fresh, func(a, b *head) int {
-		if c := strings.Compare(a.parsed.process, b.parsed.process); c != 0 {
-			return c
-		}
-		return int(min(1, max(-1, int64(a.parsed.number)-int64(b.parsed.number))))
+	slices.SortFunc(fresh, func(a, b head) int {
+		return cmp.Or(strings.Compare(a.Process, b.Process), cmp.Compare(a.Number, b.Number))
 	})
 	for _, h := range fresh {
 		w.count(h, now)
@@ -170,44 +157,38 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 
 // lag is the age of the row's newest record at the row's arrival.
 func (h *head) lag() time.Duration {
-	ticks := maxTicks - unixTicks - h.parsed.inverse
-	return h.arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100))
+	ticks := maxTicks - unixTicks - h.inverse
+	return h.Arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100))
 }
 
 // count notes the number of a row, which may close a gap or reveal one.
-func (w *Watch) count(h *head, now time.Time) {
-	n := h.parsed.number
-	p := w.processes[h.parsed.process]
+func (w *Watch) count(h head, now time.Time) {
+	p := w.processes[h.Process]
 	switch {
 	case p == nil:
 		// Earlier numbers are unknown.
-		w.processes[h.parsed.process] = &numbers{next: n + 1, arrived: h.arrived}
-	case n < p.next:
-		p.fill(n)
+		w.processes[h.Process] = &numbers{next: h.Number + 1, arrived: h.Arrived}
+	case h.Number < p.next:
+		p.fill(h.Number)
 	default:
-		if n > p.next && h.arrived.After(w.after) {
-			p.gaps = append(p.gaps, gap{p.next, n, p.arrived, h.arrived, now})
+		if h.Number > p.next && h.Arrived.After(w.after) {
+			p.gaps = append(p.gaps, gap{p.next, h.Number, p.arrived, h.Arrived, now})
 		}
-		p.next, p.arrived = n+1, h.arrived
+		p.next, p.arrived = h.Number+1, h.Arrived
 	}
 }
 
 // fill removes n from its gap.
 func (p *numbers) fill(n uint64) {
 	for i, g := range p.gaps {
-		if n < g.from || n >= g.to {
-			continue
+		if g.from <= n && n < g.to {
+			left, right := g, g
+			left.to, right.from = n, n+1
+			p.gaps = slices.Replace(p.gaps, i, i+1, left, right)
+			break
 		}
-		var rest []gap
-		if g.from < n {
-			rest = append(rest, gap{g.from, n, g.before, g.after, g.noticed})
-		}
-		if n+1 < g.to {
-			rest = append(rest, gap{n + 1, g.to, g.before, g.after, g.noticed})
-		}
-		p.gaps = slices.Replace(p.gaps, i, i+1, rest...)
-		return
 	}
+	p.gaps = slices.DeleteFunc(p.gaps, func(g gap) bool { return g.from == g.to })
 }
 
 // missed removes and returns the old gaps.

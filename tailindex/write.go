@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/semaphore"
 
 	"blobtail/storage"
 )
@@ -44,79 +44,93 @@ func (w *Writer) Run(ctx context.Context) error {
 	// Writes continue for a short time after ctx.
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, end) })
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() { w.work(ctx, writing) })
-	}
-	running.Go(func() { w.upkeep(ctx) })
-	running.Wait()
+	w.writing = writing
+	w.state.Store(running)
+	w.each(func(s *service) {
+		if s.busy && s.timer == nil {
+			w.schedule(s, gather)
+		}
+	})
+	w.upkeep(ctx)
+	defer time.AfterFunc(lastWrite, end).Stop()
+	w.state.Store(ending)
+	w.each(func(s *service) {
+		if s.timer != nil && s.timer.Stop() {
+			s.timer.Reset(0)
+		}
+	})
+	w.turns.Wait()
 	return nil
 }
 
-// work writes services when they are due. After ctx has ended it writes each remaining
-// one once, until writing ends.
-func (w *Writer) work(ctx, writing context.Context) {
-	var p packer
-	defer p.close()
-	for {
-		last := ctx.Err() != nil
-		s := w.queue.take(ctx)
-		if s == nil || writing.Err() != nil {
+// schedule gives the service its turn after a pause. The lock of its stripe is held.
+func (w *Writer) schedule(s *service, pause time.Duration) {
+	w.turns.Add(1)
+	s.timer = time.AfterFunc(pause, func() { w.turn(s) })
+}
+
+// turn writes the waiting records of a service, and schedules its next turn. After Run
+// was ended each service gets one more.
+func (w *Writer) turn(s *service) {
+	defer w.turns.Done()
+	limits := []*semaphore.Weighted{w.workers}
+	if s.fails > 0 {
+		limits = []*semaphore.Weighted{w.retriers, w.workers}
+	}
+	for _, limit := range limits {
+		if limit.Acquire(w.writing, 1) != nil {
 			return
 		}
-		failed := s.fails > 0
-		due, again := w.serve(writing, s, &p, last)
-		if failed {
-			w.queue.retried()
-		}
-		if again && !last {
-			w.queue.put(s, due)
-		}
+		defer limit.Release(1)
+	}
+	last := w.state.Load() == ending
+	pause := w.serve(s, last)
+	s.stripe.mu.Lock()
+	defer s.stripe.mu.Unlock()
+	s.timer = nil
+	switch {
+	case pause > 0:
+	case s.batch == nil:
+		s.busy, s.since = false, time.Time{}
+		return
+	default:
+		s.since, pause = s.batch.since, s.pause(w.o.Now())
+	}
+	if w.state.Load() == ending {
+		pause = 0
+	}
+	if !last {
+		w.schedule(s, pause)
 	}
 }
 
-// serve writes the waiting records of a service, and returns when it is due again.
-func (w *Writer) serve(ctx context.Context, s *service, p *packer, last bool) (due time.Time, again bool) {
+// serve writes the waiting records of a service. If it has to be called again for them,
+// it returns the pause until then, else 0.
+func (w *Writer) serve(s *service, last bool) (pause time.Duration) {
 	if s.job == nil && w.held.Load() > w.o.Memory/2 && !last {
 		// The store is unavailable, and rows that must be written unchanged fill the
 		// memory. So this service keeps gathering.
-		return time.Now().Add(maxPause/2 + rand.N(maxPause/2)), true
+		return maxPause/2 + rand.N(maxPause/2)
 	}
-	err := w.makeJob(s, p)
+	err := w.makeJob(s)
 	if err == nil && s.job != nil {
-		err = w.writeJob(ctx, s)
+		err = w.writeJob(s)
 	}
-	now := time.Now()
 	if err != nil {
-		w.m.failed.Add(1)
 		w.reporter.failed(err, s.fails == 0)
 		s.fails++
-		pause := min(maxPause, soonest<<min(s.fails, 10))
-		return now.Add(pause - rand.N(pause/4)), true
+		pause = min(maxPause, soonest<<min(s.fails, 10))
+		return pause - rand.N(pause/4)
 	}
 	if s.fails > 0 {
 		s.fails = 0
 		w.reporter.recovered()
 	}
-	return w.settle(s, now)
-}
-
-// settle is called when all rows of the service are written. It returns when the service
-// is due for the records that arrived meanwhile.
-func (w *Writer) settle(s *service, now time.Time) (due time.Time, again bool) {
-	s.stripe.mu.Lock()
-	defer s.stripe.mu.Unlock()
-	if s.batch == nil {
-		s.busy, s.since = false, time.Time{}
-		return now, false
-	}
-	s.since = s.batch.since
-	return s.next(now, w.o.Now()), true
+	return 0
 }
 
 // makeJob makes rows of the waiting records, unless the previous job is unfinished.
-func (w *Writer) makeJob(s *service, p *packer) error {
+func (w *Writer) makeJob(s *service) error {
 	if s.job != nil {
 		return nil
 	}
@@ -132,7 +146,7 @@ func (w *Writer) makeJob(s *service, p *packer) error {
 		return nil
 	}
 	defer w.bytes.Add(-int64(b.size()))
-	j, err := w.build(s, b, p)
+	j, err := w.build(s, b)
 	if err != nil {
 		// No number was used. These records are missing in the tail; blobs have them.
 		return err
@@ -144,7 +158,7 @@ func (w *Writer) makeJob(s *service, p *packer) error {
 }
 
 // build makes the rows of a batch.
-func (w *Writer) build(s *service, b *batch, p *packer) (*job, error) {
+func (w *Writer) build(s *service, b *batch) (*job, error) {
 	now := w.o.Now()
 	lane := max(0, w.o.Lane())
 	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, lane%w.o.Shards), mark: b.mark}
@@ -152,17 +166,17 @@ func (w *Writer) build(s *service, b *batch, p *packer) (*job, error) {
 		if k.seen == 0 {
 			continue
 		}
-		c := content{
-			kind: kind(i == 1), process: w.o.Process, number: s.numbers[i] + 1, store: w.o.Store,
-			arrived: now, first: k.first, last: k.last, count: k.seen, entries: k.shown(),
+		r := Row{
+			Process: w.o.Process, Number: s.numbers[i] + 1, Errors: i == 1,
+			Arrived: now, First: k.first, Last: k.last, Count: k.seen, Entries: k.shown(),
 		}
-		row, lines, err := c.row(p)
+		row, err := r.encode(w.o.Store, w.encoder)
 		if err != nil {
 			return nil, err
 		}
 		j.rows = append(j.rows, row)
 		if i == 0 {
-			j.lines, j.omitted = lines, k.seen-lines
+			j.omitted, j.lines = r.Omitted, r.Count-r.Omitted
 		}
 		j.size += rowSize(row)
 	}
@@ -175,12 +189,12 @@ func (w *Writer) build(s *service, b *batch, p *packer) (*job, error) {
 }
 
 // writeJob writes the rows. Once that is known to have succeeded, they are done with.
-func (w *Writer) writeJob(ctx context.Context, s *service) error {
+func (w *Writer) writeJob(s *service) error {
 	j := s.job
 	if err := w.o.Durable(j.mark); err != nil {
 		return fmt.Errorf("wait for the log before the newest records are shown: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(w.writing, patience)
 	defer cancel()
 	if err := w.tables.Upsert(ctx, j.table, j.partition, j.rows); err != nil {
 		return fmt.Errorf("write the newest records: %w", err)
@@ -188,9 +202,11 @@ func (w *Writer) writeJob(ctx context.Context, s *service) error {
 	s.job = nil
 	w.held.Add(-j.size)
 	w.bytes.Add(-j.size)
-	w.m.written.Add(1)
-	w.m.records.Add(uint64(j.lines))
-	w.m.omitted.Add(uint64(j.omitted))
+	w.reporter.count(func(s *Stats) {
+		s.Written++
+		s.Records += uint64(j.lines)
+		s.Omitted += uint64(j.omitted)
+	})
 	return nil
 }
 
@@ -215,10 +231,8 @@ func (w *Writer) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
-		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made {
-			if w.makeTable(ctx, table) == nil {
-				made = table
-			}
+		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made && w.makeTable(ctx, table) == nil {
+			made = table
 		}
 		w.each(func(s *service) {
 			if !s.busy && time.Since(s.wrote) > forget {
@@ -240,23 +254,11 @@ func (w *Writer) makeTable(ctx context.Context, table string) error {
 	return w.tables.Upsert(ctx, table, "tail", nil)
 }
 
-// packer has an encoder for the rows that need one. Only one goroutine may use it.
-type packer struct{ z *zstd.Encoder }
-
-func (p *packer) encoder() (*zstd.Encoder, error) {
-	if p.z == nil {
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-			zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
-		if err != nil {
-			return nil, fmt.Errorf("make an encoder of rows: %w", err)
-		}
-		p.z = z
+func newEncoder() (*zstd.Encoder, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("make an encoder of rows: %w", err)
 	}
-	return p.z, nil
-}
-
-func (p *packer) close() {
-	if p.z != nil {
-		p.z.Close()
-	}
+	return z, nil
 }

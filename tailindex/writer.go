@@ -1,6 +1,7 @@
 package tailindex
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"hash/maphash"
@@ -10,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"blobtail/record"
 	"blobtail/storage"
@@ -38,21 +41,34 @@ const stripes = 16
 // Writer writes the newest records of each service into the tables. All its methods may
 // be called concurrently.
 //
-// A service is in one place at a time: idle, in the queue, or with a worker. So its rows
-// are written one after the other, and their numbers have no gaps.
+// A service is idle, waits for its turn, or has it. So its rows are written one after the
+// other, and their numbers have no gaps.
 type Writer struct {
-	o      Options
-	tables storage.TableStore
-	m      counts
+	o       Options
+	tables  storage.TableStore
+	encoder func() (*zstd.Encoder, error) // of rows; may be used concurrently
 
 	seed    maphash.Seed
 	stripes [stripes]stripe
-	queue   *queue
+
+	state   atomic.Int32    // of Run
+	writing context.Context // of all writes, set by Run
+	turns   sync.WaitGroup  // that are scheduled or under way
+	// workers bounds the concurrent turns. Of these, retriers are for services with a
+	// failed last write: services that hang must not keep the rest waiting.
+	workers, retriers *semaphore.Weighted
 
 	bytes    atomic.Int64 // that the services hold
 	held     atomic.Int64 // of those, in rows that must be written unchanged
 	reporter reporter
 }
+
+// States of Run.
+const (
+	waiting = iota
+	running
+	ending
+)
 
 type stripe struct {
 	mu       sync.Mutex
@@ -60,18 +76,18 @@ type stripe struct {
 }
 
 // service is the state of a service. Its stripe's lock guards it, except for the fields
-// of the worker.
+// of the turn.
 type service struct {
 	name   string
 	phase  time.Duration // offset within each second at which it is written
 	stripe *stripe
-	busy   bool      // in the queue or with a worker
-	batch  *batch    // arrivals since the last write; nil: none
-	since  time.Time // arrival, by this host's clock, of the oldest waiting record; zero: none
-	wrote  time.Time // time at which the last batch was taken
-	due    time.Time // of the queue
+	busy   bool        // waits for its turn, or has it
+	timer  *time.Timer // of the turn; nil: it is not scheduled
+	batch  *batch      // arrivals since the last write; nil: none
+	since  time.Time   // arrival, by this host's clock, of the oldest waiting record; zero: none
+	wrote  time.Time   // time at which the last batch was taken
 
-	// The next fields belong to the worker that has the service.
+	// The next fields belong to the turn.
 	numbers [2]uint64 // of the last row of all and of errors
 	job     *job      // rows that must be written unchanged
 	fails   int
@@ -111,8 +127,11 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	if o.Memory == 0 {
 		o.Memory = 64 << 20
 	}
-	w := &Writer{o: o, tables: tables, seed: maphash.MakeSeed(), queue: newQueue()}
-	w.reporter = reporter{log: o.Log, told: map[string]bool{}}
+	w := &Writer{
+		o: o, tables: tables, encoder: sync.OnceValues(newEncoder), seed: maphash.MakeSeed(),
+		workers: semaphore.NewWeighted(workers), retriers: semaphore.NewWeighted(retriers),
+		reporter: reporter{log: o.Log, told: map[string]bool{}},
+	}
 	for i := range w.stripes {
 		w.stripes[i].services = map[string]*service{}
 	}
@@ -127,12 +146,11 @@ func (w *Writer) Process() string { return w.o.Process }
 func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
-	if from == to {
-		w.m.outside.Add(uint64(run.Len()))
-		return
+	if outside := run.Len() - (to - from); outside > 0 {
+		w.reporter.count(func(s *Stats) { s.Outside += uint64(outside) })
 	}
-	if skipped := run.Len() - (to - from); skipped > 0 {
-		w.m.outside.Add(uint64(skipped))
+	if from == to {
+		return
 	}
 	held := w.bytes.Load()
 	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]
@@ -157,7 +175,9 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	w.bytes.Add(int64(b.size() - before))
 	if !s.busy {
 		s.busy = true
-		w.queue.put(s, s.next(b.since, now))
+		if w.state.Load() == running {
+			w.schedule(s, s.pause(now))
+		}
 	}
 	st.mu.Unlock()
 }
@@ -220,13 +240,14 @@ func phase(service string) time.Duration {
 	return time.Duration(h%1000) * time.Millisecond
 }
 
-// next returns the time of the service's next write after an arrival at now, or at the
-// store's time shared.
-func (s *service) next(now, shared time.Time) time.Time {
-	if now.Sub(s.wrote) >= pace {
-		return now.Add(gather)
+// pause is the time until the service's next turn after an arrival at the store's time
+// now.
+func (s *service) pause(now time.Time) time.Duration {
+	ago := time.Since(s.wrote)
+	if ago >= pace {
+		return gather
 	}
-	wait := max(0, s.wrote.Add(soonest).Sub(now))
-	in := time.Duration(shared.Add(wait).UnixNano() % int64(pace))
-	return now.Add(wait + (s.phase-in+pace)%pace)
+	wait := max(0, soonest-ago)
+	in := time.Duration(now.Add(wait).UnixNano() % int64(pace))
+	return wait + (s.phase-in+pace)%pace
 }

@@ -58,22 +58,18 @@ const (
 // locked already. newCompany calls setLane with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
-	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log, Metrics: reg}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
+	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
-	me, err := heartbeat.LoadIdentity(c.WALDir())
-	if err != nil {
-		log.Warn().Err(err).Msg("this ingester is announced under a new id")
-	}
 	host, _ := os.Hostname()
 	lane, settled := c.LaneNumber(host)
 	if c.Ingest.Advertise != "" || c.Store.Remote() {
 		address = c.Ingest.Advertise // our listen address is of no use to other hosts
 	}
+	var err error
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
-		Identity: me, Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
+		Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
 		Lost: func() heartbeat.Loss { return lossOf(buf) }, Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
-		Keep: func(i heartbeat.Identity) error { return i.Save(c.WALDir()) },
 		Lane: lane, Auto: !settled,
 		Moved: func(lane int) {
 			if err := setLane(lane); err != nil {
@@ -86,7 +82,7 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	if err != nil {
 		log.Warn().Err(err).Msg("nothing is taken before this ingester is announced anew")
 	}
-	showCompany(p.announcer, reg)
+	showCompany(p.announcer, p.clock, reg)
 	p.peers = peers.New(peers.Options{Self: p.announcer.ID, Process: p.announcer.Process(), Now: p.clock.Now, List: func(ctx context.Context) ([]heartbeat.Ingester, error) {
 		return heartbeat.List(ctx, tables, c.Store.Name())
 	}})

@@ -36,7 +36,7 @@ func TestAnsweringIsNotForgotten(t *testing.T) {
 	defer server.Close()
 	defer handler.Stop()
 	a, err := heartbeat.New(tables, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: "0badcafe"}, Address: server.URL,
+		ID: "0badcafe", Address: server.URL,
 		Now: func() time.Time { return time.Now().Add(-time.Hour) },
 	})
 	if err != nil {

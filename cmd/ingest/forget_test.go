@@ -81,7 +81,7 @@ func announce(t *testing.T, root, id string, ago time.Duration) {
 	}
 	defer s.Close()
 	a, err := heartbeat.New(s, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: id}, Host: "b\x1b",
+		ID: id, Host: "b\x1b",
 		Now:    func() time.Time { return time.Now().Add(-ago) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-time.Minute), true },
 	})

@@ -158,10 +158,10 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 		FS: fsys.OS(), Dir: c.WALDir(), Blobs: store.Blobs, Spec: c.Store.String(), Remote: c.Store.Remote(), Log: log,
 		Unflushed: func(ctx context.Context) (int, error) { return buffer.Unflushed(ctx, journal) },
 		Leave: func(was storeid.Binding) error {
-			me, _ := heartbeat.LoadIdentity(c.WALDir()) // new, and unknown to readers, if it cannot be read
+			id, err := heartbeat.Discard(fsys.OS(), c.WALDir())
 			log.Warn().Str("was", was.Spec).Str("id", was.ID).Stringer("store", c.Store).
-				Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + me.ID + ", run ingest forget " + me.ID + " there")
-			return heartbeat.Discard(fsys.OS(), c.WALDir())
+				Msg("the log is empty and goes over to another store, under a new id; if reads of the old store name ingester " + id + ", run ingest forget " + id + " there")
+			return err
 		},
 	})
 }

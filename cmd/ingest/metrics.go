@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"blobtail/internal/clockskew"
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/tailindex"
@@ -32,12 +33,13 @@ func (c counters) gauge(name, help string, value func() float64) {
 }
 
 // showCompany registers the metrics of the announcements.
-func showCompany(a *heartbeat.Announcer, reg prometheus.Registerer) {
+func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
 	const help = "Announcements of this ingester, by result."
 	c.result("blobtail_heartbeat_total", help, "written", func() uint64 { n, _ := a.Beats(); return n })
 	c.result("blobtail_heartbeat_total", help, "failed", func() uint64 { _, n := a.Beats(); return n })
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
+	c.gauge("blobtail_clock_skew_seconds", "How far this host's clock is ahead of the store's; 0 while that is not known.", func() float64 { return clock.Skew().Seconds() })
 }
 
 // showTail registers the metrics of the tail's writer.

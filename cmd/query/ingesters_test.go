@@ -48,7 +48,7 @@ func announceIn(root, id, lane, ago, what string) error {
 		return err
 	}
 	a, err := heartbeat.New(s, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: id, Lane: n}, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://10.0.0.1:8514",
+		ID: id, Lane: n, Host: "host\x1b[2J", Version: "v1", Address: "http://10.0.0.1:8514",
 		Now:    func() time.Time { return time.Now().Add(-d) },
 		Oldest: func() (time.Time, bool) { return time.Now().Add(-90 * time.Second), what == "unflushed" },
 	})

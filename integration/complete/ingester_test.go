@@ -35,15 +35,9 @@ type ingester struct {
 	proc *process      // nil: no process runs
 
 	// The world's lock guards the fields below.
-	identity heartbeat.Identity
+	id       string          // while it has no notes; "": any
 	ids      map[string]bool // all ids it has had
 	absences []*absence
-}
-
-func (in *ingester) keep(i heartbeat.Identity) {
-	in.w.mu.Lock()
-	defer in.w.mu.Unlock()
-	in.identity = i
 }
 
 // process is one start of an ingester: all the parts that cmd/ingest wires, except the
@@ -173,11 +167,10 @@ func (p *process) wire(fs host) error {
 	p.buf = buffer.New(p.log, sink{writer, p}, o)
 	now := func() time.Time { return time.Now().Add(in.skew) }
 	w.mu.Lock()
-	identity := in.identity
+	id := in.id
 	w.mu.Unlock()
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
-		Identity: identity, Keep: func(i heartbeat.Identity) error { in.keep(i); return nil },
-		Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
+		ID: id, Dir: dir, FS: fs, Lane: in.n, Store: p.to.container, StoreID: p.premises.StoreID, Address: "http://" + p.address, Host: in.host,
 		BestEffort: in.bestEffort, Oldest: p.buf.Oldest, Replayed: p.buf.Replayed, Lost: p.lost, Now: now, IdleAfter: w.p.IdleAfter,
 	})
 	if err != nil {

@@ -34,8 +34,11 @@ func openPremises(in *ingester, fsy fsys.FS, s *store, log *wal.Log) (*premises.
 		FS: fsy, Dir: dir, Blobs: checked{s.blobs, in}, Spec: s.container, Remote: true,
 		Unflushed: func(ctx context.Context) (int, error) { return buffer.Unflushed(ctx, log) },
 		Leave: func(storeid.Binding) error {
-			in.keep(heartbeat.Identity{})
-			return heartbeat.Discard(fsy, dir)
+			in.w.mu.Lock()
+			in.id = ""
+			in.w.mu.Unlock()
+			_, err := heartbeat.Discard(fsy, dir)
+			return err
 		},
 	})
 }

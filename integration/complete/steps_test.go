@@ -1,6 +1,7 @@
 package complete_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing/synctest"
@@ -264,9 +265,10 @@ func (w *world) copy(in *ingester) {
 		return
 	}
 	c := w.add(in.disk.Fork(simdisk.Killed, w.seed))
+	id, _ := in.noted()
 	w.mu.Lock()
-	c.identity = in.identity
-	c.ids[in.identity.ID] = true
+	c.id = in.id
+	c.ids[cmp.Or(id, in.id)] = true
 	w.mu.Unlock()
 	c.to, c.bestEffort = in.to, in.bestEffort
 	w.say("the log of %s is copied to %s", in.host, c.host)
@@ -328,7 +330,8 @@ func (w *world) startOn(in *ingester, s *store, host string) {
 		}
 	}
 	err := in.start(s, host)
-	if errors.As(err, new(*premises.LostStoreError)) {
+	var wrong *premises.WrongStoreError
+	if errors.As(err, &wrong) && wrong.ID == "" {
 		// Only an ingester with a log of its own makes a store.
 		if _, err := storeid.Ensure(context.Background(), s.blobs); err != nil {
 			w.trouble("make %s: %v", s.container, err)
@@ -337,7 +340,7 @@ func (w *world) startOn(in *ingester, s *store, host string) {
 	}
 	w.say("start %s with %s at %s: %v", in.host, s.container, host, err)
 	switch {
-	case errors.As(err, new(*premises.OtherStoreError)):
+	case errors.As(err, &wrong) && wrong.ID != "":
 		w.totals.OtherStore++
 	case err != nil:
 		w.trouble("start %s: %v", in.host, err)

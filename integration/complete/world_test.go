@@ -135,7 +135,7 @@ func newWorld(seed uint64) *world {
 func (w *world) add(disk *simdisk.Disk) *ingester {
 	n := len(w.all)
 	in := &ingester{w: w, n: n, host: fmt.Sprint("h", n), inode: uint64(n + 1), disk: disk, ids: map[string]bool{}}
-	in.identity = heartbeat.Identity{ID: fmt.Sprintf("%08x", 0xa0+n), Lane: n}
+	in.id = fmt.Sprintf("%08x", 0xa0+n)
 	if w.p.Skewed {
 		in.skew = time.Duration(w.rng.IntN(40)-20) * time.Second
 	}

@@ -19,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"blobtail/storage"
@@ -27,13 +26,15 @@ import (
 
 // Options tune a Checker. The zero value works.
 type Options struct {
-	Limit   time.Duration    // skew beyond which the clock is not believed; 0: 5 min
-	Every   time.Duration    // 0: 1 min; six times as often while the clock is wrong
-	Timeout time.Duration    // of one question; 0: 5 s
-	Now     func() time.Time // the host's clock; nil: time.Now
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer // nil: none
+	Now func() time.Time // the host's clock; nil: time.Now
+	Log zerolog.Logger
 }
+
+const (
+	limit   = 5 * time.Minute // skew beyond which the clock is not believed
+	every   = time.Minute     // pause between two questions; a sixth while the clock is wrong
+	timeout = 5 * time.Second // of one question
+)
 
 // Checker knows how far the host's clock is from the store's. Its methods may be
 // called by any number of goroutines.
@@ -50,25 +51,10 @@ type Checker struct {
 // New returns a checker. It starts nothing and asks the store nothing. A nil
 // clock, that of a store on this host, is never wrong.
 func New(clock storage.Clock, o Options) *Checker {
-	if o.Limit == 0 {
-		o.Limit = 5 * time.Minute
-	}
-	if o.Every == 0 {
-		o.Every = time.Minute
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Second
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Checker{o: o, clock: clock, first: make(chan struct{})}
-	if o.Metrics != nil {
-		o.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "blobtail_clock_skew_seconds", Help: "How far this host's clock is ahead of the store's; 0 while that is not known.",
-		}, func() float64 { return c.Skew().Seconds() }))
-	}
-	return c
+	return &Checker{o: o, clock: clock, first: make(chan struct{})}
 }
 
 // First is closed after the first question of Run, even if that fails.
@@ -85,7 +71,7 @@ func (c *Checker) Run(ctx context.Context) {
 		if n == 0 {
 			close(c.first)
 		}
-		pause := c.o.Every
+		pause := every
 		if c.Err() != nil {
 			pause /= 6 // someone is fixing it, and records are refused meanwhile
 		}
@@ -100,7 +86,7 @@ func (c *Checker) Run(ctx context.Context) {
 // ask compares the clocks once. The store read its clock between the question and the
 // answer. The middle is wrong by half of that time at most.
 func (c *Checker) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	before, begun := c.o.Now(), time.Now()
 	there, err := c.clock.Now(ctx)
@@ -149,10 +135,10 @@ func (c *Checker) Err() error {
 }
 
 func (c *Checker) err() error {
-	if c.skew.Abs() <= c.o.Limit {
+	if c.skew.Abs() <= limit {
 		return nil
 	}
-	return &Error{c.skew, c.o.Limit}
+	return &Error{c.skew, limit}
 }
 
 // Now is the time by the store's clock, as far as it is known.

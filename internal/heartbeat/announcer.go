@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,17 +18,14 @@ import (
 
 // Options describe the ingester that is announced. The zero value works.
 type Options struct {
-	// Identity is the result of [LoadIdentity]; with an empty ID one is drawn. A search
-	// for a lane begins at its lane.
-	Identity Identity
-	// Keep is called by Run when the identity has changed, to save it; nil: it is not
-	// saved.
-	Keep func(Identity) error
 	// Dir is the directory of the log, where the announcer keeps its notes; "": in
 	// memory only. FS is its file system; nil: that of the host.
 	Dir string
 	FS  fsys.FS
-	// Lane is the lane that is announced; with Auto the announcer finds one instead.
+	// ID is the id of the row if there are no notes, 8 hex digits; "": one is drawn.
+	ID string
+	// Lane is the lane that is announced. With Auto the announcer finds one, and tries
+	// that of the notes first, or else this one.
 	Lane int
 	Auto bool
 	// Moved is called by Run with the lane that it found, and with the next one if
@@ -69,14 +67,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
+	o.Every = cmp.Or(o.Every, 10*time.Second)
+	o.IdleAfter = cmp.Or(o.IdleAfter, 10*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Every == 0 {
-		o.Every = 10 * time.Second
-	}
-	if o.IdleAfter == 0 {
-		o.IdleAfter = 10 * time.Minute
 	}
 	if o.Oldest == nil {
 		o.Oldest = func() (time.Time, bool) { return time.Time{}, false }
@@ -92,9 +86,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.StoreID == nil {
 		o.StoreID = func() (string, error) { return "", nil }
-	}
-	if o.Keep == nil {
-		o.Keep = func(Identity) error { return nil }
 	}
 	if o.Moved == nil {
 		o.Moved = func(int) {}
@@ -127,14 +118,13 @@ type Announcer struct {
 
 	mu     sync.Mutex
 	begun  time.Time // by the store's clock: when Run, or Enter, began
-	me     Identity  // the lane is that in force
+	id     string
+	lane   int       // in force
 	failed error     // of the last write; nil: it succeeded
 	good   time.Time // when a write last succeeded, or the announcer was made
 
-	// The fields below belong to Run, and then to Stop.
-	found bool // a free lane was searched for with the rows of peers at hand
-	kept  Identity
-	told  int    // the last lane that was logged; -1: none
+	// The fields below belong to Run.
+	found bool   // a free lane was searched for with the rows of peers at hand
 	said  string // the last failure that was logged
 	rival string // the last rival for the lane that was logged
 	wrote bool   // a beat has written the row
@@ -144,25 +134,21 @@ type Announcer struct {
 // the notes that an earlier one left in the directory of the log.
 func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	o = o.withDefaults()
-	if o.Identity.ID == "" {
-		o.Identity = Identity{ID: newID(), Lane: -1}
-	}
-	notes, err := loadNotes(o.FS, o.Dir, o.Identity.ID)
+	notes, err := loadNotes(o.FS, o.Dir, o.ID)
 	a := &Announcer{
 		o: o, tables: tables, process: newID(),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		me: Identity{ID: notes.ID, Lane: o.Lane}, kept: o.Identity, told: -1,
+		id: notes.ID, lane: o.Lane, failed: errUnannounced, good: time.Now(),
 	}
-	a.failed, a.good = errUnannounced, time.Now()
+	if o.Auto && notes.Lane >= 0 {
+		a.lane = min(notes.Lane, Lanes-1)
+	}
 	a.lease.turn = make(chan struct{}, 1)
 	a.lease.notes = notes
 	a.lease.upgraded = !notes.Announced && err == nil
 	a.lease.holding.Store(notes.State == Holding)
 	a.lease.busy.Store(time.Now().UnixNano())
-	a.lease.kept.Store(&keptLoss{notes.loss(), notes.Acked})
-	if o.Auto {
-		a.me.Lane = min(max(o.Identity.Lane, 0), Lanes-1)
-	}
+	a.lease.kept.Store(&notes.losses)
 	return a, err
 }
 
@@ -173,14 +159,14 @@ func (a *Announcer) Beats() (written, failed uint64) { return a.written.Load(), 
 func (a *Announcer) Lane() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.me.Lane
+	return a.lane
 }
 
 // ID is the id in force. It changes if another ingester has the same one.
 func (a *Announcer) ID() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.me.ID
+	return a.id
 }
 
 // Process distinguishes this start of the ingester from others of the same log
@@ -223,7 +209,6 @@ func (a *Announcer) outcome(err error) error {
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
 	a.started()
-	a.settle() // before there is a row of a new id, which would be left behind
 	a.awaitReplay(ctx)
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
@@ -231,7 +216,6 @@ func (a *Announcer) Run(ctx context.Context) {
 		if err := a.beat(ctx); ctx.Err() == nil {
 			a.report(err)
 		}
-		a.settle()
 		if n == 0 {
 			close(a.first)
 		}
@@ -269,20 +253,14 @@ const unwrittenPause = time.Second
 
 // wait returns true when it is time to announce again, false when ctx has ended.
 func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
-	begun := time.Now()
-	look := time.NewTicker(min(soon, a.o.Every))
-	defer look.Stop()
-	for {
+	for begun := time.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-tick:
 			return true
-		case <-look.C:
-			if a.lease.untold(a.o) {
-				return true
-			}
-			if tried := time.Since(begun) >= unwrittenPause; tried && !a.lease.written.Load() {
+		case <-time.After(min(soon, a.o.Every)):
+			if a.lease.lacks(a.o, time.Since(begun)) {
 				return true
 			}
 		}
@@ -315,18 +293,17 @@ func (a *Announcer) beat(running context.Context) error {
 	var unlisted error
 	settled := a.wrote
 	for round, waits := 0, 0; round <= rounds; round++ {
-		others, err := List(ctx, a.tables, a.o.Store)
-		unread, err := Unread(err)
+		peers, err := scan(ctx, a.tables, a.o.Store)
 		switch {
 		case err == nil:
-			a.sawOthers(ctx, others, unread != nil)
+			a.sawOthers(ctx, peers)
 		case !errors.Is(err, storage.ErrNotExist):
 			unlisted = err
 		}
 		var changed, contested bool
 		// Without the rows of peers no lane is better than the one in force.
 		if unlisted == nil {
-			changed, contested = a.resolve(others, waits >= maxWaits)
+			changed, contested = a.resolve(peers.rows, waits >= maxWaits)
 		}
 		if round > 0 && !changed {
 			if !contested {
@@ -353,7 +330,7 @@ func (a *Announcer) beat(running context.Context) error {
 func (a *Announcer) writeDue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return a.write(ctx, a.due)
+	return a.write(ctx, func() State { return a.rest(a.o.IdleAfter) })
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -377,7 +354,7 @@ func (a *Announcer) report(err error) {
 		return
 	}
 	a.missed.Add(1)
-	if k := kind(err); a.said != k {
+	if k := storage.Gist(err); a.said != k {
 		a.said = k
 		effect := "nothing is taken until it works again"
 		if a.lease.holding.Load() || a.o.BestEffort {
@@ -385,16 +362,4 @@ func (a *Announcer) report(err error) {
 		}
 		a.o.Log.Warn().Err(err).Msg("this ingester cannot be announced; " + effect)
 	}
-}
-
-// kind is the part of an error's text that does not change from one time to the next:
-// it has no ids of requests and no numbers of ports.
-func kind(err error) string {
-	s, _, _ := strings.Cut(err.Error(), " (request ")
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '#'
-		}
-		return r
-	}, s)
 }

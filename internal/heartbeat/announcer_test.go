@@ -22,7 +22,7 @@ func TestSoonUnflushed(t *testing.T) {
 			defer mu.Unlock()
 			since = at
 		}
-		p := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+		p := launch(t, s, identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
 			o.Oldest = func() (time.Time, bool) {
 				mu.Lock()
 				defer mu.Unlock()

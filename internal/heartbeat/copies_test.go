@@ -26,7 +26,7 @@ func TestStartWithoutTables(t *testing.T) {
 		w.away()
 		w.counted()
 		begun := time.Now()
-		p = launch(t, w.tables(), heartbeat.Identity{ID: "0badcafe"}, w.on(disk, logDir))
+		p = launch(t, w.tables(), identity{ID: "0badcafe"}, w.on(disk, logDir))
 		if err := w.enter(p.Announcer); err != nil || time.Since(begun) != 0 {
 			t.Errorf("Enter gives %v after %v", err, time.Since(begun))
 		}
@@ -64,7 +64,7 @@ func copyDir(t *testing.T, from string) (to string) {
 
 // onHost runs an announcer on a directory of the host.
 func onHost(w *ward, dir string, tables storage.TableStore) *peer {
-	p := launch(w.t, tables, heartbeat.Identity{ID: "0badcafe"}, w.on(nil, dir))
+	p := launch(w.t, tables, identity{ID: "0badcafe"}, w.on(nil, dir))
 	w.t.Cleanup(func() { // before the directory goes
 		p.kill()
 		time.Sleep(10 * time.Second) // longer than any write may take
@@ -212,7 +212,7 @@ func TestNotesUnreadable(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "lease"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			o := heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}}
+			o := heartbeat.Options{ID: "0badcafe"}
 			w.on(nil, dir)(&o)
 			a, err := heartbeat.New(w.tables(), o)
 			if err == nil || !strings.Contains(err.Error(), "lease holds something else") {

@@ -100,7 +100,7 @@ func TestCrashAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := func(tables storage.TableStore) (*heartbeat.Announcer, error) {
-				a := announcerOf(t, tables, heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}, FS: f.disk, Dir: logDir})
+				a := announcerOf(t, tables, heartbeat.Options{ID: "0badcafe", FS: f.disk, Dir: logDir})
 				leave, err := a.Enter(t.Context())
 				if err == nil {
 					leave()
@@ -146,7 +146,7 @@ func TestNotesFail(t *testing.T) {
 				return nil
 			})
 			begun := time.Now()
-			o := heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}, IdleAfter: 3 * time.Second, Every: time.Second}
+			o := heartbeat.Options{ID: "0badcafe", IdleAfter: 3 * time.Second, Every: time.Second}
 			w.on(disk, logDir)(&o)
 			o.Replayed = func() bool { return time.Since(begun) > time.Second } // the first write says Holding
 			a, _ := heartbeat.New(watched{w.tables(), check}, o)                // the notes may not be readable

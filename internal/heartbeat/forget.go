@@ -1,6 +1,7 @@
 package heartbeat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,17 +39,16 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 // long. It returns the rows that it marked, and joins an error for each that it could
 // not.
 func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time) ([]Ingester, error) {
-	rows, err := List(ctx, tables, store)
-	unread, err := Unread(err)
+	l, err := scan(ctx, tables, store)
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	errs := []error{unread}
+	errs := l.bad
 	var gone []Ingester
-	for _, i := range rows {
+	for _, i := range l.rows {
 		if i.State != Holding || now.Sub(i.At) < silent {
 			continue
 		}
@@ -109,23 +109,19 @@ func amend(ctx context.Context, tables storage.TableStore, store, id string, cha
 
 // find returns the row of an ingester of a store.
 func find(ctx context.Context, tables storage.TableStore, store, id string) (Ingester, error) {
-	rows, err := List(ctx, tables, store)
-	unread, err := Unread(err)
+	l, err := scan(ctx, tables, store)
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return Ingester{}, err
 	}
-	ids := make([]string, len(rows))
-	for n, i := range rows {
+	var ids []string
+	for _, i := range l.rows {
 		if i.ID == id {
 			return i, nil
 		}
-		ids[n] = i.ID
+		ids = append(ids, i.ID)
 	}
-	there := "none"
-	if len(ids) > 0 {
-		there = strings.Join(ids, ", ")
-	}
-	return Ingester{}, errors.Join(&ForgetError{id, "there is no such ingester; there is: " + there}, unread)
+	there := cmp.Or(strings.Join(ids, ", "), "none")
+	return Ingester{}, errors.Join(append(l.bad, &ForgetError{id, "there is no such ingester; there is: " + there})...)
 }
 
 func (i Ingester) mayBeForgotten(now time.Time) error {

@@ -18,7 +18,7 @@ func TestForget(t *testing.T) {
 	since := time.Now().Add(-time.Minute)
 	announcer := func() (a *heartbeat.Announcer, end func()) {
 		a = announcerOf(t, s, heartbeat.Options{
-			Identity: heartbeat.Identity{ID: "0badcafe"}, Store: "logs", Host: "logs-b",
+			ID: "0badcafe", Store: "logs", Host: "logs-b",
 			Oldest: func() (time.Time, bool) { return since, true },
 		})
 		return a, beat(t, a)
@@ -64,7 +64,7 @@ func TestForget(t *testing.T) {
 // An ingester that ended in order has no records to give up.
 func TestForgetStopped(t *testing.T) {
 	s := mem.New(mem.Options{})
-	a := announcerOf(t, s, heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}})
+	a := announcerOf(t, s, heartbeat.Options{ID: "0badcafe"})
 	beat(t, a)()
 	if err := a.Stop(t.Context(), true); err != nil {
 		t.Fatal(err)

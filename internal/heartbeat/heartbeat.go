@@ -107,8 +107,8 @@ type Ingester struct {
 // Loss is a span of arrival in which records may be lost, by the ingester's clock.
 // The zero value is none.
 type Loss struct {
-	Since time.Time // zero with an Until: not known
-	Until time.Time
+	Since time.Time `json:"lost_since,omitzero"` // zero with an Until: not known
+	Until time.Time `json:"lost_until,omitzero"`
 }
 
 // Any reports whether something was lost.
@@ -169,23 +169,37 @@ func (e *RowError) Error() string {
 // each. After any other error nothing is returned. An absent table is
 // [storage.ErrNotExist]: no ingester was ever announced, or somebody removed the table.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Ingester, error) {
-	var found []Ingester
-	var bad []error
+	l, err := scan(ctx, tables, store)
+	if err != nil {
+		return nil, err
+	}
+	return l.rows, errors.Join(l.bad...)
+}
+
+// listing is the rows of one store.
+type listing struct {
+	rows []Ingester
+	bad  []error  // a [*RowError] for each row that cannot be read
+	ids  []string // of all rows, readable or not
+}
+
+func scan(ctx context.Context, tables storage.TableStore, store string) (l listing, err error) {
 	for row, err := range tables.Scan(ctx, Table, Partition, "", "", 0) {
 		if err != nil {
-			return nil, fmt.Errorf("list the ingesters: %w", err)
+			return listing{}, fmt.Errorf("list the ingesters: %w", err)
 		}
 		if s, _ := row.Props["store"].(string); s != store {
 			continue
 		}
+		l.ids = append(l.ids, row.Key)
 		i, err := decode(row)
 		if err != nil {
-			bad = append(bad, err)
+			l.bad = append(l.bad, err)
 			continue
 		}
-		found = append(found, i)
+		l.rows = append(l.rows, i)
 	}
-	return found, errors.Join(bad...)
+	return l, nil
 }
 
 // Unread separates the error of unreadable rows from any other error. With unreadable
@@ -219,29 +233,41 @@ func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester,
 // timeLayout has the same width for every time, like that in blobs' metadata.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
+// property is a property of a row, and the field with its value.
+type property struct {
+	name  string
+	field any
+}
+
+func (i *Ingester) properties() []property {
+	return []property{
+		{"process", &i.Process}, {"store", &i.Store}, {"storeid", &i.StoreID}, {"state", (*string)(&i.State)},
+		{"besteffort", &i.BestEffort}, {"lane", &i.Lane}, {"address", &i.Address}, {"host", &i.Host}, {"version", &i.Version},
+		{"position", &i.Position}, {"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp},
+		{"lostsince", &i.Lost.Since}, {"lostuntil", &i.Lost.Until}, {"lostacked", &i.acked},
 	}
-	return t.UTC().Format(timeLayout)
 }
 
 // row is the row of the table. Older versions read stopped and oldest, and no property
 // that was added later.
 func (i Ingester) row() storage.Row {
-	props := map[string]any{
-		"format": int64(Format), "process": i.Process, "store": i.Store, "storeid": i.StoreID, "state": string(i.State),
-		"lane": int64(i.Lane), "address": i.Address, "host": i.Host, "version": i.Version, "oldest": formatTime(i.Oldest),
-		"position": int64(i.Position), "started": formatTime(i.Started), "at": formatTime(i.At), "stopped": i.State == Stopped,
-	}
-	if i.BestEffort {
-		props["besteffort"] = true
-	}
-	for name, t := range map[string]time.Time{
-		"forgotten": i.GivenUp, "lostsince": i.Lost.Since, "lostuntil": i.Lost.Until, "lostacked": i.acked,
-	} {
-		if !t.IsZero() {
-			props[name] = formatTime(t)
+	props := map[string]any{"format": int64(Format), "stopped": i.State == Stopped, "oldest": ""}
+	for _, p := range i.properties() {
+		switch v := p.field.(type) {
+		case *string:
+			props[p.name] = *v
+		case *int:
+			props[p.name] = int64(*v)
+		case *uint64:
+			props[p.name] = int64(*v)
+		case *bool:
+			if *v {
+				props[p.name] = true
+			}
+		case *time.Time:
+			if !v.IsZero() {
+				props[p.name] = v.UTC().Format(timeLayout)
+			}
 		}
 	}
 	return storage.Row{Key: i.ID, Props: props, Version: i.version}
@@ -256,52 +282,38 @@ func decode(row storage.Row) (Ingester, error) {
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
 	i := Ingester{ID: row.Key, version: row.Version}
-	i.Process, _ = row.Props["process"].(string)
-	i.Store, _ = row.Props["store"].(string)
-	i.StoreID, _ = row.Props["storeid"].(string)
-	i.Address, _ = row.Props["address"].(string)
-	i.Host, _ = row.Props["host"].(string)
-	i.Version, _ = row.Props["version"].(string)
-	i.BestEffort, _ = row.Props["besteffort"].(bool)
-	lane, _ := row.Props["lane"].(int64)
-	i.Lane = int(lane)
-	position, _ := row.Props["position"].(int64)
-	i.Position = uint64(position)
-	if err := i.decodeState(row); err != nil {
-		return Ingester{}, err
-	}
-	for _, p := range []struct {
-		name string
-		t    *time.Time
-	}{
-		{"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp},
-		{"lostsince", &i.Lost.Since}, {"lostuntil", &i.Lost.Until}, {"lostacked", &i.acked},
-	} {
+	for _, p := range i.properties() {
 		text, _ := row.Props[p.name].(string)
-		if text == "" && p.t != &i.At && p.t != &i.Started {
-			continue
-		}
-		var err error
-		if *p.t, err = time.Parse(timeLayout, text); err != nil {
-			return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
+		n, _ := row.Props[p.name].(int64)
+		switch v := p.field.(type) {
+		case *string:
+			*v = text
+		case *int:
+			*v = int(n)
+		case *uint64:
+			*v = uint64(n)
+		case *bool:
+			*v, _ = row.Props[p.name].(bool)
+		case *time.Time:
+			if text == "" && v != &i.At && v != &i.Started {
+				continue
+			}
+			var err error
+			if *v, err = time.Parse(timeLayout, text); err != nil {
+				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
+			}
 		}
 	}
-	return i, nil
-}
-
-// decodeState reads the state. A row of an older version is Holding unless the ingester
-// ended in order, for the row may be older than its last record.
-func (i *Ingester) decodeState(row storage.Row) error {
-	text, ok := row.Props["state"].(string)
-	stopped, _ := row.Props["stopped"].(bool)
-	switch i.State = State(text); {
-	case !ok:
+	// A row of an older version is Holding unless the ingester ended in order, for the row
+	// may be older than its last record.
+	if _, ok := row.Props["state"].(string); !ok {
 		i.old, i.State = true, Holding
-		if stopped {
+		if stopped, _ := row.Props["stopped"].(bool); stopped {
 			i.State = Stopped
 		}
-	case i.State != Holding && i.State != Idle && i.State != Stopped:
-		return &RowError{row.Key, fmt.Sprintf("state %.40q is not known: use a newer version", text)}
 	}
-	return nil
+	if i.State != Holding && i.State != Idle && i.State != Stopped {
+		return Ingester{}, &RowError{row.Key, fmt.Sprintf("state %.40q is not known: use a newer version", i.State)}
+	}
+	return i, nil
 }

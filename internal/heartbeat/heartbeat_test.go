@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
@@ -59,7 +60,7 @@ func roundTrip(t *testing.T, s storage.TableStore) {
 	since := time.Now().Add(-3 * time.Minute)
 	full := true
 	a := announcerOf(t, s, heartbeat.Options{
-		Identity: heartbeat.Identity{ID: "0badcafe", Lane: -1}, Lane: 7, Store: store,
+		ID: "0badcafe", Lane: 7, Store: store,
 		Address: "http://10.0.0.5:8514", Host: "web\xff-3", Version: "v1.2.3",
 		StoreID: func() (string, error) { return "0123456789abcdef0123456789abcdef", nil },
 		Oldest:  func() (time.Time, bool) { return since, full },
@@ -189,30 +190,41 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// The id and the lane outlive a start. Older versions kept them in a file of their own,
+// which no longer counts once there are notes. A file with other contents is ignored.
 func TestIdentity(t *testing.T) {
 	dir := t.TempDir()
-	fresh, err := heartbeat.LoadIdentity(dir)
-	if err != nil || len(fresh.ID) != 8 || fresh.Lane != -1 {
-		t.Fatalf("%+v, %v", fresh, err)
+	run := func() *peer {
+		p := launch(t, mem.New(mem.Options{}), identity{}, func(o *heartbeat.Options) { o.Dir = dir })
+		<-p.First()
+		p.kill()
+		return p
 	}
-	for _, lane := range []int{-1, 0, 98} {
-		fresh.Lane = lane
-		if err := fresh.Save(dir); err != nil {
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := heartbeat.LoadIdentity(dir); err != nil || got != fresh {
-			t.Errorf("%+v, %v", got, err)
+	}
+	write("ingester", "0badcafe 7\n")
+	for range 3 {
+		if got := run().identity(); got != (identity{"0badcafe", 7}) {
+			t.Errorf("it goes by %v", got)
 		}
+		write("ingester", "1badcafe 8\n")
 	}
 	for _, text := range []string{"", "0badcafe", "0badcafe 100\n", "0BADCAFE 1\n", "0badcafe 1\n\n", "../../..  1\n"} {
-		if err := os.WriteFile(filepath.Join(dir, "ingester"), []byte(text), 0o600); err != nil {
+		if err := os.Remove(filepath.Join(dir, "lease")); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := heartbeat.LoadIdentity(dir); err == nil || got.Lane != -1 || got.ID == fresh.ID || len(got.ID) != 8 {
-			t.Errorf("%q: %+v, %v", text, got, err)
+		write("ingester", text)
+		if got := run().identity(); got.ID == "0badcafe" || len(got.ID) != 8 || got.Lane != 0 {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
-	if err := fresh.Save(filepath.Join(dir, "nowhere")); err == nil {
-		t.Error("saved in no directory")
+	if id, err := heartbeat.Discard(fsys.OS(), dir); err != nil || len(id) != 8 {
+		t.Errorf("%q, %v", id, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
 	}
 }

@@ -21,13 +21,18 @@ import (
 	"blobtail/storage/storagetest"
 )
 
-// peer is an announcer under test, with the identity that it kept and its log output.
+// identity is an id and the lane to try first.
+type identity struct {
+	ID   string
+	Lane int
+}
+
+// peer is an announcer under test, with its log output.
 type peer struct {
 	*heartbeat.Announcer
 	kill context.CancelFunc
 
 	mu    sync.Mutex
-	kept  heartbeat.Identity
 	moved []int
 	log   bytes.Buffer
 
@@ -46,23 +51,13 @@ func (p *peer) told() string {
 	return p.log.String()
 }
 
-func (p *peer) identity() heartbeat.Identity {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.kept
-}
+func (p *peer) identity() identity { return identity{p.ID(), p.Lane()} }
 
 // launch runs an announcer that searches for a lane, from an earlier id and lane.
-func launch(t *testing.T, s storage.TableStore, id heartbeat.Identity, change ...func(*heartbeat.Options)) *peer {
+func launch(t *testing.T, s storage.TableStore, id identity, change ...func(*heartbeat.Options)) *peer {
 	p := &peer{}
 	o := heartbeat.Options{
-		Identity: id, Auto: true, Log: zerolog.New(p),
-		Keep: func(i heartbeat.Identity) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.kept = i
-			return nil
-		},
+		ID: id.ID, Lane: id.Lane, Auto: true, Log: zerolog.New(p),
 		Moved: func(lane int) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -111,18 +106,18 @@ func lanes(peers ...*peer) []int {
 func TestLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
-		next := func(id heartbeat.Identity) *peer {
+		next := func(id identity) *peer {
 			p := launch(t, s, id)
 			<-p.First()
 			return p
 		}
-		a, b, c := next(heartbeat.Identity{}), next(heartbeat.Identity{}), next(heartbeat.Identity{})
+		a, b, c := next(identity{}), next(identity{}), next(identity{})
 		if got := lanes(a, b, c); !slices.Equal(got, []int{0, 1, 2}) {
 			t.Fatalf("lanes %v", got)
 		}
 		b.kill()
 		time.Sleep(40 * time.Second)
-		d := next(heartbeat.Identity{})
+		d := next(identity{})
 		if d.Lane() != 3 {
 			t.Errorf("lane %d after 40 s, and b may be there yet", d.Lane())
 		}
@@ -132,7 +127,7 @@ func TestLanes(t *testing.T) {
 		}
 		back.kill()
 		time.Sleep(61 * time.Second)
-		e := next(heartbeat.Identity{})
+		e := next(identity{})
 		if e.Lane() != 1 {
 			t.Errorf("lane %d after a minute without b", e.Lane())
 		}
@@ -143,7 +138,7 @@ func TestLanes(t *testing.T) {
 		if err := c.Stop(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		if f := next(heartbeat.Identity{}); f.Lane() != 2 {
+		if f := next(identity{}); f.Lane() != 2 {
 			t.Errorf("lane %d, and c has stopped", f.Lane())
 		}
 		// Six ingesters and two that came again: six rows.
@@ -168,7 +163,7 @@ func TestLanesAtOnce(t *testing.T) {
 			})
 			var peers []*peer
 			for range 2 + seed%8 {
-				peers = append(peers, launch(t, s, heartbeat.Identity{}))
+				peers = append(peers, launch(t, s, identity{}))
 			}
 			for _, p := range peers {
 				<-p.First()
@@ -188,7 +183,7 @@ func TestTwoAtOnce(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
 			s := mem.New(mem.Options{})
-			a, b := launch(t, s, heartbeat.Identity{}), launch(t, s, heartbeat.Identity{})
+			a, b := launch(t, s, identity{}), launch(t, s, identity{})
 			<-a.First()
 			<-b.First()
 			if a.Lane() == b.Lane() || a.Lane()+b.Lane() != 1 {
@@ -224,8 +219,8 @@ func TestFailingTables(t *testing.T) {
 		unstable := func() error { n++; return fmt.Errorf("503 ServerBusy (request %x)", n*12345) }
 		set(storagetest.Fault{Before: unstable()})
 		begun := time.Now()
-		a := launch(t, s, heartbeat.Identity{ID: "0badcafe", Lane: 5})
-		b := launch(t, s, heartbeat.Identity{ID: "1badcafe", Lane: 5})
+		a := launch(t, s, identity{ID: "0badcafe", Lane: 5})
+		b := launch(t, s, identity{ID: "1badcafe", Lane: 5})
 		<-a.First()
 		if took := time.Since(begun); took > time.Second || a.Lane() != 5 {
 			t.Errorf("lane %d after %v", a.Lane(), took)
@@ -267,9 +262,9 @@ func TestHalfFailing(t *testing.T) {
 	for _, op := range []storagetest.Op{storagetest.Scan, storagetest.Swap} {
 		synctest.Test(t, func(t *testing.T) {
 			s := mem.New(mem.Options{})
-			first := launch(t, s, heartbeat.Identity{})
+			first := launch(t, s, identity{})
 			<-first.First()
-			p := launch(t, storagetest.FaultyTables(s, storagetest.Times(3, op, "", storagetest.Fault{Before: storagetest.ErrFault})), heartbeat.Identity{})
+			p := launch(t, storagetest.FaultyTables(s, storagetest.Times(3, op, "", storagetest.Fault{Before: storagetest.ErrFault})), identity{})
 			<-p.First()
 			time.Sleep(time.Minute)
 			if got := lanes(first, p); got[0]+got[1] != 1 {
@@ -284,9 +279,9 @@ func TestHalfFailing(t *testing.T) {
 func TestCopiedLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
-		a := launch(t, s, heartbeat.Identity{ID: "0badcafe", Lane: 3})
+		a := launch(t, s, identity{ID: "0badcafe", Lane: 3})
 		time.Sleep(3 * time.Second)
-		b := launch(t, s, heartbeat.Identity{ID: "0badcafe", Lane: 3})
+		b := launch(t, s, identity{ID: "0badcafe", Lane: 3})
 		time.Sleep(time.Minute)
 		if a.identity().ID == b.identity().ID || a.Lane() == b.Lane() {
 			t.Errorf("%v and %v", a.identity(), b.identity())
@@ -305,9 +300,9 @@ func TestFixedLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mem.New(mem.Options{})
 		fixed := func(o *heartbeat.Options) { o.Auto, o.Lane = false, 4 }
-		a := launch(t, s, heartbeat.Identity{}, fixed)
+		a := launch(t, s, identity{}, fixed)
 		time.Sleep(time.Second)
-		b := launch(t, s, heartbeat.Identity{}, fixed)
+		b := launch(t, s, identity{}, fixed)
 		time.Sleep(5 * time.Minute)
 		if got := lanes(a, b); !slices.Equal(got, []int{4, 4}) || len(a.moved)+len(b.moved) != 0 {
 			t.Errorf("lanes %v", got)
@@ -326,7 +321,7 @@ func TestNoLaneLeft(t *testing.T) {
 			upsert(t, s, fmt.Sprintf("%08x", n), map[string]any{"format": int64(1), "lane": int64(n),
 				"started": stamp(time.Now()), "at": stamp(time.Now())})
 		}
-		p := launch(t, s, heartbeat.Identity{})
+		p := launch(t, s, identity{})
 		<-p.First()
 		if p.Lane() != 0 {
 			t.Errorf("lane %d", p.Lane())
@@ -343,7 +338,7 @@ func TestOldestOverRestart(t *testing.T) {
 		s, disk := mem.New(mem.Options{}), logDisk(t)
 		came := time.Now()
 		time.Sleep(time.Minute)
-		a := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+		a := launch(t, s, identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
 			o.FS, o.Dir = disk, logDir
 			o.Oldest = func() (time.Time, bool) { return came, true }
 		})
@@ -360,7 +355,7 @@ func TestOldestOverRestart(t *testing.T) {
 			mu.Unlock()
 			time.Sleep(11 * time.Second)
 		}
-		b := launch(t, s, heartbeat.Identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
+		b := launch(t, s, identity{ID: "0badcafe"}, func(o *heartbeat.Options) {
 			o.FS, o.Dir = disk.Kill(), logDir
 			o.Oldest = func() (time.Time, bool) {
 				mu.Lock()

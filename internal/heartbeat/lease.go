@@ -22,16 +22,13 @@ type lease struct {
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
 
 	asking sync.Mutex
-	asked  *attempt // to enter Holding, that is under way or failed just now
+	asked  *attempt // to enter Holding, that is under way or failed just now; nil: none
 
-	turn chan struct{} // a token for the one that reads and writes the row; it guards the fields below
-	// known says that version is that of the row.
-	known   bool
-	version string
-	row     Ingester // as last read or written
-	notes   notes
-	wrote   bool        // this process has written the row
-	written atomic.Bool // it has once
+	turn  chan struct{} // a token for the one that reads and writes the row; it guards the fields below
+	known bool          // the version of row is that of the table
+	row   Ingester      // as last read or written
+	notes notes
+	wrote bool // this process has written the row
 	// upgraded says that the log has no notes: an older version wrote the row, or no
 	// process did.
 	upgraded bool
@@ -40,9 +37,8 @@ type lease struct {
 	left, replayed time.Time
 	lost           Loss // that this process found in the table
 	gone           bool // the table is gone and that is logged, and the row is not back
-	toldLoss       Loss // the loss in the row
 
-	kept atomic.Pointer[keptLoss]
+	kept atomic.Pointer[losses] // those in the notes, for readers without the turn
 }
 
 // take waits for the turn. give must follow, unless take returns an error, that of ctx.
@@ -57,17 +53,10 @@ func (l *lease) take(ctx context.Context) error {
 
 func (l *lease) give() { <-l.turn }
 
-// keptLoss is the loss in the notes, for readers without the turn.
-type keptLoss struct {
-	loss  Loss
-	acked time.Time
-}
-
 // attempt is one attempt to have the row say Holding.
 type attempt struct {
-	done  chan struct{}
-	err   error // once done is closed
-	ended time.Time
+	done chan struct{}
+	err  error // once done is closed
 }
 
 // UnheldError says that the row of the ingester cannot say that it holds records, so
@@ -112,35 +101,34 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 // again is how long a failed attempt to enter Holding answers for all callers.
 const again = 500 * time.Millisecond
 
-// hold begins to have the row say Holding, unless an attempt is under way.
+// hold begins to have the row say Holding, unless an attempt is under way or failed just
+// now.
 func (a *Announcer) hold() *attempt {
 	l := &a.lease
 	l.asking.Lock()
 	defer l.asking.Unlock()
-	if t := l.asked; t != nil {
-		select {
-		case <-t.done:
-			if t.err != nil && time.Since(t.ended) < again {
-				return t
-			}
-		default:
-			return t
-		}
+	if l.asked != nil {
+		return l.asked
 	}
 	t := &attempt{done: make(chan struct{})}
 	l.asked = t
+	over := func() {
+		l.asking.Lock()
+		defer l.asking.Unlock()
+		l.asked = nil
+	}
 	go func() {
-		defer close(t.done)
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		t.err = a.write(ctx, func() State { return Holding })
-		t.ended = time.Now()
+		if t.err = a.write(ctx, func() State { return Holding }); t.err != nil {
+			time.AfterFunc(again, over)
+		} else {
+			over()
+		}
+		close(t.done)
 	}()
 	return t
 }
-
-// due is the state that the row has to say now.
-func (a *Announcer) due() State { return a.rest(a.o.IdleAfter) }
 
 // rest gives up the state Holding if the log has held nothing for so long. It returns
 // the state that the row may have.
@@ -163,8 +151,9 @@ func (a *Announcer) rest(after time.Duration) State {
 	return Idle
 }
 
-// untold reports whether the row lacks an unflushed record or a loss.
-func (l *lease) untold(o Options) bool {
+// lacks reports whether the row lacks an unflushed record or a loss, or is that of an
+// earlier start and some time has passed since the last attempt.
+func (l *lease) lacks(o Options, passed time.Duration) bool {
 	_, some := o.Oldest()
 	lost := o.Lost()
 	select {
@@ -173,8 +162,10 @@ func (l *lease) untold(o Options) bool {
 	default:
 		return false // the row is being written
 	}
-	return l.wrote && (some && l.row.Oldest.IsZero() ||
-		lost.Until.After(l.toldLoss.Until) && lost.Until.After(l.notes.Acked))
+	if !l.wrote {
+		return passed >= unwrittenPause
+	}
+	return some && l.row.Oldest.IsZero() || lost.after(l.notes.Acked).after(l.row.Lost.Until).Any()
 }
 
 // tries bounds how often a write is tried again because the row has changed.
@@ -232,13 +223,12 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 		return err
 	}
 	next.version = version
-	l.known, l.version, l.row, l.wrote, l.upgraded, l.gone, l.toldLoss = true, version, next, true, false, false, next.Lost
-	l.written.Store(true)
+	l.known, l.row, l.wrote, l.upgraded, l.gone = true, next, true, false, false
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may be in another store
 	}
 	err = l.notes.change(func(n *notes) {
-		n.State, n.Announced, n.Writers = want, true, []string{a.process}
+		n.State, n.Announced, n.Writers, n.Lane = want, true, []string{a.process}, next.Lane
 	})
 	if err == nil && want == Holding {
 		l.holding.Store(true)
@@ -249,15 +239,12 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 // compose makes the row.
 func (a *Announcer) compose(state State, storeID string) Ingester {
 	l := &a.lease
-	a.mu.Lock()
-	me := a.me
-	a.mu.Unlock()
 	now := a.o.Now()
 	return Ingester{
-		ID: me.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: me.Lane,
+		ID: l.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: a.Lane(),
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
 		Position: a.o.Position(), Oldest: a.oldest(now), Started: a.started(), At: now,
-		Lost: l.notes.loss(), acked: l.notes.Acked, version: l.version,
+		Lost: l.notes.Loss, acked: l.notes.Acked, version: l.row.version,
 	}
 }
 
@@ -303,20 +290,19 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 			}
 		}
 	case row.Store != a.o.Store || row.StoreID != "" && storeID != "" && row.StoreID != storeID:
-		return a.takeNewID() // the row stays for the reads of the other store
+		return a.takeNewID(true) // the row stays for the reads of the other store
 	case !a.mine(&row):
-		return a.takeNewID()
+		return a.takeNewID(false)
 	case !l.wrote:
 		l.left = row.Oldest
 		a.compareEnd(&row)
 	}
-	l.known, l.version, l.row = true, row.version, row
+	l.known, l.row = true, row
 	return l.notes.change(func(n *notes) {
 		if row.acked.After(n.Acked) {
 			n.Acked = row.acked
 		}
-		lost := n.loss().join(row.Lost)
-		n.LostSince, n.LostUntil = lost.Since, lost.Until
+		n.Loss = n.Loss.join(row.Lost)
 	})
 }
 
@@ -348,25 +334,28 @@ func (a *Announcer) mine(row *Ingester) bool {
 
 // takeNewID gives way to another ingester on a copy of the log, which keeps the row.
 // The records of this one are announced under the new id, and it accepts none before
-// that.
-func (a *Announcer) takeNewID() error {
+// that. Its peers are the same as before, unless it uses another store.
+func (a *Announcer) takeNewID(otherStore bool) error {
 	l := &a.lease
 	l.entering.Lock()
 	l.holding.Store(false)
 	l.entering.Unlock()
 	id := newID()
 	err := l.notes.change(func(n *notes) {
-		n.ID, n.State, n.Announced, n.Writers, n.Others = id, "", false, []string{a.process}, nil
+		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
+		if otherStore {
+			n.Others = nil
+		}
 	})
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	old := a.me.ID
-	a.me.ID = id
+	old := a.id
+	a.id = id
 	a.mu.Unlock()
 	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester, or another store, has the row of this one's id; it takes a new one: was the log directory copied? was it used with another store?")
-	l.known, l.version, l.row, l.wrote = true, "", Ingester{}, false
+	l.known, l.row, l.wrote = true, Ingester{}, false
 	return nil
 }
 
@@ -389,20 +378,18 @@ func (a *Announcer) comparePeers(ctx context.Context) error {
 	if len(a.lease.notes.Others) == 0 {
 		return nil
 	}
-	rows, err := List(ctx, a.tables, a.o.Store)
-	unread, err := Unread(err)
-	if err != nil || unread != nil {
+	l, err := scan(ctx, a.tables, a.o.Store)
+	if err != nil {
 		return err
 	}
-	return a.missPeers(rows)
+	return a.missPeers(l)
 }
 
-// missPeers notes a loss if rows lack the row of a peer that mattered to reads. No
-// row is ever deleted, so the table was removed and made anew.
-func (a *Announcer) missPeers(rows []Ingester) error {
-	return a.losePeers(func(id string) bool {
-		return id != unreadable && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == id })
-	})
+// missPeers notes a loss if the list lacks the row of a peer that mattered to reads. No
+// row is ever deleted, so the table was removed and made anew. A row that cannot be read
+// is there all the same.
+func (a *Announcer) missPeers(l listing) error {
+	return a.losePeers(func(id string) bool { return id != unreadable && !slices.Contains(l.ids, id) })
 }
 
 // losePeers notes a loss if the row of a peer that mattered to reads is gone. Each
@@ -428,34 +415,43 @@ const unreadable = "?"
 
 // sawOthers notes the ingesters that matter to reads, for the case that their rows are
 // lost.
-func (a *Announcer) sawOthers(ctx context.Context, rows []Ingester, unread bool) {
+func (a *Announcer) sawOthers(ctx context.Context, now listing) {
 	l := &a.lease
 	if l.take(ctx) != nil {
 		return
 	}
 	defer l.give()
-	var others []string
-	for _, i := range rows {
-		if i.ID != l.notes.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
-			others = append(others, i.ID)
-		}
-	}
-	if unread {
-		others = append(others, unreadable)
-	}
-	if l.notes.Announced && !slices.ContainsFunc(rows, func(i Ingester) bool { return i.ID == l.notes.ID }) {
+	if l.notes.Announced && !slices.Contains(now.ids, l.notes.ID) {
 		return // the table was made anew: the rows seen before count
 	}
-	var err error
-	if !unread {
-		err = a.missPeers(rows)
-	}
+	err := a.missPeers(now)
 	if err == nil {
-		err = l.notes.change(func(n *notes) { n.Others = others })
+		err = l.notes.change(func(n *notes) { n.Others = n.matter(now) })
 	}
 	if err != nil {
 		a.o.Log.Warn().Err(err).Msg("the ingesters that hold records are not noted")
 	}
+}
+
+// matter are the ingesters that matter to reads. Any that cannot be read may: those
+// noted before keep their ids, and [unreadable] stands for the rest.
+func (n *notes) matter(now listing) (others []string) {
+	unread := slices.Clone(now.ids)
+	for _, i := range now.rows {
+		unread = slices.DeleteFunc(unread, func(id string) bool { return id == i.ID })
+		if i.ID != n.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
+			others = append(others, i.ID)
+		}
+	}
+	for _, id := range n.Others {
+		if slices.Contains(unread, id) {
+			others = append(others, id)
+		}
+	}
+	if len(unread) > 0 {
+		others = append(others, unreadable)
+	}
+	return others
 }
 
 // NoteLoss keeps the loss of Options.Lost durably, before the row can say it.
@@ -471,15 +467,15 @@ func (a *Announcer) NoteLoss(ctx context.Context) error {
 func (a *Announcer) keepLoss() error {
 	l := &a.lease
 	err := l.notes.change(func(n *notes) {
-		lost := n.loss().join(l.lost).join(a.o.Lost()).after(n.Acked)
-		n.LostSince, n.LostUntil = lost.Since, lost.Until
+		n.Loss = n.Loss.join(l.lost).join(a.o.Lost()).after(n.Acked)
 	})
-	l.kept.Store(&keptLoss{l.notes.loss(), l.notes.Acked})
+	kept := l.notes.losses
+	l.kept.Store(&kept)
 	return err
 }
 
 // Loss is the loss that no operator has acknowledged, as far as this ingester knows.
 func (a *Announcer) Loss() Loss {
 	kept := a.lease.kept.Load()
-	return kept.loss.join(a.o.Lost()).after(kept.acked)
+	return kept.Loss.join(a.o.Lost()).after(kept.Acked)
 }

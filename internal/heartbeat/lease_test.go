@@ -46,7 +46,7 @@ func TestEnterWritesFirst(t *testing.T) {
 func TestEnterBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWard(t)
-		o := heartbeat.Options{Identity: heartbeat.Identity{ID: "0badcafe"}}
+		o := heartbeat.Options{ID: "0badcafe"}
 		w.on(logDisk(t), logDir)(&o)
 		a := announcerOf(t, w.tables(), o)
 		if err := w.enter(a); err != nil {
@@ -212,7 +212,7 @@ func TestEnterAfterTenMinutes(t *testing.T) {
 				defer mu.Unlock()
 				states = append(states, state)
 			}
-			p := launch(t, watched{w.tables(), note}, heartbeat.Identity{ID: "0badcafe"}, w.on(logDisk(t), logDir))
+			p := launch(t, watched{w.tables(), note}, identity{ID: "0badcafe"}, w.on(logDisk(t), logDir))
 			time.Sleep(11*time.Minute + 3*time.Second) // amid two beats
 			mu.Lock()
 			states = nil
@@ -262,7 +262,7 @@ func TestIdleRaces(t *testing.T) {
 					t.Error("the row says Idle, and the log holds a record")
 				}
 			}}
-			p := launch(t, tables, heartbeat.Identity{ID: "0badcafe"}, w.on(logDisk(t), logDir), func(o *heartbeat.Options) {
+			p := launch(t, tables, identity{ID: "0badcafe"}, w.on(logDisk(t), logDir), func(o *heartbeat.Options) {
 				o.IdleAfter, o.Every = 3*time.Millisecond, time.Millisecond
 			})
 			var all sync.WaitGroup

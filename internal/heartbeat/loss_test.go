@@ -2,6 +2,7 @@ package heartbeat_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -194,36 +195,64 @@ func TestTableRemovedMeanwhile(t *testing.T) {
 // row is then no proof that the table is the old one.
 func TestTableMadeAnewByACopy(t *testing.T) {
 	for _, running := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w, disk := newWard(t), logDisk(t)
-			holder(t, w)
-			p := w.launch(disk)
-			time.Sleep(11 * time.Second)
-			if !running {
-				disk = p.end(disk)
-			}
-			if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
-				t.Fatal(err)
-			}
-			other := logDisk(t)
-			q := w.launch(other)
-			q.end(other)
-			if r := w.row(); r.ID != "0badcafe" || r.Lost.Any() || r.Process != q.Process() {
-				t.Fatalf("the copy's row says %+v", r)
-			}
-			if !running {
-				p = w.launch(disk)
-			}
-			time.Sleep(11 * time.Second)
-			if !p.Loss().Any() {
-				t.Errorf("running %v: it knows of no loss", running)
-			}
-			rows, err := heartbeat.List(t.Context(), w.store, "")
-			if err != nil || !slices.ContainsFunc(rows, func(r heartbeat.Ingester) bool { return r.Process == p.Process() && r.Lost.Any() }) {
-				t.Errorf("running %v: the rows are %+v, %v", running, rows, err)
-			}
-		})
+		t.Run(fmt.Sprintf("running %v", running), func(t *testing.T) { madeAnewByACopy(t, running, func(*ward) {}) })
 	}
+}
+
+// The same holds while a row cannot be read, in the old table, the new one, or both.
+func TestTableMadeAnewWithAStrangeRow(t *testing.T) {
+	strange := func(w *ward) {
+		upsert(w.t, w.store, "feedbeef", map[string]any{"format": int64(2)})
+	}
+	for _, running := range []bool{false, true} {
+		for _, when := range []string{"before", "after", "always"} {
+			t.Run(fmt.Sprintf("running %v, %s", running, when), func(t *testing.T) {
+				madeAnewByACopy(t, running, func(w *ward) {
+					_, gone := heartbeat.List(t.Context(), w.store, "")
+					if when == "always" || (gone == nil) == (when == "before") {
+						strange(w)
+					}
+				})
+			})
+		}
+	}
+}
+
+// madeAnewByACopy calls prepare for the old table and for the new one, which is not
+// there yet.
+func madeAnewByACopy(t *testing.T, running bool, prepare func(*ward)) {
+	synctest.Test(t, func(t *testing.T) {
+		w, disk := newWard(t), logDisk(t)
+		holder(t, w)
+		prepare(w)
+		p := w.launch(disk)
+		time.Sleep(11 * time.Second)
+		if !running {
+			disk = p.end(disk)
+		}
+		if err := w.store.Drop(t.Context(), heartbeat.Table); err != nil {
+			t.Fatal(err)
+		}
+		prepare(w)
+		other := logDisk(t)
+		q := w.launch(other)
+		q.end(other)
+		rows, err := heartbeat.List(t.Context(), w.store, "")
+		if _, err = heartbeat.Unread(err); err != nil || len(rows) != 1 || rows[0].ID != "0badcafe" || rows[0].Lost.Any() || rows[0].Process != q.Process() {
+			t.Fatalf("the copy's rows are %+v, %v", rows, err)
+		}
+		if !running {
+			p = w.launch(disk)
+		}
+		time.Sleep(11 * time.Second)
+		if !p.Loss().Any() {
+			t.Error("it knows of no loss")
+		}
+		rows, err = heartbeat.List(t.Context(), w.store, "")
+		if _, err = heartbeat.Unread(err); err != nil || !slices.ContainsFunc(rows, func(r heartbeat.Ingester) bool { return r.Process == p.Process() && r.Lost.Any() }) {
+			t.Errorf("the rows are %+v, %v", rows, err)
+		}
+	})
 }
 
 // An announcement that comes while an ingester is forgotten wins: it runs.

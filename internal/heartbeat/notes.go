@@ -1,12 +1,19 @@
 package heartbeat
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"blobtail/internal/fsys"
@@ -15,12 +22,20 @@ import (
 // notesFile is the name of the notes in the directory of a log, which ignores it.
 const notesFile = "lease"
 
+// olderFile is where older versions kept the id and the lane. The notes count.
+const (
+	olderFile = "ingester"
+	older     = `^([0-9a-f]{8}) ([0-9]{1,2}|-1)\n$`
+)
+
 // maxWriters bounds the processes that the notes remember. A log that was started
 // more often without ever reaching the tables gets a new id when it reaches them.
 const maxWriters = 64
 
-// notes are kept next to the log: the known content of the row, and the processes that
-// may have written it. Each change is durable before the announcer goes on.
+// notes are kept next to the log: the id and the known content of the row, and the
+// processes that may have written it. Each change is durable before the announcer goes
+// on. Without them rows would grow without bound, for tables cannot delete one. A crash
+// would also leave a second row behind that says forever that records are missing.
 type notes struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
@@ -40,25 +55,29 @@ type notes struct {
 	// Others are the ingesters with rows that may matter to a read, as last listed. If
 	// the table loses its rows, nothing else names them.
 	Others []string `json:"others,omitempty"`
-	// LostSince and LostUntil are a [Loss] that no operator has acknowledged. Acked is
-	// the Until of one that an operator has acknowledged.
-	LostSince time.Time `json:"lost_since,omitzero"`
-	LostUntil time.Time `json:"lost_until,omitzero"`
-	Acked     time.Time `json:"acked,omitzero"`
+	losses
+	// Lane is the last one; -1 if there was none.
+	Lane int `json:"lane"`
 
-	fs     fsys.FS
-	dir    string // "": kept in memory only
-	unsure bool   // a change failed, so the file may have it
+	fs   fsys.FS
+	dir  string // "": kept in memory only
+	text []byte // of the file; nil: not known
+}
+
+// losses are those of the log, and of rows.
+type losses struct {
+	Loss            // that no operator has acknowledged
+	Acked time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
 }
 
 // loadNotes reads the notes in the directory of a log. They are empty without a
 // directory, and if there are none yet. An error says that there were notes and names
 // their fault. It comes with empty notes.
-func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
+func loadNotes(fsy fsys.FS, dir, id string) (notes, error) {
 	if fsy == nil {
 		fsy = fsys.OS()
 	}
-	fresh := notes{Format: 1, ID: id, fs: fsy, dir: dir}
+	fresh := notes{Format: 1, ID: cmp.Or(id, newID()), Lane: -1, fs: fsy, dir: dir}
 	if dir == "" {
 		return fresh, nil
 	}
@@ -67,11 +86,18 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 		return fresh, fmt.Errorf("read what was announced: %w", err)
 	}
 	fresh.Inode, fresh.Born = fsys.Identity(dir, info)
+	if text, err := fsys.ReadFile(fsy, filepath.Join(dir, olderFile)); err == nil {
+		if m := regexp.MustCompile(older).FindSubmatch(text); m != nil {
+			fresh.ID = string(m[1])
+			fresh.Lane, _ = strconv.Atoi(string(m[2]))
+		}
+	}
 	path := filepath.Join(dir, notesFile)
 	text, err := fsys.ReadFile(fsy, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fresh, nil
 	}
+	n := notes{Lane: fresh.Lane, text: bytes.TrimSuffix(text, []byte("\n"))}
 	if err == nil {
 		err = json.Unmarshal(text, &n)
 	}
@@ -86,16 +112,17 @@ func loadNotes(fsy fsys.FS, dir, id string) (n notes, err error) {
 	return n, nil
 }
 
-// Discard removes the identity and the notes from the directory of a log that goes over
-// to another store. Its row in the first store is not one of the other store.
-func Discard(fsy fsys.FS, dir string) error {
-	var errs []error
-	for _, name := range []string{notesFile, file} {
-		if err := fsy.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+// Discard removes the notes from the directory of a log that goes over to another
+// store. Its row in the first store is not one of the other store. It returns the id of
+// that row, or a new one if it cannot be read.
+func Discard(fsy fsys.FS, dir string) (id string, err error) {
+	n, _ := loadNotes(fsy, dir, "")
+	for _, name := range []string{notesFile, olderFile} {
+		if gone := fsy.Remove(filepath.Join(dir, name)); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
-	return errors.Join(errs...)
+	return n.ID, err
 }
 
 // change changes the notes and makes the change durable. After an error the memory has
@@ -104,22 +131,16 @@ func (n *notes) change(f func(*notes)) error {
 	next := *n
 	next.Writers, next.Others = slices.Clone(n.Writers), slices.Clone(n.Others)
 	f(&next)
-	if !n.unsure && slices.Equal(next.Writers, n.Writers) && slices.Equal(next.Others, n.Others) && next.ID == n.ID && next.State == n.State && next.Announced == n.Announced &&
-		next.LostSince.Equal(n.LostSince) && next.LostUntil.Equal(n.LostUntil) && next.Acked.Equal(n.Acked) {
-		return nil
+	text, err := json.Marshal(next)
+	if err == nil && n.dir != "" && !bytes.Equal(text, n.text) {
+		n.text = nil
+		err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
 	}
-	if n.dir != "" {
-		text, err := json.Marshal(next)
-		if err == nil {
-			err = fsys.Replace(n.fs, filepath.Join(n.dir, notesFile), append(text, '\n'))
-		}
-		if err != nil {
-			n.unsure = true
-			return fmt.Errorf("keep what is announced: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("keep what is announced: %w", err)
 	}
+	next.text = text
 	*n = next
-	n.unsure = false
 	return nil
 }
 
@@ -136,14 +157,12 @@ func (n *notes) mayWrite(process string) error {
 	})
 }
 
-func (n *notes) loss() Loss { return Loss{n.LostSince, n.LostUntil} }
+// newID draws 8 hex digits.
+func newID() string {
+	var b [4]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
 
 // isID reports whether s has the form of an ingester's id.
-func isID(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return len(s) == 8
-}
+func isID(s string) bool { return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -117,7 +117,7 @@ func (w *ward) on(disk fsys.FS, dir string) func(*heartbeat.Options) {
 // launch runs an announcer and waits until it has tried to announce itself.
 func (w *ward) launch(disk fsys.FS, change ...func(*heartbeat.Options)) *peer {
 	w.t.Helper()
-	p := launch(w.t, w.tables(), heartbeat.Identity{ID: "0badcafe"}, append([]func(*heartbeat.Options){w.on(disk, logDir)}, change...)...)
+	p := launch(w.t, w.tables(), identity{ID: "0badcafe"}, append([]func(*heartbeat.Options){w.on(disk, logDir)}, change...)...)
 	<-p.First()
 	return p
 }

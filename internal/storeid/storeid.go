@@ -27,14 +27,6 @@ const (
 	maxBody = 4 << 10 // of any format to come
 )
 
-// NewerError says that a store has an id in a format that this version does not
-// know.
-type NewerError struct{ Format int64 }
-
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", e.Format, format)
-}
-
 // body is the object. Fields that it has besides are left alone.
 type body struct {
 	Format int64  `json:"format"`
@@ -43,16 +35,20 @@ type body struct {
 
 // Read returns the id of a store, 32 lower-case hexadecimal digits. It returns "" and
 // no error when the store has none (no process of a version that knows ids has written
-// to it), or does not exist. Damage ([storage.ErrDamaged]) or a newer format (a
-// [*NewerError]) is an error. It is one request.
+// to it), or does not exist. Damage ([storage.ErrDamaged]) or a newer format is an
+// error. It is one request.
 func Read(ctx context.Context, blobs storage.BlobStore) (string, error) {
-	b, err := get(ctx, blobs)
+	id := ""
+	r, err := blobs.Get(ctx, Key, 0, maxBody+1)
+	if err == nil {
+		var b []byte
+		b, err = io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err == nil {
+			id, err = parse(b)
+		}
+	}
 	if errors.Is(err, storage.ErrNotExist) {
 		return "", nil
-	}
-	id := ""
-	if err == nil {
-		id, err = parse(b)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the id of the store in %s: %w", Key, err)
@@ -70,7 +66,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 		return id, err
 	}
 	random := make([]byte, idBytes)
-	rand.Read(random) // never fails
+	rand.Read(random)
 	id = hex.EncodeToString(random)
 	line, err := json.Marshal(body{format, id})
 	if err == nil {
@@ -89,15 +85,6 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	return id, nil
 }
 
-func get(ctx context.Context, blobs storage.BlobStore) ([]byte, error) {
-	r, err := blobs.Get(ctx, Key, 0, maxBody+1)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(r)
-	return b, errors.Join(err, r.Close())
-}
-
 func parse(b []byte) (string, error) {
 	// The format first: in another one the id may be no string.
 	var f struct {
@@ -108,7 +95,7 @@ func parse(b []byte) (string, error) {
 		return "", damaged("no line of JSON with a format")
 	}
 	if *f.Format > format {
-		return "", &NewerError{*f.Format}
+		return "", fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", *f.Format, format)
 	}
 	var v body
 	if json.Unmarshal(line, &v) != nil || !isID(v.ID) {

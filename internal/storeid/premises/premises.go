@@ -70,9 +70,8 @@ const (
 var errUnseen = errors.New("the store was not reached yet")
 
 // Open reads which store the log belongs to, and checks the store once. With an error
-// the log must not be used with this store: an [*OtherStoreError] or a
-// [*LostStoreError], or a binding that cannot be read. A store that is out of reach is
-// none.
+// the log must not be used with this store: a [*WrongStoreError], or a binding that
+// cannot be read. A store that is out of reach is none.
 func Open(ctx context.Context, o Options) (*Premises, error) {
 	p := &Premises{o: o, err: errUnseen}
 	var err error
@@ -82,13 +81,12 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 	checking, cancel := context.WithTimeout(ctx, firstcheckWait)
 	err = p.Check(checking)
 	cancel()
-	var other *OtherStoreError
-	var lost *LostStoreError
+	var wrong *WrongStoreError
 	switch {
-	case errors.As(err, &lost):
-		return nil, err
-	case !errors.As(err, &other):
+	case !errors.As(err, &wrong):
 		return p, nil
+	case wrong.ID == "":
+		return nil, err
 	}
 	// Another store. With nothing left to store the log may go over to it.
 	left, uerr := o.Unflushed(ctx)
@@ -98,35 +96,29 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 	if left > 0 {
 		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
 	}
-	if err := errors.Join(o.Leave(p.bound), p.bind(other.id)); err != nil {
+	if err := errors.Join(o.Leave(p.bound), p.bind(wrong.ID)); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// OtherStoreError is the error of a log that belongs to another store than this.
-type OtherStoreError struct {
-	bound    storeid.Binding
-	dir      string
-	spec, id string
-}
-
-// Error implements error.
-func (e *OtherStoreError) Error() string {
-	return fmt.Sprintf("the log %s belongs to the store %s (id %s), and %s is another one (id %s)", e.dir, e.bound.Spec, e.bound.ID, e.spec, e.id)
-}
-
-// LostStoreError is the error of a place for the store that has no store in it.
-type LostStoreError struct {
+// WrongStoreError is the error of a log that belongs to another store than this, or
+// whose store is not in its place.
+type WrongStoreError struct {
+	ID        string // of this store; "": there is no store in its place
 	bound     storeid.Binding
 	dir, spec string
 }
 
 // Error implements error.
-func (e *LostStoreError) Error() string {
-	return fmt.Sprintf("the log %s belongs to the store %s (id %s), and %s has no object %s: is its disk mounted, was it removed? "+
+func (e *WrongStoreError) Error() string {
+	belongs := fmt.Sprintf("the log %s belongs to the store %s (id %s), and %s ", e.dir, e.bound.Spec, e.bound.ID, e.spec)
+	if e.ID != "" {
+		return belongs + "is another one (id " + e.ID + ")"
+	}
+	return belongs + fmt.Sprintf("has no object %s: is its disk mounted, was it removed? "+
 		"If this is that store, put the object back with the content {\"format\":1,\"id\":%q}; to begin a new store with this log, remove %s/%s",
-		e.dir, e.bound.Spec, e.bound.ID, e.spec, storeid.Key, e.bound.ID, strings.TrimRight(e.dir, "/"), storeid.BindingFile)
+		storeid.Key, e.bound.ID, strings.TrimRight(e.dir, "/"), storeid.BindingFile)
 }
 
 // Check compares the store with the one that the log belongs to. A log that belongs to
@@ -143,11 +135,17 @@ func (p *Premises) Check(ctx context.Context) error {
 	return err
 }
 
-func (p *Premises) compare(ctx context.Context) error {
+// inPlace checks the directory of a store that is one.
+func (p *Premises) inPlace() error {
 	if place, ok := p.o.Blobs.(interface{ Check() error }); ok {
-		if err := place.Check(); err != nil {
-			return err
-		}
+		return place.Check()
+	}
+	return nil
+}
+
+func (p *Premises) compare(ctx context.Context) error {
+	if err := p.inPlace(); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	bound := p.bound
@@ -159,14 +157,10 @@ func (p *Premises) compare(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read which store this is: %w", err)
-	case id == "":
-		return &LostStoreError{bound, p.o.Dir, p.o.Spec}
-	case bound.ID == "":
-		return p.bind(id)
+	case id != "" && bound.ID == "", id == bound.ID && bound.Spec != p.o.Spec:
+		return p.bind(id) // a new log, or the same store under another name
 	case id != bound.ID:
-		return &OtherStoreError{bound, p.o.Dir, p.o.Spec, id}
-	case bound.Spec != p.o.Spec:
-		return p.bind(id) // the same store under another name
+		return &WrongStoreError{id, bound, p.o.Dir, p.o.Spec}
 	}
 	return nil
 }
@@ -216,7 +210,7 @@ func (p *Premises) away() bool {
 // foreign reports whether the store is not the one that the log belongs to. p.mu is
 // held.
 func (p *Premises) foreign() bool {
-	return errors.As(p.err, new(*OtherStoreError)) || errors.As(p.err, new(*LostStoreError))
+	return errors.As(p.err, new(*WrongStoreError))
 }
 
 // Run checks again and again until ctx ends.
@@ -262,10 +256,8 @@ func (p *Premises) renamed() bool {
 // Storing is the reason why nothing may be stored or announced, nil if there is none.
 // It checks a directory first: nothing must go to a place that was replaced.
 func (p *Premises) Storing() error {
-	if place, ok := p.o.Blobs.(interface{ Check() error }); ok {
-		if err := place.Check(); err != nil {
-			return err
-		}
+	if err := p.inPlace(); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -304,9 +296,7 @@ func (p *Premises) StoreID() (string, error) {
 	if err := p.Storing(); err != nil {
 		return "", err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.bound.ID, nil
+	return p.ID(), nil
 }
 
 // ID is the id of the store that the log belongs to, "" while it belongs to none.

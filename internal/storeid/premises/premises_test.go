@@ -93,14 +93,14 @@ func TestRenamedStore(t *testing.T) {
 func TestOtherStore(t *testing.T) {
 	first, second, l := mem.New(mem.Options{}), mem.New(mem.Options{}), &log{t: t, dir: t.TempDir()}
 	id := l.mustOpen(first, "azure:first").ID()
-	if lost := (*premises.LostStoreError)(nil); !errors.As(open(l, second, "azure:second"), &lost) {
+	if lost := (*premises.WrongStoreError)(nil); !errors.As(open(l, second, "azure:second"), &lost) || lost.ID != "" {
 		t.Error("a store without an id is taken for the log's")
 	}
 	if _, err := storeid.Ensure(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	l.unflushed = 3
-	if err, other := open(l, second, "azure:second"), (*premises.OtherStoreError)(nil); !errors.As(err, &other) || !strings.Contains(err.Error(), "3 records in the log are in no blob yet") {
+	if err, other := open(l, second, "azure:second"), (*premises.WrongStoreError)(nil); !errors.As(err, &other) || other.ID == "" || !strings.Contains(err.Error(), "3 records in the log are in no blob yet") {
 		t.Errorf("a log with records of another store: %v", err)
 	}
 	l.unflushed = 0
