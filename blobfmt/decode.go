@@ -2,10 +2,8 @@ package blobfmt
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"iter"
 	"slices"
 
@@ -13,10 +11,7 @@ import (
 )
 
 // A Decoder decompresses blocks. It keeps its buffers. Only one goroutine may use it.
-type Decoder struct {
-	zstd       *zstd.Decoder
-	castagnoli *crc32.Table
-}
+type Decoder struct{ zstd *zstd.Decoder }
 
 // overAlloc is the room behind the content that lets zstd take its fast path.
 const overAlloc = 16
@@ -35,7 +30,7 @@ func NewDecoder() (*Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobfmt: new decoder: %w", err)
 	}
-	return &Decoder{zstd: z, castagnoli: crc32.MakeTable(crc32.Castagnoli)}, nil
+	return &Decoder{zstd: z}, nil
 }
 
 // Block appends the lines of block b to dst. stored is the b.Stored bytes of the blob at
@@ -46,7 +41,7 @@ func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) {
 	}
 	// zstd's own checksum covers the lines only, and some bits of a frame do not affect
 	// them. This checksum also detects damage faster.
-	if crc32.Checksum(stored, d.castagnoli) != b.CRC {
+	if checksum(0, stored) != b.CRC {
 		return dst, b.corrupt("the block's checksum is wrong")
 	}
 	start := len(dst)
@@ -167,24 +162,16 @@ func (w *walk) try(at int) (frame, error) {
 // next finds the first frame at or after an offset that decodes, or the end.
 func (w *walk) next(from int) int {
 	for at := from; at+skippableHeader <= len(w.body) && w.budget >= 0; at++ {
-		magic := binary.LittleEndian.Uint32(w.body[at:])
-		if magic != frameMagic && magic&skippableMask != skippableMagic {
+		if !startsFrame(w.body[at:]) {
 			continue
 		}
 		f, err := w.try(at)
 		// Four bytes are weak evidence: a skippable frame must also lead to another
 		// frame.
-		if err == nil && (!f.skippable || w.frameStarts(at+f.length)) {
+		end := at + f.length
+		if err == nil && (!f.skippable || end == len(w.body) || startsFrame(w.body[end:])) {
 			return at
 		}
 	}
 	return len(w.body)
-}
-
-func (w *walk) frameStarts(at int) bool {
-	if len(w.body)-at < 4 {
-		return len(w.body) == at
-	}
-	magic := binary.LittleEndian.Uint32(w.body[at:])
-	return magic == frameMagic || magic&skippableMask == skippableMagic
 }

@@ -29,10 +29,7 @@ const (
 	linePrefix = `{"ts":"`
 	lineSuffix = "}\n"
 	timeLen    = 30
-	// secondLen is the length of "2006-01-02T15:04:05.": the common prefix of lines of
-	// one second.
-	secondLen = 20
-	minLine   = len(linePrefix) + timeLen + 1 + len(lineSuffix)
+	minLine    = len(linePrefix) + timeLen + 1 + len(lineSuffix)
 )
 
 var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset it first")
@@ -43,28 +40,23 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // Its memory is the lines of one block, the compressed body and the parts of the index,
 // plus 2 MiB for zstd (6 MiB at better compression).
 type Encoder struct {
-	blockSize  int
-	zstd       *zstd.Encoder
-	castagnoli *crc32.Table
+	blockSize int
+	zstd      *zstd.Encoder
 
 	finished bool
 	lines    []byte // of the open block
 	body     []byte // frames of the blocks that are complete
 	blocks   []Block
-	minutes  []MinuteCount // of all blocks; block i has the next ones, up to minuteEnds[i]
-	open     Block         // the block that receives lines; Minutes unused
-	ends     []int         // the end of each block's minutes
+	open     Block // the block that receives lines
 	raw      int64
 	crc      uint32
 	replaces []BatchID
 	origins  originTable
 
-	last     int64 // time of the last line
-	hourEnd  int64 // last time allowed in this blob: every period lies in one hour
-	haveLine bool
-	minute   minuteClock
-	second   secondClock
-	scratch  []byte // section under construction
+	last    record.Key // of the last line
+	hourEnd int64      // last time allowed in this blob: every period lies in one hour
+	day     record.DayCache
+	scratch []byte // section under construction
 }
 
 // NewEncoder returns an Encoder that is ready for its first blob.
@@ -88,7 +80,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobfmt: new encoder: %w", err)
 	}
-	e := &Encoder{blockSize: o.BlockSize, zstd: z, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
+	e := &Encoder{blockSize: o.BlockSize, zstd: z}
 	e.Reset()
 	return e, nil
 }
@@ -105,14 +97,19 @@ func windowFor(blockSize int) int {
 // Reset starts a new blob and drops all added lines. It overwrites the body that Finish
 // returned.
 func (e *Encoder) Reset() {
-	e.finished, e.haveLine = false, false
+	e.finished, e.raw, e.crc = false, 0, 0
 	e.lines, e.body = e.lines[:0], e.body[:0]
-	e.blocks, e.minutes, e.ends = e.blocks[:0], e.minutes[:0], e.ends[:0]
-	e.open = Block{}
-	e.raw, e.crc = 0, 0
-	e.replaces = e.replaces[:0]
+	e.blocks, e.replaces = e.blocks[:0], e.replaces[:0]
+	e.openBlock()
 	e.origins.reset()
-	e.minute, e.second = minuteClock{}, secondClock{}
+}
+
+// openBlock opens the next block, with the memory of an earlier one's minutes.
+func (e *Encoder) openBlock() {
+	e.open = Block{}
+	if n := len(e.blocks); n < cap(e.blocks) {
+		e.open.Minutes = e.blocks[:n+1][n].Minutes[:0]
+	}
 }
 
 // Replaces notes that the blob replaces these batches (compaction).
@@ -131,31 +128,24 @@ func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) 
 	if err := e.check(line, t); err != nil {
 		return err
 	}
-	if e.haveLine {
-		if t <= e.last && (t < e.last || !e.origins.after(origin, index)) {
-			return fmt.Errorf("blobfmt: add: record (%s, %s, %d) does not come after the one before",
-				record.AppendTime(nil, t), origin, index)
-		}
-		if t > e.hourEnd {
-			return fmt.Errorf("blobfmt: add: time %s is not in the hour of the records before", record.AppendTime(nil, t))
-		}
-	} else {
+	key := record.Key{Time: t, Origin: origin, Index: index}
+	switch {
+	case e.raw == 0:
 		e.hourEnd = lastOfHour(t)
+	case key.Compare(&e.last) <= 0:
+		return fmt.Errorf("blobfmt: add: record (%s, %s, %d) does not come after the one before",
+			record.AppendTime(nil, t), origin, index)
+	case t > e.hourEnd:
+		return fmt.Errorf("blobfmt: add: time %s is not in the hour of the records before", record.AppendTime(nil, t))
 	}
 	if len(e.lines)+len(line) > e.blockSize && len(e.lines) > 0 {
 		e.cut()
 	}
 	e.lines = append(e.lines, line...)
 	e.raw += int64(len(line))
-	e.origins.add(origin, index)
-	if e.open.Records == 0 {
-		e.open.First = t
-	}
-	e.open.Records++
-	e.last, e.haveLine = t, true
-	level := record.LineLevel(line)
-	e.open.Levels[level]++
-	e.countMinute(t).Levels[level]++
+	e.origins.add(&key, &e.last)
+	e.open.count(t, record.LineLevel(line))
+	e.last = key
 	return nil
 }
 
@@ -169,36 +159,46 @@ func (e *Encoder) check(line []byte, t int64) error {
 		return errors.New("blobfmt: add: a line does not end in } and its only newline")
 	case len(line) > maxRaw:
 		return fmt.Errorf("blobfmt: add: a line of %d bytes is longer than %d", len(line), maxRaw)
-	case line[len(linePrefix)+timeLen] != '"' || !e.second.matches(line[len(linePrefix):][:timeLen], t):
+	}
+	ns, canonical, _ := e.day.Parse(line[len(linePrefix):][:timeLen])
+	if !canonical || ns != t || line[len(linePrefix)+timeLen] != '"' {
 		return fmt.Errorf("blobfmt: add: a line's time is not %s", record.AppendTime(nil, t))
 	}
 	return nil
 }
 
-// countMinute returns the counts of the minute of t in the open block.
-func (e *Encoder) countMinute(t int64) *MinuteCount {
-	newBlock := e.open.Records == 1
-	if newBlock || !e.minute.holds(t) {
-		e.minute.set(t)
-		if newBlock || e.minutes[len(e.minutes)-1].Minute != e.minute.number {
-			e.minutes = append(e.minutes, MinuteCount{Minute: e.minute.number})
-		}
+// count adds a record to the description of a block.
+func (b *Block) count(t int64, level record.Level) {
+	if b.Records == 0 {
+		b.First = t
 	}
-	return &e.minutes[len(e.minutes)-1]
+	b.Last = t
+	b.Records++
+	b.Levels[level]++
+	minute := minuteOf(t)
+	if n := len(b.Minutes); n == 0 || b.Minutes[n-1].Minute != minute {
+		b.Minutes = append(b.Minutes, MinuteCount{Minute: minute})
+	}
+	b.Minutes[len(b.Minutes)-1].Levels[level]++
 }
 
 // cut turns the open block into a frame.
 func (e *Encoder) cut() {
-	e.crc = crc32.Update(e.crc, e.castagnoli, e.lines)
+	e.crc = checksum(e.crc, e.lines)
 	b := e.open
-	b.Offset, b.Raw, b.Last = int64(len(e.body)), int64(len(e.lines)), e.last
+	b.Offset, b.Raw = int64(len(e.body)), int64(len(e.lines))
 	e.body = e.zstd.EncodeAll(e.lines, e.body)
 	b.Stored = int64(len(e.body)) - b.Offset
-	b.CRC = crc32.Checksum(e.body[b.Offset:], e.castagnoli)
+	b.CRC = checksum(0, e.body[b.Offset:])
 	e.blocks = append(e.blocks, b)
-	e.ends = append(e.ends, len(e.minutes))
 	e.origins.cut()
-	e.lines, e.open = e.lines[:0], Block{}
+	e.lines = e.lines[:0]
+	e.openBlock()
+}
+
+// checksum continues a CRC-32C, which begins with 0.
+func checksum(crc uint32, b []byte) uint32 {
+	return crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), b)
 }
 
 // Finish completes the blob. body is valid until Reset. A blob without lines is
@@ -207,21 +207,14 @@ func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) {
 	if e.finished {
 		return nil, Meta{}, errFinished
 	}
-	if !e.haveLine {
+	if e.raw == 0 {
 		return nil, Meta{}, errors.New("blobfmt: finish: a blob needs at least one line")
 	}
 	e.finished = true
 	e.cut()
-	m = Meta{Batch: batch, First: e.blocks[0].First, Last: e.last, RawBytes: e.raw, CRC: e.crc}
-	start := 0
+	m = Meta{Batch: batch, CRC: e.crc}
 	for i := range e.blocks {
-		b := &e.blocks[i]
-		b.Minutes = e.minutes[start:e.ends[i]]
-		start = e.ends[i]
-		m.Records += int64(b.Records)
-		for l, n := range b.Levels {
-			m.Levels[l] += int64(n)
-		}
+		m.add(&e.blocks[i])
 	}
 	slices.SortFunc(e.replaces, func(a, b BatchID) int { return bytes.Compare(a[:], b[:]) })
 	e.replaces = slices.Compact(e.replaces)

@@ -3,6 +3,9 @@ package blobfmt
 import (
 	"encoding/binary"
 	"errors"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // This file has the part of RFC 8878 that finds the end of a zstd frame without decoding
@@ -38,86 +41,59 @@ var (
 	errBadFrame = errors.New("the zstd frame's headers are damaged")
 )
 
+// startsFrame reports whether b begins with the magic of a frame, skippable or not.
+func startsFrame(b []byte) bool {
+	if len(b) < 4 {
+		return false
+	}
+	magic := binary.LittleEndian.Uint32(b)
+	return magic == frameMagic || magic&skippableMask == skippableMagic
+}
+
 // parseFrame finds the extent of the frame at the start of b. It accepts only an
 // Encoder's frames: with content size and checksum, and without a dictionary. On an
 // error, length is the number of bytes that it parsed.
 func parseFrame(b []byte) (frame, error) {
-	if len(b) < skippableHeader {
-		return frame{length: len(b)}, errCutFrame
-	}
-	magic := binary.LittleEndian.Uint32(b)
-	if magic&skippableMask == skippableMagic {
-		n := int64(binary.LittleEndian.Uint32(b[4:])) + skippableHeader
-		if n > int64(len(b)) {
-			return frame{length: len(b), skippable: true}, errCutFrame
-		}
-		return frame{length: int(n), skippable: true}, nil
-	}
-	if magic != frameMagic {
-		return frame{}, errNoFrame
-	}
-	raw, at, err := parseFrameHeader(b)
-	if err != nil {
-		return frame{length: 4}, err
+	var h zstd.Header
+	err := h.Decode(b)
+	f := frame{length: h.HeaderSize, skippable: h.Skippable}
+	switch {
+	case errors.Is(err, zstd.ErrMagicMismatch):
+		return f, errNoFrame
+	case errors.Is(err, io.ErrUnexpectedEOF), int64(h.SkippableSize) > int64(len(b)-f.length):
+		return f, errCutFrame
+	case err != nil:
+		return f, errBadFrame
+	case h.Skippable:
+		f.length += int(h.SkippableSize)
+		return f, nil
+	case !h.SingleSegment, !h.HasCheckSum, h.DictionaryID != 0, h.FrameContentSize == 0, h.FrameContentSize > maxRaw:
+		return f, errBadFrame
 	}
 	for last := false; !last; {
-		if len(b)-at < 3 {
-			return frame{length: at}, errCutFrame
+		if len(b)-f.length < 3 {
+			return f, errCutFrame
 		}
-		h := int(b[at]) | int(b[at+1])<<8 | int(b[at+2])<<16
-		at += 3
-		last = h&1 == 1
-		size := h >> 3
-		if size > maxFrameBlock {
-			return frame{length: at}, errBadFrame
+		block := b[f.length:]
+		head := int(block[0]) | int(block[1])<<8 | int(block[2])<<16
+		f.length += 3
+		last = head&1 == 1
+		size, kind := head>>3, head>>1&3
+		if size > maxFrameBlock || kind == 3 { // 3 is reserved
+			return f, errBadFrame
 		}
-		switch h >> 1 & 3 {
-		case 1: // run length: one byte, repeated
+		if kind == 1 { // run length: one byte, repeated
 			size = 1
-		case 3: // reserved
-			return frame{length: at}, errBadFrame
 		}
-		if len(b)-at < size {
-			return frame{length: at}, errCutFrame
+		if len(b)-f.length < size {
+			return f, errCutFrame
 		}
-		at += size
+		f.length += size
 	}
-	if len(b)-at < 4 {
-		return frame{length: at}, errCutFrame
+	if len(b)-f.length < 4 {
+		return f, errCutFrame
 	}
-	return frame{length: at + 4, raw: raw}, nil
-}
-
-// parseFrameHeader returns the content size and the length of magic and header.
-func parseFrameHeader(b []byte) (raw, length int, err error) {
-	const (
-		dictionary = 0x03
-		checksum   = 0x04
-		reserved   = 0x08
-		single     = 0x20
-	)
-	descriptor := b[4]
-	if descriptor&(dictionary|reserved) != 0 || descriptor&checksum == 0 || descriptor&single == 0 {
-		return 0, 0, errBadFrame
-	}
-	at := 5
-	size := 1 << (descriptor >> 6)
-	if len(b) < at+size {
-		return 0, 0, errCutFrame
-	}
-	var n uint64
-	switch size {
-	case 1:
-		n = uint64(b[at])
-	case 2:
-		n = uint64(binary.LittleEndian.Uint16(b[at:])) + 256
-	case 4:
-		n = uint64(binary.LittleEndian.Uint32(b[at:]))
-	default:
-		n = binary.LittleEndian.Uint64(b[at:])
-	}
-	if n == 0 || n > maxRaw {
-		return 0, 0, errBadFrame
-	}
-	return int(n), at + size, nil
+	f.length += 4
+	f.raw = int(h.FrameContentSize)
+	return f, nil
 }

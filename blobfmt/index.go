@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
+	"slices"
 
 	"blobtail/record"
 )
@@ -41,108 +41,70 @@ type Index struct {
 	CRC      uint32    // CRC-32C of all lines
 	Offset   int64     // start of the index, which is the end of the blocks
 
-	blob    blobReader
-	origins entry
+	blob    indexReader
+	origins section
 }
 
 // ReadIndex reads the index of a blob of the given size. It reads the last 64 KiB at
 // once, and then only missing parts. The error is a [*CorruptError] if the index is
 // damaged, [ErrNewer] if its format is newer, and otherwise the error of read.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
-	blob := blobReader{key: key, size: size, read: read, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
-	if err := blob.readTail(); err != nil {
-		return nil, err
-	}
-	f, err := blob.footer()
+	r := indexReader{key: key, size: size, read: read}
+	f, sections, err := r.open()
 	if err != nil {
 		return nil, err
 	}
-	entries, err := blob.entries(f)
-	if err != nil {
-		return nil, err
-	}
-	x := &Index{CRC: f.linesCRC, Offset: size - int64(f.indexLen) - skippableHeader}
-	if x.origins, err = blob.find(entries, sectionOrigins); err != nil {
-		return nil, err
-	}
-	if err := x.readBlocks(&blob, entries); err != nil {
-		return nil, err
-	}
-	if err := x.readReplaces(&blob, entries); err != nil {
-		return nil, err
+	x := &Index{CRC: f.LinesCRC, Offset: size - int64(f.IndexLen) - skippableHeader}
+	for _, id := range []uint16{sectionOrigins, sectionBlocks, sectionReplaces} {
+		i := slices.IndexFunc(sections, func(s section) bool { return s.ID == id })
+		switch {
+		case i < 0 && id == sectionReplaces: // most blobs replace nothing
+		case i < 0:
+			return nil, r.corrupt(size-footerSize, footerSize, fmt.Sprintf("index: section %d is missing", id))
+		case id == sectionOrigins:
+			x.origins = sections[i]
+		case id == sectionBlocks:
+			err = r.parse(sections[i], "blocks: ", func(s *sectionReader) { x.Blocks = parseBlocks(s, key, x.Offset) })
+		case id == sectionReplaces:
+			err = r.parse(sections[i], "replaces: ", func(s *sectionReader) { x.Replaces = parseReplaces(s) })
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	// Only the origins may still be needed of the tail; the rest is released.
-	blob.keep(x.origins)
-	x.blob = blob
+	r.keep(x.origins)
+	x.blob = r
 	return x, nil
 }
 
 // Origins reads the origins of the records. Each call parses them again. It also reads
 // again if that part of the index is not in the blob's last 64 KiB.
-func (x *Index) Origins() (*Origins, error) {
-	section, err := x.blob.section(x.origins)
+func (x *Index) Origins() (o *Origins, err error) {
+	err = x.blob.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
 	if err != nil {
 		return nil, err
-	}
-	o, err := parseOrigins(section, x.Blocks)
-	if err != nil {
-		return nil, x.blob.corruptEntry(x.origins, "origins: "+err.Error())
 	}
 	return o, nil
 }
 
-func (x *Index) readBlocks(blob *blobReader, entries []entry) error {
-	e, err := blob.find(entries, sectionBlocks)
-	if err != nil {
-		return err
-	}
-	section, err := blob.section(e)
-	if err != nil {
-		return err
-	}
-	r := sectionReader{rest: section}
-	x.Blocks = parseBlocks(&r, blob.key)
-	if len(x.Blocks) == 0 {
-		r.fail("no blocks")
-	}
-	if err := r.end(); err != nil {
-		return blob.corruptEntry(e, "blocks: "+err.Error())
-	}
-	if b := x.Blocks[len(x.Blocks)-1]; b.Offset+b.Stored != x.Offset {
-		return blob.corruptEntry(e, "blocks: they do not fill the space before the index")
-	}
-	return nil
-}
-
-func (x *Index) readReplaces(blob *blobReader, entries []entry) error {
-	e, err := blob.find(entries, sectionReplaces)
-	if err != nil {
-		return nil // most blobs replace nothing
-	}
-	section, err := blob.section(e)
-	if err != nil {
-		return err
-	}
-	r := sectionReader{rest: section}
-	x.Replaces = make([]BatchID, r.count(len(BatchID{})))
-	for i := range x.Replaces {
-		copy(x.Replaces[i][:], r.bytes(len(BatchID{})))
-		if i > 0 && bytes.Compare(x.Replaces[i-1][:], x.Replaces[i][:]) >= 0 {
+func parseReplaces(r *sectionReader) []BatchID {
+	ids := make([]BatchID, r.count(len(BatchID{})))
+	for i := range ids {
+		copy(ids[i][:], r.bytes(len(BatchID{})))
+		if i > 0 && bytes.Compare(ids[i-1][:], ids[i][:]) >= 0 {
 			r.fail("ids are not in order")
 			break
 		}
 	}
-	if err := r.end(); err != nil {
-		return blob.corruptEntry(e, "replaces: "+err.Error())
-	}
-	return nil
+	return ids
 }
 
 // minBlock is the least number of bytes of a block in its section.
 const minBlock = 4 + 5 + record.NumLevels + 1 + 3
 
-// parseBlocks is the inverse of appendBlocks.
-func parseBlocks(r *sectionReader, key string) []Block {
+// parseBlocks is the inverse of appendBlocks. end is the end of the last block.
+func parseBlocks(r *sectionReader, key string, end int64) []Block {
 	blocks := make([]Block, r.count(minBlock))
 	offset, last := int64(0), int64(0)
 	for i := range blocks {
@@ -173,6 +135,12 @@ func parseBlocks(r *sectionReader, key string) []Block {
 		if r.err != nil {
 			return nil
 		}
+	}
+	switch {
+	case len(blocks) == 0:
+		r.fail("no blocks")
+	case offset != end:
+		r.fail("they do not fill the space before the index")
 	}
 	return blocks
 }
@@ -215,42 +183,46 @@ func parseMinutes(r *sectionReader, b Block) []MinuteCount {
 	return minutes
 }
 
-// A blobReader reads the parts of an index.
-type blobReader struct {
-	key        string
-	size       int64
-	read       ReadFunc
-	castagnoli *crc32.Table
-	tail       []byte // the bytes of the blob in memory, from tailAt on
-	tailAt     int64
+// A section is an entry with the place of its bytes in the blob.
+type section struct {
+	entry
+	offset int64
 }
 
-func (r *blobReader) corrupt(off, n int64, reason string) error {
+// An indexReader reads the parts of an index.
+type indexReader struct {
+	key    string
+	size   int64
+	read   ReadFunc
+	tail   []byte // the bytes of the blob in memory, from tailAt on
+	tailAt int64
+}
+
+func (r *indexReader) corrupt(off, n int64, reason string) error {
 	return &CorruptError{Blob: r.key, Offset: off, Length: n, Reason: reason}
 }
 
-func (r *blobReader) corruptEntry(e entry, reason string) error {
-	return r.corrupt(e.offset, int64(e.stored), "index: "+reason)
-}
-
-func (r *blobReader) readTail() error {
+// open reads the tail with the footer and the section table.
+func (r *indexReader) open() (footer, []section, error) {
 	n := min(r.size, tailRead)
 	if n < skippableHeader+footerSize {
-		return r.corrupt(0, max(r.size, 0), "too short for an index")
+		return footer{}, nil, r.corrupt(0, max(r.size, 0), "too short for an index")
 	}
-	tail, err := r.read(r.size-n, n)
+	r.tailAt = r.size - n
+	var err error
+	if r.tail, err = r.bytes(r.tailAt, n, ""); err != nil {
+		return footer{}, nil, err
+	}
+	f, err := r.footer()
 	if err != nil {
-		return err
+		return footer{}, nil, err
 	}
-	if int64(len(tail)) != n {
-		return r.corrupt(r.size-n, n, fmt.Sprintf("only %d bytes could be read", len(tail)))
-	}
-	r.tail, r.tailAt = tail, r.size-n
-	return nil
+	sections, err := r.sections(f)
+	return f, sections, err
 }
 
 // footer checks and parses the footer. The tail has all of it.
-func (r *blobReader) footer() (footer, error) {
+func (r *indexReader) footer() (f footer, err error) {
 	damaged := func(reason string) (footer, error) {
 		return footer{}, r.corrupt(r.size-footerSize, footerSize, "index: "+reason)
 	}
@@ -264,7 +236,7 @@ func (r *blobReader) footer() (footer, error) {
 		return damaged("the footer is damaged")
 	}
 	b := r.tail[len(r.tail)-length:]
-	if crc32.Checksum(b[:length-12], r.castagnoli) != binary.LittleEndian.Uint32(fixed[4:]) {
+	if checksum(0, b[:length-12]) != binary.LittleEndian.Uint32(fixed[4:]) {
 		return damaged("the footer's checksum is wrong")
 	}
 	if version > footerVersion {
@@ -273,115 +245,113 @@ func (r *blobReader) footer() (footer, error) {
 	if version != footerVersion || length != footerSize {
 		return damaged("the footer is not valid")
 	}
-	f := footer{
-		tableLen: binary.LittleEndian.Uint32(b),
-		tableCRC: binary.LittleEndian.Uint32(b[4:]),
-		indexLen: binary.LittleEndian.Uint32(b[8:]),
-		linesCRC: binary.LittleEndian.Uint32(b[12:]),
-	}
-	if int64(f.indexLen) > r.size-skippableHeader || f.tableLen > maxSections*entrySize ||
-		f.tableLen%entrySize != 0 || int64(f.tableLen)+footerSize > int64(f.indexLen) {
+	_, _ = binary.Decode(b, binary.LittleEndian, &f) // it is long enough
+	if int64(f.IndexLen) > r.size-skippableHeader || f.TableLen > maxSections*entrySize ||
+		f.TableLen%entrySize != 0 || int64(f.TableLen)+footerSize > int64(f.IndexLen) {
 		return damaged("the footer's lengths are not valid")
 	}
 	return f, nil
 }
 
-// entries checks and parses the section table. The table is always in the tail, which is
+// sections checks and parses the section table. The table is always in the tail, which is
 // larger than the largest table and its footer.
-func (r *blobReader) entries(f footer) ([]entry, error) {
-	start := r.size - int64(f.indexLen) - skippableHeader
+func (r *indexReader) sections(f footer) ([]section, error) {
+	start := r.size - int64(f.IndexLen) - skippableHeader
 	if start >= r.tailAt {
 		head := r.tail[start-r.tailAt:]
-		if binary.LittleEndian.Uint32(head) != indexMagic || binary.LittleEndian.Uint32(head[4:]) != f.indexLen {
+		if binary.LittleEndian.Uint32(head) != indexMagic || binary.LittleEndian.Uint32(head[4:]) != f.IndexLen {
 			return nil, r.corrupt(start, skippableHeader, "index: its frame does not begin where the footer says")
 		}
 	}
-	end := int64(len(r.tail)) - footerSize
-	table := r.tail[end-int64(f.tableLen) : end]
-	at := r.tailAt + end - int64(len(table))
-	damaged := func(reason string) ([]entry, error) {
-		return nil, r.corrupt(at, int64(len(table)), "index: "+reason)
+	end := len(r.tail) - footerSize
+	table := r.tail[end-int(f.TableLen) : end]
+	at := r.size - footerSize - int64(len(table))
+	if checksum(0, table) != f.TableCRC {
+		return nil, r.corrupt(at, int64(len(table)), "index: the section table's checksum is wrong")
 	}
-	if crc32.Checksum(table, r.castagnoli) != f.tableCRC {
-		return damaged("the section table's checksum is wrong")
-	}
-	entries := make([]entry, 0, len(table)/entrySize)
+	entries := make([]entry, len(table)/entrySize)
+	_, _ = binary.Decode(table, binary.LittleEndian, entries) // it has exactly that size
+	sections := make([]section, len(entries))
 	offset := start + skippableHeader
-	for b := table; len(b) > 0; b = b[entrySize:] {
-		e := parseEntry(b)
-		e.offset = offset
-		offset += int64(e.stored)
-		entries = append(entries, e)
+	for i, e := range entries {
+		sections[i] = section{e, offset}
+		offset += int64(e.Stored)
 	}
 	if offset != at {
-		return damaged("the sections do not fill the index")
+		return nil, r.corrupt(at, int64(len(table)), "index: the sections do not fill the index")
 	}
-	return entries, nil
+	return sections, nil
 }
 
-func (r *blobReader) find(entries []entry, id uint16) (entry, error) {
-	for _, e := range entries {
-		if e.id == id {
-			return e, nil
-		}
+// parse reads a section and passes its contents to parse.
+func (r *indexReader) parse(s section, name string, parse func(*sectionReader)) error {
+	content, err := r.content(s)
+	if err != nil {
+		return err
 	}
-	return entry{}, r.corrupt(r.size-footerSize, footerSize, fmt.Sprintf("index: section %d is missing", id))
+	reader := sectionReader{rest: content}
+	parse(&reader)
+	if err := reader.end(); err != nil {
+		return r.corrupt(s.offset, int64(s.Stored), "index: "+name+err.Error())
+	}
+	return nil
 }
 
-// section returns the content of a section.
-func (r *blobReader) section(e entry) ([]byte, error) {
-	stored, err := r.stored(e)
+// content returns the bytes of a section, decompressed.
+func (r *indexReader) content(s section) ([]byte, error) {
+	stored, err := r.bytes(s.offset, int64(s.Stored), "index: ")
 	if err != nil {
 		return nil, err
 	}
-	if crc32.Checksum(stored, r.castagnoli) != e.crc {
-		return nil, r.corruptEntry(e, "a section's checksum is wrong")
+	damaged := func(reason string) ([]byte, error) {
+		return nil, r.corrupt(s.offset, int64(s.Stored), "index: "+reason)
 	}
-	switch e.codec {
-	case codecRaw:
-		if e.raw != e.stored {
-			return nil, r.corruptEntry(e, "a section's lengths differ")
-		}
+	switch {
+	case checksum(0, stored) != s.CRC:
+		return damaged("a section's checksum is wrong")
+	case s.Codec == codecRaw && s.Raw != s.Stored:
+		return damaged("a section's lengths differ")
+	case s.Codec == codecRaw:
 		return stored, nil
-	case codecZstd:
-		d, err := NewDecoder()
-		if err != nil {
-			return nil, err
-		}
-		raw, err := d.decode(nil, stored, int64(e.raw))
-		if err != nil {
-			return nil, r.corruptEntry(e, "a section does not decompress: "+err.Error())
-		}
-		return raw, nil
+	case s.Codec != codecZstd:
+		return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", r.key, s.ID, s.Codec, ErrNewer)
 	}
-	return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", r.key, e.id, e.codec, ErrNewer)
+	d, err := NewDecoder()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := d.decode(nil, stored, int64(s.Raw))
+	if err != nil {
+		return damaged("a section does not decompress: " + err.Error())
+	}
+	return raw, nil
 }
 
-func (r *blobReader) stored(e entry) ([]byte, error) {
-	n := int64(e.stored)
+// bytes returns n bytes of the blob, from the tail if it has them.
+func (r *indexReader) bytes(off, n int64, in string) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if off := e.offset - r.tailAt; off >= 0 && off+n <= int64(len(r.tail)) {
-		return r.tail[off : off+n], nil
+	if at := off - r.tailAt; at >= 0 && at+n <= int64(len(r.tail)) {
+		return r.tail[at : at+n], nil
 	}
-	stored, err := r.read(e.offset, n)
+	b, err := r.read(off, n)
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(stored)) != n {
-		return nil, r.corruptEntry(e, fmt.Sprintf("only %d bytes could be read", len(stored)))
+	if int64(len(b)) != n {
+		return nil, r.corrupt(off, n, fmt.Sprintf("%sonly %d bytes could be read", in, len(b)))
 	}
-	return stored, nil
+	return b, nil
 }
 
 // keep releases the tail except for one section.
-func (r *blobReader) keep(e entry) {
-	off := e.offset - r.tailAt
+func (r *indexReader) keep(s section) {
+	off := s.offset - r.tailAt
 	if off < 0 {
 		r.tail, r.tailAt = nil, r.size
 		return
 	}
-	r.tail = bytes.Clone(r.tail[off : off+int64(e.stored)])
-	r.tailAt = e.offset
+	r.tail = bytes.Clone(r.tail[off : off+int64(s.Stored)])
+	r.tailAt = s.offset
 }

@@ -3,7 +3,6 @@ package blobfmt
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 )
 
@@ -28,6 +27,7 @@ const (
 	// The last bytes of the footer have the same place in every version, so an old reader
 	// can distinguish a newer index from a damaged one.
 	footerFixed = 16
+	footerSum   = footerSize - 12 // the offset of its checksum
 
 	// tailRead is the size of a reader's first read.
 	tailRead = 64 << 10
@@ -37,52 +37,25 @@ const (
 	compressFrom = 1 << 10
 )
 
-// An entry of the section table.
+// An entry of the section table, as stored.
 type entry struct {
-	id     uint16
-	codec  uint8
-	stored uint32
-	raw    uint32
-	crc    uint32
-	offset int64 // in the blob
+	ID       uint16
+	Codec, _ uint8
+	Stored   uint32
+	Raw      uint32
+	CRC      uint32
 }
 
-func (e entry) append(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint16(dst, e.id)
-	dst = append(dst, e.codec, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, e.stored)
-	dst = binary.LittleEndian.AppendUint32(dst, e.raw)
-	return binary.LittleEndian.AppendUint32(dst, e.crc)
-}
-
-func parseEntry(b []byte) entry {
-	return entry{
-		id:     binary.LittleEndian.Uint16(b),
-		codec:  b[2],
-		stored: binary.LittleEndian.Uint32(b[4:]),
-		raw:    binary.LittleEndian.Uint32(b[8:]),
-		crc:    binary.LittleEndian.Uint32(b[12:]),
-	}
-}
-
-// A footer is the end of the index.
+// A footer is the end of the index, as stored.
 type footer struct {
-	tableLen uint32
-	tableCRC uint32
-	indexLen uint32 // of the skippable frame's payload
-	linesCRC uint32
-}
-
-func (f footer) append(dst []byte, table *crc32.Table) []byte {
-	start := len(dst)
-	dst = binary.LittleEndian.AppendUint32(dst, f.tableLen)
-	dst = binary.LittleEndian.AppendUint32(dst, f.tableCRC)
-	dst = binary.LittleEndian.AppendUint32(dst, f.indexLen)
-	dst = binary.LittleEndian.AppendUint32(dst, f.linesCRC)
-	dst = binary.LittleEndian.AppendUint16(dst, footerVersion)
-	dst = binary.LittleEndian.AppendUint16(dst, footerSize)
-	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], table))
-	return append(dst, footerMagic...)
+	TableLen uint32
+	TableCRC uint32
+	IndexLen uint32 // of the skippable frame's payload
+	LinesCRC uint32
+	Version  uint16
+	Length   uint16
+	CRC      uint32 // of the fields before it
+	Magic    [8]byte
 }
 
 // appendIndex completes e.body.
@@ -101,19 +74,24 @@ func (e *Encoder) appendIndex() error {
 	add(sectionOrigins, e.origins.append(e.scratch[:0]))
 	add(sectionBlocks, appendBlocks(e.scratch[:0], e.blocks))
 	table := len(e.body)
-	for _, s := range entries {
-		e.body = s.append(e.body)
-	}
-	payload := len(e.body) + footerSize - start - skippableHeader
+	// Structs of a fixed size are always encoded.
+	e.body, _ = binary.Append(e.body, binary.LittleEndian, entries)
+	end := len(e.body)
+	payload := end + footerSize - start - skippableHeader
 	if int64(payload) > math.MaxUint32 {
 		return fmt.Errorf("an index of %d bytes is too large", payload)
 	}
-	e.body = footer{
-		tableLen: uint32(len(e.body) - table),
-		tableCRC: crc32.Checksum(e.body[table:], e.castagnoli),
-		indexLen: uint32(payload),
-		linesCRC: e.crc,
-	}.append(e.body, e.castagnoli)
+	f := footer{
+		TableLen: uint32(end - table),
+		TableCRC: checksum(0, e.body[table:]),
+		IndexLen: uint32(payload),
+		LinesCRC: e.crc,
+		Version:  footerVersion,
+		Length:   footerSize,
+		Magic:    [8]byte([]byte(footerMagic)),
+	}
+	e.body, _ = binary.Append(e.body, binary.LittleEndian, f)
+	binary.LittleEndian.PutUint32(e.body[end+footerSum:], checksum(0, e.body[end:end+footerSum]))
 	binary.LittleEndian.PutUint32(e.body[start+4:], uint32(payload))
 	return nil
 }
@@ -122,17 +100,17 @@ func (e *Encoder) appendIndex() error {
 // more than a tenth.
 func (e *Encoder) appendSection(id uint16, section []byte) entry {
 	start := len(e.body)
-	s := entry{id: id, codec: codecRaw, raw: uint32(len(section))}
+	s := entry{ID: id, Codec: codecRaw, Raw: uint32(len(section))}
 	if len(section) >= compressFrom && len(section) <= maxRaw {
 		e.body = e.zstd.EncodeAll(section, e.body)
-		s.codec = codecZstd
+		s.Codec = codecZstd
 	}
-	if stored := len(e.body) - start; s.codec == codecRaw || stored >= len(section)-len(section)/10 {
+	if stored := len(e.body) - start; s.Codec == codecRaw || stored >= len(section)-len(section)/10 {
 		e.body = append(e.body[:start], section...)
-		s.codec = codecRaw
+		s.Codec = codecRaw
 	}
-	s.stored = uint32(len(e.body) - start)
-	s.crc = crc32.Checksum(e.body[start:], e.castagnoli)
+	s.Stored = uint32(len(e.body) - start)
+	s.CRC = checksum(0, e.body[start:])
 	return s
 }
 

@@ -27,17 +27,6 @@ type BatchID [16]byte
 // String is the id as 32 hexadecimal digits, lower case.
 func (b BatchID) String() string { return hex.EncodeToString(b[:]) }
 
-// ParseBatchID is the strict inverse of [BatchID.String].
-func ParseBatchID(s string) (BatchID, error) {
-	var b BatchID
-	if len(s) == hex.EncodedLen(len(b)) {
-		if _, err := hex.Decode(b[:], []byte(s)); err == nil && b.String() == s {
-			return b, nil
-		}
-	}
-	return BatchID{}, fmt.Errorf("batch id %q: not 32 lower-case hexadecimal digits", s)
-}
-
 // Meta is the information in a blob's metadata. It is enough to plan a read.
 type Meta struct {
 	Batch       BatchID
@@ -47,6 +36,19 @@ type Meta struct {
 	CRC         uint32 // CRC-32C of the uncompressed lines, the same at every compression level
 	Levels      [record.NumLevels]int64
 	Compacted   int // how many batches this blob replaces
+}
+
+// add adds the next block's records.
+func (m *Meta) add(b *Block) {
+	if m.Records == 0 {
+		m.First = b.First
+	}
+	m.Last = b.Last
+	m.Records += int64(b.Records)
+	m.RawBytes += b.Raw
+	for l, n := range b.Levels {
+		m.Levels[l] += int64(n)
+	}
 }
 
 // Keys of the metadata. Services restrict letters in some places and change their case in
@@ -89,90 +91,68 @@ func (m Meta) Map() map[string]string {
 // services change the case, and ignores unknown keys. The error is [ErrForeign] for an
 // object that is not ours, and [ErrNewer] for a later format.
 func ParseMeta(stored map[string]string) (Meta, error) {
-	p := metaParser{values: make(map[string]string, len(stored))}
+	values := make(map[string]string, len(stored))
 	for _, k := range slices.Sorted(maps.Keys(stored)) {
-		p.values[strings.ToLower(k)] = stored[k]
+		values[strings.ToLower(k)] = stored[k]
 	}
-	format, hasFormat := p.values[keyFormat]
-	if _, hasBatch := p.values[keyBatch]; !hasFormat || !hasBatch {
+	format, hasFormat := values[keyFormat]
+	if _, hasBatch := values[keyBatch]; !hasFormat || !hasBatch {
 		return Meta{}, fmt.Errorf("metadata: %w", ErrForeign)
 	}
 	if n, err := strconv.ParseUint(format, 10, 32); err == nil && n > formatVersion {
 		return Meta{}, fmt.Errorf("metadata: format %d: %w", n, ErrNewer)
 	}
-	m := p.meta()
-	if p.err != nil {
-		return Meta{}, p.err
-	}
-	// Every value must have the one form that Map returns.
-	for k, v := range m.Map() {
-		if p.values[k] != v {
-			return Meta{}, metaError(k, p.values[k])
+	m, bad := parseValues(values)
+	if bad == "" {
+		// Every value must have the one form that Map returns. This detects all values
+		// that parseValues could not parse.
+		for k, v := range m.Map() {
+			if values[k] != v && (bad == "" || k < bad) {
+				bad = k
+			}
 		}
+	}
+	if bad != "" {
+		return Meta{}, fmt.Errorf("metadata: %s %q is not valid", bad, values[bad])
 	}
 	return m, nil
 }
 
-// A metaParser reads values one by one and keeps the first error.
-type metaParser struct {
-	values map[string]string
-	err    error
-}
-
-func (p *metaParser) meta() Meta {
-	var m Meta
-	m.Batch, _ = ParseBatchID(p.values[keyBatch]) // the comparison in ParseMeta detects a malformed id
-	m.First, m.Last = p.time(keyFirst), p.time(keyLast)
-	m.Records, m.RawBytes = p.count(keyRecords), p.count(keyRawBytes)
-	crc, _ := strconv.ParseUint(p.values[keyCRC], 16, 32)
+// parseValues returns the key of a value that contradicts the others, or is out of range.
+func parseValues(values map[string]string) (m Meta, bad string) {
+	number := func(text string, bits int) int64 {
+		n, _ := strconv.ParseInt(text, 10, bits)
+		return n
+	}
+	id, _ := hex.DecodeString(values[keyBatch])
+	copy(m.Batch[:], id)
+	m.First, _ = record.ParseCanonicalTime([]byte(values[keyFirst]))
+	m.Last, _ = record.ParseCanonicalTime([]byte(values[keyLast]))
+	m.Records, m.RawBytes = number(values[keyRecords], 64), number(values[keyRawBytes], 64)
+	crc, _ := strconv.ParseUint(values[keyCRC], 16, 32)
 	m.CRC = uint32(crc)
-	if _, ok := p.values[keyCompacted]; ok {
-		m.Compacted = int(min(p.count(keyCompacted), 1<<31-1))
-	}
-	levels := strings.Split(p.values[keyLevels], ".")
+	compacted, isCompacted := values[keyCompacted]
+	m.Compacted = int(number(compacted, 32))
 	left := m.Records
-	for i := range m.Levels {
-		if i < len(levels) {
-			m.Levels[i], _ = strconv.ParseInt(levels[i], 10, 64)
+	for i, text := range strings.SplitN(values[keyLevels], ".", len(m.Levels)) {
+		n := number(text, 64)
+		if n < 0 || n > left {
+			return m, keyLevels
 		}
-		if m.Levels[i] < 0 || m.Levels[i] > left {
-			p.fail(keyLevels)
-			break
-		}
-		left -= m.Levels[i]
+		m.Levels[i] = n
+		left -= n
 	}
-	if left != 0 {
-		p.fail(keyLevels)
+	switch {
+	case m.Records < 1:
+		return m, keyRecords
+	case m.RawBytes < 1:
+		return m, keyRawBytes
+	case isCompacted && m.Compacted < 1:
+		return m, keyCompacted
+	case left != 0:
+		return m, keyLevels
+	case m.Last < m.First:
+		return m, keyLast
 	}
-	if m.Last < m.First {
-		p.fail(keyLast)
-	}
-	return m
-}
-
-func (p *metaParser) time(key string) int64 {
-	ns, ok := record.ParseCanonicalTime([]byte(p.values[key]))
-	if !ok {
-		p.fail(key)
-	}
-	return ns
-}
-
-// count reads a number that is at least 1.
-func (p *metaParser) count(key string) int64 {
-	n, err := strconv.ParseInt(p.values[key], 10, 64)
-	if err != nil || n < 1 {
-		p.fail(key)
-	}
-	return n
-}
-
-func (p *metaParser) fail(key string) {
-	if p.err == nil {
-		p.err = metaError(key, p.values[key])
-	}
-}
-
-func metaError(key, value string) error {
-	return fmt.Errorf("metadata: %s %q is not valid", key, value)
+	return m, ""
 }

@@ -2,6 +2,7 @@ package blobfmt
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,7 +31,6 @@ const (
 )
 
 const (
-	dayLayout    = "2006/01/02/"
 	periodLayout = "2006/01/02/1504/"
 	suffix       = ".log"
 	digits       = 6 // of the number
@@ -46,11 +46,6 @@ func PeriodPrefix(service string, period time.Time) string {
 	return service + "/" + period.UTC().Format(periodLayout)
 }
 
-// DayPrefix is the common prefix of the keys of one service and day (UTC).
-func DayPrefix(service string, day time.Time) string {
-	return service + "/" + day.UTC().Format(dayLayout)
-}
-
 // ParseName is the strict inverse of [Name.String].
 func ParseName(key string) (Name, error) {
 	service, rest, _ := strings.Cut(key, "/")
@@ -60,21 +55,15 @@ func ParseName(key string) (Name, error) {
 	if len(rest) != len(periodLayout)+digits+len(suffix) {
 		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
 	}
-	// time.Parse is lenient about a few forms (it accepts a fraction after the seconds,
-	// for example). The comparison at the end makes this strict.
+	// time.Parse and Atoi are lenient about a few forms. The comparison at the end makes
+	// this strict.
 	period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
 	if err != nil || period.Year() < minYear || period.Year() > maxYear {
 		return Name{}, nameError(key, "the period is not valid")
 	}
-	number := 0
-	for _, c := range []byte(rest[len(periodLayout):][:digits]) {
-		if c < '0' || c > '9' {
-			return Name{}, nameError(key, "the number is not six digits")
-		}
-		number = number*10 + int(c-'0')
-	}
+	number, err := strconv.Atoi(rest[len(periodLayout):][:digits])
 	n := Name{Service: service, Period: period, Number: number}
-	if number == 0 || n.String() != key {
+	if err != nil || number < 1 || n.String() != key {
 		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
 	}
 	return n, nil

@@ -50,21 +50,6 @@ func TestPrefixes(t *testing.T) {
 	if got := blobfmt.PeriodPrefix("web", at); got != "web/2026/11/19/2330/" {
 		t.Error(got)
 	}
-	if got := blobfmt.DayPrefix("web", at); got != "web/2026/11/19/" {
-		t.Error(got)
-	}
-}
-
-func TestBatchIDs(t *testing.T) {
-	const text = "00112233445566778899aabbccddeeff"
-	if b, err := blobfmt.ParseBatchID(text); err != nil || b.String() != text {
-		t.Errorf("%s parses as %s, %v", text, b, err)
-	}
-	for _, s := range []string{"", "00", strings.ToUpper(text), text + "00", text[:31] + "x"} {
-		if _, err := blobfmt.ParseBatchID(s); err == nil {
-			t.Errorf("%q is taken", s)
-		}
-	}
 }
 
 func TestMeta(t *testing.T) {

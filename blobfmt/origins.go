@@ -36,12 +36,10 @@ type originTable struct {
 	spans []Span
 	ends  []int // the end of each block's spans
 
-	last      record.Origin
-	lastIndex uint32
-	fresh     bool // the next record starts a span unconditionally
-	order     []int
-	ranks     []int
-	next      []int64
+	fresh bool // the next record starts a span unconditionally
+	order []int
+	ranks []int
+	next  []int64
 }
 
 // keepOrigins is the largest dictionary that keeps its memory for the next blob.
@@ -57,21 +55,14 @@ func (o *originTable) reset() {
 	o.fresh = true
 }
 
-// after reports whether (origin, index) is greater than the last one added.
-func (o *originTable) after(origin record.Origin, index uint32) bool {
-	c := origin.Compare(&o.last)
-	return c > 0 || c == 0 && index > o.lastIndex
-}
-
-func (o *originTable) add(origin record.Origin, index uint32) {
-	if !o.fresh && origin == o.last && uint64(index) == uint64(o.lastIndex)+1 {
+// add adds a record, which comes after last.
+func (o *originTable) add(k, last *record.Key) {
+	if !o.fresh && k.Origin == last.Origin && uint64(k.Index) == uint64(last.Index)+1 {
 		o.spans[len(o.spans)-1].Count++
-		o.lastIndex = index
 		return
 	}
-	id := o.id(origin)
-	o.spans = append(o.spans, Span{Origin: id, First: index, Count: 1})
-	o.last, o.lastIndex, o.fresh = origin, index, false
+	o.spans = append(o.spans, Span{Origin: o.id(k.Origin), First: k.Index, Count: 1})
+	o.fresh = false
 }
 
 func (o *originTable) id(origin record.Origin) int {
@@ -157,8 +148,7 @@ func originMillis(o record.Origin) uint64 {
 }
 
 // parseOrigins is the inverse of originTable.append.
-func parseOrigins(section []byte, blocks []Block) (*Origins, error) {
-	r := sectionReader{rest: section}
+func parseOrigins(r *sectionReader, blocks []Block) *Origins {
 	n := r.count(1 + originRest)
 	o := &Origins{Dict: make([]record.Origin, n), Blocks: make([][]Span, len(blocks))}
 	ms := uint64(0)
@@ -179,12 +169,9 @@ func parseOrigins(section []byte, blocks []Block) (*Origins, error) {
 		if r.err != nil {
 			break
 		}
-		o.Blocks[i] = parseSpans(&r, next, blocks[i].Records)
+		o.Blocks[i] = parseSpans(r, next, blocks[i].Records)
 	}
-	if err := r.end(); err != nil {
-		return nil, err
-	}
-	return o, nil
+	return o
 }
 
 // parseSpans reads the spans of one block. They must add up to its records.

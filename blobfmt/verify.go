@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"reflect"
 
 	"blobtail/record"
@@ -22,7 +21,7 @@ func Verify(key string, body []byte, m Meta) []error {
 	if err != nil {
 		return []error{err}
 	}
-	v := verifier{key: key, d: d, castagnoli: crc32.MakeTable(crc32.Castagnoli)}
+	v := verifier{key: key, d: d}
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}
@@ -43,12 +42,11 @@ func Verify(key string, body []byte, m Meta) []error {
 
 // A verifier collects the findings for one blob.
 type verifier struct {
-	key        string
-	name       Name  // zero if the key is not a name
-	start      int64 // of its period
-	d          *Decoder
-	castagnoli *crc32.Table
-	found      []error
+	key   string
+	name  Name  // zero if the key is not a name
+	start int64 // of its period
+	d     *Decoder
+	found []error
 
 	damaged bool // some lines are unreadable, so the totals mean nothing
 	seen    Meta // the sums over the lines
@@ -125,7 +123,7 @@ func (v *verifier) blocks(body []byte, x *Index) {
 // block checks the lines of a block and returns the right description for the index. It
 // reports the first bad line only.
 func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans []Span) Block {
-	v.seen.CRC = crc32.Update(v.seen.CRC, v.castagnoli, lines)
+	v.seen.CRC = checksum(v.seen.CRC, lines)
 	got := Block{Raw: int64(len(lines))}
 	next := spanReader{dict: dict, spans: spans}
 	bad, badLine := 0, 0
@@ -145,31 +143,8 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 	if bad > 0 {
 		v.addf("block at offset %d, line %d (%d bad in all): %v", offset, badLine, bad, reason)
 	}
-	if v.seen.Records == 0 {
-		v.seen.First = got.First
-	}
-	v.seen.Last = got.Last
-	v.seen.Records += int64(got.Records)
-	v.seen.RawBytes += got.Raw
-	for l, n := range got.Levels {
-		v.seen.Levels[l] += int64(n)
-	}
+	v.seen.add(&got)
 	return got
-}
-
-// count adds a record to the description of a block.
-func (b *Block) count(t int64, level record.Level) {
-	if b.Records == 0 {
-		b.First = t
-	}
-	b.Last = t
-	b.Records++
-	b.Levels[level]++
-	minute := minuteOf(t)
-	if n := len(b.Minutes); n == 0 || b.Minutes[n-1].Minute != minute {
-		b.Minutes = append(b.Minutes, MinuteCount{Minute: minute})
-	}
-	b.Minutes[len(b.Minutes)-1].Levels[level]++
 }
 
 // A spanReader returns the records of a block one by one.
@@ -194,7 +169,7 @@ func (r *spanReader) position() position {
 // line checks one line and fills in its time.
 func (v *verifier) line(line []byte, at *position) error {
 	t, ok := record.LineTime(line)
-	service, hasService := lineService(line)
+	service, hasService := record.LineService(line)
 	if !ok || !hasService || !bytes.HasSuffix(line, []byte(lineSuffix)) {
 		at.Time = v.last.Time
 		return errors.New("not a canonical line")
@@ -213,21 +188,6 @@ func (v *verifier) line(line []byte, at *position) error {
 		return fmt.Errorf("its time %s is not in the blob's period", record.AppendTime(nil, t))
 	}
 	return nil
-}
-
-// lineService returns the service that a canonical line names.
-func lineService(line []byte) ([]byte, bool) {
-	const before, after = `"service":"`, `","msg":"`
-	off, ok := record.LineMsg(line)
-	if !ok {
-		return nil, false
-	}
-	head, ok := bytes.CutSuffix(line[:off], []byte(after))
-	i := bytes.LastIndex(head, []byte(before))
-	if !ok || i < 0 {
-		return nil, false
-	}
-	return head[i+len(before):], true
 }
 
 // totals compares metadata, index and lines.

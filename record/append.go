@@ -109,7 +109,7 @@ func (p *Parser) findTime(s *Stamp) (at int, canonical []byte) {
 		if !ok {
 			continue
 		}
-		ns, copied, ok := p.day.parse(text)
+		ns, copied, ok := p.day.Parse(text)
 		if !ok || ns == 0 && isNumberText(text) {
 			continue
 		}

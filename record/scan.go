@@ -36,7 +36,7 @@ type Parser struct {
 	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
-	day      dayCache
+	day      DayCache
 	lastTime int64  // the time that appendTime appended last
 	lastText []byte // of lastTime
 	services map[string]recentService

@@ -371,17 +371,17 @@ func pairs(x uint64) (v uint64, ok bool) {
 	return x*10 + x>>8, true
 }
 
-// dayCache keeps the last parsed date: nearly all records of a request are of one
-// day.
-type dayCache struct {
+// A DayCache parses times and keeps the last date: nearly all records of a request or
+// blob are of one day. The zero value is ready for use.
+type DayCache struct {
 	head uint64 // "2026-11-"
 	tail uint16 // "20"
 	sec  int64
 }
 
-// parse is ParseTime. canonical is set when s is the canonical form of its time, so
+// Parse is [ParseTime]. canonical is set when s is the canonical form of its time, so
 // that it can be copied.
-func (c *dayCache) parse(s []byte) (ns int64, canonical, ok bool) {
+func (c *DayCache) Parse(s []byte) (ns int64, canonical, ok bool) {
 	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
 		ns, ok = ParseTime(s)
 		return ns, false, ok
@@ -392,7 +392,7 @@ func (c *dayCache) parse(s []byte) (ns int64, canonical, ok bool) {
 		if !ok {
 			return 0, false, false
 		}
-		*c = dayCache{head, tail, sec}
+		*c = DayCache{head, tail, sec}
 	}
 	if ns, ok = parseTail(c.sec, s); ok {
 		return ns, true, true
