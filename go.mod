@@ -1,6 +1,6 @@
 module blobtail
 
-go 1.26.0
+go 1.26.1
 
 require (
 	github.com/Azure/azure-sdk-for-go/sdk/azcore v1.23.3

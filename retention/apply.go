@@ -3,7 +3,6 @@ package retention
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,6 +32,8 @@ type Result struct {
 	Problems []error
 	// NewPolicy says that this run applied another policy than the last run.
 	NewPolicy bool
+
+	emptied []serviceDay // no blobs of ours are left
 }
 
 // Deleted adds up the deleted blobs of one service and day.
@@ -64,12 +65,11 @@ type run struct {
 	*Result
 	job     *Job
 	log     zerolog.Logger
-	emptied map[serviceDay]bool
 	logging sync.Mutex // keeps log lines whole: the log's writer may not allow concurrent writes
 }
 
 func (j *Job) newRun(p *Plan) *run {
-	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, emptied: map[serviceDay]bool{}, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
+	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
 }
 
 // Apply does one run. It deletes days that have been hidden for a grace, and expired
@@ -166,18 +166,16 @@ func (r *run) tidy(ctx context.Context) {
 			}
 		}
 	}
-	for chunk := range slices.Chunk(gone, batch) {
-		for _, e := range keyErrors(r.job.blobs.Delete(ctx, chunk...)) {
-			r.Problems = append(r.Problems, e)
-		}
+	for _, e := range storage.KeyErrors(r.job.blobs.Delete(ctx, gone...)) {
+		r.Problems = append(r.Problems, e)
 	}
 }
 
 // oldest finds the oldest remaining day of each service that expires.
-func (p *Plan) oldest(gone map[serviceDay]bool) map[string]time.Time {
+func (p *Plan) oldest(gone []serviceDay) map[string]time.Time {
 	oldest := map[string]time.Time{}
 	for _, d := range p.Days {
-		if _, seen := oldest[d.Service]; !seen && !gone[serviceDay{d.Service, d.Day}] {
+		if _, seen := oldest[d.Service]; !seen && !slices.Contains(gone, serviceDay{d.Service, d.Day}) {
 			oldest[d.Service] = d.Day.Start()
 		}
 	}
@@ -190,22 +188,4 @@ func (p *Plan) oldest(gone map[serviceDay]bool) map[string]time.Time {
 		}
 	}
 	return oldest
-}
-
-// keyErrors splits the error of a Delete into the errors of its keys.
-func keyErrors(err error) (list []*storage.KeyError) {
-	var one *storage.KeyError
-	joined, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case err == nil:
-	case ok:
-		for _, e := range joined.Unwrap() {
-			list = append(list, keyErrors(e)...)
-		}
-	case errors.As(err, &one):
-		list = append(list, one)
-	default:
-		list = append(list, &storage.KeyError{Op: "delete", Err: err})
-	}
-	return list
 }

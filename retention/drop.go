@@ -56,9 +56,7 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
 	}
 	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")
-	var did part
-	err = r.deleteDay(ctx, req.Service, req.Day, &did)
-	if r.add(&did); err != nil {
+	if err := r.deleteDay(ctx, req.Service, req.Day, r.Result); err != nil {
 		return r.Result, err
 	}
 	r.dropTables(ctx, p.Tables)
@@ -69,14 +67,9 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Plan, error) {
 	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
 	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
-	f := &surveyed{days: map[horizon.Day]*Day{}}
-	if err := j.takeDay(ctx, s, req.Day, f); err != nil {
+	if err := j.takeDay(ctx, s, req.Day, p); err != nil {
 		return nil, err
 	}
-	for _, d := range f.days {
-		p.Days = append(p.Days, *d)
-	}
-	p.Foreign, p.Problems = f.foreign, f.problems
 	if !req.KeepTail {
 		var err error
 		// A row has records from a day before its arrival to ten minutes after it.

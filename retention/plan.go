@@ -1,14 +1,13 @@
 package retention
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"blobtail/catalog"
 	"blobtail/retention/horizon"
 )
 
@@ -30,6 +29,12 @@ type Day struct {
 	Blobs   int
 	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
+}
+
+func (d *Day) add(e *catalog.Entry) {
+	d.Blobs++
+	d.Records += e.Meta.Records
+	d.Bytes += e.Size
 }
 
 // Horizon is a horizon that is to be raised to First.
@@ -69,17 +74,6 @@ type Foreign struct {
 
 // fewKeys is how many foreign keys are remembered.
 const fewKeys = 20
-
-func (f *Foreign) add(keys ...string) {
-	f.Count += len(keys)
-	f.First = append(f.First, keys[:min(len(keys), fewKeys-len(f.First))]...)
-}
-
-func (f *Foreign) join(other Foreign) {
-	count := f.Count + other.Count
-	f.add(other.First...)
-	f.Count = count
-}
 
 // Plan returns the plan of the next Apply. It lists only days that are past their age
 // or hidden, unless a confirmation depends on more.
@@ -136,10 +130,4 @@ func (p *Plan) Total(steps ...Step) Day {
 		}
 	}
 	return sum
-}
-
-func sortDays(days []Day) {
-	slices.SortFunc(days, func(a, b Day) int {
-		return cmp.Or(strings.Compare(a.Service, b.Service), cmp.Compare(a.Day, b.Day))
-	})
 }

@@ -88,15 +88,6 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
 }
 
-// surveyed are the days of one service to be deleted or hidden.
-type surveyed struct {
-	days     map[horizon.Day]*Day
-	newest   time.Time // time of storing of the youngest blob; zero: unknown
-	foreign  Foreign
-	oldest   time.Time
-	problems []error
-}
-
 // atOnce limits the services that are processed concurrently.
 const atOnce = 8
 
@@ -118,99 +109,85 @@ func each(n int, do func(i int) error) error {
 
 // survey lists the due days of all services.
 func (j *Job) survey(ctx context.Context, p *Plan) error {
-	found := make([]surveyed, len(p.services))
-	err := each(len(found), func(i int) error { return j.surveyService(ctx, &p.services[i], &found[i]) })
+	parts := make([]Plan, len(p.services))
+	err := each(len(parts), func(i int) error { return j.surveyService(ctx, &p.services[i], &parts[i]) })
 	if err != nil {
 		return err
 	}
-	for i := range found {
-		f := &found[i]
-		p.services[i].oldest = f.oldest
-		for _, d := range f.days {
-			p.Days = append(p.Days, *d)
+	for _, part := range parts {
+		p.Days = append(p.Days, part.Days...)
+		p.Problems = append(p.Problems, part.Problems...)
+		p.Foreign.Count += part.Foreign.Count
+		p.Foreign.First = append(p.Foreign.First, part.Foreign.First[:min(len(part.Foreign.First), fewKeys-len(p.Foreign.First))]...)
+		if part.newest.After(p.newest) {
+			p.newest = part.newest
 		}
-		if f.newest.After(p.newest) {
-			p.newest = f.newest
-		}
-		p.Foreign.join(f.foreign)
-		p.Problems = append(p.Problems, f.problems...)
 	}
-	sortDays(p.Days)
 	return nil
 }
 
 // surveyService lists the days of a service from its oldest up to the first that
 // stays, and then the single dropped days above that.
-func (j *Job) surveyService(ctx context.Context, s *service, f *surveyed) error {
+func (j *Job) surveyService(ctx context.Context, s *service, p *Plan) error {
 	if !s.stored {
 		return nil
 	}
-	f.days = map[horizon.Day]*Day{}
 	end, bounded := s.keptFrom, s.expires
 	switch {
 	case s.refused:
-		f.problems = append(f.problems, fmt.Errorf("%s: its horizon %s is later than any policy can have set it, so nothing of it is deleted; look at _horizon/%s/",
+		p.Problems = append(p.Problems, fmt.Errorf("%s: its horizon %s is later than any policy can have set it, so nothing of it is deleted; look at _horizon/%s/",
 			s.name, s.hidden.First, s.name))
 	case s.hidden.Set && (!bounded || s.hidden.First > end):
 		end, bounded = s.hidden.First, true
 	}
 	if bounded {
-		if err := j.walk(ctx, s, end, f); err != nil {
-			return err
+		for d, err := range catalog.Days(ctx, j.blobs, s.name, time.Time{}) {
+			if err != nil {
+				return err
+			}
+			if d >= end {
+				s.oldest = d.Start()
+				break
+			}
+			if err := j.takeDay(ctx, s, d, p); err != nil {
+				return err
+			}
 		}
 	}
 	for _, d := range s.hidden.Dropped {
 		if bounded && d < end {
 			continue
 		}
-		if err := j.takeDay(ctx, s, d, f); err != nil {
+		if err := j.takeDay(ctx, s, d, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// walk collects the days of a service below end, and notes the first day after them.
-func (j *Job) walk(ctx context.Context, s *service, end horizon.Day, f *surveyed) error {
-	for d, err := range catalog.Days(ctx, j.blobs, s.name, time.Time{}) {
-		if err != nil {
-			return err
-		}
-		if d >= end {
-			f.oldest = d.Start()
-			return nil
-		}
-		if err := j.takeDay(ctx, s, d, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// takeDay adds up the blobs of a service and day.
-func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, f *surveyed) error {
+// takeDay adds a service and day to a plan, with the sum of its blobs.
+func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan) error {
+	d := Day{Service: s.name, Day: day, Step: s.step(day)}
 	for e, err := range catalog.Blobs(ctx, j.blobs, s.name, catalog.DayRange(day)) {
 		switch {
 		case err != nil:
 			return err
 		case e.State == catalog.Unknown: // so the blob stays this time
-			f.problems = append(f.problems, e.Err)
+			p.Problems = append(p.Problems, e.Err)
 			continue
 		case !e.Blob():
-			f.foreign.add(e.Key)
+			if p.Foreign.Count++; p.Foreign.Count <= fewKeys {
+				p.Foreign.First = append(p.Foreign.First, e.Key)
+			}
 			continue
 		}
-		d := f.days[day]
-		if d == nil {
-			d = &Day{Service: s.name, Day: day, Step: s.step(day)}
-			f.days[day] = d
+		d.add(&e)
+		if e.Created.After(p.newest) {
+			p.newest = e.Created
 		}
-		d.Blobs++
-		d.Records += e.Meta.Records
-		d.Bytes += e.Size
-		if e.Created.After(f.newest) {
-			f.newest = e.Created
-		}
+	}
+	if d.Blobs > 0 {
+		p.Days = append(p.Days, d)
 	}
 	return nil
 }

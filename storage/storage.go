@@ -155,6 +155,22 @@ func Gist(err error) string {
 	}, s)
 }
 
+// KeyErrors splits the error of a [BlobStore.Delete] into the errors of its keys; none if
+// it is nil. A part without a key has the key "".
+func KeyErrors(err error) (list []*KeyError) {
+	var one *KeyError
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			list = append(list, KeyErrors(e)...)
+		}
+	} else if errors.As(err, &one) {
+		list = append(list, one)
+	} else if err != nil {
+		list = append(list, &KeyError{Op: "delete", Err: err})
+	}
+	return list
+}
+
 // MaxTxRows and MaxTxBytes bound one [TableStore.Upsert]; MaxBinary and MaxString bound
 // one property. They are the limits of Azure Table storage (learn.microsoft.com,
 // "Performing entity group transactions" and "Understanding the Table service data

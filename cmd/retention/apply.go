@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/config"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -44,11 +41,7 @@ func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
 }
 
 func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err error) {
-	o, err := a.options(c.Now, c.Grace)
-	if err != nil {
-		return nil, err
-	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
+	store, o, err := a.open(ctx, c.Now, c.Grace)
 	if err != nil {
 		return nil, err
 	}
@@ -78,5 +71,3 @@ func (c *applyCmd) words() []string {
 	}
 	return words
 }
-
-func graceText(d time.Duration) string { return config.Duration(d).String() }

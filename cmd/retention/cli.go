@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -11,6 +10,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -66,11 +66,11 @@ func run(ctx context.Context, env environment) int {
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name,
 		"Deletes logs by the day, as the section retention of the configuration says. A day is hidden first, and deleted by a run that comes a grace later.",
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.WithHyphenPrefixedParameters(true)) // --now -30d
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(joined(a.env.args), a.env.stdout)
+	parsed, err := parser.Parse(a.env.args, a.env.stdout)
 	if errors.Is(err, cli.ErrDone) {
 		return nil, err
 	}
@@ -87,16 +87,14 @@ func (a *app) parse() (verb, error) {
 	return v, nil
 }
 
-// joined joins --now with its value, because the value may begin with "-".
-func joined(args []string) []string {
-	args = slices.Clone(args)
-	for i := 0; i+1 < len(args); i++ {
-		if args[i] == "--now" {
-			args[i] += "=" + args[i+1]
-			args = slices.Delete(args, i+1, i+2)
-		}
+// open opens the store of a verb with its options; the verb closes it.
+func (a *app) open(ctx context.Context, now *string, grace string) (*openstore.Store, retention.Options, error) {
+	o, err := a.options(now, grace)
+	if err != nil {
+		return nil, o, err
 	}
-	return args
+	store, err := openstore.Open(ctx, a.config.Store, false)
+	return store, o, err
 }
 
 // options are those of a job: the policy of the configuration, and the flags.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/record"
 	"blobtail/retention/compact"
 )
@@ -23,16 +22,12 @@ func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	o, err := a.options(nil, c.Grace)
+	store, o, err := a.open(ctx, nil, c.Grace)
 	if err != nil {
 		return 0, err
 	}
 	if o.Grace == 0 {
 		o.Grace = -1 // none; for the compactor 0 is its default
-	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
-	if err != nil {
-		return 0, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	r, err := compact.New(store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)

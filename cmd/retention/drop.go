@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 	"blobtail/retention/horizon"
 )
@@ -22,11 +21,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	if err != nil {
 		return 0, cli.Usagef("--day: %w", err)
 	}
-	o, err := a.options(nil, "")
-	if err != nil {
-		return 0, err
-	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
+	store, o, err := a.open(ctx, nil, "")
 	if err != nil {
 		return 0, err
 	}

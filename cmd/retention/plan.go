@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"blobtail/internal/openstore"
+	"blobtail/internal/config"
 	"blobtail/retention"
 )
 
@@ -14,11 +14,7 @@ type planCmd struct {
 }
 
 func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
-	o, err := a.options(c.Now, "")
-	if err != nil {
-		return 0, err
-	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
+	store, o, err := a.open(ctx, c.Now, "")
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +33,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 	a.foreign(p.Foreign)
 	a.sharedTables(p)
 	if p.Total(retention.Hide).Blobs > 0 {
-		a.Complain("what apply hides it deletes in a run that comes %s or more later", graceText(o.Grace))
+		a.Complain("what apply hides it deletes in a run that comes %s or more later", config.Duration(o.Grace))
 	}
 	if p.Confirm != "" {
 		a.Complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)

@@ -15,7 +15,6 @@ package bill
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -60,16 +59,16 @@ const listPage = 5000
 // Lists is how many requests it takes to list these blobs.
 func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
 
+func (s *Sum) numbers() []*int64 {
+	return []*int64{&s.Blobs, &s.Records, &s.Raw, &s.Stored, &s.Puts, &s.Unknown, &s.TailWrites, &s.TailBytes}
+}
+
 // add adds another sum.
 func (s *Sum) add(o *Sum) {
-	s.Blobs += o.Blobs
-	s.Records += o.Records
-	s.Raw += o.Raw
-	s.Stored += o.Stored
-	s.Puts += o.Puts
-	s.Unknown += o.Unknown
-	s.TailWrites += o.TailWrites
-	s.TailBytes += o.TailBytes
+	more := o.numbers()
+	for i, n := range s.numbers() {
+		*n += *more[i]
+	}
 }
 
 // blob makes the sum of one blob.
@@ -136,24 +135,19 @@ const listers = 8
 // Read sums up services, each once, in a range. It fails if the store does not exist;
 // a service without blobs has no sum.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
-	lists := make([]listing, len(services))
-	errs := make([]error, len(services))
-	var work errgroup.Group
+	parts := make([]Report, len(services))
+	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(listers)
 	for i, service := range services {
-		work.Go(func() error {
-			lists[i], errs[i] = list(ctx, store, service, rng)
-			return nil
-		})
+		work.Go(func() error { return parts[i].list(ctx, store, service, rng) })
 	}
-	work.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
 	r := &Report{}
 	days := make(map[string]*Sum)
-	for i := range lists {
-		r.take(&lists[i], days)
+	for i := range parts {
+		r.take(&parts[i], days)
 	}
 	for _, name := range slices.Sorted(maps.Keys(days)) {
 		r.Days = append(r.Days, *days[name])
@@ -162,91 +156,62 @@ func Read(ctx context.Context, store catalog.Store, services []string, rng catal
 	return r, nil
 }
 
-// take adds the listing of a service.
-func (r *Report) take(l *listing, days map[string]*Sum) {
-	sum := Sum{Name: l.service}
-	for name, day := range l.days {
-		if days[name] == nil {
-			days[name] = &Sum{Name: name}
+// take adds the report of a service.
+func (r *Report) take(o *Report, days map[string]*Sum) {
+	for i := range o.Days {
+		day := &o.Days[i]
+		if days[day.Name] == nil {
+			days[day.Name] = &Sum{Name: day.Name}
 		}
-		days[name].add(day)
-		sum.add(day)
+		days[day.Name].add(day)
 	}
-	if sum.Blobs > 0 {
-		r.Services = append(r.Services, sum)
-		r.Total.add(&sum)
+	if o.Total.Blobs > 0 {
+		r.Services = append(r.Services, o.Total)
+		r.Total.add(&o.Total)
 	}
-	if r.Foreign == 0 {
-		r.ForeignKey = l.foreignKey
-	}
-	r.Foreign += l.foreign
-	r.ForeignBytes += l.foreignBytes
-	r.Twice += l.twice
-	r.Pages += max(1, (l.objects+listPage-1)/listPage)
+	r.ForeignKey = cmp.Or(r.ForeignKey, o.ForeignKey)
+	r.Foreign += o.Foreign
+	r.ForeignBytes += o.ForeignBytes
+	r.Twice += o.Twice
+	r.Pages += o.Pages
 }
 
-// listing is the result of one service's LIST.
-type listing struct {
-	service      string
-	days         map[string]*Sum
-	objects      int64
-	foreign      int64
-	foreignBytes int64
-	foreignKey   string
-	twice        int64
-}
-
-// hour notes the kinds of blobs in one hour of a service.
-type hour struct {
-	start                  time.Time
-	compacted, uncompacted bool
-}
-
-func list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) (listing, error) {
-	l := listing{service: service, days: make(map[string]*Sum)}
-	var at hour
+// list fills the report of one service: its days, and their total under its name.
+func (r *Report) list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) error {
+	r.Total.Name = service
+	objects := int64(0)
+	var hour time.Time
+	var compacted, others bool // the kinds of blobs in the hour
 	for e, err := range catalog.Blobs(ctx, store, service, rng) {
 		if err != nil {
-			return l, err
+			return err
 		}
-		l.objects++
-		if e.Blob() {
-			l.add(&e, &at)
+		objects++
+		if !e.Blob() {
+			r.ForeignKey = cmp.Or(r.ForeignKey, e.Key)
+			r.Foreign++
+			r.ForeignBytes += e.Size
 			continue
 		}
-		if l.foreign == 0 {
-			l.foreignKey = e.Key
+		day := e.Day().String()
+		if n := len(r.Days); n == 0 || r.Days[n-1].Name != day {
+			r.Days = append(r.Days, Sum{Name: day})
 		}
-		l.foreign++
-		l.foreignBytes += e.Size
+		sum := blob(&e)
+		r.Days[len(r.Days)-1].add(&sum)
+		r.Total.add(&sum)
+		if start := e.Hour(); !start.Equal(hour) {
+			hour, compacted, others = start, false, false
+		}
+		twice := compacted && others
+		compacted = compacted || e.Meta.Compacted > 0
+		others = others || e.Meta.Compacted == 0
+		if compacted && others && !twice {
+			r.Twice++
+		}
 	}
-	l.close(&at)
-	return l, nil
-}
-
-func (l *listing) add(e *catalog.Entry, at *hour) {
-	day := e.Day().String()
-	if l.days[day] == nil {
-		l.days[day] = &Sum{Name: day}
-	}
-	sum := blob(e)
-	l.days[day].add(&sum)
-	if start := e.Hour(); !start.Equal(at.start) {
-		l.close(at)
-		*at = hour{start: start}
-	}
-	if e.Meta.Compacted > 0 {
-		at.compacted = true
-	} else {
-		at.uncompacted = true
-	}
-}
-
-// close ends an hour.
-func (l *listing) close(h *hour) {
-	if h.compacted && h.uncompacted {
-		l.twice++
-	}
+	r.Pages = max(1, (objects+listPage-1)/listPage)
+	return nil
 }
 
 // Days of a [Month], and of a month of storage that is paid for.
@@ -284,7 +249,7 @@ func (r *Report) Month(now time.Time) (Month, bool) {
 		m.add(&days[i])
 	}
 	scale := float64(daysOfMonth) / float64(m.Days)
-	for _, n := range []*int64{&m.Blobs, &m.Records, &m.Raw, &m.Stored, &m.Puts, &m.Unknown, &m.TailWrites, &m.TailBytes} {
+	for _, n := range m.numbers() {
 		*n = int64(float64(*n)*scale + 0.5)
 	}
 	return m, true

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -145,11 +146,7 @@ func (p *Prices) Dates() (oldest, newest string) {
 	for i := range p.Elsewhere {
 		dates = append(dates, p.Elsewhere[i].Date)
 	}
-	oldest, newest = dates[0], dates[0]
-	for _, d := range dates {
-		oldest, newest = min(oldest, d), max(newest, d)
-	}
-	return oldest, newest
+	return slices.Min(dates), slices.Max(dates)
 }
 
 // Cost is the cost of a [Sum].

@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -88,9 +89,10 @@ func (osFS) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return syncDir(d)
+}
+
+func syncDir(d *os.File) error {
+	err := d.Sync()
+	return cmp.Or(err, d.Close())
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +19,7 @@ import (
 // host, as for [OS], but only the part after the directory's name counts. All calls go to
 // the directory that was opened. That holds even if a file system is mounted over it or
 // unmounted, if it is renamed, or if another one gets its name ([Tree.Moved]). After
-// [Tree.Close] every method fails with [fs.ErrClosed]. It is a [Measurer].
+// [Tree.Close] every method fails with [fs.ErrClosed].
 //
 // It is not an os.Root, which refuses symbolic links that lead out of the directory: an
 // operator may keep a part of a store on another disk and link to it. An os.Root also
@@ -28,14 +28,7 @@ type Tree struct {
 	name   string // clean
 	prefix string // of all names below it
 	dir    *os.File
-	fd     int       // of dir
-	bufs   sync.Pool // *[]byte, for ReadDir
-
-	// The last user closes dir. If it were closed during a call, another directory could
-	// get its number before the system call.
-	mu     sync.Mutex
-	users  int
-	closed bool
+	conn   syscall.RawConn // of dir; a Close during a call waits for its end
 }
 
 // OpenTree opens a directory, through symbolic links too.
@@ -45,55 +38,31 @@ func OpenTree(name string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{name: name, prefix: name + "/", dir: d, fd: int(d.Fd())}
+	conn, err := d.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	t := &Tree{name: name, prefix: name + "/", dir: d, conn: conn}
 	switch name {
 	case ".":
 		t.prefix = ""
 	case "/":
 		t.prefix = "/"
 	}
-	t.bufs.New = func() any { return new(make([]byte, 16<<10)) }
 	return t, nil
 }
 
 // Close releases the directory when the calls under way are done.
 func (t *Tree) Close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil
+	if err := t.dir.Close(); !errors.Is(err, fs.ErrClosed) {
+		return err
 	}
-	if t.closed = true; t.users > 0 {
-		return nil
-	}
-	return t.dir.Close()
-}
-
-func (t *Tree) enter() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return fs.ErrClosed
-	}
-	t.users++
 	return nil
-}
-
-func (t *Tree) leave() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.users--; t.users == 0 && t.closed {
-		t.dir.Close() // the tree wrote nothing through it
-	}
 }
 
 // Moved returns the reason if the directory's name does not lead to the open one, and ""
 // if it does. gone says that the name leads nowhere.
 func (t *Tree) Moved() (reason string, gone bool) {
-	if t.enter() != nil {
-		return "it was closed", false
-	}
-	defer t.leave()
 	open, err := t.dir.Stat()
 	if err != nil {
 		return "the open directory does not answer: " + err.Error(), false
@@ -110,11 +79,11 @@ func (t *Tree) Moved() (reason string, gone bool) {
 	return "", false
 }
 
-// at makes one system call for a name.
+// at makes one system call for a name, and again if a signal interrupts it.
 func (t *Tree) at(op, name string, call func(dir int, rel string) error) error {
 	rel, err := t.rel(name)
 	if err == nil {
-		err = t.retry(func(dir int) error { return call(dir, rel) })
+		err = t.call(func(dir int) error { return call(dir, rel) })
 	}
 	if err != nil {
 		return &os.PathError{Op: op, Path: name, Err: err}
@@ -123,11 +92,11 @@ func (t *Tree) at(op, name string, call func(dir int, rel string) error) error {
 }
 
 // at2 makes one system call for two names.
-func (t *Tree) at2(op, from, to string, call func(dir int, from, to string) error) error {
+func (t *Tree) at2(op, from, to string, call func(olddir int, from string, newdir int, to string) error) error {
 	relFrom, err := t.rel(from)
 	relTo, err2 := t.rel(to)
 	if err = errors.Join(err, err2); err == nil {
-		err = t.retry(func(dir int) error { return call(dir, relFrom, relTo) })
+		err = t.call(func(dir int) error { return call(dir, relFrom, dir, relTo) })
 	}
 	if err != nil {
 		return &os.LinkError{Op: op, Old: from, New: to, Err: err}
@@ -147,38 +116,40 @@ func (t *Tree) rel(name string) (string, error) {
 	return rel, nil
 }
 
-// retry makes a call again if a signal interrupts it.
-func (t *Tree) retry(call func(dir int) error) error {
-	if err := t.enter(); err != nil {
-		return err
-	}
-	defer t.leave()
-	return uninterrupted(func() error { return call(t.fd) })
-}
-
-func uninterrupted(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
+func (t *Tree) call(call func(dir int) error) (err error) {
+	closed := t.conn.Control(func(dir uintptr) {
+		for err = call(int(dir)); errors.Is(err, unix.EINTR); {
+			err = call(int(dir))
 		}
+	})
+	if closed != nil {
+		return fs.ErrClosed
 	}
+	return err
 }
 
-func (t *Tree) open(name string, flag int, perm fs.FileMode) (fd int, err error) {
-	err = t.at("open", name, func(dir int, rel string) (err error) {
-		fd, err = unix.Openat(dir, rel, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
+func (t *Tree) open(op, name string, flag int, perm fs.FileMode) (f *os.File, err error) {
+	err = t.at(op, name, func(dir int, rel string) error {
+		fd, err := unix.Openat(dir, rel, flag|unix.O_CLOEXEC, uint32(perm.Perm()))
+		if err == nil {
+			f = os.NewFile(uintptr(fd), name)
+		}
 		return err
 	})
-	return fd, err
+	return f, err
+}
+
+func (t *Tree) openDir(name string) (*os.File, error) {
+	return t.open("open", name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
 // OpenFile implements [FS].
 func (t *Tree) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	fd, err := t.open(name, flag, perm)
+	f, err := t.open("open", name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{os.NewFile(uintptr(fd), name)}, nil
+	return osFile{f}, nil
 }
 
 // Mkdir implements [FS].
@@ -188,12 +159,14 @@ func (t *Tree) Mkdir(name string, perm fs.FileMode) error {
 
 // Link implements [FS].
 func (t *Tree) Link(oldname, newname string) error {
-	return t.at2("link", oldname, newname, func(dir int, from, to string) error { return unix.Linkat(dir, from, dir, to, 0) })
+	return t.at2("link", oldname, newname, func(olddir int, from string, newdir int, to string) error {
+		return unix.Linkat(olddir, from, newdir, to, 0)
+	})
 }
 
 // Rename implements [FS].
 func (t *Tree) Rename(oldname, newname string) error {
-	return t.at2("rename", oldname, newname, func(dir int, from, to string) error { return unix.Renameat(dir, from, dir, to) })
+	return t.at2("rename", oldname, newname, unix.Renameat)
 }
 
 // Remove implements [FS].
@@ -214,87 +187,52 @@ func (t *Tree) Remove(name string) error {
 
 // Stat implements [FS]. A removed directory does not exist any more, although the tree
 // holds it open.
-func (t *Tree) Stat(name string) (fs.FileInfo, error) { return t.stat(name, 0) }
-
-func (t *Tree) stat(name string, flags int) (fs.FileInfo, error) {
-	i := &info{name: filepath.Base(name)}
-	err := t.at("stat", name, func(dir int, rel string) error {
-		err := unix.Fstatat(dir, rel, &i.sys, flags)
-		if err == nil && rel == "." && i.sys.Nlink == 0 {
-			return unix.ENOENT
-		}
-		return err
-	})
+func (t *Tree) Stat(name string) (fs.FileInfo, error) {
+	f, err := t.open("stat", name, unix.O_PATH, 0)
 	if err != nil {
 		return nil, err
 	}
-	return i, nil
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := fi.Sys().(*syscall.Stat_t); ok && name == t.name && s.Nlink == 0 {
+		return nil, &os.PathError{Op: "stat", Path: name, Err: unix.ENOENT}
+	}
+	return fi, nil
 }
 
-// ReadDir implements [FS].
+// ReadDir implements [FS]. The Info of an entry goes by the directory's name.
 func (t *Tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	d, err := t.openDir(name)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
-	buf := t.bufs.Get().(*[]byte)
-	defer t.bufs.Put(buf)
-	var list []fs.DirEntry
-	for {
-		n := 0
-		err := uninterrupted(func() (err error) {
-			n, err = unix.ReadDirent(fd, *buf)
-			return err
-		})
-		if err != nil {
-			return nil, &os.PathError{Op: "readdir", Path: name, Err: err}
-		}
-		if n <= 0 {
-			break
-		}
-		if list, err = t.entries(list, fd, name, (*buf)[:n]); err != nil {
-			return nil, err
-		}
-	}
+	defer d.Close()
+	// If the file system does not report the types of entries, this finds them through
+	// the open directory, from Go 1.26.1 on.
+	list, err := d.ReadDir(-1)
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return list, nil
+	return list, err
 }
 
 // SyncDir implements [FS].
 func (t *Tree) SyncDir(name string) error {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	d, err := t.openDir(name)
 	if err != nil {
 		return err
 	}
-	if err = uninterrupted(func() error { return unix.Fsync(fd) }); err != nil {
-		err = &os.PathError{Op: "sync", Path: name, Err: err}
-	}
-	unix.Close(fd) // nothing is written through it
-	return err
+	return syncDir(d)
 }
 
 // Lock implements [FS].
 func (t *Tree) Lock(name string) (io.Closer, error) {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	d, err := t.openDir(name)
 	if err != nil {
 		return nil, err
 	}
-	return flock(os.NewFile(uintptr(fd), name))
-}
-
-// Free implements [Measurer].
-func (t *Tree) Free(name string) (int64, error) {
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	var s unix.Statfs_t
-	if err := uninterrupted(func() error { return unix.Fstatfs(fd, &s) }); err != nil {
-		return 0, &os.PathError{Op: "statfs", Path: name, Err: err}
-	}
-	return int64(s.Bavail) * int64(s.Bsize), nil
+	return flock(d)
 }
 
 // SameFile implements [FS].

@@ -101,13 +101,8 @@ type Result struct {
 	Freed, BytesWaiting int64
 
 	Foreign  int // objects under a service that are not our blobs
-	Requests Requests
 	Problems []error
 }
-
-// Requests counts the calls of the store; a List may be several requests, and so may
-// a Delete.
-type Requests struct{ Dirs, List, Get, Stat, Create, Delete int }
 
 // Problem is a part of the store that could not be compacted.
 type Problem struct {
@@ -133,13 +128,10 @@ func (c *Compactor) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := &run{o: c.o, enc: enc, dec: dec}
-	r.store = &counted{BlobStore: c.store}
-	if r.now, err = c.now(ctx); err != nil {
-		return r.out, err
+	r := &run{o: c.o, store: c.store, enc: enc, dec: dec}
+	if r.now, err = c.now(ctx); err == nil {
+		err = r.all(ctx)
 	}
-	err = r.all(ctx)
-	r.out.Requests = r.store.counts()
 	return r.out, err
 }
 
@@ -161,7 +153,7 @@ func (c *Compactor) now(ctx context.Context) (time.Time, error) {
 // run is one pass through the store.
 type run struct {
 	o     Options
-	store *counted
+	store storage.BlobStore
 	view  *catalog.View
 	now   time.Time
 	enc   *blobfmt.Encoder
@@ -178,24 +170,21 @@ func (r *run) all(ctx context.Context) error {
 	r.view = catalog.NewView(r.store, services, nil)
 	for _, service := range services {
 		r.out.Services++
-		hours, err := r.hours(ctx, service)
-		if err != nil {
+		if err := r.service(ctx, service); err != nil {
 			return err
-		}
-		for _, h := range hours {
-			if err := r.step(ctx, service, h); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-// step does one hour. A request that the store refuses for one hour may work for the
-// next. Repeated refusals end the run.
-func (r *run) step(ctx context.Context, service string, hour time.Time) error {
+// step does one hour, if it may have work. A request that the store refuses for one hour
+// may work for the next. Repeated refusals end the run.
+func (r *run) step(ctx context.Context, u *unit) error {
+	if !r.due(u.blobs) {
+		return nil
+	}
 	r.out.Hours++
-	err := r.hour(ctx, service, hour)
+	err := r.hour(ctx, u)
 	switch {
 	case err == nil:
 		r.fails = 0
@@ -205,14 +194,14 @@ func (r *run) step(ctx context.Context, service string, hour time.Time) error {
 	case errors.Is(err, errMoved):
 		// Another compactor works on this hour, or retention does. The next run retries
 		// it.
-		r.o.Log.Info().Str("service", service).Time("hour", hour).Msg("the hour changed while it was compacted; left for the next run")
+		r.o.Log.Info().Str("service", u.service).Time("hour", u.hour).Msg("the hour changed while it was compacted; left for the next run")
 		return nil
 	}
 	r.fails++
 	if r.fails >= maxFailures || errors.Is(err, storage.ErrUnauthorized) {
-		return fmt.Errorf("compact %s: %w", hourPrefix(service, hour), err)
+		return fmt.Errorf("compact %s: %w", u.prefix(), err)
 	}
-	r.problem(hourPrefix(service, hour), err)
+	r.problem(u.prefix(), err)
 	return nil
 }
 

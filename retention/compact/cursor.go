@@ -2,8 +2,10 @@ package compact
 
 import (
 	"bytes"
+	"container/heap"
 	"errors"
 	"fmt"
+	"slices"
 
 	"blobtail/blobfmt"
 	"blobtail/record"
@@ -71,12 +73,17 @@ func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 // the copies. Different records of one identity and time are an error, since a blob
 // can hold only one of them.
 func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64, origin record.Origin, index uint32) error) (copies int64, err error) {
-	h := heap{}
+	var h byKey
 	for _, c := range cursors {
-		if err := h.push(d, c); err != nil {
+		ok, err := c.next(d)
+		if err != nil {
 			return 0, err
 		}
+		if ok {
+			h = append(h, c)
+		}
 	}
+	heap.Init(&h)
 	var last record.Key // of the previously added record
 	var line []byte
 	for len(h) > 0 {
@@ -93,58 +100,28 @@ func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64,
 		default:
 			copies++
 		}
-		if err := h.step(d); err != nil {
+		switch more, err := c.next(d); {
+		case err != nil:
 			return 0, err
+		case more:
+			heap.Fix(&h, 0)
+		default:
+			heap.Pop(&h)
 		}
 	}
 	return copies, nil
 }
 
-// heap has the cursor with the least record first.
-type heap []*cursor
+// byKey is a heap of cursors by their records.
+type byKey []*cursor
 
-func (h *heap) push(d *blobfmt.Decoder, c *cursor) error {
-	ok, err := c.next(d)
-	if !ok || err != nil {
-		return err
-	}
-	*h = append(*h, c)
-	for i := len(*h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if (*h)[parent].key.Compare(&(*h)[i].key) <= 0 {
-			break
-		}
-		(*h)[parent], (*h)[i] = (*h)[i], (*h)[parent]
-		i = parent
-	}
-	return nil
-}
-
-// step moves the first cursor to its next record.
-func (h *heap) step(d *blobfmt.Decoder) error {
-	s := *h
-	more, err := s[0].next(d)
-	if err != nil {
-		return err
-	}
-	if !more {
-		end := len(s) - 1
-		s[0], s[end] = s[end], nil
-		s = s[:end]
-		*h = s
-	}
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= len(s) {
-			return nil
-		}
-		if child+1 < len(s) && s[child+1].key.Compare(&s[child].key) < 0 {
-			child++
-		}
-		if s[i].key.Compare(&s[child].key) <= 0 {
-			return nil
-		}
-		s[i], s[child] = s[child], s[i]
-		i = child
-	}
+func (h byKey) Len() int           { return len(h) }
+func (h byKey) Less(i, j int) bool { return h[i].key.Compare(&h[j].key) < 0 }
+func (h byKey) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byKey) Push(c any)        { *h = append(*h, c.(*cursor)) }
+func (h *byKey) Pop() any {
+	end := len(*h) - 1
+	c := (*h)[end]
+	*h = slices.Delete(*h, end, end+1)
+	return c
 }

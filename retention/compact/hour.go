@@ -21,59 +21,63 @@ type blob struct {
 	replaces []blobfmt.BatchID
 }
 
-func hourPrefix(service string, hour time.Time) string {
-	return strings.TrimSuffix(blobfmt.PeriodPrefix(service, hour), "00/")
+// unit is one service and hour.
+type unit struct {
+	service string
+	hour    time.Time
+	blobs   []*blob
+	taken   map[string]*blob // every listed key; nil if it is not a sound blob
 }
 
-// hours lists a service and finds the closed hours in which there is something to
-// do. Metadata alone decide, so that the work of earlier runs costs only its part of
-// the listing.
-func (r *run) hours(ctx context.Context, service string) ([]time.Time, error) {
-	var out []time.Time
-	var at time.Time
-	var blobs []*blob
-	flush := func() {
-		if r.due(blobs) {
-			out = append(out, at)
-		}
-		blobs = blobs[:0]
-	}
+func (u *unit) prefix() string {
+	return strings.TrimSuffix(blobfmt.PeriodPrefix(u.service, u.hour), "00/")
+}
+
+// service lists a service and does each closed hour in which there is something to do
+// when the listing has passed it. Metadata alone decide, so that the work of earlier
+// runs costs only its part of the listing.
+func (r *run) service(ctx context.Context, service string) error {
+	u := &unit{service: service}
 	closed := r.now.Add(-r.o.Closed)
 	for e, err := range r.view.Blobs(ctx, service, catalog.Range{}) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		hour := e.Hour()
-		switch {
-		case !e.Named():
+		if !e.Named() {
 			r.foreign(e.Key)
 			continue
-		case hour.Add(time.Hour).After(closed):
-			flush()
-			return out, nil
-		case e.Hidden:
+		}
+		hour := e.Hour()
+		if hour.Add(time.Hour).After(closed) {
+			break
+		}
+		if e.Hidden {
 			continue // retention deletes it
 		}
-		if !hour.Equal(at) {
-			flush()
-			at = hour
+		if !hour.Equal(u.hour) {
+			if err := r.step(ctx, u); err != nil {
+				return err
+			}
+			u = &unit{service: service, hour: hour, taken: make(map[string]*blob)}
 		}
+		u.taken[e.Key] = nil
 		switch e.State {
 		case catalog.Sound:
-			blobs = append(blobs, &blob{Entry: e})
+			b := &blob{Entry: e}
+			u.taken[e.Key] = b
+			u.blobs = append(u.blobs, b)
 		case catalog.Foreign:
 			r.foreign(e.Key)
 		case catalog.Unknown:
-			return nil, e.Err
+			return e.Err
 		default:
 			r.problem(e.Key, e.Err)
 		}
 	}
-	flush()
-	return out, nil
+	return r.step(ctx, u)
 }
 
 // shownForeign is how many foreign objects are named in the log.
@@ -100,11 +104,7 @@ func (d *blob) mayReplace(b *blob) bool { return d.MayReplace(&b.Entry) }
 
 // hour compacts one hour: it removes the replaced blobs that are due, and rewrites the
 // rest.
-func (r *run) hour(ctx context.Context, service string, hour time.Time) error {
-	u, err := r.list(ctx, service, hour)
-	if err != nil {
-		return err
-	}
+func (r *run) hour(ctx context.Context, u *unit) error {
 	if ok, err := r.readReplaces(ctx, u.blobs); !ok || err != nil {
 		return err
 	}
@@ -159,33 +159,6 @@ func idReused(live []*blob) *blob {
 		}
 	}
 	return nil
-}
-
-// unit is one service and hour.
-type unit struct {
-	service string
-	hour    time.Time
-	blobs   []*blob
-	taken   map[string]*blob // every listed key; nil if it is not a sound blob
-}
-
-func (r *run) list(ctx context.Context, service string, hour time.Time) (*unit, error) {
-	u := &unit{service: service, hour: hour, taken: make(map[string]*blob)}
-	for e, err := range catalog.Blobs(ctx, r.store, service, catalog.HourRange(hour)) {
-		if errors.Is(err, storage.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		u.taken[e.Key] = nil
-		if e.State == catalog.Sound { // all others were reported when the service was listed
-			b := &blob{Entry: e}
-			u.taken[e.Key] = b
-			u.blobs = append(u.blobs, b)
-		}
-	}
-	return u, nil
 }
 
 // readReplaces reads the batches that the compacted blobs of an hour replace, if they

@@ -8,15 +8,10 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"blobtail/blobfmt"
 	"blobtail/record"
 	"blobtail/storage"
 )
-
-// deletes is how many blobs one request deletes.
-const deletes = 256
 
 // remove deletes the blobs that a live one replaces, if that is old enough.
 func (r *run) remove(ctx context.Context, live, dead []*blob) error {
@@ -71,16 +66,7 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(due))
-	var work errgroup.Group
-	work.SetLimit(gets)
-	for i, b := range due {
-		work.Go(func() error {
-			errs[i] = r.contained(ctx, b, held)
-			return nil
-		})
-	}
-	work.Wait()
+	errs := atOnce(due, func(_ int, b *blob) error { return r.contained(ctx, b, held) })
 	var gone []storage.Blob
 	for i, b := range due {
 		switch {
@@ -92,21 +78,17 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 			return errs[i]
 		}
 	}
-	for part := range slices.Chunk(gone, deletes) {
-		if err := r.delete(ctx, part); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.delete(ctx, gone)
 }
 
 // delete deletes blobs. Some may have to stay, for example under a legal hold.
 func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	stay := map[string]error{}
-	if err := r.store.Delete(ctx, blobs...); err != nil {
-		if !collect(err, stay) {
-			return fmt.Errorf("delete what is replaced: %w", err)
+	for _, e := range storage.KeyErrors(r.store.Delete(ctx, blobs...)) {
+		if e.Key == "" {
+			return fmt.Errorf("delete what is replaced: %w", e.Err)
 		}
+		stay[e.Key] = e.Err
 	}
 	for _, b := range blobs {
 		if err, ok := stay[b.Key]; ok {
@@ -118,24 +100,6 @@ func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 		r.o.Log.Info().Str("blob", b.Key).Int64("bytes", b.Size).Msg("deleted what is replaced")
 	}
 	return nil
-}
-
-// collect splits a joined error by keys; false if a part of it has no key.
-func collect(err error, into map[string]error) bool {
-	if k, ok := err.(*storage.KeyError); ok {
-		into[k.Key] = k.Err
-		return true
-	}
-	several, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return false
-	}
-	for _, e := range several.Unwrap() {
-		if !collect(e, into) {
-			return false
-		}
-	}
-	return true
 }
 
 // prints are hashes of the records of a blob: identity and line. The seed is random

@@ -39,7 +39,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	r.enc.Reset()
 	copies, err := merge(r.dec, cursors, r.enc.Add)
 	if err != nil {
-		r.problem(hourPrefix(u.service, u.hour), fmt.Errorf("its blobs do not go into one: %w", err))
+		r.problem(u.prefix(), fmt.Errorf("its blobs do not go into one: %w", err))
 		return nil
 	}
 	id, replaces := identity(group)
@@ -54,7 +54,7 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	}
 	name := nameOf(u, group)
 	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
-		r.problem(hourPrefix(u.service, u.hour), fmt.Errorf("what was made of its blobs is not sound, and was not stored: %d of %d records, %w",
+		r.problem(u.prefix(), fmt.Errorf("what was made of its blobs is not sound, and was not stored: %d of %d records, %w",
 			meta.Records+copies, records, errors.Join(found...)))
 		return nil
 	}
@@ -88,19 +88,13 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 // load reads the blobs of a group, a few at a time, and returns the sound ones.
 func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
 	cursors := make([]*cursor, len(group))
-	errs := make([]error, len(group))
-	var work errgroup.Group
-	work.SetLimit(gets)
-	for i, b := range group {
-		work.Go(func() error {
-			var body []byte
-			if body, errs[i] = r.whole(ctx, b); errs[i] == nil {
-				cursors[i], errs[i] = newCursor(b.Key, body)
-			}
-			return nil
-		})
-	}
-	work.Wait()
+	errs := atOnce(group, func(i int, b *blob) error {
+		body, err := r.whole(ctx, b)
+		if err == nil {
+			cursors[i], err = newCursor(b.Key, body)
+		}
+		return err
+	})
 	var sound []*blob
 	for i, b := range group {
 		switch err := errs[i]; {
@@ -115,6 +109,21 @@ func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, erro
 		sound = append(sound, b)
 	}
 	return sound, cursors[:len(sound)], nil
+}
+
+// atOnce calls do for each blob, for a few at once, and returns their errors.
+func atOnce(blobs []*blob, do func(i int, b *blob) error) []error {
+	errs := make([]error, len(blobs))
+	var work errgroup.Group
+	work.SetLimit(gets)
+	for i, b := range blobs {
+		work.Go(func() error {
+			errs[i] = do(i, b)
+			return nil
+		})
+	}
+	work.Wait()
+	return errs
 }
 
 // identity returns the id of the blob that stands for a group, which follows from the

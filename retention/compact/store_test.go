@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"blobtail/retention/compact"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // hour is the time of the records of these tests, and now the time of their
@@ -213,4 +215,21 @@ func (w *world) answer() string {
 		fmt.Fprintf(&out, "%d\n%+v\n", n, buckets)
 	}
 	return out.String()
+}
+
+// calls counts the calls of a store by method.
+type calls struct {
+	mu sync.Mutex
+	n  map[storagetest.Op]int
+}
+
+// of returns the store whose calls it counts.
+func (c *calls) of(s storage.BlobStore) storage.BlobStore {
+	c.n = map[storagetest.Op]int{}
+	return storagetest.Faulty(s, func(op storagetest.Op, _ string) storagetest.Fault {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.n[op]++
+		return storagetest.Fault{}
+	})
 }

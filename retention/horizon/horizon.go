@@ -20,8 +20,9 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/record"
 	"blobtail/storage"
@@ -36,8 +37,6 @@ const (
 // Day is a day of UTC, counted from 1970-01-01.
 type Day int32
 
-const nsPerDay = int64(24 * time.Hour)
-
 // DayOf is the day of t.
 func DayOf(t time.Time) Day {
 	s := t.Unix()
@@ -49,13 +48,7 @@ func DayOf(t time.Time) Day {
 }
 
 // DayOfNs is the day of a time in ns since 1970.
-func DayOfNs(ns int64) Day {
-	d := ns / nsPerDay
-	if ns%nsPerDay < 0 {
-		d--
-	}
-	return Day(d)
-}
+func DayOfNs(ns int64) Day { return DayOf(time.Unix(0, ns)) }
 
 // Start is the instant at which the day begins.
 func (d Day) Start() time.Time { return time.Unix(int64(d)*86400, 0).UTC() }
@@ -118,7 +111,7 @@ const oneByOne = 8
 // store has none.
 func Read(ctx context.Context, store Lister, services ...string) (Horizons, error) {
 	marks, err := Marks(ctx, store, services...)
-	if err != nil {
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
 	return Of(marks), nil
@@ -148,7 +141,8 @@ type Mark struct {
 }
 
 // Marks lists the objects behind [Read], those of a service together: horizons first,
-// ascending. Objects under other names are left out.
+// ascending. Objects under other names are left out. A missing store is
+// [storage.ErrNotExist].
 func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error) {
 	prefixes := []string{prefix, droppedPrefix}
 	if n := len(services); n > 0 && n <= oneByOne {
@@ -158,22 +152,23 @@ func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error
 		}
 	}
 	found := make([][]Mark, len(prefixes))
-	errs := make([]error, len(prefixes))
-	var work sync.WaitGroup
+	work, ctx := errgroup.WithContext(ctx)
 	for i := range prefixes {
-		work.Go(func() { found[i], errs[i] = marks(ctx, store, prefixes[i]) })
+		work.Go(func() (err error) {
+			found[i], err = marks(ctx, store, prefixes[i])
+			return err
+		})
 	}
-	work.Wait()
-	if err := cmp.Or(errs...); err != nil { // the other listings fail likewise
+	if err := work.Wait(); err != nil {
 		return nil, fmt.Errorf("list what has been dropped: %w", err)
 	}
 	all := slices.Concat(found...)
 	if len(services) > oneByOne {
-		wanted := make(map[string]bool, len(services))
-		for _, s := range services {
-			wanted[s] = true
-		}
-		all = slices.DeleteFunc(all, func(m Mark) bool { return !wanted[m.Service] })
+		wanted := slices.Sorted(slices.Values(services))
+		all = slices.DeleteFunc(all, func(m Mark) bool {
+			_, found := slices.BinarySearch(wanted, m.Service)
+			return !found
+		})
 	}
 	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.Service, b.Service) })
 	return all, nil
@@ -181,9 +176,6 @@ func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error
 
 func marks(ctx context.Context, store Lister, under string) (out []Mark, err error) {
 	for b, err := range store.List(ctx, under, "") {
-		if errors.Is(err, storage.ErrNotExist) {
-			return nil, nil // no store, so nothing has been dropped
-		}
 		if err != nil {
 			return nil, err
 		}

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
 
 	"blobtail/blobfmt"
 	"blobtail/storage"
@@ -19,13 +18,18 @@ import (
 // more: dropping the day asked for that.
 var ErrExpired = errors.New("expired")
 
+const (
+	every  = time.Minute     // how often Run reads
+	maxAge = 2 * time.Minute // the greatest age of a copy that Fresh returns
+	// timeout bounds one reading. 100,000 services have 40 pages of marks, one after
+	// another.
+	timeout = maxAge
+)
+
 // WatchOptions tune a Watch. The zero value works.
 type WatchOptions struct {
-	Every   time.Duration    // how often Run reads; 0: 1 min
-	MaxAge  time.Duration    // the greatest age of a copy that Fresh returns; 0: 2 min
-	Timeout time.Duration    // of one reading; 0: MaxAge, which is also the most
-	Now     func() time.Time // nil: time.Now
-	Log     zerolog.Logger
+	Now func() time.Time // nil: time.Now
+	Log zerolog.Logger
 }
 
 // Watch knows the horizons of all services, for processes that write all the time. Run
@@ -40,9 +44,9 @@ type Watch struct {
 	reads atomic.Uint64
 	fails atomic.Uint64
 	first chan struct{}
+	once  singleflight.Group // the reading in progress, for which all callers wait
 
-	mu         sync.Mutex
-	under      *reading // the reading under way, which all callers wait for
+	// Of the reading in progress:
 	failing    bool
 	impossible string // the last service that was logged
 }
@@ -50,53 +54,18 @@ type Watch struct {
 // reading is one reading of all horizons.
 type reading struct {
 	begun time.Time // marks published later may be missing
-	done  chan struct{}
-
-	// For callers that wait for done.
-	h    Horizons
-	err  error
-	left bool // the caller that read gave up: that says nothing about the store
+	h     Horizons
 }
 
 // NewWatch returns a watch. It starts nothing and asks the store nothing: until the
 // first reading nothing is hidden.
 func NewWatch(store Lister, o WatchOptions) *Watch {
-	if o.Every == 0 {
-		o.Every = time.Minute
-	}
-	if o.MaxAge == 0 {
-		o.MaxAge = 2 * time.Minute
-	}
-	// 100,000 services have 40 pages of marks, one after another. If a reading took too
-	// long every time, nothing could be stored any more.
-	if o.Timeout == 0 {
-		o.Timeout = o.MaxAge
-	}
-	o.Timeout = min(o.Timeout, o.MaxAge)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	w := &Watch{o: o, store: present{store}, first: make(chan struct{})}
+	w := &Watch{o: o, store: store, first: make(chan struct{})}
 	w.known.Store(&reading{})
 	return w
-}
-
-// present is a store that must exist. For a writer a missing store means nothing: its
-// disk may be back the next moment, with all horizons.
-type present struct{ Lister }
-
-// List walks as the store does.
-func (p present) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		for b, err := range p.Lister.List(ctx, prefix, startAfter) {
-			if errors.Is(err, storage.ErrNotExist) {
-				err = fmt.Errorf("the store is away: %v", err)
-			}
-			if !yield(b, err) {
-				return
-			}
-		}
-	}
 }
 
 // First is closed after the first reading of Run, even if that fails.
@@ -104,7 +73,7 @@ func (w *Watch) First() <-chan struct{} { return w.first }
 
 // Run reads the horizons until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) {
-	t := time.NewTicker(w.o.Every)
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for n := 0; ; n++ {
 		w.read(ctx, true) // it logs an error, and the last reading stays in force
@@ -124,9 +93,9 @@ func (w *Watch) Run(ctx context.Context) {
 // never the other way, since horizons only rise.
 func (w *Watch) Hides(service string, d Day) bool { return w.known.Load().h.Hides(service, d) }
 
-// Fresh returns the horizons as of at most MaxAge ago. If the last reading is older it
-// reads now, once for all callers that wait, and returns that reading's error. The map
-// is shared, and must not be changed.
+// Fresh returns the horizons as of at most two minutes ago. If the last reading is older
+// it reads now, once for all callers that wait, and returns that reading's error. A
+// caller that gives up does not end it. The map is shared, and must not be changed.
 func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	if r := w.known.Load(); w.fresh(r) {
 		return r.h, nil
@@ -142,74 +111,55 @@ func (w *Watch) fresh(r *reading) bool {
 	}
 	now := w.o.Now()
 	age := max(now.Sub(r.begun), now.Round(0).Sub(r.begun.Round(0)))
-	return age >= 0 && age <= w.o.MaxAge
+	return age >= 0 && age <= maxAge
 }
 
 // read reads the horizons, or waits for a reading that has begun. Unless it must be
 // anew, a fresh one that has just ended will do.
 func (w *Watch) read(ctx context.Context, anew bool) (Horizons, error) {
-	for {
-		r, own := w.join(anew)
-		if own {
-			w.perform(ctx, r)
-			return r.h, r.err
-		}
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		if !r.left {
-			return r.h, r.err
-		}
+	select {
+	case done := <-w.once.DoChan("", func() (any, error) { return w.perform(ctx, anew) }):
+		return done.Val.(Horizons), done.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
-// join returns the reading in progress, or a new one, which the caller performs.
-func (w *Watch) join(anew bool) (r *reading, own bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.under != nil {
-		return w.under, false
+func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
+	if r := w.known.Load(); !anew && w.fresh(r) {
+		return r.h, nil
 	}
-	if r = w.known.Load(); !anew && w.fresh(r) {
-		return r, false
-	}
-	w.under = &reading{begun: w.o.Now(), done: make(chan struct{})}
-	return w.under, true
-}
-
-func (w *Watch) perform(ctx context.Context, r *reading) {
-	limited, cancel := context.WithTimeout(ctx, w.o.Timeout)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	r.h, r.err = Read(limited, w.store)
-	impossible := r.h.withoutImpossible(DayOf(r.begun))
-	if r.err == nil && !w.fresh(r) {
-		r.err = fmt.Errorf("list what has been dropped: took longer than %s", w.o.MaxAge)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.under = nil
-	r.left = r.err != nil && ctx.Err() != nil
+	r := &reading{begun: w.o.Now()}
+	marks, err := Marks(limited, w.store)
 	switch {
-	case r.left:
-	case r.err != nil:
-		r.h = nil
-		w.fails.Add(1)
-		if !w.failing {
-			w.o.Log.Warn().Err(r.err).Msg("cannot see which days have been dropped: nothing is stored until that works again")
-		}
-		w.failing = true
-	default:
-		w.tellImpossible(impossible)
-		w.known.Store(r)
-		w.reads.Add(1)
-		if w.failing {
-			w.o.Log.Info().Msg("it is known again which days have been dropped")
-		}
-		w.failing = false
+	case errors.Is(err, storage.ErrNotExist):
+		// For a writer a missing store means nothing: its disk may be back the next
+		// moment, with all horizons.
+		err = fmt.Errorf("the store is away: %v", err)
+	case err == nil && !w.fresh(r):
+		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
 	}
-	close(r.done)
+	if err != nil {
+		if ctx.Err() == nil { // a process that stops may have closed the store
+			w.fails.Add(1)
+			if !w.failing {
+				w.o.Log.Warn().Err(err).Msg("cannot see which days have been dropped: nothing is stored until that works again")
+			}
+			w.failing = true
+		}
+		return nil, err
+	}
+	r.h = Of(marks)
+	w.tellImpossible(r.h.withoutImpossible(DayOf(r.begun)))
+	w.known.Store(r)
+	w.reads.Add(1)
+	if w.failing {
+		w.o.Log.Info().Msg("it is known again which days have been dropped")
+	}
+	w.failing = false
+	return r.h, nil
 }
 
 // withoutImpossible removes horizons that hide today, and returns the first service
@@ -230,7 +180,7 @@ func (h Horizons) withoutImpossible(today Day) (first string) {
 	return first
 }
 
-// tellImpossible logs the result of withoutImpossible, once. w.mu is held.
+// tellImpossible logs the result of withoutImpossible, once.
 func (w *Watch) tellImpossible(service string) {
 	if service != "" && service != w.impossible {
 		w.o.Log.Error().Str("service", service).
@@ -264,7 +214,7 @@ func (g guarded) Create(ctx context.Context, key string, body []byte, attrs stor
 		err = ErrExpired
 	}
 	if err != nil {
-		return &storage.KeyError{Op: "create", Key: key, Err: err}
+		return storage.AtKey("create", key, err)
 	}
 	return g.BlobStore.Create(ctx, key, body, attrs)
 }

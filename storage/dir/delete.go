@@ -155,9 +155,9 @@ func (s *Store) removeStale(dir string, list []fs.DirEntry) (removed int) {
 		}
 	}
 	for _, e := range list {
-		fi, err := e.Info()
-		if err == nil && time.Since(fi.ModTime()) > staleAfter &&
-			s.fs.Remove(filepath.Join(dir, e.Name())) == nil {
+		name := filepath.Join(dir, e.Name())
+		fi, err := s.fs.Stat(name)
+		if err == nil && time.Since(fi.ModTime()) > staleAfter && s.fs.Remove(name) == nil {
 			removed++
 		}
 	}
