@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -108,21 +109,18 @@ func (a *app) parse() (verb, error) {
 	if errors.Is(err, cli.ErrDone) {
 		return nil, err
 	}
-	if err := checkFlags(parser.Model, args); err != nil {
+	if err := mistake(parser.Model, args); err != nil {
 		return nil, err
 	}
 	if err != nil {
-		return nil, mistake(parser.Model, args, err)
+		return nil, cli.Usagef("%w; see logquery --help", err)
 	}
 	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	name := parsed.Selected().Name
-	a.searches = name == "read" || name == "tail" || name == "hist"
-	return map[string]verb{
-		"read": &a.flags.Read, "tail": &a.flags.Tail, "hist": &a.flags.Hist, "ls": &a.flags.Ls, "ingesters": &a.flags.Ingesters,
-		"cat": &a.flags.Cat, "verify": &a.flags.Verify, "bill": &a.flags.Bill, "version": &a.flags.Vers,
-	}[name], nil
+	selected := parsed.Selected()
+	a.searches = slices.ContainsFunc(selected.Flags, func(f *kong.Flag) bool { return f.Short == 'F' })
+	return selected.Target.Addr().Interface().(verb), nil
 }
 
 // configure reads the common flags, the environment and the file.
