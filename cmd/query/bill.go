@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -213,63 +211,31 @@ func money(x float64) string {
 
 // A billLine is one line of JSON.
 type billLine struct {
-	Service string   `json:"service,omitempty"`
-	Day     string   `json:"day,omitempty"`
-	Total   bool     `json:"total,omitempty"`
-	Month   *span    `json:"month,omitempty"`
-	Blobs   int64    `json:"blobs"`
-	Records int64    `json:"records"`
-	Raw     int64    `json:"raw"`
-	Stored  int64    `json:"stored"`
-	Unknown int64    `json:"unknown,omitempty"`
-	Puts    int64    `json:"puts"`
-	Lists   int64    `json:"lists"`
-	Prices  string   `json:"prices"`
-	Unit    string   `json:"currency"`
-	Here    hereCost `json:"here"`
+	Service string      `json:"service,omitempty"`
+	Day     string      `json:"day,omitempty"`
+	Total   bool        `json:"total,omitempty"`
+	Month   *bill.Month `json:"month,omitempty"`
+	bill.Sum
+	Lists  int64     `json:"lists"`
+	Prices string    `json:"prices"`
+	Unit   string    `json:"currency"`
+	Here   bill.Cost `json:"here"`
 	// Elsewhere is by name.
 	Elsewhere map[string]float64 `json:"elsewhere"`
 }
 
-type span struct {
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Days    int    `json:"days"`
-	Partial bool   `json:"partial,omitempty"`
-}
-
-type hereCost struct {
-	Storage float64 `json:"storage_month"`
-	Puts    float64 `json:"puts"`
-	Lists   float64 `json:"lists"`
-	Tail    float64 `json:"tail_estimate"`
-}
-
 func (b *billPrinter) line(s *bill.Sum) billLine {
-	cost := b.cost(s)
 	l := billLine{
-		Blobs: s.Blobs, Records: s.Records, Raw: s.Raw, Stored: s.Stored, Unknown: s.Unknown, Puts: s.Puts, Lists: s.Lists(),
-		Prices: b.dates(), Unit: b.prices.Currency, Elsewhere: make(map[string]float64),
-		Here: hereCost{Storage: digits(cost.Storage), Puts: digits(cost.Puts), Lists: digits(cost.Lists), Tail: digits(cost.Tail)},
+		Sum: *s, Lists: s.Lists(), Prices: b.prices.Dates(), Unit: b.prices.Currency, Here: b.cost(s), Elsewhere: make(map[string]float64),
 	}
 	for i := range b.prices.Elsewhere {
-		l.Elsewhere[b.prices.Elsewhere[i].Name] = digits(cost.Elsewhere[i])
+		l.Elsewhere[b.prices.Elsewhere[i].Name] = l.Here.Elsewhere[i]
 	}
 	return l
 }
 
-// digits rounds to 12 places, more than any bill needs.
-func digits(x float64) float64 {
-	const places = 1e12
-	if math.Abs(x) > math.MaxInt64/places {
-		return x
-	}
-	return math.Round(x*places) / places
-}
-
 func (b *billPrinter) json() error {
-	enc := json.NewEncoder(b.a.out)
-	enc.SetEscapeHTML(false)
+	enc := b.a.encoder()
 	for i := range b.sums {
 		l := b.line(&b.sums[i])
 		if b.by == "day" {
@@ -291,7 +257,7 @@ func (b *billPrinter) json() error {
 		return nil
 	}
 	l = b.line(&m.Sum)
-	l.Month = &span{From: m.From, To: m.To, Days: m.Days, Partial: m.Partial}
+	l.Month = &m
 	return enc.Encode(&l)
 }
 
@@ -313,7 +279,7 @@ func (b *billPrinter) csv() error {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
 		for _, x := range append([]float64{cost.Storage, cost.Puts, cost.Lists, cost.Tail}, cost.Elsewhere...) {
-			row = append(row, strconv.FormatFloat(digits(x), 'f', -1, 64))
+			row = append(row, strconv.FormatFloat(x, 'f', -1, 64))
 		}
 		if err := w.Write(row); err != nil {
 			return err
@@ -321,14 +287,6 @@ func (b *billPrinter) csv() error {
 	}
 	w.Flush()
 	return w.Error()
-}
-
-func (b *billPrinter) dates() string {
-	oldest, newest := b.prices.Dates()
-	if oldest == newest {
-		return oldest
-	}
-	return oldest + " to " + newest
 }
 
 // verdict prints notes about the figures, and returns the exit code.
@@ -348,7 +306,7 @@ func (b *billPrinter) verdict() int {
 	if !a.store.Remote() {
 		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
 	}
-	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)
+	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.prices.Dates(), remote)
 	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
 	if r.Total.Unknown > 0 {
 		a.Complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)

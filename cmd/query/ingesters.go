@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,8 +121,7 @@ func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 }
 
 func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Time) error {
-	enc := json.NewEncoder(a.out)
-	enc.SetEscapeHTML(false)
+	enc := a.encoder()
 	for _, i := range found {
 		line := struct {
 			ID        string  `json:"id"`

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -74,6 +75,13 @@ func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v",
 
 // Unwrap returns the error of the write.
 func (e *outputError) Unwrap() error { return e.err }
+
+// encoder writes lines of JSON to stdout.
+func (a *app) encoder() *json.Encoder {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	return enc
+}
 
 // form is the form of output: as given, else json, or the first of forms on a terminal.
 func (a *app) form(given string, forms ...string) (string, error) {

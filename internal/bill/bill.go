@@ -29,20 +29,21 @@ import (
 
 // Sum adds up some blobs.
 type Sum struct {
-	Name    string // service, or day as 2026-11-20
-	Blobs   int64
-	Records int64
-	Raw     int64 // bytes of lines
-	Stored  int64 // bytes of blobs
-	// Puts is how many requests stored it: one for each blob. A compacted blob also
-	// counts the requests of the blobs that it replaced.
-	Puts int64
+	Name    string `json:"-"` // service, or day as 2026-11-20
+	Blobs   int64  `json:"blobs"`
+	Records int64  `json:"records"`
+	Raw     int64  `json:"raw"`    // bytes of lines
+	Stored  int64  `json:"stored"` // bytes of blobs
 	// Unknown is how many blobs have metadata without usable counts. The sum has their
 	// size, but not their records and lines.
-	Unknown int64
+	Unknown int64 `json:"unknown,omitempty"`
+	// Puts is how many requests stored it: one for each blob. A compacted blob also
+	// counts the requests of the blobs that it replaced.
+	Puts int64 `json:"puts"`
 	// TailWrites and TailBytes estimate the share of the tables of the newest records:
 	// transactions, and bytes.
-	TailWrites, TailBytes int64
+	TailWrites int64 `json:"-"`
+	TailBytes  int64 `json:"-"`
 }
 
 // Ratio is how many times smaller the blobs are than their lines; 0 if there are no
@@ -60,16 +61,17 @@ const listPage = 5000
 // Lists is how many requests it takes to list these blobs.
 func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
 
+// counts are all numbers of s.
+func (s *Sum) counts() [8]*int64 {
+	return [...]*int64{&s.Blobs, &s.Records, &s.Raw, &s.Stored, &s.Unknown, &s.Puts, &s.TailWrites, &s.TailBytes}
+}
+
 // add adds another sum.
 func (s *Sum) add(o *Sum) {
-	s.Blobs += o.Blobs
-	s.Records += o.Records
-	s.Raw += o.Raw
-	s.Stored += o.Stored
-	s.Puts += o.Puts
-	s.Unknown += o.Unknown
-	s.TailWrites += o.TailWrites
-	s.TailBytes += o.TailBytes
+	from := o.counts()
+	for i, n := range s.counts() {
+		*n += *from[i]
+	}
 }
 
 // blob makes the sum of one blob.
@@ -117,6 +119,11 @@ type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
+	Oddities
+}
+
+// Oddities are contents of a store that its sums do not show as they are.
+type Oddities struct {
 	// Foreign objects are stored under the names of services but are not our blobs.
 	// They cost money too, but are in no sum.
 	Foreign      int64
@@ -127,7 +134,6 @@ type Report struct {
 	// and their records twice. Or they came later and are no copies. A LIST cannot
 	// distinguish the two.
 	Twice int64
-	Pages int64 // requests for the listing
 }
 
 // listers is how many services are listed at once.
@@ -176,76 +182,58 @@ func (r *Report) take(l *listing, days map[string]*Sum) {
 		r.Services = append(r.Services, sum)
 		r.Total.add(&sum)
 	}
-	if r.Foreign == 0 {
-		r.ForeignKey = l.foreignKey
-	}
-	r.Foreign += l.foreign
-	r.ForeignBytes += l.foreignBytes
-	r.Twice += l.twice
-	r.Pages += max(1, (l.objects+listPage-1)/listPage)
+	r.ForeignKey = cmp.Or(r.ForeignKey, l.ForeignKey)
+	r.Foreign += l.Foreign
+	r.ForeignBytes += l.ForeignBytes
+	r.Twice += l.Twice
 }
 
 // listing is the result of one service's LIST.
 type listing struct {
-	service      string
-	days         map[string]*Sum
-	objects      int64
-	foreign      int64
-	foreignBytes int64
-	foreignKey   string
-	twice        int64
-}
+	service string
+	days    map[string]*Sum
+	Oddities
 
-// hour notes the kinds of blobs in one hour of a service.
-type hour struct {
-	start                  time.Time
+	// The last hour listed, and the kinds of blobs in it.
+	hour                   time.Time
 	compacted, uncompacted bool
 }
 
 func list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) (listing, error) {
 	l := listing{service: service, days: make(map[string]*Sum)}
-	var at hour
 	for e, err := range catalog.Blobs(ctx, store, service, rng) {
 		if err != nil {
 			return l, err
 		}
-		l.objects++
 		if e.Blob() {
-			l.add(&e, &at)
+			l.add(&e)
 			continue
 		}
-		if l.foreign == 0 {
-			l.foreignKey = e.Key
-		}
-		l.foreign++
-		l.foreignBytes += e.Size
+		l.ForeignKey = cmp.Or(l.ForeignKey, e.Key)
+		l.Foreign++
+		l.ForeignBytes += e.Size
 	}
-	l.close(&at)
 	return l, nil
 }
 
-func (l *listing) add(e *catalog.Entry, at *hour) {
+func (l *listing) add(e *catalog.Entry) {
 	day := e.Day().String()
 	if l.days[day] == nil {
 		l.days[day] = &Sum{Name: day}
 	}
 	sum := blob(e)
 	l.days[day].add(&sum)
-	if start := e.Hour(); !start.Equal(at.start) {
-		l.close(at)
-		*at = hour{start: start}
+	if start := e.Hour(); !start.Equal(l.hour) {
+		l.hour, l.compacted, l.uncompacted = start, false, false
 	}
+	both := l.compacted && l.uncompacted
 	if e.Meta.Compacted > 0 {
-		at.compacted = true
+		l.compacted = true
 	} else {
-		at.uncompacted = true
+		l.uncompacted = true
 	}
-}
-
-// close ends an hour.
-func (l *listing) close(h *hour) {
-	if h.compacted && h.uncompacted {
-		l.twice++
+	if l.compacted && l.uncompacted && !both {
+		l.Twice++
 	}
 }
 
@@ -254,13 +242,14 @@ const daysOfMonth = 30
 
 // Month is the projection for 30 days like the listed ones.
 type Month struct {
-	Sum
+	Sum `json:"-"`
 	// From and To are the first and the last day of the projection's base, and Days is
 	// how many of the days between them have blobs.
-	From, To string
-	Days     int
+	From string `json:"from"`
+	To   string `json:"to"`
+	Days int    `json:"days"`
 	// Partial says that the only listed day is today, which is not over.
-	Partial bool
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Month projects a month. It ignores days without blobs, so that an old log that was
@@ -284,7 +273,7 @@ func (r *Report) Month(now time.Time) (Month, bool) {
 		m.add(&days[i])
 	}
 	scale := float64(daysOfMonth) / float64(m.Days)
-	for _, n := range []*int64{&m.Blobs, &m.Records, &m.Raw, &m.Stored, &m.Puts, &m.Unknown, &m.TailWrites, &m.TailBytes} {
+	for _, n := range m.counts() {
 		*n = int64(float64(*n)*scale + 0.5)
 	}
 	return m, true
