@@ -34,9 +34,8 @@ func (a *app) again(words ...string) string {
 
 // exitCode reports an error and returns the exit code.
 func (a *app) exitCode(err error) int {
-	return a.ExitCode(err, cli.Access{
-		Store: a.config.Store, Role: "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role",
-	}, a.ownError)
+	const role = "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role"
+	return a.ExitCode(err, a.config.Store, role, a.ownError)
 }
 
 // ownError knows the errors of deleting.
