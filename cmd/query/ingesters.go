@@ -12,6 +12,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -24,28 +25,35 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found, now, err := c.list(ctx, a)
-	var bad *heartbeat.RowError
+	store, err := openstore.Open(ctx, a.store, false)
+	if err != nil {
+		return 0, err
+	}
+	defer store.Close()
+	found, now, unread, err := a.ingesters(ctx, store)
 	if errors.Is(err, storage.ErrUnauthorized) && a.store.Remote() {
 		// Tables need another role than blobs, and exitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
 	}
-	if err != nil && !errors.As(err, &bad) {
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return 0, err
 	}
+	found = slices.DeleteFunc(found, func(i heartbeat.Ingester) bool { return i.Forgotten(now) })
+	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
+		return cmp.Or(cmp.Compare(c.state(x, now), c.state(y, now)), x.Lane-y.Lane)
+	})
+	write := c.printTable
 	if form == "json" {
-		werr := c.printJSON(a, found, now)
-		if werr != nil {
-			return 0, werr
-		}
-	} else if werr := c.printTable(a, found, now); werr != nil {
-		return 0, werr
+		write = c.printJSON
+	}
+	if err := write(a, found, now); err != nil {
+		return 0, err
 	}
 	c.warn(a, found, now)
 	switch {
-	case err != nil:
-		a.Complain("%v", err)
+	case unread != nil:
+		a.Complain("%v", unread)
 		return cli.Incomplete, nil
 	case len(found) == 0:
 		a.Note("no ingester has announced itself in %s", a.store)
@@ -54,38 +62,8 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	return cli.OK, nil
 }
 
-// list returns the rows of interest and the time to judge them by.
-func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
-	now := a.now
-	store, err := openstore.Open(ctx, a.store, false)
-	if err != nil {
-		return nil, now, err
-	}
-	defer store.Close()
-	all, err := heartbeat.List(ctx, store.Tables, a.store.Name())
-	if errors.Is(err, storage.ErrNotExist) {
-		err = nil
-	}
-	if len(all) > 0 {
-		var cerr error
-		if now, cerr = store.Now(ctx, now); cerr != nil {
-			return nil, now, cerr
-		}
-	}
-	var found []heartbeat.Ingester
-	for _, i := range all {
-		if !i.Forgotten(now) {
-			found = append(found, i)
-		}
-	}
-	rank := map[string]int{"live": 0, "silent": 1, "stopped": 2}
-	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
-		return cmp.Or(rank[c.state(x, now)]-rank[c.state(y, now)], x.Lane-y.Lane)
-	})
-	return found, now, err
-}
-
-// state is the word for an ingester in the list.
+// state is the word for an ingester in the list, which has them in this order: live,
+// silent, stopped.
 func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	switch {
 	case i.State == heartbeat.Stopped:
@@ -130,24 +108,17 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			Host      string  `json:"host"`
 			Address   string  `json:"address"`
 			Version   string  `json:"version"`
-			Started   string  `json:"started"`
-			At        string  `json:"at"`
-			Oldest    string  `json:"oldest_unflushed,omitempty"`
+			Started   stamp   `json:"started"`
+			At        stamp   `json:"at"`
+			Oldest    stamp   `json:"oldest_unflushed,omitzero"`
 			Unflushed float64 `json:"unflushed_seconds"`
 			Holds     string  `json:"holds"` // the state of its row: holding, idle or stopped
 			StoreID   string  `json:"store_id,omitempty"`
-			LostSince string  `json:"lost_since,omitempty"`
-			LostUntil string  `json:"lost_until,omitempty"`
+			LostSince stamp   `json:"lost_since,omitzero"`
+			LostUntil stamp   `json:"lost_until,omitzero"`
 		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), StoreID: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
-			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano())}
-		if i.Lost.Any() {
-			line.LostUntil = rfc3339(i.Lost.Until.UnixNano())
-			if !i.Lost.Since.IsZero() {
-				line.LostSince = rfc3339(i.Lost.Since.UnixNano())
-			}
-		}
+			Started: stamp{i.Started}, At: stamp{i.At}, Oldest: stamp{i.Oldest}, LostSince: stamp{i.Lost.Since}, LostUntil: stamp{i.Lost.Until}}
 		if !i.Oldest.IsZero() {
-			line.Oldest = rfc3339(i.Oldest.UnixNano())
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
 		}
 		if err := enc.Encode(line); err != nil {
@@ -156,6 +127,12 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 	}
 	return a.out.flush()
 }
+
+// stamp is a time in JSON, such that texts sort like times.
+type stamp struct{ time.Time }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s stamp) MarshalText() ([]byte, error) { return record.AppendTime(nil, s.UnixNano()), nil }
 
 func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) error {
 	if len(found) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,13 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	}
 	l := &logs{blobs: a.reader(store.Blobs), close: func() { _ = store.Close() }} // it was only read
 	clock := &storeClock{host: a.clock}
-	ingesters := a.ingesters(store, clock)
+	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, now, unread, err := a.ingesters(ctx, store)
+		if store.Clock != nil && len(rows) > 0 {
+			clock.ahead.Store(int64(now.Sub(a.clock())))
+		}
+		return rows, now, cmp.Or(err, unread)
+	}
 	o := newest.Options{
 		Unasked: !alive,
 		Name:    a.store.String(),
@@ -131,26 +138,18 @@ type storeClock struct {
 
 func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())) }
 
-// ingesters lists the rows of the store's ingesters, with the time to judge them by. An
-// error may name unreadable rows, next to the readable ones.
-func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
-	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-		rows, err := heartbeat.List(ctx, store.Tables, a.store.Name())
-		unread, err := heartbeat.Unread(err)
-		if err != nil {
-			return nil, a.clock(), err
+// ingesters lists the rows of the store's ingesters, with the time to judge them by.
+// unread is the error of unreadable rows, next to the readable ones.
+func (a *app) ingesters(ctx context.Context, store *openstore.Store) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+	rows, err = heartbeat.List(ctx, store.Tables, a.store.Name())
+	unread, err = heartbeat.Unread(err)
+	now = a.clock()
+	if err == nil && len(rows) > 0 {
+		if now, err = store.Now(ctx, now); err != nil {
+			return nil, a.clock(), nil, fmt.Errorf("ask the store for its time: %w", err)
 		}
-		now := a.clock()
-		if len(rows) > 0 {
-			if now, err = store.Now(ctx, now); err != nil {
-				return nil, a.clock(), fmt.Errorf("ask the store for its time: %w", err)
-			}
-			if store.Clock != nil {
-				own.ahead.Store(int64(now.Sub(a.clock())))
-			}
-		}
-		return rows, now, unread
 	}
+	return rows, now, unread, err
 }
 
 // hasty is how long a silent ingester may take to answer: most likely it is gone.
