@@ -94,20 +94,26 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
-	if err = a.unknown(err, w.mode, &g.Report); err == nil {
+	return a.conclude(&sum, &g.Report, w, err)
+}
+
+// conclude ends the output of a read, and reports what it does not show.
+func (a *app) conclude(sum *query.Summary, report *newest.Report, w *whole, err error) (int, error) {
+	if err = a.unknown(err, w.mode, report); err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
-		a.stats(&sum, time.Since(a.started))
+		a.stats(sum, time.Since(a.started))
 	}
+	if err == nil {
+		w.notes(sum)
+	}
+	a.report(report)
 	if err != nil {
-		a.report(&g.Report)
 		return 0, err
 	}
-	w.notes(&sum)
-	a.report(&g.Report)
-	sum.Problems = append(sum.Problems, g.Report.Problems...)
-	return a.verdict(&sum), nil
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(sum), nil
 }
 
 // unknown decides about the error for an unknown service. It is no error in two cases.

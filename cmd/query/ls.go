@@ -48,9 +48,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.print(a, what, entries); err != nil {
 		return 0, err
 	}
-	for _, err := range sum.Warnings {
-		a.Note("%v", err)
-	}
+	a.warnings(&sum)
 	sum.Records = int64(len(entries))
 	return a.verdict(&sum), nil
 }
