@@ -69,6 +69,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 // whole is a read of blobs and of unflushed records.
 type whole struct {
 	query query.Query
+	live  string // --live
 	mode  newest.Mode
 	stats bool
 	// print prints the records of the completed query.
@@ -77,6 +78,10 @@ type whole struct {
 }
 
 func (w *whole) run(ctx context.Context, a *app) (int, error) {
+	if err := oneOf("--live", w.live, "auto", "off", "only"); err != nil {
+		return 0, err
+	}
+	w.mode = map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[w.live]
 	logs, err := a.openLogs(ctx, w.mode != newest.Off)
 	if err != nil {
 		return 0, err

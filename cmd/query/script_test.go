@@ -235,12 +235,11 @@ func TestMaxBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := readCmd{MaxBytes: c.max}
 		spec, err := openstore.Parse(c.store)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.bounded(&app{store: spec}, c.q, plan); (err != nil) != c.fails {
+		if err := (&app{store: spec}).bounded(c.max, c.q, plan); (err != nil) != c.fails {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

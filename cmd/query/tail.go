@@ -33,11 +33,7 @@ type tailCmd struct {
 
 // query makes the query of the flags, and the cursor to go on from.
 func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
-	q = query.Query{Services: c.Services}
-	if q.Range, err = a.times(rangeFlags{Since: c.Since}); err != nil {
-		return q, nil, err
-	}
-	if q.Filter, err = c.filter(); err != nil {
+	if q, err = a.query(c.Services, rangeFlags{Since: c.Since}, c.filterFlags); err != nil {
 		return q, nil, err
 	}
 	if err := oneOf("--live", c.Live, "auto", "off"); err != nil {
