@@ -171,36 +171,30 @@ func (a *app) reader(store storage.BlobStore) *query.Reader {
 // times returns the range of the flags.
 func (a *app) times(f rangeFlags) (query.Range, error) {
 	rng := query.Always()
-	read := func(flag, text string, ns *int64) error {
-		t, err := cli.ParseTime(text, a.now)
-		if err != nil {
-			return cli.Usagef("%s: %w", flag, err)
-		}
-		*ns = t.UnixNano()
-		return nil
-	}
-	if f.To != "" {
-		if err := read("--to", f.To, &rng.To); err != nil {
-			return rng, err
-		}
-	}
-	switch {
-	case f.From != "" && f.Since != "":
+	if f.From != "" && f.Since != "" {
 		return rng, cli.Usagef("--from and --since say the same; leave one out")
-	case f.From != "":
-		if err := read("--from", f.From, &rng.From); err != nil {
-			return rng, err
+	}
+	until := a.now
+	for _, end := range []struct {
+		flag, text string
+		ns         *int64
+	}{{"--from", f.From, &rng.From}, {"--to", f.To, &rng.To}} {
+		if end.text == "" {
+			continue
 		}
-	case f.Since != "":
+		t, err := cli.ParseTime(end.text, a.now)
+		if err != nil {
+			return rng, cli.Usagef("%s: %w", end.flag, err)
+		}
+		*end.ns = t.UnixNano()
+		until = t // only --to counts: --since excludes --from
+	}
+	if f.Since != "" {
 		d, err := config.ParseDuration(f.Since)
 		if err != nil {
 			return rng, cli.Usagef("--since: %w", err)
 		}
-		end := a.now
-		if f.To != "" {
-			end = time.Unix(0, rng.To)
-		}
-		rng.From = end.Add(-d).UnixNano()
+		rng.From = until.Add(-d).UnixNano()
 	}
 	if rng.From != query.Oldest && rng.To != query.Newest && rng.From >= rng.To {
 		return rng, cli.Usagef("the range is empty: --from %s is not before --to %s", a.showTime(rng.From), a.showTime(rng.To))

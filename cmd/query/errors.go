@@ -21,11 +21,8 @@ func (a *app) ownError(err error) (code int, message string) {
 		bad     *query.BadQueryError
 		service *query.NoServiceError
 		blob    *query.NoBlobError
-		output  *outputError
 	)
 	switch {
-	case errors.As(err, &output):
-		return cli.Incomplete, err.Error()
 	case errors.As(err, &bad):
 		return cli.Usage, err.Error()
 	case errors.As(err, &service):
@@ -34,7 +31,7 @@ func (a *app) ownError(err error) (code int, message string) {
 		return cli.Nothing, err.Error()
 	case errors.As(err, &blob):
 		return cli.Nothing, fmt.Sprintf("%v; logquery ls SERVICE DAY lists them", err)
-	case errors.Is(err, storage.ErrDamaged):
+	case errors.Is(err, errOutput), errors.Is(err, storage.ErrDamaged):
 		return cli.Incomplete, err.Error()
 	}
 	return 0, ""

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -38,7 +39,7 @@ func (o *output) Write(b []byte) (int, error) {
 	defer o.mu.Unlock()
 	n, err := o.w.Write(b)
 	if err != nil {
-		return n, &outputError{err}
+		return n, fmt.Errorf("%w: %w", errOutput, err)
 	}
 	if !o.armed && o.w.Buffered() > 0 {
 		o.armed = true
@@ -62,19 +63,13 @@ func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.w.Flush(); err != nil {
-		return &outputError{err}
+		return fmt.Errorf("%w: %w", errOutput, err)
 	}
 	return nil
 }
 
-// outputError is a failed write to stdout: some of the output is missing.
-type outputError struct{ err error }
-
-// Error implements error.
-func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v", e.err) }
-
-// Unwrap returns the error of the write.
-func (e *outputError) Unwrap() error { return e.err }
+// errOutput is a failed write to stdout: some of the output is missing.
+var errOutput = errors.New("write to stdout")
 
 // encoder writes lines of JSON to stdout.
 func (a *app) encoder() *json.Encoder {
