@@ -12,7 +12,6 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -62,12 +61,10 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 
 // read sums up the services of the query.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
-	store, err := openstore.Open(ctx, a.store, false)
+	reader, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer store.Close()
-	reader := query.New(store.Blobs, query.Options{})
 	names := c.Services
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // the services of the system too: they cost money
@@ -83,7 +80,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if rng.To != query.Newest {
 		periods.To = time.Unix(0, rng.To)
 	}
-	report, err := bill.Read(ctx, store.Blobs, services, periods)
+	report, err := bill.Read(ctx, a.store.Blobs, services, periods)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +133,9 @@ func (b *billPrinter) text() error {
 	return b.costs()
 }
 
-func (b *billPrinter) cost(s *bill.Sum) bill.Cost { return b.prices.Cost(s, b.a.tailAge) }
+func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
+	return b.prices.Cost(s, time.Duration(b.a.config.Retention.Tail))
+}
 
 func (b *billPrinter) what() string {
 	if b.by == "day" {
@@ -303,8 +302,8 @@ func (b *billPrinter) verdict() int {
 		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
 	}
 	remote := ""
-	if !a.store.Remote() {
-		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
+	if !a.config.Store.Remote() {
+		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.config.Store)
 	}
 	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.prices.Dates(), remote)
 	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")

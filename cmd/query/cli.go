@@ -14,7 +14,6 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
-	"blobtail/storage"
 )
 
 // grammar is the command line. Only the store and the ingester can come from the
@@ -56,15 +55,11 @@ type rangeFlags struct {
 // app is one run of the command.
 type app struct {
 	cli.Console
-	env   environment
-	flags grammar
-	store openstore.Spec
-	live  string // URL of an ingester, or ""
-	tail  config.Tail
-	// tailAge is how long the tables of the newest records are kept, and maxAge is the
-	// maximum age of a read.
-	tailAge, maxAge time.Duration
-	color           bool
+	env    environment
+	flags  grammar
+	config config.Config    // under the flags
+	store  *openstore.Store // nil until open
+	color  bool
 	// searches says that the verb has -F, which users forget.
 	searches bool
 	now      time.Time // at the start, in the zone of the user
@@ -88,6 +83,9 @@ func run(ctx context.Context, env environment) int {
 		return a.exitCode(err)
 	}
 	code, err := v.run(ctx, a)
+	if a.store != nil {
+		_ = a.store.Close() // it was only read
+	}
 	if ferr := a.out.flush(); err == nil {
 		err = ferr
 	}
@@ -126,12 +124,11 @@ func (a *app) parse() (verb, error) {
 // configure reads the common flags, the environment and the file.
 func (a *app) configure() error {
 	a.Quiet = a.flags.Quiet
-	c, err := a.flags.Load()
-	if err != nil {
+	var err error
+	if a.config, err = a.flags.Load(); err != nil {
 		return err
 	}
-	a.store, a.live, a.tail = c.Store, cmp.Or(a.flags.LiveURL, c.Live), c.Tail
-	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
+	a.config.Live = cmp.Or(a.flags.LiveURL, a.config.Live)
 	switch a.flags.Color {
 	case "always":
 		a.color = true
@@ -145,7 +142,6 @@ func (a *app) configure() error {
 	case a.flags.UTC:
 		zone = time.UTC
 	case a.flags.Timezone != "":
-		var err error
 		if zone, err = time.LoadLocation(a.flags.Timezone); err != nil {
 			return cli.Usagef("--timezone %s: %w; zones look like Europe/Berlin or UTC", a.flags.Timezone, err)
 		}
@@ -154,18 +150,13 @@ func (a *app) configure() error {
 	return nil
 }
 
-// open opens the store and returns a reader of it.
-func (a *app) open(ctx context.Context) (*query.Reader, func() error, error) {
-	store, err := openstore.Open(ctx, a.store, false)
-	if err != nil {
-		return nil, nil, err
+// open opens the store until the end of the run, and returns a reader of it. A read must
+// end while what it listed is there.
+func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
+	if a.store, err = openstore.Open(ctx, a.config.Store, false); err != nil {
+		return nil, err
 	}
-	return a.reader(store.Blobs), store.Close, nil
-}
-
-// reader makes a reader of a store.
-func (a *app) reader(store storage.BlobStore) *query.Reader {
-	return query.New(store, query.Options{MaxAge: a.maxAge})
+	return query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2}), nil
 }
 
 // times returns the range of the flags.
@@ -230,6 +221,6 @@ func (a *app) echo(rng query.Range) {
 		to = a.showTime(rng.To)
 	}
 	if !a.Quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.store.String()), from, to, zoneName(a.now))
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.config.Store.String()), from, to, zoneName(a.now))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // exitCode reports an error and returns the exit code.
 func (a *app) exitCode(err error) int {
-	return a.ExitCode(err, a.store, "reading needs the role Storage Blob Data Reader", a.ownError)
+	return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
 }
 
 // ownError knows the errors of reading.

@@ -11,7 +11,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/heartbeat"
-	"blobtail/internal/openstore"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -25,13 +24,11 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	store, err := openstore.Open(ctx, a.store, false)
-	if err != nil {
+	if _, err := a.open(ctx); err != nil {
 		return 0, err
 	}
-	defer store.Close()
-	found, now, unread, err := a.ingesters(ctx, store)
-	if errors.Is(err, storage.ErrUnauthorized) && a.store.Remote() {
+	found, now, unread, err := a.ingesters(ctx)
+	if errors.Is(err, storage.ErrUnauthorized) && a.config.Store.Remote() {
 		// Tables need another role than blobs, and exitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
@@ -56,7 +53,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 		a.Complain("%v", unread)
 		return cli.Incomplete, nil
 	case len(found) == 0:
-		a.Note("no ingester has announced itself in %s", a.store)
+		a.Note("no ingester has announced itself in %s", a.config.Store)
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil

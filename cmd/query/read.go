@@ -132,7 +132,7 @@ func (a *app) bounded(size string, q query.Query, plan *query.Plan) error {
 	if err != nil {
 		return cli.Usagef("--max-bytes: %w", err)
 	}
-	if !a.store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
+	if !a.config.Store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
 		return nil
 	}
 	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",

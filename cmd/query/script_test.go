@@ -18,6 +18,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
@@ -239,7 +240,7 @@ func TestMaxBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (&app{store: spec}).bounded(c.max, c.q, plan); (err != nil) != c.fails {
+		if err := (&app{config: config.Config{Store: spec}}).bounded(c.max, c.q, plan); (err != nil) != c.fails {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -76,7 +76,6 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer logs.close()
 	if c.Follow || after != nil || q.Limit == 0 {
 		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
 	}
