@@ -114,18 +114,16 @@ func (b *billPrinter) text() error {
 		other = b.prices.Elsewhere[0].Name
 	}
 	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), b.what())
-	line := func(s *bill.Sum, name string) {
-		cost, elsewhere := b.cost(s), "-"
+	total := b.report.Total
+	total.Name = "total"
+	for _, s := range append(slices.Clone(b.sums), total) {
+		cost, elsewhere := b.cost(&s), "-"
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
-			money(cost.Here()), elsewhere, cli.Safe(name))
+			money(cost.Here()), elsewhere, cli.Safe(s.Name))
 	}
-	for i := range b.sums {
-		line(&b.sums[i], b.sums[i].Name)
-	}
-	line(&b.report.Total, "total")
 	if err := w.Flush(); err != nil {
 		return err
 	}

@@ -22,8 +22,7 @@ import (
 type output struct {
 	mu    sync.Mutex
 	w     *bufio.Writer
-	timer *time.Timer
-	armed bool
+	armed bool // a flush will come
 }
 
 const (
@@ -43,25 +42,16 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 	if !o.armed && o.w.Buffered() > 0 {
 		o.armed = true
-		if o.timer == nil {
-			o.timer = time.AfterFunc(outputDelay, o.late)
-		} else {
-			o.timer.Reset(outputDelay)
-		}
+		// After an error the next Write or flush fails with the same one.
+		time.AfterFunc(outputDelay, func() { _ = o.flush() })
 	}
 	return n, nil
-}
-
-func (o *output) late() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.armed = false
-	_ = o.w.Flush() // the next Write or flush fails with the same error
 }
 
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.armed = false
 	if err := o.w.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errOutput, err)
 	}
