@@ -40,11 +40,11 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
 		return cmp.Or(cmp.Compare(c.state(x, now), c.state(y, now)), x.Lane-y.Lane)
 	})
-	write := c.printTable
+	print := c.printTable
 	if form == "json" {
-		write = c.printJSON
+		print = c.printJSON
 	}
-	if err := write(a, found, now); err != nil {
+	if err := cmp.Or(print(a, found, now), a.out.flush()); err != nil {
 		return 0, err
 	}
 	c.warn(a, found, now)
@@ -122,7 +122,7 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			return err
 		}
 	}
-	return a.out.flush()
+	return nil
 }
 
 // stamp is a time in JSON, such that texts sort like times.
@@ -145,10 +145,7 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
 			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return a.out.flush()
+	return w.Flush()
 }
 
 // age writes how long ago something was, to the second.

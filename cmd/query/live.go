@@ -93,24 +93,23 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
-	return a.conclude(&sum, &g.Report, w, err)
+	return w.end(a, &sum, &g.Report, err)
 }
 
-// conclude ends the output of a read, and reports what it does not show.
-func (a *app) conclude(sum *query.Summary, report *newest.Report, w *whole, err error) (int, error) {
+// end prints the facts about a read, after its records, and returns its exit code.
+func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
 	if err = a.unknown(err, w.mode, report); err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
 		a.stats(sum, time.Since(a.started))
 	}
-	if err == nil {
-		w.notes(sum)
-	}
-	a.report(report)
 	if err != nil {
+		a.report(report)
 		return 0, err
 	}
+	w.notes(sum)
+	a.report(report)
 	sum.Problems = append(sum.Problems, report.Problems...)
 	return a.verdict(sum), nil
 }

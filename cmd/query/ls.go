@@ -47,7 +47,9 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.print(a, what, entries); err != nil {
 		return 0, err
 	}
-	a.warnings(&sum)
+	for _, err := range sum.Warnings {
+		a.Note("%v", err)
+	}
 	sum.Records = int64(len(entries))
 	return a.verdict(&sum), nil
 }

@@ -149,15 +149,11 @@ func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
 
 // left reports records that a read has left out.
 func (a *app) left(sum *query.Summary, q *query.Query) {
-	a.warnings(sum)
-	if sum.Higher > 0 {
-		a.Note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
-	}
-}
-
-func (a *app) warnings(sum *query.Summary) {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
+	}
+	if sum.Higher > 0 {
+		a.Note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
 	}
 }
 

@@ -81,7 +81,12 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	a.echo(q.Range)
 	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	return a.conclude(&sum, report, &whole{stats: c.Stats, notes: a.warnings}, err)
+	w := whole{stats: c.Stats, notes: func(sum *query.Summary) {
+		for _, err := range sum.Warnings {
+			a.Note("%v", err)
+		}
+	}}
+	return w.end(a, &sum, report, err)
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
