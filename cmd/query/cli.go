@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -55,16 +54,15 @@ type rangeFlags struct {
 // app is one run of the command.
 type app struct {
 	cli.Console
-	env    environment
-	flags  grammar
-	config config.Config    // under the flags
-	store  *openstore.Store // nil until open
-	color  bool
-	// searches says that the verb has -F, which users forget.
-	searches bool
-	now      time.Time // at the start, in the zone of the user
-	started  time.Time
-	out      *output
+	env     environment
+	flags   grammar
+	verb    *kong.Node
+	config  config.Config    // under the flags
+	store   *openstore.Store // nil until open
+	color   bool
+	now     time.Time // at the start, in the zone of the user
+	started time.Time
+	out     *output
 }
 
 // verb is one command of the grammar.
@@ -75,19 +73,14 @@ type verb interface {
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
+	code := 0
 	v, err := a.parse()
-	if errors.Is(err, cli.ErrDone) {
-		return cli.OK
-	}
-	if err != nil {
-		return a.exitCode(err)
-	}
-	code, err := v.run(ctx, a)
-	if a.store != nil {
-		_ = a.store.Close() // it was only read
-	}
-	if ferr := a.out.flush(); err == nil {
-		err = ferr
+	if err == nil {
+		code, err = v.run(ctx, a)
+		if a.store != nil {
+			_ = a.store.Close() // it was only read
+		}
+		err = cmp.Or(err, a.out.flush())
 	}
 	if err != nil {
 		return a.exitCode(err)
@@ -116,9 +109,8 @@ func (a *app) parse() (verb, error) {
 	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	selected := parsed.Selected()
-	a.searches = slices.ContainsFunc(selected.Flags, func(f *kong.Flag) bool { return f.Short == 'F' })
-	return selected.Target.Addr().Interface().(verb), nil
+	a.verb = parsed.Selected()
+	return a.verb.Target.Addr().Interface().(verb), nil
 }
 
 // configure reads the common flags, the environment and the file.

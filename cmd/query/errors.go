@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
 	"blobtail/query"
@@ -41,7 +44,7 @@ func (a *app) noService(e *query.NoServiceError) string {
 	switch {
 	case e.Near != "":
 		return fmt.Sprintf("%v; there is %q", e, e.Near)
-	case strings.ContainsAny(e.Name, `*?[\`), !a.searches:
+	case strings.ContainsAny(e.Name, `*?[\`), !slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == 'F' }):
 		return fmt.Sprintf("%v; logquery ls lists them", e)
 	}
 	return fmt.Sprintf("%v; to search text: -F %s", e, cli.ShellWords(e.Name))

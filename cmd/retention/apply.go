@@ -58,25 +58,13 @@ func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err 
 		return nil, err
 	}
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again(c.words()...)})
+		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again()})
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
 		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
 	return r, errors.Join(err, printResult(a.env.stdout, r))
-}
-
-// words are the command without its confirmation.
-func (c *applyCmd) words() []string {
-	words := []string{"apply"}
-	if c.Now != nil {
-		words = append(words, "--now", *c.Now)
-	}
-	if c.Grace != "" {
-		words = append(words, "--grace", c.Grace)
-	}
-	return words
 }
 
 func graceText(d time.Duration) string { return config.Duration(d).String() }

@@ -36,6 +36,7 @@ type app struct {
 	cli.Console
 	env    environment
 	flags  grammar
+	verb   *kong.Node
 	config config.Config
 	log    zerolog.Logger
 }
@@ -44,9 +45,6 @@ type app struct {
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
-	if errors.Is(err, cli.ErrDone) {
-		return cli.OK
-	}
 	if err != nil {
 		code := a.exitCode(err)
 		if apply, ok := v.(*applyCmd); ok {
@@ -77,7 +75,8 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}
-	v := map[string]verb{"plan": &a.flags.Plan, "apply": &a.flags.Apply, "drop": &a.flags.Drop, "compact": &a.flags.Compact}[parsed.Selected().Name]
+	a.verb = parsed.Selected()
+	v := a.verb.Target.Addr().Interface().(verb)
 	if a.config, err = a.flags.Load(); err != nil {
 		return v, err
 	}

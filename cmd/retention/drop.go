@@ -37,7 +37,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	case r == nil:
 		return 0, err
 	case errors.As(err, &confirm):
-		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.words(day)...)})
+		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.Service)})
 	}
 	a.foreign(r.Plan.Foreign)
 	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
@@ -66,13 +66,4 @@ func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 		a.Complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
 	}
 	return nil
-}
-
-// words are the command without its confirmation.
-func (c *dropCmd) words(day horizon.Day) []string {
-	words := []string{"drop", c.Service, "--day", day.String()}
-	if c.KeepTail {
-		words = append(words, "--keep-tail")
-	}
-	return words
 }
