@@ -11,6 +11,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -38,23 +39,28 @@ type app struct {
 	flags  grammar
 	verb   *kong.Node
 	config config.Config
+	store  *openstore.Store // nil until open
 	log    zerolog.Logger
+
+	applied *retention.Result // nil if apply had none
 }
 
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
-	if err != nil {
-		code := a.exitCode(err)
-		if apply, ok := v.(*applyCmd); ok {
-			code = apply.told(a, nil, code)
+	code := cli.OK
+	if err == nil {
+		code, err = v.run(ctx, a)
+		if a.store != nil {
+			err = errors.Join(err, a.store.Close())
 		}
-		return code
 	}
-	code, err := v.run(ctx, a)
 	if err != nil {
-		return a.exitCode(err)
+		code = a.exitCode(err)
+	}
+	if apply, ok := v.(*applyCmd); ok {
+		code = apply.told(a, code)
 	}
 	return code
 }
@@ -98,8 +104,9 @@ func joined(args []string) []string {
 	return args
 }
 
-// options are those of a job: the policy of the configuration, and the flags.
-func (a *app) options(now *string, grace string) (o retention.Options, err error) {
+// open opens the store until the end of the run, and returns the options of a job: the
+// policy of the configuration, and the flags.
+func (a *app) open(ctx context.Context, now *string, grace string) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
@@ -119,5 +126,6 @@ func (a *app) options(now *string, grace string) (o retention.Options, err error
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}
-	return o, nil
+	a.store, err = openstore.Open(ctx, a.config.Store, false)
+	return o, err
 }

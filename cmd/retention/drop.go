@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 	"blobtail/retention/horizon"
 )
@@ -17,21 +16,16 @@ type dropCmd struct {
 	KeepTail bool   `help:"Leave the tables of the newest records, which have other services too. They go when they are past retention.tail."`
 }
 
-func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
+func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 	day, err := horizon.ParseDay(c.Day)
 	if err != nil {
 		return 0, cli.Usagef("--day: %w", err)
 	}
-	o, err := a.options(nil, "")
+	o, err := a.open(ctx, nil, "")
 	if err != nil {
 		return 0, err
 	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	r, err := retention.New(store.Blobs, store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
+	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
 	confirm := (*retention.ConfirmError)(nil)
 	switch {
 	case r == nil:

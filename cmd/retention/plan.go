@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -13,17 +11,12 @@ type planCmd struct {
 	Output string  `short:"o" help:"text or json." enum:"text,json" default:"text"`
 }
 
-func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
-	o, err := a.options(c.Now, "")
+func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
+	o, err := a.open(ctx, c.Now, "")
 	if err != nil {
 		return 0, err
 	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	p, err := retention.New(store.Blobs, store.Tables, o).Plan(ctx)
+	p, err := retention.New(a.store.Blobs, a.store.Tables, o).Plan(ctx)
 	if err != nil {
 		return 0, err
 	}
