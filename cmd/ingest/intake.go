@@ -15,22 +15,30 @@ import (
 	"blobtail/source/httpsource"
 )
 
-// An intake accepts the incoming records. Once closed it stays closed.
+// An intake accepts the incoming records. Once it has ended it accepts none.
 type intake struct {
 	http   *http.Server
 	stream *stream
 	log    zerolog.Logger
 
-	mu     sync.Mutex
-	closed bool
-	under  int           // requests under way that came before it was closed
-	last   chan struct{} // closed when all of these have ended
+	ended chan struct{}
+	end   func()        // closes ended; may be called more than once
+	idle  chan struct{} // closed when all requests from before the end are answered
+	// serving is locked for reading by each of these requests, and for good by the end.
+	serving sync.RWMutex
 }
 
 // newIntake makes the HTTP source next to the stream, with the answers to readers. ready
 // is the reason why records cannot be accepted, stored or announced.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
-	in = &intake{stream: stream, log: part(log, "intake"), last: make(chan struct{})}
+	in = &intake{stream: stream, log: part(log, "intake"), ended: make(chan struct{}), idle: make(chan struct{})}
+	in.end = sync.OnceFunc(func() {
+		close(in.ended)
+		go func() {
+			in.serving.Lock()
+			close(in.idle)
+		}()
+	})
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
@@ -50,49 +58,28 @@ var errDrained = errors.New("this ingester takes no more: it was drained")
 
 // err returns the reason why records are not accepted, nil if they are.
 func (i *intake) err() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
+	select {
+	case <-i.ended:
 		return errDrained
+	default:
+		return nil
 	}
-	return nil
 }
 
 // counted lets drain know when all requests from before it are answered. The source
 // refuses later requests by itself.
 func (i *intake) counted(source http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i.mu.Lock()
-		early := !i.closed
-		if early {
-			i.under++
-		}
-		i.mu.Unlock()
-		if early {
-			defer i.answered()
+		if i.serving.TryRLock() { // fails only after the end
+			defer i.serving.RUnlock()
 		}
 		source.ServeHTTP(w, r)
 	})
 }
 
-func (i *intake) answered() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.under--; i.closed && i.under == 0 {
-		close(i.last)
-	}
-}
-
 // refuse ends the acceptance of records.
 func (i *intake) refuse(ctx context.Context) {
-	i.mu.Lock()
-	if !i.closed {
-		i.closed = true
-		if i.under == 0 {
-			close(i.last)
-		}
-	}
-	i.mu.Unlock()
+	i.end()
 	i.stream.stop(ctx)
 }
 
@@ -102,7 +89,7 @@ func (i *intake) refuse(ctx context.Context) {
 func (i *intake) drain(ctx context.Context) {
 	i.refuse(ctx)
 	select {
-	case <-i.last:
+	case <-i.idle:
 	case <-ctx.Done():
 	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -14,7 +12,6 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/bill"
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -64,12 +61,10 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 
 // read sums up the services of the query.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
-	store, err := openstore.Open(ctx, a.store, false)
+	reader, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer store.Close()
-	reader := query.New(store.Blobs, query.Options{})
 	names := c.Services
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // the services of the system too: they cost money
@@ -85,7 +80,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if rng.To != query.Newest {
 		periods.To = time.Unix(0, rng.To)
 	}
-	report, err := bill.Read(ctx, store.Blobs, services, periods)
+	report, err := bill.Read(ctx, a.store.Blobs, services, periods)
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +114,16 @@ func (b *billPrinter) text() error {
 		other = b.prices.Elsewhere[0].Name
 	}
 	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), b.what())
-	line := func(s *bill.Sum, name string) {
-		cost, elsewhere := b.cost(s), "-"
+	total := b.report.Total
+	total.Name = "total"
+	for _, s := range append(slices.Clone(b.sums), total) {
+		cost, elsewhere := b.cost(&s), "-"
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
-			money(cost.Here()), elsewhere, cli.Safe(name))
+			money(cost.Here()), elsewhere, cli.Safe(s.Name))
 	}
-	for i := range b.sums {
-		line(&b.sums[i], b.sums[i].Name)
-	}
-	line(&b.report.Total, "total")
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -138,7 +131,9 @@ func (b *billPrinter) text() error {
 	return b.costs()
 }
 
-func (b *billPrinter) cost(s *bill.Sum) bill.Cost { return b.prices.Cost(s, b.a.tailAge) }
+func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
+	return b.prices.Cost(s, time.Duration(b.a.config.Retention.Tail))
+}
 
 func (b *billPrinter) what() string {
 	if b.by == "day" {
@@ -213,63 +208,31 @@ func money(x float64) string {
 
 // A billLine is one line of JSON.
 type billLine struct {
-	Service string   `json:"service,omitempty"`
-	Day     string   `json:"day,omitempty"`
-	Total   bool     `json:"total,omitempty"`
-	Month   *span    `json:"month,omitempty"`
-	Blobs   int64    `json:"blobs"`
-	Records int64    `json:"records"`
-	Raw     int64    `json:"raw"`
-	Stored  int64    `json:"stored"`
-	Unknown int64    `json:"unknown,omitempty"`
-	Puts    int64    `json:"puts"`
-	Lists   int64    `json:"lists"`
-	Prices  string   `json:"prices"`
-	Unit    string   `json:"currency"`
-	Here    hereCost `json:"here"`
+	Service string      `json:"service,omitempty"`
+	Day     string      `json:"day,omitempty"`
+	Total   bool        `json:"total,omitempty"`
+	Month   *bill.Month `json:"month,omitempty"`
+	bill.Sum
+	Lists  int64     `json:"lists"`
+	Prices string    `json:"prices"`
+	Unit   string    `json:"currency"`
+	Here   bill.Cost `json:"here"`
 	// Elsewhere is by name.
 	Elsewhere map[string]float64 `json:"elsewhere"`
 }
 
-type span struct {
-	From    string `json:"from"`
-	To      string `json:"to"`
-	Days    int    `json:"days"`
-	Partial bool   `json:"partial,omitempty"`
-}
-
-type hereCost struct {
-	Storage float64 `json:"storage_month"`
-	Puts    float64 `json:"puts"`
-	Lists   float64 `json:"lists"`
-	Tail    float64 `json:"tail_estimate"`
-}
-
 func (b *billPrinter) line(s *bill.Sum) billLine {
-	cost := b.cost(s)
 	l := billLine{
-		Blobs: s.Blobs, Records: s.Records, Raw: s.Raw, Stored: s.Stored, Unknown: s.Unknown, Puts: s.Puts, Lists: s.Lists(),
-		Prices: b.dates(), Unit: b.prices.Currency, Elsewhere: make(map[string]float64),
-		Here: hereCost{Storage: digits(cost.Storage), Puts: digits(cost.Puts), Lists: digits(cost.Lists), Tail: digits(cost.Tail)},
+		Sum: *s, Lists: s.Lists(), Prices: b.prices.Dates(), Unit: b.prices.Currency, Here: b.cost(s), Elsewhere: make(map[string]float64),
 	}
 	for i := range b.prices.Elsewhere {
-		l.Elsewhere[b.prices.Elsewhere[i].Name] = digits(cost.Elsewhere[i])
+		l.Elsewhere[b.prices.Elsewhere[i].Name] = l.Here.Elsewhere[i]
 	}
 	return l
 }
 
-// digits rounds to 12 places, more than any bill needs.
-func digits(x float64) float64 {
-	const places = 1e12
-	if math.Abs(x) > math.MaxInt64/places {
-		return x
-	}
-	return math.Round(x*places) / places
-}
-
 func (b *billPrinter) json() error {
-	enc := json.NewEncoder(b.a.out)
-	enc.SetEscapeHTML(false)
+	enc := b.a.encoder()
 	for i := range b.sums {
 		l := b.line(&b.sums[i])
 		if b.by == "day" {
@@ -291,7 +254,7 @@ func (b *billPrinter) json() error {
 		return nil
 	}
 	l = b.line(&m.Sum)
-	l.Month = &span{From: m.From, To: m.To, Days: m.Days, Partial: m.Partial}
+	l.Month = &m
 	return enc.Encode(&l)
 }
 
@@ -313,7 +276,7 @@ func (b *billPrinter) csv() error {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
 		for _, x := range append([]float64{cost.Storage, cost.Puts, cost.Lists, cost.Tail}, cost.Elsewhere...) {
-			row = append(row, strconv.FormatFloat(digits(x), 'f', -1, 64))
+			row = append(row, strconv.FormatFloat(x, 'f', -1, 64))
 		}
 		if err := w.Write(row); err != nil {
 			return err
@@ -321,14 +284,6 @@ func (b *billPrinter) csv() error {
 	}
 	w.Flush()
 	return w.Error()
-}
-
-func (b *billPrinter) dates() string {
-	oldest, newest := b.prices.Dates()
-	if oldest == newest {
-		return oldest
-	}
-	return oldest + " to " + newest
 }
 
 // verdict prints notes about the figures, and returns the exit code.
@@ -345,10 +300,10 @@ func (b *billPrinter) verdict() int {
 		a.Note("in %d hours compacted blobs stand beside others; where these are what they replaced, and did not come later, their records are counted twice until they are deleted", r.Twice)
 	}
 	remote := ""
-	if !a.store.Remote() {
-		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.store)
+	if !a.config.Store.Remote() {
+		remote = fmt.Sprintf("; %s is a directory, and priced as if it were there", a.config.Store)
 	}
-	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.dates(), remote)
+	a.Note("prices of %s: look yours up and give them by --prices FILE%s", b.prices.Dates(), remote)
 	a.Note("not in it: what reading, traffic and deleted blobs that are still kept cost, and machines")
 	if r.Total.Unknown > 0 {
 		a.Complain("INCOMPLETE: the metadata of %d blobs do not tell what they hold; their size is counted, their records are not", r.Total.Unknown)

@@ -72,10 +72,9 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 		}
 		return body, nil
 	}
-	reader, closeStore, err := a.open(ctx)
+	reader, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer closeStore()
 	return reader.Body(ctx, c.Name)
 }

@@ -13,7 +13,6 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
-	"blobtail/storage"
 )
 
 // grammar is the command line. Only the store and the ingester can come from the
@@ -55,20 +54,15 @@ type rangeFlags struct {
 // app is one run of the command.
 type app struct {
 	cli.Console
-	env   environment
-	flags grammar
-	store openstore.Spec
-	live  string // URL of an ingester, or ""
-	tail  config.Tail
-	// tailAge is how long the tables of the newest records are kept, and maxAge is the
-	// maximum age of a read.
-	tailAge, maxAge time.Duration
-	color           bool
-	// searches says that the verb has -F, which users forget.
-	searches bool
-	now      time.Time // at the start, in the zone of the user
-	started  time.Time
-	out      *output
+	env     environment
+	flags   grammar
+	verb    *kong.Node
+	config  config.Config    // under the flags
+	store   *openstore.Store // nil until open
+	color   bool
+	now     time.Time // at the start, in the zone of the user
+	started time.Time
+	out     *output
 }
 
 // verb is one command of the grammar.
@@ -79,16 +73,14 @@ type verb interface {
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
+	code := 0
 	v, err := a.parse()
-	if errors.Is(err, cli.ErrDone) {
-		return cli.OK
-	}
-	if err != nil {
-		return a.exitCode(err)
-	}
-	code, err := v.run(ctx, a)
-	if ferr := a.out.flush(); err == nil {
-		err = ferr
+	if err == nil {
+		code, err = v.run(ctx, a)
+		if a.store != nil {
+			_ = a.store.Close() // it was only read
+		}
+		err = cmp.Or(err, a.out.flush())
 	}
 	if err != nil {
 		return a.exitCode(err)
@@ -108,32 +100,27 @@ func (a *app) parse() (verb, error) {
 	if errors.Is(err, cli.ErrDone) {
 		return nil, err
 	}
-	if err := checkFlags(parser.Model, args); err != nil {
+	if err := mistake(parser.Model, args); err != nil {
 		return nil, err
 	}
 	if err != nil {
-		return nil, mistake(parser.Model, args, err)
+		return nil, cli.Usagef("%w; see logquery --help", err)
 	}
 	if err := a.configure(); err != nil {
 		return nil, err
 	}
-	name := parsed.Selected().Name
-	a.searches = name == "read" || name == "tail" || name == "hist"
-	return map[string]verb{
-		"read": &a.flags.Read, "tail": &a.flags.Tail, "hist": &a.flags.Hist, "ls": &a.flags.Ls, "ingesters": &a.flags.Ingesters,
-		"cat": &a.flags.Cat, "verify": &a.flags.Verify, "bill": &a.flags.Bill, "version": &a.flags.Vers,
-	}[name], nil
+	a.verb = parsed.Selected()
+	return a.verb.Target.Addr().Interface().(verb), nil
 }
 
 // configure reads the common flags, the environment and the file.
 func (a *app) configure() error {
 	a.Quiet = a.flags.Quiet
-	c, err := a.flags.Load()
-	if err != nil {
+	var err error
+	if a.config, err = a.flags.Load(); err != nil {
 		return err
 	}
-	a.store, a.live, a.tail = c.Store, cmp.Or(a.flags.LiveURL, c.Live), c.Tail
-	a.tailAge, a.maxAge = time.Duration(c.Retention.Tail), time.Duration(c.Retention.Grace)/2
+	a.config.Live = cmp.Or(a.flags.LiveURL, a.config.Live)
 	switch a.flags.Color {
 	case "always":
 		a.color = true
@@ -147,7 +134,6 @@ func (a *app) configure() error {
 	case a.flags.UTC:
 		zone = time.UTC
 	case a.flags.Timezone != "":
-		var err error
 		if zone, err = time.LoadLocation(a.flags.Timezone); err != nil {
 			return cli.Usagef("--timezone %s: %w; zones look like Europe/Berlin or UTC", a.flags.Timezone, err)
 		}
@@ -156,53 +142,42 @@ func (a *app) configure() error {
 	return nil
 }
 
-// open opens the store and returns a reader of it.
-func (a *app) open(ctx context.Context) (*query.Reader, func() error, error) {
-	store, err := openstore.Open(ctx, a.store, false)
-	if err != nil {
-		return nil, nil, err
+// open opens the store until the end of the run, and returns a reader of it. A read must
+// end while what it listed is there.
+func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
+	if a.store, err = openstore.Open(ctx, a.config.Store, false); err != nil {
+		return nil, err
 	}
-	return a.reader(store.Blobs), store.Close, nil
-}
-
-// reader makes a reader of a store.
-func (a *app) reader(store storage.BlobStore) *query.Reader {
-	return query.New(store, query.Options{MaxAge: a.maxAge})
+	return query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2}), nil
 }
 
 // times returns the range of the flags.
 func (a *app) times(f rangeFlags) (query.Range, error) {
 	rng := query.Always()
-	read := func(flag, text string, ns *int64) error {
-		t, err := cli.ParseTime(text, a.now)
-		if err != nil {
-			return cli.Usagef("%s: %w", flag, err)
-		}
-		*ns = t.UnixNano()
-		return nil
-	}
-	if f.To != "" {
-		if err := read("--to", f.To, &rng.To); err != nil {
-			return rng, err
-		}
-	}
-	switch {
-	case f.From != "" && f.Since != "":
+	if f.From != "" && f.Since != "" {
 		return rng, cli.Usagef("--from and --since say the same; leave one out")
-	case f.From != "":
-		if err := read("--from", f.From, &rng.From); err != nil {
-			return rng, err
+	}
+	until := a.now
+	for _, end := range []struct {
+		flag, text string
+		ns         *int64
+	}{{"--from", f.From, &rng.From}, {"--to", f.To, &rng.To}} {
+		if end.text == "" {
+			continue
 		}
-	case f.Since != "":
+		t, err := cli.ParseTime(end.text, a.now)
+		if err != nil {
+			return rng, cli.Usagef("%s: %w", end.flag, err)
+		}
+		*end.ns = t.UnixNano()
+		until = t // only --to counts: --since excludes --from
+	}
+	if f.Since != "" {
 		d, err := config.ParseDuration(f.Since)
 		if err != nil {
 			return rng, cli.Usagef("--since: %w", err)
 		}
-		end := a.now
-		if f.To != "" {
-			end = time.Unix(0, rng.To)
-		}
-		rng.From = end.Add(-d).UnixNano()
+		rng.From = until.Add(-d).UnixNano()
 	}
 	if rng.From != query.Oldest && rng.To != query.Newest && rng.From >= rng.To {
 		return rng, cli.Usagef("the range is empty: --from %s is not before --to %s", a.showTime(rng.From), a.showTime(rng.To))
@@ -238,6 +213,6 @@ func (a *app) echo(rng query.Range) {
 		to = a.showTime(rng.To)
 	}
 	if !a.Quiet {
-		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.store.String()), from, to, zoneName(a.now))
+		fmt.Fprintf(a.env.stderr, "%s from %s to %s (%s)\n", cli.Safe(a.config.Store.String()), from, to, zoneName(a.now))
 	}
 }

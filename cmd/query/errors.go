@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
 	"blobtail/query"
@@ -12,7 +15,7 @@ import (
 
 // exitCode reports an error and returns the exit code.
 func (a *app) exitCode(err error) int {
-	return a.ExitCode(err, cli.Access{Store: a.store, Role: "reading needs the role Storage Blob Data Reader"}, a.ownError)
+	return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
 }
 
 // ownError knows the errors of reading.
@@ -21,11 +24,8 @@ func (a *app) ownError(err error) (code int, message string) {
 		bad     *query.BadQueryError
 		service *query.NoServiceError
 		blob    *query.NoBlobError
-		output  *outputError
 	)
 	switch {
-	case errors.As(err, &output):
-		return cli.Incomplete, err.Error()
 	case errors.As(err, &bad):
 		return cli.Usage, err.Error()
 	case errors.As(err, &service):
@@ -34,7 +34,7 @@ func (a *app) ownError(err error) (code int, message string) {
 		return cli.Nothing, err.Error()
 	case errors.As(err, &blob):
 		return cli.Nothing, fmt.Sprintf("%v; logquery ls SERVICE DAY lists them", err)
-	case errors.Is(err, storage.ErrDamaged):
+	case errors.Is(err, errOutput), errors.Is(err, storage.ErrDamaged):
 		return cli.Incomplete, err.Error()
 	}
 	return 0, ""
@@ -44,7 +44,7 @@ func (a *app) noService(e *query.NoServiceError) string {
 	switch {
 	case e.Near != "":
 		return fmt.Sprintf("%v; there is %q", e, e.Near)
-	case strings.ContainsAny(e.Name, `*?[\`), !a.searches:
+	case strings.ContainsAny(e.Name, `*?[\`), !slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == 'F' }):
 		return fmt.Sprintf("%v; logquery ls lists them", e)
 	}
 	return fmt.Sprintf("%v; to search text: -F %s", e, cli.ShellWords(e.Name))

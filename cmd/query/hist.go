@@ -9,7 +9,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -32,45 +31,35 @@ type histCmd struct {
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
 }
 
-// settle reads the flags: the query, the length of a bucket or 0, and the mode of live
-// records.
-func (c *histCmd) settle(a *app) (q query.Query, by time.Duration, mode newest.Mode, err error) {
-	q = query.Query{Services: c.Services}
-	if q.Range, err = a.times(c.rangeFlags); err != nil {
-		return q, 0, 0, err
+func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
+	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	if err != nil {
+		return 0, err
 	}
-	if q.Filter, err = c.filter(); err != nil {
-		return q, 0, 0, err
-	}
+	var by time.Duration
 	if c.By != "" {
 		if by, err = config.ParseDuration(c.By); err != nil {
-			return q, 0, 0, cli.Usagef("--by: %w", err)
+			return 0, cli.Usagef("--by: %w", err)
 		}
 		if by <= 0 {
-			return q, 0, 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
+			return 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
-	if _, err = a.form(c.Output, "text", "json", "csv"); err != nil {
-		return q, 0, 0, err
-	}
-	mode, err = liveMode(c.Live)
-	return q, by, mode, err
-}
-
-func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
-	q, by, mode, err := c.settle(a)
+	form, err := a.form(c.Output, "text", "json", "csv")
 	if err != nil {
 		return 0, err
 	}
 	w := whole{
-		query: q, mode: mode, stats: c.Stats, notes: func(sum *query.Summary) { a.left(sum, &q) },
-		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) { return c.print(ctx, a, blobs, q, by) },
+		query: q, live: c.Live, stats: c.Stats, notes: func(sum *query.Summary) { a.left(sum, &q) },
+		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+			return c.print(ctx, a, blobs, q, by, form)
+		},
 	}
 	return w.run(ctx, a)
 }
 
 // print counts, and prints the buckets.
-func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, by time.Duration) (query.Summary, error) {
+func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, by time.Duration, form string) (query.Summary, error) {
 	plan, err := reader.Plan(ctx, q)
 	if err != nil {
 		return query.Summary{}, err
@@ -86,7 +75,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
 	}
 	if len(q.Filter.Texts)+len(q.Filter.Exprs) > 0 || by%time.Minute != 0 {
-		if err := (&readCmd{MaxBytes: c.MaxBytes}).bounded(a, q, plan); err != nil {
+		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
 			return query.Summary{}, err
 		}
 	}
@@ -94,7 +83,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	if err != nil || len(buckets) == 0 {
 		return sum, err
 	}
-	show := a.histogram(c.Output, by, buckets)
+	show := a.histogram(form, by, buckets)
 	for b := range filled(buckets, by) {
 		if err := show(b); err != nil {
 			return sum, err
@@ -170,13 +159,12 @@ func total(b *query.Bucket) int64 {
 	return n
 }
 
-// histogram returns a function that prints a bucket in a form; "" is the default for
-// stdout.
+// histogram returns a function that prints a bucket in a form.
 func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(query.Bucket) error {
-	switch {
-	case form == "text" || form == "" && a.env.outTTY:
+	switch form {
+	case "text":
 		return a.bars(by, all).print
-	case form == "csv":
+	case "csv":
 		fmt.Fprint(a.out, "ts,total")
 		for l := range record.Level(record.NumLevels) {
 			fmt.Fprintf(a.out, ",%s", l)

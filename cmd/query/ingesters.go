@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/heartbeat"
-	"blobtail/internal/openstore"
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -25,55 +24,43 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	found, now, err := c.list(ctx, a)
-	var bad *heartbeat.RowError
-	if errors.Is(err, storage.ErrUnauthorized) && a.store.Remote() {
+	if _, err := a.open(ctx); err != nil {
+		return 0, err
+	}
+	found, now, unread, err := a.ingesters(ctx)
+	if errors.Is(err, storage.ErrUnauthorized) && a.config.Store.Remote() {
 		// Tables need another role than blobs, and exitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
 	}
-	if err != nil && !errors.As(err, &bad) {
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return 0, err
 	}
+	found = slices.DeleteFunc(found, func(i heartbeat.Ingester) bool { return i.Forgotten(now) })
+	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
+		return cmp.Or(cmp.Compare(c.state(x, now), c.state(y, now)), x.Lane-y.Lane)
+	})
 	print := c.printTable
 	if form == "json" {
 		print = c.printJSON
 	}
-	if werr := cmp.Or(print(a, found, now), a.out.flush()); werr != nil {
-		return 0, werr
+	if err := cmp.Or(print(a, found, now), a.out.flush()); err != nil {
+		return 0, err
 	}
 	c.warn(a, found, now)
 	switch {
-	case err != nil:
-		a.Complain("%v", err)
+	case unread != nil:
+		a.Complain("%v", unread)
 		return cli.Incomplete, nil
 	case len(found) == 0:
-		a.Note("no ingester has announced itself in %s", a.store)
+		a.Note("no ingester has announced itself in %s", a.config.Store)
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
 }
 
-// list returns the rows of interest and the time to judge them by.
-func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
-	store, err := openstore.Open(ctx, a.store, false)
-	if err != nil {
-		return nil, a.now, err
-	}
-	defer store.Close()
-	found, now, err := a.ingesters(store, &storeClock{host: a.clock})(ctx)
-	if errors.Is(err, storage.ErrNotExist) {
-		err = nil
-	}
-	found = slices.DeleteFunc(found, func(i heartbeat.Ingester) bool { return i.Forgotten(now) })
-	rank := map[string]int{"live": 0, "silent": 1, "stopped": 2}
-	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
-		return cmp.Or(rank[c.state(x, now)]-rank[c.state(y, now)], x.Lane-y.Lane)
-	})
-	return found, now, err
-}
-
-// state is the word for an ingester in the list.
+// state is the word for an ingester in the list, which has them in this order: live,
+// silent, stopped.
 func (c *ingestersCmd) state(i heartbeat.Ingester, now time.Time) string {
 	switch {
 	case i.State == heartbeat.Stopped:
@@ -109,8 +96,7 @@ func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 }
 
 func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Time) error {
-	enc := json.NewEncoder(a.out)
-	enc.SetEscapeHTML(false)
+	enc := a.encoder()
 	for _, i := range found {
 		line := struct {
 			ID        string  `json:"id"`
@@ -119,17 +105,16 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			Host      string  `json:"host"`
 			Address   string  `json:"address"`
 			Version   string  `json:"version"`
-			Started   string  `json:"started"`
-			At        string  `json:"at"`
-			Oldest    string  `json:"oldest_unflushed,omitempty"`
+			Started   stamp   `json:"started"`
+			At        stamp   `json:"at"`
+			Oldest    stamp   `json:"oldest_unflushed,omitzero"`
 			Unflushed float64 `json:"unflushed_seconds"`
 			Holds     string  `json:"holds"` // the state of its row: holding, idle or stopped
 			StoreID   string  `json:"store_id,omitempty"`
-			LostSince string  `json:"lost_since,omitempty"`
-			LostUntil string  `json:"lost_until,omitempty"`
+			LostSince stamp   `json:"lost_since,omitzero"`
+			LostUntil stamp   `json:"lost_until,omitzero"`
 		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), StoreID: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
-			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano()),
-			Oldest: known(i.Oldest), LostSince: known(i.Lost.Since), LostUntil: known(i.Lost.Until)}
+			Started: stamp{i.Started}, At: stamp{i.At}, Oldest: stamp{i.Oldest}, LostSince: stamp{i.Lost.Since}, LostUntil: stamp{i.Lost.Until}}
 		if !i.Oldest.IsZero() {
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
 		}
@@ -140,13 +125,11 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 	return nil
 }
 
-// known writes a time; "" for the zero time.
-func known(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return rfc3339(t.UnixNano())
-}
+// stamp is a time in JSON, such that texts sort like times.
+type stamp struct{ time.Time }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s stamp) MarshalText() ([]byte, error) { return record.AppendTime(nil, s.UnixNano()), nil }
 
 func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) error {
 	if len(found) == 0 {

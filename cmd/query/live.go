@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/heartbeat"
-	"blobtail/internal/openstore"
 	"blobtail/internal/storeid"
 	"blobtail/newest"
 	"blobtail/newest/live"
@@ -21,47 +21,50 @@ import (
 type logs struct {
 	blobs  *query.Reader
 	newest *newest.Reader
-	close  func()
 }
 
 // openLogs opens the store and finds the ingesters to ask for unflushed records: the URL
 // of the environment or the file, and on a dir store the announced ones. With alive false
 // it asks none.
 func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
-	store, err := openstore.Open(ctx, a.store, false)
+	blobs, err := a.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &logs{blobs: a.reader(store.Blobs), close: func() { _ = store.Close() }} // it was only read
 	clock := &storeClock{host: a.clock}
-	ingesters := a.ingesters(store, clock)
+	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, now, unread, err := a.ingesters(ctx)
+		if a.store.Clock != nil && len(rows) > 0 {
+			clock.ahead.Store(int64(now.Sub(a.clock())))
+		}
+		return rows, now, cmp.Or(err, unread)
+	}
 	o := newest.Options{
 		Unasked: !alive,
-		Name:    a.store.String(),
-		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, store.Blobs) },
-		Tail: tailindex.NewReader(store.Tables, tailindex.ReaderOptions{
-			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: a.store.Name(), Now: clock.now,
+		Name:    a.config.Store.String(),
+		Blobs:   blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
+		Tail: tailindex.NewReader(a.store.Tables, tailindex.ReaderOptions{
+			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(), Now: clock.now,
 		}),
 	}
 	switch {
 	case !alive:
-	case a.live != "":
-		client, err := live.NewClient(a.live, live.ClientOptions{})
+	case a.config.Live != "":
+		client, err := live.NewClient(a.config.Live, live.ClientOptions{})
 		if err != nil {
-			l.close()
 			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
-	case !a.store.Remote():
+	case !a.config.Store.Remote():
 		o.Announced = live.NewHTTP()
 	}
-	l.newest = newest.New(o)
-	return l, nil
+	return &logs{blobs, newest.New(o)}, nil
 }
 
 // whole is a read of blobs and of unflushed records.
 type whole struct {
 	query query.Query
+	live  string // --live
 	mode  newest.Mode
 	stats bool
 	// print prints the records of the completed query.
@@ -70,11 +73,14 @@ type whole struct {
 }
 
 func (w *whole) run(ctx context.Context, a *app) (int, error) {
+	if err := oneOf("--live", w.live, "auto", "off", "only"); err != nil {
+		return 0, err
+	}
+	w.mode = map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[w.live]
 	logs, err := a.openLogs(ctx, w.mode != newest.Off)
 	if err != nil {
 		return 0, err
 	}
-	defer logs.close()
 	a.echo(w.query.Range)
 	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
 	g, err := logs.newest.Gather(ctx, w.query, w.mode)
@@ -136,24 +142,16 @@ type storeClock struct {
 
 func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())) }
 
-// ingesters lists the rows of the store's ingesters, with the time to judge them by. An
-// error may name unreadable rows, next to the readable ones.
-func (a *app) ingesters(store *openstore.Store, own *storeClock) func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
-	return func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
-		rows, err := heartbeat.List(ctx, store.Tables, a.store.Name())
-		unread, err := heartbeat.Unread(err)
-		if err != nil {
-			return nil, a.clock(), err
+// ingesters lists the rows of the store's ingesters, with the time to judge them by.
+// unread is the error of unreadable rows, next to the readable ones.
+func (a *app) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+	rows, err = heartbeat.List(ctx, a.store.Tables, a.config.Store.Name())
+	unread, err = heartbeat.Unread(err)
+	now = a.clock()
+	if err == nil && len(rows) > 0 {
+		if now, err = a.store.Now(ctx, now); err != nil {
+			return nil, a.clock(), nil, fmt.Errorf("ask the store for its time: %w", err)
 		}
-		now := a.clock()
-		if len(rows) > 0 {
-			if now, err = store.Now(ctx, now); err != nil {
-				return nil, a.clock(), fmt.Errorf("ask the store for its time: %w", err)
-			}
-			if store.Clock != nil {
-				own.ahead.Store(int64(now.Sub(a.clock())))
-			}
-		}
-		return rows, now, unread
 	}
+	return rows, now, unread, err
 }

@@ -24,11 +24,10 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, cli.Usagef("day %q: it must look like 2026-11-20", c.Day)
 		}
 	}
-	reader, closeStore, err := a.open(ctx)
+	reader, err := a.open(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer closeStore()
 	var entries []query.Total
 	var sum query.Summary
 	what := "service"

@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -20,8 +22,7 @@ import (
 type output struct {
 	mu    sync.Mutex
 	w     *bufio.Writer
-	timer *time.Timer
-	armed bool
+	armed bool // a flush will come
 }
 
 const (
@@ -37,43 +38,35 @@ func (o *output) Write(b []byte) (int, error) {
 	defer o.mu.Unlock()
 	n, err := o.w.Write(b)
 	if err != nil {
-		return n, &outputError{err}
+		return n, fmt.Errorf("%w: %w", errOutput, err)
 	}
 	if !o.armed && o.w.Buffered() > 0 {
 		o.armed = true
-		if o.timer == nil {
-			o.timer = time.AfterFunc(outputDelay, o.late)
-		} else {
-			o.timer.Reset(outputDelay)
-		}
+		// After an error the next Write or flush fails with the same one.
+		time.AfterFunc(outputDelay, func() { _ = o.flush() })
 	}
 	return n, nil
-}
-
-func (o *output) late() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.armed = false
-	_ = o.w.Flush() // the next Write or flush fails with the same error
 }
 
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.armed = false
 	if err := o.w.Flush(); err != nil {
-		return &outputError{err}
+		return fmt.Errorf("%w: %w", errOutput, err)
 	}
 	return nil
 }
 
-// outputError is a failed write to stdout: some of the output is missing.
-type outputError struct{ err error }
+// errOutput is a failed write to stdout: some of the output is missing.
+var errOutput = errors.New("write to stdout")
 
-// Error implements error.
-func (e *outputError) Error() string { return fmt.Sprintf("write to stdout: %v", e.err) }
-
-// Unwrap returns the error of the write.
-func (e *outputError) Unwrap() error { return e.err }
+// encoder writes lines of JSON to stdout.
+func (a *app) encoder() *json.Encoder {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	return enc
+}
 
 // form is the form of output: as given, else json, or the first of forms on a terminal.
 func (a *app) form(given string, forms ...string) (string, error) {

@@ -8,7 +8,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/newest"
 	"blobtail/query"
 )
 
@@ -35,6 +34,15 @@ func (f filterFlags) filter() (query.Filter, error) {
 	return out, nil
 }
 
+// query makes the query of the flags that several verbs have.
+func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q query.Query, err error) {
+	q.Services = services
+	if q.Range, err = a.times(times); err == nil {
+		q.Filter, err = filter.filter()
+	}
+	return q, err
+}
+
 type readCmd struct {
 	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
 	rangeFlags  `group:"Time"`
@@ -47,28 +55,6 @@ type readCmd struct {
 	Stats       bool   `help:"Say on stderr what the read took."`
 	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	MaxBytes    string `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
-}
-
-// query makes the query of the flags.
-func (c *readCmd) query(a *app) (query.Query, error) {
-	q := query.Query{Services: c.Services, Reverse: c.Reverse}
-	var err error
-	if q.Range, err = a.times(c.rangeFlags); err != nil {
-		return q, err
-	}
-	if q.Filter, err = c.filter(); err != nil {
-		return q, err
-	}
-	if q.Limit, q.First, err = c.limits(a); err != nil {
-		return q, err
-	}
-	return q, nil
-}
-
-// liveMode reads --live.
-func liveMode(word string) (newest.Mode, error) {
-	modes := map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}
-	return modes[word], oneOf("--live", word, "auto", "off", "only")
 }
 
 // limits returns the limits of newest and of oldest records; 0 is all.
@@ -93,12 +79,12 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 }
 
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
-	q, err := c.query(a)
+	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
 		return 0, err
 	}
-	mode, err := liveMode(c.Live)
-	if err != nil {
+	q.Reverse = c.Reverse
+	if q.Limit, q.First, err = c.limits(a); err != nil {
 		return 0, err
 	}
 	emit, err := a.printer(c.Output)
@@ -106,7 +92,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, mode: mode, stats: c.Stats, notes: func(sum *query.Summary) { c.notes(a, sum, q) },
+		query: q, live: c.Live, stats: c.Stats, notes: func(sum *query.Summary) { c.notes(a, sum, q) },
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			return c.print(ctx, a, blobs, q, emit)
 		},
@@ -127,10 +113,10 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	if err != nil {
 		return query.Summary{}, err
 	}
-	if err := c.bounded(a, q, plan); err != nil {
-		return query.Summary{}, err
-	}
 	if !c.Count {
+		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
+			return query.Summary{}, err
+		}
 		return plan.Read(ctx, emit)
 	}
 	n, sum, err := plan.Count(ctx)
@@ -141,12 +127,12 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 }
 
 // bounded refuses an unbounded remote read that costs more than intended.
-func (c *readCmd) bounded(a *app, q query.Query, plan *query.Plan) error {
-	most, err := config.ParseSize(c.MaxBytes)
+func (a *app) bounded(size string, q query.Query, plan *query.Plan) error {
+	most, err := config.ParseSize(size)
 	if err != nil {
 		return cli.Usagef("--max-bytes: %w", err)
 	}
-	if !a.store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || c.Count || plan.Bytes() <= int64(most) {
+	if !a.config.Store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
 		return nil
 	}
 	return cli.Usagef("this would read %s of blobs, more than --max-bytes %s; give --from or --since, -n, or a larger --max-bytes",

@@ -18,6 +18,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/internal/openstore"
 	"blobtail/query"
 	"blobtail/record"
@@ -235,12 +236,11 @@ func TestMaxBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := readCmd{MaxBytes: c.max}
 		spec, err := openstore.Parse(c.store)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.bounded(&app{store: spec}, c.q, plan); (err != nil) != c.fails {
+		if err := (&app{config: config.Config{Store: spec}}).bounded(c.max, c.q, plan); (err != nil) != c.fails {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -33,11 +33,7 @@ type tailCmd struct {
 
 // query makes the query of the flags, and the cursor to go on from.
 func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error) {
-	q = query.Query{Services: c.Services}
-	if q.Range, err = a.times(rangeFlags{Since: c.Since}); err != nil {
-		return q, nil, err
-	}
-	if q.Filter, err = c.filter(); err != nil {
+	if q, err = a.query(c.Services, rangeFlags{Since: c.Since}, c.filterFlags); err != nil {
 		return q, nil, err
 	}
 	if err := oneOf("--live", c.Live, "auto", "off"); err != nil {
@@ -80,7 +76,6 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer logs.close()
 	if c.Follow || after != nil || q.Limit == 0 {
 		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
 	}
@@ -128,7 +123,9 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		if a.env.errTTY && !a.Quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(append(c.words(), a.where()...)...), cursor)
+		again := append(slices.Clone(c.Services), cli.Words(a.verb, "level", "fixed", "regexp", "invert", "ignore-case", "output", "live")...)
+		again = append(again, a.where()...)
+		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
 		return cli.Interrupted, nil
 	case err != nil:
 		return 0, err
@@ -138,34 +135,6 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 		return cli.Nothing, nil
 	}
 	return cli.OK, nil
-}
-
-// words are the services and the filters, for a command that goes on.
-func (c *tailCmd) words() []string {
-	out := slices.Clone(c.Services)
-	add := func(flag, value string) {
-		if value != "" {
-			out = append(out, flag, value)
-		}
-	}
-	add("--level", c.Level)
-	for _, text := range c.Fixed {
-		add("-F", text)
-	}
-	for _, expr := range c.Regexp {
-		add("-g", expr)
-	}
-	if c.Invert {
-		out = append(out, "-v")
-	}
-	if c.Ignore {
-		out = append(out, "-i")
-	}
-	add("-o", c.Output)
-	if c.Live != "auto" {
-		add("--live", c.Live)
-	}
-	return out
 }
 
 // where returns the flags of the store, for a command that reads the same one. Values

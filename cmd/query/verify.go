@@ -17,11 +17,10 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reader, closeStore, err := a.open(ctx)
+	reader, err := a.open(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer closeStore()
 	v, err := reader.Verify(ctx, query.Query{Services: c.Services, Range: rng}, func(f query.Finding) {
 		switch {
 		case f.Note && f.Key == "":

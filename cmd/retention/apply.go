@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
 	"blobtail/retention"
 )
 
@@ -16,58 +19,38 @@ type applyCmd struct {
 }
 
 func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
-	r, err := c.apply(ctx, a)
-	code := cli.OK
+	o, err := a.open(ctx, c.Now, c.Grace)
 	if err != nil {
-		code = a.exitCode(err)
-	} else {
-		code = a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0)
+		return 0, err
 	}
-	return c.told(a, r, code), nil
-}
-
-// told writes the metrics of a run that ended with a code, and returns the exit code.
-func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
-	if c.MetricsFile == "" {
-		return code
-	}
-	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
-		a.Complain("metrics: %v", err)
-		if code == cli.OK {
-			code = cli.Incomplete
-		}
-	}
-	return code
-}
-
-func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err error) {
-	store, o, err := a.open(ctx, c.Now, c.Grace)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	r, err = retention.New(store.Blobs, store.Tables, o).Apply(ctx, c.Confirm)
+	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Apply(ctx, c.Confirm)
 	if r == nil {
-		return nil, err
+		return 0, err
 	}
+	a.applied = r
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again(c.words()...)})
+		return 0, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again()})
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
 		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
-	return r, errors.Join(err, printResult(a.env.stdout, r))
+	if err := errors.Join(err, printResult(a.env.stdout, r)); err != nil {
+		return 0, err
+	}
+	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0), nil
 }
 
-// words are the command without its confirmation.
-func (c *applyCmd) words() []string {
-	words := []string{"apply"}
-	if c.Now != nil {
-		words = append(words, "--now", *c.Now)
+// told writes the metrics of a run that ended with a code, and returns the exit code.
+func (c *applyCmd) told(a *app, code int) int {
+	if c.MetricsFile == "" {
+		return code
 	}
-	if c.Grace != "" {
-		words = append(words, "--grace", c.Grace)
+	if err := writeMetrics(c.MetricsFile, a.applied, code, a.env.clock()); err != nil {
+		a.Complain("metrics: %v", err)
+		return cmp.Or(code, cli.Incomplete)
 	}
-	return words
+	return code
 }
+
+func graceText(d time.Duration) string { return config.Duration(d).String() }

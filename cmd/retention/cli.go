@@ -36,27 +36,30 @@ type app struct {
 	cli.Console
 	env    environment
 	flags  grammar
+	verb   *kong.Node
 	config config.Config
+	store  *openstore.Store // nil until open
 	log    zerolog.Logger
+
+	applied *retention.Result // nil if apply had none
 }
 
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
-	if errors.Is(err, cli.ErrDone) {
-		return cli.OK
-	}
-	if err != nil {
-		code := a.exitCode(err)
-		if apply, ok := v.(*applyCmd); ok {
-			code = apply.told(a, nil, code)
+	code := cli.OK
+	if err == nil {
+		code, err = v.run(ctx, a)
+		if a.store != nil {
+			err = errors.Join(err, a.store.Close())
 		}
-		return code
 	}
-	code, err := v.run(ctx, a)
 	if err != nil {
-		return a.exitCode(err)
+		code = a.exitCode(err)
+	}
+	if apply, ok := v.(*applyCmd); ok {
+		code = apply.told(a, code)
 	}
 	return code
 }
@@ -77,7 +80,8 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}
-	v := map[string]verb{"plan": &a.flags.Plan, "apply": &a.flags.Apply, "drop": &a.flags.Drop, "compact": &a.flags.Compact}[parsed.Selected().Name]
+	a.verb = parsed.Selected()
+	v := a.verb.Target.Addr().Interface().(verb)
 	if a.config, err = a.flags.Load(); err != nil {
 		return v, err
 	}
@@ -87,18 +91,9 @@ func (a *app) parse() (verb, error) {
 	return v, nil
 }
 
-// open opens the store of a verb with its options; the verb closes it.
-func (a *app) open(ctx context.Context, now *string, grace string) (*openstore.Store, retention.Options, error) {
-	o, err := a.options(now, grace)
-	if err != nil {
-		return nil, o, err
-	}
-	store, err := openstore.Open(ctx, a.config.Store, false)
-	return store, o, err
-}
-
-// options are those of a job: the policy of the configuration, and the flags.
-func (a *app) options(now *string, grace string) (o retention.Options, err error) {
+// open opens the store until the end of the run, and returns the options of a job: the
+// policy of the configuration, and the flags.
+func (a *app) open(ctx context.Context, now *string, grace string) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
@@ -118,5 +113,6 @@ func (a *app) options(now *string, grace string) (o retention.Options, err error
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}
-	return o, nil
+	a.store, err = openstore.Open(ctx, a.config.Store, false)
+	return o, err
 }

@@ -16,21 +16,20 @@ type compactCmd struct {
 	Grace   string   `help:"How long a replaced blob stays for those who read it (retention.grace of the configuration, 1h)." placeholder:"D"`
 }
 
-func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
+func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 	for _, glob := range c.Service {
 		if !record.ValidPattern(glob) {
 			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	store, o, err := a.open(ctx, nil, c.Grace)
+	o, err := a.open(ctx, nil, c.Grace)
 	if err != nil {
 		return 0, err
 	}
 	if o.Grace == 0 {
 		o.Grace = -1 // none; for the compactor 0 is its default
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	r, err := compact.New(store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	r, err := compact.New(a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}

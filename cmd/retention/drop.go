@@ -16,23 +16,22 @@ type dropCmd struct {
 	KeepTail bool   `help:"Leave the tables of the newest records, which have other services too. They go when they are past retention.tail."`
 }
 
-func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
+func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 	day, err := horizon.ParseDay(c.Day)
 	if err != nil {
 		return 0, cli.Usagef("--day: %w", err)
 	}
-	store, o, err := a.open(ctx, nil, "")
+	o, err := a.open(ctx, nil, "")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	r, err := retention.New(store.Blobs, store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
+	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
 	confirm := (*retention.ConfirmError)(nil)
 	switch {
 	case r == nil:
 		return 0, err
 	case errors.As(err, &confirm):
-		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.words(day)...)})
+		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.Service)})
 	}
 	a.foreign(r.Plan.Foreign)
 	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
@@ -61,13 +60,4 @@ func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
 		a.Complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
 	}
 	return nil
-}
-
-// words are the command without its confirmation.
-func (c *dropCmd) words(day horizon.Day) []string {
-	words := []string{"drop", c.Service, "--day", day.String()}
-	if c.KeepTail {
-		words = append(words, "--keep-tail")
-	}
-	return words
 }

@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"blobtail/internal/cli"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 	"blobtail/storage"
 )
@@ -19,24 +18,18 @@ type unconfirmed struct {
 	command string // that confirms it
 }
 
-// again is the command that words make. It names the store and the configuration of this
-// run: a user may copy it to another shell.
-func (a *app) again(words ...string) string {
-	words = append([]string{"retention"}, words...)
-	if a.flags.Config != "" {
-		words = append(words, "--config", a.flags.Config)
-	}
-	if a.flags.Store != (openstore.Spec{}) {
-		words = append(words, "--store", a.flags.Store.String())
-	}
-	return cli.ShellWords(words...)
+// again is the command of this run without its confirmation. It names the store and the
+// configuration of this run: a user may copy it to another shell.
+func (a *app) again(args ...string) string {
+	words := append([]string{a.Name, a.verb.Name}, args...)
+	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail")...)
+	return cli.ShellWords(append(words, cli.Words(a.verb.Parent, "config", "store")...)...)
 }
 
 // exitCode reports an error and returns the exit code.
 func (a *app) exitCode(err error) int {
-	return a.ExitCode(err, cli.Access{
-		Store: a.config.Store, Role: "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role",
-	}, a.ownError)
+	const role = "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role"
+	return a.ExitCode(err, a.config.Store, role, a.ownError)
 }
 
 // ownError knows the errors of deleting.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 
-	"blobtail/internal/config"
 	"blobtail/retention"
 )
 
@@ -13,13 +11,12 @@ type planCmd struct {
 	Output string  `short:"o" help:"text or json." enum:"text,json" default:"text"`
 }
 
-func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
-	store, o, err := a.open(ctx, c.Now, "")
+func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
+	o, err := a.open(ctx, c.Now, "")
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	p, err := retention.New(store.Blobs, store.Tables, o).Plan(ctx)
+	p, err := retention.New(a.store.Blobs, a.store.Tables, o).Plan(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -33,7 +30,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
 	a.foreign(p.Foreign)
 	a.sharedTables(p)
 	if p.Total(retention.Hide).Blobs > 0 {
-		a.Complain("what apply hides it deletes in a run that comes %s or more later", config.Duration(o.Grace))
+		a.Complain("what apply hides it deletes in a run that comes %s or more later", graceText(o.Grace))
 	}
 	if p.Confirm != "" {
 		a.Complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)

@@ -28,20 +28,21 @@ import (
 
 // Sum adds up some blobs.
 type Sum struct {
-	Name    string // service, or day as 2026-11-20
-	Blobs   int64
-	Records int64
-	Raw     int64 // bytes of lines
-	Stored  int64 // bytes of blobs
-	// Puts is how many requests stored it: one for each blob. A compacted blob also
-	// counts the requests of the blobs that it replaced.
-	Puts int64
+	Name    string `json:"-"` // service, or day as 2026-11-20
+	Blobs   int64  `json:"blobs"`
+	Records int64  `json:"records"`
+	Raw     int64  `json:"raw"`    // bytes of lines
+	Stored  int64  `json:"stored"` // bytes of blobs
 	// Unknown is how many blobs have metadata without usable counts. The sum has their
 	// size, but not their records and lines.
-	Unknown int64
+	Unknown int64 `json:"unknown,omitempty"`
+	// Puts is how many requests stored it: one for each blob. A compacted blob also
+	// counts the requests of the blobs that it replaced.
+	Puts int64 `json:"puts"`
 	// TailWrites and TailBytes estimate the share of the tables of the newest records:
 	// transactions, and bytes.
-	TailWrites, TailBytes int64
+	TailWrites int64 `json:"-"`
+	TailBytes  int64 `json:"-"`
 }
 
 // Ratio is how many times smaller the blobs are than their lines; 0 if there are no
@@ -59,15 +60,16 @@ const listPage = 5000
 // Lists is how many requests it takes to list these blobs.
 func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
 
-func (s *Sum) numbers() []*int64 {
-	return []*int64{&s.Blobs, &s.Records, &s.Raw, &s.Stored, &s.Puts, &s.Unknown, &s.TailWrites, &s.TailBytes}
+// counts are all numbers of s.
+func (s *Sum) counts() [8]*int64 {
+	return [...]*int64{&s.Blobs, &s.Records, &s.Raw, &s.Stored, &s.Unknown, &s.Puts, &s.TailWrites, &s.TailBytes}
 }
 
 // add adds another sum.
 func (s *Sum) add(o *Sum) {
-	more := o.numbers()
-	for i, n := range s.numbers() {
-		*n += *more[i]
+	from := o.counts()
+	for i, n := range s.counts() {
+		*n += *from[i]
 	}
 }
 
@@ -116,6 +118,11 @@ type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
+	Oddities
+}
+
+// Oddities are contents of a store that its sums do not show as they are.
+type Oddities struct {
 	// Foreign objects are stored under the names of services but are not our blobs.
 	// They cost money too, but are in no sum.
 	Foreign      int64
@@ -126,7 +133,6 @@ type Report struct {
 	// and their records twice. Or they came later and are no copies. A LIST cannot
 	// distinguish the two.
 	Twice int64
-	Pages int64 // requests for the listing
 }
 
 // listers is how many services are listed at once.
@@ -173,20 +179,17 @@ func (r *Report) take(o *Report, days map[string]*Sum) {
 	r.Foreign += o.Foreign
 	r.ForeignBytes += o.ForeignBytes
 	r.Twice += o.Twice
-	r.Pages += o.Pages
 }
 
 // list fills the report of one service: its days, and their total under its name.
 func (r *Report) list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) error {
 	r.Total.Name = service
-	objects := int64(0)
 	var hour time.Time
 	var compacted, others bool // the kinds of blobs in the hour
 	for e, err := range catalog.Blobs(ctx, store, service, rng) {
 		if err != nil {
 			return err
 		}
-		objects++
 		if !e.Blob() {
 			r.ForeignKey = cmp.Or(r.ForeignKey, e.Key)
 			r.Foreign++
@@ -210,7 +213,6 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 			r.Twice++
 		}
 	}
-	r.Pages = max(1, (objects+listPage-1)/listPage)
 	return nil
 }
 
@@ -219,13 +221,14 @@ const daysOfMonth = 30
 
 // Month is the projection for 30 days like the listed ones.
 type Month struct {
-	Sum
+	Sum `json:"-"`
 	// From and To are the first and the last day of the projection's base, and Days is
 	// how many of the days between them have blobs.
-	From, To string
-	Days     int
+	From string `json:"from"`
+	To   string `json:"to"`
+	Days int    `json:"days"`
 	// Partial says that the only listed day is today, which is not over.
-	Partial bool
+	Partial bool `json:"partial,omitempty"`
 }
 
 // Month projects a month. It ignores days without blobs, so that an old log that was
@@ -249,7 +252,7 @@ func (r *Report) Month(now time.Time) (Month, bool) {
 		m.add(&days[i])
 	}
 	scale := float64(daysOfMonth) / float64(m.Days)
-	for _, n := range m.numbers() {
+	for _, n := range m.counts() {
 		*n = int64(float64(*n)*scale + 0.5)
 	}
 	return m, true

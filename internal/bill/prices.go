@@ -13,6 +13,8 @@ import (
 	"unicode"
 
 	"github.com/goccy/go-yaml"
+
+	"blobtail/configs"
 )
 
 // Prices are a table of prices. Each line has its source and date, because prices
@@ -53,11 +55,11 @@ type Elsewhere struct {
 	Date    string  `yaml:"date"`
 }
 
-// Load reads the table at path; "" is [Default]. An unknown key is an error, and so
-// is a price without its source and date.
+// Load reads the table at path; "" is configs/prices.yaml as built in. An unknown key is
+// an error, and so is a price without its source and date.
 func Load(path string) (Prices, error) {
 	if path == "" {
-		return Default(), nil
+		return Parse([]byte(configs.Prices()))
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -137,8 +139,8 @@ func (h *Here) lines() []hereLine {
 	}
 }
 
-// Dates returns the dates of the oldest and of the newest line.
-func (p *Prices) Dates() (oldest, newest string) {
+// Dates names the dates of the oldest and of the newest line, once if they are equal.
+func (p *Prices) Dates() string {
 	var dates []string
 	for _, l := range p.Here.lines() {
 		dates = append(dates, l.price.Date)
@@ -146,18 +148,22 @@ func (p *Prices) Dates() (oldest, newest string) {
 	for i := range p.Elsewhere {
 		dates = append(dates, p.Elsewhere[i].Date)
 	}
-	return slices.Min(dates), slices.Max(dates)
+	oldest, newest := slices.Min(dates), slices.Max(dates)
+	if oldest == newest {
+		return oldest
+	}
+	return oldest + " to " + newest
 }
 
-// Cost is the cost of a [Sum].
+// Cost is the cost of a [Sum], to 12 places.
 type Cost struct {
-	Puts    float64 // once: the requests that stored it
-	Lists   float64 // each time all of it is listed
-	Storage float64 // each month of storage
+	Storage float64 `json:"storage_month"` // each month of storage
+	Puts    float64 `json:"puts"`          // once: the requests that stored it
+	Lists   float64 `json:"lists"`         // each time all of it is listed
 	// Tail is the one-time, estimated cost of the tables of the newest records: their
 	// transactions, and their bytes for as long as they are kept.
-	Tail      float64
-	Elsewhere []float64 // once: the price of ingesting it, in the order of the table
+	Tail      float64   `json:"tail_estimate"`
+	Elsewhere []float64 `json:"-"` // once: the price of ingesting it, in the order of the table
 }
 
 // Here is the cost of ingesting it here and keeping it for a month.
@@ -171,15 +177,24 @@ func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 		million = 1e6
 	)
 	c := Cost{
-		Puts:    float64(s.Puts) / tenK * *p.Here.Writes.Price,
-		Lists:   float64(s.Lists()) / tenK * *p.Here.Lists.Price,
-		Storage: float64(s.Stored) / gb * *p.Here.Storage.Price,
+		Puts:    digits(float64(s.Puts) / tenK * *p.Here.Writes.Price),
+		Lists:   digits(float64(s.Lists()) / tenK * *p.Here.Lists.Price),
+		Storage: digits(float64(s.Stored) / gb * *p.Here.Storage.Price),
 	}
 	kept := min(1, tail.Hours()/24/daysOfMonth) // prices are per month
-	c.Tail = float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price
+	c.Tail = digits(float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price)
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]
-		c.Elsewhere = append(c.Elsewhere, float64(s.Raw)/gb**e.GB+float64(s.Records)/million*e.Million)
+		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/gb**e.GB+float64(s.Records)/million*e.Million))
 	}
 	return c
+}
+
+// digits rounds to 12 places, more than any bill needs.
+func digits(x float64) float64 {
+	const places = 1e12
+	if math.Abs(x) > math.MaxInt64/places {
+		return x
+	}
+	return math.Round(x*places) / places
 }

@@ -77,50 +77,41 @@ func (c *Console) Problems(list []error) {
 	}
 }
 
-// Access is a store that a command uses, for messages.
-type Access struct {
-	Store openstore.Spec
-	Role  string // the access that the command needs on a remote store
-}
-
-// ExitCode reports an error in one line, with its fix, and returns the exit code. It
-// first calls own for the errors that only the command knows; own returns the message ""
-// for all others. No error, and an output that nobody reads any more, are [OK].
-func (c *Console) ExitCode(err error, a Access, own func(error) (code int, message string)) int {
+// ExitCode reports an error in one line, with its fix, and returns the exit code. The store
+// is the one that the command uses; role names the access that it needs if that is remote.
+// ExitCode first calls own for the errors that only the command knows; own returns the
+// message "" for all others. No error, and an output that nobody reads any more, are [OK].
+func (c *Console) ExitCode(err error, store openstore.Spec, role string, own func(error) (code int, message string)) int {
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+	case err == nil, errors.Is(err, ErrDone), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
 		return OK
 	case errors.Is(err, context.Canceled):
 		return Interrupted
 	}
-	code, message := own(err)
-	if message == "" {
-		code, message = common(err, a)
-	}
-	c.Complain("%s", message)
-	return code
-}
-
-func common(err error, a Access) (code int, message string) {
 	var (
 		usage *UsageError
 		spec  *openstore.BadSpecError
 	)
+	code, message := own(err)
 	switch {
+	case message != "":
 	case errors.As(err, &usage), errors.As(err, &spec):
-		return Usage, err.Error()
-	case errors.Is(err, storage.ErrUnauthorized) && a.Store.Remote():
-		return Refused, fmt.Sprintf("%v; %s", err, a.Role)
+		code, message = Usage, err.Error()
+	case errors.Is(err, storage.ErrUnauthorized) && store.Remote():
+		code, message = Refused, fmt.Sprintf("%v; %s", err, role)
 	case errors.Is(err, storage.ErrUnauthorized):
-		return Refused, err.Error()
+		code, message = Refused, err.Error()
 	case errors.Is(err, storage.ErrNotExist):
-		path := cmp.Or(a.Store.Dir(), a.Store.String())
-		if a.Store == openstore.Default() {
+		path := cmp.Or(store.Dir(), store.String())
+		if store == openstore.Default() {
 			path += " (the default)"
 		}
-		return NoStore, fmt.Sprintf("no store at %s; set BLOBTAIL_STORE or --store", path)
+		code, message = NoStore, fmt.Sprintf("no store at %s; set BLOBTAIL_STORE or --store", path)
+	default:
+		code, message = NoStore, err.Error()
 	}
-	return NoStore, err.Error()
+	c.Complain("%s", message)
+	return code
 }
 
 // UntilSignal returns a context that ends at the first SIGTERM or SIGINT. The second one

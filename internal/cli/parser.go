@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
@@ -70,6 +72,32 @@ func (p *Parser) Parse(args []string, stdout io.Writer) (*kong.Context, error) {
 		return nil, ErrDone
 	}
 	return parsed, err
+}
+
+// Words returns the flags of a verb or of the whole command as words of a command line:
+// those of the names that have another value than their default.
+func Words(n *kong.Node, names ...string) (out []string) {
+	for _, f := range n.Flags {
+		value := reflect.Indirect(f.Target)
+		if !slices.Contains(names, f.Name) || !value.IsValid() || value.IsZero() || fmt.Sprint(value) == f.Default {
+			continue
+		}
+		flag := "--" + f.Name
+		if f.Short != 0 {
+			flag = "-" + string(f.Short)
+		}
+		switch {
+		case f.IsBool():
+			out = append(out, flag)
+		case f.IsSlice():
+			for i := range value.Len() {
+				out = append(out, flag, fmt.Sprint(value.Index(i)))
+			}
+		default:
+			out = append(out, flag, fmt.Sprint(value))
+		}
+	}
+	return out
 }
 
 // Settings are the flags of a command that works on a store and reads the

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -48,30 +50,17 @@ func AppendSafe(dst, text []byte, newline string) []byte {
 // unsafeRune reports whether r controls a terminal or the direction of writing, or
 // breaks lines.
 func unsafeRune(r rune) bool {
-	switch {
-	case r >= 0x80 && r <= 0x9f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return true
-	case r == 0x200e, r == 0x200f, r == 0x061c, r == 0x2028, r == 0x2029:
-		return true
-	}
-	return false
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
 // ShellWords joins words to a command that a shell reads back as the same words.
 func ShellWords(words ...string) string {
-	quoted := make([]string, len(words))
+	const plain = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_./:=+,@"
+	quoted := slices.Clone(words)
 	for i, w := range words {
-		quoted[i] = shellWord(w)
+		if w == "" || strings.Trim(w, plain) != "" {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
 	}
 	return strings.Join(quoted, " ")
-}
-
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-_./:=+,@", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -77,6 +77,14 @@ type Log struct {
 	DiskFull int `yaml:"disk-full"`
 }
 
+// Tail says where the newest records of each service are kept for quick reading.
+// Ingesters and readers have to agree on it.
+type Tail struct {
+	Enabled bool   `yaml:"enabled"` // ingesters write it
+	Prefix  string `yaml:"prefix"`  // of the tables' names, letters
+	Shards  int    `yaml:"shards"`  // partitions of a service in a table
+}
+
 // Default is the configuration of an ingester started with no file.
 func Default() Config {
 	return Config{
@@ -99,10 +107,10 @@ func Default() Config {
 		},
 		Limits: Limits{InFlight: 256 << 20},
 		Log:    Log{Segment: 64 << 20, Soft: 4 << 30, DiskFull: 85},
-		NATS:   defaultNATS(),
-		Tail:   defaultTail(),
+		NATS:   NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)},
+		Tail:   Tail{Enabled: true, Prefix: "tail", Shards: 4},
 
-		Retention: defaultRetention(),
+		Retention: Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}},
 	}
 }
 
@@ -174,76 +182,63 @@ func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	return 0, false
 }
 
-func isPort(s string) bool {
-	n, err := strconv.Atoi(s)
-	return err == nil && n >= 0 && n <= 65535
+// mistakes are the mistakes in a configuration.
+type mistakes []error
+
+// check adds a mistake in the value of a key unless ok. A string is shown in quotes.
+func (m *mistakes) check(ok bool, key string, value any, want string) {
+	if ok {
+		return
+	}
+	if text, is := value.(string); is {
+		value = strconv.Quote(text)
+	}
+	*m = append(*m, fmt.Errorf("%s: %v: %s", key, value, want))
 }
 
 // Validate returns every mistake in the configuration at once. Each line names the
 // key, the value and the fix.
 func (c Config) Validate() error {
-	var errs []error
-	bad := func(key string, value any, want string) {
-		errs = append(errs, fmt.Errorf("%s: %v: %s", key, value, want))
-	}
-	if c.Store == (openstore.Spec{}) {
-		bad("store", `""`, "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
-	}
-	for _, a := range []struct{ key, value string }{{"ingest.listen", c.Ingest.Listen}, {"ingest.admin", c.Ingest.Admin}} {
-		if _, port, err := net.SplitHostPort(a.value); err != nil || !isPort(port) {
-			bad(a.key, strconv.Quote(a.value), "want host:port, for example 127.0.0.1:8514")
-		}
-	}
-	if n, err := strconv.Atoi(c.Ingest.Lane); c.Ingest.Lane != "auto" && (err != nil || n < 0 || n > 98) {
-		bad("ingest.lane", strconv.Quote(c.Ingest.Lane), "want auto or 0 to 98")
-	}
-	if p := time.Duration(c.Ingest.Period); p < time.Minute || p > time.Hour || time.Hour%p != 0 || p%time.Minute != 0 {
-		bad("ingest.period", c.Ingest.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
-	}
-	if !slices.Contains([]string{"body", "key", "off"}, c.Ingest.Dedupe) {
-		bad("ingest.dedupe", strconv.Quote(c.Ingest.Dedupe), "want body, key or off")
-	}
-	if !slices.Contains([]string{"required", "best-effort"}, c.Ingest.Announce) {
-		bad("ingest.announce", strconv.Quote(c.Ingest.Announce), "want required or best-effort")
-	}
+	var m mistakes
+	m.check(c.Store != openstore.Spec{}, "store", "", "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
+	c.Ingest.validate(&m)
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
-		if u, err := url.Parse(a.value); a.value != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
-			bad(a.key, strconv.Quote(a.value), "want a URL without a name or password, for example http://10.0.0.5:8514")
-		}
+		u, err := url.Parse(a.value)
+		m.check(a.value == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
+			a.key, a.value, "want a URL without a name or password, for example http://10.0.0.5:8514")
 	}
-	positive := func(key string, n int64, shown any) {
-		if n <= 0 {
-			bad(key, shown, "want more than nothing")
-		}
-	}
-	positive("ingest.grace", int64(c.Ingest.Grace), c.Ingest.Grace)
-	positive("flush.size", int64(c.Flush.Size), c.Flush.Size)
-	positive("flush.age", int64(c.Flush.Age), c.Flush.Age)
-	positive("flush.max-age", int64(c.Flush.MaxAge), c.Flush.MaxAge)
-	if c.Flush.Size > 1<<30 {
-		bad("flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
-	}
-	if c.Limits.InFlight < 128<<20 {
-		bad("limits.in-flight", c.Limits.InFlight, "want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
-	}
-	c.Log.validate(bad)
-	c.NATS.validate(bad)
-	c.Tail.validate(bad)
-	c.Retention.validate(bad)
-	return errors.Join(errs...)
+	const more = "want more than nothing"
+	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, more)
+	m.check(c.Flush.Size > 0, "flush.size", c.Flush.Size, more)
+	m.check(c.Flush.Age > 0, "flush.age", c.Flush.Age, more)
+	m.check(c.Flush.MaxAge > 0, "flush.max-age", c.Flush.MaxAge, more)
+	m.check(c.Flush.Size <= 1<<30, "flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
+	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
+		"want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
+	l := c.Log
+	m.check(l.Segment >= 1<<20 && l.Segment <= 1<<30, "log.segment", l.Segment, "want 1MiB to 1GiB")
+	m.check(l.Soft >= l.Segment, "log.soft", l.Soft, "want at least log.segment ("+l.Segment.String()+")")
+	m.check(l.Max == 0 || l.Max >= l.Soft, "log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
+	m.check(l.DiskFull >= 1 && l.DiskFull <= 100, "log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
+	c.NATS.validate(&m)
+	letters := strings.Trim(c.Tail.Prefix, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+	m.check(letters && c.Tail.Prefix != "" && len(c.Tail.Prefix) <= 40, "tail.prefix", c.Tail.Prefix, "want letters only, at most 40, for example tail")
+	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
+	c.Retention.validate(&m)
+	return errors.Join(m...)
 }
 
-func (l Log) validate(bad func(key string, value any, want string)) {
-	if l.Segment < 1<<20 || l.Segment > 1<<30 {
-		bad("log.segment", l.Segment, "want 1MiB to 1GiB")
+func (in Ingest) validate(m *mistakes) {
+	for _, a := range []struct{ key, value string }{{"ingest.listen", in.Listen}, {"ingest.admin", in.Admin}} {
+		_, text, err := net.SplitHostPort(a.value)
+		port, bad := strconv.Atoi(text)
+		m.check(err == nil && bad == nil && port >= 0 && port <= 65535, a.key, a.value, "want host:port, for example 127.0.0.1:8514")
 	}
-	if l.Soft < l.Segment {
-		bad("log.soft", l.Soft, "want at least log.segment ("+l.Segment.String()+")")
-	}
-	if l.Max != 0 && l.Max < l.Soft {
-		bad("log.max", l.Max, "want 0 or at least log.soft ("+l.Soft.String()+")")
-	}
-	if l.DiskFull < 1 || l.DiskFull > 100 {
-		bad("log.disk-full", l.DiskFull, "want 1 to 100 (percent)")
-	}
+	lane, err := strconv.Atoi(in.Lane)
+	m.check(in.Lane == "auto" || err == nil && lane >= 0 && lane <= 98, "ingest.lane", in.Lane, "want auto or 0 to 98")
+	p := time.Duration(in.Period)
+	m.check(p >= time.Minute && p <= time.Hour && time.Hour%p == 0 && p%time.Minute == 0,
+		"ingest.period", in.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
+	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
+	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,57 +23,41 @@ type NATS struct {
 	Key         string   `yaml:"key" kong:"-"`         // path of its key
 }
 
-func defaultNATS() NATS {
-	return NATS{Stream: "LOGS", Consumer: "blobtail", AckWait: Duration(10 * time.Minute)}
-}
+// userinfo is the scheme of a URL, and the user, password or token behind it.
+var userinfo = regexp.MustCompile(`([^,/]*://)?[^,]*@`)
 
 // redacted is n without the user, password or token that its URLs may have.
 func (n NATS) redacted() NATS {
-	urls := strings.Split(n.URL, ",")
-	for i, u := range urls {
-		if at := strings.LastIndexByte(u, '@'); at >= 0 {
-			scheme, _, ok := strings.Cut(u, "://")
-			if scheme += "://"; !ok {
-				scheme = ""
-			}
-			urls[i] = scheme + "redacted" + u[at:]
-		}
-	}
-	n.URL = strings.Join(urls, ",")
+	n.URL = userinfo.ReplaceAllString(n.URL, "${1}redacted@")
 	return n
 }
 
+// plain is a text that is shown without quotes.
+type plain string
+
 // validate reports mistakes. No message shows a URL: it may hold a password.
-func (n NATS) validate(bad func(key string, value any, want string)) {
+func (n NATS) validate(m *mistakes) {
 	if n.URL == "" {
 		return
 	}
 	for i, text := range strings.Split(n.URL, ",") {
-		place := fmt.Sprintf("number %d", i+1)
+		shown := plain(fmt.Sprintf("number %d", i+1))
 		text = strings.TrimSpace(text)
 		if !strings.Contains(text, "://") {
 			text = "nats://" + text
 		}
 		u, err := url.Parse(text)
-		if err != nil || u.Host == "" {
-			bad("nats.url", place, "want nats://HOST:4222, or tls://, ws://, wss://")
-			continue
+		ok := err == nil && u.Host != ""
+		if ok {
+			shown = plain(u.Scheme + "://")
+			ok = slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
 		}
-		switch u.Scheme {
-		case "nats", "tls", "ws", "wss":
-		default:
-			bad("nats.url", u.Scheme+"://", "want nats://HOST:4222, or tls://, ws://, wss://")
-		}
+		m.check(ok, "nats.url", shown, "want nats://HOST:4222, or tls://, ws://, wss://")
 	}
 	for _, name := range []struct{ key, value string }{{"nats.stream", n.Stream}, {"nats.consumer", n.Consumer}} {
-		if name.value == "" || strings.ContainsAny(name.value, " \t\r\n.*>/\\") {
-			bad(name.key, fmt.Sprintf("%q", name.value), "want a name without spaces, dots, wildcards and slashes, for example LOGS")
-		}
+		m.check(name.value != "" && !strings.ContainsAny(name.value, " \t\r\n.*>/\\"), name.key, name.value,
+			"want a name without spaces, dots, wildcards and slashes, for example LOGS")
 	}
-	if n.AckWait < Duration(time.Second) {
-		bad("nats.ack-wait", n.AckWait, "want at least 1s; the default is 10m")
-	}
-	if (n.Cert == "") != (n.Key == "") {
-		bad("nats.cert", n.Cert, "want nats.cert and nats.key, or neither")
-	}
+	m.check(n.AckWait >= Duration(time.Second), "nats.ack-wait", n.AckWait, "want at least 1s; the default is 10m")
+	m.check((n.Cert == "") == (n.Key == ""), "nats.cert", plain(n.Cert), "want nats.cert and nats.key, or neither")
 }

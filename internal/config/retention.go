@@ -41,10 +41,6 @@ const (
 	keep = "keep"
 )
 
-func defaultRetention() Retention {
-	return Retention{Tail: Age(3 * day), Grace: Duration(time.Hour), Rules: []Rule{}}
-}
-
 // UnmarshalText reads an age. An empty text is an age that is not set.
 func (a *Age) UnmarshalText(text []byte) error {
 	switch s := string(text); s {
@@ -82,27 +78,18 @@ func (a Age) String() string {
 	}
 }
 
-func (r Retention) validate(bad func(key string, value any, want string)) {
-	if r.Tail == 0 {
-		bad("retention.tail", `""`, "want an age, for example 3d, or keep")
-	}
-	if r.Grace < 0 {
-		bad("retention.grace", r.Grace, "want 0s or more; the default is 1h")
-	}
+func (r Retention) validate(m *mistakes) {
+	m.check(r.Tail != 0, "retention.tail", "", "want an age, for example 3d, or keep")
+	m.check(r.Grace >= 0, "retention.grace", r.Grace, "want 0s or more; the default is 1h")
 	for i, rule := range r.Rules {
 		key := "retention.rules[" + strconv.Itoa(i) + "]"
-		if rule.Age == 0 {
-			bad(key+".age", `""`, "want an age, for example 30d, or keep")
-		}
+		m.check(rule.Age != 0, key+".age", "", "want an age, for example 30d, or keep")
 		// With a name that no service can have, the default would delete the logs
 		// that the rule is to keep.
-		if !record.ValidPattern(rule.Service) || strings.ContainsFunc(rule.Service, inNoService) {
-			bad(key+".service", strconv.Quote(rule.Service), "want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
-		}
+		m.check(record.ValidPattern(rule.Service) && strings.Trim(rule.Service, inNames) == "", key+".service", rule.Service,
+			"want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
 	}
 }
 
-// inNoService reports whether a character is in no name of a service and in no glob.
-func inNoService(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(`._-*?[]^\`, r))
-}
+// inNames are the characters of the names of services, and of globs.
+const inNames = `abcdefghijklmnopqrstuvwxyz0123456789._-*?[]^\`

@@ -43,9 +43,7 @@ func ParseDuration(s string) (time.Duration, error) {
 // UnmarshalText reads a duration.
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := ParseDuration(string(text))
-	if err == nil {
-		*d = Duration(v)
-	}
+	*d = Duration(v)
 	return err
 }
 
@@ -93,11 +91,8 @@ func ParseSize(s string) (Size, error) {
 }
 
 // UnmarshalText reads a size.
-func (s *Size) UnmarshalText(text []byte) error {
-	v, err := ParseSize(string(text))
-	if err == nil {
-		*s = v
-	}
+func (s *Size) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSize(string(text))
 	return err
 }
 

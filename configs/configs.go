@@ -1,0 +1,10 @@
+// Package configs holds the files of this folder that commands have built in.
+package configs
+
+import _ "embed" // for the files
+
+//go:embed prices.yaml
+var prices string
+
+// Prices is the text of prices.yaml.
+func Prices() string { return prices }
