@@ -191,6 +191,7 @@ func TestClockSkew(t *testing.T) {
 	p.waitLog(t, `"message":"listening, not ready"`)
 	m := regexp.MustCompile(`"listen":"([^"]+)","admin":"([^"]+)"`).FindStringSubmatch(p.stderr())
 	p.listen, p.admin = "http://"+m[1], "http://"+m[2]
+	p.waitLog(t, "behind the store's, and 5m0s is allowed") // before that nothing is known of the clock
 	text := "the clock of this host is 1h0m"
 	if code, answer, header, err := p.post("/ingest/web", []byte(two)); code != 503 || !strings.Contains(answer.Error, "not ready: the clock of this host is ") || header.Get("Retry-After") == "" {
 		t.Errorf("POST: %d %+v, %v; want 503 and %q", code, answer, err, text)

@@ -421,12 +421,19 @@ func (a audit) read(when string, f form) verdict {
 	return verdict{code, n, errs}
 }
 
-// names reads and wants each read to exit with 3 and to print a text.
+// names reads and wants each read to exit with 3 and to print a text. A read for which
+// the store was too slow knows less, and is repeated.
 func (a audit) names(when, whom string) {
 	a.t.Helper()
-	for name, v := range a.complete(when) {
-		if v.code != 3 || !strings.Contains(v.errs, whom) {
-			a.t.Errorf("%s: %s %s exits %d, want 3 and a word of %s: %s", when, name, strings.Join(a.flags, " "), v.code, whom, v.errs)
+	all := a.complete(when)
+	for _, f := range a.forms {
+		v := all[f.name]
+		named := func() bool { return v.code == 3 && strings.Contains(v.errs, whom) }
+		for begun := time.Now(); !named() && tooSlow(v.errs, v.code) && time.Since(begun) < testkit.Patience; {
+			v = a.read(when, f)
+		}
+		if !named() {
+			a.t.Errorf("%s: %s %s exits %d, want 3 and a word of %s: %s", when, f.name, strings.Join(a.flags, " "), v.code, whom, v.errs)
 		}
 	}
 }

@@ -57,14 +57,14 @@ func testStoreReplaced(t *testing.T, root string, away, back func()) {
 	said := len(s.stderr())
 	away()
 	begun := time.Now()
-	s.offers(3)
+	taken := s.offers(3) // none if the ingester notices at once
 	s.offerStored()
 	reason := s.refuses()
 	t.Logf("not ready after %v: %s", time.Since(begun), reason)
 	if n := s.offers(3); n > 0 {
 		t.Errorf("%d of 3 records acknowledged by an ingester whose store is another directory", n)
 	}
-	if s.flushes() {
+	if s.flushes() && taken > 0 {
 		t.Error("/flush says that all is stored, in another directory than at the start")
 	}
 	if names := blobsBelow(t, root); len(names) > 0 {
@@ -150,7 +150,12 @@ func testMountedOver(t *testing.T) {
 	unbind(t, mount)
 	// The records it accepts there belong to that directory's store.
 	s.promises, s.name = &promises{}, "bare"
-	s.start().take()
+	id := s.start().take()
+	// A write of a table that has begun before the mount may end in either directory.
+	testkit.Until(t, "the tail has the record", func() bool {
+		out, _, _ := logquery(t, at, "tail", "web", "-n", "9", "--live", "off")
+		return strings.Contains(string(out), id)
+	})
 	bind(t, disk, mount)
 	s.promises, s.name = p, "a"
 	testkit.Until(t, "it is not ready after the mount, or has ended", func() bool {

@@ -220,7 +220,8 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 }
 
 // A follower begins with the existing records and goes on without a gap and without
-// duplicates, even for records then on their way from a log to a blob.
+// duplicates, even for records then on their way from a log to a blob. On a machine so
+// busy that the store times out it may report a gap.
 func TestFollowBegins(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, at place) {
@@ -247,10 +248,10 @@ func TestFollowBegins(t *testing.T) {
 				time.Sleep(4 * time.Second)
 				testkit.Until(t, "it prints something", func() bool { return out.count() > 0 })
 				must := u.known()
-				testkit.Until(t, "it prints what was acknowledged", func() bool { return out.has(must, out.oldest()) })
+				testkit.Until(t, "it prints what was acknowledged", func() bool { return out.has(must, max(out.oldest(), f.mayMiss())) })
 				time.Sleep(500 * time.Millisecond) // for duplicates
 				f.interrupt()
-				out.verifyFrom(t, strings.Join(flags, " "), must)
+				out.verifyFrom(t, strings.Join(flags, " "), must, f.mayMiss())
 			})
 			time.Sleep(300 * time.Millisecond)
 		}
@@ -260,9 +261,9 @@ func TestFollowBegins(t *testing.T) {
 	})
 }
 
-// verifyFrom wants all given records that are not older than the first printed one,
-// and no duplicates.
-func (p *printed) verifyFrom(t *testing.T, what string, must []told) {
+// verifyFrom wants all given records that are not older than the first printed one, or
+// than the end of the reported gap, and no duplicates.
+func (p *printed) verifyFrom(t *testing.T, what string, must []told, gap int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.lines) == 0 {
@@ -275,7 +276,7 @@ func (p *printed) verifyFrom(t *testing.T, what string, must []told) {
 	}
 	wanted, missing := 0, 0
 	for _, r := range must {
-		if r.at < oldest {
+		if r.at < max(oldest, gap) {
 			continue
 		}
 		if wanted++; !p.seen[r.id] {

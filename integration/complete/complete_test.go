@@ -51,12 +51,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 
 	"blobtail/internal/testkit"
 )
@@ -64,15 +62,8 @@ import (
 // A read that exits with 0 has every record that was acknowledged before it began, no
 // record twice, and no record that was never sent.
 func TestComplete(t *testing.T) {
-	first := testkit.Setting("BLOBTAIL_COMPLETE_FIRST", 0)
-	var mu sync.Mutex
 	var total totals
-	done := testkit.Seeds(t, first, testkit.Setting("BLOBTAIL_COMPLETE_SEEDS", testkit.Share(2000, 25)), func(t *testing.T, seed uint64) {
-		w := runWorld(t, seed)
-		mu.Lock()
-		defer mu.Unlock()
-		total.add(&w.totals)
-	})
+	first, done := testkit.Worlds(t, simulation, newWorld, func(w *world) { testkit.Add(&total, &w.totals) })
 	t.Logf("%d seeds from %d: %s", done, first, &total)
 	// Refusing everything proves nothing.
 	if done >= 200 && os.Getenv(mutatedEnv) == "" && total.Complete*3 < total.Reads {
@@ -80,23 +71,9 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func runWorld(t *testing.T, seed uint64) *world {
-	var w *world
-	synctest.Test(t, func(t *testing.T) {
-		w = newWorld(seed)
-		w.run()
-	})
-	for _, v := range w.violations {
-		t.Errorf("violation: seed %d: %s", seed, v)
-	}
-	for _, v := range w.troubles {
-		t.Errorf("trouble: seed %d: %s", seed, v)
-	}
-	if len(w.violations)+len(w.troubles) > 0 || os.Getenv("BLOBTAIL_COMPLETE_STORY") != "" {
-		t.Logf("%+v\n%s\nagain: BLOBTAIL_COMPLETE_FIRST=%d BLOBTAIL_COMPLETE_SEEDS=1 go test ./integration/complete -run TestComplete -v",
-			w.p, strings.Join(w.story, "\n"), seed)
-	}
-	return w
+var simulation = testkit.Simulation{
+	Package: "integration/complete", Test: "TestComplete", Prefix: "BLOBTAIL_COMPLETE", Env: []string{mutatedEnv + "=1"},
+	Broken: regexp.MustCompile(`violation: (seed \d+: .*(exit 0 without|never sent|comes twice).*)`),
 }
 
 // totals counts the events in one world, or in many.
@@ -108,25 +85,6 @@ type totals struct {
 	LateWrites, LateLanded                                                                 int
 
 	refused, incomplete map[string]int // by cause
-}
-
-func (t *totals) add(o *totals) {
-	sum, more := reflect.ValueOf(t).Elem(), reflect.ValueOf(o).Elem()
-	for i := range sum.NumField() {
-		if f := sum.Field(i); f.CanInt() && f.CanSet() {
-			f.SetInt(f.Int() + more.Field(i).Int())
-		}
-	}
-	join := func(to *map[string]int, from map[string]int) {
-		if *to == nil {
-			*to = map[string]int{}
-		}
-		for k, n := range from {
-			(*to)[k] += n
-		}
-	}
-	join(&t.refused, o.refused)
-	join(&t.incomplete, o.incomplete)
 }
 
 func byCause(m map[string]int) string {

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,6 +169,10 @@ func (w *world) trouble(format string, a ...any) {
 	w.troubles = append(w.troubles, text)
 }
 
+func (w *world) Found() (violations, troubles []string) { return w.violations, w.troubles }
+
+func (w *world) Story() string { return fmt.Sprintf("%+v\n%s", w.p, strings.Join(w.story, "\n")) }
+
 // fate returns a source of chance for one event of a kind. It depends on the number of
 // earlier events of this kind and not on other events, so that one seed is one story as
 // far as possible.
@@ -191,8 +196,8 @@ func (w *world) latency(rng *rand.Rand) time.Duration {
 	return d
 }
 
-// run takes the steps, repairs all faults, and checks that reads are complete then.
-func (w *world) run() {
+// Run takes the steps, repairs all faults, and checks that reads are complete then.
+func (w *world) Run() {
 	for _, in := range w.all {
 		w.startOn(in, in.to, in.host)
 	}

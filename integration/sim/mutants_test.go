@@ -1,7 +1,6 @@
 package sim_test
 
 import (
-	"regexp"
 	"testing"
 
 	"blobtail/internal/testkit"
@@ -26,8 +25,5 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		all = append(all, testkit.Mutant{Name: m.name, Edits: m.edits, Test: m.test, First: m.first, Seeds: m.seeds})
 	}
-	testkit.Simulation{
-		Package: "integration/sim", Test: "TestSimulation", Prefix: "BLOBTAIL_SIM", Env: []string{"BLOBTAIL_CRASH_STATES=75000"},
-		Broken: regexp.MustCompile(`violation: (seed \d+[:,] .*)`),
-	}.Catch(t, all)
+	simulation.Catch(t, all)
 }

@@ -29,12 +29,7 @@ func TestParking(t *testing.T) {
 				w.quiet = true
 				w.finish()
 				w.verify()
-				for _, v := range w.violations {
-					t.Errorf("violation: seed %d: %s", seed, v)
-				}
-				for _, v := range w.troubles {
-					t.Errorf("trouble: seed %d: %s", seed, v)
-				}
+				testkit.Report(t, seed, w)
 				t.Logf("%s", &w.totals)
 			})
 		})

@@ -20,10 +20,8 @@ package sim_test
 
 import (
 	"fmt"
-	"reflect"
-	"sync"
+	"regexp"
 	"testing"
-	"testing/synctest"
 
 	"blobtail/internal/testkit"
 )
@@ -31,29 +29,14 @@ import (
 // Each acknowledged record is read once, and any other record at most once. A request
 // accepted once is never stored twice. All this holds under any fault.
 func TestSimulation(t *testing.T) {
-	first := testkit.Setting("BLOBTAIL_SIM_FIRST", 0)
-	var mu sync.Mutex
 	var total totals
-	done := testkit.Seeds(t, first, testkit.Setting("BLOBTAIL_SIM_SEEDS", testkit.Share(2000, 25)), func(t *testing.T, seed uint64) {
-		var w *world
-		synctest.Test(t, func(t *testing.T) {
-			w = newWorld(seed)
-			w.run()
-		})
-		for _, v := range w.violations {
-			t.Errorf("violation: seed %d: %s", seed, v)
-		}
-		for _, v := range w.troubles {
-			t.Errorf("trouble: seed %d: %s", seed, v)
-		}
-		if t.Failed() {
-			t.Logf("%+v", w.p)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		total.add(&w.totals)
-	})
+	first, done := testkit.Worlds(t, simulation, newWorld, func(w *world) { testkit.Add(&total, &w.totals) })
 	t.Logf("%d seeds from %d: %s", done, first, &total)
+}
+
+var simulation = testkit.Simulation{
+	Package: "integration/sim", Test: "TestSimulation", Prefix: "BLOBTAIL_SIM", Env: []string{"BLOBTAIL_CRASH_STATES=75000"},
+	Broken: regexp.MustCompile(`violation: (seed \d+[:,] .*)`),
 }
 
 // totals counts the events in one world, or in many.
@@ -65,14 +48,6 @@ type totals struct {
 	blobs, parked                                             int
 	raised, expired, expiredBatches                           int
 	compacted, compactedTo, replaced                          int
-}
-
-func (t *totals) add(o *totals) {
-	sum, more := reflect.ValueOf(t).Elem(), reflect.ValueOf(o).Elem()
-	for i := range sum.NumField() {
-		n := (*int)(sum.Field(i).Addr().UnsafePointer())
-		*n += int(more.Field(i).Int())
-	}
 }
 
 func (t *totals) String() string {

@@ -155,6 +155,10 @@ func (w *world) trouble(format string, a ...any) {
 	w.troubles = append(w.troubles, fmt.Sprintf(format, a...))
 }
 
+func (w *world) Found() (violations, troubles []string) { return w.violations, w.troubles }
+
+func (w *world) Story() string { return fmt.Sprintf("%+v", w.p) }
+
 func (w *world) count(n *int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,9 +179,9 @@ func (w *world) fate(kind string, a ...any) *rand.Rand {
 	return rand.New(rand.NewPCG(w.seed^h.Sum64(), uint64(n)))
 }
 
-// run lets the ingesters live and die, then once more without faults. At the end it
+// Run lets the ingesters live and die, then once more without faults. At the end it
 // compares the records read with the promises.
-func (w *world) run() {
+func (w *world) Run() {
 	var wg sync.WaitGroup
 	for i := range w.disks {
 		wg.Go(func() {
