@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 )
@@ -56,7 +57,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 			sum.More = true
 		}
 		sum.Records += n
-		if p.merge.used.src.body != nil {
+		if p.merge.used.src.unflushed {
 			sum.Unflushed += n
 		}
 		if len(chunk) > 0 {
@@ -80,17 +81,16 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p.merge.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
-			p.join(b.source(a.reader, &p.loader.count))
+			s := b.source(a.reader, &p.loader.count)
+			p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
+				src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}
 	slices.SortStableFunc(p.merge.heap, func(a, b *cursor) int {
-		switch {
-		case a.key == b.key:
-			return 0
-		case (a.key < b.key) != t.desc:
-			return -1
+		if t.desc {
+			a, b = b, a
 		}
-		return 1
+		return cmp.Compare(a.key, b.key)
 	})
 	p.ahead.order = make([]*feed, 0, len(p.merge.heap))
 	for _, c := range p.merge.heap {
@@ -98,12 +98,6 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	}
 	p.merge.init()
 	return p
-}
-
-// join adds a cursor for a source.
-func (p *pass) join(s *source) {
-	p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
-		src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 }
 
 // finish waits for all goroutines of the pass and adds up their counts.
