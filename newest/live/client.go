@@ -187,22 +187,22 @@ func (a *Answer) header(resp *http.Response) error {
 	case !isID(self.Process) || self.Store != "" && !isStore(self.Store):
 		return foreign("the answer of ingester %s does not say of which start and which store it is", self.ID)
 	}
-	a.self = self
+	a.Self = self
 	var err error
-	if a.snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
+	if a.Snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
 		return foreign("its list of ingesters cannot be read: %v", err)
 	}
 	age := resp.Header.Get(headerRowsAge)
-	if a.rowsAge, known = parseAge(age); !known {
+	if a.RowsAge, known = parseAge(age); !known {
 		return foreign("the age of its list of ingesters cannot be read: %.20q: want milliseconds", age)
 	}
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)
 	}
 	if text := resp.Header.Get(headerBehind); text != "" {
-		a.behind = strings.Split(text, ",")
+		a.Behind = strings.Split(text, ",")
 	}
-	for _, id := range a.behind {
+	for _, id := range a.Behind {
 		if !isID(id) {
 			return foreign("%.40q in it is no ingester", id)
 		}

@@ -330,15 +330,3 @@ func (p *paced) flush() error {
 	}
 	return nil
 }
-
-// logQuery is the question to the own log.
-func (q *Query) logQuery(self string) LogQuery {
-	l := LogQuery{
-		Match: q.Match, From: q.From, To: q.To, Keep: q.keep(), Newest: q.Newest,
-		Follow: q.Follow, After: q.After[self],
-	}
-	if q.Now { // an empty snapshot has a position too
-		l.Match = func(string) bool { return false }
-	}
-	return l
-}
