@@ -211,10 +211,10 @@ func (f *follower) learn(ctx context.Context) {
 // first emits the records a follower begins with.
 func (f *follower) first(ctx context.Context) error {
 	q := f.o.Query
-	if f.o.After != nil {
+	switch {
+	case f.o.After != nil:
 		q.Range, q.Limit = query.Range{From: f.floor, To: query.Newest}, 0
-	}
-	if f.o.After == nil && q.Limit == 0 && q.Range.From == query.Oldest {
+	case q.Limit == 0 && q.Range.From == query.Oldest:
 		return nil
 	}
 	f.exact = false // it may go beyond the positions

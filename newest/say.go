@@ -64,9 +64,6 @@ func (f *follower) note(text string) {
 
 // tell passes on the report of a read.
 func (f *follower) tell(report *Report) {
-	if report == nil {
-		return
-	}
 	for _, p := range report.Problems {
 		f.problem(p)
 	}
