@@ -98,14 +98,13 @@ type Options struct {
 	// was read. With an error there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
 	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
-	// MaxAnswers is how many readers are answered at once; 0: 64. Four times as many
-	// other ingesters are answered, so that readers cannot keep them away.
-	MaxAnswers int
-	Log        zerolog.Logger
+	Log   zerolog.Logger
 }
 
 const (
-	defaultAnswers = 64
+	// maxAnswers is how many readers are answered at once. Four times as many other
+	// ingesters are answered, so that readers cannot keep them away.
+	maxAnswers = 64
 	// stallWait is how long a reader may read nothing: its answer keeps a part of the
 	// log from being deleted.
 	stallWait = 20 * time.Second
@@ -130,15 +129,12 @@ type Handler struct {
 
 // NewHandler returns a handler. It starts nothing.
 func NewHandler(o Options) *Handler {
-	if o.MaxAnswers == 0 {
-		o.MaxAnswers = defaultAnswers
-	}
 	if o.Peers == nil {
 		o.Peers = func(context.Context, bool) (Roll, error) { return Roll{Listed: time.Now()}, nil }
 	}
 	h := &Handler{
 		o: o, stats: Stats{Questions: map[int]uint64{}},
-		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
+		readers: make(chan struct{}, maxAnswers), others: make(chan struct{}, 4*maxAnswers),
 	}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	if o.HTTP == nil {
