@@ -35,11 +35,12 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil && !errors.As(err, &bad) {
 		return 0, err
 	}
-	print := c.printTable
 	if form == "json" {
-		print = c.printJSON
-	}
-	if werr := cmp.Or(print(a, found, now), a.out.flush()); werr != nil {
+		werr := c.printJSON(a, found, now)
+		if werr != nil {
+			return 0, werr
+		}
+	} else if werr := c.printTable(a, found, now); werr != nil {
 		return 0, werr
 	}
 	c.warn(a, found, now)
@@ -56,16 +57,28 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 
 // list returns the rows of interest and the time to judge them by.
 func (c *ingestersCmd) list(ctx context.Context, a *app) ([]heartbeat.Ingester, time.Time, error) {
+	now := a.now
 	store, err := openstore.Open(ctx, a.store, false)
 	if err != nil {
-		return nil, a.now, err
+		return nil, now, err
 	}
 	defer store.Close()
-	found, now, err := a.ingesters(store, &storeClock{host: a.clock})(ctx)
+	all, err := heartbeat.List(ctx, store.Tables, a.store.Name())
 	if errors.Is(err, storage.ErrNotExist) {
 		err = nil
 	}
-	found = slices.DeleteFunc(found, func(i heartbeat.Ingester) bool { return i.Forgotten(now) })
+	if len(all) > 0 {
+		var cerr error
+		if now, cerr = store.Now(ctx, now); cerr != nil {
+			return nil, now, cerr
+		}
+	}
+	var found []heartbeat.Ingester
+	for _, i := range all {
+		if !i.Forgotten(now) {
+			found = append(found, i)
+		}
+	}
 	rank := map[string]int{"live": 0, "silent": 1, "stopped": 2}
 	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
 		return cmp.Or(rank[c.state(x, now)]-rank[c.state(y, now)], x.Lane-y.Lane)
@@ -128,24 +141,22 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 			LostSince string  `json:"lost_since,omitempty"`
 			LostUntil string  `json:"lost_until,omitempty"`
 		}{ID: i.ID, State: c.state(i, now), Holds: string(i.State), StoreID: i.StoreID, Lane: i.Lane, Host: i.Host, Address: i.Address, Version: i.Version,
-			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano()),
-			Oldest: known(i.Oldest), LostSince: known(i.Lost.Since), LostUntil: known(i.Lost.Until)}
+			Started: rfc3339(i.Started.UnixNano()), At: rfc3339(i.At.UnixNano())}
+		if i.Lost.Any() {
+			line.LostUntil = rfc3339(i.Lost.Until.UnixNano())
+			if !i.Lost.Since.IsZero() {
+				line.LostSince = rfc3339(i.Lost.Since.UnixNano())
+			}
+		}
 		if !i.Oldest.IsZero() {
+			line.Oldest = rfc3339(i.Oldest.UnixNano())
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
 		}
 		if err := enc.Encode(line); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// known writes a time; "" for the zero time.
-func known(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return rfc3339(t.UnixNano())
+	return a.out.flush()
 }
 
 func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) error {
@@ -162,7 +173,10 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
 			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return a.out.flush()
 }
 
 // age writes how long ago something was, to the second.
