@@ -59,14 +59,6 @@ func (e *DamageError) Error() string { return e.Err.Error() }
 // Unwrap returns the loss.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Self names the ingester that answers. Readers and other ingesters compare all of it
-// with the rows of the ingesters.
-type Self struct {
-	ID      string // of the ingester; 8 hex digits
-	Process string // of this start of it; 8 hex digits
-	Store   string // id of the store that it writes to; "" while that is not known
-}
-
 // Peer is another ingester that has to be asked.
 type Peer struct {
 	ID      string

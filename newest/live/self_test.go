@@ -34,7 +34,7 @@ func TestAnswerSaysWhose(t *testing.T) {
 			listed time.Time
 			age    time.Duration
 		}{
-			{time.Time{}, -1},
+			{time.Time{}, -time.Millisecond},
 			{time.Now(), 0},
 			{time.Now().Add(time.Second), 0}, // after the question
 			{time.Now().Add(-time.Nanosecond), time.Millisecond},
