@@ -98,7 +98,7 @@ func (r *Reader) askOne(ctx context.Context, client *live.Client, q live.Query, 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.ours(ctx, answer.Self(), known.wait()); err != nil {
+	if err := r.ours(ctx, answer.Self, known.wait()); err != nil {
 		answer.Close()
 		return nil, err
 	}

@@ -152,11 +152,11 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	f.heard = hear(answer, err)
-	for _, id := range answer.Behind() {
+	for _, id := range answer.Behind {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
 	f.exact = f.exact || f.reached(answer)
-	if len(answer.Behind()) > 0 {
+	if len(answer.Behind) > 0 {
 		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
 			return true, err
 		}

@@ -46,7 +46,7 @@ func (o *Order) Take(now time.Time, store int64, all bool) (out []record.Entry) 
 // CatchUp makes a follower pay a debt from a time on. The follower has forgotten the
 // records it emitted up to another time.
 func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, forgotten int64, emit func([]byte) error, note func(string)) error {
-	f := &follower{r: r, o: FollowOptions{Query: q, Emit: emit, Note: note, Problem: func(error) {}}, seen: newSeen(seenMost), floor: query.Oldest}
+	f := newFollower(r, FollowOptions{Query: q, Emit: emit, Note: note, Problem: func(error) {}})
 	f.seen.forgotten = forgotten
 	f.owe(from, "")
 	return f.pay(ctx)

@@ -62,8 +62,8 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if o.Gap == nil {
 		o.Gap = func(Gap) {}
 	}
-	f := &follower{r: r, o: o, match: match, seen: newSeen(seenMost), exact: true, positions: live.Positions{}}
-	f.checks.every, f.expiry.every = endsEvery, expiredEvery
+	f := newFollower(r, o)
+	f.match = match
 	f.order.wait = rowsWait
 	if r.asks() {
 		f.order.wait = liveWait
@@ -93,7 +93,6 @@ type follower struct {
 
 	ahead   time.Duration // how far the store's clock is ahead of the local one
 	started time.Time
-	begun   bool // all records to begin with have been emitted
 	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
 	order   order
@@ -122,13 +121,21 @@ type follower struct {
 	goodRows  time.Time
 }
 
+func newFollower(r *Reader, o FollowOptions) *follower {
+	return &follower{
+		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]*dueGap{}, floor: query.Oldest,
+		speaker: speaker{told: map[string]time.Time{}, troubles: map[string]*trouble{}}, positions: live.Positions{},
+		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
+		checks: repeated[roster]{every: endsEvery}, expiry: repeated[expiry]{every: expiredEvery},
+	}
+}
+
 func (f *follower) now() time.Time { return time.Now().Add(f.ahead) }
 
 func (f *follower) run(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
-	f.begun = true
 	if f.o.Once {
 		return f.debt.err
 	}
@@ -192,8 +199,6 @@ func (f *follower) learn(ctx context.Context) {
 	}
 	f.started = f.now()
 	f.goodRows = f.started
-	f.good, f.ended = map[string]time.Time{}, map[string]time.Time{}
-	f.floor = query.Oldest
 	if k.err != nil && !(absent(k.err) && k.store == "" && k.storeErr == nil) { // there never was an ingester
 		return
 	}
@@ -206,10 +211,10 @@ func (f *follower) learn(ctx context.Context) {
 // first emits the records a follower begins with.
 func (f *follower) first(ctx context.Context) error {
 	q := f.o.Query
-	if f.o.After != nil {
+	switch {
+	case f.o.After != nil:
 		q.Range, q.Limit = query.Range{From: f.floor, To: query.Newest}, 0
-	}
-	if f.o.After == nil && q.Limit == 0 && q.Range.From == query.Oldest {
+	case q.Limit == 0 && q.Range.From == query.Oldest:
 		return nil
 	}
 	f.exact = false // it may go beyond the positions
@@ -283,7 +288,7 @@ func (f *follower) end() Cursor {
 	if f.exact && f.debt.from.IsZero() && len(f.positions) > 0 {
 		c.Positions = f.positions
 	}
-	if c.Last.Time == 0 && f.begun {
+	if c.Last.Time == 0 && f.floor != query.Oldest { // it has begun
 		c.Last.Time = f.floor
 	}
 	return c

@@ -109,7 +109,7 @@ type heard struct {
 
 // hear notes the facts that an answer states about itself, and how it ended.
 func hear(answer *live.Answer, end error) heard {
-	h := heard{any: true, snapshots: answer.Snapshots(), rowsAge: answer.RowsAge(), told: map[string]bool{}}
+	h := heard{any: true, snapshots: answer.Snapshots, rowsAge: answer.RowsAge, told: map[string]bool{}}
 	var lacks *live.IncompleteError
 	if errors.As(end, &lacks) {
 		for _, m := range lacks.Missing {

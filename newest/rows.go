@@ -83,7 +83,7 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 
 // refresh begins to watch services that are new matches of a glob.
 func (f *follower) refresh(ctx context.Context) error {
-	if f.watches != nil && time.Since(f.refreshed) < refreshEvery {
+	if time.Since(f.refreshed) < refreshEvery {
 		return nil
 	}
 	services, err := f.r.services(ctx, f.o.Query.Services)
@@ -91,9 +91,6 @@ func (f *follower) refresh(ctx context.Context) error {
 		return ctx.Err()
 	}
 	f.say(servicesOver, err)
-	if f.watches == nil {
-		f.watches = map[string]*tailindex.Watch{}
-	}
 	for _, s := range services {
 		if f.watches[s] == nil {
 			f.watches[s] = f.r.o.Tail.Watch(s, errorsOnly(&f.o.Query), f.started.Add(-handover))
@@ -126,9 +123,6 @@ type dueGap struct {
 }
 
 func (f *follower) addGap(g Gap, now time.Time) {
-	if f.gaps == nil {
-		f.gaps = map[string]*dueGap{}
-	}
 	d := f.gaps[g.Service]
 	if d == nil {
 		wait := f.order.wait

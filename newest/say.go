@@ -39,8 +39,8 @@ func kind(text string) string {
 
 // fresh reports whether no message of this kind was reported lately.
 func (s *speaker) fresh(text string) bool {
-	if s.told == nil || len(s.told) > 1000 {
-		s.told = map[string]time.Time{}
+	if len(s.told) > 1000 {
+		clear(s.told)
 	}
 	now, k := time.Now(), kind(text)
 	if at, ok := s.told[k]; ok && now.Sub(at) < quiet {
@@ -64,9 +64,6 @@ func (f *follower) note(text string) {
 
 // tell passes on the report of a read.
 func (f *follower) tell(report *Report) {
-	if report == nil {
-		return
-	}
 	for _, p := range report.Problems {
 		f.problem(p)
 	}
@@ -104,9 +101,6 @@ func (f *follower) say(over string, err error) {
 	}
 	if t == nil {
 		t = &trouble{}
-		if f.troubles == nil {
-			f.troubles = map[string]*trouble{}
-		}
 		f.troubles[over] = t
 	}
 	t.well = time.Time{}

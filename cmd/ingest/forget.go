@@ -90,7 +90,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 			return nil // it is gone, or does not answer
 		}
 		defer answer.Close()
-		if answer.Self().ID == id {
+		if answer.Self.ID == id {
 			return &heartbeat.ForgetError{ID: id, Reason: "it answers at " + i.Address + " and only its announcements fail: mend these, or drain or stop it first"}
 		}
 	}

@@ -93,25 +93,20 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
-	return w.end(a, &sum, &g.Report, err)
-}
-
-// end prints the facts about a read, after its records, and returns its exit code.
-func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
-	if err = a.unknown(err, w.mode, report); err == nil {
+	if err = a.unknown(err, w.mode, &g.Report); err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
-		a.stats(sum, time.Since(a.started))
+		a.stats(&sum, time.Since(a.started))
 	}
 	if err != nil {
-		a.report(report)
+		a.report(&g.Report)
 		return 0, err
 	}
-	w.notes(sum)
-	a.report(report)
-	sum.Problems = append(sum.Problems, report.Problems...)
-	return a.verdict(sum), nil
+	w.notes(&sum)
+	a.report(&g.Report)
+	sum.Problems = append(sum.Problems, g.Report.Problems...)
+	return a.verdict(&sum), nil
 }
 
 // unknown decides about the error for an unknown service. It is no error in two cases.

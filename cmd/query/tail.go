@@ -64,6 +64,7 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 }
 
 func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
+	started := time.Now()
 	q, after, err := c.query(a)
 	if err != nil {
 		return 0, err
@@ -81,12 +82,22 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	a.echo(q.Range)
 	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	w := whole{stats: c.Stats, notes: func(sum *query.Summary) {
-		for _, err := range sum.Warnings {
-			a.Note("%v", err)
-		}
-	}}
-	return w.end(a, &sum, report, err)
+	if err = a.unknown(err, newest.Auto, report); err == nil {
+		err = a.out.flush()
+	}
+	if c.Stats {
+		a.stats(&sum, time.Since(started))
+	}
+	if err != nil {
+		a.report(report)
+		return 0, err
+	}
+	for _, err := range sum.Warnings {
+		a.Note("%v", err)
+	}
+	a.report(report)
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(&sum), nil
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.

@@ -66,10 +66,10 @@ var mutants = []mutant{
 
 	// Duties of the ingester that answers a reader.
 	{name: "whoever answers at an address is believed", edits: []edit{{"newest/live/fan.go",
-		`	if err = a.self.mustBe(want); err == nil {
+		`	if err = a.Self.mustBe(want); err == nil {
 `, `	if err = want.mustBe(want); err == nil {
 `}, {"newest/live/fan.go",
-		`		snapshots[s.peer.ID] = s.answer.self.Process
+		`		snapshots[s.peer.ID] = s.answer.Self.Process
 `, `		snapshots[s.peer.ID] = s.peer.Process
 `}}},
 	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"newest/live/fan.go",

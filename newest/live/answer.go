@@ -39,13 +39,22 @@ const (
 
 // Answer is the answer of an ingester. It is for one goroutine.
 type Answer struct {
+	// Self is the ingester that answers.
+	Self Self
+	// Snapshots are the ingesters with records in the answer: the process of each, by
+	// id. Next reports the ones that broke off later.
+	Snapshots map[string]string
+	// RowsAge is the age of the list of ingesters when the question came. The answering
+	// ingester chose by it the ones to ask. It is 0 if the list was read after the
+	// question, and negative if no list was read.
+	RowsAge time.Duration
+	// Behind are the ids of ingesters that no longer remember all records behind the
+	// positions of the question.
+	Behind []string
+
 	client    *Client
 	query     Query
-	self      Self
-	snapshots map[string]string
-	rowsAge   time.Duration
 	positions Positions
-	behind    []string
 
 	ctx     context.Context // of the caller
 	request context.Context // of the request, which ends with its cause
@@ -91,18 +100,6 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
-// Self is the ingester that answers.
-func (a *Answer) Self() Self { return a.self }
-
-// Snapshots are the ingesters with records in the answer: the process of each, by id.
-// Next reports the ones that broke off later.
-func (a *Answer) Snapshots() map[string]string { return maps.Clone(a.snapshots) }
-
-// RowsAge is the age of the list of ingesters when the question came. The answering
-// ingester chose by it the ones to ask. It is 0 if the list was read after the
-// question, and negative if no list was read.
-func (a *Answer) RowsAge() time.Duration { return a.rowsAge }
-
 // Positions are those for the next poll of a follower. Once Next has ended, a missing
 // ingester has the position of this question, and after a cut all of them have. So the
 // next poll asks for these records again. It does not do so for damage, which stays.
@@ -125,20 +122,14 @@ func (a *Answer) Positions() Positions {
 	return p
 }
 
-// Behind are the ids of ingesters that no longer remember all records behind the
-// positions of the question.
-func (a *Answer) Behind() []string { return slices.Clone(a.behind) }
-
 // Close discards the rest of the answer.
 func (a *Answer) Close() error {
 	a.cancel(nil)
 	if a.err == nil {
-		a.err = errClosed
+		a.err = errors.New("the answer is closed")
 	}
 	return a.body.Close()
 }
-
-var errClosed = errors.New("the answer is closed")
 
 // Next returns the next record. Its line is valid until the next call. After the last
 // record Next returns io.EOF, or [*IncompleteError] if records are missing. A
@@ -148,7 +139,7 @@ func (a *Answer) Next() (record.Entry, error) {
 		line, err := a.line()
 		switch {
 		case err != nil:
-		case isTail(line):
+		case bytes.IndexByte(line, ' ') != 2*len(record.Origin{}): // no word is as long as an origin
 			err = a.tail(line[:len(line)-1])
 		default:
 			var e record.Entry
@@ -190,9 +181,6 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	bad := func(what string) (record.Entry, error) {
 		return record.Entry{}, fmt.Errorf("after %d records: %s: %.80q", a.records, what, line)
 	}
-	if len(line) < 34 || line[32] != ' ' {
-		return bad("a line that is none")
-	}
 	if len(a.missing) > 0 {
 		return bad("a record behind the end")
 	}
@@ -232,17 +220,6 @@ func parseNumber(b []byte, bits int) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(string(b), 10, bits)
 	return n, err == nil
-}
-
-// isTail reports whether a line comes behind the records. No origin begins with any of
-// the words.
-func isTail(line []byte) bool {
-	word, _, _ := bytes.Cut(line[:min(len(line), len(wordMissing)+1)], []byte{' '})
-	switch string(word) {
-	case wordMissing, wordDamaged, wordPartly, wordError, wordEnd:
-		return true
-	}
-	return false
 }
 
 // tail reads a line behind the records; it sets a.err at the end.

@@ -167,9 +167,9 @@ func (a *Answer) header(resp *http.Response) error {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
-	version, known := parseVersion(resp.Header.Get(headerVersion))
+	version, known := optional(resp.Header.Get(headerVersion), 32, 1)
 	switch {
-	case !known:
+	case !known || version == 0:
 		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
 	case version > Version || version == 1 && resp.StatusCode == http.StatusOK && isID(self.ID) && self.Process == "":
 		return no("ingester %s at %s speaks version %d of /live%s", plain(self.ID), a.client.base, version, a.client.upgrade(version))
@@ -184,25 +184,28 @@ func (a *Answer) header(resp *http.Response) error {
 		return no("the ingester at %s does not answer (%d): %s", a.client.base, resp.StatusCode, plain(string(text)))
 	case !isID(self.ID):
 		return foreign("its answer does not say which ingester it is of")
-	case !isID(self.Process) || self.Store != "" && !isStore(self.Store):
+	case !isID(self.Process) || self.Store != "" && (len(self.Store) != 32 || !isHex(self.Store)):
 		return foreign("the answer of ingester %s does not say of which start and which store it is", self.ID)
 	}
-	a.self = self
+	a.Self = self
 	var err error
-	if a.snapshots, err = parseSnapshots(resp.Header.Get(headerSnapshots)); err != nil {
+	process := func(text string) (string, bool) { return text, isID(text) }
+	if a.Snapshots, err = parseList(resp.Header.Get(headerSnapshots), "those of its process", process); err != nil {
 		return foreign("its list of ingesters cannot be read: %v", err)
 	}
 	age := resp.Header.Get(headerRowsAge)
-	if a.rowsAge, known = parseAge(age); !known {
+	ms, known := optional(age, 40, -1)
+	if !known {
 		return foreign("the age of its list of ingesters cannot be read: %.20q: want milliseconds", age)
 	}
+	a.RowsAge = time.Duration(ms) * time.Millisecond
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)
 	}
 	if text := resp.Header.Get(headerBehind); text != "" {
-		a.behind = strings.Split(text, ",")
+		a.Behind = strings.Split(text, ",")
 	}
-	for _, id := range a.behind {
+	for _, id := range a.Behind {
 		if !isID(id) {
 			return foreign("%.40q in it is no ingester", id)
 		}
@@ -212,7 +215,7 @@ func (a *Answer) header(resp *http.Response) error {
 
 // upgrade says which program has to be upgraded before an answer of a version is read.
 // Another ingester that asked passes the text on to its reader.
-func (c *Client) upgrade(version uint64) string {
+func (c *Client) upgrade(version int64) string {
 	switch {
 	case version < Version:
 		return ", which does not name the start and the store that its records are of: upgrade that ingester"
@@ -222,13 +225,13 @@ func (c *Client) upgrade(version uint64) string {
 	return fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
 }
 
-// parseVersion reads the version of an answer; "" is 1.
-func parseVersion(s string) (version uint64, ok bool) {
+// optional reads the number of a header; "" is its default.
+func optional(s string, bits int, absent int64) (n int64, ok bool) {
 	if s == "" {
-		return 1, true
+		return absent, true
 	}
-	version, ok = parseNumber([]byte(s), 32)
-	return version, ok && version > 0
+	u, ok := parseNumber([]byte(s), bits)
+	return int64(u), ok
 }
 
 // plain makes one short line of any text, without characters that control a terminal.

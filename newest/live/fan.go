@@ -47,12 +47,19 @@ func (s *stream) pull() (err error) {
 
 // ask takes all snapshots at the same time. It fails only if the own log does.
 func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
+	q := LogQuery{
+		Match: f.query.Match, From: f.query.From, To: f.query.To, Keep: f.query.keep(), Newest: f.query.Newest,
+		Follow: f.query.Follow, After: f.query.After[f.self.ID],
+	}
+	if f.query.Now { // an empty snapshot has a position too
+		q.Match = func(string) bool { return false }
+	}
 	var asking sync.WaitGroup
 	defer asking.Wait() // also after a panic: then the caller releases the log
 	asking.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, headerWait)
 		defer cancel()
-		f.held, own = h.o.Journal.Open(ctx, f.query.logQuery(f.self.ID))
+		f.held, own = h.o.Journal.Open(ctx, q)
 		if own != nil && ctx.Err() != nil {
 			own = fmt.Errorf("the log cannot be read yet; ask again in a moment: %w", own)
 		}
@@ -124,11 +131,11 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 	if q.Follow {
 		want.Process = "" // positions hold over restarts, and a row shows a restart late
 	}
-	if err = a.self.mustBe(want); err == nil {
+	if err = a.Self.mustBe(want); err == nil {
 		return a, nil
 	}
 	err = fmt.Errorf("at its address %s %w", c.base, err)
-	if want.Process = ""; a.self.mustBe(want) == nil {
+	if want.Process = ""; a.Self.mustBe(want) == nil {
 		return a, err
 	}
 	a.Close()
@@ -169,9 +176,9 @@ func (f *fan) header(h http.Header) {
 	var behind []string // ingesters that do not remember all that the follower asks for
 	maps.Copy(positions, f.query.After)
 	for _, s := range f.answers {
-		snapshots[s.peer.ID] = s.answer.self.Process
+		snapshots[s.peer.ID] = s.answer.Self.Process
 		positions[s.peer.ID] = s.answer.positions[s.peer.ID]
-		if len(s.answer.behind) > 0 {
+		if len(s.answer.Behind) > 0 {
 			behind = append(behind, s.peer.ID)
 		}
 	}

@@ -59,14 +59,6 @@ func (e *DamageError) Error() string { return e.Err.Error() }
 // Unwrap returns the loss.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Self names the ingester that answers. Readers and other ingesters compare all of it
-// with the rows of the ingesters.
-type Self struct {
-	ID      string // of the ingester; 8 hex digits
-	Process string // of this start of it; 8 hex digits
-	Store   string // id of the store that it writes to; "" while that is not known
-}
-
 // Peer is another ingester that has to be asked.
 type Peer struct {
 	ID      string
@@ -98,14 +90,13 @@ type Options struct {
 	// was read. With an error there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
 	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
-	// MaxAnswers is how many readers are answered at once; 0: 64. Four times as many
-	// other ingesters are answered, so that readers cannot keep them away.
-	MaxAnswers int
-	Log        zerolog.Logger
+	Log   zerolog.Logger
 }
 
 const (
-	defaultAnswers = 64
+	// maxAnswers is how many readers are answered at once. Four times as many other
+	// ingesters are answered, so that readers cannot keep them away.
+	maxAnswers = 64
 	// stallWait is how long a reader may read nothing: its answer keeps a part of the
 	// log from being deleted.
 	stallWait = 20 * time.Second
@@ -130,15 +121,12 @@ type Handler struct {
 
 // NewHandler returns a handler. It starts nothing.
 func NewHandler(o Options) *Handler {
-	if o.MaxAnswers == 0 {
-		o.MaxAnswers = defaultAnswers
-	}
 	if o.Peers == nil {
 		o.Peers = func(context.Context, bool) (Roll, error) { return Roll{Listed: time.Now()}, nil }
 	}
 	h := &Handler{
 		o: o, stats: Stats{Questions: map[int]uint64{}},
-		readers: make(chan struct{}, o.MaxAnswers), others: make(chan struct{}, 4*o.MaxAnswers),
+		readers: make(chan struct{}, maxAnswers), others: make(chan struct{}, 4*maxAnswers),
 	}
 	h.stopping, h.stop = context.WithCancel(context.Background())
 	if o.HTTP == nil {
@@ -329,16 +317,4 @@ func (p *paced) flush() error {
 		return errReader
 	}
 	return nil
-}
-
-// logQuery is the question to the own log.
-func (q *Query) logQuery(self string) LogQuery {
-	l := LogQuery{
-		Match: q.Match, From: q.From, To: q.To, Keep: q.keep(), Newest: q.Newest,
-		Follow: q.Follow, After: q.After[self],
-	}
-	if q.Now { // an empty snapshot has a position too
-		l.Match = func(string) bool { return false }
-	}
-	return l
 }

@@ -43,8 +43,8 @@ func TestMerge(t *testing.T) {
 			t.Errorf("%s: %v", q.Service, err)
 		}
 		same(t, got, want)
-		if p := answer.Positions(); len(p) != 3 || p["bbbbbbbb"] != uint64(len(b.log.entries)) || answer.Self() != selfOf("aaaaaaaa")() {
-			t.Errorf("positions %v of %+v", p, answer.Self())
+		if p := answer.Positions(); len(p) != 3 || p["bbbbbbbb"] != uint64(len(b.log.entries)) || answer.Self != selfOf("aaaaaaaa")() {
+			t.Errorf("positions %v of %+v", p, answer.Self)
 		}
 	}
 	// Each of the peers answers for itself alone when it has no peers.
@@ -156,8 +156,8 @@ func TestFollow(t *testing.T) {
 	q.Follow, q.Now = true, true
 	b.log.behind = true // it need not remember anything before its position
 	got, answer, err := read(t, a.url, q)
-	if want := (live.Positions{"aaaaaaaa": 1, "bbbbbbbb": 2}); err != io.EOF || len(got) != 0 || !reflect.DeepEqual(answer.Positions(), want) || len(answer.Behind()) > 0 {
-		t.Fatalf("at the start: %v, %v, behind %v, %v", got, answer.Positions(), answer.Behind(), err)
+	if want := (live.Positions{"aaaaaaaa": 1, "bbbbbbbb": 2}); err != io.EOF || len(got) != 0 || !reflect.DeepEqual(answer.Positions(), want) || len(answer.Behind) > 0 {
+		t.Fatalf("at the start: %v, %v, behind %v, %v", got, answer.Positions(), answer.Behind, err)
 	}
 	b.log.behind = false
 	if a.log.lastAsked().Match("web") || b.log.lastAsked().Match("web") {
@@ -180,8 +180,8 @@ func TestFollow(t *testing.T) {
 	q.After = answer.Positions()
 	c.log.behind = true
 	got, answer, err = read(t, a.url, q)
-	if err != io.EOF || len(got) != 0 || !reflect.DeepEqual(answer.Positions(), q.After) || !slices.Equal(answer.Behind(), []string{"cccccccc"}) {
-		t.Errorf("%v, %v, behind %v, %v", got, answer.Positions(), answer.Behind(), err)
+	if err != io.EOF || len(got) != 0 || !reflect.DeepEqual(answer.Positions(), q.After) || !slices.Equal(answer.Behind, []string{"cccccccc"}) {
+		t.Errorf("%v, %v, behind %v, %v", got, answer.Positions(), answer.Behind, err)
 	}
 }
 

@@ -32,8 +32,7 @@ type merge struct {
 
 	// The lines that were sent of one time and identity: mostly one, seldom more, of
 	// other services.
-	last   record.Entry // Line is ours
-	any    bool
+	last   record.Entry // Line is ours; nil: none was sent
 	others map[string]bool
 	alike  int
 
@@ -132,8 +131,7 @@ func (m *merge) before(ctx context.Context, e *record.Entry) error {
 
 // put sends e, unless it is a copy.
 func (m *merge) put(e *record.Entry) error {
-	if !m.any || m.last.Compare(e) != 0 {
-		m.any = true
+	if m.last.Line == nil || m.last.Compare(e) != 0 {
 		m.last.Time, m.last.ID = e.Time, e.ID
 		m.last.Line = append(m.last.Line[:0], e.Line...)
 		clear(m.others)

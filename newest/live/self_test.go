@@ -34,7 +34,7 @@ func TestAnswerSaysWhose(t *testing.T) {
 			listed time.Time
 			age    time.Duration
 		}{
-			{time.Time{}, -1},
+			{time.Time{}, -time.Millisecond},
 			{time.Now(), 0},
 			{time.Now().Add(time.Second), 0}, // after the question
 			{time.Now().Add(-time.Nanosecond), time.Millisecond},
@@ -45,15 +45,15 @@ func TestAnswerSaysWhose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if answer.RowsAge() != c.age {
-				t.Errorf("a list of %v is %v old", c.listed, answer.RowsAge())
+			if answer.RowsAge != c.age {
+				t.Errorf("a list of %v is %v old", c.listed, answer.RowsAge)
 			}
 			want := map[string]string{}
 			for _, id := range []string{"aaaaaaaa", "bbbbbbbb", "dddddddd"} { // and not cccccccc
 				want[id] = processOf(id)
 			}
-			if got := answer.Snapshots(); !maps.Equal(got, want) || answer.Self() != selfOf("aaaaaaaa")() {
-				t.Errorf("the answer of %+v has %v", answer.Self(), got)
+			if got := answer.Snapshots; !maps.Equal(got, want) || answer.Self != selfOf("aaaaaaaa")() {
+				t.Errorf("the answer of %+v has %v", answer.Self, got)
 			}
 			_, err = rest(answer)
 			incomplete(t, err, 3, 2)
@@ -86,7 +86,7 @@ func TestAnotherStore(t *testing.T) {
 				if m := incomplete(t, err, 1, 0); len(got) != 0 || !strings.Contains(m.Reason, "answers for another store") {
 					t.Errorf("%d records, %+v", len(got), m)
 				}
-				if _, there := answer.Snapshots()["bbbbbbbb"]; there {
+				if _, there := answer.Snapshots["bbbbbbbb"]; there {
 					t.Error("it counts as one that answered")
 				}
 			}
@@ -104,7 +104,7 @@ func TestBreaksOff(t *testing.T) {
 	if !errors.As(err, &lacks) || len(lacks.Missing) != 1 || !lacks.Missing[0].Partly || len(got) != 1 {
 		t.Errorf("%d records, %v", len(got), err)
 	}
-	if answer.Snapshots()["bbbbbbbb"] != processOf("bbbbbbbb") {
+	if answer.Snapshots["bbbbbbbb"] != processOf("bbbbbbbb") {
 		t.Error("whose snapshot was taken is not known")
 	}
 }
