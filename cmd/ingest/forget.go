@@ -101,7 +101,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		}
 		defer answer.Close()
 		if answer.Self().ID == id {
-			return &heartbeat.ForgetError{ID: id, Reason: "it answers at " + i.Address + " and only its announcements fail: mend these, or drain or stop it first"}
+			return fmt.Errorf("ingester %s: it answers at %s and only its announcements fail: mend these, or drain or stop it first", id, i.Address)
 		}
 	}
 	return nil
