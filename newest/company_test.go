@@ -406,7 +406,7 @@ func (c *company) dial(address string, hasty bool) (newest.Asker, error) {
 func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	blobs, tables := c.faulty()
 	o := newest.Options{
-		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{Now: c.now}),
+		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.Options{Now: c.now}),
 		Ingesters: c.list, Dial: c.dial, Store: c.storeID,
 	}
 	for _, f := range change {

@@ -47,7 +47,7 @@ const (
 	Late = 10 * time.Minute
 )
 
-// The defaults of [Options] and [ReaderOptions], which have to agree.
+// The defaults of [Options].
 const (
 	DefaultPrefix = "tail"
 	DefaultShards = 4

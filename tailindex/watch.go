@@ -75,22 +75,19 @@ func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch {
 func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err error) {
 	now := w.r.o.Now()
 	low, deep := w.reach(now)
-	scans, err := w.r.scans(w.service, w.errs, w.tables(now, deep)...)
-	if err != nil {
-		return nil, nil, err
-	}
-	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
+	scans, rows, err := w.r.read(ctx, w.service, w.errs, w.tables(now, deep), func(ctx context.Context, s *scan) error {
 		return s.fresh(ctx, s.since(low), w.seen, w.after)
 	})
-	if err != nil {
+	if scans == nil {
 		return nil, nil, err
 	}
 	w.learn(scans, now, deep)
 	if deep {
 		w.polled, w.low = now, low
 	}
-	rows, err = found(scans)
-	slices.SortFunc(rows, byArrival)
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(a.Arrived.Compare(b.Arrived), strings.Compare(a.Process, b.Process), cmp.Compare(a.Number, b.Number))
+	})
 	return rows, w.missed(now), err
 }
 

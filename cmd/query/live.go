@@ -39,7 +39,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		Unasked: !alive,
 		Name:    a.store.String(),
 		Blobs:   l.blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, store.Blobs) },
-		Tail: tailindex.NewReader(store.Tables, tailindex.ReaderOptions{
+		Tail: tailindex.NewReader(store.Tables, tailindex.Options{
 			Prefix: a.tail.Prefix, Shards: a.tail.Shards, Store: a.store.Name(), Now: clock.now,
 		}),
 	}
