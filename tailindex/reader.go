@@ -74,15 +74,3 @@ func (r *Reader) days(since time.Time) (tables []string) {
 	}
 	return tables
 }
-
-// nanos is t in the range of records' times.
-func nanos(t time.Time) int64 {
-	const first, last = -292 * 365 * 24 * 3600, 292 * 365 * 24 * 3600
-	switch s := t.Unix(); {
-	case s < first:
-		return first * 1e9
-	case s > last:
-		return last * 1e9
-	}
-	return t.UnixNano()
-}

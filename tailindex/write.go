@@ -47,7 +47,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.writing = writing
 	w.state.Store(running)
 	w.each(func(s *service) {
-		if s.busy && s.timer == nil {
+		if s.batch != nil && s.timer == nil {
 			w.schedule(s, gather)
 		}
 	})
@@ -91,7 +91,7 @@ func (w *Writer) turn(s *service) {
 	switch {
 	case pause > 0:
 	case s.batch == nil:
-		s.busy, s.since = false, time.Time{}
+		s.since = time.Time{}
 		return
 	default:
 		s.since, pause = s.batch.since, s.pause(w.o.Now())
@@ -222,7 +222,7 @@ func (w *Writer) upkeep(ctx context.Context) {
 			made = table
 		}
 		w.each(func(s *service) {
-			if !s.busy && time.Since(s.wrote) > forget {
+			if s.timer == nil && time.Since(s.wrote) > forget {
 				delete(s.stripe.services, s.name)
 			}
 		})

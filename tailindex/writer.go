@@ -103,8 +103,7 @@ type service struct {
 	name   string
 	phase  time.Duration // offset within each second at which it is written
 	stripe *stripe
-	busy   bool        // waits for its turn, or has it
-	timer  *time.Timer // of the turn; nil: it is not scheduled
+	timer  *time.Timer // of the turn that it waits for, or has; nil: it is idle
 	batch  *batch      // arrivals since the last write; nil: none
 	since  time.Time   // arrival, by this host's clock, of the oldest waiting record; zero: none
 	wrote  time.Time   // time at which the last batch was taken
@@ -173,11 +172,8 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
 	w.bytes.Add(int64(b.size() - before))
-	if !s.busy {
-		s.busy = true
-		if w.state.Load() == running {
-			w.schedule(s, s.pause(now))
-		}
+	if s.timer == nil && w.state.Load() == running {
+		w.schedule(s, s.pause(now))
 	}
 	st.mu.Unlock()
 }
