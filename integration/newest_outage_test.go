@@ -192,5 +192,5 @@ func tailReader(t testing.TB, at place) *tailindex.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tailindex.NewReader(store, tailindex.ReaderOptions{Store: spec(t, at).Name()})
+	return tailindex.NewReader(store, tailindex.Options{Store: spec(t, at).Name()})
 }

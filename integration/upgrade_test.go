@@ -174,7 +174,7 @@ func oldRows(t *testing.T, root string, made time.Time) (id string) {
 	if stopped.Lane != 3 || !stopped.Oldest.IsZero() || holding.Lane != 5 || holding.Oldest.IsZero() || made.Sub(holding.At) > 10*time.Minute {
 		t.Errorf("%+v", rows)
 	}
-	tail := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return made }})
+	tail := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return made }})
 	newest, err := tail.Newest(t.Context(), "new", false, 10)
 	lines := 0
 	for _, row := range newest {

@@ -393,7 +393,7 @@ func nameOf(line []byte) string {
 func (c *company) reader(change ...func(*newest.Options)) *newest.Reader {
 	blobs, tables := c.faulty()
 	o := newest.Options{
-		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.ReaderOptions{Now: c.now}),
+		Blobs: query.New(blobs, query.Options{Workers: 2}), Tail: tailindex.NewReader(tables, tailindex.Options{Now: c.now}),
 		Ingesters: c.list, Announced: &http.Client{Transport: c.wire}, Store: c.storeID,
 	}
 	for _, f := range change {

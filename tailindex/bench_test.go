@@ -83,7 +83,7 @@ func BenchmarkNewest(b *testing.B) {
 			now := time.Now()
 			fill(b, s, now.Add(-24*time.Hour), lines)
 			fill(b, s, now, lines)
-			r := tailindex.NewReader(s, tailindex.ReaderOptions{})
+			r := tailindex.NewReader(s, tailindex.Options{})
 			for b.Loop() {
 				rows, err := r.Newest(b.Context(), "web", false, 100)
 				if err != nil || len(rows) == 0 {

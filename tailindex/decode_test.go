@@ -42,7 +42,7 @@ func readBack(t testing.TB, table string, at time.Time, row storage.Row) ([]tail
 	if err := s.Upsert(t.Context(), table, "web~0", []storage.Row{row}); err != nil {
 		t.Skip(err)
 	}
-	r := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return at }})
+	r := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return at }})
 	return r.Newest(t.Context(), "web", false, 10)
 }
 

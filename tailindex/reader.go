@@ -1,8 +1,10 @@
 package tailindex
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,35 +13,17 @@ import (
 	"blobtail/storage"
 )
 
-// ReaderOptions give the place of the rows. The zero value works; fields that are in
-// [Options] too must have the ingesters' values.
-type ReaderOptions struct {
-	Prefix string
-	Shards int
-	Store  string
-	// Now is the store's clock as far as it is known; nil: time.Now.
-	Now func() time.Time
-}
-
 // Reader reads the rows of writers. All its methods may be called concurrently.
 type Reader struct {
-	o       ReaderOptions
+	o       Options
 	tables  storage.TableStore
 	decoder func() (*zstd.Decoder, error) // of rows; may be used concurrently
 }
 
-// NewReader returns a reader. It sends the store no request.
-func NewReader(tables storage.TableStore, o ReaderOptions) *Reader {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.Shards == 0 {
-		o.Shards = DefaultShards
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Reader{o: o, tables: tables, decoder: sync.OnceValues(newDecoder)}
+// NewReader returns a reader. It uses the Prefix, the Shards, the Store and Now of the
+// options, which must be those of the ingesters. It sends the store no request.
+func NewReader(tables storage.TableStore, o Options) *Reader {
+	return &Reader{o: o.withDefaults(), tables: tables, decoder: sync.OnceValues(newDecoder)}
 }
 
 const day = 24 * time.Hour
@@ -53,16 +37,15 @@ const day = 24 * time.Hour
 // shard that has some. After any other error nothing is returned. Missing tables are no
 // error.
 func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) ([]Row, error) {
+	if n < 1 {
+		return nil, nil
+	}
 	now := r.o.Now().Add(clocksApart)
-	scans, err := r.scans(service, errs, Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day)))
-	if err != nil || n < 1 {
-		return nil, err
-	}
-	if err := run(ctx, scans, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) }); err != nil {
-		return nil, err
-	}
-	rows, err := found(scans)
-	slices.SortFunc(rows, byNewest)
+	tables := []string{Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day))}
+	_, rows, err := r.read(ctx, service, errs, tables, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) })
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
+	})
 	return rows, err
 }
 
@@ -90,16 +73,4 @@ func (r *Reader) days(since time.Time) (tables []string) {
 		t = t.Add(-day)
 	}
 	return tables
-}
-
-// nanos is t in the range of records' times.
-func nanos(t time.Time) int64 {
-	const first, last = -292 * 365 * 24 * 3600, 292 * 365 * 24 * 3600
-	switch s := t.Unix(); {
-	case s < first:
-		return first * 1e9
-	case s > last:
-		return last * 1e9
-	}
-	return t.UnixNano()
 }

@@ -91,7 +91,7 @@ func stores(t *testing.T, s *counting) {
 		sent[service] = entries(run)
 		w.Accepted(1, run)
 	}
-	r := tailindex.NewReader(s, tailindex.ReaderOptions{Prefix: prefix, Store: "logs"})
+	r := tailindex.NewReader(s, tailindex.Options{Prefix: prefix, Store: "logs"})
 	for service, want := range sent {
 		row := waitRow(t, r, service)
 		s.scans.Store(0)
@@ -122,7 +122,7 @@ func stores(t *testing.T, s *counting) {
 			}
 		}
 	}
-	if rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{Prefix: "none"}).Newest(t.Context(), "small", false, 1); len(rows) > 0 || err != nil {
+	if rows, err := tailindex.NewReader(s, tailindex.Options{Prefix: "none"}).Newest(t.Context(), "small", false, 1); len(rows) > 0 || err != nil {
 		t.Errorf("no tables: %v, %v", rows, err)
 	}
 }
@@ -168,7 +168,7 @@ func TestRowsOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := tailindex.NewReader(s, tailindex.ReaderOptions{Store: "a"})
+		r := tailindex.NewReader(s, tailindex.Options{Store: "a"})
 		rows, err := r.Newest(t.Context(), "web", false, 10)
 		got := merged(rows)
 		if len(got) < 10 || !strings.Contains(string(got[len(got)-1].Line), "ours 99") || strings.Contains(show(got), "theirs") {
@@ -204,7 +204,7 @@ func TestReadFails(t *testing.T) {
 		time.Sleep(time.Second)
 		// The failing reads are of one shard's partition, in a table that exists.
 		down := storagetest.FaultyTables(s, storagetest.Times(3, storagetest.Scan, tailindex.Table("tail", time.Now())+"/web~2", storagetest.Fault{Before: storagetest.ErrFault}))
-		r := tailindex.NewReader(down, tailindex.ReaderOptions{})
+		r := tailindex.NewReader(down, tailindex.Options{})
 		if rows, err := r.Newest(t.Context(), "web", false, 1); len(rows) != 0 || !errors.Is(err, storagetest.ErrFault) {
 			t.Errorf("%v, %v", rows, err)
 		}
@@ -242,7 +242,7 @@ func watch(t *testing.T, rnd *rand.Rand) {
 		writers = append(writers, w)
 	}
 	scans := &counting{TableStore: s}
-	r := tailindex.NewReader(scans, tailindex.ReaderOptions{Now: clock})
+	r := tailindex.NewReader(scans, tailindex.Options{Now: clock})
 	follow := r.Watch("web", false, clock())
 	var got []tailindex.Row
 	var missed []tailindex.Missed
@@ -345,7 +345,7 @@ func TestMemory(t *testing.T) {
 			}
 			close(down)
 			time.Sleep(time.Minute)
-			r := tailindex.NewReader(s, tailindex.ReaderOptions{})
+			r := tailindex.NewReader(s, tailindex.Options{})
 			holes := 0
 			for service, times := range sent {
 				rows, err := r.Written(t.Context(), service, true, time.Now().Add(-time.Hour))
@@ -398,7 +398,7 @@ func TestOrderWithinRow(t *testing.T) {
 			w.Accepted(1, newRun("web", rnd.Uint64(), lines...))
 		}
 		time.Sleep(time.Second)
-		rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{}).Newest(t.Context(), "web", false, 100)
+		rows, err := tailindex.NewReader(s, tailindex.Options{}).Newest(t.Context(), "web", false, 100)
 		if err != nil || len(rows) != 1 || len(rows[0].Entries) != tailindex.MaxLines {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}

@@ -26,8 +26,9 @@ const (
 	maxRaw = MaxLines * MaxLine
 )
 
-// encode returns the row of the table. It omits the oldest entries if not all fit.
-func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (storage.Row, error) {
+// encode returns the row of the table, and about how many bytes of memory it has. It
+// omits the oldest entries if not all fit.
+func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row storage.Row, size int, err error) {
 	props := map[string]any{
 		"format": int64(Format), "store": store, "process": r.Process, "number": int64(r.Number),
 		"arrived": r.Arrived.UTC().Format(timeLayout),
@@ -40,10 +41,11 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (stora
 	} else {
 		z, err := encoder()
 		if err != nil {
-			return storage.Row{}, err
+			return storage.Row{}, 0, err
 		}
 		var packed []byte
 		r.Entries, packed = pack(z, r.Entries, lines)
+		lines = packed
 		for i := 0; len(packed) > 0; i++ {
 			n := min(len(packed), storage.MaxBinary)
 			props["z"+strconv.Itoa(i)] = packed[:n:n]
@@ -52,8 +54,9 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (stora
 	}
 	r.Omitted = r.Count - len(r.Entries)
 	props["omitted"] = int64(r.Omitted)
-	props["ids"] = appendIDs(nil, r.Entries)
-	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, nil
+	ids := appendIDs(nil, r.Entries)
+	props["ids"] = ids
+	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids), nil
 }
 
 // pack compresses the lines. It leaves out the oldest if not all fit.

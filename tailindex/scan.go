@@ -1,12 +1,10 @@
 package tailindex
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,37 +34,30 @@ type head struct {
 	wanted  bool
 }
 
-// scans returns the scans of all shards of some tables.
-func (r *Reader) scans(service string, errs bool, tables ...string) ([]*scan, error) {
+// read reads all shards of some tables concurrently. A table that is missing has no
+// rows. The error joins those of unreadable rows; after any other one there are no scans.
+func (r *Reader) read(ctx context.Context, service string, errs bool, tables []string, do func(context.Context, *scan) error) ([]*scan, []Row, error) {
 	if !record.ValidStored(service) {
-		return nil, fmt.Errorf("read the newest records: %.80q is no name of a service", service)
+		return nil, nil, fmt.Errorf("read the newest records: %.80q is no name of a service", service)
 	}
 	var scans []*scan
+	reading, ctx := errgroup.WithContext(ctx)
+	reading.SetLimit(maxScans)
 	for _, table := range tables {
 		for shard := range r.o.Shards {
-			scans = append(scans, &scan{r: r, service: service, table: table, partition: Partition(service, shard), kind: kind(errs)})
+			s := &scan{r: r, service: service, table: table, partition: Partition(service, shard), kind: kind(errs)}
+			scans = append(scans, s)
+			reading.Go(func() error {
+				if err := do(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
+					return fmt.Errorf("read the newest records: %w", err)
+				}
+				return nil
+			})
 		}
 	}
-	return scans, nil
-}
-
-// run reads all scans concurrently. A table that is missing has no rows.
-func run(ctx context.Context, scans []*scan, read func(context.Context, *scan) error) error {
-	running, ctx := errgroup.WithContext(ctx)
-	running.SetLimit(maxScans)
-	for _, s := range scans {
-		running.Go(func() error {
-			if err := read(ctx, s); err != nil && !errors.Is(err, storage.ErrNotExist) {
-				return fmt.Errorf("read the newest records: %w", err)
-			}
-			return nil
-		})
+	if err := reading.Wait(); err != nil {
+		return nil, nil, err
 	}
-	return running.Wait()
-}
-
-// found returns the rows of all scans, with an error for invalid ones.
-func found(scans []*scan) ([]Row, error) {
 	var rows []Row
 	var bad []error
 	for _, s := range scans {
@@ -75,17 +66,7 @@ func found(scans []*scan) ([]Row, error) {
 			bad = append(bad, s.bad)
 		}
 	}
-	return rows, errors.Join(bad...)
-}
-
-// byNewest puts the row with the newest record first, byArrival the row that arrived
-// first.
-func byNewest(a, b Row) int {
-	return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
-}
-
-func byArrival(a, b Row) int {
-	return cmp.Or(a.Arrived.Compare(b.Arrived), strings.Compare(a.Process, b.Process), cmp.Compare(a.Number, b.Number))
+	return scans, rows, errors.Join(bad...)
 }
 
 // after is the least key that is greater than key: a space is the least character

@@ -47,7 +47,7 @@ const (
 	Late = 10 * time.Minute
 )
 
-// The defaults of [Options] and [ReaderOptions], which have to agree.
+// The defaults of [Options].
 const (
 	DefaultPrefix = "tail"
 	DefaultShards = 4
@@ -128,6 +128,7 @@ func keyOf(kind byte, inverse int64, process string, number uint64) string {
 
 // parseKey is the strict inverse of keyOf. The row has only the fields that the key has.
 func parseKey(key string) (r Row, inverse int64, ok bool) {
+	r.Key = key
 	parts := strings.Split(key, "-")
 	if len(parts) != 4 || strings.Trim(parts[2], "0123456789abcdef") != "" {
 		return r, 0, false

@@ -98,7 +98,7 @@ func TestFirstRow(t *testing.T) {
 		s := mem.New(mem.Options{})
 		w, stop := start(t, s, tailindex.Options{Store: "logs", Lane: func() int { return 6 }})
 		defer stop()
-		r := tailindex.NewReader(s, tailindex.ReaderOptions{Store: "logs"})
+		r := tailindex.NewReader(s, tailindex.Options{Store: "logs"})
 		now := time.Now()
 		run := newRun("web", 7,
 			line(now.Add(-time.Minute), "info", "web", "one"),
@@ -177,7 +177,7 @@ func newestIsTheTruth(t *testing.T, rnd *rand.Rand) {
 		time.Sleep(time.Duration(rnd.Int64N(int64(400 * time.Millisecond))))
 	}
 	time.Sleep(2 * time.Second)
-	r := tailindex.NewReader(s, tailindex.ReaderOptions{Shards: shards})
+	r := tailindex.NewReader(s, tailindex.Options{Shards: shards})
 	for _, truth := range [][]record.Entry{all, errs} {
 		slices.SortFunc(truth, func(a, b record.Entry) int { return a.Compare(&b) })
 		for range 20 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"blobtail/record"
 )
 
 // Missed reports that rows of a process were written, by their numbers, and have not been
@@ -74,30 +76,28 @@ func (r *Reader) Watch(service string, errs bool, after time.Time) *Watch {
 // again. After any other error nothing is lost: the next poll returns the rows instead.
 func (w *Watch) Poll(ctx context.Context) (rows []Row, missed []Missed, err error) {
 	now := w.r.o.Now()
-	low, deep := w.reach(now)
-	scans, err := w.r.scans(w.service, w.errs, w.tables(now, deep)...)
-	if err != nil {
-		return nil, nil, err
-	}
-	err = run(ctx, scans, func(ctx context.Context, s *scan) error {
+	low, tables, deep := w.reach(now)
+	scans, rows, err := w.r.read(ctx, w.service, w.errs, tables, func(ctx context.Context, s *scan) error {
 		return s.fresh(ctx, s.since(low), w.seen, w.after)
 	})
-	if err != nil {
+	if scans == nil {
 		return nil, nil, err
 	}
 	w.learn(scans, now, deep)
 	if deep {
 		w.polled, w.low = now, low
 	}
-	rows, err = found(scans)
-	slices.SortFunc(rows, byArrival)
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(a.Arrived.Compare(b.Arrived), strings.Compare(a.Process, b.Process), cmp.Compare(a.Number, b.Number))
+	})
 	return rows, w.missed(now), err
 }
 
-// reach is how far back this poll searches, and whether that is the full depth.
-func (w *Watch) reach(now time.Time) (low int64, deep bool) {
+// reach is how far back this poll searches, in which tables, and whether that is the full
+// depth.
+func (w *Watch) reach(now time.Time) (low int64, tables []string, deep bool) {
 	if w.polled.IsZero() {
-		return nanos(w.after.Add(-Late)), true
+		return record.ClampTime(w.after.Add(-Late)), w.r.days(w.after), true
 	}
 	pause := deepEvery
 	for _, p := range w.processes {
@@ -105,22 +105,11 @@ func (w *Watch) reach(now time.Time) (low int64, deep bool) {
 			pause = deepGap
 		}
 	}
-	if now.Sub(w.polled).Abs() < pause {
-		return max(w.low, nanos(now.Add(-w.depth))), false
+	depth, arrived := w.depth, 2*shallow
+	if deep = now.Sub(w.polled).Abs() >= pause; deep {
+		depth, arrived = Late, pastMidnight
 	}
-	return max(w.low, nanos(now.Add(-Late))), true
-}
-
-// tables returns the tables that may have new rows.
-func (w *Watch) tables(now time.Time, deep bool) []string {
-	since := now.Add(-2 * shallow)
-	switch {
-	case w.polled.IsZero():
-		since = w.after
-	case deep:
-		since = now.Add(-pastMidnight)
-	}
-	return w.r.days(since)
+	return max(w.low, record.ClampTime(now.Add(-depth))), w.r.days(now.Add(-arrived)), deep
 }
 
 // learn remembers the listed rows.

@@ -47,7 +47,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.writing = writing
 	w.state.Store(running)
 	w.each(func(s *service) {
-		if s.busy && s.timer == nil {
+		if s.batch != nil && s.timer == nil {
 			w.schedule(s, gather)
 		}
 	})
@@ -91,7 +91,7 @@ func (w *Writer) turn(s *service) {
 	switch {
 	case pause > 0:
 	case s.batch == nil:
-		s.busy, s.since = false, time.Time{}
+		s.since = time.Time{}
 		return
 	default:
 		s.since, pause = s.batch.since, s.pause(w.o.Now())
@@ -159,32 +159,27 @@ func (w *Writer) makeJob(s *service) error {
 
 // build makes the rows of a batch.
 func (w *Writer) build(s *service, b *batch) (*job, error) {
-	now := w.o.Now()
-	lane := max(0, w.o.Lane())
-	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, lane%w.o.Shards), mark: b.mark}
+	now, numbers := w.o.Now(), s.numbers
+	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, max(0, w.o.Lane())%w.o.Shards), mark: b.mark}
 	for i, k := range []*kept{&b.all, &b.errors} {
 		if k.seen == 0 {
 			continue
 		}
+		numbers[i]++
 		r := Row{
-			Process: w.o.Process, Number: s.numbers[i] + 1, Errors: i == 1,
+			Process: w.o.Process, Number: numbers[i], Errors: i == 1,
 			Arrived: now, First: k.first, Last: k.last, Count: k.seen, Entries: k.shown(),
 		}
-		row, err := r.encode(w.o.Store, w.encoder)
+		row, size, err := r.encode(w.o.Store, w.encoder)
 		if err != nil {
 			return nil, err
 		}
-		j.rows = append(j.rows, row)
+		j.rows, j.size = append(j.rows, row), j.size+int64(size)
 		if i == 0 {
 			j.omitted, j.lines = r.Omitted, r.Count-r.Omitted
 		}
-		j.size += rowSize(row)
 	}
-	for i, k := range []*kept{&b.all, &b.errors} {
-		if k.seen > 0 {
-			s.numbers[i]++
-		}
-	}
+	s.numbers = numbers
 	return j, nil
 }
 
@@ -210,32 +205,24 @@ func (w *Writer) writeJob(s *service) error {
 	return nil
 }
 
-// rowSize is the approximate memory of a row in bytes.
-func rowSize(row storage.Row) int64 {
-	n := int64(1024)
-	for _, v := range row.Props {
-		switch v := v.(type) {
-		case string:
-			n += int64(len(v))
-		case []byte:
-			n += int64(len(v))
-		}
-	}
-	return n
-}
-
 // upkeep makes the tables of today and, an hour ahead, of tomorrow, so that the first
 // write of a day need not. It also forgets quiet services.
 func (w *Writer) upkeep(ctx context.Context) {
 	made := ""
+	// If a table cannot be made, the writes report the reason.
+	makeTable := func(table string) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return w.tables.Upsert(ctx, table, "tail", nil)
+	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
-		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made && w.makeTable(ctx, table) == nil {
+		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made && makeTable(table) == nil {
 			made = table
 		}
 		w.each(func(s *service) {
-			if !s.busy && time.Since(s.wrote) > forget {
+			if s.timer == nil && time.Since(s.wrote) > forget {
 				delete(s.stripe.services, s.name)
 			}
 		})
@@ -245,13 +232,6 @@ func (w *Writer) upkeep(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// makeTable makes a table. If it fails, the writes report the reason.
-func (w *Writer) makeTable(ctx context.Context, table string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return w.tables.Upsert(ctx, table, "tail", nil)
 }
 
 func newEncoder() (*zstd.Encoder, error) {

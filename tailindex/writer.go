@@ -1,10 +1,13 @@
 package tailindex
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"hash/fnv"
 	"hash/maphash"
+	"io"
 	"sort"
 	"strings"
 	"sync"
@@ -19,7 +22,7 @@ import (
 	"blobtail/storage"
 )
 
-// Options are the writer's identity and tables. The zero value works.
+// Options are the tables, and the writer's identity. The zero value works.
 type Options struct {
 	Prefix  string     // of the tables' names, letters; "": DefaultPrefix
 	Shards  int        // partitions of a service, 1 to MaxShards; 0: DefaultShards
@@ -33,6 +36,25 @@ type Options struct {
 	Now    func() time.Time
 	Memory int64 // bytes that wait to be written, at most; 0: 64 MiB
 	Log    zerolog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Prefix, o.Shards, o.Memory = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Shards, DefaultShards), cmp.Or(o.Memory, 64<<20)
+	if o.Process == "" {
+		var b [4]byte
+		rand.Read(b[:])
+		o.Process = hex.EncodeToString(b[:])
+	}
+	if o.Lane == nil {
+		o.Lane = func() int { return 0 }
+	}
+	if o.Durable == nil {
+		o.Durable = func(uint64) error { return nil }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
 }
 
 // stripes is the number of locks for the services.
@@ -81,8 +103,7 @@ type service struct {
 	name   string
 	phase  time.Duration // offset within each second at which it is written
 	stripe *stripe
-	busy   bool        // waits for its turn, or has it
-	timer  *time.Timer // of the turn; nil: it is not scheduled
+	timer  *time.Timer // of the turn that it waits for, or has; nil: it is idle
 	batch  *batch      // arrivals since the last write; nil: none
 	since  time.Time   // arrival, by this host's clock, of the oldest waiting record; zero: none
 	wrote  time.Time   // time at which the last batch was taken
@@ -104,29 +125,7 @@ func (b *batch) size() int { return b.all.size() + b.errors.size() }
 
 // NewWriter returns a writer. It starts nothing and sends the store no request.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.Shards == 0 {
-		o.Shards = DefaultShards
-	}
-	if o.Process == "" {
-		var b [4]byte
-		rand.Read(b[:])
-		o.Process = hex.EncodeToString(b[:])
-	}
-	if o.Lane == nil {
-		o.Lane = func() int { return 0 }
-	}
-	if o.Durable == nil {
-		o.Durable = func(uint64) error { return nil }
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.Memory == 0 {
-		o.Memory = 64 << 20
-	}
+	o = o.withDefaults()
 	w := &Writer{
 		o: o, tables: tables, encoder: sync.OnceValues(newEncoder), seed: maphash.MakeSeed(),
 		workers: semaphore.NewWeighted(workers), retriers: semaphore.NewWeighted(retriers),
@@ -173,11 +172,8 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
 	w.bytes.Add(int64(b.size() - before))
-	if !s.busy {
-		s.busy = true
-		if w.state.Load() == running {
-			w.schedule(s, s.pause(now))
-		}
+	if s.timer == nil && w.state.Load() == running {
+		w.schedule(s, s.pause(now))
 	}
 	st.mu.Unlock()
 }
@@ -233,11 +229,9 @@ const (
 // all ingesters, so that their rows appear together and a follower can sort them. It
 // differs from service to service, so that the store's load is even.
 func phase(service string) time.Duration {
-	h := uint32(2166136261) // FNV-1a
-	for i := range len(service) {
-		h = (h ^ uint32(service[i])) * 16777619
-	}
-	return time.Duration(h%1000) * time.Millisecond
+	h := fnv.New32a()
+	io.WriteString(h, service)
+	return time.Duration(h.Sum32()%1000) * time.Millisecond
 }
 
 // pause is the time until the service's next turn after an arrival at the store's time

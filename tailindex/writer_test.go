@@ -180,7 +180,7 @@ func outage(t *testing.T, fault storagetest.Fault) {
 	sent += send(15 * time.Second)
 	time.Sleep(12 * time.Second)
 	stop()
-	r := tailindex.NewReader(s, tailindex.ReaderOptions{})
+	r := tailindex.NewReader(s, tailindex.Options{})
 	for _, service := range services {
 		for _, errs := range []bool{false, true} {
 			rows, err := r.Written(t.Context(), service, errs, time.Now().Add(-time.Hour))
@@ -303,7 +303,7 @@ func TestMidnight(t *testing.T) {
 		s := mem.New(mem.Options{})
 		w, stop := start(t, s, tailindex.Options{Now: clock})
 		defer stop()
-		r := tailindex.NewReader(s, tailindex.ReaderOptions{Now: clock})
+		r := tailindex.NewReader(s, tailindex.Options{Now: clock})
 		exists := func(table string) bool {
 			for name := range s.Tables(t.Context(), table) {
 				return name == table
@@ -378,7 +378,7 @@ func TestLongLines(t *testing.T) {
 					sent += len(lines)
 				}
 				time.Sleep(time.Second)
-				r := tailindex.NewReader(s, tailindex.ReaderOptions{Now: func() time.Time { return now }})
+				r := tailindex.NewReader(s, tailindex.Options{Now: func() time.Time { return now }})
 				for _, errs := range []bool{false, true} {
 					rows, err := r.Newest(t.Context(), "web", errs, 100)
 					if err != nil || len(rows) != 1 {
@@ -418,7 +418,7 @@ func TestAtTheSameTime(t *testing.T) {
 		stop()
 		told := 0
 		for i := range 3 {
-			rows, err := tailindex.NewReader(s, tailindex.ReaderOptions{}).Written(t.Context(), fmt.Sprint("s", i), true, time.Now().Add(-time.Hour))
+			rows, err := tailindex.NewReader(s, tailindex.Options{}).Written(t.Context(), fmt.Sprint("s", i), true, time.Now().Add(-time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}

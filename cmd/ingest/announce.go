@@ -34,7 +34,6 @@ type company struct {
 	tables    storage.TableStore
 	premises  *premises.Premises
 	peers     *peers.Peers // ingesters whose records readers need too
-	shared    bool         // the store has a clock of its own
 	log       zerolog.Logger
 
 	running sync.WaitGroup
@@ -58,7 +57,7 @@ const (
 // locked already. newCompany calls setLane with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
-	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log}), premises: premises, shared: store.Clock != nil, log: log, quit: func() {}}
+	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log}), premises: premises, log: log, quit: func() {}}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()
@@ -95,17 +94,11 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 
 // run announces and compares until ctx or stop ends it.
 func (p *company) run(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	p.quit = cancel
+	ctx, p.quit = context.WithCancel(ctx)
 	p.running.Go(func() { p.clock.Run(ctx) })
 	p.running.Go(func() {
 		// With a wrong clock all peers would look dead.
-		known, cancel := context.WithTimeout(ctx, clockWait)
-		defer cancel()
-		select {
-		case <-p.clock.First():
-		case <-known.Done():
-		}
+		await(ctx, time.Now().Add(clockWait), p.clock.First())
 		p.announcer.Run(ctx)
 	})
 	p.running.Go(func() { p.peers.Run(ctx) })
@@ -115,20 +108,18 @@ func (p *company) run(ctx context.Context) {
 // wait returns when readers know this ingester, and the lane, the clock and besides are
 // known; or at until. All of it goes on in the background.
 func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
+	await(ctx, until, append(besides, p.announcer.First(), p.clock.First())...)
+}
+
+// await returns when all are closed, at until, or when ctx ends.
+func await(ctx context.Context, until time.Time, all ...<-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	known := func(first <-chan struct{}) {
+	for _, first := range all {
 		select {
 		case <-first:
 		case <-ctx.Done():
 		}
-	}
-	known(p.announcer.First())
-	for _, first := range besides {
-		known(first)
-	}
-	if p.shared {
-		known(p.clock.First())
 	}
 }
 

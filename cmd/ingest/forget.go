@@ -29,41 +29,51 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout 
 	case id != "" && silent != 0, silent != 0 && lost:
 		return cli.Usagef("--silent stands alone: give either it, or an ID (with --lost, if that is meant)")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
-	defer cancel()
-	err := withTables(ctx, c, func(tables storage.TableStore, now time.Time) error {
-		store := c.Store.Name()
-		switch {
-		case silent != 0:
-			gone, err := heartbeat.ForgetSilent(ctx, tables, store, silent, now)
-			for _, was := range gone {
-				forgotten(stdout, was)
-			}
-			if len(gone) == 0 && err == nil {
-				fmt.Fprintf(stdout, "no ingester that may hold records has been silent for %s\n", config.Duration(silent))
-			}
-			return err
-		case lost:
-			was, err := heartbeat.ForgetLoss(ctx, tables, store, id)
-			if err == nil {
-				fmt.Fprintf(stdout, "acknowledged: ingester %s on %s lost records that it took before %s; reads are complete without them\n",
-					was.ID, hostName(was), was.Lost.Until.UTC().Format(time.RFC3339))
-			}
-			return err
-		}
-		if err := answering(ctx, tables, store, id); err != nil {
-			return err
-		}
-		was, err := heartbeat.Forget(ctx, tables, store, id, now)
-		if err == nil {
-			forgotten(stdout, was)
-		}
-		return err
-	})
-	if err != nil {
+	if err := forgetRow(c, id, lost, silent, stdout); err != nil {
 		return fmt.Errorf("not forgotten: %w", err)
 	}
 	return nil
+}
+
+func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdout io.Writer) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWait)
+	defer cancel()
+	opened, err := openstore.Open(ctx, c.Store, false)
+	if err != nil {
+		return fmt.Errorf("open the store: %w", err)
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	now, err := opened.Now(ctx, time.Now())
+	if err != nil {
+		return fmt.Errorf("ask the store for its time: %w", err)
+	}
+	tables, store := opened.Tables, c.Store.Name()
+	switch {
+	case silent != 0:
+		gone, err := heartbeat.ForgetSilent(ctx, tables, store, silent, now)
+		for _, was := range gone {
+			forgotten(stdout, was)
+		}
+		if len(gone) == 0 && err == nil {
+			fmt.Fprintf(stdout, "no ingester that may hold records has been silent for %s\n", config.Duration(silent))
+		}
+		return err
+	case lost:
+		was, err := heartbeat.ForgetLoss(ctx, tables, store, id)
+		if err == nil {
+			fmt.Fprintf(stdout, "acknowledged: ingester %s on %s lost records that it took before %s; reads are complete without them\n",
+				was.ID, hostName(was), was.Lost.Until.UTC().Format(time.RFC3339))
+		}
+		return err
+	}
+	if err := answering(ctx, tables, store, id); err != nil {
+		return err
+	}
+	was, err := heartbeat.Forget(ctx, tables, store, id, now)
+	if err == nil {
+		forgotten(stdout, was)
+	}
+	return err
 }
 
 // answerWait is how long an ingester to be forgotten may take to answer.
@@ -91,7 +101,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		}
 		defer answer.Close()
 		if answer.Self.ID == id {
-			return &heartbeat.ForgetError{ID: id, Reason: "it answers at " + i.Address + " and only its announcements fail: mend these, or drain or stop it first"}
+			return fmt.Errorf("ingester %s: it answers at %s and only its announcements fail: mend these, or drain or stop it first", id, i.Address)
 		}
 	}
 	return nil
@@ -105,20 +115,6 @@ func forgotten(stdout io.Writer, was heartbeat.Ingester) {
 		since = was.Oldest
 	}
 	fmt.Fprintf(stdout, "given up: what it took since %s and is in no blob; if its log is found after all, start it again on that\n", since.UTC().Format(time.RFC3339))
-}
-
-// withTables calls do with the tables of the store, and the store's time.
-func withTables(ctx context.Context, c config.Config, do func(storage.TableStore, time.Time) error) (err error) {
-	store, err := openstore.Open(ctx, c.Store, false)
-	if err != nil {
-		return fmt.Errorf("open the store: %w", err)
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	now, err := store.Now(ctx, time.Now())
-	if err != nil {
-		return fmt.Errorf("ask the store for its time: %w", err)
-	}
-	return do(store.Tables, now)
 }
 
 func hostName(i heartbeat.Ingester) string {

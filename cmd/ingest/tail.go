@@ -24,13 +24,13 @@ import (
 type tail struct {
 	writer  *tailindex.Writer // nil: no newest records are written
 	migrate func(context.Context)
-	ended   chan struct{}
-	end     func() // closes ended; may be called more than once
+	ending  context.Context
+	end     context.CancelFunc // ends ending
 }
 
 func newTail() *tail {
-	t := &tail{ended: make(chan struct{})}
-	t.end = sync.OnceFunc(func() { close(t.ended) })
+	t := &tail{}
+	t.ending, t.end = context.WithCancel(context.Background())
 	return t
 }
 
@@ -84,17 +84,11 @@ func (t *tail) run(ctx context.Context) error {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var besides sync.WaitGroup
-	defer besides.Wait()
+	var migrating sync.WaitGroup
+	defer migrating.Wait()
 	defer cancel()
-	besides.Go(func() {
-		select {
-		case <-t.ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	besides.Go(func() {
+	defer context.AfterFunc(t.ending, cancel)()
+	migrating.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, migrateTime)
 		defer cancel()
 		t.migrate(ctx)

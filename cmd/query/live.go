@@ -43,7 +43,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		Unasked: !alive,
 		Name:    a.config.Store.String(),
 		Blobs:   blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
-		Tail: tailindex.NewReader(a.store.Tables, tailindex.ReaderOptions{
+		Tail: tailindex.NewReader(a.store.Tables, tailindex.Options{
 			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(), Now: clock.now,
 		}),
 	}

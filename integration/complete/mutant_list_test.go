@@ -54,10 +54,8 @@ var mutants = []mutant{
 `, `		n.State = ""
 `}}},
 	{name: "the row of another process taken for the own", edits: []edit{{"internal/heartbeat/lease.go",
-		`	case row.Process == a.process || slices.Contains(l.notes.Writers, row.Process):
-		return true
-`, `	case row.Process == a.process || len(row.Process) > 0 || slices.Contains(l.notes.Writers, row.Process):
-		return true
+		`	return row.Process == a.process || slices.Contains(a.lease.notes.Writers, row.Process)
+`, `	return row.Process == a.process || len(row.Process) > 0 || slices.Contains(a.lease.notes.Writers, row.Process)
 `}}},
 	{name: "a table that lost rows is no loss", edits: []edit{{"internal/heartbeat/lease.go",
 		`	l.lost = l.lost.join(Loss{Since: now, Until: now})

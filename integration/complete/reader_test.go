@@ -127,7 +127,7 @@ func (r *reading) reader() *newest.Reader {
 	blobs, tables := r.y.blobsOf(s), r.y.tablesOf(s)
 	o := newest.Options{
 		Blobs: query.New(blobs, query.Options{Workers: 2}),
-		Tail:  tailindex.NewReader(tables, tailindex.ReaderOptions{Store: s.container}),
+		Tail:  tailindex.NewReader(tables, tailindex.Options{Store: s.container}),
 		Store: func(ctx context.Context) (string, error) {
 			rng := w.fate(r.name + " store")
 			if !pause(ctx, w.latency(rng)) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -83,9 +84,8 @@ func (w *world) told(q *request, in *ingester, err error) {
 
 // refusal returns the reason why a request was not acknowledged.
 func refusal(err error) string {
-	var unheld *heartbeat.UnheldError
 	switch {
-	case errors.As(err, &unheld):
+	case strings.Contains(err.Error(), "this ingester cannot be announced"):
 		return "not announced"
 	case errors.Is(err, errGone), errors.Is(err, errRefused), errors.Is(err, simdisk.ErrKilled):
 		return "down"

@@ -16,7 +16,7 @@ package clockskew
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -43,9 +43,8 @@ type Checker struct {
 	clock storage.Clock
 	first chan struct{}
 
-	mu     sync.Mutex
-	skew   time.Duration // host less store; 0 until the store has answered
-	failed bool          // the last question was not answered
+	skew   atomic.Int64 // host less store, in ns; 0 until the store has answered
+	failed bool         // the last question was not answered; belongs to Run
 }
 
 // New returns a checker. It starts nothing and asks the store nothing. A nil
@@ -91,54 +90,30 @@ func (c *Checker) ask(ctx context.Context) {
 	before, begun := c.o.Now(), time.Now()
 	there, err := c.clock.Now(ctx)
 	took := time.Since(begun)
-	if err != nil {
-		c.unanswered(ctx, err)
-		return
+	failed, was := c.failed, c.Err()
+	if c.failed = err != nil; err == nil {
+		c.skew.Store(int64(before.Add(took / 2).Sub(there).Round(time.Millisecond)))
 	}
-	skew := before.Add(took / 2).Sub(there).Round(time.Millisecond)
-	c.mu.Lock()
-	was := c.err()
-	c.skew, c.failed = skew, false
-	is := c.err()
-	c.mu.Unlock()
-	switch {
+	switch is := c.Err(); {
+	case err != nil && !failed && ctx.Err() != context.Canceled:
+		c.o.Log.Warn().Err(err).Msg("the store does not tell the time; what was known of the clock stands")
 	case is != nil && was == nil:
 		c.o.Log.Error().Err(is).Msg("not ready")
 	case is == nil && was != nil:
-		c.o.Log.Info().Dur("skew", skew).Msg("the clock is right again")
-	}
-}
-
-func (c *Checker) unanswered(ctx context.Context, err error) {
-	c.mu.Lock()
-	first := !c.failed
-	c.failed = true
-	c.mu.Unlock()
-	if first && ctx.Err() != context.Canceled {
-		c.o.Log.Warn().Err(err).Msg("the store does not tell the time; what was known of the clock stands")
+		c.o.Log.Info().Dur("skew", c.Skew()).Msg("the clock is right again")
 	}
 }
 
 // Skew is how far the host's clock is ahead of the store's, by the last answer.
-func (c *Checker) Skew() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.skew
-}
+func (c *Checker) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
 // Err says why the host's clock cannot be believed. It is nil when it can, and as long
 // as nothing is known.
 func (c *Checker) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err()
-}
-
-func (c *Checker) err() error {
-	if c.skew.Abs() <= limit {
-		return nil
+	if skew := c.Skew(); skew.Abs() > limit {
+		return &Error{skew, limit}
 	}
-	return &Error{c.skew, limit}
+	return nil
 }
 
 // Now is the time by the store's clock, as far as it is known.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
@@ -143,7 +144,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	if o.Auto && notes.Lane >= 0 {
 		a.lane = min(notes.Lane, Lanes-1)
 	}
-	a.lease.turn = make(chan struct{}, 1)
+	a.lease.turn = semaphore.NewWeighted(1)
 	a.lease.notes = notes
 	a.lease.upgraded = !notes.Announced && err == nil
 	a.lease.holding.Store(notes.State == Holding)
@@ -194,22 +195,14 @@ func (a *Announcer) Err() error {
 	return a.failed
 }
 
-// outcome keeps the result of the last write.
-func (a *Announcer) outcome(err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil {
-		a.good = time.Now()
-	}
-	a.failed = err
-	return err
-}
-
 // Run announces the ingester until ctx ends. It is called once.
 func (a *Announcer) Run(ctx context.Context) {
 	defer close(a.ended)
 	a.started()
-	a.awaitReplay(ctx)
+	// A moment to read the log: before that the row would have to say that it holds records.
+	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
+		pause(ctx, 10*time.Millisecond)
+	}
 	tick := time.NewTicker(a.o.Every)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -233,14 +226,6 @@ func (a *Announcer) started() time.Time {
 		a.begun = a.o.Now()
 	}
 	return a.begun
-}
-
-// awaitReplay gives a start a moment to read its log. Before that the row would have to
-// say that it holds records.
-func (a *Announcer) awaitReplay(ctx context.Context) {
-	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
-		pause(ctx, 10*time.Millisecond)
-	}
 }
 
 // soon is the pause between two checks whether the row lacks something: an unflushed
@@ -313,7 +298,11 @@ func (a *Announcer) beat(running context.Context) error {
 			pause(ctx, wait)
 			continue
 		}
-		if err := a.writeDue(running); err != nil {
+		// Rows of peers that cannot be listed make no ingester silent.
+		writing, cancel := context.WithTimeout(running, patience)
+		err = a.write(writing, func() State { return a.rest(a.o.IdleAfter) })
+		cancel()
+		if err != nil {
 			return err // and most likely reading fails for the same reason
 		}
 		a.wrote = true
@@ -323,14 +312,6 @@ func (a *Announcer) beat(running context.Context) error {
 		}
 	}
 	return unlisted
-}
-
-// writeDue writes the row of a beat. It has its own time limit: rows of peers that
-// cannot be listed make no ingester silent.
-func (a *Announcer) writeDue(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return a.write(ctx, func() State { return a.rest(a.o.IdleAfter) })
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -11,18 +11,13 @@ import (
 	"blobtail/storage"
 )
 
-// ForgetError says why the row of an ingester cannot be given up.
-type ForgetError struct {
-	ID     string
-	Reason string
-}
-
-func (e *ForgetError) Error() string { return fmt.Sprintf("ingester %s: %s", e.ID, e.Reason) }
+// refuse says why the row of an ingester cannot be given up.
+func refuse(id, reason string) error { return fmt.Errorf("ingester %s: %s", id, reason) }
 
 // Forget marks the row of an ingester as stopped because its log is lost. Reads then no
 // longer wait for its records. Forget returns the former row: the unflushed records
-// since its Oldest are given up. It refuses with a [*ForgetError] if there is no such
-// row, or if the ingester is not silent. If the ingester comes back after all, its next
+// since its Oldest are given up. It refuses if there is no such row, or if the ingester
+// is not silent. If the ingester comes back after all, its next
 // announcement replaces the mark.
 func Forget(ctx context.Context, tables storage.TableStore, store, id string, now time.Time) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
@@ -63,12 +58,12 @@ func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, 
 }
 
 // ForgetLoss acknowledges the loss of an ingester, so that reads are complete without
-// the lost records. It returns the former row. A [*ForgetError] says that there is no
-// such row, or no such loss.
+// the lost records. It returns the former row. It refuses if there is no such row, or no
+// such loss.
 func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string) (Ingester, error) {
 	return amend(ctx, tables, store, id, func(i *Ingester) error {
 		if !i.Lost.Any() {
-			return &ForgetError{i.ID, "it has lost nothing that was not acknowledged already"}
+			return refuse(i.ID, "it has lost nothing that was not acknowledged already")
 		}
 		i.acknowledge()
 		return nil
@@ -104,7 +99,7 @@ func amend(ctx context.Context, tables storage.TableStore, store, id string, cha
 		}
 		return was, nil
 	}
-	return Ingester{}, &ForgetError{id, "its row changes while this is done: it runs"}
+	return Ingester{}, refuse(id, "its row changes while this is done: it runs")
 }
 
 // find returns the row of an ingester of a store.
@@ -121,20 +116,20 @@ func find(ctx context.Context, tables storage.TableStore, store, id string) (Ing
 		ids = append(ids, i.ID)
 	}
 	there := cmp.Or(strings.Join(ids, ", "), "none")
-	return Ingester{}, errors.Join(append(l.bad, &ForgetError{id, "there is no such ingester; there is: " + there})...)
+	return Ingester{}, errors.Join(append(l.bad, refuse(id, "there is no such ingester; there is: "+there))...)
 }
 
 func (i Ingester) mayBeForgotten(now time.Time) error {
 	age := now.Sub(i.At).Round(time.Second)
 	switch {
 	case !i.GivenUp.IsZero():
-		return &ForgetError{i.ID, "it was forgotten at " + i.GivenUp.UTC().Format(time.RFC3339) + " already"}
+		return refuse(i.ID, "it was forgotten at "+i.GivenUp.UTC().Format(time.RFC3339)+" already")
 	case i.State != Holding && i.Lost.Any():
-		return &ForgetError{i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost"}
+		return refuse(i.ID, "it runs or has ended in order; to acknowledge what it has lost, add --lost")
 	case i.State != Holding:
-		return &ForgetError{i.ID, fmt.Sprintf("it is %s: all that it took is in blobs, and there is nothing to forget", i.State)}
+		return refuse(i.ID, fmt.Sprintf("it is %s: all that it took is in blobs, and there is nothing to forget", i.State))
 	case age < Silence && age > -ahead:
-		return &ForgetError{i.ID, fmt.Sprintf("it announced itself %s ago; if it runs, stop it, or drain it to keep what it has; if it was killed, wait until it is silent for a minute", max(age, 0))}
+		return refuse(i.ID, fmt.Sprintf("it announced itself %s ago; if it runs, stop it, or drain it to keep what it has; if it was killed, wait until it is silent for a minute", max(age, 0)))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"blobtail/storage"
 )
 
@@ -24,9 +26,10 @@ type lease struct {
 	asking sync.Mutex
 	asked  *attempt // to enter Holding, that is under way or failed just now; nil: none
 
-	turn  chan struct{} // a token for the one that reads and writes the row; it guards the fields below
-	known bool          // the version of row is that of the table
-	row   Ingester      // as last read or written
+	// turn is for the one that reads and writes the row. It guards the fields below.
+	turn  *semaphore.Weighted
+	known bool     // the version of row is that of the table
+	row   Ingester // as last read or written
 	notes notes
 	wrote bool // this process has written the row
 	// upgraded says that the log has no notes: an older version wrote the row, or no
@@ -41,38 +44,15 @@ type lease struct {
 	kept atomic.Pointer[losses] // those in the notes, for readers without the turn
 }
 
-// take waits for the turn. give must follow, unless take returns an error, that of ctx.
-func (l *lease) take(ctx context.Context) error {
-	select {
-	case l.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *lease) give() { <-l.turn }
-
 // attempt is one attempt to have the row say Holding.
 type attempt struct {
 	done chan struct{}
 	err  error // once done is closed
 }
 
-// UnheldError says that the row of the ingester cannot say that it holds records, so
-// that it must not accept any.
-type UnheldError struct{ Err error }
-
-func (e *UnheldError) Error() string {
-	return fmt.Sprintf("this ingester cannot be announced, and readers would miss what it takes: %v", e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *UnheldError) Unwrap() error { return e.Err }
-
 // Enter returns when the row says that the ingester holds records. The caller then
-// appends its records to the log and calls leave, soon. The error is an [*UnheldError],
-// or that of ctx: no record may be accepted.
+// appends its records to the log and calls leave, soon. After an error no
+// record may be accepted. It is that of ctx, or says why the row cannot be written.
 func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 	l := &a.lease
 	for {
@@ -93,7 +73,7 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return nil, ctx.Err()
 		}
 		if try.err != nil {
-			return nil, &UnheldError{try.err}
+			return nil, fmt.Errorf("this ingester cannot be announced, and readers would miss what it takes: %w", try.err)
 		}
 	}
 }
@@ -156,12 +136,10 @@ func (a *Announcer) rest(after time.Duration) State {
 func (l *lease) lacks(o Options, passed time.Duration) bool {
 	_, some := o.Oldest()
 	lost := o.Lost()
-	select {
-	case l.turn <- struct{}{}:
-		defer l.give()
-	default:
+	if !l.turn.TryAcquire(1) {
 		return false // the row is being written
 	}
+	defer l.turn.Release(1)
 	if !l.wrote {
 		return passed >= unwrittenPause
 	}
@@ -173,23 +151,29 @@ const tries = 4
 
 var errContended = errors.New("the row changes again and again: do several processes write it?")
 
-// write writes the row with a state. It calls want when it has the turn.
+// write writes the row with a state, and keeps the result for Err. It calls want when it
+// has the turn.
 func (a *Announcer) write(ctx context.Context, want func() State) error {
 	l := &a.lease
-	if err := l.take(ctx); err != nil {
-		return a.outcome(fmt.Errorf("announce this ingester: %w", err))
-	}
-	defer l.give()
-	for range tries {
-		err := a.tryWrite(ctx, want())
-		if !errors.Is(err, storage.ErrChanged) {
-			if err != nil {
-				err = fmt.Errorf("announce this ingester: %w", err)
-			}
-			return a.outcome(err)
+	err := l.turn.Acquire(ctx, 1)
+	if err == nil {
+		defer l.turn.Release(1)
+		err = storage.ErrChanged
+		for n := 0; n < tries && errors.Is(err, storage.ErrChanged); n++ {
+			err = a.tryWrite(ctx, want())
+		}
+		if errors.Is(err, storage.ErrChanged) {
+			err = errContended
 		}
 	}
-	return a.outcome(fmt.Errorf("announce this ingester: %w", errContended))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed = nil; err != nil {
+		a.failed = fmt.Errorf("announce this ingester: %w", err)
+	} else {
+		a.good = time.Now()
+	}
+	return a.failed
 }
 
 // tryWrite writes the row once. The caller has the turn.
@@ -276,8 +260,14 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	if err != nil {
 		return err
 	}
-	if there && row.Store == a.o.Store && row.Process != a.process && !slices.Contains(l.notes.Writers, row.Process) {
-		if err := a.comparePeers(ctx); err != nil {
+	if there && row.Store == a.o.Store && !a.wroteIt(&row) && len(l.notes.Others) > 0 {
+		// The other one is on a copy of this log, may know of no peers, and may use a new
+		// table.
+		peers, err := scan(ctx, a.tables, a.o.Store)
+		if err == nil {
+			err = a.missPeers(peers)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -322,7 +312,7 @@ func (a *Announcer) compareEnd(row *Ingester) {
 func (a *Announcer) mine(row *Ingester) bool {
 	l := &a.lease
 	switch {
-	case row.Process == a.process || slices.Contains(l.notes.Writers, row.Process):
+	case a.wroteIt(row):
 		return true
 	case l.wrote:
 		return false
@@ -330,6 +320,11 @@ func (a *Announcer) mine(row *Ingester) bool {
 		return true // its writer holds nothing, and notices when it enters Holding
 	}
 	return row.old && l.upgraded
+}
+
+// wroteIt reports whether a process on this log has written the row.
+func (a *Announcer) wroteIt(row *Ingester) bool {
+	return row.Process == a.process || slices.Contains(a.lease.notes.Writers, row.Process)
 }
 
 // takeNewID gives way to another ingester on a copy of the log, which keeps the row.
@@ -372,19 +367,6 @@ func (a *Announcer) tableGone() error {
 	return a.losePeers(func(string) bool { return true })
 }
 
-// comparePeers lists the rows of peers if another ingester has written the own row.
-// That one is on a copy of this log, may know of no peers, and may use a new table.
-func (a *Announcer) comparePeers(ctx context.Context) error {
-	if len(a.lease.notes.Others) == 0 {
-		return nil
-	}
-	l, err := scan(ctx, a.tables, a.o.Store)
-	if err != nil {
-		return err
-	}
-	return a.missPeers(l)
-}
-
 // missPeers notes a loss if the list lacks the row of a peer that mattered to reads. No
 // row is ever deleted, so the table was removed and made anew. A row that cannot be read
 // is there all the same.
@@ -417,10 +399,10 @@ const unreadable = "?"
 // lost.
 func (a *Announcer) sawOthers(ctx context.Context, now listing) {
 	l := &a.lease
-	if l.take(ctx) != nil {
+	if l.turn.Acquire(ctx, 1) != nil {
 		return
 	}
-	defer l.give()
+	defer l.turn.Release(1)
 	if l.notes.Announced && !slices.Contains(now.ids, l.notes.ID) {
 		return // the table was made anew: the rows seen before count
 	}
@@ -456,10 +438,10 @@ func (n *notes) matter(now listing) (others []string) {
 
 // NoteLoss keeps the loss of Options.Lost durably, before the row can say it.
 func (a *Announcer) NoteLoss(ctx context.Context) error {
-	if err := a.lease.take(ctx); err != nil {
+	if err := a.lease.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("note a loss: %w", err)
 	}
-	defer a.lease.give()
+	defer a.lease.turn.Release(1)
 	return a.keepLoss()
 }
 

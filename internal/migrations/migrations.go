@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,34 +75,37 @@ func Steps(prefix string, now func() time.Time) []Step {
 
 // Options are the settings of Apply.
 type Options struct {
-	Store string // the container, if several share the tables
-	By    string // the program that applies them: host and version, say
-	Now   func() time.Time
+	Store string           // the container, if several share the tables
+	By    string           // the program that applies them: host and version, say
+	Now   func() time.Time // nil: time.Now
 }
 
 // Apply applies the pending steps in order, and returns them. It ends at the first that
 // fails. A [*NewerError] says that the tables are ahead of the steps. All known steps
 // have been applied then.
 func Apply(ctx context.Context, tables storage.TableStore, steps []Step, o Options) ([]Step, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	done, err := List(ctx, tables, o.Store)
 	if err != nil {
 		return nil, err
-	}
-	have := map[int]bool{}
-	for _, d := range done {
-		have[d.Version] = true
 	}
 	var applied []Step
 	known := 0
 	for _, s := range steps {
 		known = max(known, s.Version)
-		if have[s.Version] {
+		if slices.ContainsFunc(done, func(d Done) bool { return d.Version == s.Version }) {
 			continue
 		}
 		if err := s.Apply(ctx, tables); err != nil {
 			return applied, fmt.Errorf("apply migration %d (%s): %w", s.Version, s.ID, err)
 		}
-		if err := tables.Upsert(ctx, Table, partition(o.Store), []storage.Row{row(s, o)}); err != nil {
+		row := storage.Row{Key: key(s.Version), Props: map[string]any{
+			"id": s.ID, "version": int64(s.Version), "description": s.Description,
+			"applied": o.Now().UTC().Format(timeLayout), "by": strings.ToValidUTF8(o.By[:min(len(o.By), 1024)], "?"),
+		}}
+		if err := tables.Upsert(ctx, Table, partition(o.Store), []storage.Row{row}); err != nil {
 			return applied, fmt.Errorf("write down migration %d (%s): %w", s.Version, s.ID, err)
 		}
 		applied = append(applied, s)
@@ -119,17 +123,6 @@ func partition(store string) string { return "m~" + store }
 
 func key(version int) string { return fmt.Sprintf("%06d", version) }
 
-func row(s Step, o Options) storage.Row {
-	now := time.Now
-	if o.Now != nil {
-		now = o.Now
-	}
-	return storage.Row{Key: key(s.Version), Props: map[string]any{
-		"id": s.ID, "version": int64(s.Version), "description": s.Description,
-		"applied": now().UTC().Format(timeLayout), "by": strings.ToValidUTF8(o.By[:min(len(o.By), 1024)], "?"),
-	}}
-}
-
 // List returns the steps that were applied to a store, in order of versions. It skips
 // rows that are no migrations.
 func List(ctx context.Context, tables storage.TableStore, store string) ([]Done, error) {
@@ -145,13 +138,9 @@ func List(ctx context.Context, tables storage.TableStore, store string) ([]Done,
 		if version < 1 || version > 999999 || row.Key != key(int(version)) {
 			continue
 		}
-		d := Done{Version: int(version)}
-		d.ID, _ = row.Props["id"].(string)
-		d.Description, _ = row.Props["description"].(string)
-		d.By, _ = row.Props["by"].(string)
-		text, _ := row.Props["applied"].(string)
-		d.At, _ = time.Parse(timeLayout, text)
-		done = append(done, d)
+		text := func(name string) string { s, _ := row.Props[name].(string); return s }
+		at, _ := time.Parse(timeLayout, text("applied"))
+		done = append(done, Done{int(version), text("id"), text("description"), at, text("by")})
 	}
 	return done, nil
 }

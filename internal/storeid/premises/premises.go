@@ -190,28 +190,34 @@ func (p *Premises) tell() {
 	switch {
 	case text == "":
 		p.o.Log.Info().Str("store", p.o.Spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
-	case p.definite(), p.renamed():
+	case p.refusal() != nil:
 		p.o.Log.Error().Err(p.err).Msg("nothing is accepted or stored")
 	default:
 		p.o.Log.Warn().Err(p.err).Msg("nothing is stored until the store is reached")
 	}
 }
 
-// definite reports whether the store is known to be another one, or replaced, and not
-// only out of reach. p.mu is held.
-func (p *Premises) definite() bool { return p.err != nil && (p.sure || p.foreign()) && !p.away() }
-
-// away reports whether the store may only be out of reach for a while: a remote one,
-// or a directory that is not there at all. p.mu is held.
-func (p *Premises) away() bool {
-	return !p.foreign() && (p.o.Remote || errors.Is(p.err, storage.ErrNotExist))
+// refusal is the reason why no record may be accepted, nil if there is none. p.mu is
+// held.
+func (p *Premises) refusal() error {
+	// A remote store, or a directory that is not there at all, may come back.
+	passing := p.o.Remote || errors.Is(p.err, storage.ErrNotExist)
+	switch {
+	case p.err == nil:
+		return nil
+	case p.foreign(), p.sure && !passing:
+		return p.err
+	case !p.sure && p.bound.ID != "" && p.bound.Spec != p.o.Spec:
+		// With a mistake in the new name the ingester would accept records that readers of
+		// the first store do not know of.
+		return fmt.Errorf("the log %s belongs to the store %s, and whether %s is that store is not known until it is reached: %w", p.o.Dir, p.bound.Spec, p.o.Spec, p.err)
+	}
+	return nil
 }
 
 // foreign reports whether the store is not the one that the log belongs to. p.mu is
 // held.
-func (p *Premises) foreign() bool {
-	return errors.As(p.err, new(*WrongStoreError))
-}
+func (p *Premises) foreign() bool { return errors.As(p.err, new(*WrongStoreError)) }
 
 // Run checks again and again until ctx ends.
 func (p *Premises) Run(ctx context.Context) {
@@ -237,20 +243,7 @@ func (p *Premises) Run(ctx context.Context) {
 func (p *Premises) Ready() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.definite() {
-		return p.err
-	}
-	if p.renamed() {
-		return fmt.Errorf("the log %s belongs to the store %s, and whether %s is that store is not known until it is reached: %w", p.o.Dir, p.bound.Spec, p.o.Spec, p.err)
-	}
-	return nil
-}
-
-// renamed reports whether the store has another name than the one that the log belongs
-// to, and was not reached since the start: with a mistake in the name the ingester
-// would accept records that readers of the first store do not know of. p.mu is held.
-func (p *Premises) renamed() bool {
-	return !p.sure && p.err != nil && p.bound.ID != "" && p.bound.Spec != p.o.Spec
+	return p.refusal()
 }
 
 // Storing is the reason why nothing may be stored or announced, nil if there is none.
@@ -261,7 +254,7 @@ func (p *Premises) Storing() error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.sure && p.away() && p.o.Remote {
+	if p.sure && p.o.Remote && !p.foreign() {
 		return nil // a put fails, or arrives in that store
 	}
 	return p.err
