@@ -48,8 +48,7 @@ func fill(t testing.TB, l *wal.Log, rng *rand.Rand, n, most int) []entry {
 	var out []entry
 	for range n {
 		e := entry{typ: byte(1 + rng.IntN(255)), payload: random(rng, rng.IntN(most+1))}
-		cut := rng.IntN(len(e.payload) + 1)
-		pos, err := l.Append(e.typ, e.payload[:cut], nil, e.payload[cut:])
+		pos, err := l.Append(e.typ, e.payload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +216,7 @@ func TestBadArguments(t *testing.T) {
 	if _, err := l.Append(0, []byte("x")); err == nil {
 		t.Error("type 0 was taken")
 	}
-	pos, err := l.Append(1)
+	pos, err := l.Append(1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
