@@ -122,27 +122,17 @@ func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 		case lots == nil:
 			kept = append(kept, runs[i])
 		default:
-			parts = l.split(parts, &runs[i].Run, lots)
+			if lots.HasRenamed() {
+				l.renamed = append(l.renamed, Renaming{runs[i].Origin, runs[i].Place, lots})
+			}
+			_ = runs[i].split(lots, func(part *Run) error {
+				parts = append(parts, loadedRun{*part, uint32(len(l.raw))})
+				l.raw = append(l.raw, part.lines...)
+				return nil
+			})
 		}
 	}
 	return append(kept, parts...)
-}
-
-// split appends the parts of a run that the batch keeps: the lines under its origin,
-// and those that are known by its place.
-func (l *Loader) split(parts []loadedRun, r *Run, lots Lots) []loadedRun {
-	for _, want := range [2]lot{stands, renamed} {
-		if !slices.Contains(lots, want) {
-			continue
-		}
-		if want == renamed {
-			l.renamed = append(l.renamed, Renaming{r.Origin, r.Place, lots})
-		}
-		part := loadedRun{Run: r.only(lots, want), off: uint32(len(l.raw))}
-		l.raw = append(l.raw, part.lines...)
-		parts = append(parts, part)
-	}
-	return parts
 }
 
 // room makes l.raw large enough for everything that a list of runs needs, so that

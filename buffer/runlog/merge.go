@@ -131,21 +131,21 @@ func (m *merge) behind(t int64) bool {
 	return beyond(t, m.q.To) || m.to != nil && t > m.to.Time
 }
 
-// take gathers the lines of a part that are in the stretch.
-func (m *merge) take(p *part) error {
-	if s := p.span(); s.Last < m.from.Time || m.behind(s.First) {
+// take gathers the lines of a run that are in the stretch.
+func (m *merge) take(r *Run) error {
+	if s := r.span(); s.Last < m.from.Time || m.behind(s.First) {
 		return nil
 	}
-	key, rank, rest := record.Key{Origin: p.origin}, m.rankOf(p.origin), p.lines
-	rows := p.rows()
-	for i := 0; rows.next() && !m.behind(rows.time); i++ {
+	key, rank, rest := record.Key{Origin: r.Origin}, m.rankOf(r.Origin), r.lines
+	rows := r.rows()
+	for rows.next() && !m.behind(rows.time) {
 		text := rest[:rows.size]
 		rest = rest[rows.size:]
 		key.Time, key.Index = rows.time, rows.index
 		if rows.time <= m.from.Time && key.Compare(&m.from) < 0 || m.to != nil && rows.time == m.to.Time && key.Compare(m.to) >= 0 {
 			continue
 		}
-		if !p.has(i) || m.q.Keep != nil && !m.q.Keep(text) {
+		if m.q.Keep != nil && !m.q.Keep(text) {
 			continue
 		}
 		m.lines = append(m.lines, line{rows.time, uint32(len(m.raw)), uint32(len(text)), rank, rows.index})

@@ -83,17 +83,17 @@ func (w *newestOf) unit(u *Unit) error {
 	return nil
 }
 
-// take adds the lines of a part that may be among the newest.
-func (w *newestOf) take(p *part) error {
-	if !p.span().Touches(w.from, w.q.To) {
+// take adds the lines of a run that may be among the newest.
+func (w *newestOf) take(r *Run) error {
+	if !r.span().Touches(w.from, w.q.To) {
 		return nil
 	}
-	rest, rows := p.lines, p.rows()
-	for i := 0; rows.next() && !beyond(rows.time, w.q.To); i++ {
+	rest, rows := r.lines, r.rows()
+	for rows.next() && !beyond(rows.time, w.q.To) {
 		text := rest[:rows.size]
 		rest = rest[rows.size:]
-		if p.has(i) && rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(text)) {
-			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: p.origin, Index: rows.index}, maphash.Bytes(w.seed, text)})
+		if rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(text)) {
+			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: r.Origin, Index: rows.index}, maphash.Bytes(w.seed, text)})
 		}
 		if w.n <= math.MaxInt/4 && len(w.lines) >= 2*w.n+1024 {
 			w.trim()

@@ -47,17 +47,6 @@ type Unit struct {
 	chunks []*chunk         // the runs that are neither copies nor unreadable
 }
 
-// part is a run, or the lines of it with one decision.
-type part struct {
-	*Run
-	origin record.Origin
-	lots   Lots // nil: all lines
-	want   lot
-}
-
-// has reports whether line i is in the part.
-func (p *part) has(i int) bool { return p.lots == nil || p.lots[i] == p.want }
-
 // Reading reads units for one reader. Only one goroutine may use it.
 type Reading struct {
 	log     *wal.Log
@@ -109,8 +98,8 @@ func (r *Reading) Lots(ctx context.Context, u *Unit, run *Run) (Lots, error) {
 }
 
 // scan reads the runs of a unit for the first time, decides on them and puts them in
-// chunks. If f is not nil, it is called for each part, which is valid during the call.
-func (r *Reading) scan(u *Unit, f func(*part) error) error {
+// chunks. If f is not nil, it is called for the kept lines of each run, as [Run.split] does.
+func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	u.read, u.lots = true, map[wal.Pos]Lots{}
 	runs, rec := u.Runs, BatchRecord{}
 	if u.Batch != nil {
@@ -147,7 +136,7 @@ func (r *Reading) scan(u *Unit, f func(*part) error) error {
 		if f == nil {
 			return nil
 		}
-		return parts(run, lots, f)
+		return run.split(lots, f)
 	}, r.bad)
 	// The record of a copy has the copy's number of records. That is fewer than in its
 	// batch, which counted repeated ones twice.
@@ -184,20 +173,10 @@ func (u *Unit) add(run *Run) {
 }
 
 // read reads a chunk again.
-func (r *Reading) read(c *chunk, f func(*part) error) error {
+func (r *Reading) read(c *chunk, f func(*Run) error) error {
 	return r.reader.Read(r.ctx, &c.runs, c.unit.bin(), func(run *Run) error {
-		return parts(run, c.unit.lots[run.Pos], f)
+		return run.split(c.unit.lots[run.Pos], f)
 	}, r.bad)
-}
-
-// parts calls f for the parts of a run.
-func parts(run *Run, lots Lots, f func(*part) error) error {
-	if lots.HasRenamed() {
-		if err := f(&part{run, run.Place, lots, renamed}); err != nil {
-			return err
-		}
-	}
-	return f(&part{run, run.Origin, lots, stands})
 }
 
 // bad counts a run that cannot be read, once.
