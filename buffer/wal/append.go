@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"time"
 
 	"blobtail/internal/fsys"
 )
@@ -153,7 +154,7 @@ func (l *Log) begin(prev, lost uint32) error {
 		return errNumbers
 	}
 	l.w.next++
-	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev, lost: lost}
+	h := segmentHeader{number: n, id: newID(), created: time.Now().UnixNano(), prev: prev, lost: lost}
 	f, info, err := l.create(h)
 	if err != nil {
 		if l.Err() != nil {

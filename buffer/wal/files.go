@@ -14,9 +14,8 @@ import (
 // files holds the open segment files. An unused file is closed if it is removed or if too
 // many are open.
 type files struct {
-	fs    fsys.FS
-	dir   string
-	limit int
+	fs  fsys.FS
+	dir string
 
 	mu     sync.Mutex
 	open   map[uint32]*file
@@ -96,7 +95,7 @@ func (c *files) release(h *file) error {
 
 // evict closes the least recently used files while too many are open.
 func (c *files) evict() {
-	for len(c.open) > c.limit {
+	for len(c.open) > openFiles {
 		var oldest *file
 		for _, h := range c.open {
 			if h.refs == 0 && (oldest == nil || h.used < oldest.used) {

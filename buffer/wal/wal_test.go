@@ -281,10 +281,10 @@ func TestRoll(t *testing.T) {
 
 func TestRemoveFront(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, wal.Options{SegmentSize: 500, OpenFiles: 2})
-	want := fill(t, l, newRand(1), 50, 200)
+	l := open(t, dir, wal.Options{SegmentSize: 500})
+	want := fill(t, l, newRand(1), 300, 200) // in more segments than are kept open
 	_ = l.Close()
-	l = open(t, dir, wal.Options{SegmentSize: 500, OpenFiles: 2})
+	l = open(t, dir, wal.Options{SegmentSize: 500})
 	for l.Front() != l.Active() {
 		front, size := l.Front(), l.Size()
 		info, _ := l.Segment(front)
@@ -319,13 +319,13 @@ func TestRemoveFront(t *testing.T) {
 }
 
 // Replay continues during appends and removals of the front, and shows only the records
-// that Open found.
+// that Open found. There are more segments than are kept open.
 func TestReplayWhileInUse(t *testing.T) {
 	dir := t.TempDir()
-	l := open(t, dir, wal.Options{SegmentSize: 2000})
+	l := open(t, dir, wal.Options{SegmentSize: 500})
 	want := fill(t, l, newRand(1), 200, 300)
 	_ = l.Close()
-	l = open(t, dir, wal.Options{SegmentSize: 2000, OpenFiles: 3})
+	l = open(t, dir, wal.Options{SegmentSize: 500})
 	var done sync.WaitGroup
 	done.Go(func() { fill(t, l, newRand(2), 200, 300) })
 	done.Go(func() {
