@@ -177,7 +177,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		account:  newAccount(),
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
-		recent:   newRecent(unknownBefore(log)),
+		recent:   newRecent(log),
 	}
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)

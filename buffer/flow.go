@@ -168,25 +168,20 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	return expired, nil
 }
 
-// write is one try, which may be interrupted.
-func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error {
+// write is one try, which may be interrupted. A batch that makes the sink panic is set
+// aside until the next start tries it again. The other batches are stored meanwhile.
+func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) (err error) {
+	defer recovered(&err, ErrAside)
 	ctx, breakOff := context.WithCancelCause(ctx)
 	defer breakOff(nil)
 	b.mu.Lock()
 	batch.try.begun, batch.try.breakOff = begun, breakOff
 	b.mu.Unlock()
-	err := b.sinkWrite(ctx, batch)
+	err = b.sink.Write(ctx, batch)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errHolds) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
-}
-
-// sinkWrite calls the sink. A batch that makes the sink panic is set aside until the next
-// start tries it again. The other batches are stored meanwhile.
-func (b *Buffer) sinkWrite(ctx context.Context, batch *Batch) (err error) {
-	defer recovered(&err, ErrAside)
-	return b.sink.Write(ctx, batch)
 }
 
 // settle ends a batch that is stored or has expired. b.mu is held.

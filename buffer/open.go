@@ -142,7 +142,7 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*openB
 		}
 		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
 		ob.runs.Add(at)
-		b.recent.add(at, r.Service)
+		b.recent.add(at, ob.bin.Service)
 		ob.span.Extend(r.Span)
 		ob.records += r.Records
 		ob.bytes += r.Bytes

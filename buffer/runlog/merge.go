@@ -71,11 +71,11 @@ type merge struct {
 
 // all emits every line of the units from a key on in order, and at most most lines with
 // this key.
-func (r *Reading) all(units []*Unit, from record.Key, most int, emit func(*record.Entry) error) error {
+func (r *Reading) all(units []Unit, from record.Key, most int, emit func(*record.Entry) error) error {
 	m := &merge{Reading: r, room: r.room.lend(), from: from, most: most}
 	defer r.room.takeBack(m.room)
-	for _, u := range units {
-		switch {
+	for i := range units {
+		switch u := &units[i]; {
 		case !u.Span.Touches(from.Time, r.q.To):
 		case u.read:
 			m.chunks = append(m.chunks, u.chunks...)

@@ -35,14 +35,11 @@ type newestOf struct {
 // newest finds the oldest of the newest lines of the units, and how many of them have
 // its key. It reads the units that end last first, and none that ends before the lines
 // found by then.
-func (r *Reading) newest(units []*Unit) (from record.Key, most int, err error) {
-	slices.SortFunc(units, func(a, b *Unit) int { return cmp.Compare(b.Span.Last, a.Span.Last) })
+func (r *Reading) newest(units []Unit) (from record.Key, most int, err error) {
+	slices.SortFunc(units, func(a, b Unit) int { return cmp.Compare(b.Span.Last, a.Span.Last) })
 	w := &newestOf{Reading: r, n: r.q.Newest, from: r.q.From, seed: maphash.MakeSeed()}
-	for _, u := range units {
-		if u.Span.Last < w.from {
-			break
-		}
-		if err := w.unit(u); err != nil {
+	for i := 0; i < len(units) && units[i].Span.Last >= w.from; i++ {
+		if err := w.unit(&units[i]); err != nil {
 			return from, 0, err
 		}
 	}

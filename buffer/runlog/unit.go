@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"blobtail/buffer/wal"
 	"blobtail/record"
@@ -19,6 +20,9 @@ type Query struct {
 	Keep func(line []byte) bool
 	// Newest limits the query to that many of the newest records; 0: all.
 	Newest int
+	// Follow is set for a follower, whose runs are of any bin and may be stored. It
+	// returns the decisions on a run of its batch; copies must stand.
+	Follow func(*Run) (Lots, error)
 }
 
 // Named is a batch that a record of the log names.
@@ -30,16 +34,13 @@ type Named struct {
 }
 
 // Unit is runs that are read together: those of one batch, or those that a follower
-// has not seen. It belongs to one [Reading].
+// has not seen.
 type Unit struct {
 	Bin          // of all runs, except for a follower
 	Span    Span // of all lines
 	Runs    Extents
 	Batch   *Named     // has the runs instead; nil for an open batch
 	Measure func(Span) // is called with the exact span once Batch adds up
-	// Follow is set for a follower, whose runs are of any bin and may be stored. It
-	// returns the decisions on a run of its batch; copies must stand.
-	Follow func(*Run) (Lots, error)
 
 	// The first reading learns:
 	read   bool
@@ -68,8 +69,9 @@ func NewReading(log *wal.Log, room *Room, q Query) *Reading {
 // valid during the call. If the log lacks a part, Each emits the rest and then
 // returns a [*MissingError]. Any other error comes from emit or ctx, or the log has
 // ended.
-func (r *Reading) Each(ctx context.Context, units []*Unit, emit func(*record.Entry) error) error {
+func (r *Reading) Each(ctx context.Context, units []Unit, emit func(*record.Entry) error) error {
 	r.ctx = ctx
+	units = slices.Clone(units) // this reading's own
 	from, most := record.Key{Time: r.q.From}, math.MaxInt
 	if r.q.Newest > 0 {
 		var err error
@@ -116,12 +118,12 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	var families families
 	families.begin(r.reader.one)
 	records, size, span := 0, int64(0), NoSpan()
-	err := r.reader.Read(r.ctx, &runs, u.bin(), func(run *Run) (err error) {
+	err := r.reader.Read(r.ctx, &runs, r.bin(u), func(run *Run) (err error) {
 		records += run.Records
 		size += int64(len(run.lines))
 		lots, keep := Lots(nil), true
-		if u.Follow != nil {
-			lots, err = u.Follow(run)
+		if r.q.Follow != nil {
+			lots, err = r.q.Follow(run)
 		} else {
 			lots, keep = families.join(run)
 		}
@@ -151,9 +153,9 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	return err
 }
 
-// bin is the bin that all runs must have, or nil.
-func (u *Unit) bin() *Bin {
-	if u.Follow != nil {
+// bin is the bin that all runs of a unit must have, or nil.
+func (r *Reading) bin(u *Unit) *Bin {
+	if r.q.Follow != nil {
 		return nil
 	}
 	return &u.Bin
@@ -174,7 +176,7 @@ func (u *Unit) add(run *Run) {
 
 // read reads a chunk again.
 func (r *Reading) read(c *chunk, f func(*Run) error) error {
-	return r.reader.Read(r.ctx, &c.runs, c.unit.bin(), func(run *Run) error {
+	return r.reader.Read(r.ctx, &c.runs, r.bin(c.unit), func(run *Run) error {
 		return run.split(c.unit.lots[run.Pos], f)
 	}, r.bad)
 }
