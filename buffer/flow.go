@@ -194,7 +194,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 	} else {
 		b.noteStored(batch)
 	}
-	close(batch.fate.done)
+	close(batch.done)
 }
 
 // noteStored counts a batch. b.mu is held.
@@ -240,11 +240,11 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 
 	for _, batch := range batches {
 		select {
-		case <-batch.fate.done:
+		case <-batch.done:
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(batches, uncut)
+	left := b.left(slices.Concat(batches, uncut))
 	switch {
 	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
 		return left, ctx.Err()
@@ -256,14 +256,14 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	return left, nil
 }
 
-// left counts the unstored batches, and those of uncut that are still open.
-func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
+// left counts the batches that are not stored.
+func (b *Buffer) left(batches []*Batch) Left {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l Left
 	for _, batch := range batches {
 		select {
-		case <-batch.fate.done:
+		case <-batch.done:
 			if !batch.try.aside {
 				continue
 			}
@@ -273,13 +273,6 @@ func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 		l.Batches++
 		l.Records += batch.named.Records
 		l.Bytes += batch.named.Bytes
-	}
-	for _, ob := range uncut {
-		if b.open[ob.bin] == ob {
-			l.Batches++
-			l.Records += ob.records
-			l.Bytes += ob.bytes
-		}
 	}
 	return l
 }

@@ -310,7 +310,7 @@ func (p *replay) parked(rec wal.Record) error {
 }
 
 func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, came uint32) *Batch {
-	batch := newBatch(p.b, r, at, p.since(came))
+	batch := newCut(p.b, r, at, p.since(came))
 	batch.pin = slices.Clone(r.Pin)
 	p.batches[r.ID] = batch
 	p.order = append(p.order, batch)

@@ -49,10 +49,8 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	}
 	b.queue.remove(batch)
 	b.account.drop(batch.named.Place)
-	b.messages.drop(batch.messages)
+	b.abandon(batch, cause)
 	b.repeats.forget(w.lost)
-	batch.try.aside, batch.fate.err = true, cause
-	close(batch.fate.done)
 	lost := max(0, batch.named.Records-w.records)
 	b.m.salvaged.Inc()
 	b.lose(lost, batch.since)
@@ -113,5 +111,5 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newBatch(b, &rec.BatchRecord, place, batch.since), nil
+	return newCut(b, &rec.BatchRecord, place, batch.since), nil
 }
