@@ -32,7 +32,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
@@ -82,21 +81,20 @@ const (
 	perLane  = 10000
 	lastLane = 98 // 99 is the compactor's
 	maxWalk  = 3  // foreign numbers tried one by one before the writer lists them
+
+	maxUploads = 8        // creates under way at once
+	maxBodies  = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
 // Options tune a Writer. The zero value works.
 type Options struct {
 	Lane     int                   // 0 to 98
-	Level    zstd.EncoderLevel     // 0: SpeedFastest
 	Encoders int                   // batches encoded at once; 0: one a core
-	Uploads  int                   // creates under way at once; 0: 8
-	Bodies   int64                 // bytes of encoded bodies in memory at once; 0: 64 MiB
 	Metrics  prometheus.Registerer // nil: none
 }
 
 // Writer stores batches. Any number of goroutines may call its methods.
 type Writer struct {
-	o        Options
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
@@ -124,25 +122,18 @@ func New(store Store, o Options) (*Writer, error) {
 	if o.Encoders == 0 {
 		o.Encoders = runtime.GOMAXPROCS(0)
 	}
-	if o.Uploads == 0 {
-		o.Uploads = 8
-	}
-	if o.Bodies == 0 {
-		o.Bodies = 64 << 20
-	}
 	w := &Writer{
-		o:        o,
 		store:    store,
 		m:        newMetrics(o.Metrics),
 		encoders: make(chan *blobfmt.Encoder, o.Encoders),
 		free:     make(chan []byte, o.Encoders),
-		uploads:  semaphore.NewWeighted(int64(o.Uploads)),
-		bodies:   semaphore.NewWeighted(o.Bodies),
+		uploads:  semaphore.NewWeighted(maxUploads),
+		bodies:   semaphore.NewWeighted(maxBodies),
 		lane:     o.Lane,
 		next:     map[place]int{},
 	}
 	for range o.Encoders {
-		e, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: o.Level})
+		e, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("make an encoder: %w", err)
 		}
@@ -295,7 +286,7 @@ func (w *Writer) giveBack(body []byte) {
 
 // weight is the size of a body in the bound. A body that is larger than the whole bound
 // must still pass.
-func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), w.o.Bodies) }
+func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
 // outcome is the knowledge after a put.
 type outcome int

@@ -153,7 +153,7 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 }
 
 // waitFor returns the Wait of a request whose record is at pos.
-func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context, bool) error {
+func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
 		if err := b.log.Sync(pos); err != nil || !stored {
 			return err
@@ -163,12 +163,7 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*openBatch) func(context.Context
 			ob.wanted = true
 		}
 		b.mu.Unlock()
-		for _, ob := range batches {
-			if err := ob.fate.wait(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return awaitStored(ctx, batches)
 	}
 }
 
@@ -184,29 +179,38 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 		if !stored {
 			return nil
 		}
-		for _, f := range b.fates(pos) {
-			if err := f.wait(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
+		return awaitStored(ctx, b.mayHold(pos))
 	}
 }
 
-// fates returns the fates of all unstored batches that may have the request at pos. The
-// open ones are cut soon, since the request waits.
-func (b *Buffer) fates(pos wal.Pos) []*fate {
+// mayHold returns all unstored batches that may have the request at pos. The open ones
+// are cut soon, since the request waits.
+func (b *Buffer) mayHold(pos wal.Pos) (all []*Batch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []*fate
 	for _, ob := range b.open {
 		ob.wanted = true
-		all = append(all, ob.fate)
+		all = append(all, ob)
 	}
 	for _, batch := range b.queue.batches {
 		if !batch.try.aside || batch.named.MayHold(pos) {
-			all = append(all, batch.fate)
+			all = append(all, batch)
 		}
 	}
 	return all
+}
+
+// awaitStored returns nil when all batches are stored.
+func awaitStored(ctx context.Context, batches []*Batch) error {
+	for _, batch := range batches {
+		select {
+		case <-batch.done:
+			if batch.err != nil {
+				return batch.err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }

@@ -33,18 +33,15 @@ func (a *account) add(segment uint32, runs int, bytes int64) {
 }
 
 // keep counts the runs of a batch.
-func (a *account) keep(p runlog.Place) {
-	a.held += p.Held
-	for _, s := range p.Runs {
-		a.add(s.Segment, s.Runs, 0)
-	}
-}
+func (a *account) keep(p runlog.Place) { a.addBatch(p, 1) }
 
 // drop counts the runs of a batch no longer.
-func (a *account) drop(p runlog.Place) {
-	a.held -= p.Held
+func (a *account) drop(p runlog.Place) { a.addBatch(p, -1) }
+
+func (a *account) addBatch(p runlog.Place, times int) {
+	a.held += p.Held * int64(times)
 	for _, s := range p.Runs {
-		a.add(s.Segment, -s.Runs, 0)
+		a.add(s.Segment, s.Runs*times, 0)
 	}
 }
 

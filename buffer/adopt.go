@@ -83,11 +83,11 @@ func (b *Buffer) adoptOrigins(p *replay) {
 // are left out: these come again. b.mu is held.
 func (b *Buffer) adoptRecent(p *replay) {
 	young := b.recent
-	b.recent = newRecent(max(p.recent.forgotten, young.forgotten))
+	b.recent = &recent{forgotten: max(p.recent.forgotten, young.forgotten)}
 	for _, r := range []*recent{p.recent, young} {
-		for i := range r.len() {
-			if at, service := r.at(i); !p.leftOut[at.Pos] {
-				b.recent.add(at, service)
+		for i := range r.ring {
+			if run := r.at(i); !p.leftOut[run.Pos] {
+				b.recent.add(run.Extent, run.service)
 			}
 		}
 	}

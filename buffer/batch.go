@@ -9,30 +9,39 @@ import (
 	"blobtail/record"
 )
 
-// Batch becomes one stored object: the lines of one service and period that one batch
-// record names. Its identity and content never change after the cut, over any number of
-// attempts and restarts.
+// Batch becomes one stored object: the lines of one service and period. It is open, and
+// gathers runs, until it is cut. Then one batch record names its runs, and its identity
+// and content never change, over any number of attempts and restarts.
 //
-// Buffer.mu guards its place and span, which change: the place when it is parked, the
-// span when it is measured. The pin belongs to the worker that has taken the batch.
+// Buffer.mu guards an open batch. Of a cut one it guards the place, which changes when it
+// is parked, and the span, which changes when it is measured. The pin belongs to the
+// worker that has taken the batch.
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
-	named    runlog.Named
-	pin      []byte
-	span     runlog.Span // all times of its lines are in it
-	messages []*message  // one for each run of a message
-	fate     *fate
+	named    runlog.Named   // while it is open, without an id and a place
+	runs     runlog.Extents // while it is open
+	pin      []byte         // the plan of the sink, after its first call
+	span     runlog.Span    // all times of its lines are in it
+	messages []*message     // one for each run of a message
+	done     chan struct{}  // closed when it is stored, or with err when it never will be
+	err      error
+	wanted   bool      // a request waits until it is stored
 	since    time.Time // arrival of its oldest record
 	try      tries
 }
 
-// newBatch makes the batch that r, a record at a place, names.
-func newBatch(b *Buffer, r *runlog.BatchRecord, at runlog.Place, since time.Time) *Batch {
-	return &Batch{
-		b: b, bin: r.Bin, named: runlog.Named{ID: r.ID, Records: r.Records, Bytes: r.Bytes, Place: at},
-		pin: r.Pin, span: r.Span(), fate: newFate(), since: since,
-	}
+// newBatch makes an open batch.
+func newBatch(b *Buffer, bin runlog.Bin, since time.Time) *Batch {
+	return &Batch{b: b, bin: bin, span: runlog.NoSpan(), done: make(chan struct{}), since: since}
+}
+
+// newCut makes the batch that r, a record at a place, names.
+func newCut(b *Buffer, r *runlog.BatchRecord, at runlog.Place, since time.Time) *Batch {
+	batch := newBatch(b, r.Bin, since)
+	batch.named = runlog.Named{ID: r.ID, Records: r.Records, Bytes: r.Bytes, Place: at}
+	batch.pin, batch.span = r.Pin, r.Span()
+	return batch
 }
 
 // ID is the random identity of the batch.

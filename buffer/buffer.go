@@ -151,7 +151,7 @@ type Buffer struct {
 
 	mu       sync.Mutex
 	wake     *sync.Cond // signalled when queue, replayed or closing change
-	open     map[runlog.Bin]*openBatch
+	open     map[runlog.Bin]*Batch
 	queue    queue
 	account  account
 	messages messages
@@ -172,12 +172,12 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		log:      log,
 		sink:     sink,
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
-		open:     map[runlog.Bin]*openBatch{},
+		open:     map[runlog.Bin]*Batch{},
 		queue:    queue{services: newServices(o.Workers)},
 		account:  newAccount(),
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
-		recent:   newRecent(unknownBefore(log)),
+		recent:   newRecent(log),
 	}
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)

@@ -24,8 +24,8 @@ func (b *Buffer) Audit() error {
 		if ob.bin != k || ob.runs.Len() == 0 {
 			return fmt.Errorf("open batch of %v with %d runs under %v", ob.bin, ob.runs.Len(), k)
 		}
-		if ob.bytes >= b.o.Size {
-			return fmt.Errorf("an open batch of %d bytes", ob.bytes)
+		if ob.named.Bytes >= b.o.Size {
+			return fmt.Errorf("an open batch of %d bytes", ob.named.Bytes)
 		}
 		last := runlog.Extent{}
 		for e := range ob.runs.All() {
@@ -49,7 +49,7 @@ func (b *Buffer) Audit() error {
 		for _, m := range batch.messages {
 			left[m]++
 		}
-		if done := isDone(batch.fate); done != batch.try.aside {
+		if done := isDone(batch); done != batch.try.aside {
 			return fmt.Errorf("batch %x: aside %v, done %v", batch.named.ID, batch.try.aside, done)
 		}
 		if _, there := b.log.Segment(batch.named.Record.Segment()); !there {
@@ -88,9 +88,9 @@ func (b *Buffer) auditMessages(open, left map[*message]int) error {
 	return nil
 }
 
-func isDone(f *fate) bool {
+func isDone(batch *Batch) bool {
 	select {
-	case <-f.done:
+	case <-batch.done:
 		return true
 	default:
 		return false

@@ -168,25 +168,20 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	return expired, nil
 }
 
-// write is one try, which may be interrupted.
-func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) error {
+// write is one try, which may be interrupted. A batch that makes the sink panic is set
+// aside until the next start tries it again. The other batches are stored meanwhile.
+func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) (err error) {
+	defer recovered(&err, ErrAside)
 	ctx, breakOff := context.WithCancelCause(ctx)
 	defer breakOff(nil)
 	b.mu.Lock()
 	batch.try.begun, batch.try.breakOff = begun, breakOff
 	b.mu.Unlock()
-	err := b.sinkWrite(ctx, batch)
+	err = b.sink.Write(ctx, batch)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errHolds) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
-}
-
-// sinkWrite calls the sink. A batch that makes the sink panic is set aside until the next
-// start tries it again. The other batches are stored meanwhile.
-func (b *Buffer) sinkWrite(ctx context.Context, batch *Batch) (err error) {
-	defer recovered(&err, ErrAside)
-	return b.sink.Write(ctx, batch)
 }
 
 // settle ends a batch that is stored or has expired. b.mu is held.
@@ -199,7 +194,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 	} else {
 		b.noteStored(batch)
 	}
-	close(batch.fate.done)
+	close(batch.done)
 }
 
 // noteStored counts a batch. b.mu is held.
@@ -245,11 +240,11 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 
 	for _, batch := range batches {
 		select {
-		case <-batch.fate.done:
+		case <-batch.done:
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(batches, uncut)
+	left := b.left(slices.Concat(batches, uncut))
 	switch {
 	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
 		return left, ctx.Err()
@@ -261,14 +256,14 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	return left, nil
 }
 
-// left counts the unstored batches, and those of uncut that are still open.
-func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
+// left counts the batches that are not stored.
+func (b *Buffer) left(batches []*Batch) Left {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l Left
 	for _, batch := range batches {
 		select {
-		case <-batch.fate.done:
+		case <-batch.done:
 			if !batch.try.aside {
 				continue
 			}
@@ -278,13 +273,6 @@ func (b *Buffer) left(batches []*Batch, uncut []*openBatch) Left {
 		l.Batches++
 		l.Records += batch.named.Records
 		l.Bytes += batch.named.Bytes
-	}
-	for _, ob := range uncut {
-		if b.open[ob.bin] == ob {
-			l.Batches++
-			l.Records += ob.records
-			l.Bytes += ob.bytes
-		}
 	}
 	return l
 }

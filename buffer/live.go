@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"blobtail/buffer/runlog"
@@ -36,8 +37,8 @@ type LiveQuery struct {
 type Live struct {
 	b        *Buffer
 	q        LiveQuery
-	units    []*runlog.Unit
-	twice    []*runlog.Unit // of a follower: the batches that may have runs of twice
+	units    []runlog.Unit
+	twice    []runlog.Unit // of a follower: the batches that may have runs of twice
 	position uint64
 	behind   bool
 
@@ -105,13 +106,13 @@ func (b *Buffer) waitForReplay(ctx context.Context) error {
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
-func (l *Live) unstored() (units []*runlog.Unit) {
+func (l *Live) unstored() (units []runlog.Unit) {
 	match := askOnce(l.q.Match)
 	want := func(service string, s runlog.Span) bool { return s.Touches(l.q.From, l.q.To) && match(service) }
 	for bin, ob := range l.b.open {
 		if want(bin.Service, ob.span) {
 			l.needs(ob.runs.First())
-			units = append(units, &runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
+			units = append(units, runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
 		}
 	}
 	for _, batch := range l.b.queue.batches {
@@ -121,7 +122,7 @@ func (l *Live) unstored() (units []*runlog.Unit) {
 			}
 			l.needs(batch.named.Record)
 			named := batch.named
-			units = append(units, &runlog.Unit{Bin: batch.bin, Span: batch.span, Batch: &named, Measure: batch.measured})
+			units = append(units, runlog.Unit{Bin: batch.bin, Span: batch.span, Batch: &named, Measure: batch.measured})
 		}
 	}
 	return units
@@ -139,17 +140,15 @@ func (l *Live) follow(end wal.Pos) {
 	}
 	match := askOnce(l.q.Match)
 	front := l.b.log.Front()
-	u := &runlog.Unit{Span: runlog.Span{First: math.MinInt64, Last: math.MaxInt64}}
-	for i := r.since(after); i < r.len(); i++ {
-		e, service := r.at(i)
-		if !match(service) {
-			continue
-		}
-		if e.Pos.Segment() < front {
+	u := runlog.Unit{Span: runlog.Span{First: math.MinInt64, Last: math.MaxInt64}}
+	for i := r.since(after); i < len(r.ring); i++ {
+		switch run := r.at(i); {
+		case !match(run.service):
+		case run.Pos.Segment() < front:
 			l.behind = true
-			continue
+		default:
+			u.Runs.Add(run.Extent)
 		}
-		u.Runs.Add(e)
 	}
 	if u.Runs.Len() > 0 {
 		l.needs(u.Runs.First())
@@ -209,24 +208,11 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 		return errClosed
 	}
 	q := runlog.Query{From: l.q.From, To: l.q.To, Keep: l.q.Keep, Newest: l.q.Newest}
-	units := anew(l.units)
 	if l.q.Follow {
-		t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), anew(l.twice)}
-		for _, u := range units {
-			u.Follow = t.lots
-		}
+		t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), slices.Clone(l.twice)}
+		q.Follow = t.lots
 	}
-	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, units, emit)
-}
-
-// anew copies units for another reading.
-func anew(units []*runlog.Unit) []*runlog.Unit {
-	fresh := make([]*runlog.Unit, len(units))
-	for i, u := range units {
-		again := *u
-		fresh[i] = &again
-	}
-	return fresh
+	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, l.units, emit)
 }
 
 // MissingError counts the parts of a snapshot that the log lacks.

@@ -1,50 +1,12 @@
 package buffer
 
 import (
-	"context"
 	"crypto/rand"
 	"time"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 )
-
-// openBatch gathers the runs of one bin until it is cut. Buffer.mu guards it.
-type openBatch struct {
-	bin      runlog.Bin
-	runs     runlog.Extents
-	span     runlog.Span // of the times of its lines
-	messages []*message  // one for each run of a message
-	records  int
-	bytes    int64
-	since    time.Time // arrival of its oldest record
-	fate     *fate     // of the batch that it becomes
-	wanted   bool      // a request waits for that
-	pin      []byte    // the plan of the sink, after its first call
-}
-
-func newOpenBatch(bin runlog.Bin) *openBatch {
-	return &openBatch{bin: bin, span: runlog.NoSpan(), since: time.Now(), fate: newFate()}
-}
-
-// fate is the end of a batch: done is closed when the batch is stored, or with err when
-// it never will be.
-type fate struct {
-	done chan struct{}
-	err  error
-}
-
-func newFate() *fate { return &fate{done: make(chan struct{})} }
-
-// wait returns nil when the batch is stored.
-func (f *fate) wait(ctx context.Context) error {
-	select {
-	case <-f.done:
-		return f.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // reason is the reason for a cut. It is a label of blobtail_buffer_batches_cut_total.
 type reason string
@@ -79,10 +41,10 @@ type pressure struct {
 
 // why returns the reason to cut an open batch now. These are all the rules; without
 // pressure only the batch's size counts.
-func (o *Options) why(ob *openBatch, p pressure) reason {
+func (o *Options) why(ob *Batch, p pressure) reason {
 	age := p.now.Sub(ob.since)
 	switch {
-	case ob.bytes >= o.Size:
+	case ob.named.Bytes >= o.Size:
 		return bySize
 	case p.flush:
 		return byFlush
@@ -96,7 +58,7 @@ func (o *Options) why(ob *openBatch, p pressure) reason {
 		return byDisk
 	case age >= o.MaxAge:
 		return byMaxAge
-	case age >= o.Age && ob.bytes >= o.Min:
+	case age >= o.Age && ob.named.Bytes >= o.Min:
 		return byAge
 	}
 	return notYet
@@ -127,8 +89,8 @@ func (b *Buffer) cutAll(p pressure) {
 
 // gather adds the runs of the record at pos to their open batches, and cuts those
 // that are full. m is the message that brought them, or nil. b.mu is held.
-func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*openBatch {
-	batches, held := make([]*openBatch, len(runs)), int64(0)
+func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch {
+	batches, held := make([]*Batch, len(runs)), int64(0)
 	for i := range runs {
 		held += int64(runs[i].Len)
 	}
@@ -137,15 +99,15 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*openB
 		r := &runs[i]
 		ob := b.open[r.Bin]
 		if ob == nil {
-			ob = newOpenBatch(r.Bin)
+			ob = newBatch(b, r.Bin, time.Now())
 			b.open[r.Bin] = ob
 		}
 		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
 		ob.runs.Add(at)
-		b.recent.add(at, r.Service)
+		b.recent.add(at, ob.bin.Service)
 		ob.span.Extend(r.Span)
-		ob.records += r.Records
-		ob.bytes += r.Bytes
+		ob.named.Records += r.Records
+		ob.named.Bytes += r.Bytes
 		if m != nil {
 			ob.messages = append(ob.messages, m)
 		}
@@ -161,16 +123,16 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*openB
 // cut pins an open batch with a batch record and queues it, unless why is notYet.
 // The record is not durable yet: the worker that takes the batch syncs it first.
 // b.mu is held.
-func (b *Buffer) cut(ob *openBatch, why reason) {
+func (b *Buffer) cut(batch *Batch, why reason) {
 	if why == notYet {
 		return
 	}
-	rec := runlog.BatchRecord{Bin: ob.bin, Records: ob.records, Bytes: ob.bytes, Runs: ob.runs}
+	rec := runlog.BatchRecord{Bin: batch.bin, Records: batch.named.Records, Bytes: batch.named.Bytes, Runs: batch.runs}
 	rand.Read(rec.ID[:])
-	if ob.pin == nil { // a new plan for each try would use up names
-		ob.pin = b.sink.Plan(ob.bin.Service, ob.bin.Start())
+	if batch.pin == nil { // a new plan for each try would use up names
+		batch.pin = b.sink.Plan(batch.bin.Service, batch.bin.Start())
 	}
-	rec.Pin = ob.pin
+	rec.Pin = batch.pin
 	payload := rec.Append(nil)
 	pos, err := b.log.AppendReserved(runlog.TypeBatch, payload)
 	if err != nil {
@@ -183,11 +145,11 @@ func (b *Buffer) cut(ob *openBatch, why reason) {
 		return
 	}
 	b.cutErr = ""
-	delete(b.open, ob.bin)
-	batch := newBatch(b, &rec, runlog.PlaceOfBatch(pos, len(payload), &ob.runs), ob.since)
-	batch.span, batch.messages, batch.fate = ob.span, ob.messages, ob.fate
+	delete(b.open, batch.bin)
+	batch.named.ID, batch.named.Place = rec.ID, runlog.PlaceOfBatch(pos, len(payload), &batch.runs)
+	batch.runs = runlog.Extents{}
 	b.queue.batches = append(b.queue.batches, batch)
-	b.messages.named(ob.messages)
+	b.messages.named(batch.messages)
 	b.m.cut.WithLabelValues(string(why)).Inc()
 	b.wake.Broadcast()
 }
@@ -197,10 +159,10 @@ func (b *Buffer) cut(ob *openBatch, why reason) {
 func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32) time.Time) {
 	young := b.open[bin] // a request may wait for it, so it stays the open one
 	delete(b.open, bin)
-	var old *openBatch
+	var old *Batch
 	for _, f := range found {
 		if old = b.open[bin]; old == nil {
-			old = newOpenBatch(bin)
+			old = newBatch(b, bin, time.Now())
 			b.open[bin] = old
 		}
 		if t := since(f.came); t.Before(old.since) {
@@ -208,8 +170,8 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 		}
 		old.runs.Add(f.Extent)
 		old.span.Extend(f.seconds.Of(bin))
-		old.records += int(f.records)
-		old.bytes += int64(f.bytes)
+		old.named.Records += int(f.records)
+		old.named.Bytes += int64(f.bytes)
 		b.cut(old, b.o.why(old, pressure{}))
 	}
 	if young == nil {
@@ -217,8 +179,8 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 	}
 	if old = b.open[bin]; old != nil {
 		young.runs = runlog.Merged(&old.runs, &young.runs)
-		young.records += old.records
-		young.bytes += old.bytes
+		young.named.Records += old.named.Records
+		young.named.Bytes += old.named.Bytes
 		young.span.Extend(old.span)
 		if old.since.Before(young.since) {
 			young.since = old.since

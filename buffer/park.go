@@ -94,9 +94,9 @@ const parkPause = 30 * time.Second
 // the batch's blob will have, and its current name: a batch that returned to an earlier
 // name could be stored under two.
 func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
-	payload, head, err := b.parkedCopy(ctx, batch)
+	copied, err := b.parkedCopy(ctx, batch)
 	if err == nil {
-		err = b.replaceBy(batch, payload, head)
+		err = b.replaceBy(batch, copied)
 	} else if hopeless(err) {
 		if err = b.rescue(ctx, batch, err); err == nil {
 			return b.release()
@@ -121,36 +121,50 @@ func (b *Buffer) parkOne(ctx context.Context, batch *Batch) error {
 // replaceBy appends the copy and makes it the batch. The batch's record must be durable
 // first. If the batch was never tried, it may not be. If a power cut left the copy
 // without it, the next start would cut the runs anew.
-func (b *Buffer) replaceBy(batch *Batch, payload []byte, head int) error {
+func (b *Buffer) replaceBy(batch *Batch, copied *runlog.Parked) error {
 	if err := b.log.Sync(batch.named.Record); err != nil {
 		return fmt.Errorf("sync the batch record: %w", err)
 	}
-	pos, err := b.log.Append(runlog.TypeParked, payload)
+	place, err := b.appendCopy(copied)
 	if err != nil {
-		return fmt.Errorf("park a batch: %w", err)
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.account.drop(batch.named.Place)
-	batch.named.Place = runlog.PlaceOfCopy(pos, head, len(payload))
-	b.account.keep(batch.named.Place)
-	b.account.settled = max(b.account.settled, pos)
+	batch.named.Place = place
+	b.keepCopy(batch)
 	b.m.parked.Inc()
 	return nil
 }
 
-// parkedCopy is the payload of the parked record of a batch; head is the length of the
-// part before its runs.
-func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (payload []byte, head int, err error) {
+// appendCopy appends the parked record of a batch.
+func (b *Buffer) appendCopy(copied *runlog.Parked) (runlog.Place, error) {
+	payload, head := copied.Payload()
+	pos, err := b.log.Append(runlog.TypeParked, payload)
+	if err != nil {
+		return runlog.Place{}, fmt.Errorf("park a batch: %w", err)
+	}
+	return runlog.PlaceOfCopy(pos, head, len(payload)), nil
+}
+
+// keepCopy counts a copy, which must be durable before the segments of its first place
+// are deleted. b.mu is held.
+func (b *Buffer) keepCopy(batch *Batch) {
+	b.account.keep(batch.named.Place)
+	b.account.settled = max(b.account.settled, batch.named.Record)
+}
+
+// parkedCopy is the parked record of a batch.
+func (b *Buffer) parkedCopy(ctx context.Context, batch *Batch) (copied *runlog.Parked, err error) {
 	defer recovered(&err, ErrAside)
 	err = batch.loaded(ctx, func(l *runlog.Loader, rec *runlog.BatchRecord) error {
-		copied := runlog.Parked{BatchRecord: runlog.BatchRecord{ID: rec.ID, Bin: rec.Bin, Pin: batch.pin, Since: batch.since.UnixMilli()}}
-		if err := l.Copy(ctx, rec, &copied); err != nil {
-			return err
+		copied = &runlog.Parked{BatchRecord: runlog.BatchRecord{ID: rec.ID, Bin: rec.Bin, Pin: batch.pin, Since: batch.since.UnixMilli()}}
+		err := l.Copy(ctx, rec, copied)
+		if err == nil {
+			b.note(l.Renamed())
 		}
-		b.note(l.Renamed())
-		payload, head = copied.Payload()
-		return nil
+		return err
 	})
-	return payload, head, err
+	return copied, err
 }

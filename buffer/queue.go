@@ -187,10 +187,15 @@ func (b *Buffer) putBack(ctx context.Context, batch *Batch, err error) {
 // setAside gives up a batch that no repeat can store. Its runs keep their segments,
 // for an operator to inspect. b.mu is held.
 func (b *Buffer) setAside(batch *Batch, err error) {
-	batch.try.aside, batch.fate.err = true, err
-	close(batch.fate.done)
-	b.messages.drop(batch.messages)
+	b.abandon(batch, err)
 	b.m.aside.Inc()
 	b.o.Log.Error().Err(err).Str("service", batch.Service()).Time("period", batch.Period()).
 		Msg("a batch is set aside; its segments are kept")
+}
+
+// abandon ends a batch that will not be stored. b.mu is held.
+func (b *Buffer) abandon(batch *Batch, err error) {
+	batch.try.aside, batch.err = true, err
+	close(batch.done)
+	b.messages.drop(batch.messages)
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+	"unique"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
@@ -87,7 +88,7 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 		broken:  map[*Batch][]foundRun{},
 		passed:  passed,
 		account: newAccount(),
-		recent:  newRecent(unknownBefore(b.log)),
+		recent:  newRecent(b.log),
 		leftOut: map[wal.Pos]bool{},
 	}
 	for rec, err := range b.log.Replay(ctx) {
@@ -212,7 +213,7 @@ func (p *replay) runs(rec wal.Record) error {
 		}
 		f := found(r)
 		f.m, f.came = m, came
-		p.recent.add(r.Extent, r.Service)
+		p.recent.add(r.Extent, unique.Make(r.Service).Value()) // one string of each service
 		p.open[r.Bin] = append(p.open[r.Bin], f)
 		p.account.add(rec.Pos.Segment(), 1, int64(r.Len))
 	})
@@ -309,7 +310,7 @@ func (p *replay) parked(rec wal.Record) error {
 }
 
 func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, came uint32) *Batch {
-	batch := newBatch(p.b, r, at, p.since(came))
+	batch := newCut(p.b, r, at, p.since(came))
 	batch.pin = slices.Clone(r.Pin)
 	p.batches[r.ID] = batch
 	p.order = append(p.order, batch)

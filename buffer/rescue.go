@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"blobtail/buffer/runlog"
@@ -40,9 +39,8 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.account.keep(again.named.Place)
+		b.keepCopy(again)
 		b.queue.batches = append(b.queue.batches, again)
-		b.account.settled = max(b.account.settled, again.named.Record)
 	case len(w.whole) > 0:
 		for _, f := range w.whole {
 			b.account.add(f.Pos.Segment(), 1, int64(f.Len))
@@ -51,10 +49,8 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	}
 	b.queue.remove(batch)
 	b.account.drop(batch.named.Place)
-	b.messages.drop(batch.messages)
+	b.abandon(batch, cause)
 	b.repeats.forget(w.lost)
-	batch.try.aside, batch.fate.err = true, cause
-	close(batch.fate.done)
 	lost := max(0, batch.named.Records-w.records)
 	b.m.salvaged.Inc()
 	b.lose(lost, batch.since)
@@ -111,10 +107,9 @@ func (b *Buffer) copyAgain(batch *Batch, w *wreck) (*Batch, error) {
 	b.mu.Lock()
 	rec.Pin = b.sink.Plan(batch.bin.Service, batch.Period())
 	b.mu.Unlock()
-	payload, head := rec.Payload()
-	pos, err := b.log.Append(runlog.TypeParked, payload)
+	place, err := b.appendCopy(rec)
 	if err != nil {
-		return nil, fmt.Errorf("park the rest of a batch: %w", err)
+		return nil, err
 	}
-	return newBatch(b, &rec.BatchRecord, runlog.PlaceOfCopy(pos, head, len(payload)), batch.since), nil
+	return newCut(b, &rec.BatchRecord, place, batch.since), nil
 }

@@ -40,7 +40,7 @@ type twiceReader struct {
 	ctx     context.Context
 	b       *Buffer
 	in      *runlog.Reading
-	batches []*runlog.Unit
+	batches []runlog.Unit
 }
 
 // lots are the decisions on a run, as its batch has or will have them. A follower gets
@@ -53,11 +53,8 @@ func (t *twiceReader) lots(run *runlog.Run) (runlog.Lots, error) {
 	if !twice {
 		return nil, nil
 	}
-	for _, u := range t.batches {
-		if found != nil {
-			break
-		}
-		if u.Bin == run.Bin {
+	for i := 0; i < len(t.batches) && found == nil; i++ {
+		if u := &t.batches[i]; u.Bin == run.Bin {
 			var err error
 			if found, err = t.in.Lots(t.ctx, u, run); err != nil {
 				return nil, err

@@ -116,6 +116,23 @@ func (f family) join(r *Run) Lots {
 	return all
 }
 
+// split calls f for the run as its batch keeps it: for all of it, or for a run of the
+// lines under its origin and for one of those that are known by its place.
+func (r *Run) split(l Lots, f func(*Run) error) error {
+	if l == nil {
+		return f(r)
+	}
+	for _, want := range [2]lot{stands, renamed} {
+		if slices.Contains(l, want) {
+			part := r.only(l, want)
+			if err := f(&part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // only is a run of the lines with one decision, under the origin that this gives.
 func (r *Run) only(l Lots, want lot) Run {
 	part := Run{Extent: r.Extent, Bin: r.Bin, Origin: r.Origin, Place: r.Place, own: true, places: true}

@@ -15,13 +15,8 @@ import (
 type Loader struct {
 	reader   Reader
 	families families
-	raw      []byte // the runs, as read
-	window   int    // start of the last read in raw
-	byOrigin []uint32
-	origins  []record.Origin
-	lines    []loadedLine
-	spare    []loadedLine
-	bounds   []int // start of each sorted sequence of lines
+	sorter       // raw has the runs, as read
+	window   int // start of the last read in raw
 	renamed  []Renaming
 }
 
@@ -31,32 +26,10 @@ type Renaming struct {
 	Lots          Lots
 }
 
-// loadedRun is a run in the loader's memory. rank is the order of its origin among
-// the origins of the batch.
+// loadedRun is a run in the loader's memory.
 type loadedRun struct {
 	Run
-	off  uint32 // of its lines in Loader.raw
-	rank uint32
-}
-
-// loadedLine is one line of the batch. It has the rank of its origin, so comparing
-// needs integers only.
-type loadedLine struct {
-	time  int64
-	off   uint32 // in Loader.raw
-	len   uint32
-	rank  uint32
-	index uint32
-}
-
-func (a *loadedLine) less(b *loadedLine) bool {
-	if a.time != b.time {
-		return a.time < b.time
-	}
-	if a.rank != b.rank {
-		return a.rank < b.rank
-	}
-	return a.index < b.index
+	off uint32 // of its lines in raw
 }
 
 // NewLoader returns a loader of batches of a log.
@@ -81,7 +54,6 @@ func (l *Loader) Load(ctx context.Context, r *BatchRecord) error {
 	if err != nil {
 		return err
 	}
-	l.rank(runs)
 	l.fill(runs)
 	l.sort()
 	return nil
@@ -92,7 +64,7 @@ func (l *Loader) Load(ctx context.Context, r *BatchRecord) error {
 func (l *Loader) Each(f func(line []byte, t int64, origin record.Origin, index uint32) error) error {
 	for i := range l.lines {
 		e := &l.lines[i]
-		if err := f(l.raw[e.off:e.off+e.len], e.time, l.origins[e.rank], e.index); err != nil {
+		if err := f(l.bytes(e), e.time, l.origins[e.rank], e.index); err != nil {
 			return err
 		}
 	}
@@ -150,27 +122,17 @@ func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 		case lots == nil:
 			kept = append(kept, runs[i])
 		default:
-			parts = l.split(parts, &runs[i].Run, lots)
+			if lots.HasRenamed() {
+				l.renamed = append(l.renamed, Renaming{runs[i].Origin, runs[i].Place, lots})
+			}
+			_ = runs[i].split(lots, func(part *Run) error {
+				parts = append(parts, loadedRun{*part, uint32(len(l.raw))})
+				l.raw = append(l.raw, part.lines...)
+				return nil
+			})
 		}
 	}
 	return append(kept, parts...)
-}
-
-// split appends the parts of a run that the batch keeps: the lines under its origin,
-// and those that are known by its place.
-func (l *Loader) split(parts []loadedRun, r *Run, lots Lots) []loadedRun {
-	for _, want := range [2]lot{stands, renamed} {
-		if !slices.Contains(lots, want) {
-			continue
-		}
-		if want == renamed {
-			l.renamed = append(l.renamed, Renaming{r.Origin, r.Place, lots})
-		}
-		part := loadedRun{Run: r.only(lots, want), off: uint32(len(l.raw))}
-		l.raw = append(l.raw, part.lines...)
-		parts = append(parts, part)
-	}
-	return parts
 }
 
 // room makes l.raw large enough for everything that a list of runs needs, so that
@@ -187,34 +149,16 @@ func (l *Loader) room(runs *Extents) {
 	l.raw = sized(l.raw, total)
 }
 
-// rank ranks the runs by their origins.
-func (l *Loader) rank(runs []loadedRun) {
-	l.byOrigin = sized(l.byOrigin, len(runs))
-	for i := range runs {
-		l.byOrigin = append(l.byOrigin, uint32(i))
-	}
-	slices.SortFunc(l.byOrigin, func(a, b uint32) int { return runs[a].Origin.Compare(&runs[b].Origin) })
-	l.origins = l.origins[:0]
-	for _, i := range l.byOrigin {
-		if n := len(l.origins); n == 0 || l.origins[n-1] != runs[i].Origin {
-			l.origins = append(l.origins, runs[i].Origin)
-		}
-		runs[i].rank = uint32(len(l.origins) - 1)
-	}
-}
-
-// fill lists the lines of the runs. Each run is a sorted sequence, and a run that
-// continues where the one before ended extends its sequence.
+// fill lists the lines of the runs.
 func (l *Loader) fill(runs []loadedRun) {
 	n := 0
 	for i := range runs {
 		n += runs[i].Records
 	}
-	l.lines = sized(l.lines, n)
-	l.bounds = l.bounds[:0]
+	l.lines, l.origins = sized(l.lines, n), sized(l.origins, len(runs))
 	for i := range runs {
 		r := &runs[i]
-		start, off := len(l.lines), r.off
+		off, rank := r.off, l.rankOf(r.Origin)
 		d, t, index := decoder{r.table, true}, r.time0, r.first // like rows, but inlined: here each call counts
 		for range r.Records {
 			t += int64(d.uvarint())
@@ -222,63 +166,9 @@ func (l *Loader) fill(runs []loadedRun) {
 			if r.places {
 				index = d.index(index)
 			}
-			l.lines = append(l.lines, loadedLine{t, off, n, r.rank, index})
+			l.lines = append(l.lines, line{t, off, n, rank, index})
 			off += n
 			index++
 		}
-		if start == 0 || l.lines[start].less(&l.lines[start-1]) {
-			l.bounds = append(l.bounds, start)
-		}
 	}
-}
-
-// sort is a natural merge sort: it merges neighbouring sequences until one is left.
-// Requests arrive nearly in order, so most of a merge is copying.
-func (l *Loader) sort() {
-	l.spare = sized(l.spare, len(l.lines))[:len(l.lines)]
-	for len(l.bounds) > 1 {
-		next := l.bounds[:0]
-		for i := 0; i < len(l.bounds); i += 2 {
-			lo, mid, hi := l.bounds[i], len(l.lines), len(l.lines)
-			if i+1 < len(l.bounds) {
-				mid = l.bounds[i+1]
-			}
-			if i+2 < len(l.bounds) {
-				hi = l.bounds[i+2]
-			}
-			mergeInto(l.spare[lo:hi], l.lines[lo:mid], l.lines[mid:hi])
-			next = append(next, lo)
-		}
-		l.bounds = next
-		l.lines, l.spare = l.spare, l.lines
-	}
-}
-
-// mergeInto merges two sorted sequences; dst is as long as both together.
-func mergeInto(dst, a, b []loadedLine) {
-	if len(b) > 0 {
-		// Lines before all of b, or behind all of a, need no comparing.
-		head, _ := slices.BinarySearchFunc(a, &b[0], compareLines)
-		dst = dst[copy(dst, a[:head]):]
-		a = a[head:]
-	}
-	for len(a) > 0 && len(b) > 0 {
-		if b[0].less(&a[0]) {
-			dst[0], b = b[0], b[1:]
-		} else {
-			dst[0], a = a[0], a[1:]
-		}
-		dst = dst[1:]
-	}
-	copy(dst[copy(dst, a):], b)
-}
-
-func compareLines(a loadedLine, b *loadedLine) int {
-	if a.less(b) {
-		return -1
-	}
-	if b.less(&a) {
-		return 1
-	}
-	return 0
 }

@@ -2,7 +2,8 @@ package runlog
 
 import (
 	"bytes"
-	"fmt"
+	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -10,15 +11,16 @@ import (
 )
 
 const (
-	// mostCursors bounds the runs that a merge knows of and has not begun.
-	mostCursors = 1 << 17
-	// leastCursors is the number of these that one unit may have unconditionally.
-	leastCursors = 1 << 12
-	// mergeRoom bounds the bytes of runs that a merge keeps in memory, and allRoom those
-	// of all merges together. Many readers may come at once, just when a backlog is
-	// large.
-	mergeRoom = 32 << 20
-	allRoom   = 4 * mergeRoom
+	// chunkSize is the least size of a chunk but the last of its unit, in bytes of the log.
+	chunkSize = 256 << 10
+	// allRoom bounds the lines that all merges together have in memory, in bytes, and
+	// leastRoom is what each merge may have in any case. Many readers may come at once,
+	// just when a backlog is large.
+	allRoom   = 64 << 20
+	leastRoom = 2 << 20
+	// lineRoom is the memory of a line next to its bytes: two places for it, and two each
+	// for an origin of its own and for the rank of that.
+	lineRoom = 2*32 + 2*16 + 2*4
 )
 
 // Room is the memory that all merges of a log share, in bytes. The zero value is ready. A
@@ -32,7 +34,7 @@ type Room struct {
 func (r *Room) lend() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := (allRoom - r.lent) / 4
+	n := max(leastRoom, (allRoom-r.lent)/4)
 	r.lent += n
 	return n
 }
@@ -43,204 +45,170 @@ func (r *Room) takeBack(n int) {
 	r.lent -= n
 }
 
-// merge returns the lines of many units in order. It reads a unit when it reaches the
-// start of its span, and begins a run when it reaches its first line. So only runs that
-// overlap are in memory, and only windows of them.
-type merge struct {
-	*Reading
-	heap    heap
-	waiting int // cursors in units
-	most    int // the most of them that are allowed
-	room    int
-
-	last  record.Key // of the line that was emitted last
-	twins [][]byte   // the lines that were emitted with this key
+// chunk is some runs of a unit in the order of the log, or a unit that is not read yet.
+type chunk struct {
+	unit  *Unit
+	whole bool // the unit is not read yet
+	span  Span
+	runs  Extents
+	size  int
 }
 
-// all emits every line of the units in order.
-func (r *Reading) all(units []*Unit, emit func(*record.Entry) error) error {
-	room := r.room.lend()
-	defer r.room.takeBack(room)
-	m := &merge{Reading: r, room: room, most: room / (mergeRoom / mostCursors)}
-	for _, u := range units {
-		u.rest = true
-		u.last = cursor{Key: record.Key{Time: max(u.Span.First, r.q.From)}}
-		m.heap.push(head{&u.last, u})
+// merge emits the lines of many units in order. It gathers the lines of a stretch of
+// time, from all chunks that reach into it, sorts and emits them. The stretch becomes
+// shorter when its lines need too much memory. A unit is read when a stretch reaches the
+// start of its span.
+type merge struct {
+	*Reading
+	sorter
+	room   int
+	chunks []*chunk // in the order of their spans' starts
+
+	from record.Key  // start of the stretch
+	most int         // lines with this key that may still be emitted
+	to   *record.Key // behind its end, if that is not the end of the query
+}
+
+// all emits every line of the units from a key on in order, and at most most lines with
+// this key.
+func (r *Reading) all(units []Unit, from record.Key, most int, emit func(*record.Entry) error) error {
+	m := &merge{Reading: r, room: r.room.lend(), from: from, most: most}
+	defer r.room.takeBack(m.room)
+	for i := range units {
+		switch u := &units[i]; {
+		case !u.Span.Touches(from.Time, r.q.To):
+		case u.read:
+			m.chunks = append(m.chunks, u.chunks...)
+		default:
+			m.chunks = append(m.chunks, &chunk{unit: u, whole: true, span: u.Span})
+		}
 	}
-	for n := 0; len(m.heap) > 0; n++ {
-		if n%1024 == 0 {
-			if err := r.ctx.Err(); err != nil {
+	slices.SortFunc(m.chunks, compareChunks)
+	for {
+		if err := m.gather(); err != nil {
+			return err
+		}
+		if err := m.give(emit); err != nil || m.to == nil {
+			return err
+		}
+		m.from, m.to, m.most = *m.to, nil, math.MaxInt
+		m.chunks = slices.DeleteFunc(m.chunks, func(c *chunk) bool { return c.span.Last < m.from.Time })
+	}
+}
+
+func compareChunks(a, b *chunk) int { return cmp.Compare(a.span.First, b.span.First) }
+
+// gather sorts the lines of the next stretch.
+func (m *merge) gather() error {
+	m.clear()
+	for i := 0; i < len(m.chunks) && !m.behind(m.chunks[i].span.First); {
+		c := m.chunks[i]
+		if len(m.raw)+lineRoom*len(m.lines) > m.room && m.shorten(c.span.First) {
+			break
+		}
+		if !c.whole {
+			if err := m.read(c, m.take); err != nil {
+				return err
+			}
+			i++
+			continue
+		}
+		if err := m.scan(c.unit, nil); err != nil {
+			return err
+		}
+		m.chunks = slices.Delete(m.chunks, i, i+1)
+		for _, c := range c.unit.chunks {
+			at, _ := slices.BinarySearchFunc(m.chunks[i:], c, compareChunks)
+			m.chunks = slices.Insert(m.chunks, i+at, c)
+		}
+	}
+	m.sort()
+	return m.ctx.Err()
+}
+
+// behind reports whether a time is behind the stretch.
+func (m *merge) behind(t int64) bool {
+	return beyond(t, m.q.To) || m.to != nil && t > m.to.Time
+}
+
+// take gathers the lines of a run that are in the stretch.
+func (m *merge) take(r *Run) error {
+	if s := r.span(); s.Last < m.from.Time || m.behind(s.First) {
+		return nil
+	}
+	key, rank, rest := record.Key{Origin: r.Origin}, m.rankOf(r.Origin), r.lines
+	rows := r.rows()
+	for rows.next() && !m.behind(rows.time) {
+		text := rest[:rows.size]
+		rest = rest[rows.size:]
+		key.Time, key.Index = rows.time, rows.index
+		if rows.time <= m.from.Time && key.Compare(&m.from) < 0 || m.to != nil && rows.time == m.to.Time && key.Compare(m.to) >= 0 {
+			continue
+		}
+		if m.q.Keep != nil && !m.q.Keep(text) {
+			continue
+		}
+		m.lines = append(m.lines, line{rows.time, uint32(len(m.raw)), uint32(len(text)), rank, rows.index})
+		m.raw = append(m.raw, text...)
+	}
+	return nil
+}
+
+// shorten ends the stretch earlier, because its lines need too much memory. If half of
+// them lie before the next chunk, it ends there, and shorten returns true: no more chunks
+// have lines of it. Else it ends behind half of the lines.
+func (m *merge) shorten(next int64) bool {
+	before := 0
+	for i := range m.lines {
+		if m.lines[i].time < next {
+			before++
+		}
+	}
+	if before >= len(m.lines)/2 {
+		m.to = &record.Key{Time: next}
+		m.lines = slices.DeleteFunc(m.lines, func(l line) bool { return l.time >= next })
+		return true
+	}
+	m.sort()
+	n := len(m.lines) / 2
+	for n < len(m.lines) && m.lines[n].sameID(&m.lines[n-1]) {
+		n++ // lines of one identity are in one stretch
+	}
+	if n < len(m.lines) {
+		to := m.key(&m.lines[n])
+		m.to = &to
+		m.truncate(n)
+	}
+	return false
+}
+
+// give emits the lines of the stretch, each once.
+func (m *merge) give(emit func(*record.Entry) error) error {
+	for i := range m.lines {
+		if i%1024 == 0 {
+			if err := m.ctx.Err(); err != nil {
 				return err
 			}
 		}
-		var err error
-		if m.heap[0].unit != nil {
-			err = m.unfold()
-		} else {
-			err = m.give(emit)
+		l := &m.lines[i]
+		text, copied := m.bytes(l), false
+		for j := i - 1; j >= 0 && m.lines[j].sameID(l) && !copied; j-- {
+			copied = bytes.Equal(m.bytes(&m.lines[j]), text)
 		}
-		if err != nil {
-			return err
+		key := m.key(l)
+		if copied {
+			continue
 		}
-	}
-	return nil
-}
-
-// unfold begins the next run of the first unit, or finds its next runs.
-func (m *merge) unfold() error {
-	u := m.heap[0].unit
-	var begun *cursor
-	if len(u.next) > 0 {
-		begun = &u.next[0]
-		u.last = *begun
-		u.next = u.next[1:]
-		m.waiting--
-	} else if err := m.readRuns(u); err != nil {
-		return err
-	}
-	switch {
-	case len(u.next) > 0:
-		m.heap[0].cursor = &u.next[0]
-		m.heap.fix()
-	case u.rest:
-		m.heap[0].cursor = &u.last
-		m.heap.fix()
-	default:
-		m.heap.pop()
-		u.skip, u.lots = nil, nil
-	}
-	if begun != nil {
-		m.heap.push(head{begun, nil})
-	}
-	return nil
-}
-
-// readRuns finds the next runs of a unit, as many as there is room for. A unit with more
-// is read again when the merge gets there.
-func (m *merge) readRuns(u *Unit) error {
-	n := max(leastCursors, m.most-m.waiting)
-	u.next, u.rest = nil, false
-	again := u.read
-	err := m.scan(u, func(p *part) error {
-		c, ok := cursorAt(p, m.q.From, m.q.To)
-		if !ok || again && c.compare(&u.last) <= 0 {
-			return nil
-		}
-		u.next = append(u.next, c)
-		if len(u.next) >= 2*n {
-			u.next, u.rest = firstOf(u.next, n), true
-		}
-		return nil
-	})
-	if len(u.next) > n {
-		u.next, u.rest = slices.Clone(firstOf(u.next, n)), true
-	}
-	slices.SortFunc(u.next, func(a, b cursor) int { return a.compare(&b) })
-	m.waiting += len(u.next)
-	return err
-}
-
-func firstOf(all []cursor, n int) []cursor {
-	slices.SortFunc(all, func(a, b cursor) int { return a.compare(&b) })
-	return all[:n]
-}
-
-// give emits the line at the first cursor, unless the same line was emitted, and advances
-// the cursor.
-func (m *merge) give(emit func(*record.Entry) error) error {
-	c := m.heap[0].cursor
-	line, err := m.bytes(c, &m.room)
-	if err != nil {
-		return m.broken(c, err)
-	}
-	if m.last.Compare(&c.Key) != 0 {
-		m.twins = m.twins[:0]
-	}
-	m.last = c.Key
-	wanted := m.q.Keep == nil || m.q.Keep(line)
-	if wanted && !slices.ContainsFunc(m.twins, func(t []byte) bool { return bytes.Equal(t, line) }) {
-		if err := m.emit(&c.Key, line, emit); err != nil {
-			return err
-		}
-	}
-	more, err := m.advance(c, &m.room)
-	if err != nil {
-		return m.broken(c, err)
-	}
-	if more {
-		m.heap.fix()
-	} else {
-		m.heap.pop()
-		c.release(&m.room)
-	}
-	// The next line may have the same key. A unit that is not read yet gives no answer.
-	if len(m.heap) > 0 && m.last.Compare(&m.heap[0].Key) == 0 {
-		m.twins = append(m.twins, bytes.Clone(line))
-	}
-	return nil
-}
-
-// broken omits the rest of a run that could be read before.
-func (m *merge) broken(c *cursor, err error) error {
-	m.heap.pop()
-	c.release(&m.room)
-	if fatal := m.fatal(err); fatal != nil {
-		return fatal
-	}
-	m.missing.add(&m.missing.Runs, fmt.Errorf("%d lines of the run at %d in segment %d: %w", c.left, c.run.Offset(), c.run.Segment(), err))
-	return nil
-}
-
-// head is a run that the merge has begun, at its next line. Or it is a unit, at a line
-// that is not behind its first one.
-type head struct {
-	*cursor
-	unit *Unit // nil for a run
-}
-
-// less puts a unit before a run with the same line.
-func (h head) less(other head) bool {
-	n := h.compare(other.cursor)
-	return n < 0 || n == 0 && h.unit != nil && other.unit == nil
-}
-
-// heap is a binary heap; its least element is the first.
-type heap []head
-
-func (h *heap) push(x head) {
-	*h = append(*h, x)
-	all := *h
-	for i := len(all) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !all[i].less(all[up]) {
-			return
-		}
-		all[i], all[up] = all[up], all[i]
-		i = up
-	}
-}
-
-func (h *heap) pop() {
-	n := len(*h) - 1
-	(*h)[0], (*h)[n] = (*h)[n], head{}
-	*h = (*h)[:n]
-	h.fix()
-}
-
-// fix restores the order after the first element has changed.
-func (h *heap) fix() {
-	all := *h
-	for i := 0; ; {
-		least := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < len(all) && all[down].less(all[least]) {
-				least = down
+		if key == m.from {
+			if m.most == 0 {
+				continue
 			}
+			m.most--
 		}
-		if least == i {
-			return
+		m.entry = record.Entry{Time: key.Time, ID: record.ID{Origin: key.Origin, Index: key.Index}, Line: text}
+		if err := emit(&m.entry); err != nil {
+			return err
 		}
-		all[i], all[least] = all[least], all[i]
-		i = least
 	}
+	return nil
 }

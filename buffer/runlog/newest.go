@@ -1,28 +1,26 @@
 package runlog
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 
-	"blobtail/buffer/wal"
 	"blobtail/record"
 )
 
-// candidate is a line that may be among the newest.
+// candidate is a line that may be among the newest. Its hash distinguishes it from other
+// lines with its key.
 type candidate struct {
 	record.Key
-	size uint32
-	pos  wal.Pos
+	hash uint64
 }
 
 func (a *candidate) compare(b *candidate) int {
 	if n := a.Key.Compare(&b.Key); n != 0 {
 		return n
 	}
-	return cmp.Compare(a.pos, b.pos)
+	return cmp.Compare(a.hash, b.hash)
 }
 
 // newestOf gathers the last n lines: it collects more, and now and then drops all but n.
@@ -30,134 +28,83 @@ type newestOf struct {
 	*Reading
 	n     int
 	lines []candidate
+	seed  maphash.Seed
 	from  int64 // an older line cannot be among them
 }
 
-// newest emits the last lines of the units in order. It reads the units that end
-// last first, and none that ends before the lines found by then.
-func (r *Reading) newest(units []*Unit, emit func(*record.Entry) error) error {
-	slices.SortFunc(units, func(a, b *Unit) int { return cmp.Compare(b.Span.Last, a.Span.Last) })
-	w := &newestOf{Reading: r, n: r.q.Newest, from: r.q.From}
-	for _, u := range units {
-		if u.Span.Last < w.from {
-			break
-		}
-		if err := r.scan(u, w.take); err != nil {
-			return err
-		}
-		u.skip, u.lots = nil, nil
-		if err := w.trim(); err != nil {
-			return err
+// newest finds the oldest of the newest lines of the units, and how many of them have
+// its key. It reads the units that end last first, and none that ends before the lines
+// found by then.
+func (r *Reading) newest(units []Unit) (from record.Key, most int, err error) {
+	slices.SortFunc(units, func(a, b Unit) int { return cmp.Compare(b.Span.Last, a.Span.Last) })
+	w := &newestOf{Reading: r, n: r.q.Newest, from: r.q.From, seed: maphash.MakeSeed()}
+	for i := 0; i < len(units) && units[i].Span.Last >= w.from; i++ {
+		if err := w.unit(&units[i]); err != nil {
+			return from, 0, err
 		}
 	}
-	for i := range w.lines {
-		a := &w.lines[i]
-		if i%1024 == 0 {
-			if err := r.ctx.Err(); err != nil {
+	if len(w.lines) < w.n {
+		return record.Key{Time: r.q.From}, math.MaxInt, nil
+	}
+	from = w.lines[0].Key
+	for most < w.n && w.lines[most].Key == from {
+		most++
+	}
+	return from, most, nil
+}
+
+// unit takes the lines of a unit. With a filter most lines may be needed, and one reading
+// finds them. Without one the last chunks have the newest lines.
+func (w *newestOf) unit(u *Unit) error {
+	if w.q.Keep != nil {
+		if err := w.scan(u, w.take); err != nil {
+			return err
+		}
+		w.trim()
+	} else if err := w.scan(u, nil); err != nil {
+		return err
+	}
+	slices.SortFunc(u.chunks, func(a, b *chunk) int { return cmp.Compare(b.span.Last, a.span.Last) })
+	for i, c := range u.chunks {
+		if c.span.Last < w.from {
+			u.chunks = u.chunks[:i]
+			break
+		}
+		if w.q.Keep == nil {
+			if err := w.read(c, w.take); err != nil {
 				return err
 			}
-		}
-		line, err := r.lineOf(a)
-		if err != nil {
-			return err
-		}
-		if line == nil {
-			continue
-		}
-		if err := r.emit(&a.Key, line, emit); err != nil {
-			return err
+			w.trim()
 		}
 	}
 	return nil
 }
 
 // take adds the lines of a run that may be among the newest.
-func (w *newestOf) take(p *part) error {
-	if !p.span().Touches(w.from, w.q.To) {
+func (w *newestOf) take(r *Run) error {
+	if !r.span().Touches(w.from, w.q.To) {
 		return nil
 	}
-	pos, lines := p.End()-wal.Pos(len(p.lines)), p.lines
-	rows := p.rows()
-	for i := 0; rows.next() && !beyond(rows.time, w.q.To); i++ {
-		line := lines[:rows.size]
-		lines = lines[rows.size:]
-		if p.has(i) && rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(line)) {
-			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: p.origin, Index: rows.index}, uint32(rows.size), pos})
+	rest, rows := r.lines, r.rows()
+	for rows.next() && !beyond(rows.time, w.q.To) {
+		text := rest[:rows.size]
+		rest = rest[rows.size:]
+		if rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(text)) {
+			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: r.Origin, Index: rows.index}, maphash.Bytes(w.seed, text)})
 		}
-		pos += wal.Pos(rows.size)
-		if len(w.lines) >= w.most() {
-			if err := w.trim(); err != nil {
-				return err
-			}
+		if w.n <= math.MaxInt/4 && len(w.lines) >= 2*w.n+1024 {
+			w.trim()
 		}
 	}
 	return nil
-}
-
-// most is the number of lines that are gathered before all but n are dropped.
-func (w *newestOf) most() int {
-	if w.n > math.MaxInt/4 {
-		return math.MaxInt
-	}
-	return 2*w.n + 1024
 }
 
 // trim leaves the n newest of the lines, in order and each once.
-func (w *newestOf) trim() error {
+func (w *newestOf) trim() {
 	slices.SortFunc(w.lines, func(a, b candidate) int { return a.compare(&b) })
-	once := w.lines[:0]
-	for _, a := range w.lines {
-		copied, err := w.among(once, a)
-		if err != nil {
-			return err
-		}
-		if !copied {
-			once = append(once, a)
-		}
-	}
-	w.lines = once
-	if n := len(once); n >= w.n {
-		w.lines = append(once[:0], once[n-w.n:]...)
+	w.lines = slices.Compact(w.lines)
+	if n := len(w.lines); n >= w.n {
+		w.lines = slices.Delete(w.lines, 0, n-w.n)
 		w.from = max(w.from, w.lines[0].Time)
 	}
-	return nil
-}
-
-// among reports whether a copy of a line is at the end of lines.
-func (w *newestOf) among(lines []candidate, a candidate) (bool, error) {
-	var own []byte
-	for _, b := range slices.Backward(lines) {
-		if b.Key != a.Key {
-			break
-		}
-		if b.size != a.size {
-			continue
-		}
-		if own == nil {
-			line, err := w.lineOf(&a)
-			if err != nil || line == nil {
-				return false, err
-			}
-			own = bytes.Clone(line)
-		}
-		line, err := w.lineOf(&b)
-		if err != nil || bytes.Equal(line, own) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// lineOf reads a line; nil if the log lacks it. It counts that.
-func (r *Reading) lineOf(a *candidate) ([]byte, error) {
-	r.line = sized(r.line, int(a.size))[:a.size]
-	err := r.log.ReadAt(r.line, a.pos)
-	if err == nil {
-		return r.line, nil
-	}
-	if fatal := r.fatal(err); fatal != nil {
-		return nil, fatal
-	}
-	r.missing.add(&r.missing.Runs, fmt.Errorf("a line at %d in segment %d: %w", a.pos.Offset(), a.pos.Segment(), err))
-	return nil, nil
 }

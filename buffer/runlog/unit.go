@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"blobtail/buffer/wal"
 	"blobtail/record"
@@ -18,6 +20,9 @@ type Query struct {
 	Keep func(line []byte) bool
 	// Newest limits the query to that many of the newest records; 0: all.
 	Newest int
+	// Follow is set for a follower, whose runs are of any bin and may be stored. It
+	// returns the decisions on a run of its batch; copies must stand.
+	Follow func(*Run) (Lots, error)
 }
 
 // Named is a batch that a record of the log names.
@@ -29,38 +34,19 @@ type Named struct {
 }
 
 // Unit is runs that are read together: those of one batch, or those that a follower
-// has not seen. It belongs to one [Reading].
+// has not seen.
 type Unit struct {
 	Bin          // of all runs, except for a follower
 	Span    Span // of all lines
 	Runs    Extents
 	Batch   *Named     // has the runs instead; nil for an open batch
 	Measure func(Span) // is called with the exact span once Batch adds up
-	// Follow is set for a follower, whose runs are of any bin and may be stored. It
-	// returns the decisions on a run of its batch; copies must stand.
-	Follow func(*Run) (Lots, error)
 
 	// The first reading learns:
-	read bool
-	skip map[wal.Pos]bool // runs that are copies or cannot be read
-	lots map[wal.Pos]Lots // of the other runs, if they have decisions
-
-	// The merge has:
-	next []cursor // the next runs, in order
-	rest bool     // there are more behind these
-	last cursor   // the run that the merge began last
+	read   bool
+	lots   map[wal.Pos]Lots // of the runs that have decisions
+	chunks []*chunk         // the runs that are neither copies nor unreadable
 }
-
-// part is a run, or the lines of it with one decision.
-type part struct {
-	*Run
-	origin record.Origin
-	lots   Lots // nil: all lines
-	want   lot
-}
-
-// has reports whether line i is in the part.
-func (p *part) has(i int) bool { return p.lots == nil || p.lots[i] == p.want }
 
 // Reading reads units for one reader. Only one goroutine may use it.
 type Reading struct {
@@ -70,26 +56,30 @@ type Reading struct {
 	q       Query
 	ctx     context.Context
 	missing MissingError
-	line    []byte
-	entry   record.Entry // for emit
+	counted map[wal.Pos]bool // runs in missing
+	entry   record.Entry     // for emit
 }
 
 // NewReading returns a reading of a log that takes its memory from room.
 func NewReading(log *wal.Log, room *Room, q Query) *Reading {
-	return &Reading{log: log, reader: Reader{log: log}, room: room, q: q}
+	return &Reading{log: log, reader: Reader{log: log}, room: room, q: q, counted: map[wal.Pos]bool{}}
 }
 
 // Each calls emit for the records of the units in order, each once. An entry is
 // valid during the call. If the log lacks a part, Each emits the rest and then
 // returns a [*MissingError]. Any other error comes from emit or ctx, or the log has
 // ended.
-func (r *Reading) Each(ctx context.Context, units []*Unit, emit func(*record.Entry) error) error {
+func (r *Reading) Each(ctx context.Context, units []Unit, emit func(*record.Entry) error) error {
 	r.ctx = ctx
-	read := r.all
+	units = slices.Clone(units) // this reading's own
+	from, most := record.Key{Time: r.q.From}, math.MaxInt
 	if r.q.Newest > 0 {
-		read = r.newest
+		var err error
+		if from, most, err = r.newest(units); err != nil {
+			return err
+		}
 	}
-	if err := read(units, emit); err != nil {
+	if err := r.all(units, from, most, emit); err != nil {
 		return err
 	}
 	if r.missing.First != nil {
@@ -98,124 +88,107 @@ func (r *Reading) Each(ctx context.Context, units []*Unit, emit func(*record.Ent
 	return nil
 }
 
-func (r *Reading) emit(k *record.Key, line []byte, emit func(*record.Entry) error) error {
-	r.entry = record.Entry{Time: k.Time, ID: record.ID{Origin: k.Origin, Index: k.Index}, Line: line}
-	return emit(&r.entry)
-}
-
 // Lots returns the decisions on a run of a unit, which it reads the first time.
 func (r *Reading) Lots(ctx context.Context, u *Unit, run *Run) (Lots, error) {
 	r.ctx = ctx
 	if !u.read {
-		if err := r.scan(u, func(*part) error { return nil }); err != nil {
+		if err := r.scan(u, nil); err != nil {
 			return nil, err
 		}
 	}
 	return u.lots[run.Pos], nil
 }
 
-// scan reads the runs of a unit and calls f for each part, which is valid during the
-// call. A run that cannot be read is omitted and counted once.
-func (r *Reading) scan(u *Unit, f func(*part) error) error {
-	s := scan{Reading: r, u: u, f: f, first: !u.read, span: NoSpan()}
-	u.read = true
-	runs, bin := u.Runs, &u.Bin
+// scan reads the runs of a unit for the first time, decides on them and puts them in
+// chunks. If f is not nil, it is called for the kept lines of each run, as [Run.split] does.
+func (r *Reading) scan(u *Unit, f func(*Run) error) error {
+	u.read, u.lots = true, map[wal.Pos]Lots{}
+	runs, rec := u.Runs, BatchRecord{}
 	if u.Batch != nil {
-		rec, err := u.Batch.ReadRecord(r.log, u.Batch.ID)
-		if err != nil {
-			if fatal := r.fatal(err); fatal != nil || !s.first {
+		var err error
+		if rec, err = u.Batch.ReadRecord(r.log, u.Batch.ID); err != nil {
+			if fatal := r.fatal(err); fatal != nil {
 				return fatal
 			}
 			r.missing.add(&r.missing.Batches, fmt.Errorf("%d records of %s: %w", u.Batch.Records, u.Service, err))
 			return nil
 		}
-		runs, s.rec = rec.Runs, &rec
+		runs = rec.Runs
 	}
-	if s.first {
-		u.skip, u.lots = map[wal.Pos]bool{}, map[wal.Pos]Lots{}
-		s.families.begin(r.reader.one)
+	var families families
+	families.begin(r.reader.one)
+	records, size, span := 0, int64(0), NoSpan()
+	err := r.reader.Read(r.ctx, &runs, r.bin(u), func(run *Run) (err error) {
+		records += run.Records
+		size += int64(len(run.lines))
+		lots, keep := Lots(nil), true
+		if r.q.Follow != nil {
+			lots, err = r.q.Follow(run)
+		} else {
+			lots, keep = families.join(run)
+		}
+		if err != nil || !keep {
+			return err
+		}
+		if lots != nil {
+			u.lots[run.Pos] = lots
+		}
+		u.add(run)
+		span.Extend(run.span())
+		if f == nil {
+			return nil
+		}
+		return run.split(lots, f)
+	}, r.bad)
+	// The record of a copy has the copy's number of records. That is fewer than in its
+	// batch, which counted repeated ones twice.
+	switch {
+	case err != nil || u.Batch == nil:
+	case records != rec.Records || size != rec.Bytes:
+		r.missing.add(&r.missing.Batches, fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
+			u.Batch.ID, u.Service, rec.Records, rec.Bytes, records, size))
+	default:
+		u.Measure(span)
 	}
-	if u.Follow != nil {
-		bin = nil
-	}
-	if err := r.reader.Read(r.ctx, &runs, bin, s.run, s.bad); err != nil {
-		return err
-	}
-	s.done()
-	return nil
+	return err
 }
 
-// scan is one reading of a unit.
-type scan struct {
-	*Reading
-	u        *Unit
-	f        func(*part) error
-	first    bool // of the unit
-	families families
-	rec      *BatchRecord // nil for an open batch
-	records  int
-	bytes    int64
-	span     Span
-	part     part // for f
-}
-
-func (s *scan) run(run *Run) (err error) {
-	u := s.u
-	s.records += run.Records
-	s.bytes += int64(len(run.lines))
-	if u.skip[run.Pos] {
+// bin is the bin that all runs of a unit must have, or nil.
+func (r *Reading) bin(u *Unit) *Bin {
+	if r.q.Follow != nil {
 		return nil
 	}
-	s.part = part{Run: run, origin: run.Origin}
-	p := &s.part
-	switch {
-	case u.Follow != nil:
-		if p.lots, err = u.Follow(run); err != nil {
-			return err
-		}
-	case s.first:
-		var keep bool
-		if p.lots, keep = s.families.join(run); !keep {
-			u.skip[run.Pos] = true
-			return nil
-		} else if p.lots != nil {
-			u.lots[run.Pos] = p.lots
-		}
-	default:
-		p.lots = u.lots[run.Pos]
+	return &u.Bin
+}
+
+// add puts a run in the last chunk, or in a new one.
+func (u *Unit) add(run *Run) {
+	n := len(u.chunks)
+	if n == 0 || u.chunks[n-1].size >= chunkSize {
+		u.chunks = append(u.chunks, &chunk{unit: u, span: NoSpan()})
+		n++
 	}
-	s.span.Extend(run.span())
-	if p.lots.HasRenamed() {
-		if err := s.f(&part{run, run.Place, p.lots, renamed}); err != nil {
-			return err
-		}
-	}
-	return s.f(p)
+	c := u.chunks[n-1]
+	c.runs.Add(run.Extent)
+	c.size += int(run.Len)
+	c.span.Extend(run.span())
+}
+
+// read reads a chunk again.
+func (r *Reading) read(c *chunk, f func(*Run) error) error {
+	return r.reader.Read(r.ctx, &c.runs, r.bin(c.unit), func(run *Run) error {
+		return run.split(c.unit.lots[run.Pos], f)
+	}, r.bad)
 }
 
 // bad counts a run that cannot be read, once.
-func (s *scan) bad(e Extent, err error) error {
-	if fatal := s.fatal(err); fatal != nil || s.u.skip[e.Pos] {
+func (r *Reading) bad(e Extent, err error) error {
+	if fatal := r.fatal(err); fatal != nil || r.counted[e.Pos] {
 		return fatal
 	}
-	s.u.skip[e.Pos] = true
-	s.missing.add(&s.missing.Runs, fmt.Errorf("the run at %d in segment %d: %w", e.Pos.Offset(), e.Pos.Segment(), err))
+	r.counted[e.Pos] = true
+	r.missing.add(&r.missing.Runs, fmt.Errorf("the run at %d in segment %d: %w", e.Pos.Offset(), e.Pos.Segment(), err))
 	return nil
-}
-
-// done ends the first reading of a batch. The record of a copy has the copy's number of
-// records. That is fewer than in its batch, which counted repeated ones twice.
-func (s *scan) done() {
-	u := s.u
-	if !s.first || s.rec == nil {
-		return
-	}
-	if s.records != s.rec.Records || s.bytes != s.rec.Bytes {
-		s.missing.add(&s.missing.Batches, fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
-			u.Batch.ID, u.Service, s.rec.Records, s.rec.Bytes, s.records, s.bytes))
-		return
-	}
-	u.Measure(s.span)
 }
 
 // fatal is the error that ends the whole reading, or nil.

@@ -3,17 +3,17 @@ package wal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"os"
 	"sync"
+	"time"
 
 	"blobtail/internal/fsys"
 )
 
-// gather is the length up to which the parts of a record are copied together, so a small
-// record is one system call. Longer parts are written from their own memory.
+// gather is the length up to which the header and the payload of a record are copied
+// together, so a small record is one system call.
 const gather = 64 << 10
 
 // writer is the end of the log.
@@ -27,26 +27,21 @@ type writer struct {
 	closed  bool
 }
 
-// Append writes a record of the concatenated parts at the end of the log and returns the
-// position of its payload. The record is durable only after Sync. typ must not be 0;
-// Replay yields the record with the same type.
+// Append writes a record at the end of the log and returns the position of its payload.
+// The record is durable only after Sync. typ must not be 0; Replay yields the record with
+// the same type.
 //
 // After an error nothing was appended. A full disk (ENOSPC) leaves the log unchanged, and
 // later calls may succeed. An error with [ErrFailed] is final.
-func (l *Log) Append(typ byte, payload ...[]byte) (Pos, error) {
+func (l *Log) Append(typ byte, payload []byte) (Pos, error) {
 	return l.append(typ, payload, false)
 }
 
-func (l *Log) append(typ byte, payload [][]byte, reserved bool) (pos Pos, err error) {
-	var sum checksum
-	length := 0
-	for _, part := range payload {
-		sum = sum.add(part)
-		length += len(part)
+func (l *Log) append(typ byte, payload []byte, reserved bool) (pos Pos, err error) {
+	if typ == 0 || len(payload) > MaxPayload {
+		return 0, fmt.Errorf("wal: append: type %d or length %d is out of bounds", typ, len(payload))
 	}
-	if typ == 0 || length > MaxPayload {
-		return 0, fmt.Errorf("wal: append: type %d or length %d is out of bounds", typ, length)
-	}
+	sum := checksum(0).add(payload) // before the lock: it takes long
 	l.appending.Lock()
 	defer l.appending.Unlock()
 	if err := l.Err(); err != nil {
@@ -57,7 +52,7 @@ func (l *Log) append(typ byte, payload [][]byte, reserved bool) (pos Pos, err er
 	}
 	if reserved {
 		err = l.reserved(func() error {
-			pos, err = l.place(typ, length, sum, payload)
+			pos, err = l.place(typ, payload, sum)
 			return err
 		})
 		return pos, err
@@ -65,20 +60,20 @@ func (l *Log) append(typ byte, payload [][]byte, reserved bool) (pos Pos, err er
 	if l.ballast.spent.Load() {
 		return 0, fmt.Errorf("wal: append: %w", errSpent)
 	}
-	return l.place(typ, length, sum, payload)
+	return l.place(typ, payload, sum)
 }
 
 // place writes a record at the end. If the segment is full, the record goes into the next
 // one.
-func (l *Log) place(typ byte, length int, sum checksum, payload [][]byte) (Pos, error) {
-	whole := int64(recordHeader + length)
+func (l *Log) place(typ byte, payload []byte, sum checksum) (Pos, error) {
+	whole := int64(recordHeader + len(payload))
 	if l.w.off > headerSize && l.w.off+whole > l.segmentSize {
 		if err := l.roll(); err != nil {
 			return 0, err
 		}
 	}
 	off := l.w.off
-	if err := l.w.write(typ, length, sum, payload); err != nil {
+	if err := l.w.write(typ, payload, sum); err != nil {
 		return 0, l.undo(off, err)
 	}
 	l.w.off = align(off + whole)
@@ -98,41 +93,18 @@ func (l *Log) undo(off int64, cause error) error {
 
 // write puts a record at w.off. It omits the zeros that align the next record: the file
 // system supplies them.
-func (w *writer) write(typ byte, length int, sum checksum, payload [][]byte) error {
+func (w *writer) write(typ byte, payload []byte, sum checksum) error {
 	buf := w.scratch[:recordHeader]
-	w.seal.put(buf, w.off, typ, length, sum)
-	off := w.off
-	flush := func(b []byte) error {
-		n, err := w.file.WriteAt(b, off)
-		if err == nil && n < len(b) {
-			err = io.ErrShortWrite
-		}
-		off += int64(len(b))
-		return err
+	w.seal.put(buf, w.off, typ, len(payload), sum)
+	long := recordHeader+len(payload) > cap(buf)
+	if !long {
+		buf = append(buf, payload...)
 	}
-	for _, part := range payload {
-		if len(buf)+len(part) <= cap(buf) {
-			buf = append(buf, part...)
-			continue
-		}
-		if len(buf) > 0 {
-			if err := flush(buf); err != nil {
-				return err
-			}
-			buf = buf[:0]
-		}
-		if len(part) < cap(buf) {
-			buf = append(buf, part...)
-			continue
-		}
-		if err := flush(part); err != nil {
-			return err
-		}
+	_, err := w.file.WriteAt(buf, w.off)
+	if err == nil && long {
+		_, err = w.file.WriteAt(payload, w.off+recordHeader)
 	}
-	if len(buf) == 0 {
-		return nil
-	}
-	return flush(buf)
+	return err
 }
 
 // Roll ends the active segment before it is full, so that it can be removed once its
@@ -182,7 +154,7 @@ func (l *Log) begin(prev, lost uint32) error {
 		return errNumbers
 	}
 	l.w.next++
-	h := segmentHeader{number: n, id: newID(), created: l.now().UnixNano(), prev: prev, lost: lost}
+	h := segmentHeader{number: n, id: newID(), created: time.Now().UnixNano(), prev: prev, lost: lost}
 	f, info, err := l.create(h)
 	if err != nil {
 		if l.Err() != nil {

@@ -59,7 +59,7 @@ func newBallast(dir string, o Options) ballast {
 //
 // While there is no ballast, Append fails with ENOSPC, so that other records do not use
 // up the room. [Log.Check] makes new ballast when the disk has room again.
-func (l *Log) AppendReserved(typ byte, payload ...[]byte) (Pos, error) {
+func (l *Log) AppendReserved(typ byte, payload []byte) (Pos, error) {
 	return l.append(typ, payload, true)
 }
 

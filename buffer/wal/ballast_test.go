@@ -259,7 +259,7 @@ func TestBallastAcrossStarts(t *testing.T) {
 		o := wal.Options{FS: disk, SegmentSize: 4000}
 		l := open(t, "/wal", o)
 		want := fill(t, l, newRand(1), 4, 300)
-		add := func(do func(byte, ...[]byte) (wal.Pos, error)) error {
+		add := func(do func(byte, []byte) (wal.Pos, error)) error {
 			e := entry{typ: 1, payload: []byte("x")}
 			var err error
 			if e.pos, err = do(e.typ, e.payload); err == nil {

@@ -14,13 +14,11 @@ import (
 // files holds the open segment files. An unused file is closed if it is removed or if too
 // many are open.
 type files struct {
-	fs    fsys.FS
-	dir   string
-	limit int
+	fs  fsys.FS
+	dir string
 
 	mu     sync.Mutex
 	open   map[uint32]*file
-	clock  uint64 // orders uses
 	closed bool
 }
 
@@ -30,7 +28,6 @@ type file struct {
 	n    uint32
 	info fs.FileInfo // of a segment that this process made
 	refs int
-	used uint64
 	gone bool // closed when refs is 0
 }
 
@@ -44,7 +41,7 @@ func (c *files) add(n uint32, f fsys.File, info fs.FileInfo) *file {
 	defer c.mu.Unlock()
 	h := &file{File: f, n: n, info: info}
 	c.open[n] = h
-	c.use(h)
+	h.refs++
 	return h
 }
 
@@ -65,22 +62,16 @@ func (c *files) acquire(n uint32) (*file, error) {
 		h = &file{File: f, n: n}
 		c.open[n] = h
 	}
-	c.use(h)
+	h.refs++
 	c.evict()
 	return h, nil
-}
-
-func (c *files) use(h *file) {
-	h.refs++
-	c.clock++
-	h.used = c.clock
 }
 
 // again adds a use of a file that is in use already.
 func (c *files) again(h *file) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.use(h)
+	h.refs++
 }
 
 func (c *files) release(h *file) error {
@@ -94,19 +85,15 @@ func (c *files) release(h *file) error {
 	return nil
 }
 
-// evict closes the least recently used files while too many are open.
+// evict closes unused files, at random, while too many are open.
 func (c *files) evict() {
-	for len(c.open) > c.limit {
-		var oldest *file
-		for _, h := range c.open {
-			if h.refs == 0 && (oldest == nil || h.used < oldest.used) {
-				oldest = h
-			}
-		}
-		if oldest == nil {
+	for _, h := range c.open {
+		if len(c.open) <= openFiles {
 			return
 		}
-		c.forget(oldest)
+		if h.refs == 0 {
+			c.forget(h)
+		}
 	}
 }
 

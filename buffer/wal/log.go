@@ -33,7 +33,7 @@ const MaxPayload = 1 << 30
 const (
 	defaultSegmentSize = 64 << 20
 	maxSegmentSize     = 1 << 31 // with one record of MaxPayload on top, offsets still fit 32 bits
-	defaultOpenFiles   = 64
+	openFiles          = 64      // segments that are kept open for reading
 )
 
 // Options are the settings of a log; the zero value works.
@@ -45,15 +45,11 @@ type Options struct {
 	// none. [Log.AppendReserved] and the next Open remove the ballast when the disk is
 	// full. Open and [Log.Check] make it. Size does not count it.
 	Reserve int64
-	// OpenFiles is the number of segments that are kept open for reading; 0 means 64.
-	OpenFiles int
 	// FS is the file system of the log; nil means the host's.
 	FS fsys.FS
 	// Log receives messages about torn tails, a full disk and quarantined segments. The
 	// zero value is silent.
 	Log zerolog.Logger
-	// Now returns the time for a segment's header; nil means time.Now.
-	Now func() time.Time
 }
 
 // Callers distinguish these errors.
@@ -85,7 +81,6 @@ type Log struct {
 	dir         string
 	fs          fsys.FS
 	log         zerolog.Logger
-	now         func() time.Time
 	segmentSize int64
 	lock        fsys.File
 	home        *home

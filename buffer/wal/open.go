@@ -44,23 +44,16 @@ func newLog(dir string, o Options) *Log {
 	if o.FS == nil {
 		o.FS = fsys.OS()
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.SegmentSize <= 0 {
 		o.SegmentSize = defaultSegmentSize
 	}
 	o.SegmentSize = min(o.SegmentSize, maxSegmentSize)
-	if o.OpenFiles <= 0 {
-		o.OpenFiles = defaultOpenFiles
-	}
 	l := &Log{
 		dir:         dir,
 		fs:          o.FS,
 		log:         o.Log,
-		now:         o.Now,
 		segmentSize: o.SegmentSize,
-		files:       &files{fs: o.FS, dir: dir, limit: o.OpenFiles, open: map[uint32]*file{}},
+		files:       &files{fs: o.FS, dir: dir, open: map[uint32]*file{}},
 		ballast:     newBallast(dir, o),
 		failed:      make(chan struct{}),
 	}
