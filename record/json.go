@@ -231,111 +231,86 @@ func scanNumber(src []byte, i int) (end int, bad *RejectError) {
 // scanNested scans an object or an array inside the record, without recursion.
 func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	p.stack = p.stack[:0]
-	value := true // a value comes next, otherwise a comma or the end
 	for {
-		if i < len(src) && isJSONSpace(src[i]) {
-			i, dirty = skipSpace(src, i), true
-		}
-		if i >= len(src) {
+		if i, dirty = space(src, i, dirty); i >= len(src) {
 			return 0, false, syntaxError(src, i, "")
 		}
-		if !value {
-			open := p.stack[len(p.stack)-1]
-			switch c := src[i]; {
-			case c == ',':
-				i++
-				if open == '[' {
-					value = true
-					continue
-				}
-				var spaces bool
-				if i, spaces, bad = scanKey(src, i); bad != nil {
+		switch c := src[i]; c {
+		case '{', '[':
+			p.stack = append(p.stack, c)
+			if len(p.stack)+1 > MaxDepth && p.reject == nil {
+				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
+			}
+			if i, dirty = space(src, i+1, dirty); i < len(src) && src[i] == c+2 {
+				break // it is empty
+			}
+			if c == '{' {
+				if i, dirty, bad = scanKey(src, i, dirty); bad != nil {
 					return 0, false, bad
 				}
-				dirty, value = dirty || spaces, true
-			case c == open+2: // both brackets are closed by the second character after
-				if i++; p.pop() {
-					return i, dirty, nil
-				}
-			default:
-				return 0, false, syntaxError(src, i, "after a value")
 			}
 			continue
-		}
-		switch src[i] {
-		case '{', '[':
-			var odd bool
-			if i, value, odd, bad = p.push(src, i); bad != nil {
-				return 0, false, bad
-			}
-			if dirty = dirty || odd; len(p.stack) == 0 {
-				return i, dirty, nil
-			}
 		case '"':
 			e, st := scanString(src, i+1)
 			if st == stringBad {
 				return 0, false, stringError(src, e)
 			}
-			i, dirty, value = e+1, dirty || st&stringDirty != 0, false
+			i, dirty = e+1, dirty || st&stringDirty != 0
 		default:
 			if i, bad = scanScalar(src, i); bad != nil {
 				return 0, false, bad
 			}
-			value = false
+		}
+		if i, dirty, bad = p.scanAfter(src, i, dirty); bad != nil || len(p.stack) == 0 {
+			return i, dirty, bad
 		}
 	}
 }
 
-// push opens the bracket at src[i]. It continues up to the first value inside, or
-// past the closing bracket of an empty one.
-func (p *Parser) push(src []byte, i int) (next int, value, dirty bool, bad *RejectError) {
-	open := src[i]
-	p.stack = append(p.stack, open)
-	if len(p.stack)+1 > MaxDepth && p.reject == nil {
-		p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
+// scanAfter continues after a value up to the next one, or to the end of the outermost.
+func (p *Parser) scanAfter(src []byte, i int, dirty bool) (int, bool, *RejectError) {
+	for len(p.stack) > 0 {
+		if i, dirty = space(src, i, dirty); i >= len(src) {
+			return 0, false, syntaxError(src, i, "")
+		}
+		open := p.stack[len(p.stack)-1]
+		switch src[i] {
+		case open + 2: // both brackets are closed by the second character after
+			i++
+			p.stack = p.stack[:len(p.stack)-1]
+		case ',':
+			if open == '{' {
+				return scanKey(src, i+1, dirty)
+			}
+			return i + 1, dirty, nil
+		default:
+			return 0, false, syntaxError(src, i, "after a value")
+		}
 	}
-	i++
-	if i < len(src) && isJSONSpace(src[i]) {
-		i, dirty = skipSpace(src, i), true
-	}
-	if i < len(src) && src[i] == open+2 {
-		p.pop()
-		return i + 1, false, dirty, nil
-	}
-	if open == '{' {
-		var spaces bool
-		i, spaces, bad = scanKey(src, i)
-		dirty = dirty || spaces
-	}
-	return i, true, dirty, bad
-}
-
-// pop closes a bracket and reports whether it was the outermost.
-func (p *Parser) pop() bool {
-	p.stack = p.stack[:len(p.stack)-1]
-	return len(p.stack) == 0
+	return i, dirty, nil
 }
 
 // scanKey scans a key and its colon inside a nested object.
-func scanKey(src []byte, i int) (next int, dirty bool, bad *RejectError) {
-	if i < len(src) && isJSONSpace(src[i]) {
-		i, dirty = skipSpace(src, i), true
-	}
-	if i >= len(src) || src[i] != '"' {
+func scanKey(src []byte, i int, dirty bool) (int, bool, *RejectError) {
+	if i, dirty = space(src, i, dirty); i >= len(src) || src[i] != '"' {
 		return 0, false, syntaxError(src, i, "where a key should begin")
 	}
 	end, st := scanString(src, i+1)
 	if st == stringBad {
 		return 0, false, stringError(src, end)
 	}
-	i = end + 1
-	if i < len(src) && isJSONSpace(src[i]) {
-		i, dirty = skipSpace(src, i), true
-	}
-	if i >= len(src) || src[i] != ':' {
+	if i, dirty = space(src, end+1, dirty); i >= len(src) || src[i] != ':' {
 		return 0, false, syntaxError(src, i, "after a key")
 	}
 	return i + 1, dirty || st&stringDirty != 0, nil
+}
+
+// space skips white space, which makes a value dirty.
+func space(src []byte, i int, dirty bool) (int, bool) {
+	if i < len(src) && isJSONSpace(src[i]) {
+		return skipSpace(src, i), true
+	}
+	return i, dirty
 }
 
 func isJSONSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\r' || c == '\t') }

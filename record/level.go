@@ -42,12 +42,7 @@ func (l Level) String() string {
 // the word as it is. Letter case and surrounding spaces do not matter. Numbers are
 // syslog severities from 0 to 7, pino's levels from 10.
 func ParseLevel(word string) (l Level, canonical string) {
-	var buf [maxLevelWord]byte
-	trimmed := trimSpace(word)
-	if len(trimmed) > len(buf) {
-		return Other, word
-	}
-	if l = lookupLevel(lower(buf[:0], trimmed)); l == Other {
+	if l = parseLevel([]byte(word)); l == Other {
 		return Other, word
 	}
 	return l, l.String()
@@ -81,17 +76,23 @@ func parseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
 		return l
 	}
-	var buf [maxLevelWord]byte
-	word = trimSpace(word)
-	if len(word) > len(buf) {
+	for len(word) > 0 && isSpace(word[0]) {
+		word = word[1:]
+	}
+	for len(word) > 0 && isSpace(word[len(word)-1]) {
+		word = word[:len(word)-1]
+	}
+	if len(word) > maxLevelWord {
 		return Other
 	}
-	return lookupLevel(lower(buf[:0], word))
-}
-
-// lookupLevel finds an alias in lower case.
-func lookupLevel(word []byte) Level {
-	switch string(word) {
+	var buf [maxLevelWord]byte
+	for i, c := range word {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		buf[i] = c
+	}
+	switch string(buf[:len(word)]) {
 	case "trace", "t", "trc", "verbose", "v", "vrb", "finest", "finer", "10":
 		return Trace
 	case "debug", "d", "dbg", "fine", "config", "7", "20":
@@ -109,27 +110,4 @@ func lookupLevel(word []byte) Level {
 	return Other
 }
 
-// trimSpace cuts ASCII white space from both ends.
-func trimSpace[T string | []byte](s T) T {
-	for len(s) > 0 && isSpace(s[0]) {
-		s = s[1:]
-	}
-	for len(s) > 0 && isSpace(s[len(s)-1]) {
-		s = s[:len(s)-1]
-	}
-	return s
-}
-
 func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
-
-// lower appends s to dst with ASCII letters in lower case.
-func lower[T string | []byte](dst []byte, s T) []byte {
-	for i := range len(s) {
-		c := s[i]
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		dst = append(dst, c)
-	}
-	return dst
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -31,59 +32,42 @@ func KeyTime(key string) (ms int64, ok bool) {
 		if key[8] != '-' || key[13] != '-' || key[18] != '-' || key[23] != '-' {
 			return 0, false
 		}
-		var buf [32]byte
-		b := append(buf[:0], key[:8]...)
-		b = append(b, key[9:13]...)
-		b = append(b, key[14:18]...)
-		b = append(b, key[19:23]...)
-		b = append(b, key[24:]...)
-		return uuidTime(b)
+		return uuidTime(key[:8] + key[9:13] + key[14:18] + key[19:23] + key[24:])
 	case 32:
-		return uuidTime([]byte(key))
+		return uuidTime(key)
 	}
 	return 0, false
 }
 
 // uuidTime parses the 32 hex digits of a UUID.
-func uuidTime(digits []byte) (ms int64, ok bool) {
-	var id [16]byte
-	if _, err := hex.Decode(id[:], digits); err != nil {
+func uuidTime(digits string) (ms int64, ok bool) {
+	id, err := hex.DecodeString(digits)
+	if err != nil || id[6]>>4 != 7 || id[8]>>6 != 2 {
 		return 0, false
 	}
-	if id[6]>>4 != 7 || id[8]>>6 != 2 {
-		return 0, false
-	}
-	return int64(binary.BigEndian.Uint64(id[:]) >> 16), true
+	return int64(binary.BigEndian.Uint64(id) >> 16), true
 }
 
 // ulidTime parses the 26 digits, in Crockford's base 32, of a ULID.
 func ulidTime(key string) (ms int64, ok bool) {
+	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 	if key[0] > '7' {
 		return 0, false
 	}
 	for i := range len(key) {
-		v := base32(key[i])
+		c := key[i]
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		v := strings.IndexByte(digits, c)
 		if v < 0 {
 			return 0, false
 		}
 		if i < 10 {
-			ms = ms<<5 | v
+			ms = ms<<5 | int64(v)
 		}
 	}
 	return ms, true
-}
-
-func base32(c byte) int64 {
-	const digits = "0123456789abcdefghjkmnpqrstvwxyz"
-	if c >= 'A' && c <= 'Z' {
-		c |= 0x20
-	}
-	for i := range len(digits) {
-		if digits[i] == c {
-			return int64(i)
-		}
-	}
-	return -1
 }
 
 // KeyOrigin is the origin of a request with an idempotency key. Its time is the
@@ -155,10 +139,8 @@ func appendPart(b []byte, part int) []byte {
 
 func hashOrigin(ms int64, h xxh3.Uint128) Origin {
 	o := timeOrigin(ms)
-	var be [16]byte
-	binary.BigEndian.PutUint64(be[:], h.Hi)
-	binary.BigEndian.PutUint64(be[8:], h.Lo)
-	copy(o[6:], be[:])
+	sum := h.Bytes()
+	copy(o[6:], sum[:])
 	return o
 }
 

@@ -3,7 +3,6 @@ package record
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 )
@@ -153,49 +152,9 @@ func (b *Parts) Int(key string, n int64) {
 	}
 }
 
-// Float adds a number in encoding/json's format. JSON has none for NaN and the
-// infinities: these become the strings "NaN", "Infinity" and "-Infinity".
-func (b *Parts) Float(key string, f float64) {
-	if !b.key(key, 1) {
-		return
-	}
-	switch {
-	case math.IsNaN(f):
-		b.line = append(b.line, `"NaN"`...)
-		return
-	case math.IsInf(f, 1):
-		b.line = append(b.line, `"Infinity"`...)
-		return
-	case math.IsInf(f, -1):
-		b.line = append(b.line, `"-Infinity"`...)
-		return
-	}
-	format := byte('f')
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		format = 'e'
-	}
-	b.line = strconv.AppendFloat(b.line, f, format, -1, 64)
-	if n := len(b.line); format == 'e' && string(b.line[n-4:n-1]) == "e-0" {
-		b.line = append(b.line[:n-2], b.line[n-1])
-	}
-}
-
-// Bool adds true or false.
-func (b *Parts) Bool(key string, v bool) {
-	if b.key(key, 1) {
-		b.line = strconv.AppendBool(b.line, v)
-	}
-}
-
-// Null adds null.
-func (b *Parts) Null(key string) {
-	if b.key(key, 1) {
-		b.line = append(b.line, "null"...)
-	}
-}
-
-// JSON adds a value unchanged, except for white space between its tokens. A value
-// that is not valid, or nested too deep, rejects the record.
+// JSON adds a value, such as 12.5, null or an array. It is unchanged except for white
+// space between its tokens. A value that is not valid, or nested too deep, rejects the
+// record.
 func (b *Parts) JSON(key string, value []byte) {
 	at := MaxRecord - b.room + len(key)
 	value = bytes.Trim(value, " \t\r\n")

@@ -1,12 +1,11 @@
 // Package body finds the records in a body: the bytes of an HTTP request or of a
 // message, with one layer of compression around them or none.
 //
-// A source parses the header with [ParseEncoding] and [DecoderFor], decompresses with
-// a [Decompressor], and passes the decoded bytes to the [Decoder]. That passes each
-// record to a [Sink]: a JSON object unchanged, any other record by its parts. Most of
-// a sink is a [Gatherer]: it makes canonical lines of the records and a
-// [record.Request] of the lines. split.go and array.go find the records: strict
-// lines, concatenated objects, an array, or text.
+// A source parses the header with [ParseForm], decompresses with a [Decompressor], and
+// passes the decoded bytes to [Form.Decode]. That passes each record to a [Sink]: a JSON
+// object unchanged, any other record by its parts. The sink of a source is a [Gatherer]:
+// it makes canonical lines of the records and a [record.Request] of the lines. split.go
+// and array.go find the records: strict lines, concatenated objects, an array, or text.
 //
 // A body that cannot be accepted is an [Error] of one of three kinds; the source
 // turns it into an answer. The package knows no protocol and counts no memory:

@@ -27,8 +27,8 @@ const (
 	Snappy  Encoding = "snappy"
 )
 
-// ParseEncoding parses the values of a Content-Encoding header.
-func ParseEncoding(values []string) (Encoding, error) {
+// parseEncoding parses the values of a Content-Encoding header.
+func parseEncoding(values []string) (Encoding, error) {
 	word := strings.ToLower(strings.TrimSpace(strings.Join(values, ",")))
 	switch word {
 	case "", "identity":
@@ -72,12 +72,16 @@ type Decompressor struct {
 	places chan struct{} // one for each body being decompressed
 
 	// Decompressors for the next body: each is tens of KiB or more.
-	gzip, zlib, flate, zstd, snappy sync.Pool
+	idle map[Encoding]*sync.Pool
 }
 
 // NewDecompressor makes a Decompressor that handles up to places bodies at once.
 func NewDecompressor(places int) *Decompressor {
-	return &Decompressor{places: make(chan struct{}, places)}
+	d := &Decompressor{places: make(chan struct{}, places), idle: map[Encoding]*sync.Pool{}}
+	for _, enc := range []Encoding{Gzip, Zstd, Deflate, rawDeflate, Snappy} {
+		d.idle[enc] = new(sync.Pool)
+	}
+	return d
 }
 
 // Decompress decodes wire into buffers from grow; the first call of grow has a nil
@@ -122,71 +126,59 @@ const (
 
 // stream decompresses all encodings but snappy blocks.
 func (d *Decompressor) stream(enc Encoding, src *bytes.Reader, out *output) error {
-	switch enc {
+	if enc == Deflate && !isZlib(src) {
+		enc = rawDeflate
+	}
+	z, err := enc.open(d.idle[enc].Get(), src)
+	if err != nil {
+		return err
+	}
+	defer d.idle[enc].Put(z)
+	return out.fill(z)
+}
+
+// rawDeflate is the data that many clients send as deflate, without the zlib format
+// that is the standard.
+const rawDeflate Encoding = "raw deflate"
+
+// isZlib reports whether src begins with a header of zlib.
+func isZlib(src *bytes.Reader) bool {
+	var head [2]byte
+	n, _ := src.ReadAt(head[:], 0)
+	return n == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0
+}
+
+// open returns a decompressor of src: old, unless that is nil.
+func (e Encoding) open(old any, src *bytes.Reader) (z io.Reader, err error) {
+	switch e {
 	case Gzip:
-		z, ok := d.gzip.Get().(*gzip.Reader)
-		if !ok {
-			z = new(gzip.Reader)
+		if z, ok := old.(*gzip.Reader); ok {
+			return z, z.Reset(src)
 		}
-		defer d.gzip.Put(z)
-		if err := z.Reset(src); err != nil {
-			return err
+		return gzip.NewReader(src)
+	case Deflate:
+		if z, ok := old.(zlib.Resetter); ok {
+			return old.(io.Reader), z.Reset(src, nil)
 		}
-		return out.fill(z)
-	case Zstd:
-		z, ok := d.zstd.Get().(*zstd.Decoder)
-		if !ok {
-			var err error
-			z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-				zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded+Spare), zstd.WithDecodeBuffersBelow(0))
-			if err != nil {
-				return err
-			}
+		return zlib.NewReader(src)
+	case rawDeflate:
+		if z, ok := old.(flate.Resetter); ok {
+			return old.(io.Reader), z.Reset(src, nil)
 		}
-		defer d.zstd.Put(z)
-		if err := z.Reset(src); err != nil {
-			return err
-		}
-		return out.fill(z)
+		return flate.NewReader(src), nil
 	case Snappy:
-		z, ok := d.snappy.Get().(*s2.Reader)
+		z, ok := old.(*s2.Reader)
 		if !ok {
 			z = s2.NewReader(nil, s2.ReaderAllocBlock(64<<10))
 		}
-		defer d.snappy.Put(z)
 		z.Reset(src)
-		return out.fill(z)
-	default:
-		return d.deflate(src, out)
+		return z, nil
 	}
-}
-
-// deflate accepts both formats of that name: zlib, which is the standard, and the raw
-// data that many clients send.
-func (d *Decompressor) deflate(src *bytes.Reader, out *output) error {
-	var head [2]byte
-	n, _ := src.ReadAt(head[:], 0)
-	if n == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
-		z, ok := d.zlib.Get().(io.ReadCloser)
-		if !ok {
-			var err error
-			if z, err = zlib.NewReader(src); err != nil {
-				return err
-			}
-		} else if err := z.(zlib.Resetter).Reset(src, nil); err != nil {
-			return err
-		}
-		defer d.zlib.Put(z)
-		return out.fill(z)
+	if z, ok := old.(*zstd.Decoder); ok {
+		return z, z.Reset(src)
 	}
-	z, ok := d.flate.Get().(io.ReadCloser)
-	if !ok {
-		z = flate.NewReader(src)
-	} else if err := z.(flate.Resetter).Reset(src, nil); err != nil {
-		return err
-	}
-	defer d.flate.Put(z)
-	return out.fill(z)
+	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded+Spare), zstd.WithDecodeBuffersBelow(0))
 }
 
 // output collects decompressed bytes, within the limits.

@@ -3,39 +3,41 @@ package body
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"blobtail/record"
 )
 
-// A Gatherer makes canonical lines of records, one after the other in Req. It
-// allocates no memory for a single record: [Gatherer.Clear] makes its memory ready
-// for the next request. It belongs to one goroutine.
+// A Gatherer is a [Sink] that makes canonical lines of records, one after the other in
+// Req. It allocates no memory for a single record: [Gatherer.Clear] makes its memory
+// ready for the next request. It belongs to one goroutine.
 type Gatherer struct {
-	// The source sets these before the first record.
+	// After is called after each record, with its end in the body. False ends the
+	// decoding. The source sets it before the first record.
+	After func(end int) bool
+	// Past is how many places the earlier requests of the same body have.
+	Past int
 
-	Defaults record.Defaults
-	Latest   int64  // records may not be later: 24 h ahead of Clock
-	Clock    string // the owner of the clock, for the reason of a rejection
-	Source   string // for rejected lines; must be the same on a retry
-	Keyed    bool   // the body came with a key, so Retime may be called
-
-	// The gatherer counts these; Clear resets all of them except Longest.
+	// The gatherer counts these; Clear resets all of them.
 
 	Req      record.Request
 	Rejected []Rejected // not in Req before AddRejected
+	Broken   int        // of them, those that are not even well formed
 	Accepted int        // lines in Req
 	Owned    int        // of them, those with their own time
-	Earliest int64      // time of an accepted line
 	Places   int        // of the records so far; the next one has this place
-	Longest  int        // bytes of a record, as received
 	// These depend on the body alone: the number of its records, rejected ones too, and
 	// the earliest time among them.
 	Found       int
 	EarliestOwn int64
 	AnyOwn      bool
 
+	arrival  Arrival
+	defaults record.Defaults
+	earliest int64 // time of an accepted line
+	longest  int   // bytes of a record of the body, as received
 	parser   *record.Parser
 	parts    *record.Parts // of the record begun last
 	hash     *xxh3.Hasher
@@ -47,13 +49,39 @@ type Gatherer struct {
 // Rejected is an invalid record. It waits for the end of its request, because it gets
 // the time of the earliest record there.
 type Rejected struct {
-	Raw    []byte
 	Reason string
-	Index  int  // among the records of the body
-	Line   bool // as in [Rejection]
+	Index  int // among the records of the body
 
+	raw   []byte
 	place int
 }
+
+// An Arrival is the knowledge of a body before its records are read.
+type Arrival struct {
+	Source  string // for rejected lines; must be the same on a retry
+	Service string // folded; "" leaves it to each record
+	Time    int64  // Unix nanoseconds; records may be at most 24 h later
+	Clock   string // the owner of the clock, for the reason of a rejection
+	Key     string // an idempotency key; "" for none
+}
+
+// maxAhead is how far a record may be in the future of its arrival.
+const maxAhead = 24 * time.Hour
+
+// Arrive begins a body. Records without a time get that of the key, if it has one, else
+// the arrival. If the time of a key is too far ahead, all records would be rejected.
+func (g *Gatherer) Arrive(a Arrival) {
+	g.arrival = a
+	g.defaults = record.Defaults{Service: a.Service, Time: a.Time}
+	if ms, ok := record.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
+		g.defaults.Time = ms * int64(time.Millisecond)
+	}
+}
+
+// Source is that of the arrival.
+func (g *Gatherer) Source() string { return g.arrival.Source }
+
+func (g *Gatherer) latest() int64 { return g.arrival.Time + maxAhead.Nanoseconds() }
 
 // NewGatherer makes a Gatherer.
 func NewGatherer() *Gatherer {
@@ -63,49 +91,48 @@ func NewGatherer() *Gatherer {
 // Scan checks an object, as in [Sink].
 func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 
-// Object adds the object scanned last, or returns the reason to reject it.
-func (g *Gatherer) Object(raw []byte) (why Rejection, ok bool) {
-	data, stamp := g.parser.AppendLine(g.Req.Data, g.Defaults)
-	return g.line(data, &stamp, raw)
+// Object adds the object scanned last.
+func (g *Gatherer) Object(raw []byte, end int) bool {
+	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	return g.line(data, &stamp, raw, end)
 }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
-	g.parts = g.parser.Begin(g.Req.Data, h, g.Defaults)
+	g.parts = g.parser.Begin(g.Req.Data, h, g.defaults)
 	return g.parts
 }
 
-// Record adds the record begun last, or returns the reason to reject it.
-func (g *Gatherer) Record(raw []byte) (why Rejection, ok bool) {
+// Record adds the record begun last.
+func (g *Gatherer) Record(raw []byte, end int) bool {
 	data, stamp, err := g.parts.End()
 	if err != nil {
-		g.Longest = max(g.Longest, len(raw))
-		why, _ = rejectionOf(err)
-		return why, false
+		why, _ := rejectionOf(err)
+		return g.Reject(raw, why, end)
 	}
-	return g.line(data, &stamp, raw)
+	return g.line(data, &stamp, raw, end)
 }
 
 // line accepts the canonical line that data has beyond g.Req.Data.
-func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte) (why Rejection, ok bool) {
-	g.Longest = max(g.Longest, len(raw))
+func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, end int) bool {
 	g.found(stamp)
-	if stamp.Time > g.Latest {
-		return Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
-			record.AppendTime(nil, stamp.Time), g.Clock)}, false
+	if stamp.Time > g.latest() {
+		return g.Reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
+			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, end)
 	}
+	g.longest = max(g.longest, len(raw))
 	if stamp.OwnTime {
 		g.Owned++
-	} else if g.Keyed {
+	} else if g.arrival.Key != "" {
 		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
 	g.add(data, stamp.Time, stamp.Service, g.Places)
 	g.Places++
-	if g.Accepted == 0 || stamp.Time < g.Earliest {
-		g.Earliest = stamp.Time
+	if g.Accepted == 0 || stamp.Time < g.earliest {
+		g.earliest = stamp.Time
 	}
 	g.Accepted++
-	return Rejection{}, true
+	return g.After(end)
 }
 
 // found counts a record, accepted or not.
@@ -152,38 +179,33 @@ func (g *Gatherer) service(name string) uint32 {
 // Reject keeps an invalid record for AddRejected. It has one place in the body. A
 // rejected line has as many places as the lenient reading finds records in it. So the
 // records after it have the same place in both readings.
-func (g *Gatherer) Reject(r Rejected) {
-	g.Longest = max(g.Longest, len(r.Raw))
-	r.place = g.Places
-	if r.Line {
-		decodeObjects(r.Raw, 0, &lenient{g})
+func (g *Gatherer) Reject(raw []byte, why Rejection, end int) bool {
+	g.longest = max(g.longest, len(raw))
+	r := Rejected{Reason: why.Reason, Index: g.Past + g.Places, raw: raw, place: g.Places}
+	if why.Line {
+		decodeObjects(raw, 0, lenient{g})
+	}
+	if why.Syntax {
+		g.Broken++
 	}
 	g.Places = max(g.Places, r.place+1)
 	g.Rejected = append(g.Rejected, r)
+	return g.After(end)
 }
 
-// lenient is a sink that keeps no records, and notes their places and times.
-type lenient struct{ g *Gatherer }
+// lenient is a sink for objects that keeps none, and notes their places and times.
+type lenient struct{ *Gatherer }
 
-func (l *lenient) Scan(src []byte) (int, error) { return l.g.Scan(src) }
-
-func (l *lenient) Object([]byte, int) bool {
-	data, stamp := l.g.parser.AppendLine(l.g.Req.Data, l.g.Defaults)
-	l.g.Req.Data = data[:len(l.g.Req.Data)]
-	l.g.found(&stamp)
-	l.g.Places++
+func (l lenient) Object([]byte, int) bool {
+	data, stamp := l.parser.AppendLine(l.Req.Data, l.defaults)
+	l.Req.Data = data[:len(l.Req.Data)]
+	l.found(&stamp)
+	l.Places++
 	return true
 }
 
-func (l *lenient) Begin(h record.Head) *record.Parts { return l.g.Begin(h) }
-
-func (l *lenient) Record([]byte, int) bool {
-	l.g.Places++
-	return true
-}
-
-func (l *lenient) Reject([]byte, Rejection, int) bool {
-	l.g.Places++
+func (l lenient) Reject([]byte, Rejection, int) bool {
+	l.Places++
 	return true
 }
 
@@ -191,14 +213,14 @@ func (l *lenient) Reject([]byte, Rejection, int) bool {
 // the time of the earliest accepted one, so that a retry adds the same lines. more is
 // called after each line, and its error ends the adding.
 func (g *Gatherer) AddRejected(more func() error) error {
-	t := g.Defaults.Time
+	t := g.defaults.Time
 	if g.Accepted > 0 {
-		t = g.Earliest
+		t = g.earliest
 	}
 	for i := range g.Rejected {
 		r := &g.Rejected[i]
 		g.add(g.parser.AppendRejected(g.Req.Data, record.Rejected{
-			Raw: r.Raw, Reason: r.Reason, Source: g.Source, Line: r.Index, Time: t, Service: g.Defaults.Service,
+			Raw: r.raw, Reason: r.Reason, Source: g.arrival.Source, Line: r.Index, Time: t, Service: g.defaults.Service,
 		}), t, record.RejectedService, r.place)
 		if more != nil {
 			if err := more(); err != nil {
@@ -207,6 +229,32 @@ func (g *Gatherer) AddRejected(more func() error) error {
 		}
 	}
 	return nil
+}
+
+// Identify gives the request an origin that covers its outcome.
+func (g *Gatherer) Identify(o record.Origin) {
+	g.Req.Origin, g.Req.Sum, g.Req.Outcome, g.Req.DefaultTime = o, 0, record.Outcome{}, 0
+}
+
+// IdentifyByKey gives the request the identity of the key. It is called before
+// AddRejected. body is the request's part of the body, and path the place to which it
+// was sent: the same body sent to another service has different records.
+func (g *Gatherer) IdentifyByKey(path string, part int, body []byte) {
+	g.hash.Reset()
+	// A hash never fails.
+	_, _ = g.hash.WriteString(path)
+	_, _ = g.hash.WriteString("\x00")
+	_, _ = g.hash.Write(body)
+	g.Req.Sum = max(g.hash.Sum64(), 1)
+	g.Req.Origin = record.KeyOrigin("", g.arrival.Key, part, g.EarliestOwn, g.AnyOwn)
+	g.Req.Outcome, g.Req.DefaultTime = g.Outcome(), g.defaults.Time
+}
+
+// AsBefore gives a request with a key the times and the origin that it had when it came
+// first, and undoes AddRejected.
+func (g *Gatherer) AsBefore(first *record.EarlierError) {
+	g.retime(first.DefaultTime)
+	g.Req.Origin, g.Req.DefaultTime, g.Req.Outcome = first.Origin, first.DefaultTime, g.Outcome()
 }
 
 // outcomeLine is the number of bytes that a line adds to the input of an outcome.
@@ -241,11 +289,11 @@ func (g *Gatherer) Outcome() record.Outcome {
 	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(g.hash.Sum64(), 1)}
 }
 
-// Retime gives the lines without a time of their own another one, as if that had been
-// the default, and undoes AddRejected.
-func (g *Gatherer) Retime(t int64) {
+// retime gives the lines without a time of their own another one, as if that had been
+// the default, and removes the lines of AddRejected.
+func (g *Gatherer) retime(t int64) {
 	const timeAt = len(`{"ts":"`)
-	g.Defaults.Time = t
+	g.defaults.Time = t
 	g.Req.Lines = g.Req.Lines[:g.Accepted]
 	end := uint32(0)
 	if g.Accepted > 0 {
@@ -259,22 +307,10 @@ func (g *Gatherer) Retime(t int64) {
 		record.AppendTime(g.Req.Data[:l.Off+uint32(timeAt)], t)
 	}
 	for i := range g.Req.Lines {
-		if n := g.Req.Lines[i].Time; i == 0 || n < g.Earliest {
-			g.Earliest = n
+		if n := g.Req.Lines[i].Time; i == 0 || n < g.earliest {
+			g.earliest = n
 		}
 	}
-}
-
-// Sum is the [record.Request.Sum] of a body that came with a key. It distinguishes
-// bodies that came with the same key. It covers their paths too, because the same
-// body sent to another service has different records.
-func (g *Gatherer) Sum(path string, body []byte) uint64 {
-	g.hash.Reset()
-	// A hash never fails.
-	_, _ = g.hash.WriteString(path)
-	_, _ = g.hash.WriteString("\x00")
-	_, _ = g.hash.Write(body)
-	return max(g.hash.Sum64(), 1)
 }
 
 // Clear forgets the records and keeps the memory.
@@ -285,7 +321,7 @@ func (g *Gatherer) Clear() {
 	clear(g.services)
 	clear(g.Rejected)
 	g.Rejected, g.untimed = g.Rejected[:0], g.untimed[:0]
-	g.last, g.Accepted, g.Owned, g.Earliest, g.Places = 0, 0, 0, 0, 0
+	g.last, g.Accepted, g.Owned, g.earliest, g.Places, g.Broken = 0, 0, 0, 0, 0, 0
 	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 
@@ -293,7 +329,7 @@ func (g *Gatherer) Clear() {
 // bodies need. long says that the body was long.
 func (g *Gatherer) Forget(long bool) {
 	const keptLines, keptServices, keptData, usual = 32 << 10, 1 << 10, 2 << 20, 64 << 10
-	if long || g.Longest > usual {
+	if long || g.longest > usual {
 		// The parser keeps the record that it scanned last, and its memory.
 		_, _ = g.parser.Scan(nil)
 	}

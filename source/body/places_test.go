@@ -2,38 +2,17 @@ package body
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"blobtail/record"
 )
-
-// keeper is a sink like those of the sources.
-type keeper struct{ *Gatherer }
-
-func (k keeper) Object(raw []byte, end int) bool {
-	why, ok := k.Gatherer.Object(raw)
-	return ok || k.Reject(raw, why, end)
-}
-
-func (k keeper) Record(raw []byte, end int) bool {
-	why, ok := k.Gatherer.Record(raw)
-	return ok || k.Reject(raw, why, end)
-}
-
-func (k keeper) Reject(raw []byte, why Rejection, _ int) bool {
-	k.Gatherer.Reject(Rejected{Raw: raw, Reason: why.Reason, Line: why.Line})
-	return true
-}
 
 // reading gathers a body and returns the place of each accepted line.
 func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
 	g := NewGatherer()
-	g.Latest = math.MaxInt64
-	g.Defaults = record.Defaults{Service: "web", Time: 1}
-	decode([]byte(body), keeper{g})
+	g.After = func(int) bool { return true }
+	g.Arrive(Arrival{Service: "web", Time: 1})
+	decode([]byte(body), g)
 	places := map[string]uint32{}
 	for i := range g.Req.Lines {
 		l := &g.Req.Lines[i]
@@ -101,8 +80,9 @@ func TestPlaces(t *testing.T) {
 // A record that is refused for its time keeps its place and counts as found.
 func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
 	g := NewGatherer()
-	g.Defaults, g.Latest = record.Defaults{Service: "web", Time: 1}, 10_000_000_000
-	decodeLines([]byte(`{"time":20,"n":1}`+"\n"+`{"time":5,"n":2}`), keeper{g})
+	g.After = func(int) bool { return true }
+	g.Arrive(Arrival{Service: "web", Time: 1})
+	decodeLines([]byte(`{"time":86401,"n":1}`+"\n"+`{"time":5,"n":2}`), g)
 	if g.Accepted != 1 || g.Req.Index(0) != 1 || g.Places != 2 || g.Found != 2 || g.EarliestOwn != 5_000_000_000 {
 		t.Errorf("%+v", g)
 	}

@@ -41,10 +41,42 @@ type Rejection struct {
 // white space to the sink, as part of a record or of a reject.
 type Decoder func(body []byte, to Sink)
 
-// DecoderFor chooses by Content-Type; sniffed reports that the type does not
+// A Form is the form of a body according to its header.
+type Form struct {
+	Encoding Encoding
+	decode   Decoder
+	sniffed  bool
+}
+
+// ParseForm parses the Content-Type and the values of Content-Encoding. The error is an
+// [*Error].
+func ParseForm(contentType string, encodings []string) (f Form, err error) {
+	if f.decode, f.sniffed, err = decoderFor(contentType); err == nil {
+		f.Encoding, err = parseEncoding(encodings)
+	}
+	return f, err
+}
+
+// Decode passes the records of a decompressed body to the sink. The error is an [*Error]:
+// the body would be stored as lines of noise.
+func (f Form) Decode(body []byte, to Sink) error {
+	if f.sniffed && f.Encoding == Plain {
+		if err := looksCompressed(body); err != nil {
+			return err
+		}
+	}
+	// The byte order marks of UTF-16 and UTF-32 are not valid UTF-8.
+	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
+		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
+	}
+	f.decode(body, to)
+	return nil
+}
+
+// decoderFor chooses by Content-Type; sniffed reports that the type does not
 // determine the format. curl, and many clients that set no type, send the sniffed
 // types, with bodies of any format. The body is never parsed as a form.
-func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
+func decoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
 	}
@@ -67,9 +99,9 @@ func DecoderFor(contentType string) (d Decoder, sniffed bool, err error) {
 		"application/json (an array, or objects one after the other), or text/plain", Short(media))
 }
 
-// LooksCompressed is an [Error] for a compressed body without a Content-Encoding,
-// which would be stored as lines of noise. Neither prefix is valid UTF-8.
-func LooksCompressed(body []byte) error {
+// looksCompressed is an [Error] for a compressed body without a Content-Encoding.
+// Neither prefix is valid UTF-8.
+func looksCompressed(body []byte) error {
 	for _, e := range []struct {
 		name  Encoding
 		magic string
@@ -78,16 +110,6 @@ func LooksCompressed(body []byte) error {
 			return fail(ErrUnsupported,
 				"the body is compressed with %s but the header that says so is missing; send it with Content-Encoding: %s", e.name, e.name)
 		}
-	}
-	return nil
-}
-
-// LooksUTF16 is an [Error] for a decoded body that begins with the byte order mark of
-// UTF-16 or UTF-32, of any type: it would be stored as lines of noise.
-// Neither mark is valid UTF-8.
-func LooksUTF16(body []byte) error {
-	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
-		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
 	}
 	return nil
 }

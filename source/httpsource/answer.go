@@ -16,8 +16,7 @@ import (
 // statusGone is counted for a client that did not wait for its answer.
 const statusGone = 499
 
-// An answer counts the records of a request by their outcome. The native protocol
-// sends it as JSON; other protocols translate it.
+// An answer counts the records of a request by their outcome.
 type answer struct {
 	Accepted  int         `json:"accepted"`
 	Rejected  int         `json:"rejected"`
@@ -39,7 +38,6 @@ type refusal struct {
 	reason string // the fault, its place, and a remedy
 	retry  bool   // with Retry-After
 	hangUp bool   // the connection is of no more use
-	allow  string // the allowed methods of the path, if the request has another one
 	cause  error
 }
 
@@ -88,9 +86,7 @@ func (s *Source) explain(r *http.Request, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errors.New("it took too long")
 	}
-	if n, ok := s.failures.allow(time.Now()); ok {
-		s.log.Error().Err(err).Int("unlogged", n).Str("path", body.Short(r.URL.Path)).Msg("request not taken")
-	}
+	s.failures.Error().Err(err).Str("path", body.Short(r.URL.Path)).Msg("request not taken")
 	return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err,
 		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
 }
@@ -116,31 +112,4 @@ func (p *pressure) relieved() {
 	p.mu.Lock()
 	p.since = time.Time{}
 	p.mu.Unlock()
-}
-
-// A sampler lets one event a second through to the log.
-type sampler struct {
-	mu     sync.Mutex
-	last   time.Time
-	missed int
-}
-
-// allow reports whether to log now, and how many were not logged before.
-func (s *sampler) allow(now time.Time) (missed int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now.Sub(s.last) < time.Second {
-		s.missed++
-		return 0, false
-	}
-	missed, s.missed, s.last = s.missed, 0, now
-	return missed, true
-}
-
-func (s *Source) logRejects(source string, rejected []body.Rejected) {
-	if n, ok := s.rejects.allow(time.Now()); ok {
-		first := &rejected[0]
-		s.log.Warn().Str("source", source).Int("rejected", len(rejected)).Int("index", first.Index).
-			Str("reason", body.Short(first.Reason)).Int("unlogged", n).Msg("records rejected")
-	}
 }

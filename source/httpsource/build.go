@@ -1,8 +1,9 @@
 package httpsource
 
 import (
-	"context"
 	"errors"
+	"net"
+	"net/http"
 	"time"
 	"unsafe"
 
@@ -21,80 +22,46 @@ const (
 	maxErrors   = 100
 )
 
-// identity names a request and its origin. All of it is fixed before the body is
-// decoded.
-type identity struct {
-	client string // "" as long as clients are not distinguished
-	sender string // the address that the body came from, without the port
-	path   string
-	key    string
-	dedupe Dedupe
-}
-
-// A builder is the sink that makes requests of a body: canonical lines, gathered
-// until the part is full, then appended. It allocates no memory for a single record;
-// the memory of one part serves the next.
+// A builder makes requests of a body: canonical lines, gathered until the part is full,
+// then appended. It allocates no memory for a single record; the memory of one part
+// serves the next.
 type builder struct {
 	*body.Gatherer // this part's
-	identity
-	ctx  context.Context
-	s    *Source
-	hold *hold
-	held int // bytes of hold for the body
-	own  int // bytes of hold for lines
+	s              *Source
+	request        *http.Request
+	key            string // "" if none is used
+	hold           *hold
+	held           int // bytes of hold for the body
+	own            int // bytes of hold for lines
 
 	body []byte
 	from int // offset of the part in body
 	part int
-	past int // places of the parts before it
 
 	// Of the whole body.
 	answer     answer
-	syntax     int // rejected, not even well formed
+	broken     int // rejected, not even well formed
 	duplicates int // parts
 	receipts   []record.Receipt
 	patience   time.Time // when to give up on a full log
 	err        error
 }
 
-func newBuilder() *builder { return &builder{Gatherer: body.NewGatherer()} }
-
 // begin accepts a decoded body, which is counted in h already, and counts the memory
 // that its lines are likely to need.
-func (b *builder) begin(ctx context.Context, s *Source, h *hold, decoded []byte, id identity) error {
-	b.identity, b.ctx, b.s, b.hold, b.body = id, ctx, s, h, decoded
+func (b *builder) begin(s *Source, r *http.Request, in intake, h *hold, decoded []byte) error {
+	b.s, b.request, b.hold, b.body = s, r, h, decoded
+	if s.o.Dedupe != DedupeOff {
+		b.key = in.key
+	}
+	b.After = b.cut
+	b.Arrive(body.Arrival{
+		Source: "http " + r.Method + " " + body.Short(r.URL.Path), Service: in.service,
+		Time: s.o.Now().UnixNano(), Clock: "this host's clock", Key: b.key,
+	})
 	b.held = int(max(h.n, int64(len(decoded))))
 	b.own = min(len(decoded), partSize)/4*5 + 4<<10
 	return h.atLeast(int64(b.held + b.own))
-}
-
-// Object accepts the object scanned last.
-func (b *builder) Object(raw []byte, end int) bool {
-	if why, ok := b.Gatherer.Object(raw); !ok {
-		return b.Reject(raw, why, end)
-	}
-	return b.cut(end)
-}
-
-// Record accepts the record begun last.
-func (b *builder) Record(raw []byte, end int) bool {
-	if why, ok := b.Gatherer.Record(raw); !ok {
-		return b.Reject(raw, why, end)
-	}
-	return b.cut(end)
-}
-
-// Reject accepts an invalid record.
-func (b *builder) Reject(raw []byte, why body.Rejection, end int) bool {
-	index := b.past + b.Places
-	if why.Syntax {
-		b.syntax++
-	}
-	if len(b.answer.Errors) < maxErrors {
-		b.answer.Errors = append(b.answer.Errors, lineError{Index: index, Reason: body.Short(why.Reason)})
-	}
-	b.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: index, Line: why.Line})
-	return b.cut(end)
 }
 
 // cut ends the part if it is full, and makes sure that its memory is counted.
@@ -130,7 +97,7 @@ func (b *builder) end() error {
 	}
 	a := &b.answer
 	a.Duplicate = b.part > 0 && b.duplicates == b.part
-	if a.Accepted+a.Expired == 0 && a.Rejected > 0 && b.syntax == a.Rejected {
+	if a.Accepted+a.Expired == 0 && a.Rejected > 0 && b.broken == a.Rejected {
 		a.Error = "nothing in the body could be read; its lines are kept in the service " + record.RejectedService
 	}
 	return nil
@@ -151,79 +118,83 @@ func (b *builder) flush(end int) bool {
 		b.err = err
 		return false
 	}
-	if len(b.Rejected) > 0 {
-		b.s.logRejects(b.Source, b.Rejected)
-	}
 	b.receipts = append(b.receipts, receipt)
-	b.s.metrics.part(receipt.Duplicate, b.Accepted-receipt.Expired, len(b.Rejected))
-	if receipt.Duplicate {
-		b.duplicates++
-	}
-	b.answer.Accepted += b.Accepted - receipt.Expired
-	b.answer.Expired += receipt.Expired
-	b.answer.Rejected += len(b.Rejected)
+	b.report(receipt)
 	b.part++
-	b.past += b.Places
+	b.Past += b.Places
 	b.from = end
 	b.Clear()
 	return true
 }
 
-// origin gives the part its identity, for recognising copies. The identity does not
-// depend on the number of accepted records.
-func (b *builder) origin(part []byte) {
-	b.Req.Origin, b.Req.Sum, b.Req.Outcome, b.Req.DefaultTime = record.Origin{}, 0, record.Outcome{}, 0
-	timed := b.Owned == b.Accepted && b.Accepted > 0
-	switch {
-	case b.dedupe == DedupeOff:
-	case b.key != "":
-		b.Req.Origin = record.KeyOrigin(b.client, b.key, b.part, b.EarliestOwn, b.AnyOwn)
-		b.Req.Sum = b.Sum(b.path, part)
-		b.Req.DefaultTime = b.Defaults.Time
-	case b.dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
-		b.Req.Origin = record.BodyOrigin(b.sender, b.path, b.part, part, b.EarliestOwn)
+// report reports a part that was appended to the client, the operator and the log.
+func (b *builder) report(r record.Receipt) {
+	accepted, rejected, mt := b.Accepted-r.Expired, len(b.Rejected), b.s.metrics
+	if r.Duplicate {
+		b.duplicates++
+		mt.duplicates.Add(float64(accepted + rejected))
+	} else {
+		mt.accepted.Add(float64(accepted))
+		mt.rejected.Add(float64(rejected))
 	}
-	if !b.Req.Origin.IsZero() {
-		b.Req.Outcome = b.Outcome()
+	b.answer.Accepted += accepted
+	b.answer.Expired += r.Expired
+	b.answer.Rejected += rejected
+	b.broken += b.Broken
+	for i := 0; i < rejected && len(b.answer.Errors) < maxErrors; i++ {
+		bad := &b.Rejected[i]
+		b.answer.Errors = append(b.answer.Errors, lineError{Index: bad.Index, Reason: body.Short(bad.Reason)})
+	}
+	if rejected > 0 {
+		bad := &b.Rejected[0]
+		b.s.rejects.Warn().Str("source", b.Source()).Int("rejected", rejected).Int("index", bad.Index).
+			Str("reason", body.Short(bad.Reason)).Msg("records rejected")
 	}
 }
 
-// asBefore gives the part the times and the origin that it had at the first attempt.
-func (b *builder) asBefore(first *record.EarlierError) error {
-	b.Retime(first.DefaultTime)
-	b.Req.Origin, b.Req.DefaultTime, b.Req.Outcome = first.Origin, first.DefaultTime, b.Outcome()
-	return b.AddRejected(b.countLines)
+// origin gives the part its identity, for recognising copies. The identity does not
+// depend on the number of accepted records.
+func (b *builder) origin(part []byte) {
+	path := b.request.URL.Path
+	timed := b.Owned == b.Accepted && b.Accepted > 0
+	b.Identify(record.Origin{})
+	switch {
+	case b.key != "":
+		b.IdentifyByKey(path, b.part, part)
+	case b.s.o.Dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
+		b.Req.Origin = record.BodyOrigin(senderOf(b.request), path, b.part, part, b.EarliestOwn)
+		b.Req.Outcome = b.Outcome()
+	}
 }
 
 // append appends the part to the log. A full log slows the request down first: many
 // clients drop records after an answer of 429.
 func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
+	ctx := b.request.Context()
 	for wait := first; ; wait = min(2*wait, longest) {
-		receipt, err := b.s.accept.Accept(b.ctx, &b.Req)
-		if err == nil {
-			return receipt, nil
-		}
+		receipt, err := b.s.o.Accept.Accept(ctx, &b.Req)
 		if e := (*record.EarlierError)(nil); errors.As(err, &e) {
-			if err = b.asBefore(e); err != nil {
+			b.AsBefore(e)
+			if err = b.AddRejected(b.countLines); err != nil {
 				return receipt, err
 			}
 			continue
 		}
-		if !errors.Is(err, record.ErrFull) {
+		if err == nil || !errors.Is(err, record.ErrFull) {
 			return receipt, err
 		}
 		now := time.Now()
 		if b.patience.IsZero() {
-			b.patience = now.Add(b.s.patience)
+			b.patience = now.Add(b.s.o.Patience)
 		}
 		if !now.Before(b.patience) {
 			return receipt, err
 		}
 		select {
 		case <-time.After(min(wait, b.patience.Sub(now))):
-		case <-b.ctx.Done():
-			return receipt, b.ctx.Err()
+		case <-ctx.Done():
+			return receipt, ctx.Err()
 		}
 	}
 }
@@ -233,4 +204,13 @@ func (b *builder) append() (record.Receipt, error) {
 func (b *builder) forget() {
 	b.Gatherer.Forget(len(b.body) > maxKept)
 	*b = builder{Gatherer: b.Gatherer}
+}
+
+// senderOf is the address that a request came from, without the port.
+func senderOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,13 +50,19 @@ func checkAnswers(t *testing.T, s *Source, c *counter, sent []byte) {
 		if n := a.Accepted + a.Rejected; n != c.lines || n != c.newlines {
 			t.Errorf("%s: %d records, %d lines, %d newlines", contentType, n, c.lines, c.newlines)
 		}
-		if (w.Code == http.StatusOK) != (a.Error == "") || w.Code != http.StatusOK && w.Code != http.StatusBadRequest && (w.Code != http.StatusUnsupportedMediaType || body.LooksCompressed(sent) == nil) {
+		if (w.Code == http.StatusOK) != (a.Error == "") || w.Code != http.StatusOK && w.Code != http.StatusBadRequest && (w.Code != http.StatusUnsupportedMediaType || !isNoise(sent)) {
 			t.Errorf("%s: %d %+v", contentType, w.Code, a)
 		}
 		if bad := a.Rejected > len(a.Errors) && len(a.Errors) < maxErrors; bad {
 			t.Errorf("%s: %d errors for %d rejected", contentType, len(a.Errors), a.Rejected)
 		}
 	}
+}
+
+// isNoise reports whether a body begins like one that is compressed, or UTF-16.
+func isNoise(sent []byte) bool {
+	return slices.ContainsFunc([]string{"\x1f\x8b", "\x28\xb5\x2f\xfd", "\xff\xfe", "\xfe\xff"},
+		func(magic string) bool { return bytes.HasPrefix(sent, []byte(magic)) })
 }
 
 // FuzzDecompress feeds damaged bodies to the decompressors.

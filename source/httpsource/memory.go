@@ -13,9 +13,6 @@ const (
 	maxKept = 2 << 20
 	// allKept is the total size of the idle buffers that are kept.
 	allKept = 32 << 20
-	// maxBuilders is how many builders are used again. A request has one only while a
-	// core works on it, so that few are in use at a time.
-	maxBuilders = 16
 )
 
 // buffers keeps memory for later bodies: powers of two from least to maxKept. It is
@@ -74,30 +71,4 @@ func (b *buffers) grow(buf []byte, n int) []byte {
 	more := append(b.get(n), buf...)
 	b.put(buf)
 	return more
-}
-
-// builders keeps builders for later bodies.
-type builders struct {
-	mu   sync.Mutex
-	free []*builder
-}
-
-func (bs *builders) get() *builder {
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	if n := len(bs.free); n > 0 {
-		b := bs.free[n-1]
-		bs.free = bs.free[:n-1]
-		return b
-	}
-	return newBuilder()
-}
-
-func (bs *builders) put(b *builder) {
-	b.forget()
-	bs.mu.Lock()
-	defer bs.mu.Unlock()
-	if len(bs.free) < maxBuilders {
-		bs.free = append(bs.free, b)
-	}
 }

@@ -1,9 +1,6 @@
 package httpsource
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -36,18 +33,4 @@ func newMetrics(r prometheus.Registerer, b *budget) *metrics {
 			Help:    "Time from the header of a request to its answer.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}),
 	}
-}
-
-func (m *metrics) part(duplicate bool, accepted, rejected int) {
-	if duplicate {
-		m.duplicates.Add(float64(accepted + rejected))
-		return
-	}
-	m.accepted.Add(float64(accepted))
-	m.rejected.Add(float64(rejected))
-}
-
-func (m *metrics) request(status int, took time.Duration) {
-	m.requests.WithLabelValues(strconv.Itoa(status)).Inc()
-	m.seconds.Observe(took.Seconds())
 }

@@ -21,17 +21,10 @@ type place struct {
 //
 // Newer servers put domain and account before the stream, and may put more behind.
 func placeOf(reply string) (p place, ok bool) {
-	var tokens [13]string
-	n := 0
-	for rest, more := reply, true; more; n++ {
-		if n == len(tokens) {
-			return place{}, false
-		}
-		tokens[n], rest, more = strings.Cut(rest, ".")
-	}
+	tokens := strings.SplitN(reply, ".", 14)
 	at := 4
-	switch {
-	case tokens[0] != "$JS" || tokens[1] != "ACK" || n < 9 || n == 10:
+	switch n := len(tokens); {
+	case n < 9 || n == 10 || n > 13 || tokens[0] != "$JS" || tokens[1] != "ACK":
 		return place{}, false
 	case n > 9:
 		at = 6

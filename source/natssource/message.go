@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -13,8 +12,6 @@ import (
 )
 
 const (
-	// maxAhead is how far a record may be in the future of its message.
-	maxAhead = 24 * time.Hour
 	// maxLines bounds the lines of a message, since its records may be two bytes each.
 	maxLines = 128 << 20
 	// keptBuffer is the largest buffer that is used again.
@@ -26,7 +23,7 @@ type reader struct {
 	*body.Gatherer
 	unpack *body.Decompressor
 	buffer []byte
-	tooFew bool // room for the lines
+	full   bool // there is no room for more lines
 }
 
 func newReader() *reader {
@@ -41,28 +38,18 @@ func newReader() *reader {
 // same result: the clock of this host has no influence.
 func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *record.Request, unreadable error) {
 	r.Forget(len(m.Data) > keptBuffer)
-	r.tooFew = false
-	r.Defaults = record.Defaults{Service: serviceOf(m), Time: p.sent}
-	r.Latest, r.Clock = p.sent+maxAhead.Nanoseconds(), "its message"
-	r.Source = "nats " + body.Short(m.Subject)
+	r.full, r.After = false, r.hasRoom
 	key := m.Header.Get(nats.MsgIdHdr)
-	r.Keyed = key != ""
-	if ms, ok := record.KeyTime(key); ok && ms <= r.Latest/int64(time.Millisecond) {
-		r.Defaults.Time = ms * int64(time.Millisecond)
-	}
-	identified := m.Data
-	if decoded, err := r.read(m); err == nil {
-		identified = decoded
-	} else {
-		unreadable = err
+	r.Arrive(body.Arrival{Source: "nats " + body.Short(m.Subject), Service: serviceOf(m), Time: p.sent, Clock: "its message", Key: key})
+	identified, unreadable := r.read(m)
+	if unreadable != nil {
+		identified = m.Data
 		r.Clear()
-		r.Gatherer.Reject(body.Rejected{Raw: m.Data, Reason: err.Error()})
+		r.Reject(m.Data, body.Rejection{Reason: unreadable.Error()}, 0)
 	}
-	r.identify(stream)
+	r.Identify(stream) // the outcome is a function of the place in the stream
 	if key != "" {
-		r.Req.Origin = record.KeyOrigin("", key, 0, r.EarliestOwn, r.AnyOwn)
-		r.Req.Sum = r.Sum(m.Subject, identified)
-		r.Req.Outcome, r.Req.DefaultTime = r.Outcome(), r.Defaults.Time
+		r.IdentifyByKey(m.Subject, 0, identified)
 	}
 	// From here on only the count of lines can be wrong, and it has been checked.
 	_ = r.AddRejected(nil)
@@ -70,62 +57,33 @@ func (r *reader) request(m *nats.Msg, p place, stream record.Origin) (req *recor
 	return &r.Req, unreadable
 }
 
-// identify gives the request its place in the stream as its identity. The outcome is
-// a function of that.
-func (r *reader) identify(stream record.Origin) {
-	r.Req.Origin, r.Req.Sum, r.Req.Outcome, r.Req.DefaultTime = stream, 0, record.Outcome{}, 0
-}
-
-// asBefore gives the message the times of its first delivery, if err has them.
-func (r *reader) asBefore(err error) bool {
-	var first *record.EarlierError
-	if !errors.As(err, &first) {
-		return false
-	}
-	r.Retime(first.DefaultTime)
-	r.Req.Origin, r.Req.DefaultTime, r.Req.Outcome = first.Origin, first.DefaultTime, r.Outcome()
-	_ = r.AddRejected(nil)
-	return true
-}
-
 // read finds the records. An error is the reason that the message cannot be read.
 func (r *reader) read(m *nats.Msg) (decoded []byte, err error) {
-	decode, sniffed, err := body.DecoderFor(m.Header.Get("Content-Type"))
+	form, err := body.ParseForm(m.Header.Get("Content-Type"), m.Header.Values("Content-Encoding"))
 	if err != nil {
 		return nil, err
 	}
-	enc, err := body.ParseEncoding(m.Header.Values("Content-Encoding"))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(m.Data)) > enc.WireLimit() {
-		return nil, enc.TooLarge()
+	if int64(len(m.Data)) > form.Encoding.WireLimit() {
+		return nil, form.Encoding.TooLarge()
 	}
 	decoded = m.Data
-	if enc != body.Plain && len(m.Data) > 0 {
-		decoded, err = r.unpack.Decompress(context.Background(), enc, m.Data, r.grow)
+	if form.Encoding != body.Plain && len(m.Data) > 0 {
+		decoded, err = r.unpack.Decompress(context.Background(), form.Encoding, m.Data, r.grow)
 		if r.buffer = decoded[:0]; cap(r.buffer) > keptBuffer {
 			r.buffer = nil
 		}
 		if err != nil {
 			return nil, err
 		}
-	} else if sniffed {
-		if err := body.LooksCompressed(decoded); err != nil {
-			return nil, err
-		}
 	}
-	if err := body.LooksUTF16(decoded); err != nil {
+	if err := form.Decode(decoded, r.Gatherer); err != nil {
 		return nil, err
 	}
-	decode(decoded, r)
-	if r.tooFew {
-		return nil, errTooManyRecords
+	if r.full {
+		return nil, errors.New("the message holds too many records; send it in several")
 	}
 	return decoded, nil
 }
-
-var errTooManyRecords = errors.New("the message holds too many records; send it in several")
 
 // grow returns the buffer of the previous message, or a larger one.
 func (r *reader) grow(buf []byte, n int) ([]byte, error) {
@@ -135,33 +93,11 @@ func (r *reader) grow(buf []byte, n int) ([]byte, error) {
 	return append(make([]byte, 0, n), buf...), nil
 }
 
-// Object accepts the object scanned last.
-func (r *reader) Object(raw []byte, end int) bool {
-	if why, ok := r.Gatherer.Object(raw); !ok {
-		return r.Reject(raw, why, end)
-	}
-	return r.counted()
-}
-
-// Record accepts the record begun last.
-func (r *reader) Record(raw []byte, end int) bool {
-	if why, ok := r.Gatherer.Record(raw); !ok {
-		return r.Reject(raw, why, end)
-	}
-	return r.counted()
-}
-
-// Reject accepts an invalid record.
-func (r *reader) Reject(raw []byte, why body.Rejection, _ int) bool {
-	r.Gatherer.Reject(body.Rejected{Raw: raw, Reason: why.Reason, Index: r.Places, Line: why.Line})
-	return r.counted()
-}
-
-// counted limits the number of lines. A rejected record becomes a line with some
+// hasRoom limits the number of lines. A rejected record becomes a line with some
 // hundred bytes of overhead.
-func (r *reader) counted() bool {
-	r.tooFew = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
-	return !r.tooFew
+func (r *reader) hasRoom(int) bool {
+	r.full = len(r.Req.Data)+len(r.Rejected)*512 > maxLines
+	return !r.full
 }
 
 // serviceOf is the service of a message: the header, for names with dots in them,

@@ -24,7 +24,7 @@ func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
 		Help: "Deliveries settled, by how: ack, confirmed by the server; nak; lost, an acknowledgement without an answer."}, []string{"how"})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_nats_ready",
 		Help: "1 while messages are taken: there is a connection, the stream is there and loses nothing."}, func() float64 {
-		if g.isOpen() {
+		if g.open() {
 			return 1
 		}
 		return 0

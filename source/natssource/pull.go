@@ -2,7 +2,6 @@ package natssource
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -63,13 +62,10 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 		if err != nil {
 			return nil
 		}
-		if err = p.leave(ctx, created); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+		if err = p.leave(ctx, created); err == nil {
+			whole, err = p.pull(ctx, shut, whole)
 		}
-		if whole, err = p.pull(ctx, shut, whole); err != nil {
+		if err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -114,16 +110,11 @@ func (p *puller) pull(ctx context.Context, shut chan struct{}, bounded bool) (ag
 	p.pulls++
 	inbox := p.inbox + strconv.FormatUint(p.pulls, 10)
 	left, bytes := 1, 0
-	ask := map[string]any{"batch": 1, "expires": pullExpires, "idle_heartbeat": pullBeat}
 	if bounded {
 		left, bytes = pullMessages, pullBytes
-		ask["batch"], ask["max_bytes"] = left, bytes
 	}
-	text, err := json.Marshal(ask)
-	if err != nil {
-		return bounded, err
-	}
-	if p.s.conn.PublishRequest(p.request, inbox, text) != nil {
+	ask := fmt.Appendf(nil, `{"batch":%d,"max_bytes":%d,"expires":%d,"idle_heartbeat":%d}`, left, bytes, pullExpires, pullBeat)
+	if p.s.conn.PublishRequest(p.request, inbox, ask) != nil {
 		p.s.doubt() // the connection was just lost
 		return bounded, nil
 	}
@@ -174,12 +165,10 @@ func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error
 		return m, ctx.Err()
 	default:
 	}
-	silence := time.NewTimer(2*pullBeat + time.Second)
-	defer silence.Stop()
 	select {
 	case m := <-p.arrived:
 		return m, nil
-	case <-silence.C:
+	case <-time.After(2*pullBeat + time.Second): // the server is silent
 		return nil, nil
 	case <-shut:
 		return nil, nil
@@ -233,7 +222,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		mt.taken.Inc()
 	}
 	if rejected > 0 {
-		p.log.Warn().Str("source", p.reader.Source).Int("rejected", rejected).
+		p.log.Warn().Str("source", p.reader.Source()).Int("rejected", rejected).
 			Str("reason", body.Short(p.reader.Rejected[0].Reason)).Msg("records rejected")
 	}
 	return nil
@@ -243,20 +232,22 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 // not ingest, no more messages are pulled. The server gets signs of life for the
 // pulled ones. expired is how many of the request's records are not kept.
 func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
-	const first = 20 * time.Millisecond
 	longest := min(time.Second, p.s.o.AckWait/10)
-	for wait := first; ; wait = min(2*wait, longest) {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, longest) {
 		receipt, err := p.accept.Accept(ctx, req)
+		var first *record.EarlierError
 		switch {
 		case err == nil:
 			return receipt.Expired, nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
-		case p.reader.asBefore(err):
+		case errors.As(err, &first):
+			p.reader.AsBefore(first)
+			_ = p.reader.AddRejected(nil)
 			continue
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
-			p.log.Warn().Str("source", p.reader.Source).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
-			p.reader.identify(stream)
+			p.log.Warn().Str("source", p.reader.Source()).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
+			p.reader.Identify(stream)
 			continue
 		case !errors.Is(err, record.ErrFull) && !errors.Is(err, record.ErrUnheld):
 			return 0, fmt.Errorf("append a message of %s: %w", p.s.o.Stream, err)
@@ -304,10 +295,8 @@ func (p *puller) giveBack(sub *nats.Subscription) {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

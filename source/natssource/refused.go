@@ -17,20 +17,15 @@ type RefusedError struct{ reason, fix string }
 // Error is the reason and the command that fixes it.
 func (e *RefusedError) Error() string { return e.reason + "; " + e.fix }
 
-// add is the command that makes a correct stream.
-func add(stream string, clustered bool) string {
+func missing(stream string, clustered bool) *RefusedError {
 	replicas := 1
 	if clustered {
 		replicas = 3
 	}
-	return fmt.Sprintf("nats stream add %s --subjects 'logs.>' --storage file --replicas %d --retention work "+
-		"--discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas)
-}
-
-func missing(stream string, clustered bool) *RefusedError {
 	return &RefusedError{
 		reason: fmt.Sprintf("there is no stream %s", stream),
-		fix:    "make it: " + add(stream, clustered),
+		fix: fmt.Sprintf("make it: nats stream add %s --subjects 'logs.>' --storage file --replicas %d --retention work "+
+			"--discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas),
 	}
 }
 
@@ -58,21 +53,17 @@ func unfit(info *jetstream.StreamInfo) error {
 }
 
 // loses describes how a stream may discard unflushed messages; nil when it does not.
-func loses(info *jetstream.StreamInfo) *RefusedError {
+func loses(info *jetstream.StreamInfo) error {
 	c := &info.Config
 	var why, flags []string
 	old := c.Discard == jetstream.DiscardOld
-	limited := false
-	for _, l := range []struct {
-		name  string
-		value int64
-	}{{"max_msgs", c.MaxMsgs}, {"max_bytes", c.MaxBytes}} {
-		if old && l.value > 0 {
-			limited = true
-			why = append(why, fmt.Sprintf("discard old with %s %d", l.name, l.value))
-		}
+	if old && c.MaxMsgs > 0 {
+		why = append(why, fmt.Sprintf("discard old with max_msgs %d", c.MaxMsgs))
 	}
-	if limited {
+	if old && c.MaxBytes > 0 {
+		why = append(why, fmt.Sprintf("discard old with max_bytes %d", c.MaxBytes))
+	}
+	if len(why) > 0 {
 		flags = append(flags, "--discard new")
 	}
 	if c.MaxMsgsPerSubject > 0 && (old || !c.DiscardNewPerSubject) {

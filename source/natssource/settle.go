@@ -36,8 +36,7 @@ type settler struct {
 	metrics *metrics
 	inbox   string // subject for answers, up to their number
 	wake    chan struct{}
-	empty   chan struct{} // wakes drain
-	look    func()        // requests a check, which ends in resume when all is well
+	look    func() // requests a check, which ends in resume when all is well
 
 	mu       sync.Mutex
 	held     bool      // nothing may be sent: the current stream is not known
@@ -57,7 +56,7 @@ type settlement struct {
 
 func newSettler(m *metrics, look func()) *settler {
 	return &settler{metrics: m, held: true, look: look,
-		wake: make(chan struct{}, 1), empty: make(chan struct{}, 1), onTheWay: make(map[uint64]settlement)}
+		wake: make(chan struct{}, 1), onTheWay: make(map[uint64]settlement)}
 }
 
 // attach subscribes to the answers, before run.
@@ -109,7 +108,6 @@ func (s *settler) forget() {
 	s.queue = nil
 	clear(s.onTheWay)
 	s.mu.Unlock()
-	signal(s.empty)
 }
 
 // resume starts sending again.
@@ -174,7 +172,6 @@ func (s *settler) send() bool {
 		}
 		_ = s.conn.PublishRequest(x.reply, s.inbox+strconv.FormatUint(ids[i], 10), []byte("+ACK"))
 	}
-	s.signalEmpty()
 	return n > 0
 }
 
@@ -199,17 +196,15 @@ func (s *settler) answered(m *nats.Msg) {
 	}
 	delete(s.onTheWay, id)
 	s.metrics.acks.Inc()
-	switch n := len(s.onTheWay); {
-	case n == window/2:
+	if len(s.onTheWay) == window/2 {
 		signal(s.wake)
-	case n == 0 && len(s.queue) == 0:
-		signal(s.empty)
 	}
 }
 
 // sendAgain queues acknowledgements that have waited too long for an answer.
 func (s *settler) sendAgain(now time.Time) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for id, x := range s.onTheWay {
 		if now.Sub(x.sent) < answerWait {
 			continue
@@ -221,14 +216,6 @@ func (s *settler) sendAgain(now time.Time) {
 			s.metrics.lost.Inc()
 		}
 	}
-	s.mu.Unlock()
-	s.signalEmpty()
-}
-
-func (s *settler) signalEmpty() {
-	if s.waiting() == 0 {
-		signal(s.empty)
-	}
 }
 
 func (s *settler) waiting() int {
@@ -239,12 +226,8 @@ func (s *settler) waiting() int {
 
 // drain waits until everything was sent and confirmed, or ctx ends.
 func (s *settler) drain(ctx context.Context) {
-	for s.waiting() > 0 {
-		select {
-		case <-s.empty:
-		case <-ctx.Done():
-			return
-		}
+	for s.waiting() > 0 && ctx.Err() == nil {
+		pause(ctx, 5*time.Millisecond)
 	}
 	// NAKs are not confirmed; they have at least been sent.
 	_ = s.conn.FlushWithContext(ctx)

@@ -85,8 +85,7 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.AckWait == 0 {
 		o.AckWait = defaultAckWait
 	}
-	s := &Source{o: o, check: make(chan struct{}, 1), ledger: newLedger()}
-	s.gate.init()
+	s := &Source{o: o, check: make(chan struct{}, 1), ledger: newLedger(), gate: gate{changed: make(chan struct{})}}
 	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.metrics = newMetrics(o.Metrics, s.ledger, &s.gate)

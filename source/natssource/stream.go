@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -25,72 +26,49 @@ const (
 // A gate is open while the stream and the consumer are known to be right.
 type gate struct {
 	mu      sync.Mutex
+	isOpen  bool
 	created time.Time     // of the stream
-	opened  chan struct{} // closed while open
-	shut    chan struct{} // closed while not
+	changed chan struct{} // closed at the next change
 }
 
-func (g *gate) init() {
-	g.opened, g.shut = make(chan struct{}), make(chan struct{})
-	close(g.shut)
-}
-
-// open opens the gate to a stream created then. If it was open to another stream,
-// callers that passed are notified that it was shut.
-func (g *gate) open(created time.Time) {
+// set opens the gate to a stream created then, or closes it.
+func (g *gate) set(open bool, created time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if isClosed(g.opened) && g.created.Equal(created) {
+	if g.isOpen == open && (!open || g.created.Equal(created)) {
 		return
 	}
-	if !isClosed(g.shut) {
-		close(g.shut)
-	}
-	g.created, g.shut = created, make(chan struct{})
-	if !isClosed(g.opened) {
-		close(g.opened)
-	}
+	g.isOpen, g.created = open, created
+	close(g.changed)
+	g.changed = make(chan struct{})
 }
 
-func (g *gate) close() {
+// state is the state until changed is closed.
+func (g *gate) state() (open bool, created time.Time, changed chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if isClosed(g.opened) {
-		g.opened = make(chan struct{})
-		close(g.shut)
-	}
+	return g.isOpen, g.created, g.changed
 }
 
-// pass waits until the gate is open. shut is closed when the gate shuts.
+// open reports whether the gate is open now.
+func (g *gate) open() bool {
+	open, _, _ := g.state()
+	return open
+}
+
+// pass waits until the gate is open. shut is closed when it shuts, or opens to another
+// stream.
 func (g *gate) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
 	for {
-		g.mu.Lock()
-		created, shut = g.created, g.shut
-		opened := g.opened
-		g.mu.Unlock()
-		if isClosed(opened) {
-			return created, shut, ctx.Err()
+		open, created, changed := g.state()
+		if open {
+			return created, changed, ctx.Err()
 		}
 		select {
-		case <-opened:
+		case <-changed:
 		case <-ctx.Done():
-			return created, shut, ctx.Err()
+			return created, nil, ctx.Err()
 		}
-	}
-}
-
-func (g *gate) isOpen() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return isClosed(g.opened)
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -105,7 +83,7 @@ func (s *Source) doubt() {
 }
 
 func (s *Source) pause() {
-	s.gate.close()
+	s.gate.set(false, time.Time{})
 	s.settler.hold()
 }
 
@@ -129,7 +107,7 @@ func (s *Source) keepLooking(ctx context.Context) {
 			}
 		}
 		every := lookEvery
-		if !s.gate.isOpen() {
+		if !s.gate.open() {
 			every = lookAgain
 		}
 		timer.Reset(every)
@@ -143,7 +121,7 @@ func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s.pause()
-		return missing(s.o.Stream, s.clustered())
+		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
 	}
 	if err != nil {
 		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
@@ -160,14 +138,16 @@ func (s *Source) look(ctx context.Context) error {
 		return err
 	}
 	lossy := loses(info)
-	if lossy != nil && !s.o.AllowLossy && !s.gate.isOpen() {
-		return lossy
-	}
-	if lossy != nil && !s.gate.isOpen() {
-		s.o.Log.Warn().Err(lossy).Msg("taking from a stream that loses messages, as is allowed")
-	}
-	if info.Config.Storage == jetstream.MemoryStorage && !s.gate.isOpen() {
-		s.o.Log.Warn().Str("stream", s.o.Stream).Msg("the stream is kept in memory: what is not stored yet is lost when its servers end")
+	if !s.gate.open() {
+		if lossy != nil && !s.o.AllowLossy {
+			return lossy
+		}
+		if lossy != nil {
+			s.o.Log.Warn().Err(lossy).Msg("taking from a stream that loses messages, as is allowed")
+		}
+		if info.Config.Storage == jetstream.MemoryStorage {
+			s.o.Log.Warn().Str("stream", s.o.Stream).Msg("the stream is kept in memory: what is not stored yet is lost when its servers end")
+		}
 	}
 	consumer, err := s.ensureConsumer(ctx, info)
 	if err != nil {
@@ -175,22 +155,12 @@ func (s *Source) look(ctx context.Context) error {
 	}
 	s.metrics.lag(consumer.NumPending, consumer.NumAckPending)
 	s.settler.resume()
-	s.gate.open(info.Created)
+	s.gate.set(true, info.Created)
 	if s.o.AllowLossy {
 		return nil
 	}
-	return errOrNil(lossy)
+	return lossy
 }
-
-// errOrNil keeps a nil *RefusedError from becoming an error.
-func errOrNil(e *RefusedError) error {
-	if e == nil {
-		return nil
-	}
-	return e
-}
-
-func (s *Source) clustered() bool { return s.conn.ConnectedClusterName() != "" }
 
 // ensureConsumer creates the consumer, or fixes its settings as far as the server
 // allows. All ingesters do the same.
@@ -212,7 +182,7 @@ func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInf
 		if err := unfitConsumer(stream, have); err != nil {
 			return nil, err
 		}
-		if want := s.wanted(have); !sameConsumer(have, want) {
+		if want := s.wanted(have); !reflect.DeepEqual(have, want) {
 			s.o.Log.Warn().Str("consumer", s.o.Consumer).Msg("the consumer has other settings than it needs; they are changed")
 			consumer, err = s.js.UpdateConsumer(ctx, s.o.Stream, want)
 		}
@@ -226,20 +196,13 @@ func (s *Source) ensureConsumer(ctx context.Context, stream *jetstream.StreamInf
 // wanted is c with settings that neither lose messages nor hold them up.
 func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 	c.AckWait = s.o.AckWait
-	c.BackOff = nil
+	c.BackOff = c.BackOff[:0:0]
 	c.MaxDeliver = -1
 	c.MaxAckPending = max(c.MaxAckPending, maxAckPending)
 	c.MaxRequestBatch, c.MaxRequestExpires, c.MaxRequestMaxBytes = 0, 0, 0
 	c.InactiveThreshold = 0
 	c.HeadersOnly = false
 	return c
-}
-
-func sameConsumer(a, b jetstream.ConsumerConfig) bool {
-	return a.AckWait == b.AckWait && len(a.BackOff) == len(b.BackOff) && a.MaxDeliver == b.MaxDeliver &&
-		a.MaxAckPending == b.MaxAckPending && a.MaxRequestBatch == b.MaxRequestBatch &&
-		a.MaxRequestExpires == b.MaxRequestExpires && a.MaxRequestMaxBytes == b.MaxRequestMaxBytes &&
-		a.InactiveThreshold == b.InactiveThreshold && a.HeadersOnly == b.HeadersOnly
 }
 
 // filter is the filter of the consumer for a stream with these subjects, "" for all.
@@ -263,7 +226,7 @@ func (s *Source) keepAlive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticks.C:
-			if !s.gate.isOpen() {
+			if !s.gate.open() {
 				continue
 			}
 			for _, reply := range s.ledger.quiet(now.Add(-s.o.AckWait/2), now, share) {
