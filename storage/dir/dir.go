@@ -90,7 +90,7 @@ func Open(root string, o Options) (*Store, error) {
 	}
 	if o.Create {
 		if err := s.makeRoot(s.root); err != nil {
-			return nil, fmt.Errorf("make store %s: %w", root, known(err))
+			return nil, fmt.Errorf("make store %s: %w", root, bounds.Known(err))
 		}
 	}
 	fi, err := s.fs.Stat(s.root)
@@ -98,11 +98,11 @@ func Open(root string, o Options) (*Store, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", root, known(err))
+		return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
 	}
 	if o.FS == nil {
 		if s.tree, err = fsys.OpenTree(s.root); err != nil {
-			return nil, fmt.Errorf("open store %s: %w", root, known(err))
+			return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
 		}
 		s.fs = s.tree
 	}
@@ -220,12 +220,12 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	}
 	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
 	if err != nil {
-		return nil, storage.Blob{}, known(err)
+		return nil, storage.Blob{}, bounds.Known(err)
 	}
 	b, err := describe(f, key)
 	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
 		f.Close()
-		return nil, storage.Blob{}, known(err)
+		return nil, storage.Blob{}, bounds.Known(err)
 	}
 	return f, b, err
 }
@@ -276,22 +276,4 @@ func readable(key string) bool {
 		}
 	}
 	return true
-}
-
-// known turns errors of the file system into the sentinels of storage, and keeps their
-// text.
-func known(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNotDir):
-		return storage.ErrNotExist
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
-	}
-	return err
-}
-
-func check(ctx context.Context, key string, attrs storage.Attrs) error {
-	return errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 }

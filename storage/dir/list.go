@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // maxKey bounds the keys that a walk follows, and so its depth, even if symbolic links
@@ -42,21 +43,17 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 	}
 }
 
+// look describes an object as List does.
 func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
-	if err := ctx.Err(); err != nil {
-		return storage.Blob{}, err
+	f, b, err := s.open(ctx, key)
+	if f != nil {
+		f.Close()
 	}
-	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
-	if err != nil {
-		return storage.Blob{}, known(err)
-	}
-	defer f.Close()
-	b, err := describe(f, key)
 	var damaged *DamagedError
 	if errors.As(err, &damaged) {
-		return b, nil
+		err = nil
 	}
-	return b, known(err)
+	return b, err
 }
 
 // Dirs implements [storage.BlobStore].
@@ -165,11 +162,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 		return nil, nil
 	}
 	list, err := s.fs.ReadDir(s.path(dir))
-	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
+	if err = bounds.Known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
 		if _, err = s.fs.Stat(s.root); err == nil {
 			err = s.dangling(strings.TrimSuffix(dir, "/"))
 		}
-		return nil, known(err)
+		return nil, bounds.Known(err)
 	}
 	if err != nil {
 		return nil, err
@@ -192,7 +189,7 @@ func (s *Store) entries(dir string) ([]string, error) {
 				continue // there is nothing behind it
 			}
 			if err != nil {
-				return nil, known(err)
+				return nil, bounds.Known(err)
 			}
 			mode = fi.Mode()
 		}
