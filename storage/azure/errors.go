@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -117,15 +118,7 @@ func (e *ServiceError) fromBody(resp *http.Response) {
 // hasCode reports whether err is an answer with one of these codes.
 func hasCode(err error, codes ...string) bool {
 	var e *ServiceError
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, code := range codes {
-		if e.Code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
 // redacted is an error with text that may not be printed as it is.
