@@ -3,6 +3,7 @@
 package fsys
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,7 +24,7 @@ import (
 //
 // It is not an os.Root, which refuses symbolic links that lead out of the directory: an
 // operator may keep a part of a store on another disk and link to it. An os.Root also
-// opens each element of a path by itself.
+// opens each element of a path by itself. The zero Tree has the names of the host.
 type Tree struct {
 	name   string // clean
 	prefix string // of all names below it
@@ -106,6 +107,9 @@ func (t *Tree) at2(op, from, to string, call func(olddir int, from string, newdi
 
 // rel returns a name as seen from the directory.
 func (t *Tree) rel(name string) (string, error) {
+	if t.conn == nil {
+		return name, nil
+	}
 	if name == t.name {
 		return ".", nil
 	}
@@ -117,13 +121,21 @@ func (t *Tree) rel(name string) (string, error) {
 }
 
 func (t *Tree) call(call func(dir int) error) (err error) {
+	if t.conn == nil {
+		return uninterrupted(func() error { return call(unix.AT_FDCWD) })
+	}
 	closed := t.conn.Control(func(dir uintptr) {
-		for err = call(int(dir)); errors.Is(err, unix.EINTR); {
-			err = call(int(dir))
-		}
+		err = uninterrupted(func() error { return call(int(dir)) })
 	})
 	if closed != nil {
 		return fs.ErrClosed
+	}
+	return err
+}
+
+func uninterrupted(call func() error) (err error) {
+	for err = call(); errors.Is(err, unix.EINTR); {
+		err = call()
 	}
 	return err
 }
@@ -223,7 +235,8 @@ func (t *Tree) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(d)
+	err = d.Sync()
+	return cmp.Or(err, d.Close())
 }
 
 // Lock implements [FS].
