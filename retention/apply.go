@@ -19,8 +19,8 @@ import (
 // retries them.
 type Result struct {
 	Plan    *Plan
-	Deleted []Deleted // in order of service and day
-	Tables  []string  // dropped
+	Deleted []Day    // sums of the deleted blobs, in order of service and day
+	Tables  []string // dropped
 	Raised  []Horizon
 	// Oldest is the start of the oldest stored day of each service that expires and has
 	// blobs.
@@ -36,23 +36,8 @@ type Result struct {
 	emptied []serviceDay // no blobs of ours are left
 }
 
-// Deleted adds up the deleted blobs of one service and day.
-type Deleted struct {
-	Day
-	Failed int // blobs that could not be deleted
-}
-
 // Total adds up all deleted blobs.
-func (r *Result) Total() Deleted {
-	var sum Deleted
-	for _, d := range r.Deleted {
-		sum.Blobs += d.Blobs
-		sum.Records += d.Records
-		sum.Bytes += d.Bytes
-		sum.Failed += d.Failed
-	}
-	return sum
-}
+func (r *Result) Total() Day { return total(r.Deleted, func(Day) bool { return true }) }
 
 // serviceDay is a day of a service.
 type serviceDay struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/retention"
@@ -31,7 +32,7 @@ func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
 	if c.MetricsFile == "" {
 		return code
 	}
-	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
+	if err := writeMetrics(c.MetricsFile, r, code, time.Now()); err != nil {
 		a.Complain("metrics: %v", err)
 		if code == cli.OK {
 			code = cli.Incomplete

@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"blobtail/internal/cli"
 	"blobtail/retention"
@@ -34,8 +34,8 @@ const (
 	maxValue   = 1 << 60
 )
 
-// writeMetrics writes the metrics of a run for the textfile collector of node_exporter.
-// It renames the file into place, so that no reader sees half of it.
+// writeMetrics writes the metrics of a run for the textfile collector of node_exporter,
+// which reads only files that end in .prom.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -44,7 +44,7 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if err != nil {
 		return err
 	}
-	var sum retention.Deleted
+	var sum retention.Day
 	var oldest map[string]time.Time
 	if r != nil {
 		sum, oldest = r.Total(), r.Oldest
@@ -53,28 +53,29 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if code == cli.OK {
 		success = float64(now.Unix())
 	}
-	var b bytes.Buffer
-	metric := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
-	value := func(name, kind, help string, v float64) {
-		metric(name, kind, help)
-		fmt.Fprintf(&b, "%s %s\n", name, strconv.FormatFloat(v, 'f', -1, 64))
+	reg := prometheus.NewRegistry()
+	c := promauto.With(reg)
+	gauge := func(name, help string, v float64) {
+		c.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}).Set(v)
 	}
-	value(lastSuccess, "gauge", "When retention apply last did all that was to do; 0: never.", success)
-	value(lastRun, "gauge", "When retention apply last ran.", float64(now.Unix()))
-	value(lastExit, "gauge", "What it exited with.", float64(code))
-	value(freedBytes, "counter", "Bytes of the blobs that it deleted.", before[freedBytes]+float64(sum.Bytes))
-	value(deletedBlobs, "counter", "Blobs that it deleted.", before[deletedBlobs]+float64(sum.Blobs))
-	value(failed, "gauge", "Blobs that the last run could not delete.", float64(sum.Failed))
-	if r != nil && oldest != nil {
-		value(overdue, "gauge", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
+	counter := func(name, help string, more int64) {
+		c.NewCounter(prometheus.CounterOpts{Name: name, Help: help}).Add(before[name] + float64(more))
 	}
-	if len(oldest) > 0 {
-		metric(oldestAge, "gauge", "Age of the oldest blob of each service that expires, by the start of its period or day.")
+	gauge(lastSuccess, "When retention apply last did all that was to do; 0: never.", success)
+	gauge(lastRun, "When retention apply last ran.", float64(now.Unix()))
+	gauge(lastExit, "What it exited with.", float64(code))
+	counter(freedBytes, "Bytes of the blobs that it deleted.", sum.Bytes)
+	counter(deletedBlobs, "Blobs that it deleted.", int64(sum.Blobs))
+	gauge(failed, "Blobs that the last run could not delete.", float64(sum.Failed))
+	if oldest != nil {
+		gauge(overdue, "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}
-	for _, service := range slices.Sorted(maps.Keys(oldest)) {
-		fmt.Fprintf(&b, "%s{service=%q} %d\n", oldestAge, service, int64(now.Sub(oldest[service]).Seconds()))
+	ages := c.NewGaugeVec(prometheus.GaugeOpts{Name: oldestAge,
+		Help: "Age of the oldest blob of each service that expires, by the start of its period or day."}, []string{"service"})
+	for service, start := range oldest {
+		ages.WithLabelValues(service).Set(now.Sub(start).Truncate(time.Second).Seconds())
 	}
-	return replaceFile(name, b.Bytes())
+	return prometheus.WriteToTextfile(name, reg)
 }
 
 // readMetrics reads the values without labels that an earlier run left.
@@ -100,22 +101,4 @@ func readMetrics(name string) (map[string]float64, error) {
 		}
 	}
 	return values, nil
-}
-
-func replaceFile(name string, text []byte) error {
-	// The collector reads only files that end in .prom.
-	f, err := os.CreateTemp(filepath.Dir(name), ".retention-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	// The collector runs as another user.
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
