@@ -106,10 +106,10 @@ func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, to
 	}
 	if m.done.Blobs > 0 || m.done.Failed > 0 {
 		to.Deleted = append(to.Deleted, m.done)
-		r.logging.Lock()
+		r.mu.Lock()
 		r.log.Info().Str("service", service).Stringer("day", day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
 			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed).Msg("deleted")
-		r.logging.Unlock()
+		r.mu.Unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s of %s: %w", day, service, err)

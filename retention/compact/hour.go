@@ -225,18 +225,6 @@ func (r *run) read(ctx context.Context, b *blob, off, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// whole reads a blob and verifies it.
-func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
-	body, err := r.read(ctx, b, 0, b.Size)
-	if err != nil {
-		return nil, err
-	}
-	if found := blobfmt.Verify(b.Key, body, b.Meta); len(found) > 0 {
-		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
-	}
-	return body, nil
-}
-
 // damaged distinguishes damage from another blob that has got the name meanwhile: an
 // ingester may use it again once the first one is deleted.
 func (r *run) damaged(ctx context.Context, b *blob, err error) error {

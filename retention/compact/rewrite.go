@@ -88,11 +88,8 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 // load reads the blobs of a group, a few at a time, and returns the sound ones.
 func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
 	cursors := make([]*cursor, len(group))
-	errs := atOnce(group, func(i int, b *blob) error {
-		body, err := r.whole(ctx, b)
-		if err == nil {
-			cursors[i], err = newCursor(b.Key, body)
-		}
+	errs := atOnce(group, func(i int, b *blob) (err error) {
+		cursors[i], err = r.cursor(ctx, b)
 		return err
 	})
 	var sound []*blob
