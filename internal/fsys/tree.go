@@ -5,6 +5,7 @@ package fsys
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -61,23 +62,18 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Moved returns the reason if the directory's name does not lead to the open one, and ""
-// if it does. gone says that the name leads nowhere.
-func (t *Tree) Moved() (reason string, gone bool) {
+// Moved returns the reason if the directory's name does not lead to the open one, and nil
+// if it does. [fs.ErrNotExist] means that the name leads nowhere.
+func (t *Tree) Moved() error {
 	open, err := t.dir.Stat()
 	if err != nil {
-		return "the open directory does not answer: " + err.Error(), false
+		return fmt.Errorf("the open directory does not answer: %w", err)
 	}
 	now, err := os.Stat(t.name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "nothing is there any more", true
-	case err != nil:
-		return "it cannot be looked at: " + err.Error(), false
-	case !os.SameFile(open, now):
-		return "another directory than the one that is open is there now", false
+	if err == nil && !os.SameFile(open, now) {
+		err = errors.New("another directory than the one that is open is there now")
 	}
-	return "", false
+	return err
 }
 
 // at makes one system call for a name, and again if a signal interrupts it.

@@ -94,11 +94,11 @@ type Result struct {
 	Services, Hours int      // examined; hours are those with work
 	Unmatched       []string // of Options.Services, names and globs that match no service
 
-	In, Out             int // blobs rewritten, and blobs made of them
-	BytesIn, BytesOut   int64
-	Records, Copies     int64 // written; and left out as duplicates
-	Deleted, Waiting    int   // replaced blobs that were deleted, and that have to stay for now
-	Freed, BytesWaiting int64
+	In, Out           int // blobs rewritten, and blobs made of them
+	BytesIn, BytesOut int64
+	Records           int64 // written
+	Deleted, Waiting  int   // replaced blobs that were deleted, and that have to stay for now
+	Freed             int64 // bytes of Deleted
 
 	Foreign  int // objects under a service that are not our blobs
 	Problems []error

@@ -115,7 +115,7 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 	}
 	overlapping, rest, ready := r.groups(live)
 	if !ready {
-		r.wait(dead)
+		r.out.Waiting += len(dead)
 	}
 	if err := r.rewriteAll(ctx, u, overlapping); err != nil {
 		return err

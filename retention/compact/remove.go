@@ -39,7 +39,7 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 			return err
 		}
 	}
-	r.wait(dead)
+	r.out.Waiting += len(dead)
 	return nil
 }
 
@@ -47,13 +47,6 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 // before it existed have finished.
 func (r *run) old(b *blob) bool {
 	return !b.Created.IsZero() && r.now.Sub(b.Created) >= r.o.Grace
-}
-
-func (r *run) wait(blobs []*blob) {
-	for _, b := range blobs {
-		r.out.Waiting++
-		r.out.BytesWaiting += b.Size
-	}
 }
 
 // removeFor deletes those replaced blobs with every record in d, as d is stored.

@@ -72,14 +72,13 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 	for _, b := range group {
 		in += b.Size
 	}
-	r.wait(group)
+	r.out.Waiting += len(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in
 	if made {
 		r.out.Out++
 		r.out.BytesOut += int64(len(body))
 		r.out.Records += meta.Records
-		r.out.Copies += copies
 	}
 	r.o.Log.Info().Str("blob", key).Int("of", len(group)).Int64("records", meta.Records).Int64("copies", copies).
 		Int64("before", in).Int("after", len(body)).Msg("compacted")

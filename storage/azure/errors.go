@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -130,13 +129,12 @@ type redacted struct {
 func (e *redacted) Error() string { return e.text }
 func (e *redacted) Unwrap() error { return e.cause }
 
-// redact keeps only the parts of an error that callers decide by: that the context
-// ended, or that the network failed.
+// redact keeps only the parts of an error that callers decide by: that the context ended,
+// or that a body broke off.
 func redact(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
 	e := &redacted{text: secrets.ReplaceAllString(text, "${1}REDACTED")}
-	var ne net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		e.cause = context.Canceled
@@ -144,18 +142,9 @@ func redact(err error) error {
 		e.cause = context.DeadlineExceeded
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.cause = io.ErrUnexpectedEOF
-	case errors.As(err, &ne):
-		e.cause = timeout(ne.Timeout())
 	}
 	return e
 }
-
-// timeout is a net.Error without text.
-type timeout bool
-
-func (t timeout) Error() string   { return "network" }
-func (t timeout) Timeout() bool   { return bool(t) }
-func (t timeout) Temporary() bool { return true }
 
 // guard turns a panic into an error. The SDK indexes into the multipart answers of
 // batches and transactions, and a proxy may send any answer.

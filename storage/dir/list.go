@@ -51,8 +51,7 @@ func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
 	if f != nil {
 		f.Close()
 	}
-	var damaged *DamagedError
-	if errors.As(err, &damaged) {
+	if errors.Is(err, storage.ErrDamaged) {
 		err = nil
 	}
 	return b, err
