@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,8 +18,8 @@ import (
 // retries them.
 type Result struct {
 	Plan    *Plan
-	Deleted []Deleted // in order of service and day
-	Tables  []string  // dropped
+	Deleted []Day    // sums of the deleted blobs, in order of service and day
+	Tables  []string // dropped
 	Raised  []Horizon
 	// Oldest is the start of the oldest stored day of each service that expires and has
 	// blobs.
@@ -36,23 +35,8 @@ type Result struct {
 	emptied []serviceDay // no blobs of ours are left
 }
 
-// Deleted adds up the deleted blobs of one service and day.
-type Deleted struct {
-	Day
-	Failed int // blobs that could not be deleted
-}
-
 // Total adds up all deleted blobs.
-func (r *Result) Total() Deleted {
-	var sum Deleted
-	for _, d := range r.Deleted {
-		sum.Blobs += d.Blobs
-		sum.Records += d.Records
-		sum.Bytes += d.Bytes
-		sum.Failed += d.Failed
-	}
-	return sum
-}
+func (r *Result) Total() Day { return total(r.Deleted, func(Day) bool { return true }) }
 
 // serviceDay is a day of a service.
 type serviceDay struct {
@@ -63,9 +47,9 @@ type serviceDay struct {
 // run is the state of one run.
 type run struct {
 	*Result
-	job     *Job
-	log     zerolog.Logger
-	logging sync.Mutex // keeps log lines whole: the log's writer may not allow concurrent writes
+	job *Job
+	log zerolog.Logger
+	mu  sync.Mutex // also keeps log lines whole: the log's writer may not allow concurrent writes
 }
 
 func (j *Job) newRun(p *Plan) *run {
@@ -120,36 +104,29 @@ func (r *run) apply(ctx context.Context) error {
 // raise publishes new horizons. A horizon that cannot be published does not stop the
 // others.
 func (r *run) raise(ctx context.Context) error {
-	raised := make([]bool, len(r.Plan.Raise))
-	errs := make([]error, len(raised))
-	var failed atomic.Int32
-	err := each(len(raised), func(i int) error {
+	var errs []error
+	err := each(len(r.Plan.Raise), func(i int) error {
 		h := r.Plan.Raise[i]
-		if err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First); err != nil {
-			errs[i] = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
-			if failed.Add(1) > fewErrors || ctx.Err() != nil {
-				return errs[i]
-			}
+		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if err == nil {
+			r.Raised = append(r.Raised, h)
+			r.log.Info().Str("service", h.Service).Stringer("first", h.First).Msg("horizon raised")
 			return nil
 		}
-		raised[i] = true
-		r.logging.Lock()
-		defer r.logging.Unlock()
-		r.log.Info().Str("service", h.Service).Stringer("first", h.First).Msg("horizon raised")
+		err = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
+		if errs = append(errs, err); len(errs) > fewErrors || ctx.Err() != nil {
+			return err
+		}
 		return nil
 	})
-	for i, h := range r.Plan.Raise {
-		if raised[i] {
-			r.Raised = append(r.Raised, h)
-		}
-	}
+	slices.SortFunc(r.Raised, func(a, b Horizon) int { return cmp.Compare(a.Service, b.Service) })
 	if err == nil && len(r.Raised) == 0 {
 		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}
-	for _, e := range errs {
-		if e != nil && err == nil {
-			r.Problems = append(r.Problems, e)
-		}
+	if err == nil {
+		r.Problems = append(r.Problems, errs...)
 	}
 	return err
 }

@@ -21,7 +21,7 @@ const (
 	Hide   Step = "hide"   // it is hidden
 )
 
-// Day describes the stored blobs of a service and day that are to be deleted.
+// Day describes the stored blobs of a service and day that are to be deleted, or were.
 type Day struct {
 	Service string
 	Day     horizon.Day
@@ -29,6 +29,7 @@ type Day struct {
 	Blobs   int
 	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
+	Failed  int   // blobs that could not be deleted
 }
 
 func (d *Day) add(e *catalog.Entry) {
@@ -121,12 +122,16 @@ func (p *Plan) hash(policy Policy) string {
 
 // Total adds up the days of a step, or all if none is named.
 func (p *Plan) Total(steps ...Step) Day {
-	var sum Day
-	for _, d := range p.Days {
-		if len(steps) == 0 || slices.Contains(steps, d.Step) {
+	return total(p.Days, func(d Day) bool { return len(steps) == 0 || slices.Contains(steps, d.Step) })
+}
+
+func total(days []Day, of func(Day) bool) (sum Day) {
+	for _, d := range days {
+		if of(d) {
 			sum.Blobs += d.Blobs
 			sum.Records += d.Records
 			sum.Bytes += d.Bytes
+			sum.Failed += d.Failed
 		}
 	}
 	return sum

@@ -72,7 +72,7 @@ func (r *run) deleteService(ctx context.Context, days []Day, p *Result) error {
 // remover deletes the blobs of one day.
 type remover struct {
 	blobs    storage.BlobStore
-	done     Deleted
+	done     Day
 	problems []error
 	round    int
 	next     []*blob
@@ -90,7 +90,7 @@ type blob struct {
 // that cannot be deleted. It lists the whole prefix of service and day, which no
 // other service shares, and checks the parsed names.
 func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, to *Result) error {
-	m := &remover{blobs: r.job.blobs, left: map[string]*blob{}, done: Deleted{Day: Day{Service: service, Day: day, Step: Delete}}}
+	m := &remover{blobs: r.job.blobs, left: map[string]*blob{}, done: Day{Service: service, Day: day, Step: Delete}}
 	found, err := true, error(nil)
 	for m.round < rounds && found && err == nil {
 		m.round++
@@ -106,10 +106,10 @@ func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, to
 	}
 	if m.done.Blobs > 0 || m.done.Failed > 0 {
 		to.Deleted = append(to.Deleted, m.done)
-		r.logging.Lock()
+		r.mu.Lock()
 		r.log.Info().Str("service", service).Stringer("day", day).Int("blobs", m.done.Blobs).Int64("records", m.done.Records).
 			Int64("bytes", m.done.Bytes).Int("failed", m.done.Failed).Msg("deleted")
-		r.logging.Unlock()
+		r.mu.Unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s of %s: %w", day, service, err)
@@ -120,7 +120,7 @@ func (r *run) deleteDay(ctx context.Context, service string, day horizon.Day, to
 // list lists the day once and deletes the listed blobs. found says that another listing
 // is needed.
 func (m *remover) list(ctx context.Context) (found bool, err error) {
-	service, day := m.done.Service, m.done.Day.Day
+	service, day := m.done.Service, m.done.Day
 	for e, err := range catalog.Blobs(ctx, m.blobs, service, catalog.DayRange(day)) {
 		if err != nil {
 			return found, err
@@ -180,6 +180,6 @@ func (m *remover) settle(listed bool) {
 		last = b.failed
 	}
 	if more := m.done.Failed - fewErrors; more > 0 {
-		m.problems = append(m.problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day.Day, m.done.Service, more, last))
+		m.problems = append(m.problems, fmt.Errorf("%s of %s: %d more blobs could not be deleted, the last: %w", m.done.Day, m.done.Service, more, last))
 	}
 }

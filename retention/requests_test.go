@@ -184,7 +184,7 @@ func TestManyServices(t *testing.T) {
 			if took := time.Since(begun); took > services*delay*3/2 {
 				t.Errorf("%d services took %v", services, took)
 			}
-			byService := func(a, b retention.Deleted) int { return strings.Compare(a.Service, b.Service) }
+			byService := func(a, b retention.Day) int { return strings.Compare(a.Service, b.Service) }
 			if !slices.IsSortedFunc(r.Deleted, byService) || strings.Count(log.String(), "\n") != len(r.Deleted)+len(r.Raised) {
 				t.Errorf("%d days, %d horizons, %d lines of log", len(r.Deleted), len(r.Raised), strings.Count(log.String(), "\n"))
 			}

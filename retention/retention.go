@@ -91,11 +91,10 @@ func refusef(format string, args ...any) error { return &RefusedError{fmt.Sprint
 // writers.
 func (j *Job) clocks(ctx context.Context) (at, now time.Time, err error) {
 	here := j.o.Clock()
-	now = here
-	if clock, ok := j.blobs.(storage.Clock); ok {
-		if now, err = clock.Now(ctx); err != nil {
-			return at, now, fmt.Errorf("ask the store for its time: %w", err)
-		}
+	if now, err = storage.Now(ctx, j.blobs, here); err != nil {
+		return at, now, err
+	}
+	if _, ok := j.blobs.(storage.Clock); ok {
 		// The store read its clock about half way between the question and the answer.
 		here = here.Add(j.o.Clock().Sub(here) / 2)
 		if skew := here.Sub(now); skew.Abs() > maxSkew {

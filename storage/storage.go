@@ -240,3 +240,16 @@ type TableStore interface {
 type Clock interface {
 	Now(ctx context.Context) (time.Time, error)
 }
+
+// Now is the time by the clock of a store; own if it has none.
+func Now(ctx context.Context, store BlobStore, own time.Time) (time.Time, error) {
+	clock, ok := store.(Clock)
+	if !ok {
+		return own, nil
+	}
+	now, err := clock.Now(ctx)
+	if err != nil {
+		return now, fmt.Errorf("ask the store for its time: %w", err)
+	}
+	return now, nil
+}

@@ -97,7 +97,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
-		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Clock: a.env.clock, Log: a.log,
+		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Log: a.log,
 	}
 	for _, r := range c.Rules {
 		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})
@@ -109,7 +109,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	}
 	if now != nil {
 		// The days of logs are in UTC.
-		if o.At, err = cli.ParseTime(*now, a.env.clock().UTC()); err != nil {
+		if o.At, err = cli.ParseTime(*now, time.Now().UTC()); err != nil {
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}

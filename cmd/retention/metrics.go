@@ -34,8 +34,8 @@ const (
 	maxValue   = 1 << 60
 )
 
-// writeMetrics writes the metrics of a run for the textfile collector of node_exporter.
-// It renames the file into place, so that no reader sees half of it.
+// writeMetrics writes the metrics of a run for the textfile collector of node_exporter,
+// which reads only files that end in .prom.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -44,7 +44,7 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if err != nil {
 		return err
 	}
-	var sum retention.Deleted
+	var sum retention.Day
 	var oldest map[string]time.Time
 	if r != nil {
 		sum, oldest = r.Total(), r.Oldest

@@ -3,7 +3,6 @@
 package fsys
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -12,40 +11,23 @@ import (
 )
 
 // OS returns the file system of the host. It is a [Measurer].
-func OS() FS { return osFS{} }
+func OS() FS { return osFS{&Tree{}} }
 
-type osFS struct{}
+type osFS struct{ *Tree }
+
+// Stat takes one system call; the log makes it after each fsync.
+func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
 type osFile struct{ *os.File }
 
 // Sync uses fdatasync, which flushes the size too, but not the time stamps.
 func (f osFile) Sync() error {
-	for {
-		err := syscall.Fdatasync(int(f.Fd()))
-		if !errors.Is(err, syscall.EINTR) {
-			if err != nil {
-				err = &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
-			}
-			return err
-		}
-	}
-}
-
-func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag, perm)
+	err := uninterrupted(func() error { return syscall.Fdatasync(int(f.Fd())) })
 	if err != nil {
-		return nil, err
+		err = &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
 	}
-	return osFile{f}, nil
+	return err
 }
-
-func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
-func (osFS) Link(oldname, newname string) error         { return os.Link(oldname, newname) }
-func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
-func (osFS) Remove(name string) error                   { return os.Remove(name) }
-func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
-func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
-func (osFS) SameFile(a, b fs.FileInfo) bool             { return os.SameFile(a, b) }
 
 // Free leaves out the space reserved for root.
 func (osFS) Free(dir string) (int64, error) {
@@ -56,24 +38,9 @@ func (osFS) Free(dir string) (int64, error) {
 	return int64(s.Bavail) * int64(s.Bsize), nil
 }
 
-// Lock uses flock on the directory itself, so no file is left behind.
-func (osFS) Lock(name string) (io.Closer, error) {
-	d, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return flock(d)
-}
-
-// flock locks an open directory, or closes it.
+// flock locks an open directory itself, so that no file is left behind, or closes it.
 func flock(d *os.File) (io.Closer, error) {
-	var err error
-	for {
-		err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
+	err := uninterrupted(func() error { return syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
 	if err == nil {
 		return d, nil
 	}
@@ -82,17 +49,4 @@ func flock(d *os.File) (io.Closer, error) {
 		err = ErrLocked
 	}
 	return nil, &os.PathError{Op: "flock", Path: d.Name(), Err: err}
-}
-
-func (osFS) SyncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return syncDir(d)
-}
-
-func syncDir(d *os.File) error {
-	err := d.Sync()
-	return cmp.Or(err, d.Close())
 }

@@ -18,15 +18,11 @@ func ReadFile(fsys FS, path string) (text []byte, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	b := make([]byte, maxSmall+1)
-	n, err := f.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	text, err = io.ReadAll(io.NewSectionReader(f, 0, maxSmall+1))
+	if err == nil && len(text) > maxSmall {
+		err = fmt.Errorf("read %s: it is longer than %d bytes", path, maxSmall)
 	}
-	if n > maxSmall {
-		return nil, fmt.Errorf("read %s: it is longer than %d bytes", path, maxSmall)
-	}
-	return b[:n], nil
+	return text, err
 }
 
 // Replace makes text the contents of a small file. When it returns nil that is durable.

@@ -3,7 +3,9 @@
 package fsys
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -23,7 +25,7 @@ import (
 //
 // It is not an os.Root, which refuses symbolic links that lead out of the directory: an
 // operator may keep a part of a store on another disk and link to it. An os.Root also
-// opens each element of a path by itself.
+// opens each element of a path by itself. The zero Tree has the names of the host.
 type Tree struct {
 	name   string // clean
 	prefix string // of all names below it
@@ -60,23 +62,18 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Moved returns the reason if the directory's name does not lead to the open one, and ""
-// if it does. gone says that the name leads nowhere.
-func (t *Tree) Moved() (reason string, gone bool) {
+// Moved returns the reason if the directory's name does not lead to the open one, and nil
+// if it does. [fs.ErrNotExist] means that the name leads nowhere.
+func (t *Tree) Moved() error {
 	open, err := t.dir.Stat()
 	if err != nil {
-		return "the open directory does not answer: " + err.Error(), false
+		return fmt.Errorf("the open directory does not answer: %w", err)
 	}
 	now, err := os.Stat(t.name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "nothing is there any more", true
-	case err != nil:
-		return "it cannot be looked at: " + err.Error(), false
-	case !os.SameFile(open, now):
-		return "another directory than the one that is open is there now", false
+	if err == nil && !os.SameFile(open, now) {
+		err = errors.New("another directory than the one that is open is there now")
 	}
-	return "", false
+	return err
 }
 
 // at makes one system call for a name, and again if a signal interrupts it.
@@ -106,6 +103,9 @@ func (t *Tree) at2(op, from, to string, call func(olddir int, from string, newdi
 
 // rel returns a name as seen from the directory.
 func (t *Tree) rel(name string) (string, error) {
+	if t.conn == nil {
+		return name, nil
+	}
 	if name == t.name {
 		return ".", nil
 	}
@@ -117,13 +117,21 @@ func (t *Tree) rel(name string) (string, error) {
 }
 
 func (t *Tree) call(call func(dir int) error) (err error) {
+	if t.conn == nil {
+		return uninterrupted(func() error { return call(unix.AT_FDCWD) })
+	}
 	closed := t.conn.Control(func(dir uintptr) {
-		for err = call(int(dir)); errors.Is(err, unix.EINTR); {
-			err = call(int(dir))
-		}
+		err = uninterrupted(func() error { return call(int(dir)) })
 	})
 	if closed != nil {
 		return fs.ErrClosed
+	}
+	return err
+}
+
+func uninterrupted(call func() error) (err error) {
+	for err = call(); errors.Is(err, unix.EINTR); {
+		err = call()
 	}
 	return err
 }
@@ -223,7 +231,8 @@ func (t *Tree) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(d)
+	err = d.Sync()
+	return cmp.Or(err, d.Close())
 }
 
 // Lock implements [FS].

@@ -88,30 +88,21 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	return max(d, 0)
 }
 
-// Result counts the work of a run. Problems make it incomplete; their blobs were left
-// as they were.
+// Result counts the work of a run. Problems make it incomplete; each names a blob or
+// the prefix of an hour, which were left as they were.
 type Result struct {
 	Services, Hours int      // examined; hours are those with work
 	Unmatched       []string // of Options.Services, names and globs that match no service
 
-	In, Out             int // blobs rewritten, and blobs made of them
-	BytesIn, BytesOut   int64
-	Records, Copies     int64 // written; and left out as duplicates
-	Deleted, Waiting    int   // replaced blobs that were deleted, and that have to stay for now
-	Freed, BytesWaiting int64
+	In, Out           int // blobs rewritten, and blobs made of them
+	BytesIn, BytesOut int64
+	Records           int64 // written
+	Deleted, Waiting  int   // replaced blobs that were deleted, and that have to stay for now
+	Freed             int64 // bytes of Deleted
 
 	Foreign  int // objects under a service that are not our blobs
 	Problems []error
 }
-
-// Problem is a part of the store that could not be compacted.
-type Problem struct {
-	Key string // of a blob, or the prefix of an hour
-	Err error
-}
-
-func (p *Problem) Error() string { return fmt.Sprintf("%s: %v", p.Key, p.Err) }
-func (p *Problem) Unwrap() error { return p.Err }
 
 // maxFailures is how many hours in a row may fail because of the store before a run
 // gives up.
@@ -129,25 +120,13 @@ func (c *Compactor) Run(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	r := &run{o: c.o, store: c.store, enc: enc, dec: dec}
-	if r.now, err = c.now(ctx); err == nil {
-		err = r.all(ctx)
-	}
-	return r.out, err
-}
-
-func (c *Compactor) now(ctx context.Context) (time.Time, error) {
 	if c.o.Now != nil {
-		return c.o.Now(), nil
+		r.now = c.o.Now()
+	} else if r.now, err = storage.Now(ctx, c.store, time.Now()); err != nil {
+		return r.out, err
 	}
-	clock, ok := c.store.(storage.Clock)
-	if !ok {
-		return time.Now(), nil
-	}
-	now, err := clock.Now(ctx)
-	if err != nil {
-		return now, fmt.Errorf("ask the store for its time: %w", err)
-	}
-	return now, nil
+	err = r.all(ctx)
+	return r.out, err
 }
 
 // run is one pass through the store.
@@ -206,7 +185,7 @@ func (r *run) step(ctx context.Context, u *unit) error {
 }
 
 func (r *run) problem(key string, err error) {
-	r.out.Problems = append(r.out.Problems, &Problem{Key: key, Err: err})
+	r.out.Problems = append(r.out.Problems, fmt.Errorf("%s: %w", key, err))
 	r.o.Log.Warn().Str("blob", key).Err(err).Msg("left as it is")
 }
 

@@ -3,6 +3,7 @@ package compact
 import (
 	"bytes"
 	"container/heap"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,8 +29,16 @@ type cursor struct {
 	key  record.Key
 }
 
-func newCursor(key string, body []byte) (*cursor, error) {
-	x, err := blobfmt.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
+// cursor reads a blob whole and verifies it.
+func (r *run) cursor(ctx context.Context, b *blob) (*cursor, error) {
+	body, err := r.read(ctx, b, 0, b.Size)
+	if err != nil {
+		return nil, err
+	}
+	if found := blobfmt.Verify(b.Key, body, b.Meta); len(found) > 0 {
+		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
+	}
+	x, err := blobfmt.ReadIndex(b.Key, int64(len(body)), func(off, n int64) ([]byte, error) { return body[off : off+n], nil })
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,7 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 	}
 	overlapping, rest, ready := r.groups(live)
 	if !ready {
-		r.wait(dead)
+		r.out.Waiting += len(dead)
 	}
 	if err := r.rewriteAll(ctx, u, overlapping); err != nil {
 		return err
@@ -223,18 +223,6 @@ func (r *run) read(ctx context.Context, b *blob, off, n int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", b.Key, err)
 	}
 	return out, nil
-}
-
-// whole reads a blob and verifies it.
-func (r *run) whole(ctx context.Context, b *blob) ([]byte, error) {
-	body, err := r.read(ctx, b, 0, b.Size)
-	if err != nil {
-		return nil, err
-	}
-	if found := blobfmt.Verify(b.Key, body, b.Meta); len(found) > 0 {
-		return nil, r.damaged(ctx, b, fmt.Errorf("it is not sound (%d findings): %w", len(found), found[0]))
-	}
-	return body, nil
 }
 
 // damaged distinguishes damage from another blob that has got the name meanwhile: an

@@ -39,7 +39,7 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 			return err
 		}
 	}
-	r.wait(dead)
+	r.out.Waiting += len(dead)
 	return nil
 }
 
@@ -47,13 +47,6 @@ func (r *run) remove(ctx context.Context, live, dead []*blob) error {
 // before it existed have finished.
 func (r *run) old(b *blob) bool {
 	return !b.Created.IsZero() && r.now.Sub(b.Created) >= r.o.Grace
-}
-
-func (r *run) wait(blobs []*blob) {
-	for _, b := range blobs {
-		r.out.Waiting++
-		r.out.BytesWaiting += b.Size
-	}
 }
 
 // removeFor deletes those replaced blobs with every record in d, as d is stored.
@@ -122,49 +115,38 @@ func (p *prints) of(c *cursor) uint64 {
 
 // prints reads a blob whole and hashes its records.
 func (r *run) prints(ctx context.Context, b *blob) (*prints, error) {
-	body, err := r.whole(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newCursor(b.Key, body)
-	if err != nil {
-		return nil, err
-	}
 	p := &prints{seed: maphash.MakeSeed(), sums: make([]uint64, 0, b.Meta.Records)}
-	for {
-		ok, err := c.next(r.dec)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			slices.Sort(p.sums)
-			return p, nil
-		}
+	err := r.records(ctx, b, r.dec, func(c *cursor) error {
 		p.sums = append(p.sums, p.of(c))
-	}
+		return nil
+	})
+	slices.Sort(p.sums)
+	return p, err
 }
 
 // contained returns nil if every record of b is among those held.
 func (r *run) contained(ctx context.Context, b *blob, held *prints) error {
-	body, err := r.whole(ctx, b)
-	if err != nil {
-		return err
-	}
-	c, err := newCursor(b.Key, body)
-	if err != nil {
-		return err
-	}
 	dec, err := blobfmt.NewDecoder()
 	if err != nil {
 		return err
 	}
-	for {
-		ok, err := c.next(dec)
-		if !ok || err != nil {
-			return err
-		}
+	return r.records(ctx, b, dec, func(c *cursor) error {
 		if _, found := slices.BinarySearch(held.sums, held.of(c)); !found {
 			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
 		}
+		return nil
+	})
+}
+
+// records reads a blob whole and calls visit at each of its records.
+func (r *run) records(ctx context.Context, b *blob, d *blobfmt.Decoder, visit func(*cursor) error) error {
+	c, err := r.cursor(ctx, b)
+	for err == nil {
+		var more bool
+		if more, err = c.next(d); !more {
+			break
+		}
+		err = visit(c)
 	}
+	return err
 }

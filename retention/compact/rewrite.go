@@ -72,14 +72,13 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 	for _, b := range group {
 		in += b.Size
 	}
-	r.wait(group)
+	r.out.Waiting += len(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in
 	if made {
 		r.out.Out++
 		r.out.BytesOut += int64(len(body))
 		r.out.Records += meta.Records
-		r.out.Copies += copies
 	}
 	r.o.Log.Info().Str("blob", key).Int("of", len(group)).Int64("records", meta.Records).Int64("copies", copies).
 		Int64("before", in).Int("after", len(body)).Msg("compacted")
@@ -88,11 +87,8 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 // load reads the blobs of a group, a few at a time, and returns the sound ones.
 func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
 	cursors := make([]*cursor, len(group))
-	errs := atOnce(group, func(i int, b *blob) error {
-		body, err := r.whole(ctx, b)
-		if err == nil {
-			cursors[i], err = newCursor(b.Key, body)
-		}
+	errs := atOnce(group, func(i int, b *blob) (err error) {
+		cursors[i], err = r.cursor(ctx, b)
 		return err
 	})
 	var sound []*blob

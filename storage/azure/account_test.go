@@ -69,7 +69,7 @@ func TestOpen(t *testing.T) {
 				host = r.URL.Host
 				return nil, errors.New("no network here")
 			})
-			s, err := azure.Open(c.spec, azure.Options{Getenv: env2(c.env...), MaxRetries: -1, Transport: &http.Client{Transport: transport}})
+			s, err := azure.Open(c.spec, azure.Options{Getenv: env2(c.env...), Client: once(transport)})
 			switch {
 			case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 				t.Errorf("Open: %v, want an error with %q", err, c.err)
@@ -115,7 +115,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		},
 	} {
 		s, err := azure.Open("acct/logs", azure.Options{
-			Getenv: env2("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=s3cr3t%2B"), MaxRetries: -1, Transport: &http.Client{Transport: transport},
+			Getenv: env2("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=s3cr3t%2B"), Client: once(transport),
 		})
 		if err != nil {
 			t.Fatal(err)

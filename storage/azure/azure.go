@@ -13,6 +13,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,16 +35,9 @@ import (
 type Options struct {
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
-	// TryTimeout bounds one try of a request; 0 is 30 s. An upload gets more, depending
-	// on its size.
-	TryTimeout time.Duration
-	// MaxRetries is the number of retries of a request; 0 is 3, negative is none.
-	MaxRetries int
-	// RetryDelay is the wait before the first retry; the waits after it are longer. 0
-	// is 800 ms.
-	RetryDelay time.Duration
-	// Transport sends the requests; nil is the SDK's own.
-	Transport *http.Client
+	// Client tunes the SDK: retries, transport. A try of a request ends after
+	// Retry.TryTimeout, 0 is 30 s. An upload gets more, depending on its size.
+	Client azcore.ClientOptions
 	// Credential signs in place of the environment's credentials; nil uses the
 	// environment.
 	Credential azcore.TokenCredential
@@ -85,11 +79,11 @@ func open(spec string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{name: a.name + "/" + containerName, retry: retryOptions(o)}
-	co := azcore.ClientOptions{Retry: s.retry, Telemetry: policy.TelemetryOptions{ApplicationID: "blobtail"}}
-	if o.Transport != nil {
-		co.Transport = o.Transport
-	}
+	co := o.Client
+	// Without a timeout a request that hangs holds a batch for ever.
+	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
+	co.Telemetry.ApplicationID = "blobtail"
+	s := &Store{name: a.name + "/" + containerName, retry: co.Retry}
 	containerURL := a.blobURL + "/" + containerName
 	blobOptions := &container.ClientOptions{ClientOptions: co}
 	tableOptions := &aztables.ClientOptions{ClientOptions: co}
@@ -140,18 +134,6 @@ func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL str
 	}
 	s.tables, err = aztables.NewServiceClient(a.tableURL, cred, to)
 	return err
-}
-
-func retryOptions(o Options) policy.RetryOptions {
-	if o.TryTimeout == 0 {
-		// Without a timeout a request that hangs holds a batch for ever.
-		o.TryTimeout = 30 * time.Second
-	}
-	return policy.RetryOptions{
-		TryTimeout: o.TryTimeout,
-		MaxRetries: int32(max(-1, min(o.MaxRetries, 100))),
-		RetryDelay: o.RetryDelay,
-	}
 }
 
 // String names the store for logs.

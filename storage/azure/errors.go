@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -117,15 +117,7 @@ func (e *ServiceError) fromBody(resp *http.Response) {
 // hasCode reports whether err is an answer with one of these codes.
 func hasCode(err error, codes ...string) bool {
 	var e *ServiceError
-	if !errors.As(err, &e) {
-		return false
-	}
-	for _, code := range codes {
-		if e.Code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &e) && slices.Contains(codes, e.Code)
 }
 
 // redacted is an error with text that may not be printed as it is.
@@ -137,13 +129,12 @@ type redacted struct {
 func (e *redacted) Error() string { return e.text }
 func (e *redacted) Unwrap() error { return e.cause }
 
-// redact keeps only the parts of an error that callers decide by: that the context
-// ended, or that the network failed.
+// redact keeps only the parts of an error that callers decide by: that the context ended,
+// or that a body broke off.
 func redact(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
 	e := &redacted{text: secrets.ReplaceAllString(text, "${1}REDACTED")}
-	var ne net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		e.cause = context.Canceled
@@ -151,18 +142,9 @@ func redact(err error) error {
 		e.cause = context.DeadlineExceeded
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.cause = io.ErrUnexpectedEOF
-	case errors.As(err, &ne):
-		e.cause = timeout(ne.Timeout())
 	}
 	return e
 }
-
-// timeout is a net.Error without text.
-type timeout bool
-
-func (t timeout) Error() string   { return "network" }
-func (t timeout) Timeout() bool   { return bool(t) }
-func (t timeout) Temporary() bool { return true }
 
 // guard turns a panic into an error. The SDK indexes into the multipart answers of
 // batches and transactions, and a proxy may send any answer.

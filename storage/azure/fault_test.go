@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 
@@ -20,12 +22,22 @@ import (
 	"blobtail/storage/azure"
 )
 
+// once is a client that makes no retries; a nil transport is the SDK's own.
+func once(transport http.RoundTripper) azcore.ClientOptions {
+	o := azcore.ClientOptions{Retry: policy.RetryOptions{MaxRetries: -1}}
+	if transport != nil {
+		o.Transport = &http.Client{Transport: transport}
+	}
+	return o
+}
+
 // through returns a second store on s's container. Its requests go through f.
 func through(t *testing.T, name string, f roundTripper) *azure.Store {
 	t.Helper()
 	a := env.Azurite(t)
 	s, err := azure.Open(name, azure.Options{
-		Getenv: a.Getenv, RetryDelay: time.Millisecond, TryTimeout: testkit.Patience, Transport: &http.Client{Transport: f},
+		Getenv: a.Getenv,
+		Client: azcore.ClientOptions{Retry: policy.RetryOptions{RetryDelay: time.Millisecond, TryTimeout: testkit.Patience}, Transport: &http.Client{Transport: f}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -274,7 +286,7 @@ func TestCreateOnlySAS(t *testing.T) {
 		}
 		_, token, _ := strings.Cut(u, "?")
 		s, err := azure.Open(testenv.Account+"/"+name, azure.Options{Getenv: env2(
-			"AZURE_STORAGE_SAS_TOKEN", token, "AZURE_STORAGE_BLOB_ENDPOINT", a.BlobURL, "AZURE_STORAGE_TABLE_ENDPOINT", a.TableURL), MaxRetries: -1})
+			"AZURE_STORAGE_SAS_TOKEN", token, "AZURE_STORAGE_BLOB_ENDPOINT", a.BlobURL, "AZURE_STORAGE_TABLE_ENDPOINT", a.TableURL), Client: once(nil)})
 		if err != nil {
 			t.Fatal(err)
 		}

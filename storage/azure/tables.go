@@ -46,16 +46,20 @@ func (s *Store) upsert(ctx context.Context, table, partition string, rows []stor
 		// response.
 		actions[i] = aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: entity}
 	}
-	submit := func() error {
-		return translate(guard(func() error {
+	return s.inTable(ctx, table, func() error {
+		return guard(func() error {
 			_, err := s.tables.NewClient(table).SubmitTransaction(ctx, actions, nil)
 			return err
-		}))
-	}
-	err := submit()
+		})
+	})
+}
+
+// inTable sends a write to a table, and makes the table if it is missing.
+func (s *Store) inTable(ctx context.Context, table string, send func() error) error {
+	err := translate(send())
 	if hasCode(err, "TableNotFound") {
 		if err = s.makeTable(ctx, table); err == nil {
-			err = submit()
+			err = translate(send())
 		}
 	}
 	return err
@@ -93,16 +97,10 @@ func (s *Store) swap(ctx context.Context, table, partition string, row storage.R
 		return "", err
 	}
 	version := ""
-	submit := func() error {
+	err = s.inTable(ctx, table, func() (err error) {
 		version, err = s.putIf(ctx, table, entity, row.Version)
-		return translate(err)
-	}
-	err = submit()
-	if hasCode(err, "TableNotFound") {
-		if err = s.makeTable(ctx, table); err == nil {
-			err = submit()
-		}
-	}
+		return err
+	})
 	if err == nil && version == "" {
 		err = errors.New("written, but the answer has no ETag")
 	}

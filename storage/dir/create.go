@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 const (
@@ -20,12 +21,9 @@ const (
 	attempts = 100
 )
 
-// errNotDir is the error of a path through a file: no object can exist there.
-const errNotDir = syscall.ENOTDIR
-
 // Create implements [storage.BlobStore].
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	if err := check(ctx, key, attrs); err != nil {
+	if err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs)); err != nil {
 		return storage.AtKey("create", key, err)
 	}
 	path := s.path(key)
@@ -103,7 +101,7 @@ func (s *Store) makeDirs(dir string) error {
 		// Only Open makes the root: a missing root may mean that a disk is not mounted.
 		_, err := s.fs.Stat(dir)
 		if err != nil {
-			return fmt.Errorf("the root: %w", known(err))
+			return fmt.Errorf("the root: %w", bounds.Known(err))
 		}
 		return nil
 	}
@@ -172,8 +170,8 @@ func (s *Store) syncDir(dir string) error {
 
 // refused rewords the errors of a Create that left nothing behind.
 func refused(err error) error {
-	if errors.Is(err, errNotDir) {
+	if errors.Is(err, syscall.ENOTDIR) {
 		return errors.New("a part of its path is an object")
 	}
-	return known(err)
+	return bounds.Known(err)
 }

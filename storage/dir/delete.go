@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 const (
@@ -74,7 +76,7 @@ func (s *Store) lock(ctx context.Context) (io.Closer, error) {
 		}
 		l, err := s.fs.Lock(s.root)
 		if !errors.Is(err, fsys.ErrLocked) {
-			return l, known(err)
+			return l, bounds.Known(err)
 		}
 		select {
 		case <-time.After(pause):
@@ -105,7 +107,7 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 	if err == nil && fi.IsDir() {
 		return nil
 	}
-	err = known(s.fs.Remove(s.path(b.Key)))
+	err = bounds.Known(s.fs.Remove(s.path(b.Key)))
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}
@@ -124,10 +126,10 @@ func (s *Store) prune(dir string) error {
 		s.forget(dir)
 	}
 	err := s.syncDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDir) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil // another Delete removed it, or it never existed
 	}
-	return known(err)
+	return bounds.Known(err)
 }
 
 // removable reports whether a directory looks empty and is not a symbolic link. A link

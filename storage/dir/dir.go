@@ -14,7 +14,7 @@
 //
 // Files from other programs are objects without attributes. Our own objects are
 // read-only files. So one that was cut short is not taken for a foreign file, but
-// reported with a [*DamagedError].
+// reported with a [storage.ErrDamaged].
 //
 // List still returns the key of a damaged object, with the size of the file. Stat and
 // reads of a range fail. A read of the whole object, to the end, returns the bytes of
@@ -90,7 +90,7 @@ func Open(root string, o Options) (*Store, error) {
 	}
 	if o.Create {
 		if err := s.makeRoot(s.root); err != nil {
-			return nil, fmt.Errorf("make store %s: %w", root, known(err))
+			return nil, fmt.Errorf("make store %s: %w", root, bounds.Known(err))
 		}
 	}
 	fi, err := s.fs.Stat(s.root)
@@ -98,11 +98,11 @@ func Open(root string, o Options) (*Store, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", root, known(err))
+		return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
 	}
 	if o.FS == nil {
 		if s.tree, err = fsys.OpenTree(s.root); err != nil {
-			return nil, fmt.Errorf("open store %s: %w", root, known(err))
+			return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
 		}
 		s.fs = s.tree
 	}
@@ -118,36 +118,21 @@ func (s *Store) Close() error {
 	return s.tree.Close()
 }
 
-// MovedError says that the path of a store no longer leads to the directory that the
-// store has open.
-type MovedError struct {
-	Path   string // as given to [Open], cleaned
-	Reason string
-	// Gone says that nothing is at the path, as when a disk is away for a while. If
-	// false, another directory is there.
-	Gone bool
-}
-
-func (e *MovedError) Error() string { return "store " + e.Path + ": " + e.Reason }
-
-// Unwrap makes the error a [storage.ErrNotExist] if nothing is at the path.
-func (e *MovedError) Unwrap() error {
-	if e.Gone {
-		return storage.ErrNotExist
-	}
-	return nil
-}
-
 // Check checks that the store's path still leads to the open directory. The error is a
-// [*MovedError]. A store on a file system of Options.FS never moves.
+// [storage.ErrNotExist] if nothing is at the path, as when a disk is away for a while. A
+// store on a file system of Options.FS never moves.
 func (s *Store) Check() error {
 	if s.tree == nil {
 		return nil
 	}
-	if reason, gone := s.tree.Moved(); reason != "" {
-		return &MovedError{s.root, reason, gone}
+	err := s.tree.Moved()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("nothing is there any more: %w", storage.ErrNotExist)
 	}
-	return nil
+	if err != nil {
+		err = fmt.Errorf("store %s: %w", s.root, err)
+	}
+	return err
 }
 
 // makeRoot makes a directory with all above it, each name durable before the next is
@@ -184,16 +169,15 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 }
 
 // Get implements [storage.BlobStore]. A range of a damaged object returns a
-// [*DamagedError]. With n < 0 the reader returns the bytes left in the file, and then
+// [storage.ErrDamaged]. With n < 0 the reader returns the bytes left in the file, and then
 // that error.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
 		return nil, storage.AtKey("get", key, errors.New("negative offset"))
 	}
 	f, b, err := s.open(ctx, key)
-	var damaged *DamagedError
-	if n < 0 && errors.As(err, &damaged) {
-		return &reader{ctx: ctx, key: key, f: f, off: off, end: b.Size, last: damaged}, nil
+	if n < 0 && errors.Is(err, storage.ErrDamaged) {
+		return &reader{ctx: ctx, key: key, f: f, off: off, end: b.Size, last: err}, nil
 	}
 	if err != nil {
 		if f != nil {
@@ -209,7 +193,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 }
 
 // open opens an object and reads its attributes. A path that cannot be an object, or is
-// a directory, does not exist. With a [*DamagedError] the file is open too, and
+// a directory, does not exist. With a [storage.ErrDamaged] the file is open too, and
 // described as in List.
 func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, error) {
 	if err := ctx.Err(); err != nil {
@@ -220,12 +204,12 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	}
 	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
 	if err != nil {
-		return nil, storage.Blob{}, known(err)
+		return nil, storage.Blob{}, bounds.Known(err)
 	}
 	b, err := describe(f, key)
-	if damaged := (*DamagedError)(nil); err != nil && !errors.As(err, &damaged) {
+	if err != nil && !errors.Is(err, storage.ErrDamaged) {
 		f.Close()
-		return nil, storage.Blob{}, known(err)
+		return nil, storage.Blob{}, bounds.Known(err)
 	}
 	return f, b, err
 }
@@ -257,7 +241,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		return n, nil // ReadAt may return EOF with a complete answer
 	}
 	if err == io.EOF {
-		err = &DamagedError{Path: r.key, Reason: "cut while it was read"}
+		err = fmt.Errorf("%w: cut while it was read", storage.ErrDamaged)
 	}
 	return n, storage.AtKey("get", r.key, err)
 }
@@ -276,22 +260,4 @@ func readable(key string) bool {
 		}
 	}
 	return true
-}
-
-// known turns errors of the file system into the sentinels of storage, and keeps their
-// text.
-func known(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNotDir):
-		return storage.ErrNotExist
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
-	}
-	return err
-}
-
-func check(ctx context.Context, key string, attrs storage.Attrs) error {
-	return errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 }

@@ -99,11 +99,10 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, path, string(file), mode)
-		var damaged *dir.DamagedError
-		if _, err := s.Stat(t.Context(), "web/2"); !errors.As(err, &damaged) {
+		if _, err := s.Stat(t.Context(), "web/2"); !errors.Is(err, storage.ErrDamaged) {
 			t.Errorf("%s: Stat: %v", what, err)
 		}
-		if _, err := s.Get(t.Context(), "web/2", 0, 10); !errors.As(err, &damaged) {
+		if _, err := s.Get(t.Context(), "web/2", 0, 10); !errors.Is(err, storage.ErrDamaged) {
 			t.Errorf("%s: Get: %v", what, err)
 		}
 		for _, off := range []int{0, 100, len(file), len(file) + 10} {
@@ -274,8 +273,7 @@ func FuzzFile(f *testing.F) {
 		write(t, path, string(file), 0o644)
 		b, err := s.Stat(t.Context(), "x")
 		if err != nil {
-			var damaged *dir.DamagedError
-			if !errors.As(err, &damaged) {
+			if !errors.Is(err, storage.ErrDamaged) {
 				t.Fatal(err)
 			}
 			return

@@ -39,19 +39,6 @@ const (
 	contentEnc  = "content-encoding"
 )
 
-// DamagedError says that an object's file is not as it was written: cut short, or
-// changed. Its body may not be whole, so only a read of the whole object returns it,
-// with this error at the end.
-type DamagedError struct {
-	Path   string
-	Reason string
-}
-
-func (e *DamagedError) Error() string { return "damaged: " + e.Reason }
-
-// Is makes a DamagedError a [storage.ErrDamaged].
-func (e *DamagedError) Is(target error) bool { return target == storage.ErrDamaged }
-
 // errForeign says that a file has no frame and does not look as if it had one.
 var errForeign = errors.New("not written by this store")
 
@@ -124,8 +111,9 @@ func parseAttrs(text string) storage.Attrs {
 	return a
 }
 
-// describe reads the attributes of an open file, with one read of its end. For a
-// damaged file it returns the size of the file and no attributes.
+// describe reads the attributes of an open file, with one read of its end. A damaged file
+// is not as it was written: cut short, or changed. For it describe returns the size of
+// the file, no attributes, and [storage.ErrDamaged].
 func describe(f fsys.File, key string) (storage.Blob, error) {
 	fi, err := f.Stat()
 	if err != nil {
@@ -139,7 +127,7 @@ func describe(f fsys.File, key string) (storage.Blob, error) {
 	_, err = io.ReadFull(io.NewSectionReader(f, size-int64(len(tail)), int64(len(tail))), tail)
 	b := storage.Blob{Key: key, Size: size, Created: fi.ModTime(), Version: version(fi, tail)}
 	if err != nil {
-		return b, &DamagedError{Path: key, Reason: err.Error()}
+		return b, fmt.Errorf("%w: %v", storage.ErrDamaged, err)
 	}
 	bodyLen, attrs, err := parseFrame(tail, size)
 	if errors.Is(err, errForeign) && fi.Mode().Perm()&0o222 != 0 && !cutInFrame(tail) {
@@ -149,7 +137,7 @@ func describe(f fsys.File, key string) (storage.Blob, error) {
 		err = errors.New("the end is missing")
 	}
 	if err != nil {
-		return b, &DamagedError{Path: key, Reason: err.Error()}
+		return b, fmt.Errorf("%w: %v", storage.ErrDamaged, err)
 	}
 	b.Size, b.Attrs = bodyLen, attrs
 	return b, nil

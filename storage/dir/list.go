@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // maxKey bounds the keys that a walk follows, and so its depth, even if symbolic links
@@ -24,39 +25,36 @@ const maxKey = 1024
 // it does not hide other objects. Stat reports the damage.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return func(yield func(storage.Blob, error) bool) {
-		w := walk{s: s, ctx: ctx, prefix: prefix, startAfter: startAfter}
-		w.visit = func(key string) bool {
+		for key, err := range s.keys(ctx, prefix[:strings.LastIndexByte(prefix, '/')+1], prefix, startAfter) {
+			if err != nil {
+				yield(storage.Blob{}, storage.AtKey("list", prefix, err))
+				return
+			}
 			b, err := s.look(ctx, key)
 			if errors.Is(err, storage.ErrNotExist) {
-				return true // deleted during the walk
+				continue // deleted during the walk
 			}
 			if err != nil {
 				yield(storage.Blob{}, storage.AtKey("list", key, err))
-				return false
+				return
 			}
-			return yield(b, nil)
-		}
-		if _, err := w.start(); err != nil {
-			yield(storage.Blob{}, storage.AtKey("list", prefix, err))
+			if !yield(b, nil) {
+				return
+			}
 		}
 	}
 }
 
+// look describes an object as List does.
 func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
-	if err := ctx.Err(); err != nil {
-		return storage.Blob{}, err
+	f, b, err := s.open(ctx, key)
+	if f != nil {
+		f.Close()
 	}
-	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
-	if err != nil {
-		return storage.Blob{}, known(err)
+	if errors.Is(err, storage.ErrDamaged) {
+		err = nil
 	}
-	defer f.Close()
-	b, err := describe(f, key)
-	var damaged *DamagedError
-	if errors.As(err, &damaged) {
-		return b, nil
-	}
-	return b, known(err)
+	return b, err
 }
 
 // Dirs implements [storage.BlobStore].
@@ -98,63 +96,48 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 
 // holdsObject reports whether there is an object below a directory. Dirs skips
 // directories without one: they were emptied, or made for an object that never came.
-func (s *Store) holdsObject(ctx context.Context, dir string) (found bool, err error) {
-	w := walk{s: s, ctx: ctx, prefix: dir, visit: func(string) bool {
-		found = true
-		return false
-	}}
-	_, err = w.start()
-	return found, err
+func (s *Store) holdsObject(ctx context.Context, dir string) (bool, error) {
+	for _, err := range s.keys(ctx, dir, dir, "") {
+		return err == nil, err
+	}
+	return false, nil
 }
 
-// walk goes through the keys of the files below a prefix in byte order.
-type walk struct {
-	s                  *Store
-	ctx                context.Context
-	prefix, startAfter string
-	visit              func(key string) bool // false ends the walk
-}
-
-func (w *walk) start() (goOn bool, err error) {
-	if err := w.ctx.Err(); err != nil {
-		return false, err
-	}
-	dir := w.prefix[:strings.LastIndexByte(w.prefix, '/')+1]
-	return w.dir(dir)
-}
-
-func (w *walk) dir(dir string) (goOn bool, err error) {
-	if err := w.ctx.Err(); err != nil {
-		return false, err
-	}
-	entries, err := w.s.entries(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, e := range entries {
-		key := dir + e
-		isDir := strings.HasSuffix(e, "/")
-		switch {
-		case len(key) > maxKey:
-		case isDir && w.mayHold(key):
-			if goOn, err := w.dir(key); !goOn {
-				return false, err
-			}
-		case !isDir && strings.HasPrefix(key, w.prefix) && key > w.startAfter:
-			if !w.visit(key) {
-				return false, nil
+// keys walks the files below a directory whose keys have a prefix and are greater than
+// startAfter, in byte order.
+func (s *Store) keys(ctx context.Context, dir, prefix, startAfter string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := s.entries(dir)
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			yield("", err)
+			return
+		}
+		for _, e := range entries {
+			key := dir + e
+			isDir := strings.HasSuffix(e, "/")
+			switch {
+			case len(key) > maxKey:
+			case isDir && mayHold(key, prefix, startAfter):
+				for key, err := range s.keys(ctx, key, prefix, startAfter) {
+					if !yield(key, err) || err != nil {
+						return
+					}
+				}
+			case !isDir && strings.HasPrefix(key, prefix) && key > startAfter:
+				if !yield(key, nil) {
+					return
+				}
 			}
 		}
 	}
-	return true, nil
 }
 
-// mayHold reports whether a directory (with its slash) may hold keys of the walk.
-func (w *walk) mayHold(dir string) bool {
-	if !strings.HasPrefix(dir, w.prefix) && !strings.HasPrefix(w.prefix, dir) {
+// mayHold reports whether a directory (with its slash) may hold keys of a walk.
+func mayHold(dir, prefix, startAfter string) bool {
+	if !strings.HasPrefix(dir, prefix) && !strings.HasPrefix(prefix, dir) {
 		return false
 	}
-	return dir > w.startAfter || strings.HasPrefix(w.startAfter, dir)
+	return dir > startAfter || strings.HasPrefix(startAfter, dir)
 }
 
 // entries returns the names in a directory ("" or with a slash at its end) in the order
@@ -165,11 +148,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 		return nil, nil
 	}
 	list, err := s.fs.ReadDir(s.path(dir))
-	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
+	if err = bounds.Known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
 		if _, err = s.fs.Stat(s.root); err == nil {
 			err = s.dangling(strings.TrimSuffix(dir, "/"))
 		}
-		return nil, known(err)
+		return nil, bounds.Known(err)
 	}
 	if err != nil {
 		return nil, err
@@ -192,7 +175,7 @@ func (s *Store) entries(dir string) ([]string, error) {
 				continue // there is nothing behind it
 			}
 			if err != nil {
-				return nil, known(err)
+				return nil, bounds.Known(err)
 			}
 			mode = fi.Mode()
 		}

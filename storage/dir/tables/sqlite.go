@@ -18,6 +18,7 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 const (
@@ -41,39 +42,31 @@ const (
 	readingFrozen = "mode=ro&immutable=1"
 )
 
-// table is an open database. Its last user closes it after it was taken out of use.
+// table is an open database. Calls under way when it is closed go on to their ends.
 type table struct {
 	path  string
 	file  fs.FileInfo // identifies the file: another file may get the name
 	write *sql.DB     // one connection: SQLite has one writer
 	swap  *sql.DB     // another connection, whose writes are durable
 	read  *sql.DB
-
-	users int // these two are the Store's, under its mu
-	stale bool
 }
 
 // openTable opens an existing database. Its connections are made when they are needed.
 func openTable(path string) (*table, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
-		return nil, known(err)
+		return nil, bounds.Known(err)
 	}
 	t := &table{path: path, file: fi}
-	if t.write, err = openDB(path, "mode=rw"+writing); err != nil {
-		return nil, err
+	var errs [3]error
+	t.write, errs[0] = openDB(path, "mode=rw"+writing)
+	t.swap, errs[1] = openDB(path, swapping)
+	t.read, errs[2] = openDB(path, reading)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err // of the text of the path alone, which is the same for all
 	}
 	t.write.SetMaxOpenConns(1)
-	if t.swap, err = openDB(path, swapping); err != nil {
-		t.write.Close()
-		return nil, err
-	}
 	t.swap.SetMaxOpenConns(1)
-	if t.read, err = openDB(path, reading); err != nil {
-		t.write.Close()
-		t.swap.Close()
-		return nil, err
-	}
 	return t, nil
 }
 
@@ -140,7 +133,7 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 }
 
 // scan calls visit for each row until it returns false.
-func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) (stopped bool, err error) {
+func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
 	if limit == 0 {
 		limit = -1
 	}
@@ -148,30 +141,30 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
 	if refused(err) && t.frozen() {
 		if db, err = openDB(t.path, readingFrozen); err != nil {
-			return false, err
+			return err
 		}
 		defer db.Close() // not kept: a writer may come
 		rows, err = db.QueryContext(ctx, scanRows, partition, from, to, limit)
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var key string
 		var stored sql.RawBytes
 		if err := rows.Scan(&key, &stored); err != nil {
-			return false, err
+			return err
 		}
 		r := storage.Row{Key: key, Version: rowVersion(stored)}
 		if r.Props, err = decode(stored, props); err != nil {
-			return false, err
+			return err
 		}
 		if !visit(r) {
-			return true, nil
+			return nil
 		}
 	}
-	return false, rows.Err()
+	return rows.Err()
 }
 
 // refused reports whether SQLite could not open the files next to a database.
@@ -193,15 +186,15 @@ func (t *table) frozen() bool {
 // make makes an empty table, unless another call was quicker.
 func (s *Store) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return known(err)
+		return bounds.Known(err)
 	}
 	// Its maker may have been killed before its name was durable.
 	if err := fsys.OS().SyncDir(filepath.Dir(s.dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return known(err)
+		return bounds.Known(err)
 	}
 	tmp := filepath.Join(s.dir, tmpPrefix+rand.Text())
 	if err := os.Mkdir(tmp, 0o700); err != nil {
-		return known(err)
+		return bounds.Known(err)
 	}
 	defer os.RemoveAll(tmp) // if it was not renamed
 	db, err := openDB(filepath.Join(tmp, dbFile), "mode=rwc"+writing)
@@ -231,7 +224,7 @@ func (s *Store) drop(name string) error {
 		err = fsys.OS().SyncDir(s.dir)
 	}
 	if err != nil {
-		return known(err)
+		return bounds.Known(err)
 	}
 	s.mu.Lock()
 	s.closeStale(func(t *table) bool { return !t.isThere() })

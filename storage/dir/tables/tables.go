@@ -52,7 +52,7 @@ func Open(root string) (*Store, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open tables of %s: %w", root, known(err))
+		return nil, fmt.Errorf("open tables of %s: %w", root, bounds.Known(err))
 	}
 	return &Store{dir: filepath.Join(root, folder), open: map[string]*table{}}, nil
 }
@@ -81,9 +81,7 @@ func (s *Store) upsert(ctx context.Context, name, partition string, rows []stora
 			return err
 		}
 		err = t.upsert(ctx, partition, rows)
-		there := t.isThere()
-		s.release(t)
-		if err == nil || there {
+		if err == nil || t.isThere() {
 			return err
 		}
 	}
@@ -107,24 +105,17 @@ func (s *Store) swap(ctx context.Context, name, partition string, row storage.Ro
 	if err != nil {
 		return "", err
 	}
-	defer s.release(t)
 	version, err := t.swapRow(ctx, partition, row)
 	if !t.isThere() {
-		return "", errors.Join(errors.New("its table was dropped or replaced meanwhile"), unlessChanged(err))
+		if errors.Is(err, storage.ErrChanged) {
+			err = nil // it must not be taken for the state of the current table
+		}
+		return "", errors.Join(errors.New("its table was dropped or replaced meanwhile"), err)
 	}
 	if err != nil {
 		return "", err
 	}
 	return version, nil
-}
-
-// unlessChanged drops a [storage.ErrChanged] of a table that is out of use: it must not
-// be taken for the state of the current table.
-func unlessChanged(err error) error {
-	if errors.Is(err, storage.ErrChanged) {
-		return nil
-	}
-	return err
 }
 
 // acquireOrMake is acquire for writers.
@@ -156,12 +147,11 @@ func (s *Store) Scan(ctx context.Context, name, partition, from, to string, limi
 			fail(err)
 			return
 		}
-		defer s.release(t)
-		stopped, err := t.scan(ctx, partition, from, to, limit, props, func(r storage.Row) bool { return yield(r, nil) })
-		if err != nil && !stopped {
-			if !t.isThere() {
-				err = storage.ErrNotExist
-			}
+		err = t.scan(ctx, partition, from, to, limit, props, func(r storage.Row) bool { return yield(r, nil) })
+		if err != nil && !t.isThere() {
+			err = storage.ErrNotExist
+		}
+		if err != nil {
 			fail(err)
 		}
 	}
@@ -174,7 +164,7 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // no table was ever made
 		}
-		if err = errors.Join(ctx.Err(), known(err)); err != nil {
+		if err = errors.Join(ctx.Err(), bounds.Known(err)); err != nil {
 			yield("", storage.AtKey("tables", prefix, err))
 			return
 		}
@@ -196,8 +186,8 @@ func (s *Store) Drop(ctx context.Context, name string) error {
 	return storage.AtKey("drop", name, err)
 }
 
-// acquire returns the open database of a table, and the caller releases it. A database
-// whose file is no longer the one under that name is taken out of use.
+// acquire returns the open database of a table. A database whose file is no longer the
+// one under that name is taken out of use: a call that has yet to begin fails then.
 func (s *Store) acquire(name string) (*table, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +195,6 @@ func (s *Store) acquire(name string) (*table, error) {
 		return nil, errors.New("the store is closed")
 	}
 	if t := s.open[name]; t != nil && t.isThere() {
-		t.users++
 		return t, nil
 	}
 	// Every opening closes the databases that other processes have dropped: only then
@@ -215,41 +204,18 @@ func (s *Store) acquire(name string) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.users = 1
 	s.open[name] = t
 	return t, nil
-}
-
-func (s *Store) release(t *table) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.users--; t.users == 0 && t.stale {
-		t.close()
-	}
 }
 
 // closeStale takes databases out of use. The caller holds mu.
 func (s *Store) closeStale(stale func(*table) bool) error {
 	var errs []error
 	for name, t := range s.open {
-		if !stale(t) {
-			continue
-		}
-		delete(s.open, name)
-		if t.stale = true; t.users == 0 {
+		if stale(t) {
+			delete(s.open, name)
 			errs = append(errs, t.close())
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// known turns errors of the file system into the sentinels of storage.
-func known(err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return storage.ErrNotExist
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
-	}
-	return err
 }

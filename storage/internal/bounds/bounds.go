@@ -7,7 +7,9 @@ package bounds
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -82,4 +84,16 @@ func ascii(s string, lowest byte) bool {
 		}
 	}
 	return true
+}
+
+// Known turns errors of the file system into the sentinels of storage, and keeps their
+// text.
+func Known(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return storage.ErrNotExist
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -45,10 +46,7 @@ func RowKey(key string) error {
 // Upsert checks one transaction. A transaction without rows is fine: it makes the
 // table.
 func Upsert(table, partition string, rows []storage.Row) error {
-	if err := Table(table); err != nil {
-		return err
-	}
-	if err := RowKey(partition); err != nil {
+	if err := cmp.Or(Table(table), RowKey(partition)); err != nil {
 		return err
 	}
 	if len(rows) > storage.MaxTxRows {
@@ -143,10 +141,7 @@ func PropName(name string) error {
 // they must follow the same grammar. Only to may be empty, and from may be empty for
 // the first row.
 func Scan(table, partition, from, to string, limit int, props []string) error {
-	if err := Table(table); err != nil {
-		return err
-	}
-	if err := RowKey(partition); err != nil {
+	if err := cmp.Or(Table(table), RowKey(partition)); err != nil {
 		return err
 	}
 	for _, end := range []string{from, to} {
