@@ -72,7 +72,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	logs, err := a.openLogs(ctx, c.Live == "auto")
+	_, logs, err := a.openLogs(ctx, c.Live == "auto")
 	if err != nil {
 		return 0, err
 	}
@@ -80,7 +80,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
 	}
 	a.echo(q.Range)
-	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
+	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
 	w := whole{stats: c.Stats, notes: func(sum *query.Summary) {
 		for _, err := range sum.Warnings {
 			a.Note("%v", err)
@@ -90,7 +90,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
-func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.FollowOptions) (int, error) {
+func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o newest.FollowOptions) (int, error) {
 	printed := false
 	print := o.Emit
 	o.Emit = func(lines []byte) error {
@@ -112,7 +112,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	if pipe, ok := a.env.stdout.(*os.File); ok {
 		watchReader(ctx, pipe, cancel)
 	}
-	cursor, err := logs.newest.Follow(ctx, o)
+	cursor, err := logs.Follow(ctx, o)
 	var none *query.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):
