@@ -15,7 +15,6 @@ package bill
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -143,17 +142,15 @@ const listers = 8
 // a service without blobs has no sum.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	lists := make([]listing, len(services))
-	errs := make([]error, len(services))
-	var work errgroup.Group
+	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(listers)
 	for i, service := range services {
-		work.Go(func() error {
-			lists[i], errs[i] = list(ctx, store, service, rng)
-			return nil
+		work.Go(func() (err error) {
+			lists[i], err = list(ctx, store, service, rng)
+			return err
 		})
 	}
-	work.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := work.Wait(); err != nil {
 		return nil, err
 	}
 	r := &Report{}
