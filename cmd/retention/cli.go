@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -35,7 +36,6 @@ type verb interface {
 // app is one run of the command.
 type app struct {
 	cli.Console
-	env    environment
 	flags  grammar
 	verb   *kong.Node
 	config config.Config
@@ -46,8 +46,8 @@ type app struct {
 }
 
 // run parses the command line, runs the verb and returns the exit code.
-func run(ctx context.Context, env environment) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
+func run(ctx context.Context) int {
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: zerolog.New(os.Stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {
@@ -74,7 +74,7 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(joined(a.env.args), a.env.stdout)
+	parsed, err := parser.Parse(joined(os.Args[1:]), os.Stdout)
 	if errors.Is(err, cli.ErrDone) {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
-		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Clock: a.env.clock, Log: a.log,
+		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Clock: time.Now, Log: a.log,
 	}
 	for _, r := range c.Rules {
 		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})
@@ -122,7 +122,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	}
 	if now != nil {
 		// The days of logs are in UTC.
-		if o.At, err = cli.ParseTime(*now, a.env.clock().UTC()); err != nil {
+		if o.At, err = cli.ParseTime(*now, time.Now().UTC()); err != nil {
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}

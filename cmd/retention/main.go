@@ -13,9 +13,7 @@
 package main
 
 import (
-	"io"
 	"os"
-	"time"
 
 	"blobtail/internal/cli"
 )
@@ -23,13 +21,5 @@ import (
 func main() {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, clock: time.Now}))
-}
-
-// environment is the input of a run from outside, apart from the store and files.
-type environment struct {
-	args           []string
-	stdout, stderr io.Writer
-	getenv         func(string) string
-	clock          func() time.Time
+	os.Exit(run(ctx))
 }
