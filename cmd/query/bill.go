@@ -141,39 +141,38 @@ func (b *billPrinter) what() string {
 // costs prints the cost of the total, and of a month like it.
 func (b *billPrinter) costs() {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', 0)
-	month, ok := b.report.Month(b.a.now)
-	columns := []*bill.Sum{&b.report.Total}
+	type column struct {
+		*bill.Sum
+		cost bill.Cost
+	}
+	columns := []column{{&b.report.Total, b.cost(&b.report.Total)}}
 	fmt.Fprintf(w, "%s\tall of these", b.prices.Currency)
-	if ok {
-		columns = append(columns, &month.Sum)
+	if month, ok := b.report.Month(b.a.now); ok {
+		columns = append(columns, column{&month.Sum, b.cost(&month.Sum)})
 		fmt.Fprintf(w, "\t30 days like %s (estimated)", monthText(&month))
 	}
 	fmt.Fprintln(w)
-	var costs []bill.Cost
-	for _, s := range columns {
-		costs = append(costs, b.cost(s))
-	}
-	line := func(name string, value func(i int) string) {
+	line := func(name string, value func(c column) string) {
 		fmt.Fprint(w, cli.Safe(name))
-		for i := range columns {
-			fmt.Fprint(w, "\t", value(i))
+		for _, c := range columns {
+			fmt.Fprint(w, "\t", value(c))
 		}
 		fmt.Fprintln(w)
 	}
-	line("bytes of lines", func(i int) string { return bytesText(columns[i].Raw) })
-	line("bytes stored", func(i int) string { return bytesText(columns[i].Stored) })
-	line("here: "+b.prices.Here.Name, func(i int) string { return money(costs[i].Here()) })
-	line("  kept for a month", func(i int) string { return money(costs[i].Storage) })
-	line("  PUTs, once", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Puts), columns[i].Puts) })
-	line("  tables of the newest, once (estimated)", func(i int) string { return money(costs[i].Tail) })
-	line("  each LIST of it (not in the sum)", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Lists), columns[i].Lists()) })
-	for n := range b.prices.Elsewhere {
-		e := &b.prices.Elsewhere[n]
+	line("bytes of lines", func(c column) string { return bytesText(c.Raw) })
+	line("bytes stored", func(c column) string { return bytesText(c.Stored) })
+	line("here: "+b.prices.Here.Name, func(c column) string { return money(c.cost.Here()) })
+	line("  kept for a month", func(c column) string { return money(c.cost.Storage) })
+	line("  PUTs, once", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Puts), c.Puts) })
+	line("  tables of the newest, once (estimated)", func(c column) string { return money(c.cost.Tail) })
+	line("  each LIST of it (not in the sum)", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Lists), c.Lists()) })
+	for i := range b.prices.Elsewhere {
+		e := &b.prices.Elsewhere[i]
 		name := "elsewhere: " + e.Name
 		if e.Keeps > 0 {
 			name += fmt.Sprintf(" (%d days kept)", e.Keeps)
 		}
-		line(name, func(i int) string { return money(costs[i].Elsewhere[n]) })
+		line(name, func(c column) string { return money(c.cost.Elsewhere[i]) })
 	}
 	_ = w.Flush()
 }
