@@ -18,9 +18,10 @@ import (
 // The verb is the first argument that is not a flag, if it is a verb; otherwise the verb
 // is read. Unknown flags stay unchanged, and the parser reports them.
 func arrange(app *kong.Application, args []string) []string {
-	flags, seen := flagsOf(app), make(map[string]bool)
+	flags := flagsOf(app)
 	var out []string
 	bare := -1 // place in out of the first argument that is not a flag
+	help := false
 	for len(args) > 0 && args[0] != "--" {
 		arg := args[0]
 		args = args[1:]
@@ -49,16 +50,14 @@ func arrange(app *kong.Application, args []string) []string {
 			long += "=" + value
 		}
 		out = append(out, long)
-		seen[f.Name] = true
+		help = help || f.Name == "help"
 	}
 	out = append(out, args...) // the parser accepts "--" and all behind it unchanged
 	verb := "read"
 	if bare >= 0 && slices.ContainsFunc(app.Children, func(n *kong.Node) bool { return n.Name == out[bare] }) {
 		verb = out[bare]
 		out = slices.Delete(out, bare, bare+1)
-	} else if bare < 0 && seen["version"] {
-		verb = "version"
-	} else if bare < 0 && seen["help"] {
+	} else if bare < 0 && help {
 		return out // a flag of all verbs
 	}
 	return append([]string{verb}, out...)

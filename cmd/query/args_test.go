@@ -42,7 +42,7 @@ func TestArrange(t *testing.T) {
 		"-h":                             "--help",
 		"read --help":                    "read --help",
 		"--help read":                    "read --help",
-		"--version":                      "version --version",
+		"--version":                      "read --version",
 		"version":                        "version",
 		"":                               "read",
 		"-q":                             "read --quiet",

@@ -20,7 +20,6 @@ type barPrinter struct {
 	width   int    // of the column of totals
 	room    int    // for the bar
 	columns []levelColumn
-	line    []byte
 }
 
 type levelColumn struct {
@@ -66,20 +65,18 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 	return p
 }
 
-func (p *barPrinter) print(b query.Bucket) error {
-	line := time.Unix(0, b.Start).In(p.a.now.Location()).AppendFormat(p.line[:0], p.layout)
-	line = fmt.Appendf(line, "  %*s  ", p.width, thousands(int(total(&b))))
-	line = p.bar(line, &b)
+func (p *barPrinter) append(dst []byte, b *query.Bucket) []byte {
+	dst = time.Unix(0, b.Start).In(p.a.now.Location()).AppendFormat(dst, p.layout)
+	dst = fmt.Appendf(dst, "  %*s  ", p.width, thousands(int(total(b))))
+	dst = p.bar(dst, b)
 	for _, c := range p.columns {
 		text := ""
 		if n := b.Levels[c.level]; n > 0 {
 			text = thousands(int(n))
 		}
-		line = fmt.Appendf(line, "  %*s", c.width, text)
+		dst = fmt.Appendf(dst, "  %*s", c.width, text)
 	}
-	p.line = append(bytes.TrimRight(line, " "), '\n')
-	_, err := p.a.out.Write(p.line)
-	return err
+	return bytes.TrimRight(dst, " ")
 }
 
 // bar draws a bucket, with the length of its share of the longest. Levels have their

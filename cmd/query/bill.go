@@ -49,9 +49,7 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 		b.sums = report.Days
 	}
 	if len(b.sums) > 0 {
-		if err := map[string]func() error{"text": b.text, "json": b.json, "csv": b.csv}[form](); err != nil {
-			return 0, err
-		}
+		map[string]func(){"text": b.text, "json": b.json, "csv": b.csv}[form]()
 		if err := a.out.flush(); err != nil {
 			return 0, err
 		}
@@ -107,7 +105,7 @@ type billPrinter struct {
 
 // text prints a table of the sums, and one of the total cost. The first of the prices
 // elsewhere has a column in the upper table.
-func (b *billPrinter) text() error {
+func (b *billPrinter) text() {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	other := "elsewhere"
 	if len(b.prices.Elsewhere) > 0 {
@@ -124,11 +122,9 @@ func (b *billPrinter) text() error {
 		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
 			money(cost.Here()), elsewhere, cli.Safe(s.Name))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
+	_ = w.Flush()
 	fmt.Fprintln(b.a.out)
-	return b.costs()
+	b.costs()
 }
 
 func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
@@ -143,43 +139,42 @@ func (b *billPrinter) what() string {
 }
 
 // costs prints the cost of the total, and of a month like it.
-func (b *billPrinter) costs() error {
+func (b *billPrinter) costs() {
 	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', 0)
-	month, ok := b.report.Month(b.a.now)
-	columns := []*bill.Sum{&b.report.Total}
+	type column struct {
+		*bill.Sum
+		cost bill.Cost
+	}
+	columns := []column{{&b.report.Total, b.cost(&b.report.Total)}}
 	fmt.Fprintf(w, "%s\tall of these", b.prices.Currency)
-	if ok {
-		columns = append(columns, &month.Sum)
+	if month, ok := b.report.Month(b.a.now); ok {
+		columns = append(columns, column{&month.Sum, b.cost(&month.Sum)})
 		fmt.Fprintf(w, "\t30 days like %s (estimated)", monthText(&month))
 	}
 	fmt.Fprintln(w)
-	var costs []bill.Cost
-	for _, s := range columns {
-		costs = append(costs, b.cost(s))
-	}
-	line := func(name string, value func(i int) string) {
+	line := func(name string, value func(c column) string) {
 		fmt.Fprint(w, cli.Safe(name))
-		for i := range columns {
-			fmt.Fprint(w, "\t", value(i))
+		for _, c := range columns {
+			fmt.Fprint(w, "\t", value(c))
 		}
 		fmt.Fprintln(w)
 	}
-	line("bytes of lines", func(i int) string { return bytesText(columns[i].Raw) })
-	line("bytes stored", func(i int) string { return bytesText(columns[i].Stored) })
-	line("here: "+b.prices.Here.Name, func(i int) string { return money(costs[i].Here()) })
-	line("  kept for a month", func(i int) string { return money(costs[i].Storage) })
-	line("  PUTs, once", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Puts), columns[i].Puts) })
-	line("  tables of the newest, once (estimated)", func(i int) string { return money(costs[i].Tail) })
-	line("  each LIST of it (not in the sum)", func(i int) string { return fmt.Sprintf("%s for %d", money(costs[i].Lists), columns[i].Lists()) })
-	for n := range b.prices.Elsewhere {
-		e := &b.prices.Elsewhere[n]
+	line("bytes of lines", func(c column) string { return bytesText(c.Raw) })
+	line("bytes stored", func(c column) string { return bytesText(c.Stored) })
+	line("here: "+b.prices.Here.Name, func(c column) string { return money(c.cost.Here()) })
+	line("  kept for a month", func(c column) string { return money(c.cost.Storage) })
+	line("  PUTs, once", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Puts), c.Puts) })
+	line("  tables of the newest, once (estimated)", func(c column) string { return money(c.cost.Tail) })
+	line("  each LIST of it (not in the sum)", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Lists), c.Lists()) })
+	for i := range b.prices.Elsewhere {
+		e := &b.prices.Elsewhere[i]
 		name := "elsewhere: " + e.Name
 		if e.Keeps > 0 {
 			name += fmt.Sprintf(" (%d days kept)", e.Keeps)
 		}
-		line(name, func(i int) string { return money(costs[i].Elsewhere[n]) })
+		line(name, func(c column) string { return money(c.cost.Elsewhere[i]) })
 	}
-	return w.Flush()
+	_ = w.Flush()
 }
 
 // monthText names the days that a month is projected from.
@@ -231,8 +226,8 @@ func (b *billPrinter) line(s *bill.Sum) billLine {
 	return l
 }
 
-func (b *billPrinter) json() error {
-	enc := b.a.encoder()
+func (b *billPrinter) json() {
+	var lines []billLine
 	for i := range b.sums {
 		l := b.line(&b.sums[i])
 		if b.by == "day" {
@@ -240,34 +235,29 @@ func (b *billPrinter) json() error {
 		} else {
 			l.Service = b.sums[i].Name
 		}
-		if err := enc.Encode(&l); err != nil {
-			return err
-		}
+		lines = append(lines, l)
 	}
-	l := b.line(&b.report.Total)
-	l.Total = true
-	if err := enc.Encode(&l); err != nil {
-		return err
+	total := b.line(&b.report.Total)
+	total.Total = true
+	lines = append(lines, total)
+	if m, ok := b.report.Month(b.a.now); ok {
+		month := b.line(&m.Sum)
+		month.Month = &m
+		lines = append(lines, month)
 	}
-	m, ok := b.report.Month(b.a.now)
-	if !ok {
-		return nil
+	for i := range lines {
+		b.a.json(&lines[i])
 	}
-	l = b.line(&m.Sum)
-	l.Month = &m
-	return enc.Encode(&l)
 }
 
 // csv prints the sums only, without a total.
-func (b *billPrinter) csv() error {
+func (b *billPrinter) csv() {
 	w := csv.NewWriter(b.a.out)
 	head := []string{b.by, "blobs", "records", "raw", "stored", "unknown", "puts", "lists", "here_storage_month", "here_puts", "here_lists", "here_tail_estimate"}
 	for i := range b.prices.Elsewhere {
 		head = append(head, b.prices.Elsewhere[i].Name)
 	}
-	if err := w.Write(head); err != nil {
-		return err
-	}
+	_ = w.Write(head)
 	for i := range b.sums {
 		s := &b.sums[i]
 		cost := b.cost(s)
@@ -278,12 +268,9 @@ func (b *billPrinter) csv() error {
 		for _, x := range append([]float64{cost.Storage, cost.Puts, cost.Lists, cost.Tail}, cost.Elsewhere...) {
 			row = append(row, strconv.FormatFloat(x, 'f', -1, 64))
 		}
-		if err := w.Write(row); err != nil {
-			return err
-		}
+		_ = w.Write(row)
 	}
 	w.Flush()
-	return w.Error()
 }
 
 // verdict prints notes about the figures, and returns the exit code.

@@ -23,27 +23,27 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	code := cli.Nothing
+	bad := func(err error) {
+		a.Complain("%v", err)
+		code = cli.Incomplete
+	}
 	body, err := c.body(ctx, a)
-	var problem *query.Problem
-	if err != nil && !errors.As(err, &problem) {
+	if problem := (*query.Problem)(nil); errors.As(err, &problem) {
+		bad(problem)
+	} else if err != nil {
 		return 0, err
 	}
 	d, err := blobfmt.NewDecoder()
 	if err != nil {
 		return 0, err
 	}
-	code := cli.Nothing
-	if problem != nil {
-		a.Complain("%v", problem)
-		code = cli.Incomplete
-	}
 	for frame, err := range d.Walk(c.Name, body) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
 		if err != nil {
-			a.Complain("%v", err)
-			code = cli.Incomplete
+			bad(err)
 			continue
 		}
 		if err := emit(frame.Lines); err != nil {
@@ -64,10 +64,10 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 	if _, err := blobfmt.ParseName(c.Name); err != nil {
 		body, err := os.ReadFile(c.Name)
-		if err != nil {
-			if errors.Is(err, fs.ErrPermission) {
-				return nil, fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
-			}
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return nil, fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
+		case err != nil:
 			return nil, cli.Usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
 		}
 		return body, nil

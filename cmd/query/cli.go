@@ -142,8 +142,8 @@ func (a *app) configure() error {
 	return nil
 }
 
-// open opens the store until the end of the run, and returns a reader of it. A read must
-// end while what it listed is there.
+// open opens the store until the end of the run, and returns a reader of it. A read ends
+// before the blobs that it listed can be deleted.
 func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
 	if a.store, err = openstore.Open(ctx, a.config.Store, false); err != nil {
 		return nil, err

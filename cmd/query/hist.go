@@ -83,9 +83,11 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 	if err != nil || len(buckets) == 0 {
 		return sum, err
 	}
-	show := a.histogram(form, by, buckets)
+	line := a.histogram(form, by, buckets)
+	var buf []byte
 	for b := range filled(buckets, by) {
-		if err := show(b); err != nil {
+		buf = append(line(buf[:0], &b), '\n')
+		if _, err := a.out.Write(buf); err != nil {
 			return sum, err
 		}
 	}
@@ -159,36 +161,34 @@ func total(b *query.Bucket) int64 {
 	return n
 }
 
-// histogram returns a function that prints a bucket in a form.
-func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(query.Bucket) error {
+// histogram returns a function that appends a bucket in a form.
+func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(dst []byte, b *query.Bucket) []byte {
 	switch form {
 	case "text":
-		return a.bars(by, all).print
+		return a.bars(by, all).append
 	case "csv":
 		fmt.Fprint(a.out, "ts,total")
 		for l := range record.Level(record.NumLevels) {
 			fmt.Fprintf(a.out, ",%s", l)
 		}
 		fmt.Fprintln(a.out)
-		return func(b query.Bucket) error {
-			line := fmt.Appendf(nil, "%s,%d", rfc3339(b.Start), total(&b))
+		return func(dst []byte, b *query.Bucket) []byte {
+			dst = fmt.Appendf(dst, "%s,%d", rfc3339(b.Start), total(b))
 			for _, n := range b.Levels {
-				line = fmt.Appendf(line, ",%d", n)
+				dst = fmt.Appendf(dst, ",%d", n)
 			}
-			_, err := a.out.Write(append(line, '\n'))
-			return err
+			return dst
 		}
 	}
-	return func(b query.Bucket) error {
-		line := fmt.Appendf(nil, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), total(&b))
+	return func(dst []byte, b *query.Bucket) []byte {
+		dst = fmt.Appendf(dst, `{"ts":"%s","total":%d,"levels":{`, rfc3339(b.Start), total(b))
 		comma := ""
 		for l, n := range b.Levels {
 			if n > 0 {
-				line = fmt.Appendf(line, `%s"%s":%d`, comma, record.Level(l), n)
+				dst = fmt.Appendf(dst, `%s"%s":%d`, comma, record.Level(l), n)
 				comma = ","
 			}
 		}
-		_, err := a.out.Write(append(line, "}}\n"...))
-		return err
+		return append(dst, "}}"...)
 	}
 }

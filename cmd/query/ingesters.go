@@ -40,11 +40,8 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	slices.SortStableFunc(found, func(x, y heartbeat.Ingester) int {
 		return cmp.Or(cmp.Compare(c.state(x, now), c.state(y, now)), x.Lane-y.Lane)
 	})
-	print := c.printTable
-	if form == "json" {
-		print = c.printJSON
-	}
-	if err := cmp.Or(print(a, found, now), a.out.flush()); err != nil {
+	map[string]func(*app, []heartbeat.Ingester, time.Time){"pretty": c.printTable, "json": c.printJSON}[form](a, found, now)
+	if err := a.out.flush(); err != nil {
 		return 0, err
 	}
 	c.warn(a, found, now)
@@ -95,8 +92,7 @@ func (c *ingestersCmd) warn(a *app, found []heartbeat.Ingester, now time.Time) {
 	}
 }
 
-func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Time) error {
-	enc := a.encoder()
+func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Time) {
 	for _, i := range found {
 		line := struct {
 			ID        string  `json:"id"`
@@ -118,11 +114,8 @@ func (c *ingestersCmd) printJSON(a *app, found []heartbeat.Ingester, now time.Ti
 		if !i.Oldest.IsZero() {
 			line.Unflushed = max(0, now.Sub(i.Oldest).Round(time.Millisecond).Seconds())
 		}
-		if err := enc.Encode(line); err != nil {
-			return err
-		}
+		a.json(line)
 	}
-	return nil
 }
 
 // stamp is a time in JSON, such that texts sort like times.
@@ -131,9 +124,9 @@ type stamp struct{ time.Time }
 // MarshalText implements [encoding.TextMarshaler].
 func (s stamp) MarshalText() ([]byte, error) { return record.AppendTime(nil, s.UnixNano()), nil }
 
-func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) error {
+func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.Time) {
 	if len(found) == 0 {
-		return nil
+		return
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ingester\tstate\tholds\tlane\toldest unflushed\tseen\thost\taddress\tversion")
@@ -145,7 +138,7 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
 			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
 	}
-	return w.Flush()
+	_ = w.Flush()
 }
 
 // age writes how long ago something was, to the second.

@@ -17,25 +17,19 @@ import (
 	"blobtail/tailindex"
 )
 
-// logs is the source of a command's records: blobs, and newer records.
-type logs struct {
-	blobs  *query.Reader
-	newest *newest.Reader
-}
-
-// openLogs opens the store and finds the ingesters to ask for unflushed records: the URL
-// of the environment or the file, and on a dir store the announced ones. With alive false
-// it asks none.
-func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
+// openLogs opens the store, and returns readers of its blobs and of newer records. It finds
+// the ingesters to ask for unflushed records: the URL of the environment or the file, and
+// on a dir store the announced ones. With alive false it asks none.
+func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.Reader, error) {
 	blobs, err := a.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	clock := &storeClock{host: a.clock}
+	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 		rows, now, unread, err := a.ingesters(ctx)
 		if a.store.Clock != nil && len(rows) > 0 {
-			clock.ahead.Store(int64(now.Sub(a.clock())))
+			ahead.Store(int64(now.Sub(a.clock())))
 		}
 		return rows, now, cmp.Or(err, unread)
 	}
@@ -44,7 +38,8 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 		Name:    a.config.Store.String(),
 		Blobs:   blobs, Ingesters: ingesters, Store: func(ctx context.Context) (string, error) { return storeid.Read(ctx, a.store.Blobs) },
 		Tail: tailindex.NewReader(a.store.Tables, tailindex.Options{
-			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(), Now: clock.now,
+			Prefix: a.config.Tail.Prefix, Shards: a.config.Tail.Shards, Store: a.config.Store.Name(),
+			Now: func() time.Time { return a.clock().Add(time.Duration(ahead.Load())) },
 		}),
 	}
 	switch {
@@ -52,13 +47,13 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*logs, error) {
 	case a.config.Live != "":
 		client, err := live.NewClient(a.config.Live, live.ClientOptions{})
 		if err != nil {
-			return nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
+			return nil, nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
 	case !a.config.Store.Remote():
 		o.Announced = live.NewHTTP()
 	}
-	return &logs{blobs, newest.New(o)}, nil
+	return blobs, newest.New(o), nil
 }
 
 // whole is a read of blobs and of unflushed records.
@@ -77,36 +72,40 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w.mode = map[string]newest.Mode{"auto": newest.Auto, "off": newest.Off, "only": newest.Only}[w.live]
-	logs, err := a.openLogs(ctx, w.mode != newest.Off)
+	blobs, logs, err := a.openLogs(ctx, w.mode != newest.Off)
 	if err != nil {
 		return 0, err
 	}
 	a.echo(w.query.Range)
 	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
-	g, err := logs.newest.Gather(ctx, w.query, w.mode)
+	g, err := logs.Gather(ctx, w.query, w.mode)
 	if err != nil {
 		return 0, err
 	}
 	defer g.Close()
-	blobs := logs.blobs
 	if w.mode == newest.Only {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
-	if err = a.unknown(err, w.mode, &g.Report); err == nil {
+	return w.end(a, &sum, &g.Report, err)
+}
+
+// end prints the facts about a read, after its records, and returns its exit code.
+func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
+	if err = a.unknown(err, w.mode, report); err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
-		a.stats(&sum, time.Since(a.started))
+		a.stats(sum, time.Since(a.started))
 	}
 	if err != nil {
-		a.report(&g.Report)
+		a.report(report)
 		return 0, err
 	}
-	w.notes(&sum)
-	a.report(&g.Report)
-	sum.Problems = append(sum.Problems, g.Report.Problems...)
-	return a.verdict(&sum), nil
+	w.notes(sum)
+	a.report(report)
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(sum), nil
 }
 
 // unknown decides about the error for an unknown service. It is no error in two cases.
@@ -128,14 +127,6 @@ func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error 
 
 // clock is the time now, for a run that may last.
 func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
-
-// storeClock is the time of the store, after the first question for it.
-type storeClock struct {
-	host  func() time.Time
-	ahead atomic.Int64 // of our own clock, in ns
-}
-
-func (c *storeClock) now() time.Time { return c.host().Add(time.Duration(c.ahead.Load())) }
 
 // ingesters lists the rows of the store's ingesters, with the time to judge them by.
 // unread is the error of unreadable rows, next to the readable ones.

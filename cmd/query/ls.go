@@ -39,7 +39,8 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.print(a, what, entries); err != nil {
+	c.print(a, what, entries)
+	if err := a.out.flush(); err != nil {
 		return 0, err
 	}
 	for _, err := range sum.Warnings {
@@ -51,13 +52,13 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 
 // print writes a table on a terminal, else fields between tabs, in plain bytes
 // and UTC.
-func (c *lsCmd) print(a *app, what string, entries []query.Total) error {
+func (c *lsCmd) print(a *app, what string, entries []query.Total) {
 	if !a.env.outTTY {
 		for _, e := range entries {
 			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
 				rfc3339(e.First), rfc3339(e.Last))
 		}
-		return a.out.flush()
+		return
 	}
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "first\tlast\tblobs\trecords\tbytes\tstored\t  %s\n", what)
@@ -65,10 +66,7 @@ func (c *lsCmd) print(a *app, what string, entries []query.Total) error {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", c.show(a, e.First), c.show(a, e.Last),
 			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return a.out.flush()
+	_ = w.Flush()
 }
 
 func (c *lsCmd) show(a *app, ns int64) string {

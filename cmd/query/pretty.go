@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"iter"
 	"time"
 	"unicode/utf8"
 
@@ -34,18 +35,17 @@ func (p *prettyPrinter) append(dst, line []byte) []byte {
 	dst = p.paint(dst, dim, func(dst []byte) []byte {
 		return time.Unix(0, ns).In(p.zone).AppendFormat(dst, timeLayout)
 	})
-	fields := fieldScanner{rest: line}
-	for fields.next() {
-		switch string(fields.key) {
+	for key, value := range fields(line) {
+		switch string(key) {
 		case "ts":
 		case "level":
-			dst = p.level(append(dst, ' '), fields.value, record.LineLevel(line))
+			dst = p.level(append(dst, ' '), value, record.LineLevel(line))
 		case "service":
-			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, fields.value, "\\n") })
+			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, value, "\\n") })
 		case "msg":
-			dst = p.value(append(dst, ' '), fields.value, "\n    ")
+			dst = p.value(append(dst, ' '), value, "\n    ")
 		default:
-			dst = p.field(append(dst, ' '), fields.key, fields.value)
+			dst = p.field(append(dst, ' '), key, value)
 		}
 	}
 	return append(dst, '\n')
@@ -99,53 +99,44 @@ func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 	return cli.AppendSafe(dst, value, "\\n")
 }
 
-// fieldScanner scans the top level of a canonical line, which is compact JSON known to be
-// valid. On any other text it stops early.
-type fieldScanner struct {
-	rest, key, value []byte
+// fields iterates over the keys and values at the top level of a canonical line, which is
+// compact JSON known to be valid. On any other text it stops early. A key is the text
+// between its quotes; a value is unchanged.
+func fields(line []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for rest := line; len(rest) > 1 && (rest[0] == '{' || rest[0] == ',') && rest[1] == '"'; {
+			key, ok := cutString(rest[2:])
+			rest = rest[2+len(key):]
+			if !ok || len(rest) < 2 || rest[1] != ':' {
+				return
+			}
+			rest = rest[2:]
+			n := valueLen(rest)
+			if n == 0 || !yield(key, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
 }
 
-// next finds the next field. key is the text between its quotes; value is unchanged.
-func (s *fieldScanner) next() bool {
-	if len(s.rest) < 2 || s.rest[0] != '{' && s.rest[0] != ',' || s.rest[1] != '"' {
-		return false
-	}
-	var ok bool
-	if s.key, ok = cutString(s.rest[2:]); !ok {
-		return false
-	}
-	s.rest = s.rest[2+len(s.key)+1:]
-	if len(s.rest) == 0 || s.rest[0] != ':' {
-		return false
-	}
-	s.rest = s.rest[1:]
-	n := valueLen(s.rest)
-	s.value, s.rest = s.rest[:n], s.rest[n:]
-	return n > 0
-}
-
-// valueLen is the length of the value at the start of b.
+// valueLen is the length of the value at the start of b, 0 if it does not end.
 func valueLen(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '"':
+		switch c := b[i]; {
+		case c == '"':
 			s, ok := cutString(b[i+1:])
 			if !ok {
 				return 0
 			}
 			i += len(s) + 1
-		case '{', '[':
+		case c == '{' || c == '[':
 			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
+		case depth == 0 && (c == ',' || c == '}' || c == ']'):
+			return i
+		case c == '}' || c == ']':
 			depth--
-		case ',':
-			if depth == 0 {
-				return i
-			}
 		}
 	}
 	return 0

@@ -32,7 +32,8 @@ const (
 
 func newOutput(w io.Writer) *output { return &output{w: bufio.NewWriterSize(w, outputBuffer)} }
 
-// Write implements io.Writer. It fails after any failed write.
+// Write implements io.Writer. It fails after any failed write, and so does flush: few
+// callers need the error.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,11 +62,11 @@ func (o *output) flush() error {
 // errOutput is a failed write to stdout: some of the output is missing.
 var errOutput = errors.New("write to stdout")
 
-// encoder writes lines of JSON to stdout.
-func (a *app) encoder() *json.Encoder {
+// json writes a line of JSON to stdout.
+func (a *app) json(line any) {
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
-	return enc
+	_ = enc.Encode(line)
 }
 
 // form is the form of output: as given, else json, or the first of forms on a terminal.

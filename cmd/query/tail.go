@@ -64,7 +64,6 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 }
 
 func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
-	started := time.Now()
 	q, after, err := c.query(a)
 	if err != nil {
 		return 0, err
@@ -73,7 +72,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	logs, err := a.openLogs(ctx, c.Live == "auto")
+	_, logs, err := a.openLogs(ctx, c.Live == "auto")
 	if err != nil {
 		return 0, err
 	}
@@ -81,27 +80,17 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
 	}
 	a.echo(q.Range)
-	sum, report, err := logs.newest.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	if err = a.unknown(err, newest.Auto, report); err == nil {
-		err = a.out.flush()
-	}
-	if c.Stats {
-		a.stats(&sum, time.Since(started))
-	}
-	if err != nil {
-		a.report(report)
-		return 0, err
-	}
-	for _, err := range sum.Warnings {
-		a.Note("%v", err)
-	}
-	a.report(report)
-	sum.Problems = append(sum.Problems, report.Problems...)
-	return a.verdict(&sum), nil
+	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
+	w := whole{stats: c.Stats, notes: func(sum *query.Summary) {
+		for _, err := range sum.Warnings {
+			a.Note("%v", err)
+		}
+	}}
+	return w.end(a, &sum, report, err)
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
-func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.FollowOptions) (int, error) {
+func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o newest.FollowOptions) (int, error) {
 	printed := false
 	print := o.Emit
 	o.Emit = func(lines []byte) error {
@@ -123,7 +112,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *logs, o newest.Follo
 	if pipe, ok := a.env.stdout.(*os.File); ok {
 		watchReader(ctx, pipe, cancel)
 	}
-	cursor, err := logs.newest.Follow(ctx, o)
+	cursor, err := logs.Follow(ctx, o)
 	var none *query.NoServiceError
 	switch {
 	case errors.Is(context.Cause(ctx), syscall.EPIPE):

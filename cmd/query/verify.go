@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"blobtail/internal/cli"
 	"blobtail/query"
@@ -22,16 +23,14 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	v, err := reader.Verify(ctx, query.Query{Services: c.Services, Range: rng}, func(f query.Finding) {
-		switch {
-		case f.Note && f.Key == "":
-			a.Note("%v", f.Err)
-		case f.Note:
-			a.Note("%s: %v", f.Key, f.Err)
-		case f.Key == "":
-			a.Complain("%v", f.Err)
-		default:
-			a.Complain("%s: %v", f.Key, f.Err)
+		print := a.Complain
+		if f.Note {
+			print = a.Note
 		}
+		if f.Key != "" {
+			f.Err = fmt.Errorf("%s: %w", f.Key, f.Err)
+		}
+		print("%v", f.Err)
 	})
 	if err != nil {
 		return 0, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"blobtail/internal/cli"
@@ -29,13 +30,13 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	a.applied = r
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return 0, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again()})
+		return 0, errors.Join(printPlan(os.Stdout, r.Plan), &unconfirmed{confirm, a.again()})
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
 		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
-	if err := errors.Join(err, printResult(a.env.stdout, r)); err != nil {
+	if err := errors.Join(err, printResult(os.Stdout, r)); err != nil {
 		return 0, err
 	}
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0), nil
@@ -46,7 +47,7 @@ func (c *applyCmd) told(a *app, code int) int {
 	if c.MetricsFile == "" {
 		return code
 	}
-	if err := writeMetrics(c.MetricsFile, a.applied, code, a.env.clock()); err != nil {
+	if err := writeMetrics(c.MetricsFile, a.applied, code, time.Now()); err != nil {
 		a.Complain("metrics: %v", err)
 		return cmp.Or(code, cli.Incomplete)
 	}

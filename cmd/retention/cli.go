@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -34,7 +35,6 @@ type verb interface {
 // app is one run of the command.
 type app struct {
 	cli.Console
-	env    environment
 	flags  grammar
 	verb   *kong.Node
 	config config.Config
@@ -45,8 +45,8 @@ type app struct {
 }
 
 // run parses the command line, runs the verb and returns the exit code.
-func run(ctx context.Context, env environment) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
+func run(ctx context.Context) int {
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: zerolog.New(os.Stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {
@@ -73,7 +73,7 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(a.env.args, a.env.stdout)
+	parsed, err := parser.Parse(os.Args[1:], os.Stdout)
 	if errors.Is(err, cli.ErrDone) {
 		return nil, err
 	}

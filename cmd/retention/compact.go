@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"blobtail/internal/cli"
@@ -38,7 +39,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 
 // compacted prints the result of a run.
 func (a *app) compacted(r *compact.Result, err error) (int, error) {
-	_, perr := fmt.Fprintf(a.env.stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
+	_, perr := fmt.Fprintf(os.Stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
 		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
 	if err != nil || perr != nil {
 		a.verdict(r.Problems, true)

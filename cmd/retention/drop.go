@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 
 	"blobtail/internal/cli"
 	"blobtail/retention"
@@ -34,7 +35,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.Service)})
 	}
 	a.foreign(r.Plan.Foreign)
-	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
+	if perr := printResult(os.Stdout, r); perr != nil || err != nil {
 		return 0, errors.Join(err, perr)
 	}
 	a.Complain("records of %s of %s that come in from now on are not kept", c.Service, day)
@@ -48,7 +49,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 
 // preview prints the plan.
 func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
-	if err := printPlan(a.env.stdout, p); err != nil {
+	if err := printPlan(os.Stdout, p); err != nil {
 		return err
 	}
 	a.foreign(p.Foreign)

@@ -13,7 +13,6 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"blobtail/internal/cli"
@@ -22,11 +21,5 @@ import (
 func main() {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr}))
-}
-
-// environment is the input of a run from outside, apart from the store and files.
-type environment struct {
-	args           []string
-	stdout, stderr io.Writer
+	os.Exit(run(ctx))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"blobtail/retention"
 )
@@ -24,7 +25,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Output == "json" {
 		print = printPlanJSON
 	}
-	if err := print(a.env.stdout, p); err != nil {
+	if err := print(os.Stdout, p); err != nil {
 		return 0, err
 	}
 	a.foreign(p.Foreign)

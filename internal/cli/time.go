@@ -93,13 +93,10 @@ func parseUnix(text string) (time.Time, bool) {
 
 // parseCalendar reads dates and times of day.
 func parseCalendar(text string, now time.Time) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		return t, nil
-	}
+	text = strings.Replace(text, "T", " ", 1)
 	// Go accepts a fraction after the seconds even if the form has none.
 	for _, form := range [...]string{
-		"2006-01-02", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05",
-		"2006-01-02 15:04Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00",
+		"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02 15:04Z07:00", "2006-01-02 15:04:05Z07:00",
 	} {
 		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
 			return t, nil

@@ -154,7 +154,7 @@ func TestLaneNumber(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1h30m": 90 * time.Minute, "1.5d": 36 * time.Hour,
+		"90s": 90 * time.Second, "1d12h": 36 * time.Hour, "2w": 14 * 24 * time.Hour, "1h30m": 90 * time.Minute, "1.5d": 36 * time.Hour, "0": 0,
 	} {
 		if got, err := config.ParseDuration(text); err != nil || got != want {
 			t.Errorf("%s: %v %v, want %v", text, got, err, want)

@@ -33,9 +33,6 @@ type Age time.Duration
 // Keep is the age that nothing reaches.
 const Keep Age = math.MaxInt64
 
-// MinAge is the least that an age may be.
-const MinAge = Age(day)
-
 const (
 	day  = 24 * time.Hour
 	keep = "keep"
@@ -53,7 +50,7 @@ func (a *Age) UnmarshalText(text []byte) error {
 		if err != nil {
 			return fmt.Errorf("%q is no age; want a number and a unit, for example 30d, 2w or 36h, or keep", s)
 		}
-		if Age(d) < MinAge {
+		if d < day {
 			return fmt.Errorf("the age %s is too short; want at least 24h", s)
 		}
 		*a = Age(d)

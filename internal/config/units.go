@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,29 +13,25 @@ import (
 // (7 d): 90s, 1h30m, 1d12h. A unit is mandatory.
 type Duration time.Duration
 
+// amount is a number and its unit, which 0 does not need.
+var amount = regexp.MustCompile(`[0-9.]+[^0-9.]*`)
+
 // ParseDuration reads a [Duration]. It accepts no sign.
 func ParseDuration(s string) (time.Duration, error) {
-	const digits = "0123456789."
 	total, bad := time.Duration(0), s == ""
-	for rest := s; rest != "" && !bad; {
-		unit := strings.TrimLeft(rest, digits)
-		number := rest[:len(rest)-len(unit)]
-		if rest = ""; strings.ContainsAny(unit, digits) {
-			n := strings.IndexAny(unit, digits)
-			unit, rest = unit[:n], unit[n:]
-		}
+	rest := amount.ReplaceAllStringFunc(s, func(text string) string {
 		times := time.Duration(1)
-		switch unit {
-		case "d":
-			unit, times = "h", 24
-		case "w":
-			unit, times = "h", 7*24
+		if days, ok := strings.CutSuffix(text, "d"); ok {
+			text, times = days+"h", 24
+		} else if weeks, ok := strings.CutSuffix(text, "w"); ok {
+			text, times = weeks+"h", 7*24
 		}
-		d, err := time.ParseDuration(number + unit)
-		bad = err != nil || number == "" || d > (math.MaxInt64-total)/times
+		d, err := time.ParseDuration(text)
+		bad = bad || err != nil || d > (math.MaxInt64-total)/times
 		total += d * times
-	}
-	if bad {
+		return ""
+	})
+	if bad || rest != "" {
 		return 0, fmt.Errorf("%q is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h", s)
 	}
 	return total, nil

@@ -13,7 +13,6 @@ import (
 
 // Store is an open store. Close releases it.
 type Store struct {
-	Spec   Spec
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
 	Clock  storage.Clock // stamps the blobs; nil: the clock of this host does
@@ -37,7 +36,7 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		store := &Store{Spec: spec, Blobs: s, Tables: s, Clock: s, close: func() error { return nil }}
+		store := &Store{Blobs: s, Tables: s, Clock: s, close: func() error { return nil }}
 		if create {
 			store.Blobs = makeContainer(ctx, s)
 		}
