@@ -10,13 +10,11 @@ SHELL := /bin/bash
 # After how long a package's tests are taken for stuck, on a machine however busy, and
 # how long each fuzz target runs.
 TEST_TIMEOUT ?= 30m
+TEST_FLAGS   := -vet=off -count=1 -timeout $(TEST_TIMEOUT) '-ldflags=-s -w'
 FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# The tests of ./integration wait most of the time, so they begin first, and there is
-# one more package at a time than there are processors.
-AT_ONCE      := $(shell expr 1 + `getconf _NPROCESSORS_ONLN`)
 # What counts cases, or handles much data, is run once more in full, without the race
 # detector, which makes it several times slower: crash states, simulated worlds, flipped
 # bits, policies. The longest are first.
@@ -44,7 +42,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release demo picture test torture lint bench fuzz clean
+.PHONY: build release demo picture test test-processes test-packages test-counted torture lint bench fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -69,9 +67,19 @@ picture: build ## docs/tail.svg, from a real session; 10 s or so
 
 test: node_modules/.package-lock.json build lint ## everything; nearly all with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
-	go test $(RACE) -vet=off -p $(AT_ONCE) -count=1 -timeout $(TEST_TIMEOUT) ./integration ./... </dev/null
-	go test -vet=off -count=1 -timeout $(TEST_TIMEOUT) $(COUNTED) </dev/null
+	@$(MAKE) --no-print-directory -j 3 test-processes test-packages test-counted
 	@echo "make test: all passed"
+
+# The three parts of the tests run at the same time: these wait for their processes most
+# of the time, and the others compute. The processes are built without the race detector.
+test-processes:
+	go test $(TEST_FLAGS) ./integration </dev/null
+
+test-packages:
+	go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
+
+test-counted:
+	go test $(TEST_FLAGS) -p 1 $(COUNTED) </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)

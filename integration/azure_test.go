@@ -14,7 +14,7 @@ func azureStore(t testing.TB) (place, *container.Client) {
 	t.Helper()
 	a := shared.Azurite(t)
 	name := testenv.Name("c")
-	key, err := container.NewSharedKeyCredential(testenv.Account, testenv.Key)
+	key, err := container.NewSharedKeyCredential(a.Account, testenv.Key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 )
 
@@ -134,7 +133,7 @@ func TestNoTables(t *testing.T) {
 	plain, _ := dirStore(t)
 	easy := start(t, plain, t.TempDir())
 	easy.stop()
-	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/"+testenv.Account)
+	notThere.env[0] = regexp.MustCompile(`TableEndpoint=[^;]*`).ReplaceAllString(notThere.env[0], "TableEndpoint=http://127.0.0.1:9/none")
 	for _, at := range []place{at, notThere} {
 		refused := newStation(t, at, &promises{}, "refused", "--lane", "auto")
 		refused.launch()
@@ -185,7 +184,7 @@ func TestClockSkew(t *testing.T) {
 		proxy.CloseClientConnections()
 		proxy.Close()
 	})
-	at.env[0] = strings.Replace(at.env[0], a.BlobURL, proxy.URL+"/"+testenv.Account, 1)
+	at.env[0] = strings.Replace(at.env[0], a.BlobURL, proxy.URL+"/"+a.Account, 1)
 
 	p := launch(t, at, t.TempDir())
 	p.waitLog(t, `"message":"listening, not ready"`)

@@ -38,7 +38,7 @@ func (s *suite) run(m *testing.M) int {
 	}
 	defer os.RemoveAll(s.bin)
 	// Most tests wait for their processes most of the time.
-	if err := flag.Set("test.parallel", strconv.Itoa(2+runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(8+runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"blobtail/internal/testenv"
 )
 
 // fault is the treatment of a request to the store.
@@ -97,7 +95,7 @@ func proxied(t testing.TB) (through, direct place, p *proxy) {
 		p.server.Close()
 	})
 	through = place{store: direct.store, env: []string{"AZURE_STORAGE_CONNECTION_STRING=" +
-		strings.Replace(a.ConnectionString, a.BlobURL, p.server.URL+"/"+testenv.Account, 1)}}
+		strings.Replace(a.ConnectionString, a.BlobURL, p.server.URL+"/"+a.Account, 1)}}
 	return through, direct, p
 }
 

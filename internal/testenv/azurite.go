@@ -22,21 +22,21 @@ import (
 	"time"
 )
 
-// Azurite is a running emulator.
+// Azurite is an account of a running emulator.
 type Azurite struct {
+	// Account is its name. Every account has the same key, [Key].
+	Account string
 	// ConnectionString is for clients of both services.
 	ConnectionString string
-	// BlobURL and TableURL are the endpoints of its one account.
+	// BlobURL and TableURL are the endpoints of the account.
 	BlobURL, TableURL string
 }
 
-// Account and Key are those of every Azurite; they are public.
-const (
-	Account = "devstoreaccount1"
-	Key     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
+// Key is that of every account. It is public.
+const Key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 const (
+	accounts     = 250              // of an emulator
 	startTimeout = 60 * time.Second // a busy host needs 5 s
 	startTries   = 3                // a port may be taken between the choice and the start
 )
@@ -47,10 +47,11 @@ const (
 //
 //	func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 type Env struct {
-	mu      sync.Mutex
-	azurite *Azurite
-	err     error
-	stop    func()
+	mu    sync.Mutex
+	ports []string            // of the emulator's services, once it runs
+	tests map[string]*Azurite // by the name of a test
+	err   error
+	stop  func()
 }
 
 // Run runs the tests, then stops the servers that they started.
@@ -64,16 +65,19 @@ func (e *Env) Run(m *testing.M) int {
 	return code
 }
 
-// Azurite returns the emulator, and starts it for the first test that asks. All tests
-// share it, so each must use a container of its own ([Name]) and table names of its
-// own. If Node or Azurite is missing, the test is skipped, except in CI, where it
-// fails.
+// Azurite returns an account of the emulator, and starts the emulator for the first test
+// that asks. A test and its subtests share an account, so each must use a container of
+// its own ([Name]) and table names of its own. If Node or Azurite is missing, the test
+// is skipped, except in CI, where it fails.
+//
+// A request costs the emulator time in proportion to the blobs in its account, so that
+// tests with one account for all would slow each other down.
 func (e *Env) Azurite(t testing.TB) *Azurite {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.azurite == nil && e.err == nil {
-		e.azurite, e.stop, e.err = startAzurite()
+	if e.ports == nil && e.err == nil {
+		e.ports, e.stop, e.err = startAzurite()
 	}
 	var missing *missingError
 	switch {
@@ -82,7 +86,23 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 	case e.err != nil:
 		t.Fatal(e.err)
 	}
-	return e.azurite
+	test, _, _ := strings.Cut(t.Name(), "/")
+	if e.tests == nil {
+		e.tests = map[string]*Azurite{}
+	}
+	if e.tests[test] == nil {
+		e.tests[test] = account(accountName(len(e.tests)%accounts), e.ports)
+	}
+	return e.tests[test]
+}
+
+func accountName(n int) string { return fmt.Sprintf("account%d", n) }
+
+func account(name string, ports []string) *Azurite {
+	a := &Azurite{Account: name, BlobURL: "http://127.0.0.1:" + ports[0] + "/" + name, TableURL: "http://127.0.0.1:" + ports[2] + "/" + name}
+	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
+		name, Key, a.BlobURL, a.TableURL)
+	return a
 }
 
 // Getenv returns the variables with which storage/azure finds the emulator.
@@ -104,7 +124,7 @@ func (e *missingError) Error() string {
 	return e.what + " is missing; with Node installed, run: npm ci --ignore-scripts"
 }
 
-func startAzurite() (*Azurite, func(), error) {
+func startAzurite() (ports []string, stop func(), err error) {
 	root, err := repository()
 	if err != nil {
 		return nil, nil, err
@@ -118,9 +138,9 @@ func startAzurite() (*Azurite, func(), error) {
 		return nil, nil, &missingError{"Node"}
 	}
 	for try := 1; ; try++ {
-		a, stop, err := launch(node, script)
+		ports, stop, err = launch(node, script)
 		if err == nil || try == startTries {
-			return a, stop, err
+			return ports, stop, err
 		}
 	}
 }
@@ -144,8 +164,8 @@ func repository() (string, error) {
 	}
 }
 
-func launch(node, script string) (*Azurite, func(), error) {
-	ports, err := freePorts(3)
+func launch(node, script string) (ports []string, stop func(), err error) {
+	ports, err = freePorts(3)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -159,7 +179,12 @@ func launch(node, script string) (*Azurite, func(), error) {
 	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
 		"--blobPort", ports[0], "--queuePort", ports[1], "--tablePort", ports[2])
 	cmd.Dir = dir
-	stop := func() {
+	var all strings.Builder
+	for n := range accounts {
+		all.WriteString(accountName(n) + ":" + Key + ";")
+	}
+	cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+all.String())
+	stop = func() {
 		cancel()
 		cmd.Wait()
 		os.RemoveAll(dir)
@@ -175,13 +200,7 @@ func launch(node, script string) (*Azurite, func(), error) {
 		stop()
 		return nil, nil, fmt.Errorf("start Azurite: %w", err)
 	}
-	a := &Azurite{
-		BlobURL:  "http://127.0.0.1:" + ports[0] + "/" + Account,
-		TableURL: "http://127.0.0.1:" + ports[2] + "/" + Account,
-	}
-	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
-		Account, Key, a.BlobURL, a.TableURL)
-	return a, stop, nil
+	return ports, stop, nil
 }
 
 // start starts a child that dies with this process, however the process ends. The

@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 		{"account name", "a.b/logs", []string{k, key}, "", "account name"},
 		{"two slashes", "acct/logs/x", []string{k, key}, "", "container name"},
 		{"key that is none", "acct/logs", []string{k, "s3cr3t!"}, "", "not base64"},
-		{"emulator next door", "logs", []string{cs, "AccountName=" + testenv.Account + ";AccountKey=" + testenv.Key +
+		{"emulator next door", "logs", []string{cs, "AccountName=devstoreaccount1;AccountKey=" + testenv.Key +
 			";BlobEndpoint=http://azurite:10000/devstoreaccount1;TableEndpoint=http://azurite:10002/devstoreaccount1"}, "azurite:10000", ""},
 		{"plain http", "acct/logs", []string{k, key, blobEnd, "http://storage.example.com/"}, "", "https only"},
 		{"Cosmos DB", "acct/logs", []string{k, key, tableEnd, "https://acct.table.cosmos.azure.com"}, "", "order of their keys"},

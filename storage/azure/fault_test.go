@@ -285,7 +285,7 @@ func TestCreateOnlySAS(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, token, _ := strings.Cut(u, "?")
-		s, err := azure.Open(testenv.Account+"/"+name, azure.Options{Getenv: env2(
+		s, err := azure.Open(a.Account+"/"+name, azure.Options{Getenv: env2(
 			"AZURE_STORAGE_SAS_TOKEN", token, "AZURE_STORAGE_BLOB_ENDPOINT", a.BlobURL, "AZURE_STORAGE_TABLE_ENDPOINT", a.TableURL), Client: once(nil)})
 		if err != nil {
 			t.Fatal(err)
