@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"blobtail/blobfmt"
@@ -170,23 +171,12 @@ func Replacing(entries []Entry) (out []*Entry) {
 		}
 		hour := entries[:n]
 		for i := range hour {
-			if hour[i].replacesAny(hour) {
-				out = append(out, &hour[i])
+			e := &hour[i]
+			if e.Meta.Compacted > 0 && slices.ContainsFunc(hour, func(b Entry) bool { return b.State == Sound && e.MayReplace(&b) }) {
+				out = append(out, e)
 			}
 		}
 		entries = entries[n:]
 	}
 	return out
-}
-
-func (e *Entry) replacesAny(hour []Entry) bool {
-	if e.Meta.Compacted == 0 {
-		return false
-	}
-	for i := range hour {
-		if hour[i].State == Sound && e.MayReplace(&hour[i]) {
-			return true
-		}
-	}
-	return false
 }

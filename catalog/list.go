@@ -28,59 +28,46 @@ func HourRange(t time.Time) Range {
 // their keys, with one List. Foreign objects appear between the blobs. It ends at its
 // first error, which names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
-	return newListing(ctx, store, service, r).entries
+	return list(ctx, store, nil, service, r)
 }
 
 // All lists every object of a store, those of the system too.
 func All(ctx context.Context, store Store) iter.Seq2[Entry, error] {
-	return (&listing{ctx: ctx, store: store}).entries
+	return list(ctx, store, nil, "", Range{})
 }
 
-// listing is one List, with the view that hides some of its entries.
-type listing struct {
-	ctx                  context.Context
-	store                Store
-	view                 *View // nil: nothing is hidden
-	prefix, after, until string
-	service              string // "": the whole store
-}
-
-func newListing(ctx context.Context, store Store, service string, r Range) *listing {
-	l := &listing{ctx: ctx, store: store, service: service}
-	l.prefix, l.after, l.until = r.keys(service)
-	return l
-}
-
-func (l *listing) name() string {
-	if l.service == "" {
-		return "the store"
+// list makes one List, of a service or, for "", of the whole store. The view hides
+// entries; nil hides none.
+func list(ctx context.Context, store Store, view *View, service string, r Range) iter.Seq2[Entry, error] {
+	prefix, after, until := r.keys(service)
+	name := service + "/"
+	if service == "" {
+		name = "the store"
 	}
-	return l.service + "/"
-}
-
-func (l *listing) entries(yield func(Entry, error) bool) {
-	l.view.Begin(l.ctx)
-	if l.until == "" || l.until > l.after {
-		for o, err := range l.store.List(l.ctx, l.prefix, l.after) {
-			if unknown := l.view.Wait(); err == nil && unknown != nil {
-				break
-			}
-			if err != nil {
-				yield(Entry{}, fmt.Errorf("list %s: %w", l.name(), err))
-				return
-			}
-			if l.until != "" && o.Key >= l.until {
-				return
-			}
-			e := judge(l.ctx, l.store, &o)
-			e.Hidden = l.view != nil && e.Named() && l.view.Hides(l.service, e.Day())
-			if !yield(e, nil) {
-				return
+	return func(yield func(Entry, error) bool) {
+		view.Begin(ctx)
+		if until == "" || until > after {
+			for o, err := range store.List(ctx, prefix, after) {
+				if unknown := view.Wait(); err == nil && unknown != nil {
+					break
+				}
+				if err != nil {
+					yield(Entry{}, fmt.Errorf("list %s: %w", name, err))
+					return
+				}
+				if until != "" && o.Key >= until {
+					return
+				}
+				e := judge(ctx, store, &o)
+				e.Hidden = view != nil && e.Named() && view.Hides(service, e.Day())
+				if !yield(e, nil) {
+					return
+				}
 			}
 		}
-	}
-	if err := l.view.Wait(); err != nil {
-		yield(Entry{}, err)
+		if err := view.Wait(); err != nil {
+			yield(Entry{}, err)
+		}
 	}
 }
 
@@ -88,6 +75,9 @@ func (l *listing) entries(yield func(Entry, error) bool) {
 // stop at ("" for none). The prefix is the longest that all names in the range have. So a
 // day or an hour needs neither key, and the listing has no other names.
 func (r Range) keys(service string) (prefix, after, until string) {
+	if service == "" {
+		return "", "", ""
+	}
 	prefix = service + "/"
 	key := func(t time.Time) string { return strings.TrimSuffix(blobfmt.PeriodPrefix(service, t), "/") }
 	from, to := nextMinute(r.From), nextMinute(r.To)

@@ -44,7 +44,7 @@ func NewView(store Store, services []string, known horizon.Horizons) *View {
 }
 
 // Begin starts the first check in the background, if it has not been started. Its caller
-// has to call Wait. A nil view knows of no dropped days.
+// has to call Wait. A nil View knows of no dropped days.
 func (v *View) Begin(ctx context.Context) {
 	if v == nil {
 		return
@@ -107,9 +107,7 @@ func (v *View) Dropped(service string) (first, last horizon.Service) {
 // Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins
 // the first check if necessary, and yields its error.
 func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
-	l := newListing(ctx, v.store, service, r)
-	l.view = v
-	return l.entries
+	return list(ctx, v.store, v, service, r)
 }
 
 // A Walk finds the periods of a service from the newest back, and skips dropped days. It

@@ -17,38 +17,58 @@ import (
 
 const globChars = `*?[\`
 
-// asked is a checked query. All plans of one query share it; only noStore changes
-// after [Reader.prepare].
+// asked is a checked query. All plans of one query share it; only found and noStore
+// change after [Reader.prepare].
 type asked struct {
-	reader    *Reader
-	query     Query
-	match     *matcher
-	services  []string // that the query's names and globs mean, in order
-	stored    []string // all services of the store, if a glob had them listed
-	bodies    []*body  // the unflushed records of the services
-	view      *catalog.View
-	began     time.Time // every listing of a plan is later
-	compacted compacted
-	noStore   error // the store does not exist, and that is a warning
+	reader   *Reader
+	query    Query
+	match    *Matcher
+	services []string // that the query's names and globs mean, in order
+	stored   []string // all services of the store, if a glob had them listed
+	bodies   []*body  // the unflushed records of the services
+	view     *catalog.View
+	began    time.Time // every listing of a plan is later
+	found    []found   // by service, in all listings
+	noStore  error     // the store does not exist, and that is a warning
+}
+
+// found is what listings had of a service.
+type found struct {
+	any     bool   // an object, a blob or not
+	foreign int64  // objects that are no blobs
+	first   string // of these
 }
 
 // prepare checks a query and finds its services.
 func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	if q.Limit > 0 && q.First > 0 {
-		return nil, &BadQueryError{errors.New("the newest and the oldest cannot be asked for at once")}
+		return nil, badQuery("the newest and the oldest cannot be asked for at once")
 	}
-	match, err := q.Filter.compile()
+	for _, name := range q.Services {
+		if !record.ValidPattern(name) && strings.ContainsAny(name, globChars) {
+			return nil, badQuery("glob %q: %w", name, path.ErrBadPattern)
+		}
+	}
+	match, err := q.Filter.Matcher()
 	if err != nil {
-		return nil, &BadQueryError{err}
+		return nil, err
 	}
 	a := &asked{reader: r, query: q, match: match, began: time.Now()}
-	if err := a.resolve(ctx); err != nil {
+	var unknown []string
+	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
+	}
+	for _, name := range unknown {
+		if strings.ContainsAny(name, globChars) {
+			return nil, &NoServiceError{Name: name}
+		}
+		return nil, r.noService(ctx, name)
 	}
 	a.bodies = q.bodies(func(service string) bool {
 		_, wanted := slices.BinarySearch(a.services, service)
 		return wanted
 	})
+	a.found = make([]found, len(a.services))
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	return a, nil
 }
@@ -56,43 +76,43 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 // Services are the names that the query's globs stand for, in order.
 func (a *asked) Services() []string { return slices.Clone(a.services) }
 
-// resolve turns the query's names and globs into services, sorted, each once.
-func (a *asked) resolve(ctx context.Context) error {
+// listServices lists the services of the store and of the unflushed records, for globs.
+func (a *asked) listServices(ctx context.Context) (all []string, err error) {
+	if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
+		return nil, err
+	}
+	all = slices.Clone(a.stored)
+	for _, u := range a.query.Unflushed {
+		all = slices.AppendSeq(all, maps.Keys(u.heads))
+	}
+	return all, nil
+}
+
+// resolve turns names and globs into services, sorted, each once. unknown are those that
+// mean none. It calls list, at most once, for the services that globs may match.
+func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
-	for _, name := range a.query.Services {
-		if !strings.ContainsAny(name, globChars) {
-			if !catalog.IsService(name) {
-				return a.reader.noService(ctx, name)
-			}
-			a.services = append(a.services, name)
-			continue
-		}
-		if !record.ValidPattern(name) {
-			return &BadQueryError{fmt.Errorf("glob %q: %w", name, path.ErrBadPattern)}
-		}
-		if all == nil {
-			var err error
-			if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
-				return err
-			}
-			all = slices.Clone(a.stored)
-			for _, u := range a.query.Unflushed {
-				all = slices.AppendSeq(all, maps.Keys(u.heads))
+	for _, name := range names {
+		n, glob := len(services), strings.ContainsAny(name, globChars)
+		if glob && all == nil {
+			if all, err = list(ctx); err != nil {
+				return nil, nil, err
 			}
 		}
-		n := len(a.services)
+		if !glob && catalog.IsService(name) {
+			services = append(services, name)
+		}
 		for _, s := range all {
-			if record.MatchService(name, s) {
-				a.services = append(a.services, s)
+			if glob && record.MatchService(name, s) {
+				services = append(services, s)
 			}
 		}
-		if len(a.services) == n {
-			return &NoServiceError{Name: name}
+		if len(services) == n {
+			unknown = append(unknown, name)
 		}
 	}
-	slices.Sort(a.services)
-	a.services = slices.Compact(a.services)
-	return nil
+	slices.Sort(services)
+	return slices.Compact(services), unknown, nil
 }
 
 // absent reports whether an error means that the store does not exist, and unflushed
@@ -108,6 +128,31 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
+// none fails for the first service without any object, unless its days have expired.
+func (a *asked) none(ctx context.Context) error {
+	for i, service := range a.services {
+		if !a.found[i].any {
+			if err := a.mustExist(ctx, service); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tellFound warns of foreign objects, and of a store that does not exist.
+func (a *asked) tellFound(sum *Summary) {
+	if a.noStore != nil {
+		sum.Warnings = append(sum.Warnings, a.noStore)
+	}
+	for i, f := range a.found {
+		if sum.Foreign += f.foreign; f.foreign > 0 {
+			sum.Warnings = append(sum.Warnings,
+				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", a.services[i], f.foreign, f.first))
+		}
+	}
+}
+
 // mustExist fails for a service without stored or unflushed records, unless it had
 // some and they have expired.
 func (a *asked) mustExist(ctx context.Context, service string) error {
@@ -117,15 +162,15 @@ func (a *asked) mustExist(ctx context.Context, service string) error {
 		return nil
 	}
 	err := a.reader.noService(ctx, service)
-	var none *NoServiceError
-	if errors.As(err, &none) {
-		// Its only day may have been deleted since the horizons were read.
-		if err := a.view.Look(ctx); err != nil {
-			return err
-		}
-		if _, dropped := a.view.Dropped(service); !dropped.Empty() {
-			return nil
-		}
+	if err == nil {
+		return nil
+	}
+	// Its only day may have been deleted since the horizons were read.
+	if lerr := a.view.Look(ctx); lerr != nil {
+		return lerr
+	}
+	if _, dropped = a.view.Dropped(service); !dropped.Empty() {
+		return nil
 	}
 	return err
 }

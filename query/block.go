@@ -26,7 +26,7 @@ func (k *kept) ord(line uint32) uint32 {
 // keep reduces the lines of a block to those that are in the range and match. It
 // works in place: the result lies in raw. higher is how many lines fail the filter
 // only because their level is above the wanted ones.
-func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
+func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
 	lo, hi := 0, len(raw)
 	if b.First < r.From {
 		if lo, err = search(raw, r.From); err != nil {
@@ -59,12 +59,8 @@ func (m *matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 }
 
 // filter moves the matching lines of k to its front and numbers them.
-func (m *matcher) filter(k *kept) (higher int64) {
-	low := k.raw
-	if m.fold && len(m.texts) > 0 {
-		low = make([]byte, len(k.raw))
-		foldASCII(low, k.raw)
-	}
+func (m *Matcher) filter(k *kept) (higher int64) {
+	low := m.folded(k.raw)
 	// If a text is required, only the lines that contain it are examined.
 	skip := len(m.texts) > 0 && !m.invert
 	k.ords = []uint32{}
@@ -101,7 +97,7 @@ func (m *matcher) filter(k *kept) (higher int64) {
 
 // line reports whether a line is wanted. If it is not, high reports whether only its
 // level is wrong, and above a wanted one.
-func (m *matcher) line(line, low []byte) (want, high bool) {
+func (m *Matcher) line(line, low []byte) (want, high bool) {
 	if m.levels != allLevels {
 		l := record.LineLevel(line)
 		want, high = m.levels.Has(l), m.high.Has(l)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"blobtail/blobfmt"
 	"blobtail/catalog"
 	"blobtail/record"
 	"blobtail/retention/horizon"
@@ -48,53 +48,28 @@ func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _
 	if a.view.Hides(s.Name.Service, s.Day()) {
 		return true, nil
 	}
-	if s.State == catalog.Sound && a.compacted.replaces(ctx, a.reader, s) {
+	if s.State == catalog.Sound && a.reader.replaced(ctx, s) {
 		return false, fmt.Errorf("compacted while it was read; read again: %w", err)
 	}
 	return false, err
 }
 
-// compacted are the batches that compacted blobs replace, by the hour. It is asked
-// about blobs that vanished after the listing, and lists each of their hours once.
-type compacted struct {
-	mu    sync.Mutex
-	hours map[compactedHour]map[blobfmt.BatchID]bool
-}
-
-type compactedHour struct {
-	service string
-	start   int64
-}
-
-// replaces reports whether a compacted blob replaces one that is gone.
-func (c *compacted) replaces(ctx context.Context, r *Reader, s *source) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	start := s.Hour()
-	at := compactedHour{s.Name.Service, start.Unix()}
-	ids, known := c.hours[at]
-	if !known {
-		ids = map[blobfmt.BatchID]bool{}
-		var count counters
-		for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.HourRange(start)) {
-			if err != nil {
-				break // then it stays unknown
-			}
-			if e.Meta.Compacted == 0 {
-				continue
-			}
-			if index, err := r.source(&e, &count).readIndex(ctx, false); err == nil {
-				for _, id := range index.Replaces {
-					ids[id] = true
-				}
-			}
+// replaced reports whether a compacted blob, which may be newer than the listing,
+// replaces a blob that is gone.
+func (r *Reader) replaced(ctx context.Context, s *source) bool {
+	for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.HourRange(s.Hour())) {
+		if err != nil {
+			return false
 		}
-		if c.hours == nil {
-			c.hours = map[compactedHour]map[blobfmt.BatchID]bool{}
+		if e.Meta.Compacted == 0 {
+			continue
 		}
-		c.hours[at] = ids
+		index, err := r.source(&e, new(counters)).readIndex(ctx, false)
+		if err == nil && slices.Contains(index.Replaces, s.Meta.Batch) {
+			return true
+		}
 	}
-	return ids[s.Meta.Batch]
+	return false
 }
 
 // confirmed reads the listed blobs, and concurrently checks for newly expired days. A

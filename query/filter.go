@@ -2,7 +2,6 @@ package query
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -78,23 +77,24 @@ type Filter struct {
 	Fold   bool     // upper and lower case of ASCII letters are equal
 }
 
-// matcher is a compiled Filter. It is immutable.
-type matcher struct {
+// Matcher is a compiled [Filter]. It may be used by several goroutines at once.
+type Matcher struct {
 	levels, high LevelSet
 	texts        [][]byte // escaped; folded if fold; the longest first
 	exprs        []*regexp.Regexp
 	invert, fold bool
 }
 
-func (f Filter) compile() (*matcher, error) {
-	m := &matcher{levels: f.Levels, invert: f.Invert, fold: f.Fold}
+// Matcher compiles the filter; an error is a [*BadQueryError].
+func (f Filter) Matcher() (*Matcher, error) {
+	m := &Matcher{levels: f.Levels, invert: f.Invert, fold: f.Fold}
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
 	m.high = m.levels.higher()
 	for _, text := range f.Texts {
 		if text == "" {
-			return nil, errors.New("an empty text matches every record; leave it out")
+			return nil, badQuery("an empty text matches every record; leave it out")
 		}
 		b := record.AppendEscaped(nil, []byte(text))
 		if f.Fold {
@@ -107,32 +107,48 @@ func (f Filter) compile() (*matcher, error) {
 	}
 	for _, expr := range f.Exprs {
 		if expr == "" {
-			return nil, errors.New("an empty expression matches every record; leave it out")
+			return nil, badQuery("an empty expression matches every record; leave it out")
 		}
 		if f.Fold {
 			expr = "(?i:" + expr + ")"
 		}
 		re, err := regexp.Compile(expr)
 		if err != nil {
-			return nil, fmt.Errorf("%w; to search text as it is: -F", err)
+			return nil, badQuery("%w; to search text as it is: -F", err)
 		}
 		m.exprs = append(m.exprs, re)
 	}
 	if m.invert && !m.hasText() {
-		return nil, errors.New("-v inverts text filters: add -F or -g")
+		return nil, badQuery("-v inverts text filters: add -F or -g")
 	}
 	return m, nil
 }
 
-func (m *matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
+func (m *Matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
+
+// Line reports whether the filter accepts a line, which ends in a newline.
+func (m *Matcher) Line(line []byte) bool {
+	want, _ := m.line(line, m.folded(line))
+	return want
+}
+
+// folded returns the bytes in which texts are searched: a folded copy, or the same.
+func (m *Matcher) folded(raw []byte) []byte {
+	if !m.fold || len(m.texts) == 0 {
+		return raw
+	}
+	low := make([]byte, len(raw))
+	foldASCII(low, raw)
+	return low
+}
 
 // text reports whether the searchable part of a line matches. low is the same bytes
 // folded, or the same slice.
-func (m *matcher) text(tail, low []byte) bool {
+func (m *Matcher) text(tail, low []byte) bool {
 	return m.textAll(tail, low) != m.invert
 }
 
-func (m *matcher) textAll(tail, low []byte) bool {
+func (m *Matcher) textAll(tail, low []byte) bool {
 	for _, t := range m.texts {
 		if !bytes.Contains(low, t) {
 			return false
@@ -148,7 +164,7 @@ func (m *matcher) textAll(tail, low []byte) bool {
 
 // wantsSome reports whether a block with these level counts has any record of a
 // wanted level. wantsAll reports whether all its records have one.
-func (m *matcher) wantsSome(levels *[record.NumLevels]int) bool {
+func (m *Matcher) wantsSome(levels *[record.NumLevels]int) bool {
 	for l, n := range levels {
 		if n > 0 && m.levels.Has(record.Level(l)) {
 			return true
@@ -157,7 +173,7 @@ func (m *matcher) wantsSome(levels *[record.NumLevels]int) bool {
 	return false
 }
 
-func (m *matcher) wantsAll(levels *[record.NumLevels]int) bool {
+func (m *Matcher) wantsAll(levels *[record.NumLevels]int) bool {
 	for l, n := range levels {
 		if n > 0 && !m.levels.Has(record.Level(l)) {
 			return false

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -27,7 +26,7 @@ type Bucket struct {
 // the minute suffice.
 func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summary, error) {
 	if by <= 0 {
-		return nil, Summary{}, &BadQueryError{errors.New("a bucket must be longer than nothing")}
+		return nil, Summary{}, badQuery("a bucket must be longer than nothing")
 	}
 	c := p.counting(int64(by))
 	err := c.run(ctx)
@@ -124,30 +123,29 @@ func (t *tally) add(o *tally) {
 
 // block counts the records of a block in the range by its index. That is exact if the
 // ends of the range, and of buckets, fall between two of its minutes. If it is not
-// exact, nothing is counted.
-func (t *tally) block(b *blobfmt.Block, rng Range, match *matcher) (higher int64, exact bool) {
+// exact, nothing is counted; higher is then what is certain.
+func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64, exact bool) {
 	if rng.covers(b.First, b.Last) && t.one(b.First, b.Last) {
 		addLevels(t, b.First, match.levels, &b.Levels)
 		return wanted(match.high, &b.Levels), true
-	}
-	if len(b.Minutes) == 0 { // of unflushed records
-		return 0, false
 	}
 	type span struct{ first, last int64 }
 	of := func(i int) span {
 		first, last := minuteSpan(b.Minutes[i].Minute)
 		return span{max(first, b.First), min(last, b.Last)}
 	}
+	exact = len(b.Minutes) > 0 // bodies have none
 	for i := range b.Minutes {
-		if s := of(i); rng.touches(s.first, s.last) && !(rng.covers(s.first, s.last) && t.one(s.first, s.last)) {
-			return 0, false
-		}
-	}
-	for i := range b.Minutes {
-		if s := of(i); rng.touches(s.first, s.last) {
-			addLevels(t, s.first, match.levels, &b.Minutes[i].Levels)
+		if s := of(i); rng.covers(s.first, s.last) && t.one(s.first, s.last) {
 			higher += wanted(match.high, &b.Minutes[i].Levels)
+		} else if rng.touches(s.first, s.last) {
+			exact = false
 		}
 	}
-	return higher, true
+	for i := range b.Minutes {
+		if s := of(i); exact && rng.touches(s.first, s.last) {
+			addLevels(t, s.first, match.levels, &b.Minutes[i].Levels)
+		}
+	}
+	return higher, exact
 }

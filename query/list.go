@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -101,7 +100,7 @@ func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) 
 // it to be damaged, or if its metadata cannot be read. A [*NoBlobError] means that the
 // blob does not exist, or that its day has expired.
 func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
-	body, err := r.body(ctx, key)
+	body, err := r.source(&catalog.Entry{Key: key}, new(counters)).whole(ctx)
 	if name, nerr := blobfmt.ParseName(key); nerr == nil && ctx.Err() == nil {
 		// After the read: a day is hidden before it is deleted.
 		h, herr := horizon.Read(ctx, r.store, name.Service)
@@ -128,18 +127,6 @@ func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
 		return body, &Problem{Blob: key, Err: bareError(err)}
 	}
 	return body, nil
-}
-
-func (r *Reader) body(ctx context.Context, key string) ([]byte, error) {
-	rc, err := r.store.Get(ctx, key, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(rc)
-	if cerr := rc.Close(); err == nil {
-		err = cerr
-	}
-	return body, err
 }
 
 // NoBlobError says that nothing is stored under a key, or that its day has expired.

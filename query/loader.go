@@ -22,14 +22,14 @@ type loader struct {
 	stop  context.CancelFunc
 	work  sync.WaitGroup // all goroutines of the pass
 	task  *task
-	match *matcher
+	match *Matcher
 	count counters
 
 	decoders chan *blobfmt.Decoder // one for each concurrently decoded block; nil: not made yet
 	buffers  chan []byte
 }
 
-func newLoader(ctx context.Context, t *task, match *matcher, workers int) *loader {
+func newLoader(ctx context.Context, t *task, match *Matcher, workers int) *loader {
 	l := &loader{task: t, match: match, decoders: make(chan *blobfmt.Decoder, workers), buffers: make(chan []byte, 4*workers+8)}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	for range workers {
@@ -307,17 +307,8 @@ func (l *loader) noteHigher(b *blobfmt.Block) {
 	if l.match.hasText() || l.match.high == 0 {
 		return
 	}
-	n := int64(0)
-	if l.task.rng.covers(b.First, b.Last) {
-		n = wanted(l.match.high, &b.Levels)
-	} else {
-		for i := range b.Minutes {
-			if l.task.rng.covers(minuteSpan(b.Minutes[i].Minute)) {
-				n += wanted(l.match.high, &b.Minutes[i].Levels)
-			}
-		}
-	}
-	l.count.higher.Add(n)
+	higher, _ := new(tally).block(b, l.task.rng, l.match)
+	l.count.higher.Add(higher)
 }
 
 // wantsBlob reports whether a blob may hold wanted records, by its metadata. If they

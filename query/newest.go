@@ -24,12 +24,9 @@ type windows struct {
 	// hour, and is not listed there.
 	walks []*catalog.Walk
 	hours []time.Time
-	any   []bool // by service: an object was found
-	old   bool   // the read is too old to go on
-	// foreign objects, by service, are reported once for all windows.
-	foreign []foreign
-	sum     Summary
-	out     func(piece) error
+	old   bool // the read is too old to go on
+	sum   Summary
+	out   *sink
 }
 
 // Newest emits the newest records of a query with a limit, like Plan and Read, but
@@ -38,10 +35,15 @@ type windows struct {
 // unflushed records reach the limit, it lists only the blobs from their hour on.
 // Without a limit it is Plan and Read.
 func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) error) (Summary, error) {
-	return r.newest(ctx, q, &sink{emit: emit})
+	return r.newest(ctx, q, sink{emit: emit})
 }
 
-func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error) {
+// NewestEntries is Newest with the identity of each record.
+func (r *Reader) NewestEntries(ctx context.Context, q Query, visit func(*record.Entry) error) (Summary, error) {
+	return r.newest(ctx, q, sink{visit: visit})
+}
+
+func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) {
 	if q.Limit <= 0 {
 		p, err := r.Plan(ctx, q)
 		if err != nil {
@@ -53,30 +55,18 @@ func (r *Reader) newest(ctx context.Context, q Query, to *sink) (Summary, error)
 	if err != nil {
 		return Summary{}, err
 	}
-	w := &windows{asked: a, any: make([]bool, len(a.services)), foreign: make([]foreign, len(a.services))}
+	to.reverse, to.hold = q.Reverse, !q.Reverse
+	w := &windows{asked: a, out: &to}
 	for _, service := range a.services {
 		w.walks = append(w.walks, a.view.Walk(service))
 	}
-	var held []piece
-	w.out = func(got piece) error {
-		w.sum.Bytes += int64(len(got.lines))
-		if q.Reverse {
-			return to.give(got, true)
-		}
-		held = append(held, to.keep(got))
-		return nil
+	if err = w.read(ctx); err == nil {
+		err = to.flush()
 	}
-	err = w.read(ctx)
-	w.tell()
-	if err != nil {
-		return w.sum, err
-	}
-	for _, got := range slices.Backward(held) {
-		if err := to.give(got, false); err != nil {
-			return w.sum, err
-		}
-	}
-	return w.sum, nil
+	w.sum.Bytes = to.bytes
+	w.tellFound(&w.sum)
+	w.tellExpired(&w.sum)
+	return w.sum, err
 }
 
 // read reads window after window until there are enough.
@@ -104,10 +94,11 @@ func (w *windows) read(ctx context.Context) error {
 			return err
 		}
 		if !ok || newest.Add(time.Hour).Compare(time.Unix(0, rng.From)) <= 0 {
-			if !full {
-				err = w.searched(ctx)
+			if full {
+				break
 			}
-			if err != nil {
+			// The missing records may have expired meanwhile.
+			if err := w.confirmed(ctx, &w.sum, func(context.Context) error { return nil }); err != nil {
 				return err
 			}
 			break
@@ -116,10 +107,7 @@ func (w *windows) read(ctx context.Context) error {
 			w.sum.More = true
 			break
 		}
-		width *= 2
-		if width > 1<<20*time.Hour {
-			width = 1 << 20 * time.Hour
-		}
+		width = min(2*width, 1<<20*time.Hour)
 		from = record.ClampTime(newest.Add(time.Hour - width))
 	}
 	return w.none(ctx)
@@ -180,7 +168,7 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 		if found {
 			starts[i] = start.Truncate(time.Hour)
 		}
-		w.any[i] = w.any[i] || w.walks[i].Seen
+		w.found[i].any = w.found[i].any || w.walks[i].Seen
 		errs[i] = err
 	})
 	for i := range starts {
@@ -204,54 +192,18 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 
 // window reads a range, up to the rest of the limit.
 func (w *windows) window(ctx context.Context, rng Range) error {
-	var services []string
-	var of []int // their numbers among all
-	for i, service := range w.services {
-		if w.hours == nil || !w.hours[i].IsZero() && record.ClampTime(w.hours[i].Add(time.Hour)) > rng.From {
-			services, of = append(services, service), append(of, i)
-		}
-	}
-	p := &Plan{asked: w.asked, rng: rng}
-	err := p.list(ctx, services, func(i int, l *listing) error {
-		w.any[of[i]] = w.any[of[i]] || l.any
-		w.foreign[of[i]].add(l.foreign)
-		return nil
+	p := &Plan{asked: w.asked, rng: rng, listed: w.sum}
+	err := p.list(ctx, func(i int) bool {
+		return w.hours == nil || !w.hours[i].IsZero() && record.ClampTime(w.hours[i].Add(time.Hour)) > rng.From
 	})
-	w.sum.add(&p.listed)
+	w.sum = p.listed
 	if err != nil {
 		return err
 	}
 	problems := len(w.sum.Problems)
 	err = w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
-		return w.pass(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out)
+		return w.pass(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out.take)
 	})
 	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
 	return err
-}
-
-// searched checks the horizons again after a search that found too few records: the
-// missing ones may have expired meanwhile.
-func (w *windows) searched(ctx context.Context) error {
-	return w.confirmed(ctx, &w.sum, func(context.Context) error { return nil })
-}
-
-// none fails for the first service without any object, unless its days have expired.
-func (w *windows) none(ctx context.Context) error {
-	for i, service := range w.services {
-		if !w.any[i] {
-			if err := w.mustExist(ctx, service); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// tell adds the warnings that all windows share to the summary.
-func (w *windows) tell() {
-	w.noteStore(&w.sum)
-	w.tellExpired(&w.sum)
-	for i := range w.foreign {
-		w.sum.noteForeign(w.services[i], &w.foreign[i])
-	}
 }

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -45,29 +44,11 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{asked: a, rng: q.Range}
-	err = p.list(ctx, a.services, func(i int, l *listing) error {
-		p.listed.noteForeign(a.services[i], &l.foreign)
-		if !l.any {
-			// Is the service empty in the range, or missing altogether?
-			return a.mustExist(ctx, a.services[i])
-		}
-		return nil
-	})
-	if err != nil {
+	if err := p.list(ctx, func(int) bool { return true }); err != nil {
 		return nil, err
 	}
-	return p, nil
-}
-
-// Blobs is how many stored blobs are to be read.
-func (p *Plan) Blobs() int {
-	n := 0
-	for i := range p.blobs {
-		if p.blobs[i].body == nil {
-			n++
-		}
-	}
-	return n
+	// Is a service empty in the range, or missing altogether?
+	return p, a.none(ctx)
 }
 
 // Bytes is the size of all stored blobs to be read; a read that needs only parts of
@@ -80,32 +61,23 @@ func (p *Plan) Bytes() int64 {
 	return n
 }
 
-// listing is the result of one service's LIST.
-type listing struct {
-	blobs    []catalog.Entry // that may have records in the range
-	any      bool            // an object was listed, a blob or not
-	count    int64
-	expired  int64
-	foreign  foreign
-	problems []error
-	err      error
-}
-
-// list lists services, several at a time, calls look with each listing, and sets blobs.
-func (p *Plan) list(ctx context.Context, services []string, look func(i int, l *listing) error) error {
-	results := make([]listing, len(services))
-	each(len(results), func(i int) { results[i] = p.listService(ctx, services[i]) })
-	for i := range results {
-		if err := results[i].err; err != nil && !p.absent(err) {
+// list lists the wanted services by their numbers, several at a time, and sets blobs.
+func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
+	var of []int
+	for i := range p.services {
+		if wanted(i) {
+			of = append(of, i)
+		}
+	}
+	listings := make([]listing, len(of))
+	each(len(of), func(n int) { listings[n].err = p.listService(ctx, of[n], &listings[n]) })
+	for i := range listings {
+		if err := listings[i].err; err != nil && !p.absent(err) {
 			return err
 		}
 	}
 	var all []catalog.Entry
-	for i := range results {
-		l := &results[i]
-		if err := look(i, l); err != nil {
-			return err
-		}
+	for _, l := range listings {
 		all = append(all, l.blobs...)
 		p.listed.BlobsListed += l.count
 		p.listed.Expired += l.expired
@@ -141,45 +113,32 @@ func each(n int, f func(i int)) {
 	work.Wait()
 }
 
-// foreign counts the objects of a service that are not blobs.
-type foreign struct {
-	count int64
-	first string
+// listing is the result of one service's LIST.
+type listing struct {
+	blobs    []catalog.Entry // that may have records in the range
+	count    int64
+	expired  int64
+	problems []error
+	err      error
 }
 
-func (f *foreign) add(o foreign) {
-	if f.count == 0 {
-		f.first = o.first
-	}
-	f.count += o.count
-}
-
-// noteForeign warns of foreign objects.
-func (s *Summary) noteForeign(service string, f *foreign) {
-	if f.count == 0 {
-		return
-	}
-	s.Foreign += f.count
-	s.Warnings = append(s.Warnings,
-		fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", service, f.count, f.first))
-}
-
-// listService lists one service's part of the range.
-func (p *Plan) listService(ctx context.Context, service string) (l listing) {
-	rng := p.rng
-	for e, err := range p.view.Blobs(ctx, service, rng.periods()) {
+// listService lists the range of one service.
+func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
+	found := &p.found[i]
+	for e, err := range p.view.Blobs(ctx, p.services[i], p.rng.periods()) {
 		if err != nil {
-			l.err = err
-			return l
+			return err
 		}
-		l.any = true
+		found.any = true
 		if !e.Named() {
-			l.foreign.add(foreign{1, e.Key})
+			if found.foreign++; found.foreign == 1 {
+				found.first = e.Key
+			}
 			continue
 		}
 		l.count++
 		switch {
-		case e.Meta.Compacted == 0 && !rng.touches(e.Meta.First, e.Meta.Last):
+		case e.Meta.Compacted == 0 && !p.rng.touches(e.Meta.First, e.Meta.Last):
 			continue
 		case e.Hidden:
 			l.expired++
@@ -192,7 +151,7 @@ func (p *Plan) listService(ctx context.Context, service string) (l listing) {
 			l.blobs = append(l.blobs, e)
 		}
 	}
-	return l
+	return nil
 }
 
 // bareError removes the key from an error, since a [Problem] has it already.
@@ -221,24 +180,23 @@ func (r Range) periods() (out catalog.Range) {
 func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	compacted := catalog.Replacing(all)
 	var count counters
-	indexes := make([]*blobfmt.Index, len(compacted))
-	errs := make([]error, len(compacted))
 	sources := make([]*source, len(compacted))
 	each(len(compacted), func(i int) {
 		sources[i] = p.reader.source(compacted[i], &count)
-		indexes[i], errs[i] = sources[i].readIndex(ctx, false)
+		sources[i].readIndex(ctx, false)
 	})
 	replaced := make(map[blobfmt.BatchID]bool)
-	for i, err := range errs {
+	for _, s := range sources {
+		index, err := s.readIndex(ctx, false)
 		switch {
 		case err == nil:
-			for _, id := range indexes[i].Replaces {
+			for _, id := range index.Replaces {
 				replaced[id] = true
 			}
 		case fatal(ctx, err) != nil:
 			return fatal(ctx, err)
 		case !errors.Is(err, storage.ErrNotExist): // its read reports the reason
-			p.listed.Warnings = append(p.listed.Warnings, sources[i].problem(0, 0, err))
+			p.listed.Warnings = append(p.listed.Warnings, s.problem(0, 0, err))
 		}
 	}
 	count.addTo(&p.listed)
@@ -261,13 +219,6 @@ func (r *Reader) source(b *catalog.Entry, count *counters) *source {
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)
-	p.noteStore(&s)
+	p.tellFound(&s)
 	return s
-}
-
-// noteStore warns if the store does not exist.
-func (a *asked) noteStore(sum *Summary) {
-	if a.noStore != nil {
-		sum.Warnings = append(sum.Warnings, a.noStore)
-	}
 }

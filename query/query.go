@@ -139,27 +139,6 @@ type Summary struct {
 	Warnings []error
 }
 
-// add adds the summary of another read, or of a part of one.
-func (s *Summary) add(o *Summary) {
-	s.Records += o.Records
-	s.Bytes += o.Bytes
-	s.BlobsListed += o.BlobsListed
-	s.BlobsOpened += o.BlobsOpened
-	s.BlocksRead += o.BlocksRead
-	s.BlocksSkipped += o.BlocksSkipped
-	s.Requests += o.Requests
-	s.Fetched += o.Fetched
-	s.Copies += o.Copies
-	s.Unflushed += o.Unflushed
-	s.Replaced += o.Replaced
-	s.Expired += o.Expired
-	s.Foreign += o.Foreign
-	s.Higher += o.Higher
-	s.More = s.More || o.More
-	s.Problems = append(s.Problems, o.Problems...)
-	s.Warnings = append(s.Warnings, o.Warnings...)
-}
-
 // Complete reports whether everything was read.
 func (s *Summary) Complete() bool { return len(s.Problems) == 0 }
 
@@ -200,6 +179,10 @@ func (e *NoServiceError) Error() string {
 
 // BadQueryError is the reason that a [Query] is invalid.
 type BadQueryError struct{ Err error }
+
+func badQuery(format string, args ...any) error {
+	return &BadQueryError{fmt.Errorf(format, args...)}
+}
 
 func (e *BadQueryError) Error() string { return e.Err.Error() }
 func (e *BadQueryError) Unwrap() error { return e.Err }

@@ -1,8 +1,11 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"slices"
+
+	"blobtail/record"
 )
 
 // Read emits the lines, in order, by calls of emit, each with one or more whole lines
@@ -11,55 +14,115 @@ import (
 //
 // With an error too, the summary covers the part that was read.
 func (p *Plan) Read(ctx context.Context, emit func(lines []byte) error) (Summary, error) {
-	return p.read(ctx, &sink{emit: emit})
+	return p.read(ctx, sink{emit: emit})
 }
 
-func (p *Plan) read(ctx context.Context, to *sink) (Summary, error) {
+// Entries is Read with the identity of each record. A record from a blob without
+// readable identities has the zero ID. The entry is valid during the call.
+func (p *Plan) Entries(ctx context.Context, visit func(*record.Entry) error) (Summary, error) {
+	return p.read(ctx, sink{visit: visit})
+}
+
+func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 	sum := p.summary()
-	err := p.readAll(ctx, &sum, to)
+	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
+	to.reverse, to.hold = p.query.Reverse, desc != p.query.Reverse
+	err := p.confirmed(ctx, &sum, func(ctx context.Context) error {
+		return p.pass(ctx, task{p.blobs, p.rng, desc, max(p.query.Limit, p.query.First)}, &sum, to.take)
+	})
+	if err == nil {
+		err = to.flush()
+	}
+	sum.Bytes = to.bytes
 	p.tellExpired(&sum)
 	return sum, err
 }
 
-func (p *Plan) readAll(ctx context.Context, sum *Summary, to *sink) error {
-	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
-	out := func(got piece) error {
-		sum.Bytes += int64(len(got.lines))
-		if to.visit == nil && !p.query.Reverse { // called for each line if many blobs are merged
-			return to.emit(got.lines)
-		}
-		return to.give(got, p.query.Reverse)
+// A piece is lines that are adjacent in the result, in ascending order, in the memory
+// of a cursor; or a copy of them, with the entries if the sink needs them.
+type piece struct {
+	lines   []byte
+	c       *cursor
+	entries []record.Entry
+}
+
+// sink receives the result of a read, and emits lines, or entries if visit is set.
+type sink struct {
+	emit    func(lines []byte) error
+	visit   func(*record.Entry) error
+	reverse bool // the newest is emitted first
+	hold    bool // the pieces come in the other order, and are emitted at the end
+	held    []piece
+	bytes   int64
+}
+
+// take accepts a piece, which is valid during the call.
+func (s *sink) take(p piece) error {
+	s.bytes += int64(len(p.lines))
+	if !s.hold {
+		return s.give(p)
 	}
-	var held []piece
-	keep := out
-	if desc != p.query.Reverse {
-		keep = func(got piece) error {
-			held = append(held, to.keep(got))
-			return nil
-		}
+	kept := piece{lines: bytes.Clone(p.lines)}
+	if s.visit != nil {
+		kept.entries = p.identify(kept.lines)
 	}
-	err := p.confirmed(ctx, sum, func(ctx context.Context) error {
-		return p.pass(ctx, task{p.blobs, p.rng, desc, max(p.query.Limit, p.query.First)}, sum, keep)
-	})
-	if err != nil {
-		return err
-	}
-	for _, got := range slices.Backward(held) {
-		if err := out(got); err != nil {
+	s.held = append(s.held, kept)
+	return nil
+}
+
+// flush emits the pieces on hold.
+func (s *sink) flush() error {
+	for _, p := range slices.Backward(s.held) {
+		if err := s.give(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// emitBackwards emits the lines of a chunk, last one first.
-func emitBackwards(chunk []byte, emit func([]byte) error) error {
-	for len(chunk) > 0 {
-		line := lastLine(chunk)
-		if err := emit(line); err != nil {
+// give emits a piece.
+func (s *sink) give(p piece) error {
+	if s.visit == nil && !s.reverse { // called for each line if many blobs are merged
+		return s.emit(p.lines)
+	}
+	if s.visit == nil {
+		for len(p.lines) > 0 {
+			line := lastLine(p.lines)
+			if err := s.emit(line); err != nil {
+				return err
+			}
+			p.lines = p.lines[:len(p.lines)-len(line)]
+		}
+		return nil
+	}
+	if p.entries == nil {
+		p.entries = p.identify(p.lines)
+	}
+	if s.reverse {
+		slices.Reverse(p.entries)
+	}
+	for i := range p.entries {
+		if err := s.visit(&p.entries[i]); err != nil {
 			return err
 		}
-		chunk = chunk[:len(chunk)-len(line)]
 	}
 	return nil
+}
+
+// identify makes the entries of a piece. text has the same lines.
+func (p *piece) identify(text []byte) []record.Entry {
+	// Both slices end where their memory does.
+	line := p.c.lineAt(cap(p.c.cur.raw) - cap(p.lines))
+	entries := make([]record.Entry, 0, bytes.Count(text, newline))
+	for ; len(text) > 0; line++ {
+		n := bytes.IndexByte(text, '\n') + 1
+		e := record.Entry{Line: text[:n:n]}
+		e.Time, _ = record.LineTime(e.Line)
+		if at := p.c.placeOf(line); at.known {
+			e.ID = record.ID{Origin: at.Origin, Index: at.Index}
+		}
+		entries = append(entries, e)
+		text = text[n:]
+	}
+	return entries
 }

@@ -54,7 +54,7 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		}
 		v.report(Finding{Key: key, Err: err})
 	}
-	for _, err := range p.listed.Warnings {
+	for _, err := range p.summary().Warnings {
 		v.report(Finding{Err: err, Note: true})
 	}
 	v.gaps()
