@@ -43,7 +43,7 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 	}
 	k.base = uint32(bytes.Count(raw[:lo], newline))
 	k.raw = raw[lo:hi]
-	if m.hasText() || !m.wantsAll(&b.Levels) {
+	if m.hasText() || wanted(m.levels, &b.Levels) < int64(b.Records) {
 		higher = m.filter(&k)
 	}
 	if len(k.raw) == 0 {

@@ -145,7 +145,7 @@ func (c *counting) stretch(ctx context.Context, s stretch) error {
 func (c *counting) add(t *tally, from *source) {
 	c.mu.Lock()
 	c.tally.add(t)
-	if from.body != nil {
+	if from.unflushed {
 		c.unflushed += t.total
 	}
 	c.mu.Unlock()

@@ -84,7 +84,7 @@ func (f *feed) open() (*opening, error) {
 	case <-f.loader.ctx.Done():
 		return nil, f.loader.ctx.Err()
 	}
-	f.opened, f.blocks, f.coming = true, o.blocks, o.found
+	f.opened, f.blocks = true, o.blocks
 	f.ahead.open++
 	f.group, f.size = o.group, f.ahead.firstGroup()
 	if !f.ahead.lazy {
@@ -96,14 +96,12 @@ func (f *feed) open() (*opening, error) {
 // times are the first and the last time of the next block; ok is false if there is
 // none.
 func (f *feed) times() (first, last int64, ok bool) {
-	switch {
-	case len(f.coming) > 0:
-		return f.coming[0].first, f.coming[0].last, true
-	case f.next < len(f.blocks):
-		b := &f.src.index.Blocks[f.blocks[f.next]]
-		return b.First, b.Last, true
+	n := f.next - len(f.coming)
+	if n == len(f.blocks) {
+		return 0, 0, false
 	}
-	return 0, 0, false
+	b := &f.src.index.Blocks[f.blocks[n]]
+	return b.First, b.Last, true
 }
 
 // take waits for the next block. There must be one.

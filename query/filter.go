@@ -162,26 +162,6 @@ func (m *Matcher) textAll(tail, low []byte) bool {
 	return true
 }
 
-// wantsSome reports whether a block with these level counts has any record of a
-// wanted level. wantsAll reports whether all its records have one.
-func (m *Matcher) wantsSome(levels *[record.NumLevels]int) bool {
-	for l, n := range levels {
-		if n > 0 && m.levels.Has(record.Level(l)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *Matcher) wantsAll(levels *[record.NumLevels]int) bool {
-	for l, n := range levels {
-		if n > 0 && !m.levels.Has(record.Level(l)) {
-			return false
-		}
-	}
-	return true
-}
-
 // foldASCII writes src to dst with ASCII letters in lower case; dst is at least
 // as long and may be src.
 func foldASCII(dst, src []byte) {

@@ -42,10 +42,9 @@ func newLoader(ctx context.Context, t *task, match *Matcher, workers int) *loade
 type opening struct {
 	done   chan struct{}
 	err    error
-	blocks []int     // the wanted ones, in the order of reading
-	group  *group    // of the first blocks, unless a limit may end the read
-	found  []*future // a blob without a readable index: all its wanted blocks
-	walked bool      // it is such a blob
+	blocks []int  // the wanted ones, in the order of reading
+	group  *group // of the first blocks, unless a limit may end the read
+	walked bool   // its index is not readable
 	warn   error
 	lost   []error
 }
@@ -62,16 +61,14 @@ type group struct {
 
 // future is a block on its way.
 type future struct {
-	done        chan struct{}
-	block       int
-	first, last int64
-	off, len    int64
-	group       *group
-	spare       bool // the feed's: counted in readahead.spare
-	kept        kept
-	higher      int64 // records that fail the filter only by a higher level
-	buf         []byte
-	err         error
+	done   chan struct{}
+	block  int // of the index
+	group  *group
+	spare  bool // the feed's: counted in readahead.spare
+	kept   kept
+	higher int64 // records that fail the filter only by a higher level
+	buf    []byte
+	err    error
 }
 
 // open opens a source in the background. It then fetches the first group of blocks,
@@ -89,24 +86,26 @@ func (l *loader) open(s *source, group int64) *opening {
 }
 
 func (l *loader) fill(s *source, o *opening, group int64) {
-	index, err := s.readIndex(l.ctx, true)
+	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
 	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
 		if s.State == catalog.Sound { // otherwise the listing has reported it
 			o.warn = err
 		}
-		l.walk(s, o)
+		o.err = l.walk(s, o)
 	case err != nil:
 		o.err = err
-	default:
-		var skipped int64
-		o.blocks, skipped = l.choose(index)
-		if s.body == nil {
-			l.count.blocksSkipped.Add(skipped)
-		}
-		if len(o.blocks) > 0 && group > 0 {
-			o.group = newGroup(index, o.blocks, 0, group)
-		}
+	}
+	if o.err != nil {
+		return
+	}
+	var skipped int64
+	o.blocks, skipped = l.choose(s.index)
+	if s.body == nil {
+		l.count.blocksSkipped.Add(skipped)
+	}
+	if len(o.blocks) > 0 && group > 0 {
+		o.group = newGroup(s.index, o.blocks, 0, group)
 	}
 }
 
@@ -120,7 +119,7 @@ func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
 			skipped++
 			continue
 		}
-		if !l.match.wantsSome(&b.Levels) {
+		if wanted(l.match.levels, &b.Levels) == 0 {
 			l.noteHigher(b)
 			skipped++
 			continue
@@ -157,7 +156,7 @@ func (l *loader) fetch(s *source, g *group) {
 // block requests a block of a source, which comes with a group.
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
-	f := &future{done: make(chan struct{}), block: n, first: b.First, last: b.Last, off: b.Offset, len: b.Stored, group: g}
+	f := &future{done: make(chan struct{}), block: n, group: g}
 	l.work.Go(func() {
 		defer close(f.done)
 		<-g.done
@@ -174,7 +173,7 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) {
 	var raw []byte
 	own := true
 	if s.body != nil {
-		change := l.match.hasText() || !l.match.wantsAll(&b.Levels)
+		change := l.match.hasText() || wanted(l.match.levels, &b.Levels) < int64(b.Records)
 		raw, own, f.err = s.body.lines(f.block, change, l.buffer)
 	} else {
 		raw, f.err = l.decode(b, stored)
@@ -230,75 +229,62 @@ func (l *loader) recycle(b []byte) {
 	}
 }
 
-// walk reads all of a blob without a readable index.
-func (l *loader) walk(s *source, o *opening) {
+// walk reads all of a blob without a readable index into a body, without the origins of
+// its records.
+func (l *loader) walk(s *source, o *opening) error {
 	o.walked = true
-	body, err := s.whole(l.ctx)
+	all, err := s.whole(l.ctx)
 	if errors.Is(err, storage.ErrDamaged) {
 		if s.State == catalog.Sound {
 			o.lost = append(o.lost, s.problem(0, 0, bareError(err)))
 		}
 	} else if err != nil {
-		o.err = err
-		return
+		return err
 	}
 	d, err := blobfmt.NewDecoder()
 	if err != nil {
-		o.err = err
-		return
+		return err
 	}
+	s.body = &body{}
+	s.index = &s.body.index
 	records := int64(0)
-	for frame, err := range d.Walk(s.Key, body) {
+	for frame, err := range d.Walk(s.Key, all) {
+		var b blobfmt.Block
+		if err == nil {
+			b, err = describe(frame.Lines)
+		}
 		if err != nil {
-			o.lost = append(o.lost, s.problem(0, 0, err))
+			o.lost = append(o.lost, s.problem(frame.Offset, frame.Stored, err))
 			continue
 		}
-		f, n := l.found(frame)
-		if f.err != nil {
-			o.lost = append(o.lost, s.problem(frame.Offset, frame.Stored, f.err))
-			continue
-		}
-		records += n
-		if len(f.kept.raw) > 0 {
-			o.found = append(o.found, f)
-		}
+		records += int64(b.Records)
+		s.index.Blocks = append(s.index.Blocks, b)
+		s.body.blocks = append(s.body.blocks, contents{raw: bytes.Clone(frame.Lines)})
 	}
 	if s.State == catalog.Sound && records != s.Meta.Records && len(o.lost) == 0 {
 		o.lost = append(o.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.Key, Reason: "records are missing"}))
 	}
-	if l.task.desc {
-		slices.Reverse(o.found)
-	}
+	return nil
 }
 
-// found makes a block of a frame that no index describes. n is how many records it
-// has, wanted or not.
-func (l *loader) found(frame blobfmt.Frame) (f *future, n int64) {
-	f = &future{done: make(chan struct{}), off: frame.Offset, len: frame.Stored}
-	close(f.done)
-	raw := append([]byte(nil), frame.Lines...)
-	b := blobfmt.Block{Offset: frame.Offset, Stored: frame.Stored, Raw: int64(len(raw))}
-	for at := 0; at < len(raw); n++ {
-		t, ok := record.LineTime(raw[at:])
-		size := bytes.IndexByte(raw[at:], '\n') + 1
+// describe checks and counts lines that no index describes.
+func describe(lines []byte) (b blobfmt.Block, err error) {
+	for at := 0; at < len(lines); b.Records++ {
+		t, ok := record.LineTime(lines[at:])
+		size := bytes.IndexByte(lines[at:], '\n') + 1
 		switch {
 		case !ok || size == 0:
-			f.err = errLine
-			return f, 0
-		case n == 0:
+			return b, errLine
+		case b.Records == 0:
 			b.First = t
 		case t < b.Last:
-			f.err = errOrder
-			return f, 0
+			return b, errOrder
 		}
 		b.Last = t
-		b.Levels[record.LineLevel(raw[at:])]++
+		b.Levels[record.LineLevel(lines[at:])]++
 		at += size
 	}
-	f.kept, f.higher, f.err = l.match.keep(raw, &b, l.task.rng)
-	l.count.higher.Add(f.higher)
-	f.first, f.last = f.kept.first, f.kept.last
-	return f, n
+	return b, nil
 }
 
 // noteHigher counts the records of higher levels in a block without wanted ones, if

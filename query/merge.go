@@ -223,8 +223,8 @@ func (m *merge) less(a, b *cursor) bool {
 		lines = bytes.Compare(a.current(), b.current())
 	}
 	order := cmp.Or(lines, places)
-	if flushed := a.src.body == nil; order == 0 && flushed != (b.src.body == nil) {
-		return flushed // so that a record counts as unflushed only if it is in no blob
+	if order == 0 && a.src.unflushed != b.src.unflushed {
+		return b.src.unflushed // so that a record counts as unflushed only if it is in no blob
 	}
 	return (cmp.Or(order, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 )
@@ -56,7 +57,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 			sum.More = true
 		}
 		sum.Records += n
-		if p.merge.used.src.body != nil {
+		if p.merge.used.src.unflushed {
 			sum.Unflushed += n
 		}
 		if len(chunk) > 0 {
@@ -84,13 +85,10 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 		}
 	}
 	slices.SortStableFunc(p.merge.heap, func(a, b *cursor) int {
-		switch {
-		case a.key == b.key:
-			return 0
-		case (a.key < b.key) != t.desc:
-			return -1
+		if t.desc {
+			a, b = b, a
 		}
-		return 1
+		return cmp.Compare(a.key, b.key)
 	})
 	p.ahead.order = make([]*feed, 0, len(p.merge.heap))
 	for _, c := range p.merge.heap {

@@ -33,7 +33,7 @@ type blob struct {
 
 func (b *blob) source(r *Reader, count *counters) *source {
 	s := r.source(b.Entry, count)
-	s.body = b.body
+	s.body, s.unflushed = b.body, b.body != nil
 	return s
 }
 

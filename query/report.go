@@ -30,7 +30,8 @@ func (r *report) opened(ctx context.Context, s *source, o *opening) error {
 // failed reports a block that was not delivered. One failed GET is one problem, even
 // if it was for several blocks.
 func (r *report) failed(ctx context.Context, s *source, f *future) error {
-	off, n := f.off, f.len
+	b := &s.index.Blocks[f.block]
+	off, n := b.Offset, b.Stored
 	if g := f.group; g != nil && g.err != nil {
 		if g.told {
 			return fatal(ctx, f.err)

@@ -25,7 +25,9 @@ type source struct {
 	*catalog.Entry
 	store storage.BlobStore
 	count *counters
-	body  *body // the blob, if it is unflushed records
+	body  *body // the blob, if it is in memory
+	// unflushed says that the records are in no blob.
+	unflushed bool
 
 	open  sync.Once
 	index *blobfmt.Index
@@ -163,15 +165,15 @@ type place struct {
 // place is unknown if the blob cannot tell. Only the goroutine that merges may call
 // it.
 func (s *source) place(block int, ord uint32) (place, error) {
-	if s.index == nil {
-		return place{}, nil // merge.blind respects it
-	}
 	if s.rows == nil || s.rowsOf != block {
 		rows, err := s.readRows(block)
 		if err != nil {
 			return place{}, err
 		}
 		s.rows, s.rowsOf = rows, block
+	}
+	if len(s.rows) == 0 {
+		return place{}, nil // read without an index; merge.blind respects it
 	}
 	i := sort.Search(len(s.rows), func(i int) bool { return ord < s.rows[i].ord }) - 1
 	r := &s.rows[i]
