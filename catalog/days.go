@@ -5,23 +5,16 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"blobtail/retention/horizon"
 )
 
-// periodLayout is the path of a period below its service. Its directory levels are the
-// year, the month, the day and the minute; levelEnds are the ends of these levels.
-const periodLayout = "2006/01/02/1504"
+// layouts are the paths below a service: of its years, months, days and periods.
+var layouts = [...]string{"2006", "2006/01", "2006/01/02", "2006/01/02/1504"}
 
-// The levels down to the days of a service, and to its periods.
-const (
-	dayLevels    = 3
-	periodLevels = 4
-)
-
-var levelEnds = [periodLevels]int{len("2006"), len("2006/01"), len("2006/01/02"), len(periodLayout)}
+// dayLevels is how many levels lead to the days.
+const dayLevels = 3
 
 // Days lists the days of a service in ascending order, from the day of a time on; a
 // zero time is before all of them. It goes by the names of directories: three requests
@@ -50,82 +43,56 @@ type tree struct {
 	service string
 	depth   int // of the wanted directories
 	back    bool
-
-	// names are those of each level below the first name of the level above, the next one
-	// first. Passed names are removed.
-	names  [periodLevels][]string
-	loaded int // levels of names that are valid
+	// left are the paths that are left of each level, below the last one taken from the
+	// level above; the next one first.
+	left [][]string
 }
 
 // next returns the start of the first directory at or after a time; backwards, of the
 // last one before it. The times of later calls must only move in that direction.
 func (t *tree) next(ctx context.Context, bound time.Time) (start time.Time, ok bool, err error) {
-	for {
-		if t.loaded == 0 {
-			if err := t.load(ctx); err != nil {
-				return time.Time{}, false, err
-			}
-		}
-		if level := t.loaded - 1; len(t.names[level]) == 0 {
-			if level == 0 {
-				return time.Time{}, false, nil
-			}
-			t.loaded--
-			t.pass()
+	if t.left == nil {
+		err = t.load(ctx, "")
+	}
+	for err == nil && len(t.left) > 0 {
+		level := len(t.left) - 1
+		if len(t.left[level]) == 0 {
+			t.left = t.left[:level]
 			continue
 		}
-		layout := periodLayout[:levelEnds[t.loaded-1]]
-		path := t.path()
-		start, err := time.Parse(layout, path)
-		switch {
-		case err != nil || start.Format(layout) != path, t.passed(start, path, bound, layout):
-			t.pass()
-		case t.loaded == t.depth:
+		path, layout := t.left[level][0], layouts[level]
+		start, perr := time.Parse(layout, path)
+		enter := perr == nil && start.Format(layout) == path
+		if t.back {
+			enter = enter && start.Before(bound)
+		} else {
+			enter = enter && path >= bound.Format(layout)
+		}
+		if enter && level+1 == t.depth {
 			return start, true, nil
-		default:
-			if err := t.load(ctx); err != nil {
-				return time.Time{}, false, err
-			}
+		}
+		if enter {
+			err = t.load(ctx, path+"/")
+		}
+		if err == nil {
+			t.left[level] = t.left[level][1:]
 		}
 	}
+	return time.Time{}, false, err
 }
 
-// passed reports whether all of a directory lies on the wrong side of a time.
-func (t *tree) passed(start time.Time, path string, bound time.Time, layout string) bool {
-	if t.back {
-		return !start.Before(bound)
-	}
-	return path < bound.Format(layout)
-}
-
-func (t *tree) pass() { t.names[t.loaded-1] = t.names[t.loaded-1][1:] }
-
-// path joins the first names of all loaded levels.
-func (t *tree) path() string {
-	var parts [periodLevels]string
-	for i, names := range t.names[:t.loaded] {
-		parts[i] = names[0]
-	}
-	return strings.Join(parts[:t.loaded], "/")
-}
-
-// load lists the names of the next level.
-func (t *tree) load(ctx context.Context) error {
-	prefix := t.service + "/"
-	if t.loaded > 0 {
-		prefix += t.path() + "/"
-	}
-	var names []string
-	for name, err := range t.store.Dirs(ctx, prefix) {
+// load lists the directories below a path.
+func (t *tree) load(ctx context.Context, path string) error {
+	paths := []string{}
+	for name, err := range t.store.Dirs(ctx, t.service+"/"+path) {
 		if err != nil {
 			return fmt.Errorf("list %s/: %w", t.service, err)
 		}
-		names = append(names, name)
+		paths = append(paths, path+name)
 	}
 	if t.back {
-		slices.Reverse(names)
+		slices.Reverse(paths)
 	}
-	t.names[t.loaded] = names
-	t.loaded++
+	t.left = append(t.left, paths)
 	return nil
 }

@@ -125,7 +125,7 @@ type Walk struct {
 
 // Walk starts a walk over a service of the view.
 func (v *View) Walk(service string) *Walk {
-	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: periodLevels, back: true}}
+	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: len(layouts), back: true}}
 }
 
 // Before returns the start of the newest period that begins before a time and has not

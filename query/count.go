@@ -38,14 +38,6 @@ type counting struct {
 	merge     []blob // must be decoded together, since they may hold copies
 }
 
-// stretch has the blobs of a service that overlap in time: a record and its copies are
-// in the same stretch.
-type stretch struct {
-	service     string
-	first, last int64
-	blobs       []blob
-}
-
 func (p *Plan) counting(by int64) *counting {
 	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}}
 }
@@ -64,91 +56,62 @@ func (c *counting) countAll(ctx context.Context) error {
 	defer c.loader.stop()
 	defer c.loader.count.addTo(&c.sum)
 	if c.plan.match.hasText() {
-		return c.decodeAll(ctx, c.plan.blobs)
-	}
-	if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
+		c.merge = c.plan.blobs
+	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
 		return err
 	}
-	return c.decodeAll(ctx, c.merge)
+	return c.plan.pass(ctx, task{blobs: c.merge, rng: c.plan.rng}, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
 }
 
-// decodeAll counts by reading. Only one goroutine may call it.
-func (c *counting) decodeAll(ctx context.Context, blobs []blob) error {
-	return c.plan.pass(ctx, task{blobs: blobs, rng: c.plan.rng}, &c.sum, func(got piece) error { return c.tally.lines(got.lines) })
-}
-
-// fromIndexes counts by indexes and notes the blobs that have to be decoded.
+// fromIndexes counts by indexes and notes the blobs that have to be decoded. It counts
+// stretches: the blobs of a service that overlap in time within an hour. A record and
+// its copies are in one stretch, since no period is longer than an hour.
 func (c *counting) fromIndexes(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(max(listers, c.plan.reader.opt.Workers))
-	for _, s := range c.plan.overlapping() {
-		work.Go(func() error { return c.stretch(ctx, s) })
+	blobs := slices.Clone(c.plan.blobs)
+	slices.SortFunc(blobs, func(a, b blob) int {
+		return cmp.Or(cmp.Compare(a.Name.Service, b.Name.Service), cmp.Compare(a.Meta.First, b.Meta.First))
+	})
+	for n := 0; len(blobs) > 0; blobs = blobs[n:] {
+		last := blobs[0].Meta.Last
+		for n = 1; n < len(blobs) && blobs[n].Name.Service == blobs[0].Name.Service && blobs[n].Meta.First <= last; n++ {
+			last = max(last, blobs[n].Meta.Last)
+		}
+		stretch := blobs[:n]
+		work.Go(func() error { return c.stretch(ctx, stretch) })
 	}
 	return work.Wait()
 }
 
-// overlapping groups blobs into stretches: those of one service that overlap in time
-// within an hour. A copy has the same time, and no period is longer than an hour.
-func (p *Plan) overlapping() []stretch {
-	all := make([]stretch, len(p.blobs))
-	for i := range p.blobs {
-		b := &p.blobs[i]
-		all[i] = stretch{service: b.Name.Service, first: b.Meta.First, last: b.Meta.Last, blobs: p.blobs[i : i+1 : i+1]}
-	}
-	slices.SortFunc(all, func(a, b stretch) int {
-		return cmp.Or(cmp.Compare(a.service, b.service), cmp.Compare(a.first, b.first))
-	})
-	n := 0
-	for i := range all {
-		s, last := &all[i], &all[max(n-1, 0)]
-		if n > 0 && s.service == last.service && s.first <= last.last {
-			last.last = max(last.last, s.last)
-			last.blobs = append(last.blobs, s.blobs...)
-			continue
-		}
-		all[n] = *s
-		n++
-	}
-	return all[:n]
-}
-
 // stretch counts one stretch.
-func (c *counting) stretch(ctx context.Context, s stretch) error {
-	sources := make([]*source, len(s.blobs))
-	for i := range s.blobs {
-		sources[i] = s.blobs[i].source(c.plan.reader, &c.loader.count)
+func (c *counting) stretch(ctx context.Context, blobs []blob) error {
+	sources := make([]*source, len(blobs))
+	for i := range blobs {
+		sources[i] = blobs[i].source(c.plan.reader, &c.loader.count)
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {
 		return err
 	}
-	for i, src := range sources {
-		if !shared[i] && src.State == catalog.Sound {
-			t, err := c.blob(ctx, src)
-			if err == nil {
-				c.add(t, src)
-				continue
+	for i, s := range sources {
+		var t *tally
+		if !shared[i] && s.State == catalog.Sound {
+			// If it fails, reading it in full reports the problem, and counts the rest.
+			if t, err = c.blob(ctx, s); fatal(ctx, err) != nil {
+				return fatal(ctx, err)
 			}
-			if err := fatal(ctx, err); err != nil {
-				return err
-			}
-			// Reading it in full reports the problem, and counts the rest.
 		}
-		src.forget()
+		s.forget()
 		c.mu.Lock()
-		c.merge = append(c.merge, s.blobs[i])
+		if t == nil {
+			c.merge = append(c.merge, blobs[i])
+		} else if c.tally.add(t); s.unflushed {
+			c.unflushed += t.total
+		}
 		c.mu.Unlock()
 	}
 	return nil
-}
-
-func (c *counting) add(t *tally, from *source) {
-	c.mu.Lock()
-	c.tally.add(t)
-	if from.unflushed {
-		c.unflushed += t.total
-	}
-	c.mu.Unlock()
 }
 
 // shared reports for each blob whether it has, or may have, an origin in common with
@@ -181,11 +144,10 @@ func (c *counting) shared(ctx context.Context, sources []*source) ([]bool, error
 
 // blob counts the wanted records of one blob that shares nothing.
 func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
-	defer s.forget()
 	rng, match := c.plan.rng, c.plan.match
 	t := &tally{by: c.tally.by}
 	if rng.covers(s.Meta.First, s.Meta.Last) && t.one(s.Meta.First, s.Meta.Last) {
-		c.noteHigher(wanted(match.high, &s.Meta.Levels))
+		c.loader.count.higher.Add(wanted(match.high, &s.Meta.Levels))
 		addLevels(t, s.Meta.First, match.levels, &s.Meta.Levels)
 		return t, nil
 	}
@@ -199,19 +161,26 @@ func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 		if !rng.touches(b.First, b.Last) {
 			continue
 		}
-		high, exact := t.block(b, rng, match)
-		if !exact {
-			if high, err = c.decode(ctx, s, i, t); err != nil {
+		f := &future{block: i}
+		var exact bool
+		if f.higher, exact = t.block(b, rng, match); !exact {
+			stored, err := s.fetch(ctx, b.Offset, b.Stored)
+			if err != nil {
 				return nil, err
 			}
+			if c.loader.load(f, s, b, stored); f.err == nil {
+				f.err = t.lines(f.kept.raw)
+			}
+			if f.err != nil {
+				return nil, f.err
+			}
+			c.loader.recycle(f.buf)
 		}
-		higher += high
+		higher += f.higher
 	}
-	c.noteHigher(higher)
+	c.loader.count.higher.Add(higher)
 	return t, nil
 }
-
-func (c *counting) noteHigher(n int64) { c.loader.count.higher.Add(n) }
 
 // wanted adds up the counts of the levels in set.
 func wanted[N int | int64](set LevelSet, levels *[record.NumLevels]N) int64 {
@@ -222,20 +191,4 @@ func wanted[N int | int64](set LevelSet, levels *[record.NumLevels]N) int64 {
 		}
 	}
 	return n
-}
-
-// decode counts a block line by line.
-func (c *counting) decode(ctx context.Context, s *source, n int, t *tally) (higher int64, err error) {
-	b := &s.index.Blocks[n]
-	stored, err := s.fetch(ctx, b.Offset, b.Stored)
-	if err != nil {
-		return 0, err
-	}
-	f := &future{block: n}
-	if c.loader.load(f, s, b, stored); f.err != nil {
-		return 0, f.err
-	}
-	err = t.lines(f.kept.raw)
-	c.loader.recycle(f.buf)
-	return f.higher, err
 }

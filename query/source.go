@@ -103,22 +103,10 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
-	if b := s.kept(off, n); b != nil {
-		return b, nil
-	}
-	s.count.requests.Add(1)
-	r, err := s.store.Get(ctx, s.Key, off, n)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, n)
-	got, err := io.ReadFull(r, b)
-	s.count.fetched.Add(int64(got))
-	if cerr := r.Close(); err == nil {
-		err = cerr
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + int64(got), Length: n - int64(got), Reason: "the blob ends before"}
+	b, err := s.get(ctx, off, n, n)
+	got := int64(len(b))
+	if err == nil && got < n || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + got, Length: n - got, Reason: "the blob ends before"}
 	}
 	if err != nil {
 		return nil, err
@@ -136,22 +124,28 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if s.Size > maxWhole {
 		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.Size)
 	}
-	if b := s.kept(0, s.Size); b != nil {
+	return s.get(ctx, 0, -1, s.Size)
+}
+
+// get reads a range of the store; n is -1 for the rest of the blob. size is its length,
+// if that is known. With an error it returns the bytes before it.
+func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
+	if b := s.kept(off, size); b != nil {
 		return b, nil
 	}
 	s.count.requests.Add(1)
-	r, err := s.store.Get(ctx, s.Key, 0, -1)
+	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {
 		return nil, err
 	}
 	// With room for the last read, which finds the end.
-	body := bytes.NewBuffer(make([]byte, 0, s.Size+bytes.MinRead))
-	n, err := body.ReadFrom(r)
-	s.count.fetched.Add(n)
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	got, err := b.ReadFrom(r)
+	s.count.fetched.Add(got)
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}
-	return body.Bytes(), err
+	return b.Bytes(), err
 }
 
 // place is the place of a record in the order of records. Only a record with a known
