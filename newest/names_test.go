@@ -14,12 +14,12 @@ func TestNamesThatCannotBe(t *testing.T) {
 			c.all[0].start()
 			time.Sleep(time.Second)
 			c.all[0].send(line{service: "web"})
-			for want, services := range [][]string{{name}, {"web", name}} { // want: records
+			for want, services := range [][]string{{name}, {"web", name}} { // want: services with records
 				g, err := c.reader().Gather(t.Context(), always(services...), newest.Auto)
 				if err != nil {
 					t.Fatalf("%q: %v", services, err)
 				}
-				if !g.Live || len(g.Report.Problems) != 0 || len(g.Query.Unflushed) == 0 || g.Query.Unflushed[0].Len() != want {
+				if !g.Live || len(g.Report.Problems) != 0 || len(g.Query.Unflushed) == 0 || len(g.Query.Unflushed[0].Services()) != want {
 					t.Errorf("%q: %+v", services, g)
 				}
 				g.Close()

@@ -51,15 +51,9 @@ func (s LevelSet) Lowest() record.Level {
 
 // higher is the set of levels that are not in s but above its lowest. Other is
 // neither high nor low.
-func (s LevelSet) higher() LevelSet {
-	var out LevelSet
-	seen := false
-	for l := record.Trace; l < record.Other; l++ {
-		if s.Has(l) {
-			seen = true
-		} else if seen {
-			out |= 1 << l
-		}
+func (s LevelSet) higher() (out LevelSet) {
+	for l := s.Lowest(); l < record.Other; l++ {
+		out |= 1 << l &^ s
 	}
 	return out
 }

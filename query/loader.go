@@ -99,11 +99,7 @@ func (l *loader) fill(s *source, o *opening, group int64) {
 	if o.err != nil {
 		return
 	}
-	var skipped int64
-	o.blocks, skipped = l.choose(s.index)
-	if s.body == nil {
-		l.count.blocksSkipped.Add(skipped)
-	}
+	o.blocks = l.choose(s)
 	if len(o.blocks) > 0 && group > 0 {
 		o.group = newGroup(s.index, o.blocks, 0, group)
 	}
@@ -111,25 +107,27 @@ func (l *loader) fill(s *source, o *opening, group int64) {
 
 // choose picks the blocks of the index that may hold wanted records, in the order of
 // reading.
-func (l *loader) choose(index *blobfmt.Index) (blocks []int, skipped int64) {
-	blocks = make([]int, 0, len(index.Blocks))
-	for i := range index.Blocks {
-		b := &index.Blocks[i]
-		if !l.task.rng.touches(b.First, b.Last) {
-			skipped++
-			continue
+func (l *loader) choose(s *source) []int {
+	blocks := make([]int, 0, len(s.index.Blocks))
+	for i := range s.index.Blocks {
+		b := &s.index.Blocks[i]
+		switch {
+		case !l.task.rng.touches(b.First, b.Last):
+		case wanted(l.match.levels, &b.Levels) > 0:
+			blocks = append(blocks, i)
+		case !l.match.hasText():
+			// With texts the number of those of higher levels is unknown.
+			higher, _ := new(tally).block(b, l.task.rng, l.match)
+			l.count.higher.Add(higher)
 		}
-		if wanted(l.match.levels, &b.Levels) == 0 {
-			l.noteHigher(b)
-			skipped++
-			continue
-		}
-		blocks = append(blocks, i)
+	}
+	if s.body == nil {
+		l.count.blocksSkipped.Add(int64(len(s.index.Blocks) - len(blocks)))
 	}
 	if l.task.desc {
 		slices.Reverse(blocks)
 	}
-	return blocks, skipped
+	return blocks
 }
 
 // newGroup joins blocks[next] and the following blocks that are adjacent in the blob,
@@ -285,16 +283,6 @@ func describe(lines []byte) (b blobfmt.Block, err error) {
 		at += size
 	}
 	return b, nil
-}
-
-// noteHigher counts the records of higher levels in a block without wanted ones, if
-// its index can tell. With texts the number is unknown.
-func (l *loader) noteHigher(b *blobfmt.Block) {
-	if l.match.hasText() || l.match.high == 0 {
-		return
-	}
-	higher, _ := new(tally).block(b, l.task.rng, l.match)
-	l.count.higher.Add(higher)
 }
 
 // wantsBlob reports whether a blob may hold wanted records, by its metadata. If they

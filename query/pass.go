@@ -81,7 +81,9 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p.merge.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
-			p.join(b.source(a.reader, &p.loader.count))
+			s := b.source(a.reader, &p.loader.count)
+			p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
+				src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}
 	slices.SortStableFunc(p.merge.heap, func(a, b *cursor) int {
@@ -96,12 +98,6 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	}
 	p.merge.init()
 	return p
-}
-
-// join adds a cursor for a source.
-func (p *pass) join(s *source) {
-	p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
-		src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 }
 
 // finish waits for all goroutines of the pass and adds up their counts.

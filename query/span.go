@@ -4,16 +4,12 @@ package query
 // there are none. It uses metadata alone, so filtered records may span less.
 func (p *Plan) Span() (first, last int64, ok bool) {
 	first, last = Newest, Oldest
-	add := func(from, to int64) {
-		from, to = max(from, p.rng.From), min(to, p.rng.last())
-		if from <= to {
-			first, last, ok = min(first, from), max(last, to), true
-		}
-	}
 	for i := range p.blobs {
-		add(p.blobs[i].Meta.First, p.blobs[i].Meta.Last)
+		m := &p.blobs[i].Meta
+		first, last = min(first, m.First), max(last, m.Last)
 	}
-	return first, last, ok
+	first, last = max(first, p.rng.From), min(last, p.rng.last())
+	return first, last, len(p.blobs) > 0 && first <= last
 }
 
 // last is the last time of the range.

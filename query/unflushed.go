@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -104,7 +103,9 @@ func (u *Unflushed) Add(e *record.Entry) error {
 	}
 	err = u.last.add(e)
 	if err == nil && u.size > inMemory {
-		err = u.spill()
+		if err = u.spill(); err != nil {
+			err = fmt.Errorf("put records aside: %w", err)
+		}
 	}
 	if err != nil {
 		u.err = fmt.Errorf("%s: %w", u.name, err)
@@ -208,12 +209,12 @@ func (u *Unflushed) spill() error {
 	if u.file == nil {
 		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
 		if err != nil {
-			return fmt.Errorf("put records aside: %w", err)
+			return err
 		}
 		u.file = f
 		// The file goes with the process, however it ends.
 		if err := os.Remove(f.Name()); err != nil {
-			return fmt.Errorf("put records aside: %w", err)
+			return err
 		}
 	}
 	var buf []byte
@@ -230,7 +231,7 @@ func (u *Unflushed) spill() error {
 				buf = binary.LittleEndian.AppendUint32(buf, r.ord)
 			}
 			if _, err := u.file.WriteAt(buf, u.end); err != nil {
-				return fmt.Errorf("put records aside: %w", err)
+				return err
 			}
 			*c = contents{at: u.end, num: len(c.rows)}
 			u.end += int64(len(buf))
@@ -244,10 +245,7 @@ func (u *Unflushed) spill() error {
 func (u *Unflushed) read(buf []byte, at int64, n int) ([]byte, error) {
 	buf = slices.Grow(buf[:0], n)[:n]
 	if _, err := u.file.ReadAt(buf, at); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return nil, fmt.Errorf("read what was put aside: %w", err)
+		return nil, fmt.Errorf("read what was put aside: %v", err) // an EOF is no end of anything
 	}
 	return buf, nil
 }
@@ -287,26 +285,12 @@ func (b *body) rows(n int) ([]row, error) {
 }
 
 // Close releases everything. No read may be under way, and none may follow.
-func (u *Unflushed) Close() error {
+func (u *Unflushed) Close() {
 	u.heads, u.last, u.bodies, u.err = nil, nil, nil, fmt.Errorf("%s: closed", u.name)
-	if u.file == nil {
-		return nil
+	if u.file != nil {
+		u.file.Close() // nothing of it is needed any more
+		u.file = nil
 	}
-	f := u.file
-	u.file = nil
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("%s: %w", u.name, err)
-	}
-	return nil
-}
-
-// Len is the number of records, without copies.
-func (u *Unflushed) Len() int {
-	n := 0
-	for _, b := range u.bodies {
-		n += int(b.Meta.Records)
-	}
-	return n
 }
 
 // Services are the services of the records, in order.
