@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"blobtail/blobfmt"
@@ -35,65 +34,47 @@ func (t *Total) add(b *catalog.Entry) {
 	t.First, t.Last = min(t.First, b.Meta.First), max(t.Last, b.Meta.Last)
 }
 
-// ListServices sums up every service of the store, system ones last. Unreadable
-// blobs are among the summary's problems.
-func (r *Reader) ListServices(ctx context.Context) ([]Total, Summary, error) {
-	names, err := catalog.Services(ctx, r.store)
-	if err != nil || len(names) == 0 {
-		return nil, Summary{}, err
-	}
-	totals, sum, err := r.totals(ctx, Query{Services: names, Range: Always()}, func(b *catalog.Entry) string { return b.Name.Service })
-	slices.SortStableFunc(totals, func(a, b Total) int {
-		switch as, bs := a.Name[0] == '_', b.Name[0] == '_'; {
-		case as == bs:
-			return 0
-		case bs:
-			return -1
+// List sums up the blobs of each service, system ones last; of each day (UTC, of the
+// blobs' names) if a service is given; or each blob of a day, unless that is zero.
+// Unreadable blobs are among the summary's problems.
+func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Total, Summary, error) {
+	q := Query{Services: []string{service}, Range: Always()}
+	name := func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) }
+	switch {
+	case service == "" && day.IsZero():
+		var err error
+		if q.Services, err = catalog.Services(ctx, r.store); err != nil || len(q.Services) == 0 {
+			return nil, Summary{}, err
 		}
-		return 1
-	})
-	return totals, sum, err
-}
-
-// ListDays sums up each day (UTC, of the blobs' names) of some services.
-func (r *Reader) ListDays(ctx context.Context, services ...string) ([]Total, Summary, error) {
-	return r.totals(ctx, Query{Services: services, Range: Always()},
-		func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) })
-}
-
-// ListBlobs describes each blob of one day (UTC).
-func (r *Reader) ListBlobs(ctx context.Context, service string, day time.Time) ([]Total, Summary, error) {
-	day = day.UTC().Truncate(24 * time.Hour)
-	rng := Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
-	return r.totals(ctx, Query{Services: []string{service}, Range: rng}, func(b *catalog.Entry) string { return b.Key })
-}
-
-// totals sums up the blobs of q, grouped by the result of name.
-func (r *Reader) totals(ctx context.Context, q Query, name func(*catalog.Entry) string) ([]Total, Summary, error) {
+		name = func(b *catalog.Entry) string { return b.Name.Service }
+	case !day.IsZero():
+		day = day.UTC().Truncate(24 * time.Hour)
+		q.Range = Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
+		name = func(b *catalog.Entry) string { return b.Key }
+	}
 	p, err := r.Plan(ctx, q)
 	if err != nil {
 		return nil, Summary{}, err
 	}
-	var out []Total
-	at := make(map[string]int)
+	var out, system []Total
 	for i := range p.blobs {
-		b := p.blobs[i].Entry
+		b, to := p.blobs[i].Entry, &out
 		if b.State != catalog.Sound {
 			continue // it is among the problems
 		}
-		key := name(b)
-		n, ok := at[key]
-		if !ok {
-			n = len(out)
-			at[key] = n
-			out = append(out, Total{Name: key})
+		if service == "" && b.Name.Service[0] == '_' {
+			to = &system
 		}
-		out[n].add(b)
+		key := name(b)
+		if n := len(*to); n == 0 || (*to)[n-1].Name != key {
+			*to = append(*to, Total{Name: key})
+		}
+		(*to)[len(*to)-1].add(b)
 	}
 	sum := p.summary()
 	err = p.confirmed(ctx, &sum, func(context.Context) error { return nil })
 	p.tellExpired(&sum)
-	return out, sum, err
+	return append(out, system...), sum, err
 }
 
 // Body reads one blob whole. A [*Problem] comes with the rest of it if the store knows

@@ -29,19 +29,14 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer closeStore()
-	var entries []query.Total
-	var sum query.Summary
 	what := "service"
 	switch {
 	case c.Day != "":
 		what = "blob"
-		entries, sum, err = reader.ListBlobs(ctx, c.Service, day)
 	case c.Service != "":
 		what = "day (UTC)"
-		entries, sum, err = reader.ListDays(ctx, c.Service)
-	default:
-		entries, sum, err = reader.ListServices(ctx)
 	}
+	entries, sum, err := reader.List(ctx, c.Service, day)
 	if err != nil {
 		return 0, err
 	}
