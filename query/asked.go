@@ -58,11 +58,11 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
 	}
-	for _, name := range unknown {
-		if strings.ContainsAny(name, globChars) {
-			return nil, &NoServiceError{Name: name}
-		}
-		return nil, r.noService(ctx, name)
+	switch {
+	case len(unknown) > 0 && strings.ContainsAny(unknown[0], globChars):
+		return nil, &NoServiceError{Name: unknown[0]}
+	case len(unknown) > 0:
+		return nil, r.noService(ctx, unknown[0])
 	}
 	a.bodies = q.bodies(func(service string) bool {
 		_, wanted := slices.BinarySearch(a.services, service)
