@@ -32,7 +32,7 @@ type asked struct {
 	noStore  error     // the store does not exist, and that is a warning
 }
 
-// found is what listings had of a service.
+// found counts the listed objects of a service.
 type found struct {
 	any     bool   // an object, a blob or not
 	foreign int64  // objects that are no blobs
@@ -58,11 +58,11 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
 	}
-	for _, name := range unknown {
-		if strings.ContainsAny(name, globChars) {
-			return nil, &NoServiceError{Name: name}
-		}
-		return nil, r.noService(ctx, name)
+	switch {
+	case len(unknown) > 0 && strings.ContainsAny(unknown[0], globChars):
+		return nil, &NoServiceError{Name: unknown[0]}
+	case len(unknown) > 0:
+		return nil, r.noService(ctx, unknown[0])
 	}
 	a.bodies = q.bodies(func(service string) bool {
 		_, wanted := slices.BinarySearch(a.services, service)
@@ -72,9 +72,6 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	return a, nil
 }
-
-// Services are the names that the query's globs stand for, in order.
-func (a *asked) Services() []string { return slices.Clone(a.services) }
 
 // listServices lists the services of the store and of the unflushed records, for globs.
 func (a *asked) listServices(ctx context.Context) (all []string, err error) {
@@ -86,6 +83,13 @@ func (a *asked) listServices(ctx context.Context) (all []string, err error) {
 		all = slices.AppendSeq(all, maps.Keys(u.heads))
 	}
 	return all, nil
+}
+
+// Services resolves names and globs to services. A name stands for itself, whether or
+// not anything is stored under it; a glob for the matching services of the store.
+func (r *Reader) Services(ctx context.Context, names []string) ([]string, error) {
+	services, _, err := resolve(ctx, names, func(ctx context.Context) ([]string, error) { return catalog.Services(ctx, r.store) })
+	return services, err
 }
 
 // resolve turns names and globs into services, sorted, each once. unknown are those that
@@ -146,7 +150,7 @@ func (a *asked) tellFound(sum *Summary) {
 		sum.Warnings = append(sum.Warnings, a.noStore)
 	}
 	for i, f := range a.found {
-		if sum.Foreign += f.foreign; f.foreign > 0 {
+		if f.foreign > 0 {
 			sum.Warnings = append(sum.Warnings,
 				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", a.services[i], f.foreign, f.first))
 		}

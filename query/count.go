@@ -88,7 +88,7 @@ func (c *counting) fromIndexes(ctx context.Context) error {
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 	sources := make([]*source, len(blobs))
 	for i := range blobs {
-		sources[i] = blobs[i].source(c.plan.reader, &c.loader.count)
+		sources[i] = c.plan.reader.source(blobs[i], &c.loader.count)
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {

@@ -115,34 +115,12 @@ func (c *cursor) current() []byte {
 // returns the rest of the block. The lines are in ascending order in either
 // direction.
 func (c *cursor) take(limit int64, all bool) ([]byte, error) {
-	if c.pass.desc {
-		return c.takeDown(limit, all)
-	}
-	stop := c.end
-	if !all && c.cur.last >= limit {
-		stop = c.pos + len(c.current())
-		for stop < c.end {
-			t, ok := record.LineTime(c.cur.raw[stop:c.end])
-			if !ok {
-				return nil, errLine
-			}
-			if t >= limit {
-				break
-			}
-			stop += bytes.IndexByte(c.cur.raw[stop:c.end], '\n') + 1
-		}
-	}
-	chunk := c.cur.raw[c.pos:stop]
-	c.pos = stop
-	return chunk, c.settle()
-}
-
-func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
-	stop := c.pos
-	if !all && c.cur.first <= limit {
-		stop = c.lastAt
-		for stop > c.pos {
-			line := lastLine(c.cur.raw[c.pos:stop])
+	raw, from, to := c.cur.raw, c.pos, c.end
+	switch {
+	case all:
+	case c.pass.desc && c.cur.first <= limit:
+		for from = c.lastAt; from > c.pos; {
+			line := lastLine(raw[c.pos:from])
 			t, ok := record.LineTime(line)
 			if !ok {
 				return nil, errLine
@@ -150,12 +128,26 @@ func (c *cursor) takeDown(limit int64, all bool) ([]byte, error) {
 			if t <= limit {
 				break
 			}
-			stop -= len(line)
+			from -= len(line)
+		}
+	case !c.pass.desc && c.cur.last >= limit:
+		for to = c.pos + len(c.current()); to < c.end; {
+			t, ok := record.LineTime(raw[to:c.end])
+			if !ok {
+				return nil, errLine
+			}
+			if t >= limit {
+				break
+			}
+			to += bytes.IndexByte(raw[to:c.end], '\n') + 1
 		}
 	}
-	chunk := c.cur.raw[stop:c.end]
-	c.end = stop
-	return chunk, c.settle()
+	if c.pass.desc {
+		c.end = from
+	} else {
+		c.pos = to
+	}
+	return raw[from:to], c.settle()
 }
 
 // takeOne returns the current line and moves past it.

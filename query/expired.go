@@ -61,10 +61,10 @@ func (r *Reader) replaced(ctx context.Context, s *source) bool {
 		if err != nil {
 			return false
 		}
-		if !e.MayReplace(s.Entry) {
+		if e.Meta.Compacted == 0 {
 			continue
 		}
-		index, err := r.source(&e, new(counters)).readIndex(ctx, false)
+		index, err := r.source(blob{Entry: &e}, new(counters)).readIndex(ctx, false)
 		if err == nil && slices.Contains(index.Replaces, s.Meta.Batch) {
 			return true
 		}

@@ -123,7 +123,7 @@ func (t *tally) add(o *tally) {
 
 // block counts the records of a block in the range by its index. That is exact if the
 // ends of the range, and of buckets, fall between two of its minutes. If it is not
-// exact, nothing is counted; higher is then what is certain.
+// exact, nothing is counted; higher is then a lower bound.
 func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64, exact bool) {
 	if rng.covers(b.First, b.Last) && t.one(b.First, b.Last) {
 		addLevels(t, b.First, match.levels, &b.Levels)

@@ -212,19 +212,18 @@ func (m *merge) less(a, b *cursor) bool {
 	if !a.ready {
 		return false
 	}
-	places, lines := 0, 0
+	n := 0
 	if m.blind {
-		lines = bytes.Compare(a.current(), b.current())
+		n = bytes.Compare(a.current(), b.current())
 	}
-	if lines == 0 {
-		places = a.where().Compare(&b.where().Key)
+	if n == 0 {
+		n = a.where().Compare(&b.where().Key)
 	}
-	if lines == 0 && places == 0 {
-		lines = bytes.Compare(a.current(), b.current())
+	if n == 0 {
+		n = bytes.Compare(a.current(), b.current())
 	}
-	order := cmp.Or(lines, places)
-	if order == 0 && a.src.unflushed != b.src.unflushed {
+	if n == 0 && a.src.unflushed != b.src.unflushed {
 		return b.src.unflushed // so that a record counts as unflushed only if it is in no blob
 	}
-	return (cmp.Or(order, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
+	return (cmp.Or(n, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
 }

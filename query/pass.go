@@ -81,7 +81,7 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p.merge.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
-			s := b.source(a.reader, &p.loader.count)
+			s := a.reader.source(*b, &p.loader.count)
 			p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
 				src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}

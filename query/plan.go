@@ -31,12 +31,6 @@ type blob struct {
 	body *body // nil: it was listed
 }
 
-func (b *blob) source(r *Reader, count *counters) *source {
-	s := r.source(b.Entry, count)
-	s.body, s.unflushed = b.body, b.body != nil
-	return s
-}
-
 // Plan finds the blobs that q touches.
 func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 	a, err := r.prepare(ctx, q)
@@ -61,6 +55,18 @@ func (p *Plan) Bytes() int64 {
 	return n
 }
 
+// Span returns the first and the last time of the records of the plan; ok is false if
+// there are none. It uses metadata alone, so filtered records may span less.
+func (p *Plan) Span() (first, last int64, ok bool) {
+	first, last = Newest, Oldest
+	for i := range p.blobs {
+		m := &p.blobs[i].Meta
+		first, last = min(first, m.First), max(last, m.Last)
+	}
+	first, last = max(first, p.rng.From), min(last, p.rng.last())
+	return first, last, len(p.blobs) > 0 && first <= last
+}
+
 // list lists the wanted services by their numbers, several at a time, and sets blobs.
 func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
 	var of []int
@@ -80,7 +86,6 @@ func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
 	for _, l := range listings {
 		all = append(all, l.blobs...)
 		p.listed.BlobsListed += l.count
-		p.listed.Expired += l.expired
 		p.listed.Problems = append(p.listed.Problems, l.problems...)
 	}
 	if err := p.replace(ctx, all); err != nil {
@@ -117,7 +122,6 @@ func each(n int, f func(i int)) {
 type listing struct {
 	blobs    []catalog.Entry // that may have records in the range
 	count    int64
-	expired  int64
 	problems []error
 	err      error
 }
@@ -137,13 +141,10 @@ func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 			continue
 		}
 		l.count++
-		switch {
-		case e.Meta.Compacted == 0 && !p.rng.touches(e.Meta.First, e.Meta.Last):
+		if e.Hidden || e.Meta.Compacted == 0 && !p.rng.touches(e.Meta.First, e.Meta.Last) {
 			continue
-		case e.Hidden:
-			l.expired++
-			continue
-		case e.State != catalog.Sound:
+		}
+		if e.State != catalog.Sound {
 			// Its lines are read if possible, but the result stays incomplete.
 			l.problems = append(l.problems, &Problem{Blob: e.Key, Err: bareError(e.Err)})
 		}
@@ -182,7 +183,7 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	var count counters
 	sources := make([]*source, len(compacted))
 	each(len(compacted), func(i int) {
-		sources[i] = p.reader.source(compacted[i], &count)
+		sources[i] = p.reader.source(blob{Entry: compacted[i]}, &count)
 		sources[i].readIndex(ctx, false)
 	})
 	replaced := make(map[blobfmt.BatchID]bool)
@@ -201,18 +202,16 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	}
 	count.addTo(&p.listed)
 	for i := range all {
-		switch b := &all[i]; {
-		case b.State == catalog.Sound && replaced[b.Meta.Batch]:
-			p.listed.Replaced++
-		case p.rng.touches(b.Meta.First, b.Meta.Last):
+		b := &all[i]
+		if p.rng.touches(b.Meta.First, b.Meta.Last) && !(b.State == catalog.Sound && replaced[b.Meta.Batch]) {
 			p.blobs = append(p.blobs, blob{Entry: b})
 		}
 	}
 	return nil
 }
 
-func (r *Reader) source(b *catalog.Entry, count *counters) *source {
-	return &source{Entry: b, store: r.store, count: count}
+func (r *Reader) source(b blob, count *counters) *source {
+	return &source{Entry: b.Entry, store: r.store, count: count, body: b.body, unflushed: b.body != nil}
 }
 
 // summary starts a summary with the results of planning.

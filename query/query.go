@@ -69,6 +69,14 @@ func (r Range) covers(first, last int64) bool {
 	return first >= r.From && (last < r.To || r.To == Newest)
 }
 
+// last is the last time of the range.
+func (r Range) last() int64 {
+	if r.To == Newest {
+		return Newest
+	}
+	return r.To - 1
+}
+
 // Bounded reports whether either end is given.
 func (r Range) Bounded() bool { return r.From != Oldest || r.To != Newest }
 
@@ -127,9 +135,6 @@ type Summary struct {
 	Requests, Fetched         int64 // GETs after the listing, and their bytes
 	Copies                    int64 // records left out as copies of emitted ones
 	Unflushed                 int64 // of the emitted or counted records, those in no blob of the read
-	Replaced                  int64 // blobs ignored because a compacted blob replaces them
-	Expired                   int64 // blobs ignored because their day has expired
-	Foreign                   int64 // objects of a service that are not blobs
 	// Higher counts records that fail the filter only because their level is above the
 	// lowest wanted one. It is a lower bound: unread blocks may have more.
 	Higher int64

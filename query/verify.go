@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -100,25 +99,25 @@ func (v *verifying) run(ctx context.Context) error {
 		if v.plan.blobs[i].State != catalog.Sound {
 			continue // the listing has reported it, and there is nothing to check it against
 		}
-		work.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return v.blob(ctx, v.plan.blobs[i].Entry)
-		})
+		work.Go(func() error { return v.blob(ctx, v.plan.blobs[i].Entry) })
 	}
 	return work.Wait()
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
-	var count counters
-	s := v.plan.reader.source(b, &count)
+	s := v.plan.reader.source(blob{Entry: b}, new(counters))
 	body, err := s.fetch(ctx, 0, b.Size)
 	if err := fatal(ctx, err); err != nil {
 		return err
 	}
 	if errors.Is(err, storage.ErrNotExist) {
-		v.vanished(ctx, s, err)
+		expired, err := v.plan.gone(ctx, s, err)
+		if expired {
+			err = errors.New("expired after it was listed")
+		} else {
+			err = fmt.Errorf("vanished after it was listed: %w", err)
+		}
+		v.report(Finding{Key: s.Key, Err: err, Note: expired})
 		return nil
 	}
 	found := []error{err}
@@ -143,17 +142,6 @@ func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
 	return nil
 }
 
-// vanished explains a missing blob.
-func (v *verifying) vanished(ctx context.Context, s *source, err error) {
-	expired, err := v.plan.gone(ctx, s, err)
-	if expired {
-		err = errors.New("expired after it was listed")
-	} else {
-		err = fmt.Errorf("vanished after it was listed: %w", err)
-	}
-	v.report(Finding{Key: s.Key, Err: err, Note: expired})
-}
-
 // another reports whether the name of a replaced and deleted blob was used again for
 // a batch that came late.
 func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
@@ -168,43 +156,33 @@ func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 // gaps notes the gaps in the numbers of a lane, from 1 on, in periods that the plan
 // has all blobs of. Compaction leaves gaps by design.
 func (v *verifying) gaps() {
-	type lane struct {
-		prefix string
-		number int
+	compacted := make(map[string]bool) // hours; such a blob may replace some of any period in it
+	prefix := func(b *blob) (period, hour string) {
+		period = blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
+		return period, period[:len(period)-len("00/")]
 	}
-	numbers := make(map[lane][]int)
-	skip := make(map[string]bool)
 	for i := range v.plan.blobs {
-		b := v.plan.blobs[i].Entry
-		prefix := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
-		start := b.Name.Period.UnixNano()
-		if b.Meta.Compacted > 0 {
-			skip[hourPrefix(prefix)] = true // it may stand for blobs of any period of the hour
+		if b := &v.plan.blobs[i]; b.Meta.Compacted > 0 {
+			_, hour := prefix(b)
+			compacted[hour] = true
 		}
-		if !v.plan.rng.covers(start, start+int64(time.Hour)-1) {
-			skip[prefix] = true
-		}
-		l := lane{prefix, b.Name.Number / blobfmt.LaneSize}
-		numbers[l] = append(numbers[l], b.Name.Number%blobfmt.LaneSize)
 	}
-	for l, ks := range numbers {
-		if skip[l.prefix] || skip[hourPrefix(l.prefix)] {
-			continue
+	inPeriod, inLane, last := "", 0, 0
+	for i := range v.plan.blobs {
+		b := &v.plan.blobs[i]
+		period, hour := prefix(b)
+		lane, number := b.Name.Number/blobfmt.LaneSize, b.Name.Number%blobfmt.LaneSize
+		if period != inPeriod || lane != inLane {
+			inPeriod, inLane, last = period, lane, 0
 		}
-		slices.Sort(ks)
-		last := 0
-		for _, k := range ks {
-			if k > last+1 {
-				v.report(Finding{Key: l.prefix, Note: true,
-					Err: fmt.Errorf("lane %d has no numbers %d to %d", l.number, last+1, k-1)})
-			}
-			last = k
+		start := b.Name.Period.UnixNano()
+		if number > last+1 && !compacted[hour] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
+			v.report(Finding{Key: period, Note: true,
+				Err: fmt.Errorf("lane %d has no numbers %d to %d", lane, last+1, number-1)})
 		}
+		last = number
 	}
 }
-
-// hourPrefix is the prefix of the keys of all periods of an hour.
-func hourPrefix(period string) string { return period[:len(period)-len("00/")] }
 
 // twins notes blobs with the same batch: a writer stores it again under another name
 // when it cannot know of the first. A read drops the copies. Two different batches with
