@@ -66,9 +66,6 @@ func forget(c config.Config, id string, lost bool, silent time.Duration, stdout 
 	return nil
 }
 
-// answerWait is how long an ingester to be forgotten may take to answer.
-const answerWait = time.Second
-
 // answering refuses to forget an ingester that answers at its address: it may only be
 // unable to write its row.
 func answering(ctx context.Context, tables storage.TableStore, store, id string) error {
@@ -80,7 +77,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
 			continue
 		}
-		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: answerWait})
+		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.HastyWait})
 		if err != nil {
 			return nil
 		}
