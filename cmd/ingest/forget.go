@@ -90,7 +90,7 @@ func answering(ctx context.Context, tables storage.TableStore, store, id string)
 		if i.ID != id || i.Address == "" || i.State != heartbeat.Holding {
 			continue
 		}
-		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: answerWait})
+		client, err := live.NewClient(i.Address, live.ClientOptions{Wait: live.HastyWait})
 		if err != nil {
 			return nil
 		}
