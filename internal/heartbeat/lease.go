@@ -417,20 +417,16 @@ func (a *Announcer) sawOthers(ctx context.Context, now listing) {
 
 // matter are the ingesters that matter to reads. Any that cannot be read may: those
 // noted before keep their ids, and [unreadable] stands for the rest.
-func (n *notes) matter(now listing) (others []string) {
-	unread := slices.Clone(now.ids)
+func (n *notes) matter(now listing) []string {
+	others := slices.DeleteFunc(slices.Clone(n.Others), func(id string) bool {
+		return id == unreadable || slices.ContainsFunc(now.rows, func(i Ingester) bool { return i.ID == id })
+	})
 	for _, i := range now.rows {
-		unread = slices.DeleteFunc(unread, func(id string) bool { return id == i.ID })
 		if i.ID != n.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
 			others = append(others, i.ID)
 		}
 	}
-	for _, id := range n.Others {
-		if slices.Contains(unread, id) {
-			others = append(others, id)
-		}
-	}
-	if len(unread) > 0 {
+	if len(now.bad) > 0 {
 		others = append(others, unreadable)
 	}
 	return others
