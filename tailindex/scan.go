@@ -176,11 +176,7 @@ func (s *scan) fresh(ctx context.Context, to string, seen map[string]bool, arriv
 		h.wanted = h.good && !seen[row.Key] && h.Arrived.After(arrived)
 		s.heads = append(s.heads, h)
 	}
-	return s.fetch(ctx)
-}
-
-// fetch reads the wanted ones of the listed rows, neighbours together.
-func (s *scan) fetch(ctx context.Context) error {
+	// Neighbours are read together.
 	for i := 0; i < len(s.heads); i++ {
 		first := i
 		for i < len(s.heads) && s.heads[i].wanted {

@@ -68,7 +68,11 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	var err error
 	p.announcer, err = heartbeat.New(tables, heartbeat.Options{
 		Dir: c.WALDir(), StoreID: premises.StoreID, BestEffort: c.Ingest.Announce == "best-effort",
-		Lost: func() heartbeat.Loss { return lossOf(buf) }, Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
+		Lost: func() heartbeat.Loss {
+			l, _ := buf.Lost()
+			return heartbeat.Loss{Since: l.Since, Until: l.Until}
+		},
+		Position: func() uint64 { return uint64(journal.Durable()) }, Found: uint64(journal.Found()),
 		Lane: lane, Auto: !settled,
 		Moved: func(lane int) {
 			if err := setLane(lane); err != nil {
@@ -148,15 +152,6 @@ func (p *company) noteLoss() {
 	if err := p.announcer.NoteLoss(ctx); err != nil {
 		p.log.Error().Err(err).Msg("that the log lost records is not kept for the next start")
 	}
-}
-
-// lossOf is the loss that the buffer has detected.
-func lossOf(buf *buffer.Buffer) heartbeat.Loss {
-	l, ok := buf.Lost()
-	if !ok {
-		return heartbeat.Loss{}
-	}
-	return heartbeat.Loss{Since: l.Since, Until: l.Until}
 }
 
 // readyEvery is how often an ingester that was not ready at its start checks whether it

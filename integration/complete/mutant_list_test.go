@@ -30,15 +30,15 @@ var mutants = []mutant{
 	if err != nil {
 `}}},
 	{name: "the file leaves holding after the row", edits: []edit{{"internal/heartbeat/lease.go",
-		`		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
+		`		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
 			return err
 		}
 `, ``}}},
 	{name: "a start assumes that the row says holding", edits: []edit{{"internal/heartbeat/announcer.go",
-		`a.lease.holding.Store(notes.State == Holding)`, `a.lease.holding.Store(true)`}}},
+		`a.holding.Store(notes.State == Holding)`, `a.holding.Store(true)`}}},
 	{name: "idle while the log has records", edits: []edit{{"internal/heartbeat/lease.go",
 		`	if _, some := a.o.Oldest(); some {
-		l.busy.Store(now.UnixNano())
+		a.busy.Store(now.UnixNano())
 		return Holding
 	}
 `, ``}}},
@@ -54,11 +54,11 @@ var mutants = []mutant{
 `, `		n.State = ""
 `}}},
 	{name: "the row of another process taken for the own", edits: []edit{{"internal/heartbeat/lease.go",
-		`	return row.Process == a.process || slices.Contains(a.lease.notes.Writers, row.Process)
-`, `	return row.Process == a.process || len(row.Process) > 0 || slices.Contains(a.lease.notes.Writers, row.Process)
+		`	return row.Process == a.process || slices.Contains(a.notes.Writers, row.Process)
+`, `	return row.Process == a.process || len(row.Process) > 0 || slices.Contains(a.notes.Writers, row.Process)
 `}}},
 	{name: "a table that lost rows is no loss", edits: []edit{{"internal/heartbeat/lease.go",
-		`	l.lost = l.lost.join(Loss{Since: now, Until: now})
+		`	a.lost = a.lost.join(Loss{Since: now, Until: now})
 `, `	_ = now
 `}}},
 

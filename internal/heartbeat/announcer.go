@@ -115,7 +115,7 @@ type Announcer struct {
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
 	missed  atomic.Uint64
-	lease   lease
+	lease
 
 	mu     sync.Mutex
 	begun  time.Time // by the store's clock: when Run, or Enter, began
@@ -125,10 +125,10 @@ type Announcer struct {
 	good   time.Time // when a write last succeeded, or the announcer was made
 
 	// The fields below belong to Run.
-	found bool   // a free lane was searched for with the rows of peers at hand
-	said  string // the last failure that was logged
-	rival string // the last rival for the lane that was logged
-	wrote bool   // a beat has written the row
+	found  bool   // a free lane was searched for with the rows of peers at hand
+	said   string // the last failure that was logged
+	rival  string // the last rival for the lane that was logged
+	beaten bool   // a beat has written the row
 }
 
 // New returns an announcer. It starts nothing and asks the store nothing. It only reads
@@ -144,12 +144,12 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	if o.Auto && notes.Lane >= 0 {
 		a.lane = min(notes.Lane, Lanes-1)
 	}
-	a.lease.turn = semaphore.NewWeighted(1)
-	a.lease.notes = notes
-	a.lease.upgraded = !notes.Announced && err == nil
-	a.lease.holding.Store(notes.State == Holding)
-	a.lease.busy.Store(time.Now().UnixNano())
-	a.lease.kept.Store(&notes.losses)
+	a.turn = semaphore.NewWeighted(1)
+	a.notes = notes
+	a.upgraded = !notes.Announced && err == nil
+	a.holding.Store(notes.State == Holding)
+	a.busy.Store(time.Now().UnixNano())
+	a.kept.Store(&notes.losses)
 	return a, err
 }
 
@@ -189,7 +189,7 @@ const deaf = 20 * time.Second
 func (a *Announcer) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.failed == nil || time.Since(a.good) < deaf && (a.lease.holding.Load() || a.o.BestEffort) {
+	if a.failed == nil || time.Since(a.good) < deaf && (a.holding.Load() || a.o.BestEffort) {
 		return nil
 	}
 	return a.failed
@@ -245,7 +245,7 @@ func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
 		case <-tick:
 			return true
 		case <-time.After(min(soon, a.o.Every)):
-			if a.lease.lacks(a.o, time.Since(begun)) {
+			if a.lacks(time.Since(begun)) {
 				return true
 			}
 		}
@@ -276,7 +276,7 @@ func (a *Announcer) beat(running context.Context) error {
 	ctx, cancel := context.WithTimeout(running, patience)
 	defer cancel()
 	var unlisted error
-	settled := a.wrote
+	settled := a.beaten
 	for round, waits := 0, 0; round <= rounds; round++ {
 		peers, err := scan(ctx, a.tables, a.o.Store)
 		switch {
@@ -305,7 +305,7 @@ func (a *Announcer) beat(running context.Context) error {
 		if err != nil {
 			return err // and most likely reading fails for the same reason
 		}
-		a.wrote = true
+		a.beaten = true
 		waits = 0
 		if settled && !changed || unlisted != nil {
 			break
@@ -338,7 +338,7 @@ func (a *Announcer) report(err error) {
 	if k := storage.Gist(err); a.said != k {
 		a.said = k
 		effect := "nothing is taken until it works again"
-		if a.lease.holding.Load() || a.o.BestEffort {
+		if a.holding.Load() || a.o.BestEffort {
 			effect = "records are taken as before; reads that cannot ask this ingester are incomplete"
 		}
 		a.o.Log.Warn().Err(err).Msg("this ingester cannot be announced; " + effect)

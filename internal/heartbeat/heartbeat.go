@@ -214,15 +214,13 @@ func Unread(err error) (rows, rest error) {
 
 // get returns the row of one ingester in any store; ok is false when there is none.
 func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester, ok bool, err error) {
-	for row, err := range tables.Scan(ctx, Table, Partition, id, "", 1) {
+	// A space is the least character that keys may have.
+	for row, err := range tables.Scan(ctx, Table, Partition, id, id+" ", 1) {
 		if errors.Is(err, storage.ErrNotExist) {
-			return Ingester{}, false, nil
+			break
 		}
 		if err != nil {
 			return Ingester{}, false, fmt.Errorf("read the row of ingester %s: %w", id, err)
-		}
-		if row.Key != id {
-			break
 		}
 		i, err = decode(row)
 		return i, err == nil, err

@@ -54,15 +54,14 @@ type attempt struct {
 // appends its records to the log and calls leave, soon. After an error no
 // record may be accepted. It is that of ctx, or says why the row cannot be written.
 func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
-	l := &a.lease
 	for {
-		l.entering.RLock()
-		if l.holding.Load() {
-			l.busy.Store(time.Now().UnixNano())
-			return l.entering.RUnlock, nil
+		a.entering.RLock()
+		if a.holding.Load() {
+			a.busy.Store(time.Now().UnixNano())
+			return a.entering.RUnlock, nil
 		}
-		l.entering.RUnlock()
-		l.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before the loop is back here
+		a.entering.RUnlock()
+		a.busy.Store(time.Now().UnixNano()) // or a beat might give up Holding before the loop is back here
 		try := a.hold()
 		if a.o.BestEffort {
 			return func() {}, nil
@@ -84,18 +83,17 @@ const again = 500 * time.Millisecond
 // hold begins to have the row say Holding, unless an attempt is under way or failed just
 // now.
 func (a *Announcer) hold() *attempt {
-	l := &a.lease
-	l.asking.Lock()
-	defer l.asking.Unlock()
-	if l.asked != nil {
-		return l.asked
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	if a.asked != nil {
+		return a.asked
 	}
 	t := &attempt{done: make(chan struct{})}
-	l.asked = t
+	a.asked = t
 	over := func() {
-		l.asking.Lock()
-		defer l.asking.Unlock()
-		l.asked = nil
+		a.asking.Lock()
+		defer a.asking.Unlock()
+		a.asked = nil
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -113,37 +111,36 @@ func (a *Announcer) hold() *attempt {
 // rest gives up the state Holding if the log has held nothing for so long. It returns
 // the state that the row may have.
 func (a *Announcer) rest(after time.Duration) State {
-	l := &a.lease
-	l.entering.Lock()
-	defer l.entering.Unlock()
+	a.entering.Lock()
+	defer a.entering.Unlock()
 	if !a.o.Replayed() {
 		return Holding
 	}
 	now := time.Now()
 	if _, some := a.o.Oldest(); some {
-		l.busy.Store(now.UnixNano())
+		a.busy.Store(now.UnixNano())
 		return Holding
 	}
-	if l.holding.Load() && now.Sub(time.Unix(0, l.busy.Load())) < after {
+	if a.holding.Load() && now.Sub(time.Unix(0, a.busy.Load())) < after {
 		return Holding
 	}
-	l.holding.Store(false)
+	a.holding.Store(false)
 	return Idle
 }
 
 // lacks reports whether the row lacks an unflushed record or a loss, or is that of an
 // earlier start and some time has passed since the last attempt.
-func (l *lease) lacks(o Options, passed time.Duration) bool {
-	_, some := o.Oldest()
-	lost := o.Lost()
-	if !l.turn.TryAcquire(1) {
+func (a *Announcer) lacks(passed time.Duration) bool {
+	_, some := a.o.Oldest()
+	lost := a.o.Lost()
+	if !a.turn.TryAcquire(1) {
 		return false // the row is being written
 	}
-	defer l.turn.Release(1)
-	if !l.wrote {
+	defer a.turn.Release(1)
+	if !a.wrote {
 		return passed >= unwrittenPause
 	}
-	return some && l.row.Oldest.IsZero() || lost.after(l.notes.Acked).after(l.row.Lost.Until).Any()
+	return some && a.row.Oldest.IsZero() || lost.after(a.notes.Acked).after(a.row.Lost.Until).Any()
 }
 
 // tries bounds how often a write is tried again because the row has changed.
@@ -154,10 +151,9 @@ var errContended = errors.New("the row changes again and again: do several proce
 // write writes the row with a state, and keeps the result for Err. It calls want when it
 // has the turn.
 func (a *Announcer) write(ctx context.Context, want func() State) error {
-	l := &a.lease
-	err := l.turn.Acquire(ctx, 1)
+	err := a.turn.Acquire(ctx, 1)
 	if err == nil {
-		defer l.turn.Release(1)
+		defer a.turn.Release(1)
 		err = storage.ErrChanged
 		for n := 0; n < tries && errors.Is(err, storage.ErrChanged); n++ {
 			err = a.tryWrite(ctx, want())
@@ -178,15 +174,14 @@ func (a *Announcer) write(ctx context.Context, want func() State) error {
 
 // tryWrite writes the row once. The caller has the turn.
 func (a *Announcer) tryWrite(ctx context.Context, want State) error {
-	l := &a.lease
 	id, err := a.o.StoreID()
 	if err != nil {
 		return err
 	}
-	if err := l.notes.mayWrite(a.process); err != nil {
+	if err := a.notes.mayWrite(a.process); err != nil {
 		return err
 	}
-	if !l.known {
+	if !a.known {
 		if err := a.readRow(ctx, id); err != nil {
 			return err
 		}
@@ -196,39 +191,38 @@ func (a *Announcer) tryWrite(ctx context.Context, want State) error {
 	}
 	if want != Holding {
 		// Before the write of the row: a start that finds Holding believes it.
-		if err := l.notes.change(func(n *notes) { n.State = "" }); err != nil {
+		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
 			return err
 		}
 	}
 	next := a.compose(want, id)
 	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
-		l.known = false
+		a.known = false
 		return err
 	}
 	next.version = version
-	l.known, l.row, l.wrote, l.upgraded, l.gone = true, next, true, false, false
+	a.known, a.row, a.wrote, a.upgraded, a.gone = true, next, true, false, false
 	if _, err := a.o.StoreID(); err != nil {
 		return err // the row may be in another store
 	}
-	err = l.notes.change(func(n *notes) {
+	err = a.notes.change(func(n *notes) {
 		n.State, n.Announced, n.Writers, n.Lane = want, true, []string{a.process}, next.Lane
 	})
 	if err == nil && want == Holding {
-		l.holding.Store(true)
+		a.holding.Store(true)
 	}
 	return err
 }
 
 // compose makes the row.
 func (a *Announcer) compose(state State, storeID string) Ingester {
-	l := &a.lease
 	now := a.o.Now()
 	return Ingester{
-		ID: l.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: a.Lane(),
+		ID: a.notes.ID, Process: a.process, Store: a.o.Store, StoreID: storeID, State: state, BestEffort: a.o.BestEffort, Lane: a.Lane(),
 		Address: text(a.o.Address), Host: text(a.o.Host), Version: text(a.o.Version),
 		Position: a.o.Position(), Oldest: a.oldest(now), Started: a.started(), At: now,
-		Lost: l.notes.Loss, acked: l.notes.Acked, version: l.row.version,
+		Lost: a.notes.Loss, acked: a.notes.Acked, version: a.row.version,
 	}
 }
 
@@ -236,17 +230,16 @@ func (a *Announcer) compose(state State, storeID string) Ingester {
 // uses its own time as the arrival of the records in the log. A reader that relied on
 // that would not search for the earlier ones.
 func (a *Announcer) oldest(now time.Time) time.Time {
-	l := &a.lease
-	if l.replayed.IsZero() && a.o.Replayed() {
-		l.replayed = time.Now()
+	if a.replayed.IsZero() && a.o.Replayed() {
+		a.replayed = time.Now()
 	}
 	since, ok := a.o.Oldest()
-	if !l.replayed.IsZero() && (!ok || since.After(l.replayed)) {
-		l.left = time.Time{}
+	if !a.replayed.IsZero() && (!ok || since.After(a.replayed)) {
+		a.left = time.Time{}
 	}
 	switch {
-	case !l.left.IsZero():
-		return l.left
+	case !a.left.IsZero():
+		return a.left
 	case ok:
 		return now.Add(-max(0, time.Since(since)))
 	}
@@ -255,12 +248,11 @@ func (a *Announcer) oldest(now time.Time) time.Time {
 
 // readRow reads the row and checks that it is still this ingester's.
 func (a *Announcer) readRow(ctx context.Context, storeID string) error {
-	l := &a.lease
-	row, there, err := get(ctx, a.tables, l.notes.ID)
+	row, there, err := get(ctx, a.tables, a.notes.ID)
 	if err != nil {
 		return err
 	}
-	if there && row.Store == a.o.Store && !a.wroteIt(&row) && len(l.notes.Others) > 0 {
+	if there && row.Store == a.o.Store && !a.wroteIt(&row) && len(a.notes.Others) > 0 {
 		// The other one is on a copy of this log, may know of no peers, and may use a new
 		// table.
 		peers, err := scan(ctx, a.tables, a.o.Store)
@@ -274,7 +266,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	switch {
 	case !there:
 		row = Ingester{}
-		if l.notes.Announced {
+		if a.notes.Announced {
 			if err := a.tableGone(); err != nil {
 				return err
 			}
@@ -283,12 +275,12 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 		return a.takeNewID(true) // the row stays for the reads of the other store
 	case !a.mine(&row):
 		return a.takeNewID(false)
-	case !l.wrote:
-		l.left = row.Oldest
+	case !a.wrote:
+		a.left = row.Oldest
 		a.compareEnd(&row)
 	}
-	l.known, l.row = true, row
-	return l.notes.change(func(n *notes) {
+	a.known, a.row = true, row
+	return a.notes.change(func(n *notes) {
 		if row.acked.After(n.Acked) {
 			n.Acked = row.acked
 		}
@@ -301,8 +293,7 @@ func (a *Announcer) compareEnd(row *Ingester) {
 	if row.State != Holding || row.Position <= a.o.Found || a.o.Position() == 0 {
 		return
 	}
-	l := &a.lease
-	l.lost = l.lost.join(Loss{Since: row.Oldest, Until: time.Now()})
+	a.lost = a.lost.join(Loss{Since: row.Oldest, Until: time.Now()})
 	a.o.Log.Error().Str("id", row.ID).Uint64("segment", row.Position>>32).Uint64("offset", row.Position&math.MaxUint32).
 		Msg("the log ends before what was in it when its ingester announced itself last: was an old copy put in its place, were segments removed? Reads are incomplete until `ingest forget --lost` is run for this id")
 }
@@ -310,33 +301,31 @@ func (a *Announcer) compareEnd(row *Ingester) {
 // mine reports whether the row is this ingester's: one of its processes wrote it, or no
 // other ingester needs it.
 func (a *Announcer) mine(row *Ingester) bool {
-	l := &a.lease
 	switch {
 	case a.wroteIt(row):
 		return true
-	case l.wrote:
+	case a.wrote:
 		return false
 	case row.State != Holding:
 		return true // its writer holds nothing, and notices when it enters Holding
 	}
-	return row.old && l.upgraded
+	return row.old && a.upgraded
 }
 
 // wroteIt reports whether a process on this log has written the row.
 func (a *Announcer) wroteIt(row *Ingester) bool {
-	return row.Process == a.process || slices.Contains(a.lease.notes.Writers, row.Process)
+	return row.Process == a.process || slices.Contains(a.notes.Writers, row.Process)
 }
 
 // takeNewID gives way to another ingester on a copy of the log, which keeps the row.
 // The records of this one are announced under the new id, and it accepts none before
 // that. Its peers are the same as before, unless it uses another store.
 func (a *Announcer) takeNewID(otherStore bool) error {
-	l := &a.lease
-	l.entering.Lock()
-	l.holding.Store(false)
-	l.entering.Unlock()
+	a.entering.Lock()
+	a.holding.Store(false)
+	a.entering.Unlock()
 	id := newID()
-	err := l.notes.change(func(n *notes) {
+	err := a.notes.change(func(n *notes) {
 		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
 		if otherStore {
 			n.Others = nil
@@ -350,7 +339,7 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	a.id = id
 	a.mu.Unlock()
 	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester, or another store, has the row of this one's id; it takes a new one: was the log directory copied? was it used with another store?")
-	l.known, l.row, l.wrote = true, Ingester{}, false
+	a.known, a.row, a.wrote = true, Ingester{}, false
 	return nil
 }
 
@@ -358,12 +347,11 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 // peers mattered to reads when they were listed last, these may be missing too. Then
 // nobody knows the records of their ingesters.
 func (a *Announcer) tableGone() error {
-	l := &a.lease
-	l.wrote = false
-	if !l.gone {
-		a.o.Log.Warn().Str("id", l.notes.ID).Msg("the table of ingesters was removed: the row of this one is not there, and those of others may lack too")
+	a.wrote = false
+	if !a.gone {
+		a.o.Log.Warn().Str("id", a.notes.ID).Msg("the table of ingesters was removed: the row of this one is not there, and those of others may lack too")
 	}
-	l.gone = true
+	a.gone = true
 	return a.losePeers(func(string) bool { return true })
 }
 
@@ -377,19 +365,18 @@ func (a *Announcer) missPeers(l listing) error {
 // losePeers notes a loss if the row of a peer that mattered to reads is gone. Each
 // peer is lost once: an operator may have acknowledged it.
 func (a *Announcer) losePeers(gone func(id string) bool) error {
-	l := &a.lease
-	if !slices.ContainsFunc(l.notes.Others, gone) {
+	if !slices.ContainsFunc(a.notes.Others, gone) {
 		return nil
 	}
-	a.o.Log.Error().Str("id", l.notes.ID).Strs("others", l.notes.Others).
+	a.o.Log.Error().Str("id", a.notes.ID).Strs("others", a.notes.Others).
 		Str("todo", "reads are incomplete until `ingest forget --lost` is run for this id").
 		Msg("the table of ingesters has lost rows of others that held records")
 	now := time.Now()
-	l.lost = l.lost.join(Loss{Since: now, Until: now})
+	a.lost = a.lost.join(Loss{Since: now, Until: now})
 	if err := a.keepLoss(); err != nil {
 		return err
 	}
-	return l.notes.change(func(n *notes) { n.Others = slices.DeleteFunc(n.Others, gone) })
+	return a.notes.change(func(n *notes) { n.Others = slices.DeleteFunc(n.Others, gone) })
 }
 
 // unreadable stands for ingesters with rows that cannot be read.
@@ -398,17 +385,16 @@ const unreadable = "?"
 // sawOthers notes the ingesters that matter to reads, for the case that their rows are
 // lost.
 func (a *Announcer) sawOthers(ctx context.Context, now listing) {
-	l := &a.lease
-	if l.turn.Acquire(ctx, 1) != nil {
+	if a.turn.Acquire(ctx, 1) != nil {
 		return
 	}
-	defer l.turn.Release(1)
-	if l.notes.Announced && !slices.Contains(now.ids, l.notes.ID) {
+	defer a.turn.Release(1)
+	if a.notes.Announced && !slices.Contains(now.ids, a.notes.ID) {
 		return // the table was made anew: the rows seen before count
 	}
 	err := a.missPeers(now)
 	if err == nil {
-		err = l.notes.change(func(n *notes) { n.Others = n.matter(now) })
+		err = a.notes.change(func(n *notes) { n.Others = n.matter(now) })
 	}
 	if err != nil {
 		a.o.Log.Warn().Err(err).Msg("the ingesters that hold records are not noted")
@@ -417,20 +403,16 @@ func (a *Announcer) sawOthers(ctx context.Context, now listing) {
 
 // matter are the ingesters that matter to reads. Any that cannot be read may: those
 // noted before keep their ids, and [unreadable] stands for the rest.
-func (n *notes) matter(now listing) (others []string) {
-	unread := slices.Clone(now.ids)
+func (n *notes) matter(now listing) []string {
+	others := slices.DeleteFunc(slices.Clone(n.Others), func(id string) bool {
+		return id == unreadable || slices.ContainsFunc(now.rows, func(i Ingester) bool { return i.ID == id })
+	})
 	for _, i := range now.rows {
-		unread = slices.DeleteFunc(unread, func(id string) bool { return id == i.ID })
 		if i.ID != n.ID && (i.State == Holding || i.Lost.Any()) && len(others) < maxWriters {
 			others = append(others, i.ID)
 		}
 	}
-	for _, id := range n.Others {
-		if slices.Contains(unread, id) {
-			others = append(others, id)
-		}
-	}
-	if len(unread) > 0 {
+	if len(now.bad) > 0 {
 		others = append(others, unreadable)
 	}
 	return others
@@ -438,26 +420,25 @@ func (n *notes) matter(now listing) (others []string) {
 
 // NoteLoss keeps the loss of Options.Lost durably, before the row can say it.
 func (a *Announcer) NoteLoss(ctx context.Context) error {
-	if err := a.lease.turn.Acquire(ctx, 1); err != nil {
+	if err := a.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("note a loss: %w", err)
 	}
-	defer a.lease.turn.Release(1)
+	defer a.turn.Release(1)
 	return a.keepLoss()
 }
 
 // keepLoss notes a loss, until an operator has acknowledged it.
 func (a *Announcer) keepLoss() error {
-	l := &a.lease
-	err := l.notes.change(func(n *notes) {
-		n.Loss = n.Loss.join(l.lost).join(a.o.Lost()).after(n.Acked)
+	err := a.notes.change(func(n *notes) {
+		n.Loss = n.Loss.join(a.lost).join(a.o.Lost()).after(n.Acked)
 	})
-	kept := l.notes.losses
-	l.kept.Store(&kept)
+	kept := a.notes.losses
+	a.kept.Store(&kept)
 	return err
 }
 
 // Loss is the loss that no operator has acknowledged, as far as this ingester knows.
 func (a *Announcer) Loss() Loss {
-	kept := a.lease.kept.Load()
+	kept := a.kept.Load()
 	return kept.Loss.join(a.o.Lost()).after(kept.Acked)
 }

@@ -86,22 +86,23 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 }
 
 func parse(b []byte) (string, error) {
-	// The format first: in another one the id may be no string.
-	var f struct {
-		Format *int64 `json:"format"`
+	// In another format the id may be no string.
+	var v struct {
+		Format int64           `json:"format"`
+		ID     json.RawMessage `json:"id"`
 	}
 	line, ok := bytes.CutSuffix(b, []byte("\n"))
-	if !ok || len(b) > maxBody || json.Unmarshal(line, &f) != nil || f.Format == nil || *f.Format < 1 {
+	if !ok || len(b) > maxBody || json.Unmarshal(line, &v) != nil || v.Format < 1 {
 		return "", damaged("no line of JSON with a format")
 	}
-	if *f.Format > format {
-		return "", fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", *f.Format, format)
+	if v.Format > format {
+		return "", fmt.Errorf("it is in format %d, and this version reads format %d: use a newer one", v.Format, format)
 	}
-	var v body
-	if json.Unmarshal(line, &v) != nil || !isID(v.ID) {
+	var id string
+	if json.Unmarshal(v.ID, &id) != nil || !isID(id) {
 		return "", damaged("no id of 32 hexadecimal digits")
 	}
-	return v.ID, nil
+	return id, nil
 }
 
 func isID(s string) bool {
