@@ -174,7 +174,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
 		open:     map[runlog.Bin]*Batch{},
 		queue:    queue{services: newServices(o.Workers)},
-		account:  newAccount(),
+		account:  account{unstored: map[uint32]int{}, pinned: map[uint32]int{}},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
 		recent:   newRecent(log),
