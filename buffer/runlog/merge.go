@@ -13,9 +13,9 @@ import (
 const (
 	// chunkSize is the least size of a chunk but the last of its unit, in bytes of the log.
 	chunkSize = 256 << 10
-	// allRoom bounds the lines that all merges together have in memory, in bytes, and
-	// leastRoom is what each merge may have in any case. Many readers may come at once,
-	// just when a backlog is large.
+	// allRoom bounds the lines that all merges together have in memory, in bytes. Each
+	// merge gets at least leastRoom. Many readers may come at once, just when a backlog is
+	// large.
 	allRoom   = 64 << 20
 	leastRoom = 2 << 20
 	// lineRoom is the memory of a line next to its bytes: two places for it, and two each
