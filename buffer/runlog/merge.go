@@ -154,7 +154,7 @@ func (m *merge) take(r *Run) error {
 	return nil
 }
 
-// shorten ends the stretch earlier, because its lines need too much memory. If half of
+// shorten ends the stretch earlier, because its lines need too much memory. If most of
 // them lie before the next chunk, it ends there, and shorten returns true: no more chunks
 // have lines of it. Else it ends behind half of the lines.
 func (m *merge) shorten(next int64) bool {
@@ -164,13 +164,13 @@ func (m *merge) shorten(next int64) bool {
 			before++
 		}
 	}
-	if before >= len(m.lines)/2 {
+	if before > len(m.lines)/2 {
 		m.to = &record.Key{Time: next}
 		m.lines = slices.DeleteFunc(m.lines, func(l line) bool { return l.time >= next })
 		return true
 	}
 	m.sort()
-	n := len(m.lines) / 2
+	n := (len(m.lines) + 1) / 2
 	for n < len(m.lines) && m.lines[n].sameID(&m.lines[n-1]) {
 		n++ // lines of one identity are in one stretch
 	}
