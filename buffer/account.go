@@ -20,10 +20,6 @@ type account struct {
 	settled  wal.Pos        // the last commit or copy
 }
 
-func newAccount() account {
-	return account{unstored: map[uint32]int{}, pinned: map[uint32]int{}}
-}
-
 // add counts runs of a segment. Negative numbers subtract.
 func (a *account) add(segment uint32, runs int, bytes int64) {
 	a.held += bytes
@@ -42,14 +38,6 @@ func (a *account) addBatch(p runlog.Place, times int) {
 	a.held += p.Held * int64(times)
 	for _, s := range p.Runs {
 		a.add(s.Segment, s.Runs*times, 0)
-	}
-}
-
-// join adds the runs of another account.
-func (a *account) join(other *account) {
-	a.held += other.held
-	for segment, runs := range other.unstored {
-		a.add(segment, runs, 0)
 	}
 }
 

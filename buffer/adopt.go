@@ -19,13 +19,13 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	for _, batch := range p.order {
 		if p.batches[batch.named.ID] == batch {
 			queue = append(queue, batch)
+			b.account.keep(batch.named.Place)
 			p.adoptMessages(batch)
 		}
 	}
 	b.o.Log.Info().Int("batches", len(queue)).Int("open", len(p.open)).Int("committed", p.commits).
 		Int("damaged", p.damaged).Dur("took", time.Since(start)).Msg("the log is replayed")
 	b.queue.batches = append(queue, b.queue.batches...)
-	b.account.join(&p.account)
 	b.m.damaged.Add(float64(p.damaged))
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
@@ -44,7 +44,6 @@ func (p *replay) leaveOutMessages(found []foundRun) (left []foundRun) {
 			continue
 		}
 		p.leftOut[f.Pos] = true
-		p.account.add(f.Pos.Segment(), -1, -int64(f.Len))
 		if !f.m.gone {
 			f.m.gone = true
 			p.b.o.Messages.Dropped(f.m.reply)
@@ -69,10 +68,7 @@ func (p *replay) adoptMessages(batch *Batch) {
 // held.
 func (b *Buffer) adoptOrigins(p *replay) {
 	young := b.repeats
-	b.repeats = newRepeats()
-	for _, o := range p.origins {
-		b.repeats.add(o)
-	}
+	b.repeats = p.repeats
 	for i := range young.ring {
 		b.repeats.add(young.ring[(young.next+i)%len(young.ring)])
 	}

@@ -16,15 +16,9 @@
 // log as if they had just arrived. DESIGN.md has the rules that make this safe, and
 // the cost of leaving one out. The bytes are in package runlog and docs/FORMAT.md.
 //
-// A request that comes again with the same outcome is a repeat, and gets the answer
-// of the first one. Another outcome under the same origin is a new request. Records
-// of both have the same identities, and a batch keeps each once.
-//
 // [Buffer.Live] is a snapshot of the unflushed records, under the identities that
-// they will have in blobs. A reader that takes it first and then lists blobs misses
-// nothing, and drops by identity the records in both. For a follower the same call
-// returns the records behind the position of an earlier snapshot, stored or not, as
-// far as these are remembered. A [Tail] sees records as they are accepted.
+// they will have in blobs. For a follower the same call returns the records behind the
+// position of an earlier snapshot. A [Tail] sees records as they are accepted.
 //
 // The package does not know blobs and does not decode requests. It never waits for a
 // table or for a clock.
@@ -174,7 +168,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
 		open:     map[runlog.Bin]*Batch{},
 		queue:    queue{services: newServices(o.Workers)},
-		account:  newAccount(),
+		account:  account{unstored: map[uint32]int{}, pinned: map[uint32]int{}},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
 		recent:   newRecent(log),

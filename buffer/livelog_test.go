@@ -319,6 +319,43 @@ func TestLiveMemory(t *testing.T) {
 	readWhole(t, buf, records, before, 320<<20)
 }
 
+// A reader with the least memory reads lines that are longer than that.
+func TestLiveLongLines(t *testing.T) {
+	p := start(t, t.TempDir(), &memSink{}, buffer.Options{}, true)
+	long := strings.Repeat("x", 5<<19)
+	for i := range 8 {
+		p.accept(request(0, line{"web", at(i), long}, line{"db", at(i), long}, line{"api", at(50), "short"}))
+	}
+	reading, stop := context.WithCancel(t.Context())
+	var stuck, under sync.WaitGroup
+	defer stuck.Wait()
+	defer stop()
+	for range 10 {
+		under.Add(1)
+		stuck.Go(func() {
+			l, err := p.buf.Live(reading, everything())
+			if err != nil {
+				t.Error(err)
+				under.Done()
+				return
+			}
+			defer l.Close()
+			once := sync.OnceFunc(under.Done)
+			_ = l.Each(reading, func(*record.Entry) error {
+				once()
+				<-reading.Done()
+				return reading.Err()
+			})
+		})
+	}
+	under.Wait()
+	got, _ := snapshot(t, p.buf, everything())
+	inOrder(t, got)
+	if len(got) != 24 {
+		t.Errorf("%d lines", len(got))
+	}
+}
+
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -168,6 +168,7 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 		if t := since(f.came); t.Before(old.since) {
 			old.since = t
 		}
+		b.account.add(f.Pos.Segment(), 1, int64(f.Len))
 		old.runs.Add(f.Extent)
 		old.span.Extend(f.seconds.Of(bin))
 		old.named.Records += int(f.records)

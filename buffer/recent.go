@@ -28,7 +28,7 @@ type recentRun struct {
 	service string
 }
 
-// newRecent returns an empty recent of a log, whose deleted segments are forgotten.
+// newRecent returns an empty recent of a log. The runs of deleted segments are forgotten.
 func newRecent(log *wal.Log) *recent {
 	r := &recent{}
 	if front := log.Front(); front > 1 {

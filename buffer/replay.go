@@ -27,8 +27,7 @@ type replay struct {
 	order   []*Batch
 	broken  map[*Batch][]foundRun // batches with missing runs, and the runs that were found
 	passed  map[wal.Pos]bool      // records that cannot be used
-	account account
-	origins []rememberedOrigin
+	repeats repeats
 	recent  *recent
 	leftOut map[wal.Pos]bool // runs of messages that come again
 	rotten  bool             // there was damage since the last record
@@ -87,7 +86,7 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 		batches: map[[16]byte]*Batch{},
 		broken:  map[*Batch][]foundRun{},
 		passed:  passed,
-		account: newAccount(),
+		repeats: newRepeats(),
 		recent:  newRecent(b.log),
 		leftOut: map[wal.Pos]bool{},
 	}
@@ -215,7 +214,6 @@ func (p *replay) runs(rec wal.Record) error {
 		f.m, f.came = m, came
 		p.recent.add(r.Extent, unique.Make(r.Service).Value()) // one string of each service
 		p.open[r.Bin] = append(p.open[r.Bin], f)
-		p.account.add(rec.Pos.Segment(), 1, int64(r.Len))
 	})
 	if err != nil {
 		return err
@@ -226,10 +224,7 @@ func (p *replay) runs(rec wal.Record) error {
 			o.outcome = records
 		}
 		o.expired = max(o.outcome.Accepted, records.Accepted) - records.Accepted
-		p.origins = append(p.origins, o)
-		if len(p.origins) >= 2*maxRemembered {
-			p.origins = slices.Clone(p.origins[len(p.origins)-maxRemembered:])
-		}
+		p.repeats.add(o)
 	}
 	return nil
 }
@@ -297,7 +292,7 @@ func (p *replay) parked(rec wal.Record) error {
 	old := p.batches[r.ID]
 	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
 	if old != nil {
-		p.drop(old)
+		delete(p.broken, old)
 		p.damages.saved(old)
 		batch.messages = old.messages
 		batch.span = old.span
@@ -305,7 +300,6 @@ func (p *replay) parked(rec wal.Record) error {
 			batch.since = old.since
 		}
 	}
-	p.account.keep(batch.named.Place)
 	return nil
 }
 
@@ -394,7 +388,7 @@ func (p *replay) salvage() {
 // settled releases the runs of a committed batch. The process that stored it may have
 // ended before it could acknowledge the messages.
 func (p *replay) settled(batch *Batch) {
-	p.drop(batch)
+	delete(p.broken, batch)
 	p.damages.saved(batch)
 	delete(p.batches, batch.named.ID)
 	p.commits++
@@ -411,10 +405,4 @@ func (p *replay) acknowledge(reply string) {
 	defer p.b.mu.Unlock()
 	defer endIfPanicking()
 	p.b.o.Messages.Stored(reply)
-}
-
-// drop notes that the runs of a batch hold the log no longer.
-func (p *replay) drop(batch *Batch) {
-	p.account.drop(batch.named.Place)
-	delete(p.broken, batch)
 }

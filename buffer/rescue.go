@@ -42,9 +42,6 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 		b.keepCopy(again)
 		b.queue.batches = append(b.queue.batches, again)
 	case len(w.whole) > 0:
-		for _, f := range w.whole {
-			b.account.add(f.Pos.Segment(), 1, int64(f.Len))
-		}
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.queue.remove(batch)

@@ -13,9 +13,9 @@ import (
 const (
 	// chunkSize is the least size of a chunk but the last of its unit, in bytes of the log.
 	chunkSize = 256 << 10
-	// allRoom bounds the lines that all merges together have in memory, in bytes, and
-	// leastRoom is what each merge may have in any case. Many readers may come at once,
-	// just when a backlog is large.
+	// allRoom bounds the lines that all merges together have in memory, in bytes. Each
+	// merge gets at least leastRoom. Many readers may come at once, just when a backlog is
+	// large.
 	allRoom   = 64 << 20
 	leastRoom = 2 << 20
 	// lineRoom is the memory of a line next to its bytes: two places for it, and two each
@@ -154,7 +154,7 @@ func (m *merge) take(r *Run) error {
 	return nil
 }
 
-// shorten ends the stretch earlier, because its lines need too much memory. If half of
+// shorten ends the stretch earlier, because its lines need too much memory. If most of
 // them lie before the next chunk, it ends there, and shorten returns true: no more chunks
 // have lines of it. Else it ends behind half of the lines.
 func (m *merge) shorten(next int64) bool {
@@ -164,13 +164,13 @@ func (m *merge) shorten(next int64) bool {
 			before++
 		}
 	}
-	if before >= len(m.lines)/2 {
+	if before > len(m.lines)/2 {
 		m.to = &record.Key{Time: next}
 		m.lines = slices.DeleteFunc(m.lines, func(l line) bool { return l.time >= next })
 		return true
 	}
 	m.sort()
-	n := len(m.lines) / 2
+	n := (len(m.lines) + 1) / 2
 	for n < len(m.lines) && m.lines[n].sameID(&m.lines[n-1]) {
 		n++ // lines of one identity are in one stretch
 	}

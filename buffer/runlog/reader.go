@@ -131,15 +131,11 @@ func (r *Reader) fill(pos wal.Pos, n int64) ([]byte, error) {
 
 // one reads a single run, outside of a list and with memory of its own. It returns nil if
 // that fails.
-func (r *Reader) one(e Extent) *Run {
-	p := make([]byte, e.Len)
-	run := &Run{Extent: e}
-	if r.log.ReadAt(p, e.Pos) != nil {
-		return nil
-	}
-	if _, err := run.parse(p, nil); err != nil {
-		return nil
-	}
+func (r *Reader) one(e Extent) (run *Run) {
+	var list Extents
+	list.Add(e)
+	own := Reader{log: r.log}
+	_ = own.Read(context.Background(), &list, nil, func(x *Run) error { run = x; return nil }, nil)
 	return run
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 )
 
 // scanWindow is the number of bytes of a segment that one read gets.
@@ -164,22 +166,16 @@ func (s *scanner) peek(n int64) []byte {
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
 
 // reasons keeps the first two different reasons of one span.
-type reasons struct{ first, second string }
+type reasons []string
 
 func (r *reasons) add(s string) {
-	switch {
-	case r.first == "":
-		r.first = s
-	case r.second == "" && s != r.first:
-		r.second = s
+	if len(*r) < 2 && !slices.Contains(*r, s) {
+		*r = append(*r, s)
 	}
 }
 
-func (r *reasons) text(src *pageReader) string {
-	s := r.first
-	if r.second != "" {
-		s += "; " + r.second
-	}
+func (r reasons) text(src *pageReader) string {
+	s := strings.Join(r, "; ")
 	if src.err != nil {
 		s += "; reading: " + src.err.Error()
 		src.err = nil
