@@ -50,21 +50,9 @@ type verifier struct {
 
 	damaged bool // some lines are unreadable, so the totals mean nothing
 	seen    Meta // the sums over the lines
-	last    position
-}
-
-// A position is a record's place in the order of all records.
-type position struct {
-	record.Key
-	known bool // the origin and the index are known
-	some  bool // there was a record
-}
-
-func (p position) before(q position) bool {
-	if !p.some || !p.known || !q.known {
-		return !p.some || p.Time <= q.Time
-	}
-	return p.Compare(&q.Key) < 0
+	origins bool // they are known; otherwise keys are times only
+	any     bool // there was a line
+	last    record.Key
 }
 
 func (v *verifier) add(err error) {
@@ -100,7 +88,7 @@ func (v *verifier) indexFrame(b []byte) {
 // blocks checks every block against its description in the index.
 func (v *verifier) blocks(body []byte, x *Index) {
 	o, err := x.Origins()
-	if err != nil {
+	if v.origins = err == nil; err != nil {
 		v.add(err)
 		o = &Origins{Blocks: make([][]Span, len(x.Blocks))}
 	}
@@ -130,14 +118,14 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 	var reason error
 	for len(lines) > 0 {
 		n := bytes.IndexByte(lines, '\n') + 1
-		at := next.position()
+		at := next.key()
 		if err := v.line(lines[:n], &at); err != nil {
 			if bad++; bad == 1 {
 				reason, badLine = err, got.Records+1
 			}
 		}
 		got.count(at.Time, record.LineLevel(lines[:n]))
-		v.last = at
+		v.last, v.any = at, true
 		lines = lines[n:]
 	}
 	if bad > 0 {
@@ -147,27 +135,27 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 	return got
 }
 
-// A spanReader returns the records of a block one by one.
+// A spanReader returns the keys of a block's records one by one, without their times.
 type spanReader struct {
 	dict  []record.Origin
 	spans []Span
 	taken uint32 // of the first span
 }
 
-func (r *spanReader) position() position {
+func (r *spanReader) key() (k record.Key) {
 	if len(r.spans) == 0 {
-		return position{some: true}
+		return k
 	}
 	s := r.spans[0]
-	p := position{Key: record.Key{Origin: r.dict[s.Origin], Index: s.First + r.taken}, known: true, some: true}
+	k.Origin, k.Index = r.dict[s.Origin], s.First+r.taken
 	if r.taken++; r.taken == s.Count {
 		r.spans, r.taken = r.spans[1:], 0
 	}
-	return p
+	return k
 }
 
 // line checks one line and fills in its time.
-func (v *verifier) line(line []byte, at *position) error {
+func (v *verifier) line(line []byte, at *record.Key) error {
 	t, ok := record.LineTime(line)
 	service, hasService := record.LineService(line)
 	if !ok || !hasService || !bytes.HasSuffix(line, []byte(lineSuffix)) {
@@ -175,8 +163,9 @@ func (v *verifier) line(line []byte, at *position) error {
 		return errors.New("not a canonical line")
 	}
 	at.Time = t
+	order := v.last.Compare(at)
 	switch {
-	case !v.last.before(*at):
+	case v.any && (order > 0 || order == 0 && v.origins):
 		return errors.New("it does not come after the line before")
 	case v.name.Service == "":
 		return nil

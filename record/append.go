@@ -213,28 +213,31 @@ func (p *Parser) compact(f *field) []byte {
 // findService determines the service and reports whether the record's own, in the
 // field at, has to be kept as well.
 func (p *Parser) findService(at int, s *Stamp) (keep bool) {
-	if at < 0 {
-		if s.Service == "" {
-			s.Service = unknownService
+	var text []byte
+	if at >= 0 {
+		switch f := &p.fields[at]; p.src[f.val] {
+		case '"':
+			text = p.text(f)
+		case 'n': // null
+		default:
+			text = p.compact(f)
 		}
+	}
+	return p.setService(text, s)
+}
+
+// setService is findService for the text of the record's own service.
+func (p *Parser) setService(own []byte, s *Stamp) (keep bool) {
+	switch {
+	case s.Service != "":
+		return len(own) > 0 && string(own) != s.Service
+	case len(own) == 0:
+		s.Service = unknownService
 		return false
 	}
-	f := &p.fields[at]
-	v := p.src[f.val:f.valEnd]
-	var text []byte
-	switch v[0] {
-	case '"':
-		text = p.text(f)
-	case 'n':
-	default:
-		text = p.compact(f)
-	}
-	own := p.foldCached(text)
-	if s.Service == "" {
-		s.Service = own.name
-		return !own.same && len(text) > 0
-	}
-	return len(text) > 0 && string(text) != s.Service
+	folded := p.foldCached(own)
+	s.Service = folded.name
+	return !folded.same
 }
 
 // appendFields appends the fields that are not in the line's head, each with the

@@ -116,16 +116,11 @@ func scanEscape(s []byte) (n int, plain bool) {
 			}
 		}
 		// Lone surrogates are canonical too, but rare enough to be rewritten.
-		return 6, s[2] == '0' && s[3] == '0' && isPlainControl(s[4], s[5])
+		var buf [6]byte
+		r := hex4(s[2:])
+		return 6, r < ' ' && string(appendByte(buf[:0], byte(r))) == string(s[:6])
 	}
 	return -1, false
-}
-
-// isPlainControl reports whether \u00 and these two digits are the canonical form of
-// a control character.
-func isPlainControl(hi, lo byte) bool {
-	v := hexValue(hi)<<4 | hexValue(lo)
-	return v < ' ' && (lo <= '9' || lo >= 'a') && shortEscape(byte(v)) == 0
 }
 
 // shortEscape is the letter of a control character's short escape, or 0.
@@ -191,6 +186,13 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 		return 0, syntaxError(src, i, "where a value should begin")
 	}
 	return i + len(word), nil
+}
+
+// ScalarLen returns the length of the number, true, false or null at the start of src, 0
+// if there is none.
+func ScalarLen(src []byte) int {
+	end, _ := scanScalar(src, 0)
+	return end
 }
 
 // scanNumber follows the grammar of numbers; the caller checks the character after

@@ -54,10 +54,8 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	if h.Time != 0 {
 		s.Time, s.OwnTime = h.Time, true
 	}
-	if len(h.Service) > 0 {
-		b.own = p.serviceOf(h.Service, &s)
-	} else if s.Service == "" {
-		s.Service = unknownService
+	if p.setService(h.Service, &s) {
+		b.own = h.Service
 	}
 	dst = slices.Grow(dst, len(h.Level)+len(h.Msg)+lineRoom)
 	dst = append(dst, tsPrefix...)
@@ -76,20 +74,6 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	dst = AppendEscaped(dst, h.Msg)
 	b.line, b.stamp = append(dst, '"'), s
 	return b
-}
-
-// serviceOf determines the service, and returns the record's own if that is kept as a
-// field.
-func (p *Parser) serviceOf(own []byte, s *Stamp) (keep []byte) {
-	if s.Service == "" {
-		folded := p.foldCached(own)
-		if s.Service = folded.name; folded.same {
-			return nil
-		}
-	} else if string(own) == s.Service {
-		return nil
-	}
-	return own
 }
 
 // fits counts n bytes, and rejects the record when it has become too long.

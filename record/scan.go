@@ -39,8 +39,8 @@ type Parser struct {
 	day      DayCache
 	lastTime int64  // the time that appendTime appended last
 	lastText []byte // of lastTime
-	services map[string]recentService
-	recent   [recentServices]recentService
+	services map[string]*service
+	recent   [recentServices]*service
 	scratch  []byte
 	value    []byte
 	parts    Parts
@@ -48,7 +48,7 @@ type Parser struct {
 
 // NewParser returns a Parser that is ready for use.
 func NewParser() *Parser {
-	p := &Parser{seed: maphash.MakeSeed(), services: make(map[string]recentService)}
+	p := &Parser{seed: maphash.MakeSeed(), services: make(map[string]*service)}
 	p.parts.parser = p
 	return p
 }
@@ -256,7 +256,7 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 			p.compareName(src, f, key)
 		}
 	}
-	if f.known = lookupName(key, word); f.known != 0 {
+	if f.known = lookupName(key); f.known != 0 {
 		p.slots[f.known] = int32(at)
 		p.found |= 1 << f.known
 	}
@@ -364,57 +364,39 @@ const (
 	numNames
 )
 
-// lookupName recognises a key. word is its first eight bytes.
-func lookupName(key []byte, word uint64) name {
-	switch len(key) {
-	case 2:
-		if word == 't'|'s'<<8 {
-			return nameTs
-		}
-	case 3:
-		return lookupShort(word)
-	case 4, 5, 7, 8, 9, 10, 12:
-		return lookupLong(key)
-	}
-	return 0
-}
-
-func lookupShort(word uint64) name {
-	switch word {
-	case 'm' | 's'<<8 | 'g'<<16:
-		return nameMsg
-	case 'l' | 'v'<<8 | 'l'<<16:
-		return nameLvl
-	case 'l' | 'o'<<8 | 'g'<<16:
-		return nameLog
-	case 'a' | 'p'<<8 | 'p'<<16:
-		return nameApp
-	}
-	return 0
-}
-
-func lookupLong(key []byte) name {
+// lookupName recognises a key.
+func lookupName(key []byte) name {
 	switch string(key) {
+	case "ts":
+		return nameTs
 	case "time":
 		return nameTime
+	case "timestamp":
+		return nameTimestamp
+	case "@timestamp":
+		return nameAtTimestamp
 	case "date":
 		return nameDate
 	case "level":
 		return nameLevel
-	case "service":
-		return nameService
-	case "message":
-		return nameMessage
 	case "severity":
 		return nameSeverity
-	case "timestamp":
-		return nameTimestamp
+	case "lvl":
+		return nameLvl
 	case "log.level":
 		return nameLogLevel
-	case "@timestamp":
-		return nameAtTimestamp
+	case "msg":
+		return nameMsg
+	case "message":
+		return nameMessage
+	case "log":
+		return nameLog
+	case "service":
+		return nameService
 	case "service.name":
 		return nameServiceName
+	case "app":
+		return nameApp
 	}
 	return 0
 }

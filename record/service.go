@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"path"
 	"strings"
 )
@@ -21,15 +22,7 @@ const maxService = 63
 // nothing.
 func FoldService(name string) string {
 	var buf [maxService]byte
-	folded := foldService(buf[:0], name)
-	if string(folded) == name {
-		return name
-	}
-	return string(folded)
-}
-
-// foldService appends the folded name to dst, which is empty.
-func foldService[T string | []byte](dst []byte, name T) []byte {
+	dst := buf[:0]
 	other := false
 	for i := 0; i < len(name) && len(dst) < maxService; i++ {
 		c := name[i]
@@ -52,17 +45,13 @@ func foldService[T string | []byte](dst []byte, name T) []byte {
 		dst[n] = c
 		n++
 	}
-	dst = dst[:n]
-	for len(dst) > 0 && isTrimmed(dst[len(dst)-1]) {
-		dst = dst[:len(dst)-1]
+	switch dst = bytes.Trim(dst[:n], "._-"); {
+	case len(dst) == 0:
+		return unknownService
+	case string(dst) == name:
+		return name
 	}
-	for len(dst) > 0 && isTrimmed(dst[0]) {
-		dst = dst[1:]
-	}
-	if len(dst) == 0 {
-		return append(dst, unknownService...)
-	}
-	return dst
+	return string(dst)
 }
 
 func isServiceByte(c byte) bool {
@@ -107,16 +96,10 @@ func ValidPattern(pattern string) bool {
 	return err == nil && pattern != ""
 }
 
-// service is the result of FoldService for a text.
+// A service is the result of FoldService for a text.
 type service struct {
-	name string
-	same bool // as the text
-}
-
-// A recentService is one entry of the small table in front of the cache.
-type recentService struct {
-	text string
-	service
+	text, name string
+	same       bool // text and name
 }
 
 // Bounds of the cache of folded names.
@@ -126,35 +109,27 @@ const (
 	recentServices   = 64
 )
 
-// foldCached is FoldService with a cache of its results: the names in stamps are
-// allocated once.
-func (p *Parser) foldCached(text []byte) service {
-	if len(text) == 0 {
-		return service{name: unknownService}
-	}
+// foldCached is FoldService, for a text that is not empty, with a cache of its results:
+// the names in stamps are allocated once. A small table is in front of it.
+func (p *Parser) foldCached(text []byte) *service {
 	n := uint(len(text))
 	r := &p.recent[(n*7+uint(text[0])+uint(text[n/2])*3+uint(text[n-1])*5)%recentServices]
-	if r.text == string(text) {
-		return r.service
+	if *r != nil && (*r).text == string(text) {
+		return *r
 	}
-	s, ok := p.services[string(text)]
-	if ok {
-		// The table adopts a text that is allocated already.
-		*r = s
-		return s.service
-	}
-	var buf [maxService]byte
-	s.text = string(text)
-	s.name = string(foldService(buf[:0], text))
-	if s.same = s.name == s.text; s.same {
-		s.name = s.text
-	}
-	if len(text) <= cachedServiceLen {
+	s := p.services[string(text)]
+	if s == nil {
+		s = &service{text: string(text)}
+		s.name = FoldService(s.text)
+		s.same = s.name == s.text
+		if len(text) > cachedServiceLen {
+			return s
+		}
 		if len(p.services) >= cachedServices {
 			clear(p.services)
 		}
 		p.services[s.text] = s
-		*r = s
 	}
-	return s.service
+	*r = s
+	return s
 }

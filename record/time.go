@@ -299,14 +299,8 @@ func AppendTime(dst []byte, ns int64) []byte {
 
 // ParseCanonicalTime is the inverse of [AppendTime], and accepts no other form.
 func ParseCanonicalTime(b []byte) (ns int64, ok bool) {
-	if len(b) != canonicalLen || b[10] != 'T' || b[19] != '.' || b[29] != 'Z' {
-		return 0, false
-	}
-	day, ok := parseDay(b)
-	if !ok {
-		return 0, false
-	}
-	return parseTail(day, b)
+	var c DayCache
+	return c.parseCanonical(b)
 }
 
 // parseDay parses the date at the start of b, as seconds.
@@ -368,24 +362,26 @@ type DayCache struct {
 // Parse is [ParseTime]. canonical is set when s is the canonical form of its time, so
 // that it can be copied.
 func (c *DayCache) Parse(s []byte) (ns int64, canonical, ok bool) {
+	if ns, ok = c.parseCanonical(s); ok {
+		return ns, true, true
+	}
+	ns, ok = ParseTime(s)
+	return ns, false, ok
+}
+
+func (c *DayCache) parseCanonical(s []byte) (ns int64, ok bool) {
 	if len(s) != canonicalLen || s[10] != 'T' || s[19] != '.' || s[29] != 'Z' {
-		ns, ok = ParseTime(s)
-		return ns, false, ok
+		return 0, false
 	}
 	head, tail := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint16(s[8:])
-	if head != c.head || tail != c.tail {
+	if head == 0 || head != c.head || tail != c.tail { // a date of zero bytes is in the zero cache
 		sec, ok := parseDay(s)
 		if !ok {
-			return 0, false, false
+			return 0, false
 		}
 		*c = DayCache{head, tail, sec}
 	}
-	if ns, ok = parseTail(c.sec, s); ok {
-		return ns, true, true
-	}
-	// Second 60, perhaps.
-	ns, ok = ParseTime(s)
-	return ns, false, ok
+	return parseTail(c.sec, s)
 }
 
 // daysFromCivil counts the days from 1970-01-01, three times as fast as time.Date. Years

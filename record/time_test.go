@@ -190,3 +190,15 @@ func FuzzParseTime(f *testing.F) {
 		}
 	})
 }
+
+// Ten zero bytes are no date, although a new cache has them.
+func TestDateOfZeroBytes(t *testing.T) {
+	text := []byte(strings.Repeat("\x00", 10) + "T15:04:05.000000000Z")
+	if ns, ok := record.ParseCanonicalTime(text); ok {
+		t.Errorf("it is %d", ns)
+	}
+	var c record.DayCache
+	if ns, canonical, ok := c.Parse(text); canonical || ok {
+		t.Errorf("it is %d", ns)
+	}
+}

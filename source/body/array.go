@@ -1,6 +1,10 @@
 package body
 
-import "bytes"
+import (
+	"bytes"
+
+	"blobtail/record"
+)
 
 // looksLikeArray distinguishes an array from text such as "[error] disk full" or
 // "[12,3] started".
@@ -80,18 +84,15 @@ func decodeArray(body []byte, off int, to Sink) {
 
 // element returns the length of the array element at the start of b, and the reason
 // why it is no record; 0 when it is not even a value.
-func element(b []byte, to Sink) (int, Rejection) {
-	why := Rejection{Reason: "the array element is not a JSON object"}
+func element(b []byte, to Sink) (n int, why Rejection) {
+	ok := false
 	if b[0] == '{' {
-		n, err := to.Scan(b)
-		if err == nil {
-			return n, Rejection{}
-		}
-		if why, _ = rejectionOf(err); n > 0 || why.Syntax {
-			return n, why
-		}
+		n, why, _ = objectAt(b, to)
+		ok = n > 0 || why.Syntax
+	} else {
+		why.Reason = "the array element is not a JSON object"
+		n, ok = skipValue(b)
 	}
-	n, ok := skipValue(b)
 	if !ok {
 		return 0, Rejection{Reason: "the array is broken: no JSON value here", Syntax: true}
 	}
@@ -116,7 +117,7 @@ func skipValue(b []byte) (int, bool) {
 				return 0, false
 			}
 		default:
-			n = scalarLen(b[i:])
+			n = record.ScalarLen(b[i:])
 		}
 		if n == 0 || depth < 0 {
 			return 0, false
@@ -142,42 +143,4 @@ func stringLen(b []byte) int {
 		}
 	}
 	return 0
-}
-
-// scalarLen returns the length of the number or literal at the start of b.
-func scalarLen(b []byte) int {
-	for _, word := range []string{"true", "false", "null"} {
-		if bytes.HasPrefix(b, []byte(word)) {
-			return len(word)
-		}
-	}
-	i := 0
-	digits := func() bool {
-		from := i
-		for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-			i++
-		}
-		return i > from
-	}
-	if b[0] == '-' {
-		i++
-	}
-	from := i
-	if !digits() || b[from] == '0' && i > from+1 {
-		return 0
-	}
-	if i < len(b) && b[i] == '.' {
-		if i++; !digits() {
-			return 0
-		}
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		if !digits() {
-			return 0
-		}
-	}
-	return i
 }

@@ -7,8 +7,7 @@
 // it makes canonical lines of the records and a [record.Request] of the lines. split.go
 // and array.go find the records: strict lines, concatenated objects, an array, or text.
 //
-// A body that cannot be accepted is an [Error] of one of three kinds; the source
-// turns it into an answer. The package knows no protocol and counts no memory:
+// A body that cannot be accepted is an [Error]; the source turns it into an answer. The package knows no protocol and counts no memory:
 // a decompressor asks its caller for each larger buffer.
 package body
 
@@ -30,18 +29,16 @@ const (
 	Spare = 512
 )
 
-// The kinds of an [Error].
+// The kinds of an [Error] that a source distinguishes.
 var (
 	// ErrTooLarge says that a body is longer than the limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrUnsupported says that the form of a body is not supported.
 	ErrUnsupported = errors.New("not supported")
-	// ErrMalformed says that a compressed body is damaged.
-	ErrMalformed = errors.New("malformed")
 )
 
 // An Error is the reason that nothing of a body is accepted, with an alternative.
-// errors.Is finds its kind.
+// errors.Is finds its kind, if it has one.
 type Error struct {
 	Reason string
 	kind   error

@@ -325,27 +325,15 @@ func (g *Gatherer) Clear() {
 	g.Found, g.EarliestOwn, g.AnyOwn = 0, 0, false
 }
 
-// Forget makes the gatherer ready for another body and releases memory that few
-// bodies need. long says that the body was long.
+// Forget makes the gatherer ready for another body and releases the memory of an unusual
+// one. long says that the body was long.
 func (g *Gatherer) Forget(long bool) {
 	const keptLines, keptServices, keptData, usual = 32 << 10, 1 << 10, 2 << 20, 64 << 10
-	if long || g.longest > usual {
-		// The parser keeps the record that it scanned last, and its memory.
-		_, _ = g.parser.Scan(nil)
+	if long || g.longest > usual || cap(g.Req.Data) > keptData || cap(g.Req.Lines) > keptLines ||
+		max(cap(g.Rejected), cap(g.Req.Services)) > keptServices {
+		*g = *NewGatherer()
+		return
 	}
 	g.Clear()
 	*g = Gatherer{parser: g.parser, hash: g.hash, services: g.services, Req: g.Req, Rejected: g.Rejected, untimed: g.untimed}
-	if cap(g.Req.Data) > keptData {
-		g.Req.Data = nil
-	}
-	if cap(g.Req.Lines) > keptLines {
-		g.Req.Lines, g.untimed = nil, nil
-	}
-	if cap(g.Rejected) > keptServices {
-		g.Rejected = nil
-	}
-	if cap(g.Req.Services) > keptServices {
-		g.Req.Services = nil
-		g.services = make(map[string]uint32)
-	}
 }
