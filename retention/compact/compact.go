@@ -23,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 
@@ -50,8 +49,8 @@ type Options struct {
 	Target int64
 	// Level is the compression level of the new blobs; 0: zstd.SpeedBetterCompression.
 	Level zstd.EncoderLevel
-	// Services are names, or globs like those of path.Match; `*` matches no name that
-	// begins with "_". None: all services, and rejected records.
+	// Services are names, or valid globs, see [record.MatchService]; `*` matches no name
+	// that begins with "_". None: all services, and rejected records.
 	Services []string
 	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
 	// is called once a run.
@@ -188,11 +187,6 @@ func (r *run) problem(key string, err error) {
 
 // services lists the wanted services of the store.
 func (r *run) services(ctx context.Context) ([]string, error) {
-	for _, glob := range r.o.Services {
-		if !record.ValidPattern(glob) {
-			return nil, fmt.Errorf("glob %q: %w", glob, path.ErrBadPattern)
-		}
-	}
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil {
 		return nil, err
