@@ -45,30 +45,25 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 	if err != nil {
 		return nil, err
 	}
-	var list []service
-	for _, name := range names {
-		list = append(list, service{name: name, stored: true})
-	}
 	marks, err := horizon.Marks(ctx, j.blobs)
 	if err != nil {
 		return nil, err
 	}
 	of := make(map[string][]horizon.Mark)
+	for _, name := range names {
+		of[name] = nil
+	}
 	for _, m := range marks {
-		of[m.Service] = append(of[m.Service], m)
+		of[m.Service] = append(of[m.Service], m) // perhaps of nothing else: marks to be tidied
 	}
-	for i := range list {
-		s := &list[i]
-		s.know(of[s.name], now, j.o.Grace)
-		delete(of, s.name)
-		if age := j.o.Policy.Age(s.name); age != Keep {
-			s.keptFrom, s.expires = firstKept(at, age), true
-		}
-	}
-	// A name with marks and nothing else has marks to be tidied.
+	var list []service
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		s := service{name: name}
+		_, s.stored = slices.BinarySearch(names, name)
 		s.know(of[name], now, j.o.Grace)
+		if age := j.o.Policy.Age(name); s.stored && age != Keep {
+			s.keptFrom, s.expires = firstKept(at, age), true
+		}
 		list = append(list, s)
 	}
 	return list, nil

@@ -6,17 +6,14 @@
 //
 //	list the hour -> delete replaced blobs -> group the rest -> write each group
 //
-// A group becomes one blob, of lane 99, which names the batches that it replaces.
-// From then on readers ignore those. A reader that does not know of it yet still
-// finds everything, and drops the copies. Replaced blobs are deleted in a later run,
-// when no reader can still use them. Before that, the blob that replaces them must be
-// one grace old, and is read whole to check that it is sound and has every single
-// record of theirs. So nothing is deleted because of a listing alone.
+// A group becomes one blob, of lane 99, which names the batches that it replaces. From
+// then on readers ignore those. Replaced blobs are deleted in a later run, when the blob
+// that replaces them is one grace old, so that no reader still uses them. Before that, it
+// is read whole to check that it is sound and has every single record of theirs.
 //
-// A run may be interrupted anywhere and repeated. Two at once make the same blobs,
-// since id and content of one follow from the replaced ones. If they listed different
-// blobs their results overlap: readers cope with that, and a later run fixes it
-// unless the blobs would get too large. A damaged blob is reported and left as it is.
+// A run may be interrupted anywhere and repeated. Two at once make the same blobs, since
+// id and content of one follow from the replaced ones. A damaged blob is reported and
+// left as it is.
 //
 // A run holds one group at a time: its blobs as they are stored, a block of each
 // decoded, and the blob being made.
@@ -26,7 +23,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 
@@ -53,8 +49,8 @@ type Options struct {
 	Target int64
 	// Level is the compression level of the new blobs; 0: zstd.SpeedBetterCompression.
 	Level zstd.EncoderLevel
-	// Services are names, or globs like those of path.Match; `*` matches no name that
-	// begins with "_". None: all services, and rejected records.
+	// Services are names, or valid globs, see [record.MatchService]; `*` matches no name
+	// that begins with "_". None: all services, and rejected records.
 	Services []string
 	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
 	// is called once a run.
@@ -191,11 +187,6 @@ func (r *run) problem(key string, err error) {
 
 // services lists the wanted services of the store.
 func (r *run) services(ctx context.Context) ([]string, error) {
-	for _, glob := range r.o.Services {
-		if !record.ValidPattern(glob) {
-			return nil, fmt.Errorf("glob %q: %w", glob, path.ErrBadPattern)
-		}
-	}
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil {
 		return nil, err

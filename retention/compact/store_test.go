@@ -223,7 +223,7 @@ type calls struct {
 	n  map[storagetest.Op]int
 }
 
-// of returns the store whose calls it counts.
+// of returns a store that counts the calls to s.
 func (c *calls) of(s storage.BlobStore) storage.BlobStore {
 	c.n = map[storagetest.Op]int{}
 	return storagetest.Faulty(s, func(op storagetest.Op, _ string) storagetest.Fault {

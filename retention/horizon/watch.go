@@ -75,15 +75,14 @@ func (w *Watch) First() <-chan struct{} { return w.first }
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	for n := 0; ; n++ {
-		w.read(ctx, true) // it logs an error, and the last reading stays in force
-		if n == 0 {
-			close(w.first)
-		}
+	w.read(ctx, true) // it logs an error, and the last reading stays in force
+	close(w.first)
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			w.read(ctx, true)
 		}
 	}
 }

@@ -84,56 +84,39 @@ func open(spec string, o Options) (*Store, error) {
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
 	s := &Store{name: a.name + "/" + containerName, retry: co.Retry}
-	containerURL := a.blobURL + "/" + containerName
-	blobOptions := &container.ClientOptions{ClientOptions: co}
-	tableOptions := &aztables.ClientOptions{ClientOptions: co}
-	switch {
-	case o.Credential == nil && a.key != "":
-		err = s.byKey(a, containerURL, blobOptions, tableOptions)
-	case o.Credential == nil && a.sas != "":
-		var berr, terr error
-		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, blobOptions)
-		s.tables, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, tableOptions)
-		err = errors.Join(berr, terr)
-	default:
-		err = s.byToken(a, o.Credential, containerURL, blobOptions, tableOptions)
-	}
-	if err != nil {
+	if err := s.connect(a, a.blobURL+"/"+containerName, o.Credential, co); err != nil {
 		return nil, translate(err)
 	}
 	return s, nil
 }
 
-func (s *Store) byKey(a account, containerURL string, bo *container.ClientOptions, to *aztables.ClientOptions) error {
-	const bad = "the account key is not base64" // the SDK's error may quote it
-	bc, err := container.NewSharedKeyCredential(a.name, a.key)
-	if err != nil {
-		return errors.New(bad)
-	}
-	tc, err := aztables.NewSharedKeyCredential(a.name, a.key)
-	if err != nil {
-		return errors.New(bad)
-	}
-	if s.container, err = container.NewClientWithSharedKeyCredential(containerURL, bc, bo); err != nil {
-		return err
-	}
-	s.tables, err = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
-	return err
-}
-
-func (s *Store) byToken(a account, cred azcore.TokenCredential, containerURL string, bo *container.ClientOptions, to *aztables.ClientOptions) error {
-	var err error
-	if cred == nil {
-		// Made only now: it searches for identities of several kinds.
-		if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
-			return err
+// connect makes the clients of both services with cred, or else with the credentials of
+// the account.
+func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredential, co azcore.ClientOptions) (err error) {
+	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
+	var berr, terr error
+	switch {
+	case cred == nil && a.key != "":
+		bc, err := container.NewSharedKeyCredential(a.name, a.key)
+		tc, err2 := aztables.NewSharedKeyCredential(a.name, a.key)
+		if err != nil || err2 != nil {
+			return errors.New("the account key is not base64") // the SDK's error may quote it
 		}
+		s.container, berr = container.NewClientWithSharedKeyCredential(containerURL, bc, bo)
+		s.tables, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
+	case cred == nil && a.sas != "":
+		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, bo)
+		s.tables, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
+	default:
+		if cred == nil { // made only now: it searches for identities of several kinds
+			if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
+				return err
+			}
+		}
+		s.container, berr = container.NewClient(containerURL, cred, bo)
+		s.tables, terr = aztables.NewServiceClient(a.tableURL, cred, to)
 	}
-	if s.container, err = container.NewClient(containerURL, cred, bo); err != nil {
-		return err
-	}
-	s.tables, err = aztables.NewServiceClient(a.tableURL, cred, to)
-	return err
+	return errors.Join(berr, terr)
 }
 
 // String names the store for logs.

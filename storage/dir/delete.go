@@ -34,38 +34,30 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 	if len(blobs) == 0 {
 		return nil
 	}
-	errs, touched := s.removeAll(ctx, blobs)
-	for dir := range touched {
-		if err := s.prune(dir); err != nil {
-			for _, b := range blobs {
-				if readable(b.Key) && filepath.Dir(s.path(b.Key)) == dir {
-					errs = append(errs, storage.AtKey("delete", b.Key, err))
-				}
-			}
+	errs := make([]error, len(blobs))
+	touched := map[string]error{} // directories that may have lost a file
+	lock, err := s.lock(ctx)
+	for i, b := range blobs {
+		if errs[i] = err; err == nil {
+			errs[i] = s.remove(ctx, b)
 		}
+		if errs[i] == nil && readable(b.Key) {
+			touched[filepath.Dir(s.path(b.Key))] = nil
+		}
+	}
+	if err == nil {
+		lock.Close()
+	}
+	for dir := range touched {
+		touched[dir] = s.prune(dir)
+	}
+	for i, b := range blobs {
+		if errs[i] == nil && readable(b.Key) {
+			errs[i] = touched[filepath.Dir(s.path(b.Key))]
+		}
+		errs[i] = storage.AtKey("delete", b.Key, errs[i])
 	}
 	return errors.Join(errs...)
-}
-
-// removeAll removes files, and returns the directories that may have lost one.
-func (s *Store) removeAll(ctx context.Context, blobs []storage.Blob) (errs []error, touched map[string]bool) {
-	lock, err := s.lock(ctx)
-	if err == nil {
-		defer lock.Close()
-	}
-	touched = map[string]bool{}
-	for _, b := range blobs {
-		rerr := err
-		if rerr == nil {
-			rerr = s.remove(ctx, b)
-		}
-		if rerr != nil {
-			errs = append(errs, storage.AtKey("delete", b.Key, rerr))
-		} else if readable(b.Key) {
-			touched[filepath.Dir(s.path(b.Key))] = true
-		}
-	}
-	return errs, touched
 }
 
 // lock waits for the lock that keeps concurrent deletes apart.

@@ -16,11 +16,9 @@
 // read-only files. So one that was cut short is not taken for a foreign file, but
 // reported with a [storage.ErrDamaged].
 //
-// List still returns the key of a damaged object, with the size of the file. Stat and
-// reads of a range fail. A read of the whole object, to the end, returns the bytes of
-// the file as they are, perhaps with a part of the frame at the end. Then it returns
-// the error in place of io.EOF. So a caller with checks of its own can save the intact
-// data, and no caller takes the object for whole.
+// List still returns the key of a damaged object, and Get all of its bytes, perhaps with
+// a part of the frame at the end, with the error in place of io.EOF. So a caller with
+// checks of its own can save the intact data, and no caller takes the object for whole.
 //
 // An object's age is the age of its file. Copies of a store that do not keep the times
 // look younger than they are. This only delays actions that wait for an age.
