@@ -1,14 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -20,38 +19,52 @@ type applyCmd struct {
 }
 
 func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
-	o, err := a.open(ctx, c.Now, c.Grace)
+	r, err := c.apply(ctx, a)
+	code := cli.OK
 	if err != nil {
-		return 0, err
+		code = a.exitCode(err)
+	} else {
+		code = a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0)
 	}
-	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Apply(ctx, c.Confirm)
+	return c.told(a, r, code), nil
+}
+
+// told writes the metrics of a run that ended with a code, and returns the exit code.
+func (c *applyCmd) told(a *app, r *retention.Result, code int) int {
+	if c.MetricsFile == "" {
+		return code
+	}
+	if err := writeMetrics(c.MetricsFile, r, code, a.env.clock()); err != nil {
+		a.Complain("metrics: %v", err)
+		if code == cli.OK {
+			code = cli.Incomplete
+		}
+	}
+	return code
+}
+
+func (c *applyCmd) apply(ctx context.Context, a *app) (r *retention.Result, err error) {
+	o, err := a.options(c.Now, c.Grace)
+	if err != nil {
+		return nil, err
+	}
+	store, err := openstore.Open(ctx, a.config.Store, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err = retention.New(store.Blobs, store.Tables, o).Apply(ctx, c.Confirm)
 	if r == nil {
-		return 0, err
+		return nil, err
 	}
-	a.applied = r
 	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return 0, errors.Join(printPlan(os.Stdout, r.Plan), &unconfirmed{confirm, a.again()})
+		return r, errors.Join(printPlan(a.env.stdout, r.Plan), &unconfirmed{confirm, a.again()})
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
 		a.Complain("the policy counts as applied now: a run without --now may hide more, and asks for no confirmation; see retention plan")
 	}
-	if err := errors.Join(err, printResult(os.Stdout, r)); err != nil {
-		return 0, err
-	}
-	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0), nil
-}
-
-// told writes the metrics of a run that ended with a code, and returns the exit code.
-func (c *applyCmd) told(a *app, code int) int {
-	if c.MetricsFile == "" {
-		return code
-	}
-	if err := writeMetrics(c.MetricsFile, a.applied, code, time.Now()); err != nil {
-		a.Complain("metrics: %v", err)
-		return cmp.Or(code, cli.Incomplete)
-	}
-	return code
+	return r, errors.Join(err, printResult(a.env.stdout, r))
 }
 
 func graceText(d time.Duration) string { return config.Duration(d).String() }

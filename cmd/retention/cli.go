@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
 	"slices"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
-	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -36,31 +33,27 @@ type verb interface {
 // app is one run of the command.
 type app struct {
 	cli.Console
+	env    environment
 	flags  grammar
 	verb   *kong.Node
 	config config.Config
-	store  *openstore.Store // nil until open
 	log    zerolog.Logger
-
-	applied *retention.Result // nil if apply had none
 }
 
 // run parses the command line, runs the verb and returns the exit code.
-func run(ctx context.Context) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: zerolog.New(os.Stderr).With().Timestamp().Logger()}
+func run(ctx context.Context, env environment) int {
+	a := &app{Console: cli.Console{Name: "retention", Stderr: env.stderr}, env: env, log: zerolog.New(env.stderr).With().Timestamp().Logger()}
 	v, err := a.parse()
-	code := cli.OK
-	if err == nil {
-		code, err = v.run(ctx, a)
-		if a.store != nil {
-			err = errors.Join(err, a.store.Close())
-		}
-	}
 	if err != nil {
-		code = a.exitCode(err)
+		code := a.exitCode(err)
+		if apply, ok := v.(*applyCmd); ok {
+			code = apply.told(a, nil, code)
+		}
+		return code
 	}
-	if apply, ok := v.(*applyCmd); ok {
-		code = apply.told(a, code)
+	code, err := v.run(ctx, a)
+	if err != nil {
+		return a.exitCode(err)
 	}
 	return code
 }
@@ -73,7 +66,7 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(joined(os.Args[1:]))
+	parsed, err := parser.Parse(joined(a.env.args))
 	if err != nil {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}
@@ -100,13 +93,12 @@ func joined(args []string) []string {
 	return args
 }
 
-// open opens the store until the end of the run, and returns the options of a job: the
-// policy of the configuration, and the flags.
-func (a *app) open(ctx context.Context, now *string, grace string) (o retention.Options, err error) {
+// options are those of a job: the policy of the configuration, and the flags.
+func (a *app) options(now *string, grace string) (o retention.Options, err error) {
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
-		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Clock: time.Now, Log: a.log,
+		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Clock: a.env.clock, Log: a.log,
 	}
 	for _, r := range c.Rules {
 		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})
@@ -118,10 +110,9 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	}
 	if now != nil {
 		// The days of logs are in UTC.
-		if o.At, err = cli.ParseTime(*now, time.Now().UTC()); err != nil {
+		if o.At, err = cli.ParseTime(*now, a.env.clock().UTC()); err != nil {
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}
-	a.store, err = openstore.Open(ctx, a.config.Store, false)
-	return o, err
+	return o, nil
 }

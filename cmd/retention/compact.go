@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 	"blobtail/record"
 	"blobtail/retention/compact"
 )
@@ -17,20 +17,25 @@ type compactCmd struct {
 	Grace   string   `help:"How long a replaced blob stays for those who read it (retention.grace of the configuration, 1h)." placeholder:"D"`
 }
 
-func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *compactCmd) run(ctx context.Context, a *app) (code int, err error) {
 	for _, glob := range c.Service {
 		if !record.ValidPattern(glob) {
 			return 0, cli.Usagef("--service %q: want a name or a glob such as web-*", glob)
 		}
 	}
-	o, err := a.open(ctx, nil, c.Grace)
+	o, err := a.options(nil, c.Grace)
 	if err != nil {
 		return 0, err
 	}
 	if o.Grace == 0 {
 		o.Grace = -1 // none; for the compactor 0 is its default
 	}
-	r, err := compact.New(a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err := compact.New(store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}
@@ -39,7 +44,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 
 // compacted prints the result of a run.
 func (a *app) compacted(r *compact.Result, err error) (int, error) {
-	_, perr := fmt.Fprintf(os.Stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
+	_, perr := fmt.Fprintf(a.env.stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
 		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
 	if err != nil || perr != nil {
 		a.verdict(r.Problems, true)

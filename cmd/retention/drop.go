@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 	"blobtail/retention/horizon"
 )
@@ -17,16 +17,21 @@ type dropCmd struct {
 	KeepTail bool   `help:"Leave the tables of the newest records, which have other services too. They go when they are past retention.tail."`
 }
 
-func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *dropCmd) run(ctx context.Context, a *app) (code int, err error) {
 	day, err := horizon.ParseDay(c.Day)
 	if err != nil {
 		return 0, cli.Usagef("--day: %w", err)
 	}
-	o, err := a.open(ctx, nil, "")
+	o, err := a.options(nil, "")
 	if err != nil {
 		return 0, err
 	}
-	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
+	store, err := openstore.Open(ctx, a.config.Store, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	r, err := retention.New(store.Blobs, store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
 	confirm := (*retention.ConfirmError)(nil)
 	switch {
 	case r == nil:
@@ -35,7 +40,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.Service)})
 	}
 	a.foreign(r.Plan.Foreign)
-	if perr := printResult(os.Stdout, r); perr != nil || err != nil {
+	if perr := printResult(a.env.stdout, r); perr != nil || err != nil {
 		return 0, errors.Join(err, perr)
 	}
 	a.Complain("records of %s of %s that come in from now on are not kept", c.Service, day)
@@ -49,7 +54,7 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 
 // preview prints the plan.
 func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
-	if err := printPlan(os.Stdout, p); err != nil {
+	if err := printPlan(a.env.stdout, p); err != nil {
 		return err
 	}
 	a.foreign(p.Foreign)

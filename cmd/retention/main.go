@@ -13,7 +13,9 @@
 package main
 
 import (
+	"io"
 	"os"
+	"time"
 
 	"blobtail/internal/cli"
 )
@@ -21,5 +23,13 @@ import (
 func main() {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	os.Exit(run(ctx))
+	os.Exit(run(ctx, environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, clock: time.Now}))
+}
+
+// environment is the input of a run from outside, apart from the store and files.
+type environment struct {
+	args           []string
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	clock          func() time.Time
 }

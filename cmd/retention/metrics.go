@@ -1,16 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"blobtail/internal/cli"
 	"blobtail/retention"
@@ -53,30 +53,28 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if code == cli.OK {
 		success = float64(now.Unix())
 	}
-	reg := prometheus.NewRegistry()
-	gauge := func(name, help string, v float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return v }))
+	var b bytes.Buffer
+	metric := func(name, kind, help string) { fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	value := func(name, kind, help string, v float64) {
+		metric(name, kind, help)
+		fmt.Fprintf(&b, "%s %s\n", name, strconv.FormatFloat(v, 'f', -1, 64))
 	}
-	counter := func(name, help string, more int64) {
-		v := before[name] + float64(more)
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return v }))
-	}
-	gauge(lastSuccess, "When retention apply last did all that was to do; 0: never.", success)
-	gauge(lastRun, "When retention apply last ran.", float64(now.Unix()))
-	gauge(lastExit, "What it exited with.", float64(code))
-	counter(freedBytes, "Bytes of the blobs that it deleted.", sum.Bytes)
-	counter(deletedBlobs, "Blobs that it deleted.", int64(sum.Blobs))
-	gauge(failed, "Blobs that the last run could not delete.", float64(sum.Failed))
+	value(lastSuccess, "gauge", "When retention apply last did all that was to do; 0: never.", success)
+	value(lastRun, "gauge", "When retention apply last ran.", float64(now.Unix()))
+	value(lastExit, "gauge", "What it exited with.", float64(code))
+	value(freedBytes, "counter", "Bytes of the blobs that it deleted.", before[freedBytes]+float64(sum.Bytes))
+	value(deletedBlobs, "counter", "Blobs that it deleted.", before[deletedBlobs]+float64(sum.Blobs))
+	value(failed, "gauge", "Blobs that the last run could not delete.", float64(sum.Failed))
 	if r != nil && oldest != nil {
-		gauge(overdue, "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
+		value(overdue, "gauge", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}
-	ages := promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
-		Name: oldestAge, Help: "Age of the oldest blob of each service that expires, by the start of its period or day.",
-	}, []string{"service"})
-	for service, at := range oldest {
-		ages.WithLabelValues(service).Set(now.Sub(at).Truncate(time.Second).Seconds())
+	if len(oldest) > 0 {
+		metric(oldestAge, "gauge", "Age of the oldest blob of each service that expires, by the start of its period or day.")
 	}
-	return prometheus.WriteToTextfile(name, reg)
+	for _, service := range slices.Sorted(maps.Keys(oldest)) {
+		fmt.Fprintf(&b, "%s{service=%q} %d\n", oldestAge, service, int64(now.Sub(oldest[service]).Seconds()))
+	}
+	return replaceFile(name, b.Bytes())
 }
 
 // readMetrics reads the values without labels that an earlier run left.
@@ -102,4 +100,22 @@ func readMetrics(name string) (map[string]float64, error) {
 		}
 	}
 	return values, nil
+}
+
+func replaceFile(name string, text []byte) error {
+	// The collector reads only files that end in .prom.
+	f, err := os.CreateTemp(filepath.Dir(name), ".retention-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	// The collector runs as another user.
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }

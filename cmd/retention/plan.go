@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"os"
+	"errors"
 
+	"blobtail/internal/openstore"
 	"blobtail/retention"
 )
 
@@ -12,12 +13,17 @@ type planCmd struct {
 	Output string  `short:"o" help:"text or json." enum:"text,json" default:"text"`
 }
 
-func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
-	o, err := a.open(ctx, c.Now, "")
+func (c *planCmd) run(ctx context.Context, a *app) (code int, err error) {
+	o, err := a.options(c.Now, "")
 	if err != nil {
 		return 0, err
 	}
-	p, err := retention.New(a.store.Blobs, a.store.Tables, o).Plan(ctx)
+	store, err := openstore.Open(ctx, a.config.Store, false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	p, err := retention.New(store.Blobs, store.Tables, o).Plan(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -25,7 +31,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Output == "json" {
 		print = printPlanJSON
 	}
-	if err := print(os.Stdout, p); err != nil {
+	if err := print(a.env.stdout, p); err != nil {
 		return 0, err
 	}
 	a.foreign(p.Foreign)

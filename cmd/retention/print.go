@@ -26,7 +26,9 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 		}
 		sum := p.Total()
 		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", count(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
-		_ = w.Flush()
+		if err := w.Flush(); err != nil {
+			return err
+		}
 	}
 	for _, name := range p.Tables {
 		fmt.Fprintf(buf, "table %s\n", name)
@@ -41,33 +43,45 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 // printPlanJSON writes a plan as one object a line. The last one is the hash.
 func printPlanJSON(out io.Writer, p *retention.Plan) error {
 	buf := bufio.NewWriter(out)
-	line := func(v any) { _ = json.NewEncoder(buf).Encode(v) } // Flush reports a failed write
+	enc := json.NewEncoder(buf)
 	for _, d := range p.Days {
-		line(struct {
+		line := struct {
 			Service string `json:"service"`
 			Day     string `json:"day"`
 			Blobs   int    `json:"blobs"`
 			Records int64  `json:"records"`
 			Bytes   int64  `json:"bytes"`
 			Apply   string `json:"apply"`
-		}{d.Service, d.Day.String(), d.Blobs, d.Records, d.Bytes, does(d.Step)})
+		}{d.Service, d.Day.String(), d.Blobs, d.Records, d.Bytes, does(d.Step)}
+		if err := enc.Encode(line); err != nil {
+			return err
+		}
 	}
 	for _, name := range p.Tables {
-		line(map[string]string{"table": name})
+		if err := enc.Encode(map[string]string{"table": name}); err != nil {
+			return err
+		}
 	}
 	if f := p.Foreign; f.Count > 0 {
-		line(map[string]any{"foreign": f.Count, "first": f.First})
+		if err := enc.Encode(map[string]any{"foreign": f.Count, "first": f.First}); err != nil {
+			return err
+		}
 	}
 	sum := p.Total()
-	line(map[string]any{"total": struct {
+	total := struct {
 		Days    int   `json:"days"`
 		Blobs   int   `json:"blobs"`
 		Records int64 `json:"records"`
 		Bytes   int64 `json:"bytes"`
 		Tables  int   `json:"tables"`
 		Confirm bool  `json:"confirm"` // apply wants a confirmation
-	}{len(p.Days), sum.Blobs, sum.Records, sum.Bytes, len(p.Tables), p.Confirm != ""}})
-	line(map[string]string{"plan": p.Hash})
+	}{len(p.Days), sum.Blobs, sum.Records, sum.Bytes, len(p.Tables), p.Confirm != ""}
+	if err := enc.Encode(map[string]any{"total": total}); err != nil {
+		return err
+	}
+	if err := enc.Encode(map[string]string{"plan": p.Hash}); err != nil {
+		return err
+	}
 	return buf.Flush()
 }
 

@@ -15,6 +15,7 @@ package bill
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -60,17 +61,16 @@ const listPage = 5000
 // Lists is how many requests it takes to list these blobs.
 func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
 
-// counts are all numbers of s.
-func (s *Sum) counts() [8]*int64 {
-	return [...]*int64{&s.Blobs, &s.Records, &s.Raw, &s.Stored, &s.Unknown, &s.Puts, &s.TailWrites, &s.TailBytes}
-}
-
 // add adds another sum.
 func (s *Sum) add(o *Sum) {
-	from := o.counts()
-	for i, n := range s.counts() {
-		*n += *from[i]
-	}
+	s.Blobs += o.Blobs
+	s.Records += o.Records
+	s.Raw += o.Raw
+	s.Stored += o.Stored
+	s.Puts += o.Puts
+	s.Unknown += o.Unknown
+	s.TailWrites += o.TailWrites
+	s.TailBytes += o.TailBytes
 }
 
 // blob makes the sum of one blob.
@@ -118,11 +118,6 @@ type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
-	Oddities
-}
-
-// Oddities are contents of a store that its sums do not show as they are.
-type Oddities struct {
 	// Foreign objects are stored under the names of services but are not our blobs.
 	// They cost money too, but are in no sum.
 	Foreign      int64
@@ -133,6 +128,7 @@ type Oddities struct {
 	// and their records twice. Or they came later and are no copies. A LIST cannot
 	// distinguish the two.
 	Twice int64
+	Pages int64 // requests for the listing
 }
 
 // listers is how many services are listed at once.
@@ -142,15 +138,17 @@ const listers = 8
 // a service without blobs has no sum.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	lists := make([]listing, len(services))
-	work, ctx := errgroup.WithContext(ctx)
+	errs := make([]error, len(services))
+	var work errgroup.Group
 	work.SetLimit(listers)
 	for i, service := range services {
-		work.Go(func() (err error) {
-			lists[i], err = list(ctx, store, service, rng)
-			return err
+		work.Go(func() error {
+			lists[i], errs[i] = list(ctx, store, service, rng)
+			return nil
 		})
 	}
-	if err := work.Wait(); err != nil {
+	work.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	r := &Report{}
@@ -179,58 +177,76 @@ func (r *Report) take(l *listing, days map[string]*Sum) {
 		r.Services = append(r.Services, sum)
 		r.Total.add(&sum)
 	}
-	r.ForeignKey = cmp.Or(r.ForeignKey, l.ForeignKey)
-	r.Foreign += l.Foreign
-	r.ForeignBytes += l.ForeignBytes
-	r.Twice += l.Twice
+	if r.Foreign == 0 {
+		r.ForeignKey = l.foreignKey
+	}
+	r.Foreign += l.foreign
+	r.ForeignBytes += l.foreignBytes
+	r.Twice += l.twice
+	r.Pages += max(1, (l.objects+listPage-1)/listPage)
 }
 
 // listing is the result of one service's LIST.
 type listing struct {
-	service string
-	days    map[string]*Sum
-	Oddities
+	service      string
+	days         map[string]*Sum
+	objects      int64
+	foreign      int64
+	foreignBytes int64
+	foreignKey   string
+	twice        int64
+}
 
-	// The last hour listed, and the kinds of blobs in it.
-	hour                   time.Time
+// hour notes the kinds of blobs in one hour of a service.
+type hour struct {
+	start                  time.Time
 	compacted, uncompacted bool
 }
 
 func list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) (listing, error) {
 	l := listing{service: service, days: make(map[string]*Sum)}
+	var at hour
 	for e, err := range catalog.Blobs(ctx, store, service, rng) {
 		if err != nil {
 			return l, err
 		}
+		l.objects++
 		if e.Blob() {
-			l.add(&e)
+			l.add(&e, &at)
 			continue
 		}
-		l.ForeignKey = cmp.Or(l.ForeignKey, e.Key)
-		l.Foreign++
-		l.ForeignBytes += e.Size
+		if l.foreign == 0 {
+			l.foreignKey = e.Key
+		}
+		l.foreign++
+		l.foreignBytes += e.Size
 	}
+	l.close(&at)
 	return l, nil
 }
 
-func (l *listing) add(e *catalog.Entry) {
+func (l *listing) add(e *catalog.Entry, at *hour) {
 	day := e.Day().String()
 	if l.days[day] == nil {
 		l.days[day] = &Sum{Name: day}
 	}
 	sum := blob(e)
 	l.days[day].add(&sum)
-	if start := e.Hour(); !start.Equal(l.hour) {
-		l.hour, l.compacted, l.uncompacted = start, false, false
+	if start := e.Hour(); !start.Equal(at.start) {
+		l.close(at)
+		*at = hour{start: start}
 	}
-	both := l.compacted && l.uncompacted
 	if e.Meta.Compacted > 0 {
-		l.compacted = true
+		at.compacted = true
 	} else {
-		l.uncompacted = true
+		at.uncompacted = true
 	}
-	if l.compacted && l.uncompacted && !both {
-		l.Twice++
+}
+
+// close ends an hour.
+func (l *listing) close(h *hour) {
+	if h.compacted && h.uncompacted {
+		l.twice++
 	}
 }
 
@@ -270,7 +286,7 @@ func (r *Report) Month(now time.Time) (Month, bool) {
 		m.add(&days[i])
 	}
 	scale := float64(daysOfMonth) / float64(m.Days)
-	for _, n := range m.counts() {
+	for _, n := range []*int64{&m.Blobs, &m.Records, &m.Raw, &m.Stored, &m.Puts, &m.Unknown, &m.TailWrites, &m.TailBytes} {
 		*n = int64(float64(*n)*scale + 0.5)
 	}
 	return m, true

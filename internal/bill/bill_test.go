@@ -92,7 +92,7 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 {
+	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 || r.Pages != 3 {
 		t.Errorf("%+v", r)
 	}
 	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, catalog.Range{}); !errors.Is(err, storage.ErrUnauthorized) {
