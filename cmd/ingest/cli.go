@@ -6,7 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/cli"
@@ -16,8 +15,8 @@ import (
 // grammar is the command line. Flags override the environment, the environment overrides
 // the file, and the file overrides the defaults.
 type grammar struct {
-	File    string           `name:"config" help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	File    string          `name:"config" help:"Configuration file (YAML)." env:"BLOBTAIL_CONFIG" placeholder:"FILE"`
+	Version cli.VersionFlag `help:"Print the version and exit."`
 	config.Config
 
 	Run   struct{} `cmd:"" default:"1" help:"Take records (the default)."`
@@ -35,15 +34,15 @@ type grammar struct {
 
 // command runs the program and returns its exit code. It prints an error once.
 func command(args []string, stdout, stderr io.Writer) int {
-	g, verb, err := parse(args, stdout)
+	g, verb, err := parse(args)
 	if err == nil {
 		err = g.run(verb, stdout, stderr)
-	} else if !errors.Is(err, cli.ErrDone) {
+	} else {
 		err = &cli.UsageError{Err: err}
 	}
 	var usage *cli.UsageError
 	switch {
-	case err == nil, errors.Is(err, cli.ErrDone):
+	case err == nil:
 		return cli.OK
 	case errors.Is(err, errLogged):
 		return cli.Failed
@@ -88,23 +87,23 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 }
 
 // parse returns the command line with the configuration in force, and its verb.
-func parse(args []string, stdout io.Writer) (*grammar, string, error) {
+func parse(args []string) (*grammar, string, error) {
 	g := &grammar{Config: config.Default()}
 	parser, err := cli.NewParser(g, "ingest",
 		"Accepts log records over HTTP and from JetStream and writes them as numbered, compressed blobs.")
 	if err != nil {
 		return nil, "", err
 	}
-	parser.Preset()
-	if _, err := parser.Parse(args, stdout); err != nil {
+	cli.Preset(parser)
+	if _, err := parser.Parse(args); err != nil {
 		return nil, "", err
 	}
 	// Now the file is known. Its values are the defaults of the flags.
 	if g.Config, err = config.Load(g.File); err != nil {
 		return nil, "", err
 	}
-	parser.Preset()
-	k, err := parser.Parse(args, stdout)
+	cli.Preset(parser)
+	k, err := parser.Parse(args)
 	if err != nil {
 		return nil, "", err
 	}

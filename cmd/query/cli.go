@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,12 +18,12 @@ import (
 // environment.
 type grammar struct {
 	cli.Settings
-	LiveURL  string           `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
-	Timezone string           `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
-	UTC      bool             `short:"u" name:"utc" help:"The same as --timezone UTC."`
-	Color    string           `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
-	Quiet    bool             `short:"q" help:"No notes on stderr, only errors."`
-	Version  kong.VersionFlag `help:"Print the version."`
+	LiveURL  string          `name:"live-url" help:"URL of an ingester to ask for records that are in no blob yet." placeholder:"URL" env:"BLOBTAIL_LIVE"`
+	Timezone string          `help:"Zone of times without one, and of those shown (local)." placeholder:"ZONE"`
+	UTC      bool            `short:"u" name:"utc" help:"The same as --timezone UTC."`
+	Color    string          `help:"auto, always or never." enum:"auto,always,never" default:"auto"`
+	Quiet    bool            `short:"q" help:"No notes on stderr, only errors."`
+	Version  cli.VersionFlag `help:"Print the version."`
 
 	Read      readCmd      `cmd:"" help:"Print records in order of time (the default)."`
 	Tail      tailCmd      `cmd:"" help:"Print the newest records; with -f go on with what comes in."`
@@ -88,7 +87,7 @@ func run(ctx context.Context, env environment) int {
 	return code
 }
 
-// parse fills a and returns the verb, or [cli.ErrDone].
+// parse fills a and returns the verb.
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.",
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -96,10 +95,7 @@ func (a *app) parse() (verb, error) {
 		return nil, err
 	}
 	args := arrange(parser.Model, a.env.args)
-	parsed, err := parser.Parse(args, a.env.stdout)
-	if errors.Is(err, cli.ErrDone) {
-		return nil, err
-	}
+	parsed, err := parser.Parse(args)
 	if err := mistake(parser.Model, args); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 // reviewed there.
 type grammar struct {
 	cli.Settings
-	Version kong.VersionFlag `help:"Print the version."`
+	Version cli.VersionFlag `help:"Print the version."`
 
 	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
 	Apply   applyCmd   `cmd:"" help:"One run: delete what has been hidden for the grace, hide what is past its age."`
@@ -64,8 +64,8 @@ func run(ctx context.Context) int {
 	return code
 }
 
-// parse fills a and returns the verb, or [cli.ErrDone]. The verb comes with an
-// error of the configuration too.
+// parse fills a and returns the verb. The verb comes with an error of the configuration
+// too.
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name,
 		"Deletes logs by the day, as the section retention of the configuration says. A day is hidden first, and deleted by a run that comes a grace later.",
@@ -73,10 +73,7 @@ func (a *app) parse() (verb, error) {
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(os.Args[1:], os.Stdout)
-	if errors.Is(err, cli.ErrDone) {
-		return nil, err
-	}
+	parsed, err := parser.Parse(os.Args[1:])
 	if err != nil {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}

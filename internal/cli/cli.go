@@ -2,7 +2,7 @@
 // retention share: the parser, exit codes, messages on stderr, safe text for
 // terminals, times and the version.
 //
-// A command makes a [Parser] for its flags, reports errors with
+// A command makes a parser for its flags with [NewParser], reports errors with
 // [Console.ExitCode], and exits with the code. The package opens no store and
 // reads no configuration.
 package cli
@@ -83,7 +83,7 @@ func (c *Console) Problems(list []error) {
 // message "" for all others. No error, and an output that nobody reads any more, are [OK].
 func (c *Console) ExitCode(err error, store openstore.Spec, role string, own func(error) (code int, message string)) int {
 	switch {
-	case err == nil, errors.Is(err, ErrDone), errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+	case err == nil, errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
 		return OK
 	case errors.Is(err, context.Canceled):
 		return Interrupted

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,62 +14,46 @@ import (
 	"blobtail/internal/openstore"
 )
 
-// ErrDone is the error of [Parser.Parse] after --help or --version.
-var ErrDone = errors.New("done")
+// VersionFlag is a flag that prints the version and ends the process. Unlike that of
+// kong it reports a failed write.
+type VersionFlag bool
 
-// Parser parses the command line of one run.
-type Parser struct {
-	*kong.Kong
-	printed bytes.Buffer
-	done    bool
-}
-
-// NewParser makes a parser that fills grammar, a pointer to a struct with kong's
-// tags. A flag of type [kong.VersionFlag] prints the version.
-func NewParser(grammar any, name, description string, options ...kong.Option) (*Parser, error) {
-	p := &Parser{}
-	var err error
-	p.Kong, err = kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
-		kong.Vars{"version": Build(name)}, kong.Writers(&p.printed, &p.printed), kong.Exit(func(int) { p.done = true }))...)
-	if err == nil {
-		p.unset()
+// BeforeReset implements a hook of kong.
+func (VersionFlag) BeforeReset(k *kong.Kong) error {
+	if _, err := fmt.Fprintln(k.Stdout, Build(k.Model.Name)); err != nil {
+		return err
 	}
-	return p, err
+	k.Exit(0)
+	return nil
 }
 
-// unset removes environment variables with empty values. Compose files have them for
-// optional values.
-func (p *Parser) unset() {
-	for _, f := range p.Model.Flags {
+// NewParser makes a parser that fills grammar, a pointer to a struct with kong's tags. It
+// prints help, 80 columns wide, and ends the process then.
+func NewParser(grammar any, name, description string, options ...kong.Option) (*kong.Kong, error) {
+	k, err := kong.New(grammar, append(options, kong.Name(name), kong.Description(description),
+		kong.Writers(struct{ io.Writer }{os.Stdout}, os.Stderr))...) // a file would tell its width
+	if err != nil {
+		return nil, err
+	}
+	// Compose files have empty variables for optional values.
+	for _, f := range k.Model.Flags {
 		for _, name := range f.Envs {
 			if os.Getenv(name) == "" {
 				os.Unsetenv(name)
 			}
 		}
 	}
+	return k, nil
 }
 
 // Preset makes the present value of each setting its default. A setting is a flag
 // that the environment can set too.
-func (p *Parser) Preset() {
-	for _, f := range p.Model.Flags {
+func Preset(k *kong.Kong) {
+	for _, f := range k.Model.Flags {
 		if len(f.Envs) > 0 {
 			f.HasDefault, f.Default = true, fmt.Sprint(f.Target.Interface())
 		}
 	}
-}
-
-// Parse parses args. Help and version go to stdout, and the error is
-// [ErrDone] then. Other errors are mistakes of the user, or of writing to stdout.
-func (p *Parser) Parse(args []string, stdout io.Writer) (*kong.Context, error) {
-	parsed, err := p.Kong.Parse(args)
-	if p.done { // kong goes on after the help and finds arguments missing
-		if _, err := io.Copy(stdout, &p.printed); err != nil {
-			return nil, err
-		}
-		return nil, ErrDone
-	}
-	return parsed, err
 }
 
 // Words returns the flags of a verb or of the whole command as words of a command line:
