@@ -70,8 +70,9 @@ test: node_modules/.package-lock.json build lint ## everything; nearly all with 
 	@$(MAKE) --no-print-directory -j 3 test-processes test-packages test-counted
 	@echo "make test: all passed"
 
-# The three parts of the tests run at the same time: these wait for their processes most
-# of the time, and the others compute. The processes are built without the race detector.
+# The three parts of the tests run at the same time. These wait for their processes most
+# of the time, and the counted ones only compute, so they leave the others the processor.
+# The processes are built without the race detector.
 test-processes:
 	go test $(TEST_FLAGS) ./integration </dev/null
 
@@ -79,7 +80,7 @@ test-packages:
 	go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
 
 test-counted:
-	go test $(TEST_FLAGS) -p 1 $(COUNTED) </dev/null
+	nice -n 5 go test $(TEST_FLAGS) -p 1 $(COUNTED) </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)

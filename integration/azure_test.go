@@ -25,7 +25,9 @@ func azureStore(t testing.TB) (place, *container.Client) {
 	return place{store: "azure:" + name, env: []string{"AZURE_STORAGE_CONNECTION_STRING=" + a.ConnectionString}}, client
 }
 
-// stores runs a test on a directory and on Azurite.
+// stores runs a test on a directory and on Azurite. The emulator is a process with one
+// thread, so only a few of these tests may keep it busy at the same time: the requests
+// of more would time out on a machine that is busy too.
 func stores(t *testing.T, test func(t *testing.T, at place)) {
 	t.Run("dir", func(t *testing.T) {
 		t.Parallel()
@@ -34,6 +36,8 @@ func stores(t *testing.T, test func(t *testing.T, at place)) {
 	})
 	t.Run("azure", func(t *testing.T) {
 		t.Parallel()
+		shared.emulated <- struct{}{}
+		t.Cleanup(func() { <-shared.emulated })
 		at, _ := azureStore(t)
 		test(t, at)
 	})

@@ -20,9 +20,10 @@ import (
 // suite is shared by the tests.
 type suite struct {
 	testenv.Env
-	bin   string            // directory of the binaries
-	root  string            // of the repository
-	tasks chan func() error // run by the thread that is the parent of all children
+	bin      string            // directory of the binaries
+	root     string            // of the repository
+	tasks    chan func() error // run by the thread that is the parent of all children
+	emulated chan struct{}     // places of tests that keep the emulator busy
 }
 
 var shared suite
@@ -30,7 +31,7 @@ var shared suite
 func TestMain(m *testing.M) { os.Exit(shared.run(m)) }
 
 func (s *suite) run(m *testing.M) int {
-	s.tasks = make(chan func() error)
+	s.tasks, s.emulated = make(chan func() error), make(chan struct{}, 3)
 	go s.parent()
 	if err := s.build(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
