@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -69,11 +70,11 @@ func run(ctx context.Context) int {
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name,
 		"Deletes logs by the day, as the section retention of the configuration says. A day is hidden first, and deleted by a run that comes a grace later.",
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.WithHyphenPrefixedParameters(true)) // --now -30d
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.Parse(os.Args[1:])
+	parsed, err := parser.Parse(joined(os.Args[1:]))
 	if err != nil {
 		return nil, cli.Usagef("%w; see retention --help", err)
 	}
@@ -86,6 +87,18 @@ func (a *app) parse() (verb, error) {
 		return v, &cli.UsageError{Err: err}
 	}
 	return v, nil
+}
+
+// joined joins --now with its value, because the value may begin with "-".
+func joined(args []string) []string {
+	args = slices.Clone(args)
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == "--now" {
+			args[i] += "=" + args[i+1]
+			args = slices.Delete(args, i+1, i+2)
+		}
+	}
+	return args
 }
 
 // open opens the store until the end of the run, and returns the options of a job: the
