@@ -76,9 +76,6 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 	return err
 }
 
-// answerWait is how long an ingester to be forgotten may take to answer.
-const answerWait = time.Second
-
 // answering refuses to forget an ingester that answers at its address: it may only be
 // unable to write its row.
 func answering(ctx context.Context, tables storage.TableStore, store, id string) error {
