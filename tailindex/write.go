@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sync/semaphore"
 
 	"blobtail/storage"
 )
@@ -66,23 +66,72 @@ func (w *Writer) Run(ctx context.Context) error {
 // schedule gives the service its turn after a pause. The lock of its stripe is held.
 func (w *Writer) schedule(s *service, pause time.Duration) {
 	w.turns.Add(1)
-	s.timer = time.AfterFunc(pause, func() { w.turn(s) })
+	s.timer = time.AfterFunc(pause, func() { w.work(s) })
+}
+
+// due is the services that are due, and the number of workers that serve them. Services
+// with a failed last write have some of the workers at most: services that hang must not
+// keep the rest waiting.
+type due struct {
+	mu                sync.Mutex
+	well, failed      []*service
+	working, retrying int
+}
+
+// next removes and returns the next service; nil if the worker must end. failed says that
+// the worker has served a service with a failed last write.
+func (d *due) next(failed bool) (s *service, retry bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if failed {
+		d.retrying--
+	}
+	switch {
+	case len(d.failed) > 0 && d.retrying < retriers:
+		s, d.failed = d.failed[0], d.failed[1:]
+		d.retrying++
+		return s, true
+	case len(d.well) > 0:
+		s, d.well = d.well[0], d.well[1:]
+		return s, false
+	}
+	d.working--
+	return nil, false
+}
+
+// add makes a service wait for a worker. It returns false if the caller has to be one.
+func (d *due) add(s *service) (waits bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.fails > 0 {
+		d.failed = append(d.failed, s)
+	} else {
+		d.well = append(d.well, s)
+	}
+	if d.working == workers {
+		return true
+	}
+	d.working++
+	return false
+}
+
+// work serves the services that are due, unless there are enough workers. A service in
+// an outage waits as a pointer, not as a goroutine.
+func (w *Writer) work(s *service) {
+	if w.due.add(s) {
+		return
+	}
+	for s, retry := w.due.next(false); s != nil; s, retry = w.due.next(retry) {
+		if w.writing.Err() == nil {
+			w.turn(s)
+		}
+		w.turns.Done()
+	}
 }
 
 // turn writes the waiting records of a service, and schedules its next turn. After Run
 // was ended each service gets one more.
 func (w *Writer) turn(s *service) {
-	defer w.turns.Done()
-	limits := []*semaphore.Weighted{w.workers}
-	if s.fails > 0 {
-		limits = []*semaphore.Weighted{w.retriers, w.workers}
-	}
-	for _, limit := range limits {
-		if limit.Acquire(w.writing, 1) != nil {
-			return
-		}
-		defer limit.Release(1)
-	}
 	last := w.state.Load() == ending
 	pause := w.serve(s, last)
 	s.stripe.mu.Lock()

@@ -16,7 +16,6 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"blobtail/record"
 	"blobtail/storage"
@@ -76,9 +75,7 @@ type Writer struct {
 	state   atomic.Int32    // of Run
 	writing context.Context // of all writes, set by Run
 	turns   sync.WaitGroup  // that are scheduled or under way
-	// workers bounds the concurrent turns. Of these, retriers are for services with a
-	// failed last write: services that hang must not keep the rest waiting.
-	workers, retriers *semaphore.Weighted
+	due     due
 
 	bytes    atomic.Int64 // that the services hold
 	held     atomic.Int64 // of those, in rows that must be written unchanged
@@ -128,7 +125,6 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 	o = o.withDefaults()
 	w := &Writer{
 		o: o, tables: tables, encoder: sync.OnceValues(newEncoder), seed: maphash.MakeSeed(),
-		workers: semaphore.NewWeighted(workers), retriers: semaphore.NewWeighted(retriers),
 		reporter: reporter{log: o.Log, told: map[string]bool{}},
 	}
 	for i := range w.stripes {

@@ -93,8 +93,9 @@ func (w *Watch) Run(ctx context.Context) {
 func (w *Watch) Hides(service string, d Day) bool { return w.known.Load().h.Hides(service, d) }
 
 // Fresh returns the horizons as of at most two minutes ago. If the last reading is older
-// it reads now, once for all callers that wait, and returns that reading's error. A
-// caller that gives up does not end it. The map is shared, and must not be changed.
+// it reads now, once for all callers that wait, and returns that reading's error. If the
+// caller that reads gives up, another one reads. The map is shared, and must not be
+// changed.
 func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	if r := w.known.Load(); w.fresh(r) {
 		return r.h, nil
@@ -116,19 +117,27 @@ func (w *Watch) fresh(r *reading) bool {
 // read reads the horizons, or waits for a reading that has begun. Unless it must be
 // anew, a fresh one that has just ended will do.
 func (w *Watch) read(ctx context.Context, anew bool) (Horizons, error) {
-	select {
-	case done := <-w.once.DoChan("", func() (any, error) { return w.perform(ctx, anew) }):
-		return done.Val.(Horizons), done.Err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	for {
+		select {
+		case done := <-w.once.DoChan("", func() (any, error) { return w.perform(ctx, anew) }):
+			if done.Err != errLeft {
+				return done.Val.(Horizons), done.Err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
+
+// errLeft ends a reading when the caller that began it gave up. Its other callers begin
+// another one.
+var errLeft = errors.New("the caller gave up")
 
 func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	if r := w.known.Load(); !anew && w.fresh(r) {
 		return r.h, nil
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := &reading{begun: w.o.Now()}
 	marks, err := Marks(limited, w.store)
@@ -140,14 +149,15 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	case err == nil && !w.fresh(r):
 		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
 	}
+	if err != nil && ctx.Err() != nil {
+		return nil, errLeft
+	}
 	if err != nil {
-		if ctx.Err() == nil { // a process that stops may have closed the store
-			w.fails.Add(1)
-			if !w.failing {
-				w.o.Log.Warn().Err(err).Msg("cannot see which days have been dropped: nothing is stored until that works again")
-			}
-			w.failing = true
+		w.fails.Add(1)
+		if !w.failing {
+			w.o.Log.Warn().Err(err).Msg("cannot see which days have been dropped: nothing is stored until that works again")
 		}
+		w.failing = true
 		return nil, err
 	}
 	r.h = Of(marks)
