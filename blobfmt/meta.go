@@ -133,6 +133,9 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 	m.CRC = uint32(crc)
 	compacted, isCompacted := values[keyCompacted]
 	m.Compacted = int(number(compacted, 32))
+	if m.Records < 1 {
+		return m, keyRecords
+	}
 	left := m.Records
 	for i, text := range strings.SplitN(values[keyLevels], ".", len(m.Levels)) {
 		n := number(text, 64)
@@ -143,8 +146,6 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 		left -= n
 	}
 	switch {
-	case m.Records < 1:
-		return m, keyRecords
 	case m.RawBytes < 1:
 		return m, keyRawBytes
 	case isCompacted && m.Compacted < 1:

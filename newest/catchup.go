@@ -60,8 +60,8 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
-	f.exact = false // it may go beyond the positions
 	report, err := f.r.read(ctx, q, f.pass)
+	f.exact = f.allEnded() // it may have gone beyond the positions; the logs of ended ingesters are empty
 	if werr := f.write(); werr != nil {
 		return werr
 	}
@@ -178,6 +178,16 @@ func (f *follower) reached(answer *live.Answer) bool {
 	for id := range f.positions {
 		_, over := f.ended[id]
 		if _, there := after[id]; !over && (!there || f.heard.told[id]) {
+			return false
+		}
+	}
+	return true
+}
+
+// allEnded reports whether all ingesters with positions have ended.
+func (f *follower) allEnded() bool {
+	for id := range f.positions {
+		if _, over := f.ended[id]; !over {
 			return false
 		}
 	}

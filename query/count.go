@@ -64,8 +64,8 @@ func (c *counting) countAll(ctx context.Context) error {
 }
 
 // fromIndexes counts by indexes and notes the blobs that have to be decoded. It counts
-// stretches: the blobs of a service that overlap in time within an hour. A record and
-// its copies are in one stretch, since no period is longer than an hour.
+// stretches: the blobs of a service that overlap in time. A record and its copies are
+// in one stretch.
 func (c *counting) fromIndexes(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(max(listers, c.plan.reader.opt.Workers))

@@ -57,6 +57,7 @@ func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Tot
 		return nil, Summary{}, err
 	}
 	var out, system []Total
+	at := make(map[string]int) // a glob may bring the same day again
 	for i := range p.blobs {
 		b, to := p.blobs[i].Entry, &out
 		if b.State != catalog.Sound {
@@ -66,10 +67,12 @@ func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Tot
 			to = &system
 		}
 		key := name(b)
-		if n := len(*to); n == 0 || (*to)[n-1].Name != key {
-			*to = append(*to, Total{Name: key})
+		n, ok := at[key]
+		if !ok {
+			n = len(*to)
+			at[key], *to = n, append(*to, Total{Name: key})
 		}
-		(*to)[len(*to)-1].add(b)
+		(*to)[n].add(b)
 	}
 	sum := p.summary()
 	err = p.confirmed(ctx, &sum, func(context.Context) error { return nil })

@@ -183,7 +183,7 @@ func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bo
 		w.hours = starts
 	}
 	for _, b := range w.unflushed(Range{Oldest, to}) {
-		if start := b.Hour(); !ok || start.After(newest) {
+		if start := hour(min(b.Meta.Last, to-1)); !ok || start.After(newest) { // it may have a day
 			newest, ok = start, true
 		}
 	}

@@ -22,6 +22,10 @@ const (
 	inMemory = 64 << 20
 	// bodyBlock is the approximate number of bytes of lines in a block of a body.
 	bodyBlock = 1 << 20
+	// From manyBodies on a new body has a day instead of an hour, and maxBodies is the
+	// most: each takes 1 to 2 KiB of memory, however few its records are.
+	manyBodies = 1 << 14
+	maxBodies  = 1 << 18
 	// maxSame bounds how many records may share time and identity. Copies do not count.
 	maxSame = 1000
 )
@@ -36,7 +40,7 @@ const (
 // several goroutines may read.
 type Unflushed struct {
 	name   string
-	heads  map[string]*body // by service: the first body of its latest hour
+	heads  map[string]*body // by service: the first body of its latest period
 	last   *body            // the head of the record that was added last
 	bodies []*body
 	size   int64 // in memory
@@ -45,18 +49,18 @@ type Unflushed struct {
 	err    error // no more can be added
 }
 
-// A body is the records of one service and UTC hour in the form of an opened blob, so
-// that a read treats both alike. Its key is no blob's name.
+// A body is the records of one service and UTC hour, or day, in the form of an opened
+// blob, so that a read treats both alike. Its key is no blob's name.
 type body struct {
 	catalog.Entry
 	of     *Unflushed
 	index  blobfmt.Index
 	blocks []contents
-	until  int64 // the last ns of the hour
+	until  int64 // the last ns of the period
 
 	key  record.Key // of the last record
 	line int        // length of its line
-	// next is a body of the same hour. It has records with the time and identity of a
+	// next is a body of the same period. It has records with the time and identity of a
 	// record in this body, and other bytes.
 	next *body
 }
@@ -100,10 +104,13 @@ func (u *Unflushed) Add(e *record.Entry) error {
 		u.last = u.heads[string(service)]
 	}
 	if u.last == nil || e.Time > u.last.until {
-		u.last = u.body(string(service), e)
-		u.heads[u.last.Name.Service] = u.last
+		if u.last, err = u.body(string(service), e); err == nil {
+			u.heads[u.last.Name.Service] = u.last
+		}
 	}
-	err = u.last.add(e)
+	if err == nil {
+		err = u.last.add(e)
+	}
 	if err == nil && u.size > inMemory {
 		if err = u.spill(); err != nil {
 			err = fmt.Errorf("put records aside: %w", err)
@@ -132,13 +139,20 @@ func entryService(e *record.Entry) ([]byte, error) {
 	return service, nil
 }
 
-// body makes an empty body for the hour of a record.
-func (u *Unflushed) body(service string, e *record.Entry) *body {
+// body makes an empty body for the period of a record.
+func (u *Unflushed) body(service string, e *record.Entry) (*body, error) {
+	period := time.Hour
+	switch n := len(u.bodies); {
+	case n == maxBodies:
+		return nil, errors.New("too many days and services; read fewer of them at once")
+	case n >= manyBodies:
+		period = 24 * time.Hour
+	}
 	b := &body{of: u, Entry: catalog.Entry{Key: u.name}}
-	b.Name = blobfmt.Name{Service: service, Period: hour(e.Time)}
-	b.Meta.First, b.until = e.Time, record.ClampTime(b.Name.Period.Add(time.Hour-1))
+	b.Name = blobfmt.Name{Service: service, Period: time.Unix(0, e.Time).UTC().Truncate(period)}
+	b.Meta.First, b.until = e.Time, record.ClampTime(b.Name.Period.Add(period-1))
 	u.bodies = append(u.bodies, b)
-	return b
+	return b, nil
 }
 
 // add adds a copy of a record to the body or a next one, unless one of them has it.
@@ -160,7 +174,11 @@ func (b *body) add(e *record.Entry) error {
 			return errors.New("too many records of one time and identity")
 		}
 		if b.next == nil {
-			b.next = b.of.body(b.Name.Service, e)
+			next, err := b.of.body(b.Name.Service, e)
+			if err != nil {
+				return err
+			}
+			b.next = next
 		}
 		b = b.next
 	}

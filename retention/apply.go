@@ -151,8 +151,12 @@ func (r *run) tidy(ctx context.Context) {
 // oldest finds the oldest remaining day of each service that expires.
 func (p *Plan) oldest(gone []serviceDay) map[string]time.Time {
 	oldest := map[string]time.Time{}
+	emptied := make(map[serviceDay]bool, len(gone))
+	for _, d := range gone {
+		emptied[d] = true
+	}
 	for _, d := range p.Days {
-		if _, seen := oldest[d.Service]; !seen && !slices.Contains(gone, serviceDay{d.Service, d.Day}) {
+		if _, seen := oldest[d.Service]; !seen && !emptied[serviceDay{d.Service, d.Day}] {
 			oldest[d.Service] = d.Day.Start()
 		}
 	}

@@ -79,15 +79,16 @@ type due struct {
 }
 
 // next removes and returns the next service; nil if the worker must end. failed says that
-// the worker has served a service with a failed last write.
-func (d *due) next(failed bool) (s *service, retry bool) {
+// the worker has served a service with a failed last write. These have all workers for
+// their last write.
+func (d *due) next(failed, last bool) (s *service, retry bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if failed {
 		d.retrying--
 	}
 	switch {
-	case len(d.failed) > 0 && d.retrying < retriers:
+	case len(d.failed) > 0 && (d.retrying < retriers || last && len(d.well) == 0):
 		s, d.failed = d.failed[0], d.failed[1:]
 		d.retrying++
 		return s, true
@@ -121,7 +122,8 @@ func (w *Writer) work(s *service) {
 	if w.due.add(s) {
 		return
 	}
-	for s, retry := w.due.next(false); s != nil; s, retry = w.due.next(retry) {
+	last := func() bool { return w.state.Load() == ending }
+	for s, retry := w.due.next(false, last()); s != nil; s, retry = w.due.next(retry, last()) {
 		if w.writing.Err() == nil {
 			w.turn(s)
 		}

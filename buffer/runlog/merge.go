@@ -11,8 +11,13 @@ import (
 )
 
 const (
-	// chunkSize is the least size of a chunk but the last of its unit, in bytes of the log.
-	chunkSize = 256 << 10
+	// firstChunks and lastChunks are the least sizes of a chunk but the last of its unit,
+	// in bytes of the log. Each stretch reads the chunks that reach into it whole, so they
+	// are short while there are few: with many services all of them overlap. The size
+	// doubles with each number of doubling chunks.
+	firstChunks = 4 << 10
+	lastChunks  = 256 << 10
+	doubling    = 1 << 13
 	// allRoom bounds the lines that all merges together have in memory, in bytes. Each
 	// merge gets at least leastRoom. Many readers may come at once, just when a backlog is
 	// large.
@@ -80,7 +85,8 @@ func (r *Reading) all(units []Unit, from record.Key, most int, emit func(*record
 		case u.read:
 			m.chunks = append(m.chunks, u.chunks...)
 		default:
-			m.chunks = append(m.chunks, &chunk{unit: u, whole: true, span: u.Span})
+			own := *u // with its chunks it lives until the last of them is read
+			m.chunks = append(m.chunks, &chunk{unit: &own, whole: true, span: u.Span})
 		}
 	}
 	slices.SortFunc(m.chunks, compareChunks)
@@ -121,6 +127,7 @@ func (m *merge) gather() error {
 			at, _ := slices.BinarySearchFunc(m.chunks[i:], c, compareChunks)
 			m.chunks = slices.Insert(m.chunks, i+at, c)
 		}
+		c.unit.chunks = nil
 	}
 	m.sort()
 	return m.ctx.Err()

@@ -67,7 +67,7 @@ func (w *newestOf) unit(u *Unit) error {
 	slices.SortFunc(u.chunks, func(a, b *chunk) int { return cmp.Compare(b.span.Last, a.span.Last) })
 	for i, c := range u.chunks {
 		if c.span.Last < w.from {
-			u.chunks = u.chunks[:i]
+			u.chunks = slices.Delete(u.chunks, i, len(u.chunks))
 			break
 		}
 		if w.q.Keep == nil {

@@ -57,6 +57,7 @@ type Reading struct {
 	ctx     context.Context
 	missing MissingError
 	counted map[wal.Pos]bool // runs in missing
+	chunks  int              // that were made
 	entry   record.Entry     // for emit
 }
 
@@ -133,7 +134,7 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 		if lots != nil {
 			u.lots[run.Pos] = lots
 		}
-		u.add(run)
+		r.add(u, run)
 		span.Extend(run.span())
 		if f == nil {
 			return nil
@@ -162,9 +163,10 @@ func (r *Reading) bin(u *Unit) *Bin {
 }
 
 // add puts a run in the last chunk, or in a new one.
-func (u *Unit) add(run *Run) {
+func (r *Reading) add(u *Unit, run *Run) {
 	n := len(u.chunks)
-	if n == 0 || u.chunks[n-1].size >= chunkSize {
+	if n == 0 || u.chunks[n-1].size >= min(firstChunks<<min(r.chunks/doubling, 8), lastChunks) {
+		r.chunks++
 		u.chunks = append(u.chunks, &chunk{unit: u, span: NoSpan()})
 		n++
 	}

@@ -25,10 +25,10 @@ type histCmd struct {
 	By          string   `help:"Length of a bucket; the default suits the range. Buckets begin at multiples of it, UTC." placeholder:"D"`
 	rangeFlags  `group:"Time"`
 	filterFlags `group:"Filters"`
-	Output      string `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
-	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
-	MaxBytes    string `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
+	Output      string      `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
+	Stats       bool        `help:"Say on stderr what the read took."`
+	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
 }
 
 func (c *histCmd) run(ctx context.Context, a *app) (int, error) {

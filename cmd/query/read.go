@@ -47,14 +47,14 @@ type readCmd struct {
 	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
 	rangeFlags  `group:"Time"`
 	filterFlags `group:"Filters"`
-	Number      *int   `short:"n" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
-	First       *int   `help:"The oldest N; 0 for all." placeholder:"N"`
-	Reverse     bool   `short:"r" help:"Newest first."`
-	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
-	Count       bool   `help:"Print only how many records there are."`
-	Stats       bool   `help:"Say on stderr what the read took."`
-	Live        string `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
-	MaxBytes    string `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+	Number      *int        `short:"n" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
+	First       *int        `help:"The oldest N; 0 for all." placeholder:"N"`
+	Reverse     bool        `short:"r" help:"Newest first."`
+	Output      string      `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+	Count       bool        `help:"Print only how many records there are."`
+	Stats       bool        `help:"Say on stderr what the read took."`
+	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 
 // limits returns the limits of newest and of oldest records; 0 is all.
@@ -127,11 +127,7 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 }
 
 // bounded refuses an unbounded remote read that costs more than intended.
-func (a *app) bounded(size string, q query.Query, plan *query.Plan) error {
-	most, err := config.ParseSize(size)
-	if err != nil {
-		return cli.Usagef("--max-bytes: %w", err)
-	}
+func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
 	if !a.config.Store.Remote() || q.Range.Bounded() || q.Limit > 0 || q.First > 0 || plan.Bytes() <= int64(most) {
 		return nil
 	}

@@ -222,14 +222,14 @@ func TestMaxBytes(t *testing.T) {
 	for _, c := range []struct {
 		store string
 		q     query.Query
-		max   string
+		max   config.Size
 		fails bool
 	}{
-		{"azure:logs", query.Query{Range: query.Always()}, "10B", true},
-		{"azure:logs", query.Query{Range: query.Always()}, "10GiB", false},
-		{"azure:logs", query.Query{Range: query.Range{From: 0, To: query.Newest}}, "10B", false},
-		{"azure:logs", query.Query{Range: query.Always(), Limit: 1}, "10B", false},
-		{"dir:" + path, query.Query{Range: query.Always()}, "10B", false},
+		{"azure:logs", query.Query{Range: query.Always()}, 10, true},
+		{"azure:logs", query.Query{Range: query.Always()}, 10<<30, false},
+		{"azure:logs", query.Query{Range: query.Range{From: 0, To: query.Newest}}, 10, false},
+		{"azure:logs", query.Query{Range: query.Always(), Limit: 1}, 10, false},
+		{"dir:" + path, query.Query{Range: query.Always()}, 10, false},
 	} {
 		c.q.Services = []string{"web"}
 		plan, err := query.New(store, query.Options{}).Plan(context.Background(), c.q)

@@ -73,12 +73,16 @@ func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Resp
 	a.body = &watched{resp.Body, c.idle, cancel}
 	a.in = bufio.NewScanner(a.body)
 	a.in.Buffer(make([]byte, readBuffer), maxLine)
-	a.in.Split(wholeLines)
+	a.in.Split(a.split)
 	return a
 }
 
-// wholeLines splits a text behind its newlines. A last line without one is none.
-func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
+// split splits the body behind its newlines. A last line without one is none. Behind the
+// end it takes nothing, and waits for a byte or the end of the body.
+func (a *Answer) split(data []byte, _ bool) (advance int, token []byte, err error) {
+	if a.err != nil {
+		return 0, nil, bufio.ErrFinalToken
+	}
 	end := bytes.IndexByte(data, '\n') + 1
 	if end == 0 {
 		return 0, nil, nil

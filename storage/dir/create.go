@@ -101,7 +101,7 @@ func (s *Store) makeDirs(dir string) error {
 		// Only Open makes the root: a missing root may mean that a disk is not mounted.
 		_, err := s.fs.Stat(dir)
 		if err != nil {
-			return fmt.Errorf("the root: %w", bounds.Known(err))
+			return fmt.Errorf("the root: %w", known(err))
 		}
 		return nil
 	}
@@ -173,5 +173,5 @@ func refused(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return errors.New("a part of its path is an object")
 	}
-	return bounds.Known(err)
+	return known(err)
 }

@@ -13,7 +13,6 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
-	"blobtail/storage/internal/bounds"
 )
 
 const (
@@ -68,7 +67,7 @@ func (s *Store) lock(ctx context.Context) (io.Closer, error) {
 		}
 		l, err := s.fs.Lock(s.root)
 		if !errors.Is(err, fsys.ErrLocked) {
-			return l, bounds.Known(err)
+			return l, known(err)
 		}
 		select {
 		case <-time.After(pause):
@@ -99,7 +98,7 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 	if err == nil && fi.IsDir() {
 		return nil
 	}
-	err = bounds.Known(s.fs.Remove(s.path(b.Key)))
+	err = known(s.fs.Remove(s.path(b.Key)))
 	if errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (s *Store) prune(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil // another Delete removed it, or it never existed
 	}
-	return bounds.Known(err)
+	return known(err)
 }
 
 // removable reports whether a directory looks empty and is not a symbolic link. A link

@@ -45,7 +45,6 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
-	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works, for readers.
@@ -88,7 +87,7 @@ func Open(root string, o Options) (*Store, error) {
 	}
 	if o.Create {
 		if err := s.makeRoot(s.root); err != nil {
-			return nil, fmt.Errorf("make store %s: %w", root, bounds.Known(err))
+			return nil, fmt.Errorf("make store %s: %w", root, known(err))
 		}
 	}
 	fi, err := s.fs.Stat(s.root)
@@ -96,11 +95,11 @@ func Open(root string, o Options) (*Store, error) {
 		err = errors.New("not a directory")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
+		return nil, fmt.Errorf("open store %s: %w", root, known(err))
 	}
 	if o.FS == nil {
 		if s.tree, err = fsys.OpenTree(s.root); err != nil {
-			return nil, fmt.Errorf("open store %s: %w", root, bounds.Known(err))
+			return nil, fmt.Errorf("open store %s: %w", root, known(err))
 		}
 		s.fs = s.tree
 	}
@@ -202,12 +201,12 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 	}
 	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
 	if err != nil {
-		return nil, storage.Blob{}, bounds.Known(err)
+		return nil, storage.Blob{}, known(err)
 	}
 	b, err := describe(f, key)
 	if err != nil && !errors.Is(err, storage.ErrDamaged) {
 		f.Close()
-		return nil, storage.Blob{}, bounds.Known(err)
+		return nil, storage.Blob{}, known(err)
 	}
 	return f, b, err
 }

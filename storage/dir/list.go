@@ -148,11 +148,11 @@ func (s *Store) entries(dir string) ([]string, error) {
 		return nil, nil
 	}
 	list, err := s.fs.ReadDir(s.path(dir))
-	if err = bounds.Known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
+	if err = known(err); errors.Is(err, storage.ErrNotExist) && dir != "" {
 		if _, err = s.fs.Stat(s.root); err == nil {
 			err = s.dangling(strings.TrimSuffix(dir, "/"))
 		}
-		return nil, bounds.Known(err)
+		return nil, known(err)
 	}
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func (s *Store) entries(dir string) ([]string, error) {
 				continue // there is nothing behind it
 			}
 			if err != nil {
-				return nil, bounds.Known(err)
+				return nil, known(err)
 			}
 			mode = fi.Mode()
 		}
@@ -210,4 +210,13 @@ func (s *Store) dangling(dir string) error {
 
 func danglingError(name string) error {
 	return fmt.Errorf("%w: the symbolic link %s leads nowhere: is its disk mounted?", storage.ErrDamaged, name)
+}
+
+// known turns errors of the file system into the sentinels of storage. No object can be
+// behind a path through a file.
+func known(err error) error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return storage.ErrNotExist
+	}
+	return bounds.Known(err)
 }

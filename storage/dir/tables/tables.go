@@ -57,7 +57,8 @@ func Open(root string) (*Store, error) {
 	return &Store{dir: filepath.Join(root, folder), open: map[string]*table{}}, nil
 }
 
-// Close closes the databases, those in use after their last use. Later calls fail.
+// Close closes the databases after the calls under way. Calls that wait, and later ones,
+// fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

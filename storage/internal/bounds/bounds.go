@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 
@@ -90,7 +89,7 @@ func ascii(s string, lowest byte) bool {
 // text.
 func Known(err error) error {
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, fs.ErrNotExist):
 		return storage.ErrNotExist
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
