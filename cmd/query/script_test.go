@@ -226,7 +226,7 @@ func TestMaxBytes(t *testing.T) {
 		fails bool
 	}{
 		{"azure:logs", query.Query{Range: query.Always()}, 10, true},
-		{"azure:logs", query.Query{Range: query.Always()}, 10<<30, false},
+		{"azure:logs", query.Query{Range: query.Always()}, 10 << 30, false},
 		{"azure:logs", query.Query{Range: query.Range{From: 0, To: query.Newest}}, 10, false},
 		{"azure:logs", query.Query{Range: query.Always(), Limit: 1}, 10, false},
 		{"dir:" + path, query.Query{Range: query.Always()}, 10, false},
