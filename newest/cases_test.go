@@ -232,6 +232,35 @@ func TestIngesterEnds(t *testing.T) {
 	})
 }
 
+// A follower whose only ingester has ended keeps its position: the log is empty, so that
+// nothing is beyond it. After a start it shows records whose times are older, too.
+func TestEndedWhileFollowed(t *testing.T) {
+	scene(t, 1, func(t *testing.T, c *company, s *screen) {
+		in := c.all[0]
+		in.start()
+		time.Sleep(time.Second)
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(2 * time.Second)
+		all := in.send(line{service: "web"}, line{service: "web"})
+		time.Sleep(2 * time.Second)
+		in.drain()
+		time.Sleep(15 * time.Second)
+		cursor := f.end(t)
+		if len(cursor.Positions) != 1 {
+			t.Errorf("the cursor has the positions %v", cursor.Positions)
+		}
+		in.start()
+		time.Sleep(time.Second)
+		late := in.send(line{service: "web", at: -10 * time.Minute})
+		o := s.options(always("web"))
+		o.After = cursor
+		f = follow(c.reader(), o)
+		time.Sleep(5 * time.Second)
+		f.end(t)
+		s.shows(namesOf(all, late)...)
+	})
+}
+
 // A follower that is interrupted within its first records goes on there.
 func TestInterruptedBacklog(t *testing.T) {
 	scene(t, 1, func(t *testing.T, c *company, s *screen) {
