@@ -65,7 +65,7 @@ demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 picture: build ## docs/tail.svg, from a real session; 10 s or so
 	./internal/termshot/picture.sh docs/tail.svg
 
-test: node_modules/.package-lock.json build lint ## everything; nearly all with the race detector
+test: node_modules/.package-lock.json build lint ## everything; in-process tests with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
 	@$(MAKE) --no-print-directory -j 3 test-processes test-packages test-counted
 	@echo "make test: all passed"
