@@ -8,7 +8,7 @@ import (
 
 func Example() {
 	p := record.NewParser()
-	body := []byte(`{"time":1795187045.25,"severity":"WARN","app":"web","message":"caf\u00e9 closed","user":7}`)
+	body := []byte(`{"time":1795187045.25,"severity":"WARN","app":"web","message":"caf\u00e9 shut","user":7}`)
 	if _, err := p.Scan(body); err != nil {
 		fmt.Println(err)
 		return
@@ -19,7 +19,7 @@ func Example() {
 	_, err := p.Scan([]byte(`{"user":7,"user":8}`))
 	fmt.Println(err)
 	// Output:
-	// {"ts":"2026-11-20T15:04:05.250000000Z","level":"warn","service":"web","msg":"café closed","user":7}
+	// {"ts":"2026-11-20T15:04:05.250000000Z","level":"warn","service":"web","msg":"café shut","user":7}
 	// web warn
 	// at byte 10: duplicate key "user"
 }

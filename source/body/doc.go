@@ -7,8 +7,9 @@
 // it makes canonical lines of the records and a [record.Request] of the lines. split.go
 // and array.go find the records: strict lines, concatenated objects, an array, or text.
 //
-// A body that cannot be accepted is an [Error]; the source turns it into an answer. The package knows no protocol and counts no memory:
-// a decompressor asks its caller for each larger buffer.
+// A body that cannot be accepted is an [Error]; the source turns it into an answer. The
+// package knows no protocol and counts no memory: a decompressor asks its caller for each
+// larger buffer.
 package body
 
 import (
