@@ -31,13 +31,26 @@ func once(transport http.RoundTripper) azcore.ClientOptions {
 	return o
 }
 
-// through returns a second store on s's container. Its requests go through f.
+// through returns a second store on s's container. Its requests go through f, with bodies
+// of their own: a transport may still read a body when f has returned an error, and the
+// SDK rewinds its own for the next try.
 func through(t *testing.T, name string, f roundTripper) *azure.Store {
 	t.Helper()
+	own := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil && r.Body != http.NoBody {
+			body, err := io.ReadAll(r.Body)
+			if err = errors.Join(err, r.Body.Close()); err != nil {
+				return nil, err
+			}
+			r = r.Clone(r.Context())
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return f(r)
+	})
 	a := env.Azurite(t)
 	s, err := azure.Open(name, azure.Options{
 		Getenv: a.Getenv,
-		Client: azcore.ClientOptions{Retry: policy.RetryOptions{RetryDelay: time.Millisecond, TryTimeout: testkit.Patience}, Transport: &http.Client{Transport: f}},
+		Client: azcore.ClientOptions{Retry: policy.RetryOptions{RetryDelay: time.Millisecond, TryTimeout: testkit.Patience}, Transport: &http.Client{Transport: own}},
 	})
 	if err != nil {
 		t.Fatal(err)
