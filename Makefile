@@ -80,7 +80,7 @@ test-packages:
 	go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
 
 test-counted:
-	nice -n 5 go test $(TEST_FLAGS) -p 1 $(COUNTED) </dev/null
+	nice -n 5 go test $(TEST_FLAGS) -p 2 $(COUNTED) </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
