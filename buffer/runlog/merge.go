@@ -156,6 +156,10 @@ func (m *merge) take(r *Run) error {
 			continue
 		}
 		m.lines = append(m.lines, line{rows.time, uint32(len(m.raw)), uint32(len(text)), rank, rows.index})
+		if n := len(m.raw) + len(text); n > cap(m.raw) && n > m.room/8 {
+			// At once: doubling would leave as much garbage.
+			m.raw = slices.Grow(m.raw, max(len(text), m.room+lastChunks-len(m.raw)))
+		}
 		m.raw = append(m.raw, text...)
 	}
 	return nil
