@@ -120,6 +120,68 @@ func TestUnflushedSame(t *testing.T) {
 	t.Error("any number of them")
 }
 
+// Records of very many hours are read like any, in order and each once. There is a bound
+// on the days and services, and records of known days are accepted beyond it.
+func TestUnflushedManyHours(t *testing.T) {
+	const hours = 17_000
+	from := noon - hours*int64(time.Hour)
+	at := func(i int, span time.Duration) *record.Entry {
+		n := from + int64(i)*int64(span)
+		return entry(rec{time: n, origin: origin(1), index: uint32(i), line: line(n, "info", "web", fmt.Sprint(i))})
+	}
+	l := query.NewUnflushed("the log")
+	defer l.Close()
+	var want []string
+	for i := range hours {
+		e := at(i, time.Hour)
+		for range 2 { // a copy
+			if err := l.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want = append(want, string(e.Line))
+	}
+	q := query.Query{Services: []string{"web"}, Range: query.Always(), Unflushed: []*query.Unflushed{l}}
+	r := query.New(mem.New(mem.Options{}), query.Options{})
+	if got, sum := read(t, r, q); !slices.Equal(got, want) || sum.Unflushed != hours {
+		t.Errorf("%d lines, %+v", len(got), sum)
+	}
+	plan, err := r.Plan(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := plan.Count(t.Context()); err != nil || n != hours {
+		t.Errorf("%d are counted, %v", n, err)
+	}
+	q.Limit = 30 // more than a day
+	var newest []string
+	_, err = r.Newest(t.Context(), q, func(lines []byte) error {
+		newest = append(newest, strings.SplitAfter(strings.TrimSuffix(string(lines), "\n"), "\n")...)
+		return nil
+	})
+	if err != nil || len(newest) != 30 || newest[0] != want[hours-30] || newest[29]+"\n" != want[hours-1] {
+		t.Errorf("the newest are %d lines, %v", len(newest), err)
+	}
+
+	testkit.FullOnly(t, "262,144 bodies")
+	many := query.NewUnflushed("the log")
+	defer many.Close()
+	for service := 0; ; service++ {
+		name := fmt.Sprintf("web-%d", service)
+		for i := range 60_000 {
+			n := from + int64(i)*int64(24*time.Hour)
+			err := many.Add(entry(rec{time: n, origin: origin(1), line: line(n, "info", name, "x")}))
+			if err == nil {
+				continue
+			}
+			if !strings.Contains(err.Error(), "too many days and services") || service != 4 {
+				t.Errorf("service %d, day %d: %v", service, i, err)
+			}
+			return
+		}
+	}
+}
+
 // Records that exceed the memory limit go to an unnamed file.
 func TestUnflushedSpill(t *testing.T) {
 	dir := t.TempDir()

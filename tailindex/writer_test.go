@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,6 +223,43 @@ func outage(t *testing.T, fault storagetest.Fault) {
 	if st := w.Stats(); st.Written == 0 || st.Failed == 0 || st.Records+st.Omitted != uint64(sent*len(services)) || st.Outside != 0 {
 		t.Errorf("%d records of each of %d services are counted as %+v", sent, len(services), st)
 	}
+}
+
+// In an outage each service waits as a pointer: neither workers nor goroutines become
+// more with the services. At a stop each gets its last write.
+func TestManyServicesWait(t *testing.T) {
+	const services = 3000
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		hangs.Store(true)
+		s := &watched{TableStore: storagetest.FaultyTables(mem.New(mem.Options{}), func(op storagetest.Op, _ string) storagetest.Fault {
+			if op == storagetest.Upsert && hangs.Load() {
+				return storagetest.Fault{Delay: time.Hour}
+			}
+			return storagetest.Fault{}
+		})}
+		w, stop := start(t, s, tailindex.Options{})
+		for n := range services {
+			service := fmt.Sprint("web-", n)
+			w.Accepted(1, newRun(service, uint64(n), line(time.Now(), "info", service, "x")))
+		}
+		time.Sleep(20 * time.Second) // all are due
+		if n := runtime.NumGoroutine(); n > 100 {
+			t.Errorf("%d goroutines for %d services", n, services)
+		}
+		if n, _ := w.Waiting(); n != services {
+			t.Errorf("%d services wait", n)
+		}
+		hangs.Store(false)
+		stop()
+		written := map[string]bool{}
+		for _, write := range s.of() {
+			written[write.partition] = true
+		}
+		if n, _ := w.Waiting(); n > 0 || len(written) != services {
+			t.Errorf("%d services wait at the end, %d are written", n, len(written))
+		}
+	})
 }
 
 // Services with writes that hang do not keep the rest waiting.

@@ -88,6 +88,21 @@ func TestLies(t *testing.T) {
 	}
 }
 
+// An answer ends at its end line. A peer that goes on sending bytes behind it, without a
+// newline, delays nobody.
+func TestDripsBehindTheEnd(t *testing.T) {
+	record := entry(10, 2, 0, "web")
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		headers(w.Header(), "bbbbbbbb")
+		io.WriteString(w, wire(record)+"end 1 0 0\nx")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done() // the reader closes the answer
+	}))
+	if got, _, err := read(t, url, live.Query{Service: "web", From: start, To: start + 3600e9}); err != io.EOF || len(got) != 1 {
+		t.Errorf("a reader gets %d records, %v", len(got), err)
+	}
+}
+
 // Something other than an ingester at an address is detected.
 func TestForeign(t *testing.T) {
 	html := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
