@@ -10,6 +10,7 @@ import (
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/query"
+	"blobtail/record"
 )
 
 const (
@@ -99,7 +100,7 @@ func (f *follower) lookLive(ctx context.Context) error {
 func (f *follower) meet(ctx context.Context) error {
 	question := asked(&f.o.Query)
 	question.Follow, question.Now = true, true
-	answer, _, err := f.ask(ctx, question, nil)
+	answer, err := f.ask(ctx, question, nil, func(*record.Entry) error { return nil })
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -124,16 +125,17 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	begun := f.now()
 	question := asked(&f.o.Query)
 	question.Follow, question.After = true, f.positions
+	h := &haul{rest: query.NewUnflushed("live records")}
+	defer h.rest.Close()
 	var met []string
-	answer, h, err := f.ask(ctx, question, func(p live.Positions) bool {
+	answer, err := f.ask(ctx, question, func(p live.Positions) bool {
 		for id := range p {
 			if _, ok := f.positions[id]; !ok && f.stranger(id) {
 				met = append(met, id)
 			}
 		}
 		return len(met) == 0
-	})
-	defer h.close()
+	}, h.add)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -211,40 +213,30 @@ func (f *follower) answered(h heard, at time.Time) {
 	}
 }
 
-// ask asks a question of a follower. It keeps entries only together with the positions
+// ask asks a question of a follower. It keeps records only together with the positions
 // after them; otherwise they would come twice. It returns no answer if the answer was cut
 // off. If look returns false, ask stops after the header.
-func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool) (*live.Answer, *haul, error) {
-	h := &haul{}
+func (f *follower) ask(ctx context.Context, question live.Query, look func(live.Positions) bool, add func(*record.Entry) error) (*live.Answer, error) {
 	question.From, question.To = query.Oldest, query.Newest
 	answer, err := f.r.ask(ctx, question, f.company)
 	if err != nil {
-		return nil, h, err
+		return nil, err
 	}
 	defer answer.Close()
 	if look != nil && !look(answer.Positions()) {
-		return answer, h, nil
+		return answer, nil
 	}
-	for {
-		e, err := answer.Next()
-		if err == nil {
-			if !f.match.Line(e.Line) || f.hidden.entry(&e) {
-				continue
-			}
-			if err = h.add(&e); err == nil {
-				continue
-			}
-			return nil, h, err
-		}
-		var cut *live.CutError
-		switch {
-		case err == io.EOF:
-			return answer, h, nil
-		case errors.As(err, &cut) || ctx.Err() != nil:
-			return nil, h, err
-		}
-		return answer, h, err
+	_, end, err := f.hidden.collect(answer, f.match.Line, add)
+	var cut *live.CutError
+	switch {
+	case err != nil:
+		return nil, err
+	case end == io.EOF:
+		return answer, nil
+	case errors.As(end, &cut) || ctx.Err() != nil:
+		return nil, end
 	}
+	return answer, end
 }
 
 // judgeEnds finds the ingesters that have ended. An ended ingester is not asked any more,

@@ -119,7 +119,7 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 		return err
 	}
 	records := query.NewUnflushed("live records")
-	expired, end, err := g.fill(records, answer)
+	expired, end, err := g.hidden.collect(answer, func([]byte) bool { return true }, records.Add)
 	g.heard = hear(answer, end)
 	if err == nil && expired && question.Newest > 0 {
 		// Expired records took the places of others, which were not sent.
@@ -141,18 +141,21 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	return nil
 }
 
-// fill adds all records of an answer that have not expired. It returns how the answer
-// ended; err means that no more records can be added.
-func (g *Gathered) fill(records *query.Unflushed, answer *live.Answer) (expired bool, end, err error) {
+// collect adds the records of an answer that match and have not expired. It returns how
+// the answer ended; err is that of add.
+func (x *hidden) collect(answer *live.Answer, match func(line []byte) bool, add func(*record.Entry) error) (expired bool, end, err error) {
 	for {
 		e, end := answer.Next()
-		if end != nil {
+		switch {
+		case end != nil:
 			return expired, end, nil
-		}
-		if g.hidden.entry(&e) {
+		case !match(e.Line):
+		case x.entry(&e):
 			expired = true
-		} else if err := records.Add(&e); err != nil {
-			return expired, nil, err
+		default:
+			if err := add(&e); err != nil {
+				return expired, nil, err
+			}
 		}
 	}
 }

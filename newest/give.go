@@ -1,8 +1,8 @@
 package newest
 
 import (
+	"bytes"
 	"context"
-	"fmt"
 	"time"
 
 	"blobtail/query"
@@ -64,94 +64,63 @@ func (f *follower) release(all bool) error {
 	return nil
 }
 
-// take accepts the records of an answer, which are in order. A large answer has waited
-// long enough and is emitted at once.
+// take accepts the records of an answer. The lines of a large one, for example after a
+// pause of the receiver, have waited long enough.
 func (f *follower) take(ctx context.Context, h *haul) error {
-	if h.large == nil {
-		now, store := time.Now(), f.now()
-		for i := range h.entries {
-			if f.seen.add(&h.entries[i], store) {
-				f.order.add(h.entries[i], now)
-			}
+	held, now, store := 0, time.Now(), f.now()
+	each := func(e *record.Entry) error {
+		if !f.seen.add(e, store) {
+			return nil
 		}
+		f.order.add(*e, now)
+		if held += len(e.Line); held < haulMemory {
+			return nil
+		}
+		held = 0
+		return f.release(true)
+	}
+	for i := range h.entries {
+		if err := each(&h.entries[i]); err != nil {
+			return err
+		}
+	}
+	services := h.rest.Services()
+	if len(services) == 0 {
 		return nil
 	}
 	plan, err := query.Without(query.Options{}).Plan(ctx, query.Query{
-		Services: h.large.Services(), Range: query.Always(), Unflushed: []*query.Unflushed{h.large},
+		Services: services, Range: query.Always(), Unflushed: []*query.Unflushed{h.rest},
 	})
 	if err != nil {
 		return err
 	}
-	before := f.order.take(time.Now(), 0, true)
-	between := func(e *record.Entry) error {
-		for len(before) > 0 && (e == nil || before[0].Compare(e) < 0) {
-			if err := f.put(&before[0].Entry); err != nil {
-				return err
-			}
-			before = before[1:]
-		}
-		return nil
-	}
 	sum, err := plan.Entries(ctx, func(e *record.Entry) error {
-		if !f.seen.add(e, f.now()) {
-			return nil
-		}
-		if err := between(e); err != nil {
-			return err
-		}
-		return f.put(e)
+		kept := *e
+		kept.Line = bytes.Clone(e.Line)
+		return each(&kept)
 	})
 	for _, p := range sum.Problems {
 		f.problem(p)
 	}
-	if err := between(nil); err != nil {
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	return f.write()
+	return err
 }
 
-// haulMemory is how much of one answer is held in memory. The rest goes to a file, for
-// example after a pause of the receiver.
-const haulMemory = 32 << 20
+// haulMemory is how many bytes of lines of one answer are held in memory.
+const haulMemory = 24 << 20
 
-// haul holds the records of one answer.
+// haul holds the records of one answer, which come in order.
 type haul struct {
 	entries []record.Entry
-	arena   []byte // lines of the last entries
 	size    int
-	large   *query.Unflushed // replaces entries if they are too many
+	rest    *query.Unflushed // those after entries
 }
 
 func (h *haul) add(e *record.Entry) error {
-	if h.large != nil {
-		return h.large.Add(e)
+	if h.size += len(e.Line); h.size > haulMemory {
+		return h.rest.Add(e)
 	}
-	if len(h.arena)+len(e.Line) > cap(h.arena) {
-		h.arena = make([]byte, 0, max(16<<10, len(e.Line)))
-	}
-	at := len(h.arena)
-	h.arena = append(h.arena, e.Line...)
 	kept := *e
-	kept.Line = h.arena[at:len(h.arena):len(h.arena)]
+	kept.Line = bytes.Clone(e.Line)
 	h.entries = append(h.entries, kept)
-	if h.size += len(e.Line) + 64; h.size <= haulMemory {
-		return nil
-	}
-	h.large = query.NewUnflushed("live records")
-	for i := range h.entries {
-		if err := h.large.Add(&h.entries[i]); err != nil {
-			return fmt.Errorf("keep what ingesters sent: %w", err)
-		}
-	}
-	h.entries, h.arena = nil, nil
 	return nil
-}
-
-func (h *haul) close() {
-	if h.large != nil {
-		h.large.Close()
-	}
 }
