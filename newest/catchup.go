@@ -61,7 +61,7 @@ func (f *follower) pay(ctx context.Context) error {
 	}
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
-	report, err := f.r.read(ctx, q, f.pass)
+	err := f.read(ctx, q)
 	f.exact = f.allEnded() // it may have gone beyond the positions; the logs of ended ingesters are empty
 	if werr := f.write(); werr != nil {
 		return werr
@@ -69,7 +69,6 @@ func (f *follower) pay(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.tell(report)
 	var none *query.NoServiceError
 	if errors.As(err, &none) {
 		err = nil

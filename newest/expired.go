@@ -9,6 +9,7 @@ import (
 
 	"blobtail/record"
 	"blobtail/retention/horizon"
+	"blobtail/tailindex"
 )
 
 // hidden says which unflushed records have expired. The zero value hides none.
@@ -39,7 +40,7 @@ func (x *hidden) entry(e *record.Entry) bool {
 }
 
 // rows removes expired records from rows, and reports whether there were any.
-func (x *hidden) rows(rows []serviceRow) (any bool) {
+func (x *hidden) rows(rows []tailindex.Row) (any bool) {
 	if len(x.days) == 0 {
 		return false
 	}
@@ -51,7 +52,7 @@ func (x *hidden) rows(rows []serviceRow) (any bool) {
 		n := len(row.Entries)
 		row.Entries = slices.DeleteFunc(row.Entries, func(e record.Entry) bool { return x.entry(&e) })
 		any = any || len(row.Entries) < n
-		if x.days.Hides(row.service, horizon.DayOfNs(row.First)) && x.days.Hides(row.service, horizon.DayOfNs(row.Last)) {
+		if x.days.Hides(row.Service, horizon.DayOfNs(row.First)) && x.days.Hides(row.Service, horizon.DayOfNs(row.Last)) {
 			row.Omitted = 0 // an expired gap is of no interest
 		}
 	}

@@ -218,8 +218,7 @@ func (f *follower) first(ctx context.Context) error {
 		return nil
 	}
 	f.exact = false // it may go beyond the positions
-	report, err := f.r.read(ctx, q, f.pass)
-	f.tell(report)
+	err := f.read(ctx, q)
 	var none *query.NoServiceError
 	if errors.As(err, &none) && !f.o.Once {
 		f.note(fmt.Sprintf("%v yet; its records are shown when they come", err))

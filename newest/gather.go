@@ -31,8 +31,8 @@ type Gathered struct {
 	hidden   hidden // set once it is known
 	known    *survey
 	heard    heard
-	rows     []serviceRow // added to the query
-	tableErr error        // of rows that could not be read
+	rows     []tailindex.Row // added to the query
+	tableErr error           // of rows that could not be read
 }
 
 // Close releases the gathered records.
@@ -193,16 +193,16 @@ func (g *Gathered) addSince(ctx context.Context, since time.Time) error {
 	})
 	known := map[string]bool{}
 	for _, row := range g.rows {
-		known[row.service+" "+row.Key] = true
+		known[row.Service+" "+row.Key] = true
 	}
-	rows = slices.DeleteFunc(rows, func(row serviceRow) bool { return known[row.service+" "+row.Key] })
+	rows = slices.DeleteFunc(rows, func(row tailindex.Row) bool { return known[row.Service+" "+row.Key] })
 	_, err = g.addRows(ctx, rows, err)
 	return err
 }
 
 // addRows adds rows to the query, without their expired records. It reports whether there
 // were any. failed is the error of reading the rows.
-func (g *Gathered) addRows(ctx context.Context, rows []serviceRow, failed error) (expired bool, err error) {
+func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed error) (expired bool, err error) {
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -230,7 +230,7 @@ func (g *Gathered) addRows(ctx context.Context, rows []serviceRow, failed error)
 
 // rows asks the tables of the tail for rows of several services. It returns the rows that
 // it got with the first error. The tables may take as long as patience; 0: any time.
-func (r *Reader) rows(ctx context.Context, names []string, patience time.Duration, ask func(context.Context, string) ([]tailindex.Row, error)) ([]serviceRow, error) {
+func (r *Reader) rows(ctx context.Context, names []string, patience time.Duration, ask func(context.Context, string) ([]tailindex.Row, error)) ([]tailindex.Row, error) {
 	if r.o.Tail == nil {
 		return nil, nil
 	}
@@ -247,31 +247,17 @@ func (r *Reader) rows(ctx context.Context, names []string, patience time.Duratio
 		rows []tailindex.Row
 		err  error
 	}
-	var rows []serviceRow
-	for i, a := range each(services, func(service string) (a answer) {
+	var rows []tailindex.Row
+	for _, a := range each(services, func(service string) (a answer) {
 		a.rows, a.err = ask(ctx, service)
 		return a
 	}) {
-		rows = append(rows, serviceRows(services[i], a.rows)...)
+		rows = append(rows, a.rows...)
 		if a.err != nil && !absent(a.err) && err == nil {
 			err = a.err
 		}
 	}
 	return rows, err
-}
-
-// serviceRow is a row with its service.
-type serviceRow struct {
-	service string
-	tailindex.Row
-}
-
-func serviceRows(service string, rows []tailindex.Row) []serviceRow {
-	all := make([]serviceRow, len(rows))
-	for i, row := range rows {
-		all[i] = serviceRow{service, row}
-	}
-	return all
 }
 
 // readers is how many services are asked for concurrently.
@@ -305,7 +291,7 @@ func (r *Reader) services(ctx context.Context, names []string) ([]string, error)
 }
 
 // gap reports the records that a row omits, if any may be in the range.
-func (r *Report) gap(row serviceRow, q *query.Query) {
+func (r *Report) gap(row tailindex.Row, q *query.Query) {
 	g, ok := gapOf(row, q)
 	if !ok || g.To < q.Range.From || q.Range.To != query.Newest && g.From >= q.Range.To {
 		return

@@ -61,9 +61,8 @@ func (f *follower) pollRows(ctx context.Context) (failed error) {
 	now := time.Now()
 	for i, a := range all {
 		service := services[i]
-		rows := serviceRows(service, a.rows)
-		f.hidden.rows(rows)
-		for _, row := range rows {
+		f.hidden.rows(a.rows)
+		for _, row := range a.rows {
 			f.takeRow(row, now)
 		}
 		for _, m := range a.missed {
@@ -100,7 +99,7 @@ func (f *follower) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (f *follower) takeRow(row serviceRow, now time.Time) {
+func (f *follower) takeRow(row tailindex.Row, now time.Time) {
 	early := row.Arrived.Before(f.started)
 	store := f.now()
 	for i := range row.Entries {
@@ -137,11 +136,11 @@ func (f *follower) addGap(g Gap, now time.Time) {
 }
 
 // gapOf is the gap of the records that a row omits.
-func gapOf(row serviceRow, q *query.Query) (Gap, bool) {
+func gapOf(row tailindex.Row, q *query.Query) (Gap, bool) {
 	if row.Omitted == 0 {
 		return Gap{}, false
 	}
-	g := Gap{Service: row.service, Records: row.Omitted, From: row.First, To: row.Last, AtMost: !rowsTell(q)}
+	g := Gap{Service: row.Service, Records: row.Omitted, From: row.First, To: row.Last, AtMost: !rowsTell(q)}
 	if row.OldestOmitted() {
 		g.To = row.Entries[0].Time
 	}

@@ -1,10 +1,13 @@
 package newest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"blobtail/query"
 )
 
 const (
@@ -62,7 +65,21 @@ func (f *follower) note(text string) {
 	}
 }
 
-// tell passes on the report of a read.
+// read passes the records of a query on, and then the report.
+func (f *follower) read(ctx context.Context, q query.Query) error {
+	sum, report, err := f.r.Tail(ctx, q, f.pass)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	report.Problems = append(report.Problems, sum.Problems...)
+	for _, w := range sum.Warnings {
+		report.note("%v", w)
+	}
+	f.tell(report)
+	return err
+}
+
+// tell passes on a report.
 func (f *follower) tell(report *Report) {
 	for _, p := range report.Problems {
 		f.problem(p)

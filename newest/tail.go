@@ -23,51 +23,45 @@ const (
 )
 
 // Tail passes the newest q.Limit records to emit, oldest first (newest first with
-// q.Reverse). They come from tables of the tail, from ingesters and from blobs. The
-// report names records that may be missing.
-func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (query.Summary, *Report, error) {
+// q.Reverse); without a limit, all of them. They come from ingesters and blobs, and from
+// tables of the tail unless all ingesters answered. The report names records that may be
+// missing.
+func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (sum query.Summary, report *Report, err error) {
 	g := r.gathering(ctx, q, Auto)
 	defer g.Close()
-	if err := g.newest(ctx); err != nil {
-		return query.Summary{}, &g.Report, err
+	switch err = g.ask(ctx, question(&q)); {
+	case err != nil || g.Live:
+	case q.Limit > 0:
+		err = g.newest(ctx)
+	default:
+		err = g.addWritten(ctx)
 	}
-	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
-	sum, err := r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
-		oldest, newest = min(oldest, e.Time), max(newest, e.Time)
-		return emit(e)
-	})
 	if err != nil {
 		return sum, &g.Report, err
 	}
-	g.judge(oldest, newest)
-	return sum, &g.Report, nil
+	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
+	sum, err = r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
+		oldest, newest = min(oldest, e.Time), max(newest, e.Time)
+		return emit(e)
+	})
+	if err == nil && q.Limit > 0 && !g.Live {
+		g.judge(oldest, newest)
+	}
+	return sum, &g.Report, err
 }
 
-// newest finds the unflushed records that may be among the newest. It asks ingesters for
-// none older than the oldest of q.Limit records in rows. It adds the other rows that may
-// have unflushed records, if the rows with the newest records do not suffice.
+// newest adds the rows with the newest records. If these do not suffice, it adds the
+// other rows that may have unflushed records.
 func (g *Gathered) newest(ctx context.Context) error {
 	q := &g.Query
 	rows, failed := g.r.rows(ctx, q.Services, tablePatience, func(ctx context.Context, service string) ([]tailindex.Row, error) {
 		return g.r.o.Tail.Newest(ctx, service, errorsOnly(q), min(q.Limit, tailindex.MaxLines))
 	})
-	if err := g.know(); err != nil {
-		return err
-	}
 	expired, err := g.addRows(ctx, rows, failed)
-	if err != nil {
+	if err != nil || failed != nil {
 		return err
 	}
-	ask := question(q)
-	if floor, ok, err := q.Floor(ctx); err != nil {
-		return err
-	} else if ok {
-		ask.From = max(ask.From, floor)
-	}
-	if err := g.ask(ctx, ask); err != nil || g.Live || g.tableErr != nil {
-		return err
-	}
-	holes := slices.ContainsFunc(g.rows, func(row serviceRow) bool { return !row.OldestOmitted() })
+	holes := slices.ContainsFunc(g.rows, func(row tailindex.Row) bool { return !row.OldestOmitted() })
 	since := g.known.wait().writtenSince(q)
 	if since.IsZero() || q.Limit <= tailindex.MaxLines && rowsTell(q) && !expired && !holes {
 		return nil
@@ -91,15 +85,6 @@ func (g *Gathered) judge(oldest, newest int64) {
 	from := "the beginning"
 	if oldest <= newest {
 		from = utc(time.Unix(0, newest))
-	}
-	if g.Live {
-		switch {
-		case leftOut:
-			report.note("some rows of the tail are left out; ingesters and blobs have their records: %v", tableErr)
-		case tableErr != nil:
-			report.note("the tail is stale from %s on, for its tables cannot be read; ingesters and blobs were asked instead, which miss nothing: %v", from, tableErr)
-		}
-		return
 	}
 	if leftOut {
 		report.problem(fmt.Errorf("some rows of the tail are left out: %w", tableErr))

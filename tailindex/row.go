@@ -142,7 +142,7 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	if reason := row.fill(service, entries, lines); reason != "" {
 		return Row{}, reason
 	}
-	row.Omitted = row.Count - len(row.Entries)
+	row.Service, row.Omitted = service, row.Count-len(row.Entries)
 	return row, ""
 }
 

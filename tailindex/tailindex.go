@@ -56,6 +56,7 @@ const (
 
 // Row is the records of a service in one write of one ingester.
 type Row struct {
+	Service string // set by a [Reader]
 	Key     string
 	Process string // of the ingester; 8 hex digits, new with each start
 	// Number counts the rows of this process, service and kind from 1, without gaps. A
