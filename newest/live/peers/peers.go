@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	// recent is how old the list of ingesters may be for a follower that polls.
+	// recent is how old the list may be for a follower before it is read again.
 	recent = 2 * time.Second
-	// hasty is how long a follower waits for the table.
-	hasty = 100 * time.Millisecond
 	// lookEvery is how old the list may become without any question. So a question that
 	// comes while the table is away still finds the peers.
 	lookEvery = 5 * time.Second
@@ -63,12 +61,26 @@ type list struct {
 // New returns a Peers. It starts nothing and reads nothing.
 func New(o Options) *Peers { return &Peers{o: o, turn: make(chan struct{}, 1)} }
 
-// Roll is for [live.Options]. With fresh it reads the table now.
+// Roll is for [live.Options]. With fresh it reads the table now. A follower does not wait
+// for a slow table, as it asks again and again: it gets the last list, which is then read
+// again. If it learns late of a new ingester, it misses nothing, as it has no position in
+// that log.
 func (o *Peers) Roll(ctx context.Context, fresh bool) (live.Roll, error) {
-	if !fresh {
-		return o.lastKnown(ctx)
+	if fresh {
+		return o.ask(ctx, time.Now(), true)
 	}
-	return o.ask(ctx, time.Now(), true)
+	last, wanted := o.last.Load(), time.Now().Add(-recent)
+	if last == nil {
+		return o.ask(ctx, wanted, false)
+	}
+	if last.roll.Listed.Before(wanted) {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
+			defer cancel()
+			_, _ = o.ask(ctx, wanted, false)
+		}()
+	}
+	return last.roll, last.unread
 }
 
 // Run keeps the list fresh until ctx ends.
@@ -81,34 +93,6 @@ func (o *Peers) Run(ctx context.Context) {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
-		}
-	}
-}
-
-// lastKnown is for a follower, which asks again and again. It does not wait for a slow
-// table. A follower that learns late of a new ingester misses nothing, as it has no
-// position in that log.
-func (o *Peers) lastKnown(ctx context.Context) (live.Roll, error) {
-	var roll live.Roll
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// It goes on if the follower does not wait, for the next question.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
-		defer cancel()
-		roll, err = o.ask(ctx, time.Now().Add(-recent), false)
-	}()
-	for hurry := time.After(hasty); ; hurry = nil {
-		select {
-		case <-done:
-			return roll, err
-		case <-ctx.Done():
-			return live.Roll{}, ctx.Err()
-		case <-hurry:
-			if last := o.last.Load(); last != nil {
-				return last.roll, last.unread
-			}
 		}
 	}
 }
