@@ -124,7 +124,7 @@ type follower struct {
 func newFollower(r *Reader, o FollowOptions) *follower {
 	return &follower{
 		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]*dueGap{}, floor: query.Oldest,
-		speaker: speaker{told: map[string]time.Time{}, troubles: map[string]*trouble{}}, positions: live.Positions{},
+		speaker: speaker{told: map[string]time.Time{}, troubles: map[string]time.Time{}}, positions: live.Positions{},
 		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
 		checks: repeated[roster]{every: endsEvery}, expiry: repeated[expiry]{every: expiredEvery},
 	}

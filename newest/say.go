@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -19,15 +20,10 @@ const (
 
 // speaker prevents the same message from being reported at each poll.
 type speaker struct {
-	told     map[string]time.Time
-	troubles map[string]*trouble
-}
-
-// trouble is a failure that lasts over several polls.
-type trouble struct {
-	kind string
-	told time.Time
-	well time.Time // since when all polls succeeded; zero: the last one failed
+	told map[string]time.Time // when a message of each kind was last due
+	// troubles are failures that last over several polls, by the message of their end:
+	// since when all polls succeeded; zero: the last one failed.
+	troubles map[string]time.Time
 }
 
 // kind is a text without its numbers, which differ each time.
@@ -104,31 +100,27 @@ const (
 // say reports a trouble when it begins, when it changes its kind, and once when it is
 // over.
 func (f *follower) say(over string, err error) {
-	now, t := time.Now(), f.troubles[over]
-	if err == nil {
-		switch {
-		case t == nil:
-		case t.well.IsZero() && over != blobsOver:
-			t.well = now
-		case now.Sub(t.well) >= settled || over == blobsOver: // blobs are read only if needed
-			delete(f.troubles, over)
-			f.o.Note(over)
-		}
-		return
-	}
-	if t == nil {
-		t = &trouble{}
-		f.troubles[over] = t
-	}
-	t.well = time.Time{}
-	if k := kind(err.Error()); k != t.kind && now.Sub(t.told) >= settled {
-		t.kind, t.told = k, now
-		f.fresh(err.Error())
+	now := time.Now()
+	well, troubled := f.troubles[over]
+	switch {
+	case err != nil:
+		f.troubles[over] = time.Time{}
+		report := f.o.Problem
 		if errors.Is(err, ErrNobody) {
-			f.o.Note(err.Error())
-			return
+			report = func(err error) { f.o.Note(err.Error()) }
 		}
-		f.o.Problem(err)
+		text := over + ": " + err.Error()
+		if f.fresh(text) {
+			report(err)
+		}
+		f.told[kind(text)] = now // while it lasts it is not repeated
+	case !troubled:
+	case well.IsZero() && over != blobsOver:
+		f.troubles[over] = now
+	case now.Sub(well) >= settled: // blobs are read only if needed, so one success is enough
+		delete(f.troubles, over)
+		maps.DeleteFunc(f.told, func(kind string, _ time.Time) bool { return strings.HasPrefix(kind, over) })
+		f.o.Note(over)
 	}
 }
 
