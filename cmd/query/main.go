@@ -1,15 +1,6 @@
 // Command logquery reads logs: records of one or more services in order of time. It also
 // lists and verifies the stored blobs.
 //
-// main.go     one error, one exit code
-// cli.go      the flags and verbs
-// args.go     the argument list as people write it, put as the parser wants it
-// read.go, tail.go, hist.go, ls.go, ingesters.go, cat.go, verify.go, bill.go   the verbs
-// live.go     the ingesters to ask for unflushed records
-// terminal.go, terminal_windows.go   the terminal, and whether a reader has gone
-// print.go, pretty.go, bars.go   the forms of output
-// errors.go   exit codes and messages of errors
-//
 // stdout is data only; all else goes to stderr.
 package main
 
