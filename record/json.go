@@ -188,11 +188,50 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	return i + len(word), nil
 }
 
-// ScalarLen returns the length of the number, true, false or null at the start of src, 0
-// if there is none.
-func ScalarLen(src []byte) int {
-	end, _ := scanScalar(src, 0)
-	return end
+// ValueLen returns the length of the JSON value at the start of b, 0 if there is none. In
+// objects and arrays it checks brackets and strings only.
+func ValueLen(b []byte) int {
+	depth := 0
+	for i := 0; i < len(b); {
+		n := 1
+		switch c := b[i]; c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			n = stringLen(b[i:])
+		case ' ', '\t', '\r', '\n', ',', ':':
+			if depth == 0 {
+				return 0
+			}
+		default:
+			n, _ = scanScalar(b[i:], 0)
+		}
+		if n == 0 || depth < 0 {
+			return 0
+		}
+		if i += n; depth == 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// stringLen returns the length of the string at the start of b, 0 if it has no end or
+// a control character in it.
+func stringLen(b []byte) int {
+	for i := 1; i < len(b); i++ {
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1
+		case c == '\\':
+			i++
+		case c < ' ':
+			return 0
+		}
+	}
+	return 0
 }
 
 // scanNumber follows the grammar of numbers; the caller checks the character after

@@ -105,52 +105,17 @@ func (p *prettyPrinter) field(dst, key, value []byte) []byte {
 func fields(line []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for rest := line; len(rest) > 1 && (rest[0] == '{' || rest[0] == ',') && rest[1] == '"'; {
-			key, ok := cutString(rest[2:])
-			rest = rest[2+len(key):]
-			if !ok || len(rest) < 2 || rest[1] != ':' {
+			k := 1 + record.ValueLen(rest[1:])
+			if k == 1 || k >= len(rest) || rest[k] != ':' {
 				return
 			}
-			rest = rest[2:]
-			n := valueLen(rest)
+			key := rest[2 : k-1]
+			rest = rest[k+1:]
+			n := record.ValueLen(rest)
 			if n == 0 || !yield(key, rest[:n]) {
 				return
 			}
 			rest = rest[n:]
 		}
 	}
-}
-
-// valueLen is the length of the value at the start of b, 0 if it does not end.
-func valueLen(b []byte) int {
-	depth := 0
-	for i := 0; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			s, ok := cutString(b[i+1:])
-			if !ok {
-				return 0
-			}
-			i += len(s) + 1
-		case c == '{' || c == '[':
-			depth++
-		case depth == 0 && (c == ',' || c == '}' || c == ']'):
-			return i
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return 0
-}
-
-// cutString returns the bytes before the quote that ends a JSON string.
-func cutString(b []byte) (s []byte, ok bool) {
-	for i := 0; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return b[:i], true
-		}
-	}
-	return b, false
 }

@@ -126,7 +126,10 @@ type rawPrinter struct{ safe bool }
 func (p rawPrinter) append(dst, line []byte) []byte {
 	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {
-		msg, _ = cutString(line[off:])
+		msg = line[off:]
+		if n := record.ValueLen(line[off-1:]); n > 0 {
+			msg = msg[:n-2]
+		}
 	}
 	if p.safe {
 		dst = cli.AppendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
