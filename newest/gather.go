@@ -75,16 +75,9 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	if kerr != nil {
 		return kerr
 	}
-	g.settle(ctx, err)
-	return ctx.Err()
-}
-
-// settle reports the records of ingesters that a read lacks, after asking them ended with
-// this error.
-func (g *Gathered) settle(ctx context.Context, err error) {
 	known := g.known.wait()
 	if g.r.o.Unasked {
-		return
+		return ctx.Err()
 	}
 	g.heard.err = err
 	switch {
@@ -101,6 +94,7 @@ func (g *Gathered) settle(ctx context.Context, err error) {
 	}
 	whole := g.r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
 	g.Live = g.Live && whole
+	return ctx.Err()
 }
 
 // askLive asks the ingesters and adds their records to the query. An incomplete answer is

@@ -80,13 +80,11 @@ const errorLevels = query.LevelSet(1<<record.Error | 1<<record.Critical)
 // newest, or none if newest is less.
 func (g *Gathered) judge(oldest, newest int64) {
 	report, tableErr := &g.Report, g.tableErr
-	var bad *tailindex.RowError
-	leftOut := errors.As(tableErr, &bad)
 	from := "the beginning"
 	if oldest <= newest {
 		from = utc(time.Unix(0, newest))
 	}
-	if leftOut {
+	if bad := (*tailindex.RowError)(nil); errors.As(tableErr, &bad) {
 		report.problem(fmt.Errorf("some rows of the tail are left out: %w", tableErr))
 		tableErr = nil
 	}

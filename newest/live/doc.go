@@ -13,12 +13,6 @@
 // that a listing begun after the header shows. A record in both has the same identity
 // and the same bytes. The reader that merges both shows it once.
 //
-// # Following
-//
-// A follower first asks with [Query.Now], which returns positions only. Then it polls,
-// each time with the positions of the last answer. A poll returns the records that were
-// appended since, also those that are in a blob by now.
-//
 // docs/FORMAT.md has the bytes of both messages, and their versions.
 //
 // Both ends treat their input from the network as hostile. They check every line before

@@ -35,15 +35,11 @@ type stream struct {
 	peer   Peer
 	answer *Answer
 	next   record.Entry
-	gave   bool // a record came
+	err    error // in place of next
 }
 
 // pull gets the next record.
-func (s *stream) pull() (err error) {
-	s.next, err = s.answer.Next()
-	s.gave = s.gave || err == nil
-	return err
-}
+func (s *stream) pull() { s.next, s.err = s.answer.Next() }
 
 // ask takes all snapshots at the same time. It fails only if the own log does.
 func (h *Handler) ask(ctx context.Context, f *fan, alone bool) (own error) {
@@ -162,11 +158,11 @@ func since(t time.Time) string {
 }
 
 // lose notes that the answer of s broke off.
-func (f *fan) lose(s *stream, err error) {
+func (f *fan) lose(s *stream) {
 	s.answer.Close()
 	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
-	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, err)
-	f.missing[len(f.missing)-1].Partly = s.gave
+	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, s.err)
+	f.missing[len(f.missing)-1].Partly = s.answer.records > 0
 }
 
 // header sets the headers of the merged answer. An ingester that does not answer keeps the

@@ -82,25 +82,20 @@ func (m *merge) run(ctx context.Context) error {
 // start gets the first record of each stream. It reads all streams at the same time,
 // because several may hang.
 func (m *merge) start() {
-	errs := make([]error, len(m.answers))
 	var reading sync.WaitGroup
-	for i, s := range m.answers {
-		reading.Go(func() { errs[i] = s.pull() })
+	for _, s := range m.answers {
+		reading.Go(s.pull)
 	}
 	reading.Wait()
-	for i, s := range m.answers {
-		if m.more(s, errs[i]) {
-			m.heads = append(m.heads, s)
-		}
-	}
+	m.heads = slices.DeleteFunc(slices.Clone(m.answers), m.ended)
 }
 
-// more reports whether s has a next record, by the error of its pull.
-func (m *merge) more(s *stream, err error) bool {
-	if err != nil && err != io.EOF { // not errors.Is: io.EOF may also be the cause of a cut
-		m.lose(s, err)
+// ended reports whether s has no next record.
+func (m *merge) ended(s *stream) bool {
+	if s.err != nil && s.err != io.EOF { // not errors.Is: io.EOF may also be the cause of a cut
+		m.lose(s)
 	}
-	return err == nil
+	return s.err != nil
 }
 
 // before sends the records of peers that come before e, or all of them without e.
@@ -119,7 +114,7 @@ func (m *merge) before(ctx context.Context, e *record.Entry) error {
 		if err := m.put(&s.next); err != nil {
 			return err
 		}
-		if !m.more(s, s.pull()) {
+		if s.pull(); m.ended(s) {
 			m.heads = slices.Delete(m.heads, least, least+1)
 		}
 		if ctx.Err() != nil {
