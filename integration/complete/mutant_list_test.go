@@ -132,15 +132,15 @@ var mutants = []mutant{
 		`		case i.State != heartbeat.Holding:
 `, `		case i.State != heartbeat.Holding || !i.Live(known.now):
 `}, {"newest/live/fan.go",
-		`		if errs[i] != nil && p.Holding {
-`, `		if errs[i] != nil && p.Holding && !p.Silent {
+		`		if errs[i] != nil && holding {
+`, `		if errs[i] != nil && holding && p.Live(roll.Now) {
 `}}},
 	{name: "a silent row left out by the range", first: 395, edits: []edit{{"newest/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
 `}, {"newest/live/fan.go",
-		`		if errs[i] != nil && p.Holding {
-`, `		if errs[i] != nil && p.Holding && (!p.Silent || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()) {
+		`		if errs[i] != nil && holding {
+`, `		if errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()) {
 `}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
 		`	if i.Lost.Any() && (`, `	if i.GivenUp.After(i.At) && (`}, {"integration/complete/ingester_test.go",

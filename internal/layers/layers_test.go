@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/storeid/premises": {"internal/storeid", "storage", "internal/fsys"},
 	"internal/heartbeat":        {"storage", "internal/fsys"},
 	"internal/clockskew":        {"storage"},
-	"newest/live":               {"record"},
+	"newest/live":               {"record", "internal/heartbeat"},
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
 	"tailindex":                 {"record", "storage"},
 	"internal/migrations":       {"storage", "internal/heartbeat", "tailindex"},

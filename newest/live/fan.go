@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/record"
 )
 
@@ -32,7 +33,7 @@ type fan struct {
 
 // stream is the answer of another ingester.
 type stream struct {
-	peer   Peer
+	peer   heartbeat.Ingester
 	answer *Answer
 	next   record.Entry
 	err    error // in place of next
@@ -79,22 +80,23 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	if !roll.Listed.IsZero() {
 		f.rowsAge = max(0, came.Sub(roll.Listed))
 	}
-	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p Peer) bool { return p.ID == f.self.ID || !isID(p.ID) })
+	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool { return p.ID == f.self.ID || !isID(p.ID) })
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
-		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, p, f.self.Store, f.query) })
+		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f.self.Store, f.query) })
 	}
 	asking.Wait()
 	for i, p := range peers {
 		if answers[i] != nil {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
 		}
-		if answers[i] != nil || p.Holding {
+		holding := p.State == heartbeat.Holding
+		if answers[i] != nil || holding {
 			f.asked++
 		}
-		if errs[i] != nil && p.Holding {
-			f.miss(p, errs[i])
+		if errs[i] != nil && holding {
+			f.miss(&p, !p.Live(roll.Now), errs[i])
 		}
 	}
 }
@@ -102,7 +104,7 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 // askPeer asks one peer for its own records. An answer of another ingester or of
 // another store is no answer. The answer of another start is returned with an error:
 // there may be more records.
-func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*Answer, error) {
+func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent bool, store string, q Query) (*Answer, error) {
 	if p.Address == "" {
 		return nil, errors.New("it announces no address; set --advertise")
 	}
@@ -111,7 +113,7 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 		return nil, fmt.Errorf("its address cannot be used: %w", err)
 	}
 	c.alone, c.idle = true, idleWait
-	if p.Silent {
+	if silent { // perhaps only its row cannot be written
 		c.wait = HastyWait
 	}
 	if at, ok := q.After[p.ID]; ok && !q.Now {
@@ -139,9 +141,9 @@ func (h *Handler) askPeer(ctx context.Context, p Peer, store string, q Query) (*
 }
 
 // miss notes that p is missing, and why.
-func (f *fan) miss(p Peer, err error) {
+func (f *fan) miss(p *heartbeat.Ingester, silent bool, err error) {
 	reason := err.Error()
-	if p.Silent {
+	if silent {
 		reason = fmt.Sprintf("it has been silent for over a minute and may hold records%s that are in no blob: start it again on its log, or run `ingest forget %s` if that is lost (%s)",
 			since(p.Oldest), p.ID, reason)
 	}
@@ -161,7 +163,7 @@ func since(t time.Time) string {
 func (f *fan) lose(s *stream) {
 	s.answer.Close()
 	f.missing = slices.DeleteFunc(f.missing, func(m Missing) bool { return m.ID == s.peer.ID }) // it may be listed as another start
-	f.miss(Peer{ID: s.peer.ID, Host: s.peer.Host}, s.err)
+	f.miss(&s.peer, false, s.err)
 	f.missing[len(f.missing)-1].Partly = s.answer.records > 0
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/record"
 )
 
@@ -59,24 +60,11 @@ func (e *DamageError) Error() string { return e.Err.Error() }
 // Unwrap returns the loss.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Peer is another ingester that has to be asked.
-type Peer struct {
-	ID      string
-	Process string // that the answer must be of
-	Address string // URL; "" when it announces none
-	Host    string
-	Oldest  time.Time // arrival of the oldest unflushed record; zero: there was none
-	// Holding: it may have unflushed records, so it counts as missing if it does not
-	// answer.
-	Holding bool
-	// Silent: it has announced nothing for a minute. Perhaps only its announcements
-	// fail, so it is still asked, and given a second.
-	Silent bool
-}
-
-// Roll is the list of the other ingesters.
+// Roll is the list of the other ingesters that have to be asked. Those that may have
+// unflushed records count as missing if they do not answer.
 type Roll struct {
-	Peers []Peer
+	Peers []heartbeat.Ingester
+	Now   time.Time // of the list, to judge the rows by
 	// Listed is when the reading of the list began, by this host's clock.
 	Listed time.Time
 }
@@ -85,8 +73,7 @@ type Roll struct {
 type Options struct {
 	Self    func() Self // this ingester
 	Journal Log
-	// Peers returns the other ingesters that have to be asked. Without fresh the list
-	// may be a few seconds old. While the table cannot be read it is the last list that
+	// Peers returns the other ingesters. Without fresh the list may be a few seconds old. While the table cannot be read it is the last list that
 	// was read. With an error there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
 	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/record"
 )
@@ -131,8 +132,8 @@ type ingester struct {
 }
 
 // peer is the row of i.
-func (i *ingester) peer() live.Peer {
-	return peer(live.Peer{ID: i.id, Address: i.url, Host: "host-" + i.id})
+func (i *ingester) peer() heartbeat.Ingester {
+	return peer(heartbeat.Ingester{ID: i.id, Address: i.url, Host: "host-" + i.id})
 }
 
 // storeID is the id of the store of all ingesters here.
@@ -150,20 +151,29 @@ func selfOf(id string) func() live.Self {
 	return func() live.Self { return live.Self{ID: id, Process: processOf(id), Store: storeID} }
 }
 
+// Times of rows: an ingester that runs when the list is read, and a silent one.
+var (
+	listed = time.Unix(0, start)
+	silent = listed.Add(-time.Hour)
+)
+
 // peer completes the row of another ingester, which may hold records.
-func peer(p live.Peer) live.Peer {
-	p.Process, p.Holding = processOf(p.ID), true
+func peer(p heartbeat.Ingester) heartbeat.Ingester {
+	p.Process, p.State = processOf(p.ID), heartbeat.Holding
+	if p.At.IsZero() {
+		p.At = listed
+	}
 	return p
 }
 
 // roll is a list of peers that was read just now.
-func roll(peers []live.Peer, err error) func(context.Context, bool) (live.Roll, error) {
+func roll(peers []heartbeat.Ingester, err error) func(context.Context, bool) (live.Roll, error) {
 	return func(context.Context, bool) (live.Roll, error) {
-		return live.Roll{Peers: peers, Listed: time.Now()}, err
+		return live.Roll{Now: listed, Peers: peers, Listed: time.Now()}, err
 	}
 }
 
-func newIngester(t *testing.T, id string, peers ...live.Peer) *ingester {
+func newIngester(t *testing.T, id string, peers ...heartbeat.Ingester) *ingester {
 	return newIngesterWith(t, id, live.Options{Peers: roll(peers, nil)})
 }
 

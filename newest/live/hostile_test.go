@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/record"
 )
@@ -67,7 +68,7 @@ func TestLies(t *testing.T) {
 			url := serve(t, script("bbbbbbbb", c.text))
 			honest := newIngester(t, "cccccccc")
 			honest.log.add(entry(0, 3, 0, "web"), two, three)
-			a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url, Host: "logs-b"}), honest.peer())
+			a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: url, Host: "logs-b"}), honest.peer())
 			a.log.add(entry(15, 1, 0, "web"))
 			q := live.Query{Service: "web", From: start, To: start + 3600e9}
 
@@ -151,7 +152,7 @@ func TestForeign(t *testing.T) {
 			} else if !errors.As(err, &refused) || strings.HasPrefix(err.Error(), "no ingester's live records at "+url) != c.foreign || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("a reader gets %v", err)
 			}
-			b := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}))
+			b := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: url}))
 			_, _, err = read(t, b.url, all("web"))
 			if m := incomplete(t, err, 1, 0); !strings.Contains(m.Reason, c.want) {
 				t.Errorf("%+v", m)
@@ -172,7 +173,7 @@ func TestUnreachable(t *testing.T) {
 	if !errors.As(err, &gone) || gone.Status != 0 || !strings.Contains(err.Error(), "no ingester can be reached at "+url) || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "Get ") {
 		t.Errorf("%v", err)
 	}
-	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: url}), peer(live.Peer{ID: "cccccccc", Address: "ftp://x"}))
+	a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: url}), peer(heartbeat.Ingester{ID: "cccccccc", Address: "ftp://x"}))
 	_, _, err = read(t, a.url, all("web"))
 	var lacks *live.IncompleteError
 	if !errors.As(err, &lacks) || len(lacks.Missing) != 2 || !strings.Contains(err.Error(), "0 of 2 other ingesters answered") ||

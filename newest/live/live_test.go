@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/record"
 )
@@ -142,14 +143,14 @@ func TestNewestHuge(t *testing.T) {
 // there.
 func TestFollow(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
-	var peers []live.Peer
+	var peers []heartbeat.Ingester
 	a := newIngesterWith(t, "aaaaaaaa", live.Options{Peers: func(_ context.Context, fresh bool) (live.Roll, error) {
 		if fresh {
 			t.Error("a poll looks the others up afresh")
 		}
-		return live.Roll{Peers: peers, Listed: time.Now()}, nil
+		return live.Roll{Now: listed, Peers: peers, Listed: time.Now()}, nil
 	}})
-	peers = []live.Peer{b.peer()}
+	peers = []heartbeat.Ingester{b.peer()}
 	a.log.add(entry(1, 1, 0, "web"))
 	b.log.add(entry(2, 2, 0, "web"), entry(3, 2, 1, "web"))
 	q := all("web")
@@ -197,7 +198,7 @@ func TestFollowPositionsStay(t *testing.T) {
 	damaged := newIngester(t, "dddddddd")
 	damaged.log.add(entry(1, 4, 0, "web"))
 	damaged.log.damage = errors.New("rotten")
-	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: serve(t, lies)}), peer(live.Peer{ID: "cccccccc"}), damaged.peer())
+	a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: serve(t, lies)}), peer(heartbeat.Ingester{ID: "cccccccc"}), damaged.peer())
 	a.log.add(entry(1, 1, 0, "web"))
 	q := all("web")
 	q.Follow, q.After = true, live.Positions{"bbbbbbbb": 5, "cccccccc": 6}
@@ -222,7 +223,7 @@ func TestFollowPositionsStay(t *testing.T) {
 // Damage of the own log is reported when all the rest has been sent.
 func TestDamage(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
-	a := newIngester(t, "aaaaaaaa", b.peer(), peer(live.Peer{ID: "cccccccc"}))
+	a := newIngester(t, "aaaaaaaa", b.peer(), peer(heartbeat.Ingester{ID: "cccccccc"}))
 	a.log.add(entry(1, 1, 0, "web"))
 	b.log.add(entry(2, 2, 0, "web"))
 	a.log.damage = errors.New("3 runs cannot\nbe read")
@@ -244,35 +245,35 @@ func TestSilent(t *testing.T) {
 	alive := newIngester(t, "bbbbbbbb")
 	alive.log.add(entry(1, 1, 0, "web"))
 	old := time.Unix(0, start)
-	idle := func(p live.Peer) live.Peer {
+	idle := func(p heartbeat.Ingester) heartbeat.Ingester {
 		p = peer(p)
-		p.Holding = false
+		p.State = heartbeat.Idle
 		return p
 	}
-	other := func(p live.Peer) live.Peer {
+	other := func(p heartbeat.Ingester) heartbeat.Ingester {
 		p.Process = "01234567"
 		return p
 	}
 	for _, c := range []struct {
 		name     string
-		peer     live.Peer
+		peer     heartbeat.Ingester
 		q        live.Query
 		answered int
 		missing  string
 	}{
-		{"only its announcements fail", peer(live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true, Oldest: old}), all("web"), 1, ""},
-		{"the same, and it says of no record", peer(live.Peer{ID: "bbbbbbbb", Address: alive.url, Silent: true}), all("web"), 1, ""},
-		{"gone", peer(live.Peer{ID: "bbbbbbbb", Host: "logs b", Silent: true, Oldest: old}), all("web"), 0,
+		{"only its announcements fail", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: alive.url, At: silent, Oldest: old}), all("web"), 1, ""},
+		{"the same, and it says of no record", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: alive.url, At: silent}), all("web"), 1, ""},
+		{"gone", peer(heartbeat.Ingester{ID: "bbbbbbbb", Host: "logs b", At: silent, Oldest: old}), all("web"), 0,
 			"it has been silent for over a minute and may hold records since 2026-11-20T15:00:00Z that are in no blob: start it again on its log, or run `ingest forget bbbbbbbb`"},
-		{"gone, before what is asked for ends", peer(live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}), live.Query{Service: "web", To: start + 1}, 0, "silent"},
-		{"gone, after that", peer(live.Peer{ID: "bbbbbbbb", Silent: true, Oldest: old}), live.Query{Service: "web", To: start}, 0, "silent"},
-		{"gone, and it says of no record", peer(live.Peer{ID: "bbbbbbbb", Silent: true}), all("web"), 0, "it has been silent for over a minute and may hold records that are in no blob"},
-		{"idle, and answers", idle(live.Peer{ID: "bbbbbbbb", Address: alive.url}), all("web"), 1, ""},
-		{"idle, and is gone", idle(live.Peer{ID: "bbbbbbbb"}), all("web"), -1, ""},
+		{"gone, before what is asked for ends", peer(heartbeat.Ingester{ID: "bbbbbbbb", At: silent, Oldest: old}), live.Query{Service: "web", To: start + 1}, 0, "silent"},
+		{"gone, after that", peer(heartbeat.Ingester{ID: "bbbbbbbb", At: silent, Oldest: old}), live.Query{Service: "web", To: start}, 0, "silent"},
+		{"gone, and it says of no record", peer(heartbeat.Ingester{ID: "bbbbbbbb", At: silent}), all("web"), 0, "it has been silent for over a minute and may hold records that are in no blob"},
+		{"idle, and answers", idle(heartbeat.Ingester{ID: "bbbbbbbb", Address: alive.url}), all("web"), 1, ""},
+		{"idle, and is gone", idle(heartbeat.Ingester{ID: "bbbbbbbb"}), all("web"), -1, ""},
 		{"another process", other(alive.peer()), all("web"), 0, "another start of ingester bbbbbbbb answers than the one in its row"},
-		{"another process, idle", other(idle(live.Peer{ID: "bbbbbbbb", Address: alive.url})), all("web"), 1, ""},
-		{"no address", peer(live.Peer{ID: "bbbbbbbb"}), all("web"), 0, "it announces no address; set --advertise"},
-		{"ourselves", peer(live.Peer{ID: "aaaaaaaa"}), all("web"), -1, ""},
+		{"another process, idle", other(idle(heartbeat.Ingester{ID: "bbbbbbbb", Address: alive.url})), all("web"), 1, ""},
+		{"no address", peer(heartbeat.Ingester{ID: "bbbbbbbb"}), all("web"), 0, "it announces no address; set --advertise"},
+		{"ourselves", peer(heartbeat.Ingester{ID: "aaaaaaaa"}), all("web"), -1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newIngester(t, "aaaaaaaa", c.peer)
@@ -298,7 +299,7 @@ func TestUnknownPeers(t *testing.T) {
 		if !fresh {
 			t.Error("a read makes do with an old list")
 		}
-		return live.Roll{Peers: []live.Peer{b.peer()}, Listed: time.Now().Add(-time.Hour)}, errors.New("the store is away")
+		return live.Roll{Now: listed, Peers: []heartbeat.Ingester{b.peer()}, Listed: time.Now().Add(-time.Hour)}, errors.New("the store is away")
 	}})
 	got, _, err := read(t, a.url, all("web"))
 	if m := incomplete(t, err, 2, 1); len(got) != 1 || m.ID != "-" || !strings.Contains(m.Reason, "the store is away") {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 )
 
@@ -22,9 +23,9 @@ func TestAnswerSaysWhose(t *testing.T) {
 		b := n.ingester(t, "bbbbbbbb")
 		b.log.add(entry(1, 2, 0, "web"))
 		n.ingester(t, "dddddddd")
-		idle := peer(live.Peer{ID: "dddddddd", Address: "http://dddddddd"})
-		idle.Holding = false
-		roll := live.Roll{Peers: []live.Peer{peer(live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}), peer(live.Peer{ID: "cccccccc"}), idle}}
+		idle := peer(heartbeat.Ingester{ID: "dddddddd", Address: "http://dddddddd"})
+		idle.State = heartbeat.Idle
+		roll := live.Roll{Now: listed, Peers: []heartbeat.Ingester{peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}), peer(heartbeat.Ingester{ID: "cccccccc"}), idle}}
 		h := live.NewHandler(live.Options{
 			Self: selfOf("aaaaaaaa"), Journal: &journal{}, HTTP: n.http(t),
 			Peers: func(context.Context, bool) (live.Roll, error) { return roll, nil },
@@ -75,7 +76,7 @@ func TestAnotherStore(t *testing.T) {
 				})
 			}
 			for _, s := range []string{store, storeID} {
-				a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: serve(t, of(s))}))
+				a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: serve(t, of(s))}))
 				got, answer, err := read(t, a.url, all("web"))
 				if s == storeID {
 					if err != io.EOF || len(got) != 1 {
@@ -98,7 +99,7 @@ func TestAnotherStore(t *testing.T) {
 // taken all the same.
 func TestBreaksOff(t *testing.T) {
 	one := entry(1, 2, 0, "web")
-	a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: serve(t, script("bbbbbbbb", wire(one)))}))
+	a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: serve(t, script("bbbbbbbb", wire(one)))}))
 	got, answer, err := read(t, a.url, all("web"))
 	var lacks *live.IncompleteError
 	if !errors.As(err, &lacks) || len(lacks.Missing) != 1 || !lacks.Missing[0].Partly || len(got) != 1 {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 )
 
@@ -61,7 +62,7 @@ func (n network) serve(t *testing.T, host string, h http.Handler) {
 	t.Cleanup(func() { close(accept); s.Close(); <-done })
 }
 
-func (n network) ingester(t *testing.T, id string, peers ...live.Peer) *ingester {
+func (n network) ingester(t *testing.T, id string, peers ...heartbeat.Ingester) *ingester {
 	i := &ingester{id: id, log: &journal{}}
 	i.h = live.NewHandler(live.Options{
 		Self: selfOf(id), Journal: i.log, HTTP: n.http(t), Peers: roll(peers, nil),
@@ -94,18 +95,18 @@ func TestHangs(t *testing.T) {
 	one := entry(1, 2, 0, "web")
 	for _, c := range []struct {
 		name    string
-		peer    live.Peer
+		peer    heartbeat.Ingester
 		h       http.Handler
 		header  time.Duration // until the header of the merged answer
 		end     time.Duration // from there to its end
 		records int
 		reason  string
 	}{
-		{"before the header", live.Peer{}, hangs(false, ""), 10 * time.Second, 0, 1, "no answer in time"},
-		{"before the header, silent", live.Peer{Silent: true, Oldest: time.Unix(0, start)}, hangs(false, ""), time.Second, 0, 1, "no answer in time"},
-		{"behind the header", live.Peer{}, hangs(true, ""), 0, 30 * time.Second, 1, "it sends nothing any more for 30s"},
-		{"in the middle", live.Peer{}, hangs(true, wire(one)), 0, 30 * time.Second, 2, "it sends nothing any more for 30s"},
-		{"in a line", live.Peer{}, hangs(true, wire(one)+"0000"), 0, 30 * time.Second, 2, "it sends nothing any more for 30s"},
+		{"before the header", heartbeat.Ingester{}, hangs(false, ""), 10 * time.Second, 0, 1, "no answer in time"},
+		{"before the header, silent", heartbeat.Ingester{At: silent, Oldest: time.Unix(0, start)}, hangs(false, ""), time.Second, 0, 1, "no answer in time"},
+		{"behind the header", heartbeat.Ingester{}, hangs(true, ""), 0, 30 * time.Second, 1, "it sends nothing any more for 30s"},
+		{"in the middle", heartbeat.Ingester{}, hangs(true, wire(one)), 0, 30 * time.Second, 2, "it sends nothing any more for 30s"},
+		{"in a line", heartbeat.Ingester{}, hangs(true, wire(one)+"0000"), 0, 30 * time.Second, 2, "it sends nothing any more for 30s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -138,8 +139,8 @@ func TestHangTogether(t *testing.T) {
 		n.serve(t, "bbbbbbbb", hangs(true, ""))
 		n.serve(t, "cccccccc", hangs(false, ""))
 		n.serve(t, "dddddddd", hangs(false, ""))
-		n.ingester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}),
-			peer(live.Peer{ID: "cccccccc", Address: "http://cccccccc"}), peer(live.Peer{ID: "dddddddd", Address: "http://dddddddd"}))
+		n.ingester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}),
+			peer(heartbeat.Ingester{ID: "cccccccc", Address: "http://cccccccc"}), peer(heartbeat.Ingester{ID: "dddddddd", Address: "http://dddddddd"}))
 		begun := time.Now()
 		answer, err := n.ask(t, "aaaaaaaa")
 		if err != nil {
@@ -299,7 +300,7 @@ func TestReaderGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := network{}
 		b := n.ingester(t, "bbbbbbbb")
-		a := n.ingester(t, "aaaaaaaa", peer(live.Peer{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}))
+		a := n.ingester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: "bbbbbbbb", Address: "http://bbbbbbbb"}))
 		for i := range 20_000 {
 			a.log.add(entry(i, 1, 0, "web"))
 			b.log.add(entry(i, 2, 0, "web"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 )
 
@@ -64,7 +65,7 @@ func TestAnotherVersion(t *testing.T) {
 			case c.version > 0 && !strings.Contains(err.Error(), fmt.Sprintf("ingester %s at %s speaks version %d of /live", id, url, c.version)):
 				t.Errorf("a reader gets %v", err)
 			}
-			a := newIngester(t, "aaaaaaaa", peer(live.Peer{ID: id, Address: url}))
+			a := newIngester(t, "aaaaaaaa", peer(heartbeat.Ingester{ID: id, Address: url}))
 			a.log.add(entry(1, 1, 0, "web"))
 			got, _, err := read(t, a.url, all("web"))
 			if m := incomplete(t, err, 1, 0); len(got) != 1 || m.ID != id || !strings.Contains(m.Reason, c.by) {

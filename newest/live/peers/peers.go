@@ -152,22 +152,21 @@ func (o *Peers) look(ctx context.Context) error {
 // Silence is judged by the time of the list: no ingester becomes silent because the table
 // is away.
 func (o *Peers) read(rows []heartbeat.Ingester, l *list) *list {
-	self, now := o.o.Self(), o.o.Now()
+	self := o.o.Self()
+	l.roll.Now = o.o.Now()
 	if l.unread == nil {
 		l.other = errUnlisted
 	}
 	for _, i := range rows {
-		alive, holding := i.Live(now), i.State == heartbeat.Holding
+		holding := i.State == heartbeat.Holding
 		switch {
 		case i.ID == self:
 			l.other = nil
 			if holding && o.o.Process != "" && i.Process != o.o.Process {
 				l.other = errAnother
 			}
-		case alive || holding:
-			l.roll.Peers = append(l.roll.Peers, live.Peer{
-				ID: i.ID, Process: i.Process, Address: i.Address, Host: i.Host, Oldest: i.Oldest, Holding: holding, Silent: !alive,
-			})
+		case holding || i.Live(l.roll.Now):
+			l.roll.Peers = append(l.roll.Peers, i)
 		}
 	}
 	return l
