@@ -42,10 +42,6 @@ func (g *Gathered) Close() {
 	}
 }
 
-func (r *Reader) gathering(ctx context.Context, q query.Query, mode Mode) *Gathered {
-	return &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services), known: r.survey(ctx)}
-}
-
 // Gather finds the unflushed records of a query and adds them to the query. Call it
 // before blobs are listed. It reports records that it cannot get. It returns an error
 // only if no result is possible, as when ctx ends.
@@ -53,10 +49,15 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 	if mode == Off {
 		return &Gathered{Query: q}, nil
 	}
-	g := r.gathering(ctx, q, mode)
+	return r.gather(ctx, q, mode, (*Gathered).addWritten)
+}
+
+// gather adds rows if live records alone are not complete.
+func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
+	g := &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services), known: r.survey(ctx)}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {
-		err = g.addWritten(ctx)
+		err = rows(g, ctx)
 	}
 	if err != nil {
 		g.Close()

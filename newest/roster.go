@@ -15,8 +15,7 @@ import (
 	"blobtail/tailindex"
 )
 
-// roster has the ingesters that may hold records of a store. A reader reads it after its
-// read began, and decides by it whether an answer has all records.
+// roster has the ingesters that may hold records of a store.
 type roster struct {
 	store    string // id of the store; "" when it has none
 	storeErr error

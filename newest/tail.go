@@ -27,18 +27,15 @@ const (
 // tables of the tail unless all ingesters answered. The report names records that may be
 // missing.
 func (r *Reader) Tail(ctx context.Context, q query.Query, emit func(*record.Entry) error) (sum query.Summary, report *Report, err error) {
-	g := r.gathering(ctx, q, Auto)
-	defer g.Close()
-	switch err = g.ask(ctx, question(&q)); {
-	case err != nil || g.Live:
-	case q.Limit > 0:
-		err = g.newest(ctx)
-	default:
-		err = g.addWritten(ctx)
+	rows := (*Gathered).addWritten
+	if q.Limit > 0 {
+		rows = (*Gathered).newest
 	}
+	g, err := r.gather(ctx, q, Auto, rows)
 	if err != nil {
-		return sum, &g.Report, err
+		return sum, &Report{}, err
 	}
+	defer g.Close()
 	oldest, newest := int64(math.MaxInt64), int64(math.MinInt64)
 	sum, err = r.o.Blobs.NewestEntries(ctx, g.Query, func(e *record.Entry) error {
 		oldest, newest = min(oldest, e.Time), max(newest, e.Time)

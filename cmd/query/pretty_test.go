@@ -85,7 +85,7 @@ func FuzzPretty(f *testing.F) {
 				t.Errorf("line %d is not indented: %q", i, out)
 			}
 		}
-		checkSafe(t, rawPrinter{safe: true}.append(nil, line))
+		checkSafe(t, (&app{env: environment{outTTY: true}}).appendRaw(nil, line))
 	})
 }
 

@@ -100,7 +100,7 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 	case "json":
 		return func(lines []byte) error { _, err := a.out.Write(lines); return err }, nil
 	case "raw":
-		line = rawPrinter{safe: a.env.outTTY}.append
+		line = a.appendRaw
 	case "pretty":
 		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
 	}
@@ -120,10 +120,8 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 	}, nil
 }
 
-// rawPrinter prints the messages alone.
-type rawPrinter struct{ safe bool }
-
-func (p rawPrinter) append(dst, line []byte) []byte {
+// appendRaw appends the message alone.
+func (a *app) appendRaw(dst, line []byte) []byte {
 	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {
 		msg = line[off:]
@@ -131,7 +129,7 @@ func (p rawPrinter) append(dst, line []byte) []byte {
 			msg = msg[:n-2]
 		}
 	}
-	if p.safe {
+	if a.env.outTTY {
 		dst = cli.AppendSafe(dst, record.AppendUnescaped(nil, msg), "\n")
 	} else {
 		dst = record.AppendUnescaped(dst, msg)
