@@ -65,9 +65,11 @@ type expiry struct {
 	err  error
 }
 
-// look starts to read the expired days of a query's services.
-func (r *Reader) look(ctx context.Context, services []string) *later[expiry] {
+// look starts to read the expired days of a query's services. It takes patience at most.
+func (r *Reader) look(ctx context.Context, services []string, patience time.Duration) *later[expiry] {
 	return begin(func() (x expiry) {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		x.days, x.err = r.o.Blobs.Horizons(ctx, services)
 		return x
 	})
@@ -94,15 +96,6 @@ const (
 	// expiredStale is how long it silently goes on with the days it knew.
 	expiredStale = 5 * time.Minute
 )
-
-// lookExpired reads the newly expired days in the background.
-func (f *follower) lookExpired(ctx context.Context) *later[expiry] {
-	return begin(func() expiry {
-		ctx, cancel := context.WithTimeout(ctx, tablePatience)
-		defer cancel()
-		return *f.r.look(ctx, f.o.Query.Services).wait()
-	})
-}
 
 func (f *follower) knowExpired(x *expiry) {
 	switch {

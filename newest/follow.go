@@ -44,10 +44,9 @@ const (
 // network may go and come back once it has begun. It returns how far it came, with the
 // error of ctx or of Emit.
 //
-// With live records it misses nothing: it asks each ingester for the records appended
-// after a position of its log. If an ingester has forgotten that position, or has ended,
-// Follow reads blobs from a minute earlier on. Without live records it emits the records
-// of the tail's tables.
+// With live records it misses nothing. If an ingester has forgotten a position of its log,
+// or has ended, Follow reads blobs from a minute earlier on. Without live records it emits
+// the records of the tail's tables.
 func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	match, err := o.Query.Filter.Matcher()
 	if err != nil {
@@ -89,14 +88,19 @@ type follower struct {
 	r     *Reader
 	o     FollowOptions
 	match *query.Matcher
-	speaker
+
+	told map[string]time.Time // when a message of each kind was last due
+	// troubles are failures that last over several polls, by the message of their end:
+	// since when all polls succeeded; zero: the last one failed.
+	troubles map[string]time.Time
 
 	ahead   time.Duration // how far the store's clock is ahead of the local one
 	started time.Time
 	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
 	order   order
-	gaps    map[string]*dueGap
+	gaps    map[string]Gap // by service
+	gapsDue time.Time
 	cursor  Cursor
 	buf     []byte
 	floor   int64 // older records were emitted already, or are not wanted
@@ -123,8 +127,8 @@ type follower struct {
 
 func newFollower(r *Reader, o FollowOptions) *follower {
 	return &follower{
-		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]*dueGap{}, floor: query.Oldest,
-		speaker: speaker{told: map[string]time.Time{}, troubles: map[string]time.Time{}}, positions: live.Positions{},
+		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: query.Oldest,
+		told: map[string]time.Time{}, troubles: map[string]time.Time{}, positions: live.Positions{},
 		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
 		checks: repeated[roster]{every: endsEvery}, expiry: repeated[expiry]{every: expiredEvery},
 	}
@@ -189,7 +193,7 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
-	days := f.lookExpired(ctx)
+	days := f.r.look(ctx, f.o.Query.Services, tablePatience)
 	f.company = f.r.survey(ctx)
 	k := f.company.wait()
 	f.knowExpired(days.wait())
@@ -295,7 +299,7 @@ func (f *follower) end() Cursor {
 
 // look polls for new records.
 func (f *follower) look(ctx context.Context) error {
-	if l := f.expiry.poll(func() *later[expiry] { return f.lookExpired(ctx) }); l != nil {
+	if l := f.expiry.poll(func() *later[expiry] { return f.r.look(ctx, f.o.Query.Services, tablePatience) }); l != nil {
 		f.knowExpired(&l.result)
 	}
 	if f.r.asks() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
-	g := &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services), known: r.survey(ctx)}
+	g := &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services, math.MaxInt64), known: r.survey(ctx)}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {
 		err = rows(g, ctx)

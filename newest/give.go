@@ -55,11 +55,11 @@ func (f *follower) release(all bool) error {
 	if err := f.write(); err != nil {
 		return err
 	}
-	for service, g := range f.gaps {
-		if all || !g.due.After(time.Now()) {
-			delete(f.gaps, service)
-			f.o.Gap(g.Gap)
+	if all || !f.gapsDue.After(time.Now()) {
+		for _, g := range f.gaps {
+			f.o.Gap(g)
 		}
+		clear(f.gaps)
 	}
 	return nil
 }

@@ -114,25 +114,16 @@ func (f *follower) takeRow(row tailindex.Row, now time.Time) {
 	}
 }
 
-// dueGap is a gap, merged with others of its service. It is reported after the records
-// around it have been emitted.
-type dueGap struct {
-	Gap
-	due time.Time
-}
-
+// addGap merges a gap with those of its service. They are reported after the records
+// around them have been emitted.
 func (f *follower) addGap(g Gap, now time.Time) {
-	d := f.gaps[g.Service]
-	if d == nil {
-		wait := f.order.wait
-		if g.AtMost {
-			wait = gapsEvery
-		}
-		f.gaps[g.Service] = &dueGap{g, now.Add(wait)}
-		return
+	if d, ok := f.gaps[g.Service]; ok {
+		g.Records += d.Records
+		g.From, g.To = min(d.From, g.From), max(d.To, g.To)
+	} else if f.gapsDue = now.Add(f.order.wait); g.AtMost {
+		f.gapsDue = now.Add(gapsEvery)
 	}
-	d.Records += g.Records
-	d.From, d.To = min(d.From, g.From), max(d.To, g.To)
+	f.gaps[g.Service] = g
 }
 
 // gapOf is the gap of the records that a row omits.

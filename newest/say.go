@@ -18,14 +18,6 @@ const (
 	settled = 3 * time.Second
 )
 
-// speaker prevents the same message from being reported at each poll.
-type speaker struct {
-	told map[string]time.Time // when a message of each kind was last due
-	// troubles are failures that last over several polls, by the message of their end:
-	// since when all polls succeeded; zero: the last one failed.
-	troubles map[string]time.Time
-}
-
 // kind is a text without its numbers, which differ each time.
 func kind(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -37,15 +29,15 @@ func kind(text string) string {
 }
 
 // fresh reports whether no message of this kind was reported lately.
-func (s *speaker) fresh(text string) bool {
-	if len(s.told) > 1000 {
-		clear(s.told)
+func (f *follower) fresh(text string) bool {
+	if len(f.told) > 1000 {
+		clear(f.told)
 	}
 	now, k := time.Now(), kind(text)
-	if at, ok := s.told[k]; ok && now.Sub(at) < quiet {
+	if at, ok := f.told[k]; ok && now.Sub(at) < quiet {
 		return false
 	}
-	s.told[k] = now
+	f.told[k] = now
 	return true
 }
 
