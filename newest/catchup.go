@@ -69,8 +69,7 @@ func (f *follower) pay(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var none *query.NoServiceError
-	if errors.As(err, &none) {
+	if _, none := errors.AsType[*query.NoServiceError](err); none {
 		err = nil
 	}
 	f.debt.err = err

@@ -223,8 +223,7 @@ func (f *follower) first(ctx context.Context) error {
 	}
 	f.exact = false // it may go beyond the positions
 	err := f.read(ctx, q)
-	var none *query.NoServiceError
-	if errors.As(err, &none) && !f.o.Once {
+	if _, none := errors.AsType[*query.NoServiceError](err); none && !f.o.Once {
 		f.note(fmt.Sprintf("%v yet; its records are shown when they come", err))
 		err = nil
 	}

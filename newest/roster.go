@@ -109,8 +109,7 @@ type heard struct {
 // hear notes the facts that an answer states about itself, and how it ended.
 func hear(answer *live.Answer, end error) heard {
 	h := heard{any: true, snapshots: answer.Snapshots, rowsAge: answer.RowsAge, told: map[string]bool{}}
-	var lacks *live.IncompleteError
-	if errors.As(end, &lacks) {
+	if lacks, ok := errors.AsType[*live.IncompleteError](end); ok {
 		for _, m := range lacks.Missing {
 			h.told[m.ID] = true
 			h.partly = h.partly || m.Partly

@@ -106,8 +106,7 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 		return reader.Newest(ctx, q, emit)
 	}
 	plan, err := reader.Plan(ctx, q)
-	var none *query.NoServiceError
-	if c.Count && errors.As(err, &none) {
+	if _, none := errors.AsType[*query.NoServiceError](err); none && c.Count {
 		fmt.Fprintln(a.out, 0) // scripts expect a number
 	}
 	if err != nil {

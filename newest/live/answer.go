@@ -109,8 +109,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // next poll asks for these records again. It does not do so for damage, which stays.
 func (a *Answer) Positions() Positions {
 	p, from := Positions{}, a.positions
-	var cut *CutError
-	if errors.As(a.err, &cut) || a.err != nil && a.ctx.Err() != nil {
+	if _, cut := a.err.(*CutError); cut || a.err != nil && a.ctx.Err() != nil {
 		from = a.query.After
 	}
 	maps.Copy(p, from)
