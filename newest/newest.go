@@ -139,8 +139,8 @@ func askable(services []string) string {
 // question is the question to ingesters that completes a query.
 func question(q *query.Query) live.Query {
 	ask := asked(q)
-	if f := &q.Filter; len(f.Texts)+len(f.Exprs) == 0 && q.Limit <= live.MaxNewest {
-		ask.Newest = q.Limit
+	if f := &q.Filter; len(f.Texts)+len(f.Exprs) == 0 && q.Limit > 0 && q.Limit < live.MaxNewest {
+		ask.Newest = q.Limit + 1 // one more, or blobs are searched for it
 	}
 	return ask
 }
