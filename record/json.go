@@ -152,6 +152,19 @@ func hexValue(c byte) int {
 	return -1
 }
 
+// scanValue scans any value at the start of src.
+func (p *Parser) scanValue(src []byte) (end int, bad *RejectError) {
+	if len(src) == 0 || src[0] != '"' {
+		end, _, bad = p.scanOther(src, 0)
+		return end, bad
+	}
+	end, st := scanString(src, 1)
+	if st == stringBad {
+		return 0, stringError(src, end)
+	}
+	return end + 1, nil
+}
+
 // scanOther scans a value that is no string.
 func (p *Parser) scanOther(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	if i < len(src) && (src[i] == '{' || src[i] == '[') {
@@ -188,10 +201,10 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	return i + len(word), nil
 }
 
-// ScalarLen returns the length of the number, true, false or null at the start of src, 0
-// if there is none.
-func ScalarLen(src []byte) int {
-	end, _ := scanScalar(src, 0)
+// ValueLen returns the length of the JSON value at the start of src, 0 if there is none.
+func ValueLen(src []byte) int {
+	var p Parser
+	end, _ := p.scanValue(src)
 	return end
 }
 
@@ -242,6 +255,9 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 			p.stack = append(p.stack, c)
 			if len(p.stack)+1 > MaxDepth && p.reject == nil {
 				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
+			}
+			if len(p.stack) > MaxRecord {
+				return 0, false, syntaxError(src, i, "that deep")
 			}
 			if i, dirty = space(src, i+1, dirty); i < len(src) && src[i] == c+2 {
 				break // it is empty

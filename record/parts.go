@@ -145,27 +145,21 @@ func (b *Parts) JSON(key string, value []byte) {
 	if !b.key(key, len(value)) {
 		return
 	}
-	if b.reject = b.parser.scanValue(value); b.reject != nil {
+	if b.reject = b.parser.checkValue(value); b.reject != nil {
 		b.reject.Offset += at
 		return
 	}
 	b.line = appendCompact(b.line, value)
 }
 
-// scanValue checks one JSON value, which has no white space around it.
-func (p *Parser) scanValue(src []byte) *RejectError {
+// checkValue checks one JSON value, which has no white space around it.
+func (p *Parser) checkValue(src []byte) *RejectError {
 	p.reject = nil
-	end, bad := 0, (*RejectError)(nil)
-	if len(src) > 0 && src[0] == '"' {
-		var st stringState
-		if end, st = scanString(src, 1); st == stringBad {
-			return stringError(src, end)
-		}
-		end++
-	} else if end, _, bad = p.scanOther(src, 0); bad != nil {
+	end, bad := p.scanValue(src)
+	switch {
+	case bad != nil:
 		return bad
-	}
-	if end < len(src) {
+	case end < len(src):
 		return syntaxError(src, end, "after a value")
 	}
 	return p.reject

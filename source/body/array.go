@@ -18,19 +18,8 @@ func looksLikeArray(b []byte) bool {
 	}
 	// Anything else has no record in it. It counts as an array only if it is one from
 	// the first byte to the last.
-	n, ok := skipValue(b)
-	if !ok || skipSpace(b, n) < len(b) {
-		return false
-	}
-	if b[i] == ']' {
-		return true
-	}
-	n, ok = skipValue(b[i:])
-	if !ok {
-		return false
-	}
-	i = skipSpace(b, i+n)
-	return i < len(b) && (b[i] == ',' || b[i] == ']')
+	n := record.ValueLen(b)
+	return n > 0 && skipSpace(b, n) == len(b)
 }
 
 // decodeArray decodes the objects of the array that begins at off. From a syntax
@@ -85,62 +74,14 @@ func decodeArray(body []byte, off int, to Sink) {
 // element returns the length of the array element at the start of b, and the reason
 // why it is no record; 0 when it is not even a value.
 func element(b []byte, to Sink) (n int, why Rejection) {
-	ok := false
 	if b[0] == '{' {
 		n, why, _ = objectAt(b, to)
-		ok = n > 0 || why.Syntax
 	} else {
 		why.Reason = "the array element is not a JSON object"
-		n, ok = skipValue(b)
+		n = record.ValueLen(b)
 	}
-	if !ok {
+	if n == 0 && !why.Syntax {
 		return 0, Rejection{Reason: "the array is broken: no JSON value here", Syntax: true}
 	}
 	return n, why
-}
-
-// skipValue returns the length of the JSON value at the start of b. In objects and
-// arrays it checks brackets and strings only: a skipped value never becomes a record.
-func skipValue(b []byte) (int, bool) {
-	depth := 0
-	for i := 0; i < len(b); {
-		n := 1
-		switch c := b[i]; c {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case '"':
-			n = stringLen(b[i:])
-		case ' ', '\t', '\r', '\n', ',', ':':
-			if depth == 0 {
-				return 0, false
-			}
-		default:
-			n = record.ScalarLen(b[i:])
-		}
-		if n == 0 || depth < 0 {
-			return 0, false
-		}
-		if i += n; depth == 0 {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// stringLen returns the length of the string at the start of b, 0 if it has no end or
-// a control character in it.
-func stringLen(b []byte) int {
-	for i := 1; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1
-		case c == '\\':
-			i++
-		case c < ' ':
-			return 0
-		}
-	}
-	return 0
 }

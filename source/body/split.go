@@ -239,7 +239,7 @@ func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
 		return n, why, max(n, looked)
 	}
 	// Too long: it may still have an end.
-	if n, ok := skipValue(b); ok {
+	if n = record.ValueLen(b); n > 0 {
 		return n, why, n
 	}
 	return 0, why, len(b)
