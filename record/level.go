@@ -20,21 +20,7 @@ const NumLevels = 7
 // String returns the word of the level in canonical lines; "other" for Other: these
 // records keep their own word.
 func (l Level) String() string {
-	switch l {
-	case Trace:
-		return "trace"
-	case Debug:
-		return "debug"
-	case Info:
-		return "info"
-	case Warn:
-		return "warn"
-	case Error:
-		return "error"
-	case Critical:
-		return "critical"
-	}
-	return "other"
+	return [...]string{"trace", "debug", "info", "warn", "error", "critical", "other"}[min(l, Other)]
 }
 
 // ParseLevel returns the level of word in any of the usual vocabularies (syslog,

@@ -169,7 +169,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake) (a
 	if r.ContentLength > enc.WireLimit() {
 		return answer{}, nil, enc.TooLarge()
 	}
-	h, err := s.budget.enter(r.Context(), entrance, s.o.Patience)
+	h, err := s.budget.enter(r.Context(), s.o.Patience)
 	if err != nil {
 		return answer{}, nil, err
 	}
