@@ -1,10 +1,10 @@
 package natssource
 
 import (
-	"strconv"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // A place is the contents of a reply subject about a delivery.
@@ -15,26 +15,15 @@ type place struct {
 	sent      int64  // when the stream received the message, Unix nanoseconds
 }
 
-// placeOf parses a reply subject:
-//
-//	$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<delivery>.<sent>.<pending>
-//
-// Newer servers put domain and account before the stream, and may put more behind.
+// placeOf parses a reply subject.
 func placeOf(reply string) (p place, ok bool) {
-	tokens := strings.SplitN(reply, ".", 14)
-	at := 4
-	switch n := len(tokens); {
-	case n < 9 || n == 10 || n > 13 || tokens[0] != "$JS" || tokens[1] != "ACK":
+	m := nats.Msg{Reply: reply, Sub: &nats.Subscription{}} // without one there are no metadata
+	data, err := m.Metadata()
+	if err != nil {
 		return place{}, false
-	case n > 9:
-		at = 6
 	}
-	var err [4]error
-	p.delivered, err[0] = strconv.ParseUint(tokens[at], 10, 64)
-	p.seq, err[1] = strconv.ParseUint(tokens[at+1], 10, 64)
-	p.delivery, err[2] = strconv.ParseUint(tokens[at+2], 10, 64)
-	p.sent, err[3] = strconv.ParseInt(tokens[at+3], 10, 64)
-	return p, err == [4]error{}
+	p = place{seq: data.Sequence.Stream, delivery: data.Sequence.Consumer, delivered: data.NumDelivered, sent: data.Timestamp.UnixNano()}
+	return p, min(p.seq, p.delivery, p.delivered) > 0 && p.sent > 0
 }
 
 // A ledger has the messages of the stream that were delivered to us and are not
