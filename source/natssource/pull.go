@@ -58,7 +58,7 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 	defer p.giveBack(sub)
 	whole := true
 	for {
-		created, shut, err := s.gate.pass(ctx)
+		created, shut, err := s.ledger.pass(ctx)
 		if err != nil {
 			return nil
 		}
@@ -276,21 +276,14 @@ func (p *puller) gather() {
 
 // giveBack lets the server deliver unaccepted messages to another ingester.
 func (p *puller) giveBack(sub *nats.Subscription) {
-	const patience = 2 * time.Second
 	p.s.pulling.Store(false)
 	// Messages that the server sends before this reaches it still arrive.
 	if sub.Drain() == nil && p.s.conn.IsConnected() {
-		_ = p.s.conn.FlushTimeout(patience)
+		_ = p.s.conn.FlushTimeout(2 * time.Second)
 	}
 	p.gather()
 	for _, m := range p.waiting {
-		p.s.ledger.dropped(m.Reply, func(reply string, _ bool) {
-			_ = p.s.conn.Publish(reply, []byte("-NAK"))
-			p.s.metrics.naks.Inc()
-		})
-	}
-	if len(p.waiting) > 0 && p.s.conn.IsConnected() {
-		_ = p.s.conn.FlushTimeout(patience)
+		p.s.Dropped(m.Reply)
 	}
 }
 

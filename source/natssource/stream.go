@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,68 +22,14 @@ const (
 	subjects = "logs.>"
 )
 
-// A gate is open while the stream and the consumer are known to be right.
-type gate struct {
-	mu      sync.Mutex
-	isOpen  bool
-	created time.Time     // of the stream
-	changed chan struct{} // closed at the next change
-}
-
-// set opens the gate to a stream created then, or closes it.
-func (g *gate) set(open bool, created time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isOpen == open && (!open || g.created.Equal(created)) {
-		return
-	}
-	g.isOpen, g.created = open, created
-	close(g.changed)
-	g.changed = make(chan struct{})
-}
-
-// state is the state until changed is closed.
-func (g *gate) state() (open bool, created time.Time, changed chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isOpen, g.created, g.changed
-}
-
-// open reports whether the gate is open now.
-func (g *gate) open() bool {
-	open, _, _ := g.state()
-	return open
-}
-
-// pass waits until the gate is open. shut is closed when it shuts, or opens to another
-// stream.
-func (g *gate) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
-	for {
-		open, created, changed := g.state()
-		if open {
-			return created, changed, ctx.Err()
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return created, nil, ctx.Err()
-		}
-	}
-}
-
 // lookSoon requests a check of the stream.
 func (s *Source) lookSoon() { signal(s.check) }
 
 // doubt stops everything that depends on knowing the current stream, until the next
 // check.
 func (s *Source) doubt() {
-	s.pause()
+	s.ledger.shut()
 	s.lookSoon()
-}
-
-func (s *Source) pause() {
-	s.gate.set(false, time.Time{})
-	s.settler.hold()
 }
 
 // keepLooking checks the stream on request, and at intervals.
@@ -107,7 +52,7 @@ func (s *Source) keepLooking(ctx context.Context) {
 			}
 		}
 		every := lookEvery
-		if !s.gate.open() {
+		if !s.ledger.ready() {
 			every = lookAgain
 		}
 		timer.Reset(every)
@@ -120,17 +65,14 @@ func (s *Source) keepLooking(ctx context.Context) {
 func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s.pause()
+		s.ledger.shut()
 		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
 	}
 	if err != nil {
 		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
 	}
 	info := stream.CachedInfo()
-	another := s.ledger.current(info.Created)
-	if another {
-		s.pause()
-		s.settler.forget()
+	if s.ledger.current(info.Created) {
 		s.o.Log.Warn().Str("stream", s.o.Stream).Time("created", info.Created).
 			Msg("the stream was made anew; what was delivered of the old one is not acknowledged any more")
 	}
@@ -138,7 +80,7 @@ func (s *Source) look(ctx context.Context) error {
 		return err
 	}
 	lossy := loses(info)
-	if !s.gate.open() {
+	if !s.ledger.ready() {
 		if lossy != nil && !s.o.AllowLossy {
 			return lossy
 		}
@@ -153,9 +95,9 @@ func (s *Source) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.lag(consumer.NumPending, consumer.NumAckPending)
-	s.settler.resume()
-	s.gate.set(true, info.Created)
+	s.metrics.streamPending.Set(float64(consumer.NumPending))
+	s.metrics.streamUnacknowledged.Set(float64(consumer.NumAckPending))
+	s.ledger.open()
 	if s.o.AllowLossy {
 		return nil
 	}
@@ -226,7 +168,7 @@ func (s *Source) keepAlive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticks.C:
-			if !s.gate.open() {
+			if !s.ledger.ready() {
 				continue
 			}
 			for _, reply := range s.ledger.quiet(now.Add(-s.o.AckWait/2), now, share) {
