@@ -1,5 +1,7 @@
 package record
 
+import "bytes"
+
 // Level is the severity of a record, in rising order up to Critical.
 type Level uint8
 
@@ -62,12 +64,7 @@ func parseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
 		return l
 	}
-	for len(word) > 0 && isSpace(word[0]) {
-		word = word[1:]
-	}
-	for len(word) > 0 && isSpace(word[len(word)-1]) {
-		word = word[:len(word)-1]
-	}
+	word = bytes.TrimSpace(word)
 	if len(word) > maxLevelWord {
 		return Other
 	}
@@ -95,5 +92,3 @@ func parseLevel(word []byte) Level {
 	}
 	return Other
 }
-
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,11 +31,7 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheu
 	})
 	mux.Handle("POST /flush", loopback(patient(flush(buf))))
 	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", loopback(http.HandlerFunc(pprof.Index)))
-	mux.Handle("/debug/pprof/cmdline", loopback(http.HandlerFunc(pprof.Cmdline)))
-	mux.Handle("/debug/pprof/profile", loopback(http.HandlerFunc(pprof.Profile)))
-	mux.Handle("/debug/pprof/symbol", loopback(http.HandlerFunc(pprof.Symbol)))
-	mux.Handle("/debug/pprof/trace", loopback(http.HandlerFunc(pprof.Trace)))
+	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 

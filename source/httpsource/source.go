@@ -110,6 +110,7 @@ func New(o Options) *Source {
 		o:        o,
 		budget:   b,
 		metrics:  newMetrics(o.Metrics, b),
+		buffers:  newBuffers(),
 		unpack:   body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
 		builders: sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
 		rejects:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),

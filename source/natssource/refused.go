@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 )
 
 // A RefusedError is the reason that a stream or consumer cannot be used, and the fix.
@@ -150,27 +147,5 @@ func covers(filter, subject string) bool {
 			return true
 		}
 		filter, subject = filterRest, subjectRest
-	}
-}
-
-// A lookLog logs the result of checks: at once when it is new, each minute while it
-// lasts, and when it is over.
-type lookLog struct {
-	mu   sync.Mutex
-	text string
-	told time.Time
-}
-
-func (l *lookLog) tell(log zerolog.Logger, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	switch {
-	case err == nil && l.text != "":
-		log.Info().Msg("the stream is in order")
-		l.text = ""
-	case err != nil && (err.Error() != l.text || now.Sub(l.told) >= time.Minute):
-		l.text, l.told = err.Error(), now
-		log.Error().Err(err).Msg("the stream is not in order")
 	}
 }

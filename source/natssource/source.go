@@ -68,7 +68,6 @@ type Source struct {
 	ledger  *ledger
 	metrics *metrics
 	check   chan struct{} // requests a check of the stream
-	looked  lookLog
 	pulling atomic.Bool
 	refused atomic.Pointer[error] // reason of the last failed attempt to connect
 	closing context.Context       // ended by Close

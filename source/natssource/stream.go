@@ -32,8 +32,10 @@ func (s *Source) doubt() {
 	s.lookSoon()
 }
 
-// keepLooking checks the stream on request, and at intervals.
+// keepLooking checks the stream on request, and at intervals. It logs a bad result at
+// once when it is new, each minute while it lasts, and when it is over.
 func (s *Source) keepLooking(ctx context.Context) {
+	wrong, logged := "", time.Time{}
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for {
@@ -47,8 +49,15 @@ func (s *Source) keepLooking(ctx context.Context) {
 			limited, cancel := context.WithTimeout(ctx, lookLimit)
 			err := s.look(limited)
 			cancel()
-			if ctx.Err() == nil {
-				s.looked.tell(s.o.Log, err)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil && wrong != "":
+				s.o.Log.Info().Msg("the stream is in order")
+				wrong = ""
+			case err != nil && (err.Error() != wrong || time.Since(logged) >= time.Minute):
+				s.o.Log.Error().Err(err).Msg("the stream is not in order")
+				wrong, logged = err.Error(), time.Now()
 			}
 		}
 		every := lookEvery
