@@ -4,7 +4,7 @@
 // A request runs through stages, one file each. body.go reads the body off the wire,
 // within limits and no slower than a minimum rate. Package blobtail/source/body
 // decompresses it, finds the records and makes canonical lines of them. build.go cuts
-// the body into parts, gives each part its identity and hands it to the [Accepter].
+// the body into parts, gives each part its identity and hands it to the [body.Accepter].
 // answer.go reports the outcome. native.go has the parts that are the protocol's: the
 // paths, the header and the form of the answer. limits.go counts the bytes that all
 // requests hold together, memory.go keeps some of their memory for the next.
@@ -32,15 +32,6 @@ import (
 	"blobtail/source/body"
 )
 
-// An Accepter appends requests to the log. Any number of goroutines may call Accept.
-// It copies the parts that it keeps, so the request may be reused after it has
-// returned. The source distinguishes [record.ErrFull], [record.ErrUnheld] and
-// [record.ErrKeyReused]; any other error means that the request was not accepted and
-// may be sent again.
-type Accepter interface {
-	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
-}
-
 // Dedupe is the way in which a repeated request is recognised.
 type Dedupe string
 
@@ -58,7 +49,7 @@ const (
 // Options are the settings of a [Source]. Only Accept must be set.
 type Options struct {
 	// Accept appends the requests.
-	Accept Accepter
+	Accept body.Accepter
 	// Dedupe is the way in which a repeated request is recognised. Empty: DedupeBody.
 	Dedupe Dedupe
 	// Ready returns the reason that nothing can be accepted now. Nil: always ready.

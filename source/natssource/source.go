@@ -14,16 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-
-	"blobtail/record"
 )
-
-// An Accepter appends requests to the log. For a request with a Reply it returns at
-// once. The source distinguishes [record.ErrFull] and [record.ErrKeyReused]; any
-// other error means that the log has failed. Accept copies the parts that it keeps.
-type Accepter interface {
-	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
-}
 
 // Options are the settings of a [Source]. URL, Stream and Consumer must be set.
 type Options struct {
