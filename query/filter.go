@@ -25,7 +25,7 @@ func ParseLevels(text string) (LevelSet, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		name, above := strings.CutSuffix(word, "+")
-		l, _ := record.ParseLevel(name)
+		l := record.ParseLevel([]byte(name))
 		if name == "" || l == record.Other && name != record.Other.String() {
 			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other", word)
 		}

@@ -174,10 +174,10 @@ func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
 	switch c := v[0]; {
 	case c == '"':
 		if l = LevelOf(v[1 : len(v)-1]); l == Other {
-			l = parseLevel(p.text(f))
+			l = ParseLevel(p.text(f))
 		}
 	case isDigit(c):
-		l = parseLevel(v)
+		l = ParseLevel(v)
 	}
 	if l == Other {
 		return p.appendWord(dst, f), l

@@ -25,17 +25,6 @@ func (l Level) String() string {
 	return [...]string{"trace", "debug", "info", "warn", "error", "critical", "other"}[min(l, Other)]
 }
 
-// ParseLevel returns the level of word in any of the usual vocabularies (syslog,
-// log4j, slog, pino, journald), and the word to store: the level's own, or for Other
-// the word as it is. Letter case and surrounding spaces do not matter. Numbers are
-// syslog severities from 0 to 7, pino's levels from 10.
-func ParseLevel(word string) (l Level, canonical string) {
-	if l = parseLevel([]byte(word)); l == Other {
-		return Other, word
-	}
-	return l, l.String()
-}
-
 // LevelOf returns the level of a word in a canonical line. Only the canonical words
 // themselves count; any other word is Other.
 func LevelOf(canonicalWord []byte) Level {
@@ -59,8 +48,10 @@ func LevelOf(canonicalWord []byte) Level {
 // maxLevelWord is the length of the longest alias, "informational".
 const maxLevelWord = 13
 
-// parseLevel is ParseLevel for bytes, without the word.
-func parseLevel(word []byte) Level {
+// ParseLevel returns the level of word in any of the usual vocabularies (syslog, log4j,
+// slog, pino, journald). Letter case and surrounding spaces do not matter. Numbers are
+// syslog severities from 0 to 7, pino's levels from 10. Any other word is Other.
+func ParseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
 		return l
 	}

@@ -55,7 +55,7 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if len(h.Level) > 0 {
-		if s.Level = parseLevel(h.Level); s.Level != Other {
+		if s.Level = ParseLevel(h.Level); s.Level != Other {
 			dst = append(dst, s.Level.String()...)
 		} else {
 			dst = AppendEscaped(dst, h.Level)
