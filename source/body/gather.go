@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -161,11 +162,9 @@ func (g *Gatherer) service(name string) uint32 {
 	// Most bodies have a few services, and their names are the same strings each time:
 	// comparing those is quicker than hashing one.
 	if len(g.Req.Services) <= 16 {
-		for i, s := range g.Req.Services {
-			if s == name {
-				g.last = uint32(i)
-				return g.last
-			}
+		if i := slices.Index(g.Req.Services, name); i >= 0 {
+			g.last = uint32(i)
+			return g.last
 		}
 	}
 	n, ok := g.services[name]

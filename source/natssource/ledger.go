@@ -203,24 +203,20 @@ func (l *ledger) set(open bool) {
 	clear(l.onTheWay)
 }
 
-// state is the state until changed is closed.
-func (l *ledger) state() (open bool, created time.Time, changed chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.isOpen, l.created, l.changed
-}
-
 // ready reports whether the ledger is open now.
 func (l *ledger) ready() bool {
-	open, _, _ := l.state()
-	return open
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isOpen
 }
 
 // pass waits until the ledger is open to the stream created then. shut is closed when
 // it shuts.
 func (l *ledger) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
 	for {
-		open, created, changed := l.state()
+		l.mu.Lock()
+		open, created, changed := l.isOpen, l.created, l.changed
+		l.mu.Unlock()
 		if open {
 			return created, changed, ctx.Err()
 		}

@@ -35,13 +35,9 @@ func unfit(info *jetstream.StreamInfo) error {
 			fix:    "take from the stream that it mirrors, " + c.Mirror.Name,
 		}
 	}
-	for _, s := range c.Subjects {
-		if belowLogs(s) != "" {
-			return nil
-		}
-	}
-	if len(c.Subjects) == 0 && len(c.Sources) > 0 {
-		return nil // messages have the subjects of the sources
+	if slices.ContainsFunc(c.Subjects, func(s string) bool { return belowLogs(s) != "" }) ||
+		len(c.Subjects) == 0 && len(c.Sources) > 0 { // messages have the subjects of the sources
+		return nil
 	}
 	return &RefusedError{
 		reason: fmt.Sprintf("stream %s has the subjects %s, and none is below logs.", c.Name, strings.Join(c.Subjects, ", ")),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,10 +159,8 @@ func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 
 // filter is the filter of the consumer for a stream with these subjects, "" for all.
 func filter(of []string) string {
-	for _, s := range of {
-		if !strings.HasPrefix(s, "logs.") {
-			return subjects
-		}
+	if slices.ContainsFunc(of, func(s string) bool { return !strings.HasPrefix(s, "logs.") }) {
+		return subjects
 	}
 	return ""
 }
