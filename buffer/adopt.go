@@ -19,7 +19,6 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	for _, batch := range p.order {
 		if p.batches[batch.named.ID] == batch {
 			queue = append(queue, batch)
-			b.account.keep(batch.named.Place)
 			p.adoptMessages(batch)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
-	named    runlog.Named   // while it is open, without an id and a place
+	named    runlog.Named   // while it is open, without an id and a record
 	runs     runlog.Extents // while it is open
 	pin      []byte         // the plan of the sink, after its first call
 	span     runlog.Span    // all times of its lines are in it
@@ -34,6 +34,15 @@ type Batch struct {
 // newBatch makes an open batch.
 func newBatch(b *Buffer, bin runlog.Bin, since time.Time) *Batch {
 	return &Batch{b: b, bin: bin, span: runlog.NoSpan(), done: make(chan struct{}), since: since}
+}
+
+// add adds a run to an open batch.
+func (b *Batch) add(e runlog.Extent, span runlog.Span, records int, bytes int64) {
+	b.runs.Add(e)
+	b.span.Extend(span)
+	b.named.Hold(e)
+	b.named.Records += records
+	b.named.Bytes += bytes
 }
 
 // newCut makes the batch that r, a record at a place, names.

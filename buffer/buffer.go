@@ -147,7 +147,8 @@ type Buffer struct {
 	wake     *sync.Cond // signalled when queue, replayed or closing change
 	open     map[runlog.Bin]*Batch
 	queue    queue
-	account  account
+	pinned   map[uint32]int // snapshots that need a segment and all behind it
+	settled  wal.Pos        // the last commit or copy
 	messages messages
 	repeats  repeats
 	recent   *recent
@@ -168,7 +169,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
 		open:     map[runlog.Bin]*Batch{},
 		queue:    queue{services: newServices(o.Workers)},
-		account:  account{unstored: map[uint32]int{}, pinned: map[uint32]int{}},
+		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
 		recent:   newRecent(log),

@@ -164,7 +164,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.account.settled = max(b.account.settled, pos)
+	b.settled = max(b.settled, pos)
 	return expired, nil
 }
 
@@ -187,7 +187,6 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) (err 
 // settle ends a batch that is stored or has expired. b.mu is held.
 func (b *Buffer) settle(batch *Batch, expired bool) {
 	b.queue.remove(batch)
-	b.account.drop(batch.named.Place)
 	b.messages.stored(batch.messages)
 	if expired {
 		b.noteExpired(batch)

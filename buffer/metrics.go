@@ -94,16 +94,10 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	older := func(t time.Time) {
-		if !ok || t.Before(since) {
-			since, ok = t, true
+	for batch := range b.unstored() {
+		if !ok || batch.since.Before(since) {
+			since, ok = batch.since, true
 		}
-	}
-	for _, ob := range b.open {
-		older(ob.since)
-	}
-	for _, batch := range b.queue.batches {
-		older(batch.since)
 	}
 	return since, ok
 }

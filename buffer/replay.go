@@ -42,12 +42,12 @@ type foundRun struct {
 	records uint32
 	bytes   uint32
 	m       *message // that brought it, or nil
-	seconds runlog.Seconds
+	span    runlog.Span
 	came    uint32 // Unix seconds
 }
 
 func found(r *runlog.Run) foundRun {
-	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
+	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), span: r.Span()}
 }
 
 // replay reads the log found by Open and adopts everything that is not stored. Batches
@@ -263,9 +263,10 @@ func (p *replay) batch(rec wal.Record) error {
 	for _, f := range found {
 		came = min(came, f.came)
 	}
-	batch := p.add(rec, &r, runlog.PlaceOfBatch(rec.Pos, len(rec.Payload), &r.Runs), came)
-	hold(batch, found)
+	batch := p.add(rec, &r, runlog.Place{}, came)
+	batch.named.CutAt(rec.Pos, len(rec.Payload))
 	for _, f := range found {
+		batch.named.Hold(f.Extent)
 		if f.m != nil {
 			f.m.open--
 			batch.messages = append(batch.messages, f.m)
@@ -278,7 +279,7 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	batch.span = runlog.NoSpan()
 	for _, f := range found {
-		batch.span.Extend(f.seconds.Of(r.Bin))
+		batch.span.Extend(f.span)
 	}
 	return nil
 }
@@ -311,14 +312,6 @@ func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, cam
 	return batch
 }
 
-// hold makes a batch hold the segments of its runs that were found.
-func hold(batch *Batch, found []foundRun) {
-	batch.named.Runs, batch.named.Held = nil, 0
-	for _, f := range found {
-		batch.named.Hold(f.Extent)
-	}
-}
-
 // takeNamed takes the named runs from the open ones, and from broken batches, whose
 // runs an earlier start cut anew. A run may be missing because its segment is deleted:
 // then the commit follows. Or it was never durable, but the batch record was. Or it
@@ -348,7 +341,6 @@ func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRu
 	for batch, runs := range p.broken {
 		if batch.bin == k {
 			p.broken[batch] = take(runs)
-			hold(batch, p.broken[batch])
 		}
 	}
 	slices.SortFunc(found, byPosition)

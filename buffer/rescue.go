@@ -39,13 +39,12 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.keepCopy(again)
+		b.settled = max(b.settled, again.named.Record)
 		b.queue.batches = append(b.queue.batches, again)
 	case len(w.whole) > 0:
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.queue.remove(batch)
-	b.account.drop(batch.named.Place)
 	b.abandon(batch, cause)
 	b.repeats.forget(w.lost)
 	lost := max(0, batch.named.Records-w.records)

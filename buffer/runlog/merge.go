@@ -140,7 +140,7 @@ func (m *merge) behind(t int64) bool {
 
 // take gathers the lines of a run that are in the stretch.
 func (m *merge) take(r *Run) error {
-	if s := r.span(); s.Last < m.from.Time || m.behind(s.First) {
+	if s := r.Span(); s.Last < m.from.Time || m.behind(s.First) {
 		return nil
 	}
 	key, rank, rest := record.Key{Origin: r.Origin}, m.rankOf(r.Origin), r.lines

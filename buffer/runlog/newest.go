@@ -82,7 +82,7 @@ func (w *newestOf) unit(u *Unit) error {
 
 // take adds the lines of a run that may be among the newest.
 func (w *newestOf) take(r *Run) error {
-	if !r.span().Touches(w.from, w.q.To) {
+	if !r.Span().Touches(w.from, w.q.To) {
 		return nil
 	}
 	rest, rows := r.lines, r.rows()

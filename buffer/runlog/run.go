@@ -33,8 +33,8 @@ type Run struct {
 // Size is the length of its lines.
 func (r *Run) Size() int { return len(r.lines) }
 
-// span is from its first line to its last.
-func (r *Run) span() Span { return Span{r.time0, r.last} }
+// Span is from its first line to its last.
+func (r *Run) Span() Span { return Span{r.time0, r.last} }
 
 // parse reads the run at the start of p; n is its length. It checks the CRC and
 // that the table fits the lines. A run of bin, if that is not nil, shares its string.

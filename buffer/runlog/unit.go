@@ -135,7 +135,7 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 			u.lots[run.Pos] = lots
 		}
 		r.add(u, run)
-		span.Extend(run.span())
+		span.Extend(run.Span())
 		if f == nil {
 			return nil
 		}
@@ -173,7 +173,7 @@ func (r *Reading) add(u *Unit, run *Run) {
 	c := u.chunks[n-1]
 	c.runs.Add(run.Extent)
 	c.size += int(run.Len)
-	c.span.Extend(run.span())
+	c.span.Extend(run.Span())
 }
 
 // read reads a chunk again.

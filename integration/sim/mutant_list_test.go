@@ -149,7 +149,7 @@ var mutants = []mutant{
 		f.m.open--
 `}}},
 	{name: "parked copies not synced before what they replace goes", first: 220, edits: []edit{{"buffer/park.go",
-		`	b.account.settled = max(b.account.settled, batch.named.Record)
+		`	b.settled = max(b.settled, batch.named.Record)
 `, ``}}},
 	{name: "parked copies without the name that they stand at", edits: []edit{{"buffer/park.go",
 		`Pin: batch.pin, Since`, `Pin: b.sink.Plan(batch.Service(), batch.Period()), Since`}}},
