@@ -86,13 +86,6 @@ const (
 	maxBodies  = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
-// Options tune a Writer. The zero value works.
-type Options struct {
-	Lane     int                   // 0 to 98
-	Encoders int                   // batches encoded at once; 0: one a core
-	Metrics  prometheus.Registerer // nil: none
-}
-
 // Writer stores batches. Any number of goroutines may call its methods.
 type Writer struct {
 	store    Store
@@ -114,46 +107,30 @@ type place struct {
 	lane    int
 }
 
-// New returns a Writer. It starts nothing and asks the store nothing.
-func New(store Store, o Options) (*Writer, error) {
-	if err := checkLane(o.Lane); err != nil {
-		return nil, err
-	}
-	if o.Encoders == 0 {
-		o.Encoders = runtime.GOMAXPROCS(0)
-	}
+// New returns a Writer with lane 0 and metrics at reg; nil: none. It starts nothing and
+// asks the store nothing. It encodes as many batches at once as there are cores.
+func New(store Store, reg prometheus.Registerer) *Writer {
+	cores := runtime.GOMAXPROCS(0)
 	w := &Writer{
 		store:    store,
-		m:        newMetrics(o.Metrics),
-		encoders: make(chan *blobfmt.Encoder, o.Encoders),
-		free:     make(chan []byte, o.Encoders),
+		m:        newMetrics(reg),
+		encoders: make(chan *blobfmt.Encoder, cores),
+		free:     make(chan []byte, cores),
 		uploads:  semaphore.NewWeighted(maxUploads),
 		bodies:   semaphore.NewWeighted(maxBodies),
-		lane:     o.Lane,
 		next:     map[place]int{},
 	}
-	for range o.Encoders {
-		e, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("make an encoder: %w", err)
-		}
-		w.encoders <- e
+	for range cores {
+		w.encoders <- nil // encode makes it
 	}
-	return w, nil
+	return w
 }
 
-func checkLane(lane int) error {
+// SetLane changes the lane of later plans, 0 to 98. Planned batches keep their names,
+// which are pinned.
+func (w *Writer) SetLane(lane int) error {
 	if lane < 0 || lane > lastLane {
 		return fmt.Errorf("lane %d: want 0 to %d", lane, lastLane)
-	}
-	return nil
-}
-
-// SetLane changes the lane of later plans. Planned batches keep their names, which are
-// pinned.
-func (w *Writer) SetLane(lane int) error {
-	if err := checkLane(lane); err != nil {
-		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,14 +222,20 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 // until its release.
 func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, error) {
 	var enc *blobfmt.Encoder
+	var err error
 	select {
 	case enc = <-w.encoders:
 	case <-ctx.Done():
 		return nil, blobfmt.Meta{}, ctx.Err()
 	}
 	defer func() { w.encoders <- enc }()
+	if enc == nil {
+		if enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{}); err != nil {
+			return nil, blobfmt.Meta{}, fmt.Errorf("make an encoder: %w", err)
+		}
+	}
 	enc.Reset()
-	if err := b.Each(ctx, enc.Add); err != nil {
+	if err = b.Each(ctx, enc.Add); err != nil {
 		return nil, blobfmt.Meta{}, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
 	}
 	body, meta, err := enc.Finish(b.ID())
