@@ -27,7 +27,7 @@ type Run struct {
 	last   int64  // time of the last line
 	table  []byte // a row for each line
 	lines  []byte // one after another
-	at     int    // start of these in the bytes that were read at once
+	at     int    // start of these in the reader's memory
 }
 
 // Size is the length of its lines.
