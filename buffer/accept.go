@@ -139,7 +139,7 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 			return receipt, err != nil, err
 		}
 		b.m.redelivered.Inc()
-		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitRepeat(0)}, true, nil
+		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitFor(0, nil)}, true, nil
 	}
 	first, ok := b.repeats.find(r)
 	if !ok {
@@ -149,29 +149,15 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 		return receipt, known, err
 	}
 	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitRepeat(first.pos)}, true, nil
+	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitFor(first.pos, nil)}, true, nil
 }
 
-// waitFor returns the Wait of a request whose record is at pos.
+// waitFor returns the Wait of a request whose record is at pos; 0: it need not be durable.
+// For a repeat batches is nil. It is as safe as the first request, whose batches are not
+// remembered, so it waits for all that may have it.
 func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
-		if err := b.log.Sync(pos); err != nil || !stored {
-			return err
-		}
-		b.mu.Lock()
-		for _, ob := range batches {
-			ob.wanted = true
-		}
-		b.mu.Unlock()
-		return awaitStored(ctx, batches)
-	}
-}
-
-// waitRepeat returns the Wait of a repeat, which is as safe as the first request. The
-// first request's batches are not remembered, so it waits for all that may have it.
-func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
-	return func(ctx context.Context, stored bool) error {
-		if pos != 0 { // messages need not be durable
+		if pos != 0 {
 			if err := b.log.Sync(pos); err != nil {
 				return err
 			}
@@ -179,38 +165,29 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 		if !stored {
 			return nil
 		}
-		return awaitStored(ctx, b.mayHold(pos))
-	}
-}
-
-// mayHold returns all unstored batches that may have the request at pos. The open ones
-// are cut soon, since the request waits.
-func (b *Buffer) mayHold(pos wal.Pos) (all []*Batch) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ob := range b.open {
-		ob.wanted = true
-		all = append(all, ob)
-	}
-	for _, batch := range b.queue.batches {
-		if !batch.try.aside || batch.named.MayHold(pos) {
-			all = append(all, batch)
-		}
-	}
-	return all
-}
-
-// awaitStored returns nil when all batches are stored.
-func awaitStored(ctx context.Context, batches []*Batch) error {
-	for _, batch := range batches {
-		select {
-		case <-batch.done:
-			if batch.err != nil {
-				return batch.err
+		b.mu.Lock()
+		await := batches
+		if batches == nil {
+			for batch := range b.unstored() {
+				if !batch.try.aside || batch.named.MayHold(pos) {
+					await = append(await, batch)
+				}
 			}
-		case <-ctx.Done():
-			return ctx.Err()
 		}
+		for _, batch := range await {
+			batch.wanted = true // an open one is cut soon
+		}
+		b.mu.Unlock()
+		for _, batch := range await {
+			select {
+			case <-batch.done:
+				if batch.err != nil {
+					return batch.err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
 	}
-	return nil
 }

@@ -47,7 +47,7 @@ func (b *Buffer) release() error {
 		b.mu.Lock()
 		front := b.log.Front()
 		active := front == b.log.Active()
-		free := b.replayed && !b.needed(front)
+		free := b.Replayed() && !b.needed(front)
 		end := b.settled
 		b.mu.Unlock()
 		if !free || active && b.log.Size() <= idleRoll && !b.full.Load() {

@@ -29,7 +29,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
 	b.loseDamaged(&p.damages)
-	b.replayed = true
+	close(b.replayed)
 	b.wake.Broadcast()
 }
 

@@ -14,8 +14,7 @@ import (
 // and content never change, over any number of attempts and restarts.
 //
 // Buffer.mu guards an open batch. Of a cut one it guards the place, which changes when it
-// is parked, and the span, which changes when it is measured. The pin belongs to the
-// worker that has taken the batch.
+// is parked. The pin belongs to the worker that has taken the batch.
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
@@ -100,11 +99,4 @@ func (b *Batch) loaded(ctx context.Context, f func(*runlog.Loader, *runlog.Batch
 		return err
 	}
 	return f(l, &rec)
-}
-
-// measured sets the exact span, so that the next snapshot may skip the batch.
-func (b *Batch) measured(span runlog.Span) {
-	b.b.mu.Lock()
-	defer b.b.mu.Unlock()
-	b.span = span
 }

@@ -141,10 +141,12 @@ type Buffer struct {
 	room     runlog.Room         // of all snapshots; it has its own lock
 	full     atomic.Bool         // the disk; watch sets it
 
-	releasing sync.Mutex // held while segments are deleted; taken before mu
+	replayed  chan struct{} // closed when the log that the start found is read
+	ended     chan struct{} // closed when Run ends
+	releasing sync.Mutex    // held while segments are deleted; taken before mu
 
 	mu       sync.Mutex
-	wake     *sync.Cond // signalled when queue, replayed or closing change
+	wake     *sync.Cond // signalled when queue changes, or Run ends
 	open     map[runlog.Bin]*Batch
 	queue    queue
 	pinned   map[uint32]int // snapshots that need a segment and all behind it
@@ -152,9 +154,7 @@ type Buffer struct {
 	messages messages
 	repeats  repeats
 	recent   *recent
-	loss     Loss // none while it has no records
-	replayed bool
-	closing  bool
+	loss     Loss      // none while it has no records
 	cutErr   string    // the last failure to cut, so that it is logged once
 	demanded time.Time // when batches were last cut because requests wait for them
 }
@@ -173,6 +173,8 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
 		recent:   newRecent(log),
+		replayed: make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)

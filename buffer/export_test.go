@@ -13,7 +13,7 @@ import (
 func (b *Buffer) Audit() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.replayed {
+	if !b.Replayed() {
 		return nil
 	}
 	open, left := map[*message]int{}, map[*message]int{}

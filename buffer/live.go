@@ -70,7 +70,7 @@ func (b *Buffer) Live(ctx context.Context, q LiveQuery) (*Live, error) {
 // snapshot also returns the position up to which the log must be synced before the
 // first record is returned, or 0.
 func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, error) {
-	if err := b.waitForReplay(ctx); err != nil {
+	if err := b.awaitReplay(ctx); err != nil {
 		return nil, 0, err
 	}
 	if q.Follow {
@@ -95,16 +95,6 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 	return l, b.recent.synced, nil
 }
 
-func (b *Buffer) waitForReplay(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.awaitReplay(ctx)
-	if err := ctx.Err(); err != nil || b.replayed {
-		return err
-	}
-	return errEnded
-}
-
 // unstored gathers the batches, open and cut. b.mu is held.
 func (l *Live) unstored() (units []runlog.Unit) {
 	match := askOnce(l.q.Match)
@@ -115,7 +105,7 @@ func (l *Live) unstored() (units []runlog.Unit) {
 		l.needs(batch.named.First)
 		u := runlog.Unit{Bin: batch.bin, Span: batch.span, Runs: batch.runs.Fixed()}
 		if named := batch.named; named.Record != 0 {
-			u.Batch, u.Measure = &named, batch.measured
+			u.Batch = &named
 		}
 		units = append(units, u)
 	}

@@ -41,7 +41,7 @@ var errHolds = errors.New("broken off, because it holds up the log")
 func (b *Buffer) holders() []*Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.replayed || !b.copyingPays() {
+	if !b.Replayed() || !b.copyingPays() {
 		return nil
 	}
 	front := b.log.Front()

@@ -36,11 +36,10 @@ type Named struct {
 // Unit is runs that are read together: those of one batch, or those that a follower
 // has not seen.
 type Unit struct {
-	Bin          // of all runs, except for a follower
-	Span    Span // of all lines
-	Runs    Extents
-	Batch   *Named     // has the runs instead; nil for an open batch
-	Measure func(Span) // is called with the exact span once Batch adds up
+	Bin        // of all runs, except for a follower
+	Span  Span // of all lines
+	Runs  Extents
+	Batch *Named // has the runs instead; nil for an open batch
 
 	// The first reading learns:
 	read   bool
@@ -118,7 +117,7 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	}
 	var families families
 	families.begin(r.reader.one)
-	records, size, span := 0, int64(0), NoSpan()
+	records, size := 0, int64(0)
 	err := r.reader.Read(r.ctx, &runs, r.bin(u), func(run *Run) (err error) {
 		records += run.Records
 		size += int64(len(run.lines))
@@ -135,7 +134,6 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 			u.lots[run.Pos] = lots
 		}
 		r.add(u, run)
-		span.Extend(run.Span())
 		if f == nil {
 			return nil
 		}
@@ -143,13 +141,9 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	}, r.bad)
 	// The record of a copy has the copy's number of records. That is fewer than in its
 	// batch, which counted repeated ones twice.
-	switch {
-	case err != nil || u.Batch == nil:
-	case records != rec.Records || size != rec.Bytes:
+	if err == nil && u.Batch != nil && (records != rec.Records || size != rec.Bytes) {
 		r.missing.add(&r.missing.Batches, fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
 			u.Batch.ID, u.Service, rec.Records, rec.Bytes, records, size))
-	default:
-		u.Measure(span)
 	}
 	return err
 }
