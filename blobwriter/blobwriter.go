@@ -191,14 +191,14 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	}
 	defer w.uploads.Release(1)
 	for passed := 0; ; {
-		out, err := w.put(ctx, name.String(), body, meta)
-		switch out {
-		case mine:
+		mine, err := w.put(ctx, name.String(), body, meta)
+		if err != nil {
+			return err
+		}
+		if mine {
 			w.m.blob(meta, len(body))
 			w.used(b, name.Number)
 			return nil
-		case unknown:
-			return err
 		}
 		w.m.foreign.Inc()
 		passed++
@@ -271,53 +271,44 @@ func (w *Writer) giveBack(body []byte) {
 // must still pass.
 func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
-// outcome is the knowledge after a put.
-type outcome int
-
-const (
-	unknown outcome = iota
-	mine
-	foreign
-)
-
-// put creates the blob and determines the owner of the name. The error is the reason for
-// an unknown outcome.
-func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (outcome, error) {
+// put creates the blob and determines the owner of the name: this batch, or else another.
+// The error is the reason for an unknown outcome.
+func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (mine bool, err error) {
 	start := time.Now()
-	err := w.store.Create(ctx, key, body, storage.Attrs{
+	err = w.store.Create(ctx, key, body, storage.Attrs{
 		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: m.Map(),
 	})
 	w.m.create.Observe(time.Since(start).Seconds())
 	if err == nil {
-		return mine, nil
+		return true, nil
 	}
 	if !errors.Is(err, storage.ErrExist) {
-		return unknown, fmt.Errorf("create %s: %w", key, err)
+		return false, fmt.Errorf("create %s: %w", key, err)
 	}
 	held, err := w.store.Stat(ctx, key)
 	if errors.Is(err, storage.ErrDamaged) {
 		// The owner cannot be determined any more. If it was this batch, its lines are
 		// stored twice now, once damaged, and readers show each once.
-		return foreign, nil
+		return false, nil
 	}
 	if err != nil {
 		// This includes a missing blob: it existed a moment ago.
-		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+		return false, fmt.Errorf("see whose %s is: %w", key, err)
 	}
 	got, err := blobfmt.ParseMeta(held.Metadata)
 	if errors.Is(err, blobfmt.ErrForeign) || errors.Is(err, blobfmt.ErrNewer) {
-		return foreign, nil
+		return false, nil
 	}
 	if err != nil {
-		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+		return false, fmt.Errorf("see whose %s is: %w", key, err)
 	}
 	if got.Batch != m.Batch {
-		return foreign, nil
+		return false, nil
 	}
 	if got.Records != m.Records || got.CRC != m.CRC {
-		return unknown, &IDReuseError{key, m.Batch, m, got}
+		return false, &IDReuseError{key, m.Batch, m, got}
 	}
-	return mine, nil
+	return true, nil
 }
 
 // walk returns the first number at or after from that no other batch is seen to hold. One

@@ -21,7 +21,6 @@ import (
 type replay struct {
 	b       *Buffer
 	start   time.Time
-	segment wal.Segment // the last segment that was looked up
 	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
@@ -196,7 +195,7 @@ func (p *replay) runs(rec wal.Record) error {
 	var records record.Outcome // of the runs
 	head, err := runlog.ParseRuns(rec.Payload, rec.Pos, func(h *runlog.Head, r *runlog.Run) {
 		if came == 0 {
-			came = p.arrival(h.Arrived, rec.Pos)
+			came = arrival(h.Arrived, rec)
 		}
 		if h.Reply != "" {
 			if m == nil {
@@ -234,14 +233,11 @@ func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
-// arrival is the time at which the record at pos came, in Unix seconds. It is the
-// record's own time (in milliseconds), or else the creation of its segment.
-func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
+// arrival is the time at which a record came, in Unix seconds. It is the record's own
+// time (in milliseconds), or else the creation of its segment.
+func arrival(ms int64, rec wal.Record) uint32 {
 	if ms == 0 {
-		if p.segment.Number != pos.Segment() {
-			p.segment, _ = p.b.log.Segment(pos.Segment())
-		}
-		ms = p.segment.Created.UnixMilli()
+		ms = rec.Segment.Created.UnixMilli()
 	}
 	return uint32(min(max(ms/1000, 1), math.MaxUint32))
 }
@@ -259,7 +255,7 @@ func (p *replay) batch(rec wal.Record) error {
 		return err
 	}
 	found := p.takeNamed(r.Bin, &r.Runs)
-	came := p.arrival(r.Since, rec.Pos)
+	came := arrival(r.Since, rec)
 	for _, f := range found {
 		came = min(came, f.came)
 	}
@@ -291,7 +287,7 @@ func (p *replay) parked(rec wal.Record) error {
 		return err
 	}
 	old := p.batches[r.ID]
-	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
+	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), arrival(r.Since, rec))
 	if old != nil {
 		delete(p.broken, old)
 		p.damages.saved(old)

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"blobtail/internal/fsys"
 )
@@ -196,18 +194,15 @@ func (l *Log) readSegment(n uint32) (*segment, error) {
 	}
 	b := make([]byte, min(info.Size(), headerSize))
 	(&pageReader{r: f}).readAt(b, 0)
-	h, bad, err := decodeHeader(b)
-	if errors.Is(err, errNoHeader) || (err == nil && h.number != n) {
+	s, err := decodeHeader(b)
+	if errors.Is(err, errNoHeader) || (err == nil && s.Number != n) {
 		return &segment{Segment: Segment{Number: n, Size: info.Size()}, badCopy: -1}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev, lost: h.lost}, nil
-}
-
-func (h segmentHeader) describe(size int64) Segment {
-	return Segment{Number: h.number, Created: time.Unix(0, h.created).UTC(), Random: h.id, Size: size}
+	s.Size = info.Size()
+	return s, nil
 }
 
 // replace makes the first n bytes of f the segment's file, durably.
@@ -284,10 +279,4 @@ func (l *Log) keep(n uint32) error {
 		return err
 	}
 	return errors.Join(l.syncDir(filepath.Dir(to)), l.syncDir(l.dir))
-}
-
-func newID() (id segmentID) {
-	// Read never fails: without randomness the runtime ends the program.
-	_, _ = rand.Read(id[:])
-	return id
 }

@@ -81,20 +81,20 @@ var mutants = []mutant{
 	{name: "a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
 		`	held, err := w.store.Stat(ctx, key)
 `, `	if key != "" {
-		return foreign, nil
+		return false, nil
 	}
 	held, err := w.store.Stat(ctx, key)
 `}}},
 	{name: "a name that is taken counted as ours", edits: []edit{{"blobwriter/blobwriter.go",
 		`	held, err := w.store.Stat(ctx, key)
 `, `	if key != "" {
-		return mine, nil
+		return true, nil
 	}
 	held, err := w.store.Stat(ctx, key)
 `}}},
 	{name: "the next name after no answer", edits: []edit{{"blobwriter/blobwriter.go",
-		`		return unknown, fmt.Errorf("create %s: %w", key, err)
-`, `		return foreign, nil
+		`		return false, fmt.Errorf("create %s: %w", key, err)
+`, `		return false, nil
 `}}},
 	// There are no claims: a name is left for its successor only. The mutant jumps.
 	{name: "a jump to a random name", edits: []edit{{"blobwriter/blobwriter.go",
@@ -171,9 +171,9 @@ var mutants = []mutant{
 	{name: "no look for itself in a listing of names", edits: []edit{{"blobwriter/blobwriter.go",
 		`err != nil || m.Batch == own {`, `err != nil || len(m.Batch) == 0 {`}}},
 	{name: "a failed look at a name that is taken counted as another's", edits: []edit{{"blobwriter/blobwriter.go",
-		`		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+		`		return false, fmt.Errorf("see whose %s is: %w", key, err)
 	}
-	got`, `		return foreign, nil
+	got`, `		return false, nil
 	}
 	got`}}},
 
