@@ -28,9 +28,6 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		defer b.mu.Unlock()
 		return b.nothingLeft(r), nil
 	}
-	if b.isFull() && !b.allExpired(r) {
-		return b.acceptKnown(r)
-	}
 	e := b.encoders.Get().(*encoder)
 	defer b.encoders.Put(e)
 	e.Encode(r, time.Now())
@@ -43,21 +40,6 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 
 func (b *Buffer) isFull() bool {
 	return b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max)
-}
-
-// allExpired reports whether all records of a request have expired: such a request
-// needs no room in a full log. For most requests the first line decides.
-func (b *Buffer) allExpired(r *record.Request) bool {
-	if b.o.Expired == nil {
-		return false
-	}
-	for i := range r.Lines {
-		bin := runlog.Bin{Service: r.Services[r.Lines[i].Service], Period: runlog.PeriodOf(r.Lines[i].Time, b.o.Period)}
-		if !b.o.Expired(bin.Service, bin.Start()) {
-			return false
-		}
-	}
-	return true
 }
 
 // append is Accept of an encoded request. It also returns the position of its record,
@@ -74,6 +56,10 @@ func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wa
 		receipt := b.nothingLeft(r)
 		receipt.Expired = e.LeftOut.Expired()
 		return receipt, 0, origin, nil
+	}
+	if b.isFull() {
+		b.m.refused.Inc()
+		return record.Receipt{}, 0, origin, record.ErrFull
 	}
 	pos, err = b.log.Append(runlog.TypeRuns, e.Payload)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -117,17 +103,6 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 		b.o.Messages.Stored(r.Reply)
 	}
 	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
-}
-
-// acceptKnown answers a request while the log is full: a repeat needs no room.
-func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if receipt, known, err := b.known(r); known {
-		return receipt, err
-	}
-	b.m.refused.Inc()
-	return record.Receipt{}, record.ErrFull
 }
 
 // known answers a repeat with the answer of the first request. A request with another
