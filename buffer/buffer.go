@@ -78,8 +78,8 @@ var ErrExpired = errors.New("the batch has expired")
 // hopeless reports whether no repeat can store a batch: it rotted in the log, or the
 // sink says so.
 func hopeless(err error) bool {
-	var rot *runlog.RotError
-	return errors.Is(err, ErrAside) || errors.As(err, &rot)
+	_, rot := errors.AsType[*runlog.RotError](err)
+	return rot || errors.Is(err, ErrAside)
 }
 
 // Options tune a Buffer. The zero value works.
@@ -114,9 +114,6 @@ func (o Options) withDefaults() Options {
 	o.MaxAge = cmp.Or(o.MaxAge, 5*time.Minute)
 	o.Soft = cmp.Or(o.Soft, 4<<30)
 	o.Workers = cmp.Or(o.Workers, 8+runtime.GOMAXPROCS(0))
-	if o.LossFound == nil {
-		o.LossFound = func() {}
-	}
 	if o.Messages == nil {
 		o.Messages = noMessages{}
 	}

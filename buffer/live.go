@@ -193,8 +193,7 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 	}
 	q := runlog.Query{From: l.q.From, To: l.q.To, Keep: l.q.Keep, Newest: l.q.Newest}
 	if l.q.Follow {
-		t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), slices.Clone(l.twice)}
-		q.Follow = t.lots
+		q.Follow = l.b.lots(ctx, runlog.NewReading(l.b.log, &l.b.room, q), slices.Clone(l.twice))
 	}
 	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, l.units, emit)
 }

@@ -54,19 +54,18 @@ func found(r *runlog.Run) foundRun {
 // part of the open batches, except for runs of messages: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	p, err := b.readLog(ctx)
-	if err != nil || p == nil {
+	if err != nil {
 		return err
 	}
 	b.adopt(p, p.start)
-	if _, lost := b.Lost(); lost {
+	if _, lost := b.Lost(); lost && b.o.LossFound != nil {
 		b.o.LossFound() // before the segments that show it are deleted
 	}
 	return b.release()
 }
 
-// readLog reads the log found by Open; it returns nil if ctx ends first. A record that
-// cannot be used may have changed the replay half. So the scan begins anew without that
-// record.
+// readLog reads the log found by Open. A record that cannot be used may have changed the
+// replay half. So the scan begins anew without that record.
 func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	passed := map[wal.Pos]bool{}
 	for {
@@ -88,10 +87,10 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 		repeats: newRepeats(),
 		recent:  newRecent(b.log),
 		leftOut: map[wal.Pos]bool{},
+		damages: damages{missing: map[*Batch]missing{}},
 	}
 	for rec, err := range b.log.Replay(ctx) {
-		var damage *wal.CorruptError
-		if errors.As(err, &damage) {
+		if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
 			p.damaged++
 			p.rotten = true
 			p.damages.note(damage)
@@ -103,14 +102,11 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 			err = p.guarded(rec)
 		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil, nil
-			}
 			return nil, fmt.Errorf("replay the log: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, nil
+		return nil, ctx.Err()
 	}
 	p.missing(wal.Pos(b.log.Active()) << 32)
 	p.salvage()
@@ -136,7 +132,10 @@ func (p *replay) guarded(rec wal.Record) error {
 		p.pass(rec)
 		return nil
 	}
-	err := p.recovered(rec)
+	err := func() (err error) {
+		defer recovered(&err, errAgain)
+		return p.record(rec)
+	}()
 	if err == nil || errors.Is(err, runlog.ErrNewer) {
 		return err
 	}
@@ -144,11 +143,6 @@ func (p *replay) guarded(rec wal.Record) error {
 	p.b.o.Log.Error().Err(err).Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
 		Msg("a record of the log cannot be used; the log is replayed without it, and its segment is kept in quarantine")
 	return errAgain
-}
-
-func (p *replay) recovered(rec wal.Record) (err error) {
-	defer recovered(&err, errAgain)
-	return p.record(rec)
 }
 
 // recovered turns the panic of its caller into an error that wraps as. Defer it only

@@ -16,8 +16,7 @@ import (
 // records that come twice. rescue returns nil when the batch is done with, and otherwise
 // an error for its caller to handle.
 func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
-	var rot *runlog.RotError
-	if !errors.As(cause, &rot) {
+	if _, rot := errors.AsType[*runlog.RotError](cause); !rot {
 		return cause
 	}
 	w, err := b.wreck(ctx, batch)

@@ -29,8 +29,7 @@ func Open(dir string, o Options) (*Log, error) {
 		if l.lock != nil {
 			err = errors.Join(err, l.lock.Close())
 		}
-		var locked *LockedError
-		if l.Err() != nil || errors.As(err, &locked) {
+		if _, locked := errors.AsType[*LockedError](err); locked || l.Err() != nil {
 			return nil, err // the error is complete
 		}
 		return nil, fmt.Errorf("wal: open %s: %w", dir, err)
@@ -61,7 +60,7 @@ func newLog(dir string, o Options) *Log {
 }
 
 func (l *Log) open() error {
-	if err := makeDir(l.fs, l.dir); err != nil {
+	if err := fsys.MakeDir(l.fs, l.dir); err != nil {
 		return err
 	}
 	var err error
@@ -71,18 +70,13 @@ func (l *Log) open() error {
 	if l.lock, err = lockDir(l.fs, l.dir); err != nil {
 		return err
 	}
-	ns, err := list(l.fs, l.dir)
+	numbers, greatest, err := l.list()
 	if err != nil {
 		return err
 	}
-	for _, n := range ns.temps {
-		if err := l.fs.Remove(l.files.path(n, tempSuffix)); err != nil {
-			return err
-		}
-	}
 	l.openBallast()
 	l.openNewest()
-	if l.segs, err = l.readSegments(ns.segments); err != nil {
+	if l.segs, err = l.readSegments(numbers); err != nil {
 		return err
 	}
 	empty, err := l.repairLast()
@@ -92,7 +86,7 @@ func (l *Log) open() error {
 	if n := len(l.segs); n > 0 {
 		l.foundEnd = makePos(l.segs[n-1].Number, align(l.segs[n-1].Size))
 	}
-	if err := l.start(max(ns.greatest, l.newest.noted), empty); err != nil {
+	if err := l.start(max(greatest, l.newest.noted), empty); err != nil {
 		return err
 	}
 	if l.ballast.spent.Load() {
