@@ -128,8 +128,8 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 }
 
 // waitFor returns the Wait of a request whose record is at pos; 0: it need not be durable.
-// For a repeat batches is nil. It is as safe as the first request, whose batches are not
-// remembered, so it waits for all that may have it.
+// A repeat is as safe as the first request. It has nil batches, since those of the first
+// request are not remembered: it waits for all batches that may have the request.
 func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
 		if pos != 0 {
