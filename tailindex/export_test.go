@@ -1,4 +1,4 @@
 package tailindex
 
 // Held is the memory of a writer in bytes.
-func Held(w *Writer) int64 { return w.bytes.Load() }
+func Held(w *Writer) int64 { return w.Stats().Held }

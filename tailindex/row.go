@@ -28,7 +28,7 @@ const (
 
 // encode returns the row of the table, and about how many bytes of memory it has. It
 // omits the oldest entries if not all fit.
-func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row storage.Row, size int, err error) {
+func (r *Row) encode(store string, z *zstd.Encoder) (row storage.Row, size int) {
 	props := map[string]any{
 		"format": int64(Format), "store": store, "process": r.Process, "number": int64(r.Number),
 		"arrived": r.Arrived.UTC().Format(timeLayout),
@@ -39,10 +39,6 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row s
 	if units(lines) <= maxText && utf8.Valid(lines) {
 		props["lines"] = string(lines)
 	} else {
-		z, err := encoder()
-		if err != nil {
-			return storage.Row{}, 0, err
-		}
 		var packed []byte
 		r.Entries, packed = pack(z, r.Entries, lines)
 		lines = packed
@@ -56,7 +52,7 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row s
 	props["omitted"] = int64(r.Omitted)
 	ids := appendIDs(nil, r.Entries)
 	props["ids"] = ids
-	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids), nil
+	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids)
 }
 
 // pack compresses the lines. It leaves out the oldest if not all fit.
@@ -109,9 +105,10 @@ func rowProps() []string {
 	return props
 }
 
-func newDecoder() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20))
+func newDecoder() *zstd.Decoder {
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
+	return z
 }
 
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
@@ -201,10 +198,7 @@ func (r *Reader) lines(row storage.Row) (lines []byte, reason string) {
 		part, _ := row.Props["z"+strconv.Itoa(i)].([]byte)
 		packed = append(packed, part...)
 	}
-	z, err := r.decoder()
-	if err == nil {
-		lines, err = z.DecodeAll(packed, nil)
-	}
+	lines, err := r.decoder.DecodeAll(packed, nil)
 	if err != nil {
 		return nil, "its lines do not decompress: " + err.Error()
 	}

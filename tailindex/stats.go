@@ -20,10 +20,13 @@ type Stats struct {
 
 // Stats returns the counters.
 func (w *Writer) Stats() Stats {
+	w.mu.Lock()
+	held := w.bytes
+	w.mu.Unlock()
 	w.reporter.mu.Lock()
 	defer w.reporter.mu.Unlock()
 	s := w.reporter.stats
-	s.Held = w.bytes.Load()
+	s.Held = held
 	return s
 }
 
@@ -31,7 +34,9 @@ func (w *Writer) Stats() Stats {
 // reads the state of each service.
 func (w *Writer) Waiting() (services int, behind time.Duration) {
 	now := time.Now()
-	w.each(func(s *service) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.services {
 		since := s.since
 		if since.IsZero() && s.batch != nil {
 			since = s.batch.since
@@ -40,20 +45,8 @@ func (w *Writer) Waiting() (services int, behind time.Duration) {
 			services++
 			behind = max(behind, now.Sub(since))
 		}
-	})
-	return services, behind
-}
-
-// each calls f for every service, under the lock of its stripe.
-func (w *Writer) each(f func(*service)) {
-	for i := range w.stripes {
-		st := &w.stripes[i]
-		st.mu.Lock()
-		for _, s := range st.services {
-			f(s)
-		}
-		st.mu.Unlock()
 	}
+	return services, behind
 }
 
 // reporter counts. It logs each kind of failure once, and once the end of all failures.
@@ -74,26 +67,29 @@ func (r *reporter) count(f func(*Stats)) {
 	f(&r.stats)
 }
 
-func (r *reporter) failed(err error, first bool) {
+// wrote notes the result of a write after a number of failures.
+func (r *reporter) wrote(j *job, err error, fails int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stats.Failed++
-	if first {
-		r.failing++
-	}
-	k := storage.Gist(err)
-	if r.told[k] || len(r.told) >= maxKinds {
+	if err == nil {
+		r.stats.Written++
+		r.stats.Records += uint64(j.lines)
+		r.stats.Omitted += uint64(j.omitted)
+		if fails == 0 {
+			return
+		}
+		if r.failing--; r.failing == 0 {
+			clear(r.told)
+			r.log.Info().Msg("the newest records are written again")
+		}
 		return
 	}
-	r.told[k] = true
-	r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
-}
-
-func (r *reporter) recovered() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.failing--; r.failing == 0 {
-		clear(r.told)
-		r.log.Info().Msg("the newest records are written again")
+	r.stats.Failed++
+	if fails == 0 {
+		r.failing++
+	}
+	if k := storage.Gist(err); !r.told[k] && len(r.told) < maxKinds {
+		r.told[k] = true
+		r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
 	}
 }

@@ -6,12 +6,10 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"hash/fnv"
-	"hash/maphash"
 	"io"
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -56,54 +54,52 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// stripes is the number of locks for the services.
-const stripes = 16
-
 // Writer writes the newest records of each service into the tables. All its methods may
 // be called concurrently.
 //
 // A service is idle, waits for its turn, or has it. So its rows are written one after the
 // other, and their numbers have no gaps.
 type Writer struct {
-	o       Options
-	tables  storage.TableStore
-	encoder func() (*zstd.Encoder, error) // of rows; may be used concurrently
-
-	seed    maphash.Seed
-	stripes [stripes]stripe
-
-	state   atomic.Int32    // of Run
-	writing context.Context // of all writes, set by Run
-	turns   sync.WaitGroup  // that are scheduled or under way
-	due     due
-
-	bytes    atomic.Int64 // that the services hold
-	held     atomic.Int64 // of those, in rows that must be written unchanged
+	o        Options
+	tables   storage.TableStore
+	encoder  *zstd.Encoder   // of rows; may be used concurrently
+	writing  context.Context // of all writes, set by Run
+	turns    sync.WaitGroup  // that are scheduled or under way
 	reporter reporter
+
+	mu           sync.Mutex // guards what follows
+	services     map[string]*service
+	state        state
+	well, failed lane  // by the result of the last write: services that hang must not keep the rest waiting
+	bytes        int64 // that the services hold
+	held         int64 // of those, in rows that must be written unchanged
 }
 
-// States of Run.
+// state is that of Run.
+type state int
+
 const (
-	waiting = iota
+	waiting state = iota
 	running
 	ending
 )
 
-type stripe struct {
-	mu       sync.Mutex
-	services map[string]*service
+// lane is services that are due, for a number of workers. A service waits as a pointer,
+// not as a goroutine.
+type lane struct {
+	due  []*service
+	free int // workers that may begin
 }
 
-// service is the state of a service. Its stripe's lock guards it, except for the fields
-// of the turn.
+// service is the state of a service. The writer's lock guards it, except for the fields of
+// the turn.
 type service struct {
-	name   string
-	phase  time.Duration // offset within each second at which it is written
-	stripe *stripe
-	timer  *time.Timer // of the turn that it waits for, or has; nil: it is idle
-	batch  *batch      // arrivals since the last write; nil: none
-	since  time.Time   // arrival, by this host's clock, of the oldest waiting record; zero: none
-	wrote  time.Time   // time at which the last batch was taken
+	name  string
+	phase time.Duration // offset within each second at which it is written
+	timer *time.Timer   // of the turn that it waits for, or has; nil: it is idle
+	batch *batch        // arrivals since the last write; nil: none
+	since time.Time     // arrival, by this host's clock, of the oldest waiting record; zero: none
+	wrote time.Time     // time at which the last batch was taken
 
 	// The next fields belong to the turn.
 	numbers [2]uint64 // of the last row of all and of errors
@@ -118,19 +114,15 @@ type batch struct {
 	since       time.Time
 }
 
-func (b *batch) size() int { return b.all.size() + b.errors.size() }
+func (b *batch) size() int64 { return int64(b.all.size() + b.errors.size()) }
 
 // NewWriter returns a writer. It starts nothing and sends the store no request.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
 	o = o.withDefaults()
-	w := &Writer{
-		o: o, tables: tables, encoder: sync.OnceValues(newEncoder), seed: maphash.MakeSeed(),
-		reporter: reporter{log: o.Log, told: map[string]bool{}},
+	return &Writer{
+		o: o, tables: tables, encoder: newEncoder(), reporter: reporter{log: o.Log, told: map[string]bool{}},
+		services: map[string]*service{}, well: lane{free: workers}, failed: lane{free: retriers},
 	}
-	for i := range w.stripes {
-		w.stripes[i].services = map[string]*service{}
-	}
-	return w
 }
 
 // Process distinguishes this writer's rows from those of its peers.
@@ -147,19 +139,18 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	if from == to {
 		return
 	}
-	held := w.bytes.Load()
-	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]
-	st.mu.Lock()
-	s := st.services[run.Service]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.services[run.Service]
 	if s == nil {
 		name := strings.Clone(run.Service)
-		s = &service{name: name, phase: phase(name), stripe: st}
-		st.services[name] = s
+		s = &service{name: name, phase: phase(name)}
+		w.services[name] = s
 	}
 	if s.batch == nil {
 		s.batch = &batch{since: time.Now()}
 	}
-	b := s.batch
+	b, held := s.batch, w.bytes
 	before := b.size()
 	if held > w.o.Memory {
 		b.all.drop()
@@ -167,11 +158,10 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	}
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
-	w.bytes.Add(int64(b.size() - before))
-	if s.timer == nil && w.state.Load() == running {
+	w.bytes += b.size() - before
+	if s.timer == nil && w.state == running {
 		w.schedule(s, s.pause(now))
 	}
-	st.mu.Unlock()
 }
 
 // window is the part of the run within Behind and Ahead. The run is sorted by time.
