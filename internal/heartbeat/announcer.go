@@ -111,6 +111,8 @@ type Announcer struct {
 	o       Options
 	tables  storage.TableStore
 	process string
+	// started is the time, by the store's clock, when Run, or an Enter before it, began.
+	started func() time.Time
 	first   chan struct{} // closed after the first attempt
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
@@ -118,7 +120,6 @@ type Announcer struct {
 	lease
 
 	mu     sync.Mutex
-	begun  time.Time // by the store's clock: when Run, or Enter, began
 	id     string
 	lane   int       // in force
 	failed error     // of the last write; nil: it succeeded
@@ -137,7 +138,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	o = o.withDefaults()
 	notes, err := loadNotes(o.FS, o.Dir, o.ID)
 	a := &Announcer{
-		o: o, tables: tables, process: newID(),
+		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
 		id: notes.ID, lane: o.Lane, failed: errUnannounced, good: time.Now(),
 	}
@@ -216,16 +217,6 @@ func (a *Announcer) Run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// started is the time when Run or Enter began. A request may come before Run begins.
-func (a *Announcer) started() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.begun.IsZero() {
-		a.begun = a.o.Now()
-	}
-	return a.begun
 }
 
 // soon is the pause between two checks whether the row lacks something: an unflushed

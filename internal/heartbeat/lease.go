@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"blobtail/storage"
 )
@@ -23,8 +24,9 @@ type lease struct {
 	holding  atomic.Bool  // the row is known to say Holding
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
 
-	asking sync.Mutex
-	asked  *attempt // to enter Holding, that is under way or failed just now; nil: none
+	asking singleflight.Group // attempts to enter Holding, which use the next two fields
+	denied error              // of the last attempt
+	asked  time.Time          // when it ended
 
 	// turn is for the one that reads and writes the row. It guards the fields below.
 	turn  *semaphore.Weighted
@@ -44,12 +46,6 @@ type lease struct {
 	kept atomic.Pointer[losses] // those in the notes, for readers without the turn
 }
 
-// attempt is one attempt to have the row say Holding.
-type attempt struct {
-	done chan struct{}
-	err  error // once done is closed
-}
-
 // Enter returns when the row says that the ingester holds records. The caller then
 // appends its records to the log and calls leave, soon. After an error no
 // record may be accepted. It is that of ctx, or says why the row cannot be written.
@@ -67,12 +63,12 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return func() {}, nil
 		}
 		select {
-		case <-try.done:
+		case got := <-try:
+			if got.Err != nil {
+				return nil, fmt.Errorf("this ingester cannot be announced, and readers would miss what it takes: %w", got.Err)
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		}
-		if try.err != nil {
-			return nil, fmt.Errorf("this ingester cannot be announced, and readers would miss what it takes: %w", try.err)
 		}
 	}
 }
@@ -82,30 +78,16 @@ const again = 500 * time.Millisecond
 
 // hold begins to have the row say Holding, unless an attempt is under way or failed just
 // now.
-func (a *Announcer) hold() *attempt {
-	a.asking.Lock()
-	defer a.asking.Unlock()
-	if a.asked != nil {
-		return a.asked
-	}
-	t := &attempt{done: make(chan struct{})}
-	a.asked = t
-	over := func() {
-		a.asking.Lock()
-		defer a.asking.Unlock()
-		a.asked = nil
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if t.err = a.write(ctx, func() State { return Holding }); t.err != nil {
-			time.AfterFunc(again, over)
-		} else {
-			over()
+func (a *Announcer) hold() <-chan singleflight.Result {
+	return a.asking.DoChan("", func() (any, error) {
+		if a.denied == nil || time.Since(a.asked) >= again {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			a.denied = a.write(ctx, func() State { return Holding })
+			a.asked = time.Now()
 		}
-		close(t.done)
-	}()
-	return t
+		return nil, a.denied
+	})
 }
 
 // rest gives up the state Holding if the log has held nothing for so long. It returns
@@ -281,10 +263,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	}
 	a.known, a.row = true, row
 	return a.notes.change(func(n *notes) {
-		if row.acked.After(n.Acked) {
-			n.Acked = row.acked
-		}
-		n.Loss = n.Loss.join(row.Lost)
+		n.Acked, n.Loss = later(n.Acked, row.acked), n.Loss.join(row.Lost)
 	})
 }
 
