@@ -29,6 +29,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works.
@@ -46,9 +47,9 @@ type Options struct {
 // Store implements [storage.BlobStore], [storage.TableStore] and
 // [storage.Clock].
 type Store struct {
+	storage.TableStore
 	name      string // account/container
 	container *container.Client
-	tables    *aztables.ServiceClient
 	retry     policy.RetryOptions
 	noBatch   atomic.Bool // the service refuses batches here; delete one by one
 }
@@ -94,6 +95,7 @@ func open(spec string, o Options) (*Store, error) {
 // the account.
 func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredential, co azcore.ClientOptions) (err error) {
 	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
+	var service *aztables.ServiceClient
 	var berr, terr error
 	switch {
 	case cred == nil && a.key != "":
@@ -103,10 +105,10 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 			return errors.New("the account key is not base64") // the SDK's error may quote it
 		}
 		s.container, berr = container.NewClientWithSharedKeyCredential(containerURL, bc, bo)
-		s.tables, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
+		service, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
 	case cred == nil && a.sas != "":
 		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, bo)
-		s.tables, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
+		service, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
 	default:
 		if cred == nil { // made only now: it searches for identities of several kinds
 			if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
@@ -114,8 +116,9 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 			}
 		}
 		s.container, berr = container.NewClient(containerURL, cred, bo)
-		s.tables, terr = aztables.NewServiceClient(a.tableURL, cred, to)
+		service, terr = aztables.NewServiceClient(a.tableURL, cred, to)
 	}
+	s.TableStore = bounds.Tables(tables{service})
 	return errors.Join(berr, terr)
 }
 

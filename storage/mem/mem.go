@@ -31,12 +31,13 @@ type Options struct {
 // Store implements [storage.BlobStore], [storage.TableStore] and
 // [storage.Clock].
 type Store struct {
+	storage.TableStore
 	now func() time.Time
 
-	mu     sync.Mutex
-	blobs  map[string]object
-	made   uint64                                       // objects and states of rows so far
-	tables map[string]map[string]map[string]storage.Row // table, partition, row
+	mu    sync.Mutex
+	blobs map[string]object
+	made  uint64                                       // objects and states of rows so far
+	rows  map[string]map[string]map[string]storage.Row // table, partition, row
 }
 
 // object is never changed once it is in the map, so that readers share it.
@@ -50,11 +51,9 @@ func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{
-		now:    o.Now,
-		blobs:  map[string]object{},
-		tables: map[string]map[string]map[string]storage.Row{},
-	}
+	s := &Store{now: o.Now, blobs: map[string]object{}, rows: map[string]map[string]map[string]storage.Row{}}
+	s.TableStore = bounds.Tables(tables{s})
+	return s
 }
 
 // Now implements [storage.Clock].

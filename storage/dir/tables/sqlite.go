@@ -92,14 +92,9 @@ func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row
 		return err
 	}
 	defer tx.Rollback() // does nothing after Commit
-	stmt, err := tx.PrepareContext(ctx, upsertRow)
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
 	for _, r := range rows {
 		props, _ := encode(r.Props)
-		if _, err := stmt.ExecContext(ctx, partition, r.Key, props); err != nil {
+		if _, err := tx.ExecContext(ctx, upsertRow, partition, r.Key, props); err != nil {
 			return err
 		}
 	}
@@ -184,7 +179,7 @@ func (t *table) frozen() bool {
 }
 
 // make makes an empty table, unless another call was quicker.
-func (s *Store) make(ctx context.Context, name string) error {
+func (s *databases) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return bounds.Known(err)
 	}
@@ -215,7 +210,7 @@ func (s *Store) make(ctx context.Context, name string) error {
 	return fsys.OS().SyncDir(s.dir)
 }
 
-func (s *Store) drop(name string) error {
+func (s *databases) Drop(_ context.Context, name string) error {
 	err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, delPrefix+rand.Text()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -234,7 +229,7 @@ func (s *Store) drop(name string) error {
 
 // sweep removes tables that were dropped, by this call or by one that a crash ended,
 // and tables that were never finished.
-func (s *Store) sweep() error {
+func (s *databases) sweep() error {
 	entries, err := os.ReadDir(s.dir)
 	errs := []error{err}
 	for _, e := range entries {
