@@ -3,10 +3,10 @@ package tailindex
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"fmt"
 	"hash/fnv"
 	"io"
+	"math/rand/v2"
 	"sort"
 	"strings"
 	"sync"
@@ -37,11 +37,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Prefix, o.Shards, o.Memory = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Shards, DefaultShards), cmp.Or(o.Memory, 64<<20)
-	if o.Process == "" {
-		var b [4]byte
-		rand.Read(b[:])
-		o.Process = hex.EncodeToString(b[:])
-	}
+	o.Process = cmp.Or(o.Process, fmt.Sprintf("%08x", rand.Uint32()))
 	if o.Lane == nil {
 		o.Lane = func() int { return 0 }
 	}
@@ -124,9 +120,6 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 		services: map[string]*service{}, well: lane{free: workers}, failed: lane{free: retriers},
 	}
 }
-
-// Process distinguishes this writer's rows from those of its peers.
-func (w *Writer) Process() string { return w.o.Process }
 
 // Accepted passes the writer a run of lines. It copies the lines that it keeps, and waits
 // for nothing. Durable is called with mark before a row shows a line of the run.

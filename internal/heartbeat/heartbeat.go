@@ -202,8 +202,7 @@ func scan(ctx context.Context, tables storage.TableStore, store string) (l listi
 // Unread separates the error of unreadable rows from any other error. With unreadable
 // rows the rest of a list is still good.
 func Unread(err error) (rows, rest error) {
-	var row *RowError
-	if errors.As(err, &row) {
+	if _, ok := errors.AsType[*RowError](err); ok {
 		return err, nil
 	}
 	return nil, err

@@ -3,12 +3,11 @@ package heartbeat
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,11 +157,7 @@ func (n *notes) mayWrite(process string) error {
 }
 
 // newID draws 8 hex digits.
-func newID() string {
-	var b [4]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
+func newID() string { return fmt.Sprintf("%08x", rand.Uint32()) }
 
 // isID reports whether s has the form of an ingester's id.
 func isID(s string) bool { return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -27,12 +27,6 @@ const (
 	maxBody = 4 << 10 // of any format to come
 )
 
-// body is the object. Fields that it has besides are left alone.
-type body struct {
-	Format int64  `json:"format"`
-	ID     string `json:"id"`
-}
-
 // Read returns the id of a store, 32 lower-case hexadecimal digits. It returns "" and
 // no error when the store has none (no process of a version that knows ids has written
 // to it), or does not exist. Damage ([storage.ErrDamaged]) or a newer format is an
@@ -68,10 +62,8 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	random := make([]byte, idBytes)
 	rand.Read(random)
 	id = hex.EncodeToString(random)
-	line, err := json.Marshal(body{format, id})
-	if err == nil {
-		err = blobs.Create(ctx, Key, append(line, '\n'), storage.Attrs{ContentType: "application/json"})
-	}
+	line := fmt.Appendf(nil, "{\"format\":%d,\"id\":%q}\n", format, id)
+	err = blobs.Create(ctx, Key, line, storage.Attrs{ContentType: "application/json"})
 	if errors.Is(err, storage.ErrExist) {
 		// Another process was quicker, or the id is ours and the answer was lost.
 		if id, err = Read(ctx, blobs); id == "" && err == nil {
@@ -86,7 +78,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 }
 
 func parse(b []byte) (string, error) {
-	// In another format the id may be no string.
+	// In another format the id may be no string. Other fields are left alone.
 	var v struct {
 		Format int64           `json:"format"`
 		ID     json.RawMessage `json:"id"`

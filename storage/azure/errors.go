@@ -116,8 +116,8 @@ func (e *ServiceError) fromBody(resp *http.Response) {
 
 // hasCode reports whether err is an answer with one of these codes.
 func hasCode(err error, codes ...string) bool {
-	var e *ServiceError
-	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+	e, ok := errors.AsType[*ServiceError](err)
+	return ok && slices.Contains(codes, e.Code)
 }
 
 // redacted is an error with text that may not be printed as it is.

@@ -2,6 +2,7 @@ package azure
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,8 +104,7 @@ func (s tables) putIf(ctx context.Context, table string, entity []byte, version 
 // changed translates the answers to a failed condition into the error that callers
 // know. A missing table is another matter.
 func changed(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
+	if e, ok := errors.AsType[*ServiceError](err); ok && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
 		e.sentinel = storage.ErrChanged
 	}
 	return err
@@ -168,10 +168,7 @@ func rangeFilter(partition, from, to string) string {
 
 func (s tables) Scan(ctx context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
 	filter := rangeFilter(partition, from, to)
-	top := int32(maxPage)
-	if limit > 0 {
-		top = int32(min(limit, maxPage))
-	}
+	top := int32(min(cmp.Or(limit, maxPage), maxPage))
 	// The SDK's usual format has the ETags, with a Select too.
 	o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
 	if len(props) > 0 {
@@ -207,8 +204,7 @@ func (s tables) Scan(ctx context.Context, table, partition, from, to string, lim
 // gone reports a table that is being deleted as missing: a reader of it comes too late.
 // The service sometimes returns one answer, sometimes the other.
 func gone(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && e.sentinel == storage.ErrBeingDeleted {
+	if e, ok := errors.AsType[*ServiceError](err); ok && e.sentinel == storage.ErrBeingDeleted {
 		e.sentinel = storage.ErrNotExist
 	}
 	return err

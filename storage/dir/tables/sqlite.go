@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -129,9 +130,7 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 
 // scan calls visit for each row until it returns false.
 func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	if limit == 0 {
-		limit = -1
-	}
+	limit = cmp.Or(limit, -1)
 	db := t.read
 	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
 	if refused(err) && t.frozen() {
@@ -164,12 +163,8 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 
 // refused reports whether SQLite could not open the files next to a database.
 func refused(err error) bool {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
-		return false
-	}
-	code := se.Code() & 0xff
-	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (se.Code()&0xff == lib.SQLITE_CANTOPEN || se.Code()&0xff == lib.SQLITE_READONLY)
 }
 
 // frozen reports whether there are no files of a writer next to the database.

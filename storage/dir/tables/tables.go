@@ -106,17 +106,14 @@ func (s *databases) Swap(ctx context.Context, name, partition string, row storag
 // acquireOrMake is acquire for writers.
 func (s *databases) acquireOrMake(ctx context.Context, name string) (t *table, err error) {
 	for range attempts {
-		t, err = s.acquire(name)
-		if errors.Is(err, storage.ErrNotExist) {
-			if err = s.make(ctx, name); err == nil {
-				t, err = s.acquire(name)
-			}
+		if t, err = s.acquire(name); !errors.Is(err, storage.ErrNotExist) {
+			return t, err
 		}
-		if !errors.Is(err, storage.ErrNotExist) {
-			break // otherwise it was dropped as soon as it was made
+		if err := s.make(ctx, name); err != nil {
+			return nil, err
 		}
 	}
-	return t, err
+	return nil, err // it is dropped as soon as it is made
 }
 
 func (s *databases) Scan(ctx context.Context, name, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
