@@ -21,12 +21,9 @@ type Stats struct {
 // Stats returns the counters.
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()
-	held := w.bytes
-	w.mu.Unlock()
-	w.reporter.mu.Lock()
-	defer w.reporter.mu.Unlock()
-	s := w.reporter.stats
-	s.Held = held
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Held = w.bytes
 	return s
 }
 
@@ -37,23 +34,23 @@ func (w *Writer) Waiting() (services int, behind time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.services {
-		since := s.since
-		if since.IsZero() && s.batch != nil {
-			since = s.batch.since
+		if s.job == nil && s.batch == nil {
+			continue
 		}
-		if !since.IsZero() {
-			services++
-			behind = max(behind, now.Sub(since))
+		services++
+		if s.job != nil {
+			behind = max(behind, now.Sub(s.job.since))
+		} else {
+			behind = max(behind, now.Sub(s.batch.since))
 		}
 	}
 	return services, behind
 }
 
-// reporter counts. It logs each kind of failure once, and once the end of all failures.
+// reporter logs each kind of failure once, and once the end of all failures.
 type reporter struct {
 	log     zerolog.Logger
 	mu      sync.Mutex
-	stats   Stats
 	failing int // services with a failed last write
 	told    map[string]bool
 }
@@ -61,35 +58,22 @@ type reporter struct {
 // maxKinds bounds the kinds of failure that are logged before all services recover.
 const maxKinds = 10
 
-func (r *reporter) count(f func(*Stats)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f(&r.stats)
-}
-
 // wrote notes the result of a write after a number of failures.
-func (r *reporter) wrote(j *job, err error, fails int) {
+func (r *reporter) wrote(err error, fails int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil {
-		r.stats.Written++
-		r.stats.Records += uint64(j.lines)
-		r.stats.Omitted += uint64(j.omitted)
-		if fails == 0 {
-			return
-		}
+	if err != nil && fails == 0 {
+		r.failing++
+	}
+	if err == nil && fails > 0 {
 		if r.failing--; r.failing == 0 {
 			clear(r.told)
 			r.log.Info().Msg("the newest records are written again")
 		}
+	}
+	if err == nil || r.told[storage.Gist(err)] || len(r.told) >= maxKinds {
 		return
 	}
-	r.stats.Failed++
-	if fails == 0 {
-		r.failing++
-	}
-	if k := storage.Gist(err); !r.told[k] && len(r.told) < maxKinds {
-		r.told[k] = true
-		r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
-	}
+	r.told[storage.Gist(err)] = true
+	r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
 }

@@ -35,6 +35,7 @@ type job struct {
 	rows             []storage.Row
 	size             int64
 	mark             uint64
+	since            time.Time
 	lines, omitted   int
 }
 
@@ -45,7 +46,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	w.mu.Lock()
-	w.writing, w.state = writing, running
+	w.writing = writing
 	for _, s := range w.services {
 		if s.batch != nil {
 			w.schedule(s, gather)
@@ -55,7 +56,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.upkeep(ctx)
 	defer time.AfterFunc(lastWrite, end).Stop()
 	w.mu.Lock()
-	w.state = ending
+	w.ending = true
 	for _, s := range w.services {
 		if s.timer != nil && s.timer.Stop() {
 			s.timer.Reset(0)
@@ -81,7 +82,7 @@ func (w *Writer) work(s *service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := &w.well
-	if s.fails > 0 && w.state != ending {
+	if s.fails > 0 && !w.ending {
 		l = &w.failed
 	}
 	l.due = append(l.due, s)
@@ -102,52 +103,54 @@ func (w *Writer) work(s *service) {
 // turn writes the waiting records of a service, and schedules its next turn. After Run
 // was ended each service gets one more. w.mu is held.
 func (w *Writer) turn(s *service) {
-	last := w.state == ending
-	pause := w.serve(s, last)
+	last := w.ending
+	pause := w.serve(s)
 	s.timer = nil
-	switch {
-	case pause > 0:
-	case s.batch == nil:
-		s.since = time.Time{}
+	if last || pause == 0 && s.batch == nil {
 		return
-	default:
-		s.since, pause = s.batch.since, s.pause(w.o.Now())
 	}
-	if w.state == ending {
+	if pause == 0 {
+		pause = s.pause(w.o.Now())
+	}
+	if w.ending {
 		pause = 0
 	}
-	if !last {
-		w.schedule(s, pause)
-	}
+	w.schedule(s, pause)
 }
 
 // serve writes the waiting records of a service. If it has to be called again for them,
 // it returns the pause until then, else 0. It releases w.mu while it works.
-func (w *Writer) serve(s *service, last bool) (pause time.Duration) {
-	if s.job == nil && w.held > w.o.Memory/2 && !last {
+func (w *Writer) serve(s *service) (pause time.Duration) {
+	if s.job == nil && w.held > w.o.Memory/2 && !w.ending {
 		// The store is unavailable, and rows that must be written unchanged fill the
 		// memory. So this service keeps gathering.
 		return maxPause/2 + rand.N(maxPause/2)
 	}
 	if b := s.batch; s.job == nil {
-		s.batch, s.since, s.wrote = nil, b.since, time.Now()
+		s.batch, s.wrote = nil, time.Now()
 		w.mu.Unlock()
-		s.job = w.build(s, b)
+		j := w.build(s, b)
 		w.mu.Lock()
-		w.held += s.job.size
-		w.bytes += s.job.size - b.size()
+		s.job = j
+		w.held += j.size
+		w.bytes += j.size - b.size()
 	}
+	j := s.job
 	w.mu.Unlock()
-	err := w.write(s.job)
-	w.reporter.wrote(s.job, err, s.fails)
+	err := w.write(j)
+	w.reporter.wrote(err, s.fails)
 	w.mu.Lock()
 	if err != nil {
+		w.stats.Failed++
 		s.fails++
 		pause = min(maxPause, soonest<<min(s.fails, 10))
 		return pause - rand.N(pause/4)
 	}
-	w.held -= s.job.size
-	w.bytes -= s.job.size
+	w.stats.Written++
+	w.stats.Records += uint64(j.lines)
+	w.stats.Omitted += uint64(j.omitted)
+	w.held -= j.size
+	w.bytes -= j.size
 	s.job, s.fails = nil, 0
 	return 0
 }
@@ -155,7 +158,7 @@ func (w *Writer) serve(s *service, last bool) (pause time.Duration) {
 // build makes the rows of a batch.
 func (w *Writer) build(s *service, b *batch) *job {
 	now := w.o.Now()
-	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, max(0, w.o.Lane())%w.o.Shards), mark: b.mark}
+	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, max(0, w.o.Lane())%w.o.Shards), mark: b.mark, since: b.since}
 	for i, k := range []*kept{&b.all, &b.errors} {
 		if k.seen == 0 {
 			continue
@@ -191,17 +194,15 @@ func (w *Writer) write(j *job) error {
 // write of a day need not. It also forgets quiet services.
 func (w *Writer) upkeep(ctx context.Context) {
 	made := ""
-	// If a table cannot be made, the writes report the reason.
-	makeTable := func(table string) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		return w.tables.Upsert(ctx, table, "tail", nil)
-	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
-		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made && makeTable(table) == nil {
-			made = table
+		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			if w.tables.Upsert(ctx, table, "tail", nil) == nil {
+				made = table // otherwise the writes report the reason
+			}
+			cancel()
 		}
 		w.mu.Lock()
 		maps.DeleteFunc(w.services, func(_ string, s *service) bool {

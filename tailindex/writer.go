@@ -58,27 +58,19 @@ func (o Options) withDefaults() Options {
 type Writer struct {
 	o        Options
 	tables   storage.TableStore
-	encoder  *zstd.Encoder   // of rows; may be used concurrently
-	writing  context.Context // of all writes, set by Run
-	turns    sync.WaitGroup  // that are scheduled or under way
+	encoder  *zstd.Encoder  // of rows; may be used concurrently
+	turns    sync.WaitGroup // that are scheduled or under way
 	reporter reporter
 
 	mu           sync.Mutex // guards what follows
 	services     map[string]*service
-	state        state
+	writing      context.Context // of all writes, set by Run; nil: before that
+	ending       bool            // Run was ended
+	stats        Stats
 	well, failed lane  // by the result of the last write: services that hang must not keep the rest waiting
 	bytes        int64 // that the services hold
 	held         int64 // of those, in rows that must be written unchanged
 }
-
-// state is that of Run.
-type state int
-
-const (
-	waiting state = iota
-	running
-	ending
-)
 
 // lane is services that are due, for a number of workers. A service waits as a pointer,
 // not as a goroutine.
@@ -94,12 +86,11 @@ type service struct {
 	phase time.Duration // offset within each second at which it is written
 	timer *time.Timer   // of the turn that it waits for, or has; nil: it is idle
 	batch *batch        // arrivals since the last write; nil: none
-	since time.Time     // arrival, by this host's clock, of the oldest waiting record; zero: none
 	wrote time.Time     // time at which the last batch was taken
+	job   *job          // its rows, until they are written; only the turn changes it
 
 	// The next fields belong to the turn.
 	numbers [2]uint64 // of the last row of all and of errors
-	job     *job      // rows that must be written unchanged
 	fails   int
 }
 
@@ -107,7 +98,7 @@ type service struct {
 type batch struct {
 	all, errors kept
 	mark        uint64
-	since       time.Time
+	since       time.Time // first arrival, by this host's clock
 }
 
 func (b *batch) size() int64 { return int64(b.all.size() + b.errors.size()) }
@@ -126,14 +117,12 @@ func NewWriter(tables storage.TableStore, o Options) *Writer {
 func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
-	if outside := run.Len() - (to - from); outside > 0 {
-		w.reporter.count(func(s *Stats) { s.Outside += uint64(outside) })
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Outside += uint64(run.Len() - (to - from))
 	if from == to {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	s := w.services[run.Service]
 	if s == nil {
 		name := strings.Clone(run.Service)
@@ -152,7 +141,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
 	w.bytes += b.size() - before
-	if s.timer == nil && w.state == running {
+	if s.timer == nil && w.writing != nil && !w.ending {
 		w.schedule(s, s.pause(now))
 	}
 }
