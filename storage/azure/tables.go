@@ -79,26 +79,22 @@ func (s tables) Swap(ctx context.Context, table, partition string, row storage.R
 	if err != nil {
 		return "", err
 	}
-	err = s.inTable(ctx, table, func() (err error) {
-		version, err = s.putIf(ctx, table, entity, row.Version)
+	client := s.service.NewClient(table)
+	err = s.inTable(ctx, table, func() error {
+		if row.Version == "" {
+			r, err := client.AddEntity(ctx, entity, nil)
+			version = string(r.ETag)
+			return err
+		}
+		match := azcore.ETag(row.Version)
+		r, err := client.UpdateEntity(ctx, entity, &aztables.UpdateEntityOptions{IfMatch: &match, UpdateMode: aztables.UpdateModeReplace})
+		version = string(r.ETag)
 		return err
 	})
 	if err == nil && version == "" {
 		err = errors.New("written, but the answer has no ETag")
 	}
 	return version, changed(err)
-}
-
-// putIf sends one conditional write, and returns the ETag of the answer.
-func (s tables) putIf(ctx context.Context, table string, entity []byte, version string) (string, error) {
-	client := s.service.NewClient(table)
-	if version == "" {
-		r, err := client.AddEntity(ctx, entity, nil)
-		return string(r.ETag), err
-	}
-	match := azcore.ETag(version)
-	r, err := client.UpdateEntity(ctx, entity, &aztables.UpdateEntityOptions{IfMatch: &match, UpdateMode: aztables.UpdateModeReplace})
-	return string(r.ETag), err
 }
 
 // changed translates the answers to a failed condition into the error that callers

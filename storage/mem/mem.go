@@ -6,7 +6,6 @@ package mem
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -123,45 +122,42 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return walk(ctx, "list", prefix, object.describe, func() ([]object, error) {
+	return walk(ctx, "list", prefix, func() []storage.Blob {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		var found []object
+		var found []storage.Blob
 		for key, o := range s.blobs {
 			if strings.HasPrefix(key, prefix) && key > startAfter {
-				found = append(found, o)
+				found = append(found, o.describe())
 			}
 		}
-		slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
-		return found, nil
+		slices.SortFunc(found, func(a, b storage.Blob) int { return strings.Compare(a.Key, b.Key) })
+		return found
 	})
 }
 
 // walk is a sequence of the items that list returns, as they are when it begins. It ends
 // with an error if the context does.
-func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list func() ([]I, error)) iter.Seq2[T, error] {
+func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		items, err := list()
-		for _, item := range items {
+		for _, item := range list() {
 			if ctx.Err() != nil {
 				break
 			}
-			if !yield(each(item), nil) {
+			if !yield(item, nil) {
 				return
 			}
 		}
-		if err = cmp.Or(ctx.Err(), err); err != nil {
+		if err := ctx.Err(); err != nil {
 			var none T
 			yield(none, storage.AtKey(op, key, err))
 		}
 	}
 }
 
-func same(name string) string { return name }
-
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "dirs", prefix, same, func() ([]string, error) {
+	return walk(ctx, "dirs", prefix, func() []string {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		found := map[string]bool{}
@@ -172,7 +168,7 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 				}
 			}
 		}
-		return slices.Sorted(maps.Keys(found)), nil
+		return slices.Sorted(maps.Keys(found))
 	})
 }
 
