@@ -114,11 +114,14 @@ func newDecoder() *zstd.Decoder {
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
 // Anybody may have written it, so decode trusts no value that it can check.
 func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, string) {
-	if reason := checkFormat(from); reason != "" {
-		return Row{}, reason
-	}
 	row, inverse, ok := parseKey(from.Key)
-	if !ok || from.Key[0] != kind {
+	f, isRow := from.Props["format"].(int64)
+	switch {
+	case !isRow || f < Format:
+		return Row{}, "it is not of the newest records"
+	case f > Format:
+		return Row{}, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
+	case !ok || from.Key[0] != kind:
 		return Row{}, "its key is not a row's"
 	}
 	if reason := row.head(from, inverse); reason != "" {
@@ -141,17 +144,6 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	}
 	row.Omitted = row.Count - len(row.Entries)
 	return row, ""
-}
-
-func checkFormat(row storage.Row) (reason string) {
-	f, ok := row.Props["format"].(int64)
-	switch {
-	case !ok || f < Format:
-		return "it is not of the newest records"
-	case f > Format:
-		return fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
-	}
-	return ""
 }
 
 // head reads the properties other than the lines.

@@ -149,13 +149,8 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 // window is the part of the run within Behind and Ahead. The run is sorted by time.
 func window(run *record.Run, now int64) (from, to int) {
 	lines, order := run.Request.Lines, run.Order
-	to = len(order)
-	if to > 0 && lines[order[to-1]].Time > now+int64(Ahead) {
-		to = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now+int64(Ahead) })
-	}
-	if to > 0 && lines[order[0]].Time <= now-int64(Behind) {
-		from = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now-int64(Behind) })
-	}
+	to = sort.Search(len(order), func(i int) bool { return lines[order[i]].Time > now+int64(Ahead) })
+	from = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now-int64(Behind) })
 	return from, to
 }
 

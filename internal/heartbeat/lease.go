@@ -278,17 +278,10 @@ func (a *Announcer) compareEnd(row *Ingester) {
 }
 
 // mine reports whether the row is this ingester's: one of its processes wrote it, or no
-// other ingester needs it.
+// other ingester needs it. The writer of a row that does not say Holding holds nothing, and
+// notices when it enters Holding.
 func (a *Announcer) mine(row *Ingester) bool {
-	switch {
-	case a.wroteIt(row):
-		return true
-	case a.wrote:
-		return false
-	case row.State != Holding:
-		return true // its writer holds nothing, and notices when it enters Holding
-	}
-	return row.old && a.upgraded
+	return a.wroteIt(row) || !a.wrote && (row.State != Holding || row.old && a.upgraded)
 }
 
 // wroteIt reports whether a process on this log has written the row.
