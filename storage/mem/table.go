@@ -57,7 +57,19 @@ func (s tables) put(p map[string]storage.Row, r storage.Row) (version string) {
 }
 
 func (s tables) Scan(_ context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	rows, err := s.scan(table, partition, from, to)
+	s.mu.Lock()
+	t, ok := s.rows[table]
+	var rows []storage.Row
+	for key, r := range t[partition] {
+		if from <= key && (to == "" || key < to) {
+			rows = append(rows, r)
+		}
+	}
+	s.mu.Unlock()
+	if !ok {
+		return storage.ErrNotExist
+	}
+	slices.SortFunc(rows, func(a, b storage.Row) int { return strings.Compare(a.Key, b.Key) })
 	if limit > 0 && limit < len(rows) {
 		rows = rows[:limit]
 	}
@@ -66,24 +78,7 @@ func (s tables) Scan(_ context.Context, table, partition, from, to string, limit
 			break
 		}
 	}
-	return err
-}
-
-func (s tables) scan(table, partition, from, to string) ([]storage.Row, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.rows[table]
-	if !ok {
-		return nil, storage.ErrNotExist
-	}
-	var rows []storage.Row
-	for key, r := range t[partition] {
-		if from <= key && (to == "" || key < to) {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortFunc(rows, func(a, b storage.Row) int { return strings.Compare(a.Key, b.Key) })
-	return rows, nil
+	return nil
 }
 
 func (s tables) List(context.Context, string) ([]string, error) {
