@@ -51,9 +51,8 @@ type Options struct {
 	// log. Until then the row says that the ingester holds records; nil: from the
 	// start.
 	Replayed func() bool
-	// Position returns the durable end of the log. Found is the end when this start
-	// opened it, as [Ingester] says. A log that ends before the position in its row has
-	// lost its end: an old copy was put in its place. nil: that is not checked.
+	// Position returns the durable end of the log, in the form of [Ingester]. Found is
+	// the end when this start opened it. nil: nothing is compared with the row.
 	Position func() uint64
 	Found    uint64
 	// Lost returns the loss that was found since the start; nil: there never is one.
@@ -142,13 +141,11 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
 		id: notes.ID, lane: o.Lane, failed: errUnannounced, good: time.Now(),
+		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
 	}
 	if o.Auto && notes.Lane >= 0 {
 		a.lane = min(notes.Lane, Lanes-1)
 	}
-	a.turn = semaphore.NewWeighted(1)
-	a.notes = notes
-	a.upgraded = !notes.Announced && err == nil
 	a.holding.Store(notes.State == Holding)
 	a.busy.Store(time.Now().UnixNano())
 	a.kept.Store(&notes.losses)
