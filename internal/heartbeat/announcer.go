@@ -120,7 +120,6 @@ type Announcer struct {
 	lease
 
 	mu     sync.Mutex
-	id     string
 	lane   int       // in force
 	failed error     // of the last write; nil: it succeeded
 	good   time.Time // when a write last succeeded, or the announcer was made
@@ -140,7 +139,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	a := &Announcer{
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		id: notes.ID, lane: o.Lane, failed: errUnannounced, good: time.Now(),
+		lane: o.Lane, failed: errUnannounced, good: time.Now(),
 		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
 	}
 	if o.Auto && notes.Lane >= 0 {
@@ -148,7 +147,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	}
 	a.holding.Store(notes.State == Holding)
 	a.busy.Store(time.Now().UnixNano())
-	a.kept.Store(&notes.losses)
+	a.shown.Store(&notes)
 	return a, err
 }
 
@@ -163,11 +162,7 @@ func (a *Announcer) Lane() int {
 }
 
 // ID is the id in force. It changes if another ingester has the same one.
-func (a *Announcer) ID() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.id
-}
+func (a *Announcer) ID() string { return a.shown.Load().ID }
 
 // Process distinguishes this start of the ingester from others of the same log
 // directory.

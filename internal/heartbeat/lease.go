@@ -43,7 +43,7 @@ type lease struct {
 	lost           Loss // that this process found in the table
 	gone           bool // the table is gone and that is logged, and the row is not back
 
-	kept atomic.Pointer[losses] // those in the notes, for readers without the turn
+	shown atomic.Pointer[notes] // their ID and losses, for readers without the turn
 }
 
 // Enter returns when the row says that the ingester holds records. The caller then
@@ -296,7 +296,7 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	a.entering.Lock()
 	a.holding.Store(false)
 	a.entering.Unlock()
-	id := newID()
+	old, id := a.notes.ID, newID()
 	err := a.notes.change(func(n *notes) {
 		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
 		if otherStore {
@@ -306,10 +306,8 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	old := a.id
-	a.id = id
-	a.mu.Unlock()
+	shown := a.notes
+	a.shown.Store(&shown)
 	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester, or another store, has the row of this one's id; it takes a new one: was the log directory copied? was it used with another store?")
 	a.known, a.row, a.wrote = true, Ingester{}, false
 	return nil
@@ -404,13 +402,13 @@ func (a *Announcer) keepLoss() error {
 	err := a.notes.change(func(n *notes) {
 		n.Loss = n.Loss.join(a.lost).join(a.o.Lost()).after(n.Acked)
 	})
-	kept := a.notes.losses
-	a.kept.Store(&kept)
+	shown := a.notes
+	a.shown.Store(&shown)
 	return err
 }
 
 // Loss is the loss that no operator has acknowledged, as far as this ingester knows.
 func (a *Announcer) Loss() Loss {
-	kept := a.kept.Load()
-	return kept.Loss.join(a.o.Lost()).after(kept.Acked)
+	shown := a.shown.Load()
+	return shown.Loss.join(a.o.Lost()).after(shown.Acked)
 }

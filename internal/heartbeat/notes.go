@@ -53,20 +53,15 @@ type notes struct {
 	Born int64 `json:"born"`
 	// Others are the ingesters with rows that may matter to a read, as last listed. If
 	// the table loses its rows, nothing else names them.
-	Others []string `json:"others,omitempty"`
-	losses
+	Others []string  `json:"others,omitempty"`
+	Loss             // that no operator has acknowledged
+	Acked  time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
 	// Lane is the last one; -1 if there was none.
 	Lane int `json:"lane"`
 
 	fs   fsys.FS
 	dir  string // "": kept in memory only
 	text []byte // of the file; nil: not known
-}
-
-// losses are those of the log, and of rows.
-type losses struct {
-	Loss            // that no operator has acknowledged
-	Acked time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
 }
 
 // loadNotes reads the notes in the directory of a log. They are empty without a
