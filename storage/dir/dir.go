@@ -86,7 +86,7 @@ func Open(root string, o Options) (*Store, error) {
 		s.fs = fsys.OS()
 	}
 	if o.Create {
-		if err := s.makeRoot(s.root); err != nil {
+		if err := fsys.MakeDir(s.fs, s.root); err != nil {
 			return nil, fmt.Errorf("make store %s: %w", root, known(err))
 		}
 	}
@@ -130,27 +130,6 @@ func (s *Store) Check() error {
 		err = fmt.Errorf("store %s: %w", s.root, err)
 	}
 	return err
-}
-
-// makeRoot makes a directory with all above it, each name durable before the next is
-// made. It makes the name of an existing directory durable too: its maker may have been
-// killed before that.
-func (s *Store) makeRoot(dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := s.fs.Stat(dir); err == nil || parent == dir {
-		err = s.fs.SyncDir(parent)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil // another user made it, and may look into parent
-		}
-		return err
-	}
-	if err := s.makeRoot(parent); err != nil {
-		return err
-	}
-	if err := s.fs.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return s.fs.SyncDir(parent)
 }
 
 // Stat implements [storage.BlobStore].
