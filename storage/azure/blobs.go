@@ -34,12 +34,17 @@ const slowest = 256 << 10
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 	if err == nil {
-		err = s.create(ctx, key, body, attrs)
+		err = s.put(ctx, key, body, attrs)
+	}
+	if s.create && errors.Is(err, storage.ErrNotExist) {
+		if err = s.EnsureContainer(ctx); err == nil {
+			err = s.put(ctx, key, body, attrs)
+		}
 	}
 	return storage.AtKey("create", key, err)
 }
 
-func (s *Store) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+func (s *Store) put(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	sum := md5.Sum(body)
 	anyone := azcore.ETagAny
 	o := &blockblob.UploadOptions{

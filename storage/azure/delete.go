@@ -31,14 +31,10 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 }
 
 func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
-	if len(blobs) > 1 && !s.noBatch.Load() && ctx.Err() == nil {
-		left, err := s.deleteBatch(ctx, blobs)
-		if err == nil {
+	if len(blobs) > 1 && ctx.Err() == nil {
+		// Some kinds of account and of SAS have no batches.
+		if left, err := s.deleteBatch(ctx, blobs); err == nil {
 			return left
-		}
-		var e *ServiceError
-		if errors.As(err, &e) && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests {
-			s.noBatch.Store(true) // some kinds of account and of SAS have no batches
 		}
 	}
 	errs := make([]error, len(blobs))
