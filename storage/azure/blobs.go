@@ -151,15 +151,8 @@ func value[T any](p *T) (v T) {
 
 // Get implements [storage.BlobStore]. If a body breaks off, the reader asks for the
 // rest, as long as the object is the same.
-func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	r, err := s.get(ctx, key, off, n)
-	if err != nil {
-		return nil, storage.AtKey("get", key, err)
-	}
-	return r, nil
-}
-
-func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	defer bounds.At("get", key, &err)
 	if off < 0 {
 		return nil, errors.New("negative offset")
 	}
@@ -219,9 +212,9 @@ func (r *reader) Close() error { return r.r.Close() }
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) && ctx.Err() == nil {
-			return // it is after all keys with the prefix
+	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
+		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) {
+			return nil // it is after all keys with the prefix
 		}
 		o := &container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}, Prefix: &prefix}
 		if startAfter != "" && strings.HasPrefix(startAfter, prefix) {
@@ -231,8 +224,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 		for p := s.container.NewListBlobsFlatPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield(storage.Blob{}, storage.AtKey("list", prefix, translate(err)))
-				return
+				return translate(err)
 			}
 			for _, item := range page.Segment.BlobItems {
 				b := describe(item)
@@ -240,17 +232,16 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 					continue
 				}
 				if b.Key <= last {
-					yield(storage.Blob{}, storage.AtKey("list", prefix, fmt.Errorf(
-						"%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)))
-					return
+					return fmt.Errorf("%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)
 				}
 				last = b.Key
-				if !yield(b, nil) {
-					return
+				if !give(b) {
+					return nil
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func describe(item *container.BlobItem) storage.Blob {
@@ -266,24 +257,29 @@ func describe(item *container.BlobItem) storage.Blob {
 // Dirs implements [storage.BlobStore]. It collects the level before the first element,
 // because the service has another order, in which a-b/ comes before a/.
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+	return bounds.Seq(ctx, "dirs", prefix, func(give func(string) bool) error {
 		var dirs []string
 		o := &container.ListBlobsHierarchyOptions{Prefix: &prefix}
 		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield("", storage.AtKey("dirs", prefix, translate(err)))
-				return
+				return translate(err)
 			}
 			for _, d := range page.Segment.BlobPrefixes {
 				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(value(d.Name), prefix), "/"))
 			}
 		}
-		slices.Sort(dirs)
-		for _, d := range slices.Compact(dirs) {
-			if !yield(d, nil) {
-				return
-			}
+		giveSorted(dirs, give)
+		return nil
+	})
+}
+
+// giveSorted gives each name once, in byte order, until give returns false.
+func giveSorted(names []string, give func(string) bool) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !give(name) {
+			return
 		}
 	}
 }

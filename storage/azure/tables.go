@@ -7,7 +7,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -23,15 +22,11 @@ const maxPage = 1000
 // Upsert implements [storage.TableStore]. Azurite accepts rows of several partitions in
 // one transaction, but the service refuses them. Here there is one partition by
 // construction.
-func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
-	if err == nil {
-		err = s.upsert(ctx, table, partition, rows)
+func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) (err error) {
+	defer bounds.At("upsert", table+"/"+partition, &err)
+	if err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows)); err != nil {
+		return err
 	}
-	return storage.AtKey("upsert", table+"/"+partition, err)
-}
-
-func (s *Store) upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	if len(rows) == 0 {
 		return s.makeTable(ctx, table)
 	}
@@ -78,16 +73,11 @@ func (s *Store) makeTable(ctx context.Context, table string) error {
 // request, to the millisecond, and from four digits of another clock, most often in
 // steps of 100 us. Two writes of one row have the same ETag there only if both came
 // within one such step. No caller that waits for its answers can cause that.
-func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
-	version := ""
-	if err == nil {
-		version, err = s.swap(ctx, table, partition, row)
+func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
+	defer bounds.At("swap", table+"/"+partition+"/"+row.Key, &err)
+	if err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row})); err != nil {
+		return "", err
 	}
-	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
-}
-
-func (s *Store) swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
 	// "*" would match any existing row, and other text is an error of the request.
 	if row.Version != "" && (!strings.HasPrefix(row.Version, `W/"`) || !strings.HasSuffix(row.Version, `"`)) {
 		return "", storage.ErrChanged // no row has such a version
@@ -96,7 +86,6 @@ func (s *Store) swap(ctx context.Context, table, partition string, row storage.R
 	if err != nil {
 		return "", err
 	}
-	version := ""
 	err = s.inTable(ctx, table, func() (err error) {
 		version, err = s.putIf(ctx, table, entity, row.Version)
 		return err
@@ -187,11 +176,9 @@ func rangeFilter(partition, from, to string) string {
 
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err)) }
-		if err := errors.Join(ctx.Err(), bounds.Scan(table, partition, from, to, limit, props)); err != nil {
-			fail(err)
-			return
+	return bounds.Seq(ctx, "scan", table+"/"+partition, func(give func(storage.Row) bool) error {
+		if err := bounds.Scan(table, partition, from, to, limit, props); err != nil {
+			return err
 		}
 		filter := rangeFilter(partition, from, to)
 		top := int32(maxPage)
@@ -211,8 +198,7 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 		for p := s.tables.NewClient(table).NewListEntitiesPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				fail(gone(translate(err)))
-				return
+				return gone(translate(err))
 			}
 			for _, entity := range page.Entities {
 				r, err := decode(entity)
@@ -220,19 +206,16 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 					err = errors.New("rows come back out of order or out of range")
 				}
 				if err != nil {
-					fail(err)
-					return
+					return err
 				}
 				last = r.Key
-				if !yield(r, nil) {
-					return
-				}
-				if left--; left == 0 {
-					return
+				if left--; !give(r) || left == 0 {
+					return nil
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // gone reports a table that is being deleted as missing: a reader of it comes too late.
@@ -248,11 +231,7 @@ func gone(err error) error {
 // Tables implements [storage.TableStore]. It lists the tables of the whole account, for
 // all its containers.
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
-		}
+	return bounds.Seq(ctx, "tables", prefix, func(give func(string) bool) error {
 		o := &aztables.ListTablesOptions{}
 		if prefix != "" && made(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") {
 			filter := "TableName ge " + quote(prefix) + " and TableName lt " + quote(prefix+"{")
@@ -262,8 +241,7 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 		for p := s.tables.NewListTablesPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield("", storage.AtKey("tables", prefix, translate(err)))
-				return
+				return translate(err)
 			}
 			for _, t := range page.Tables {
 				if name := value(t.Name); strings.HasPrefix(name, prefix) {
@@ -271,13 +249,9 @@ func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, err
 				}
 			}
 		}
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if !yield(name, nil) {
-				return
-			}
-		}
-	}
+		giveSorted(names, give)
+		return nil
+	})
 }
 
 // Drop implements [storage.TableStore].

@@ -45,6 +45,7 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works, for readers.
@@ -138,18 +139,16 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	if f != nil {
 		f.Close()
 	}
-	if err != nil {
-		return storage.Blob{}, storage.AtKey("stat", key, err)
-	}
-	return b, nil
+	return b, storage.AtKey("stat", key, err)
 }
 
 // Get implements [storage.BlobStore]. A range of a damaged object returns a
 // [storage.ErrDamaged]. With n < 0 the reader returns the bytes left in the file, and then
 // that error.
-func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	defer bounds.At("get", key, &err)
 	if off < 0 {
-		return nil, storage.AtKey("get", key, errors.New("negative offset"))
+		return nil, errors.New("negative offset")
 	}
 	f, b, err := s.open(ctx, key)
 	if n < 0 && errors.Is(err, storage.ErrDamaged) {
@@ -159,7 +158,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 		if f != nil {
 			f.Close()
 		}
-		return nil, storage.AtKey("get", key, err)
+		return nil, err
 	}
 	end := b.Size
 	if n >= 0 && n < b.Size-off {

@@ -6,7 +6,6 @@ package mem
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,15 +60,11 @@ func New(o Options) *Store {
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
 
 // Create implements [storage.BlobStore].
-func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
-	if err == nil {
-		err = s.create(key, body, attrs)
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) (err error) {
+	defer bounds.At("create", key, &err)
+	if err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs)); err != nil {
+		return err
 	}
-	return storage.AtKey("create", key, err)
-}
-
-func (s *Store) create(key string, body []byte, attrs storage.Attrs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.blobs[key]; ok {
@@ -141,21 +136,18 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 // walk is a sequence of the items that list returns, as they are when it begins. It ends
 // with an error if the context does.
 func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list func() ([]I, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
+	return bounds.Seq(ctx, op, key, func(give func(T) bool) error {
 		items, err := list()
 		for _, item := range items {
 			if ctx.Err() != nil {
-				break
+				return ctx.Err()
 			}
-			if !yield(each(item), nil) {
-				return
+			if !give(each(item)) {
+				return nil
 			}
 		}
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			var none T
-			yield(none, storage.AtKey(op, key, err))
-		}
-	}
+		return err
+	})
 }
 
 func same(name string) string { return name }

@@ -67,15 +67,11 @@ func (s *Store) Close() error {
 }
 
 // Upsert implements [storage.TableStore].
-func (s *Store) Upsert(ctx context.Context, name, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, rows))
-	if err == nil {
-		err = s.upsert(ctx, name, partition, rows)
+func (s *Store) Upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
+	defer bounds.At("upsert", name+"/"+partition, &err)
+	if err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, rows)); err != nil {
+		return err
 	}
-	return storage.AtKey("upsert", name+"/"+partition, err)
-}
-
-func (s *Store) upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
 	for range attempts {
 		var t *table
 		if t, err = s.acquireOrMake(ctx, name); err != nil {
@@ -92,21 +88,16 @@ func (s *Store) upsert(ctx context.Context, name, partition string, rows []stora
 // Swap implements [storage.TableStore]. It fails if the table is no longer under its
 // name after the write: another process dropped it, or another directory has replaced
 // the store.
-func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
-	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, []storage.Row{row}))
-	version := ""
-	if err == nil {
-		version, err = s.swap(ctx, name, partition, row)
+func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Row) (version string, err error) {
+	defer bounds.At("swap", name+"/"+partition+"/"+row.Key, &err)
+	if err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, []storage.Row{row})); err != nil {
+		return "", err
 	}
-	return version, storage.AtKey("swap", name+"/"+partition+"/"+row.Key, err)
-}
-
-func (s *Store) swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
 	t, err := s.acquireOrMake(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	version, err := t.swapRow(ctx, partition, row)
+	version, err = t.swapRow(ctx, partition, row)
 	if !t.isThere() {
 		if errors.Is(err, storage.ErrChanged) {
 			err = nil // it must not be taken for the state of the current table
@@ -137,45 +128,37 @@ func (s *Store) acquireOrMake(ctx context.Context, name string) (t *table, err e
 
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, name, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", name+"/"+partition, err)) }
-		if err := errors.Join(ctx.Err(), bounds.Scan(name, partition, from, to, limit, props)); err != nil {
-			fail(err)
-			return
+	return bounds.Seq(ctx, "scan", name+"/"+partition, func(give func(storage.Row) bool) error {
+		if err := bounds.Scan(name, partition, from, to, limit, props); err != nil {
+			return err
 		}
 		t, err := s.acquire(name)
 		if err != nil {
-			fail(err)
-			return
+			return err
 		}
-		err = t.scan(ctx, partition, from, to, limit, props, func(r storage.Row) bool { return yield(r, nil) })
+		err = t.scan(ctx, partition, from, to, limit, props, give)
 		if err != nil && !t.isThere() {
-			err = storage.ErrNotExist
+			return storage.ErrNotExist
 		}
-		if err != nil {
-			fail(err)
-		}
-	}
+		return err
+	})
 }
 
 // Tables implements [storage.TableStore].
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+	return bounds.Seq(ctx, "tables", prefix, func(give func(string) bool) error {
 		entries, err := os.ReadDir(s.dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // no table was ever made
 		}
-		if err = errors.Join(ctx.Err(), bounds.Known(err)); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
-		}
 		for _, e := range entries { // in byte order
 			name := e.Name()
-			if e.IsDir() && strings.HasPrefix(name, prefix) && bounds.Table(name) == nil && !yield(name, nil) {
-				return
+			if e.IsDir() && strings.HasPrefix(name, prefix) && bounds.Table(name) == nil && !give(name) {
+				return nil
 			}
 		}
-	}
+		return bounds.Known(err)
+	})
 }
 
 // Drop implements [storage.TableStore].
