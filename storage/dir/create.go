@@ -103,8 +103,7 @@ func (s *Store) settle(path string, err error) error {
 func (s *Store) makeDirs(dir string) error {
 	if dir == s.root {
 		// Only Open makes the root: a missing root may mean that a disk is not mounted.
-		_, err := s.fs.Stat(dir)
-		if err != nil {
+		if _, err := s.fs.Stat(dir); err != nil {
 			return fmt.Errorf("the root: %w", known(err))
 		}
 		return nil

@@ -16,9 +16,10 @@
 // read-only files. So one that was cut short is not taken for a foreign file, but
 // reported with a [storage.ErrDamaged].
 //
-// List still returns the key of a damaged object, and Get all of its bytes, perhaps with
-// a part of the frame at the end, with the error in place of io.EOF. So a caller with
-// checks of its own can save the intact data, and no caller takes the object for whole.
+// List still returns the key of a damaged object, with the size of its file and no
+// attributes. Get returns all of its bytes, perhaps with a part of the frame at the end,
+// and then the error in place of io.EOF. So a caller with checks of its own can save the
+// intact data, and no caller takes the object for whole.
 //
 // An object's age is the age of its file. Copies of a store that do not keep the times
 // look younger than they are. This only delays actions that wait for an age.
@@ -142,9 +143,8 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	return b, storage.AtKey("stat", key, err)
 }
 
-// Get implements [storage.BlobStore]. A range of a damaged object returns a
-// [storage.ErrDamaged]. With n < 0 the reader returns the bytes left in the file, and then
-// that error.
+// Get implements [storage.BlobStore]. A range of a damaged object is a
+// [storage.ErrDamaged] at once.
 func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
 	defer bounds.At("get", key, &err)
 	if off < 0 {

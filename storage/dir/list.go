@@ -21,8 +21,7 @@ import (
 const maxKey = 1024
 
 // List implements [storage.BlobStore]. It holds the names of one directory a level at a
-// time. A damaged object is listed with the size of its file and no attributes, so that
-// it does not hide other objects. Stat reports the damage.
+// time.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
 	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
 		for key, err := range s.keys(ctx, prefix[:strings.LastIndexByte(prefix, '/')+1], prefix, startAfter) {

@@ -119,30 +119,30 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return walk(ctx, "list", prefix, object.describe, func() ([]object, error) {
+	return walk(ctx, "list", prefix, func() ([]storage.Blob, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		var found []object
+		var found []storage.Blob
 		for key, o := range s.blobs {
 			if strings.HasPrefix(key, prefix) && key > startAfter {
-				found = append(found, o)
+				found = append(found, o.describe())
 			}
 		}
-		slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
+		slices.SortFunc(found, func(a, b storage.Blob) int { return strings.Compare(a.Key, b.Key) })
 		return found, nil
 	})
 }
 
 // walk is a sequence of the items that list returns, as they are when it begins. It ends
 // with an error if the context does.
-func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list func() ([]I, error)) iter.Seq2[T, error] {
+func walk[T any](ctx context.Context, op, key string, list func() ([]T, error)) iter.Seq2[T, error] {
 	return bounds.Seq(ctx, op, key, func(give func(T) bool) error {
 		items, err := list()
 		for _, item := range items {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if !give(each(item)) {
+			if !give(item) {
 				return nil
 			}
 		}
@@ -150,11 +150,9 @@ func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list fu
 	})
 }
 
-func same(name string) string { return name }
-
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "dirs", prefix, same, func() ([]string, error) {
+	return walk(ctx, "dirs", prefix, func() ([]string, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		found := map[string]bool{}

@@ -66,7 +66,7 @@ func (s *Store) put(p map[string]storage.Row, r storage.Row) (version string) {
 
 // Scan implements [storage.TableStore].
 func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return walk(ctx, "scan", table+"/"+partition, func(r storage.Row) storage.Row { return cloneRow(r, props) }, func() ([]storage.Row, error) {
+	return walk(ctx, "scan", table+"/"+partition, func() ([]storage.Row, error) {
 		return s.scan(table, partition, from, to, limit, props)
 	})
 }
@@ -91,12 +91,15 @@ func (s *Store) scan(table, partition, from, to string, limit int, props []strin
 	if limit > 0 && limit < len(rows) {
 		rows = rows[:limit]
 	}
+	for i, r := range rows {
+		rows[i] = cloneRow(r, props)
+	}
 	return rows, nil
 }
 
 // Tables implements [storage.TableStore].
 func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "tables", prefix, same, func() ([]string, error) {
+	return walk(ctx, "tables", prefix, func() ([]string, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		names := slices.Sorted(maps.Keys(s.tables))
