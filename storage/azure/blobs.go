@@ -97,9 +97,6 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 }
 
 func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
-	if err := ctx.Err(); err != nil {
-		return storage.Blob{}, err
-	}
 	if !nameable(key) {
 		return storage.Blob{}, storage.ErrNotExist
 	}
@@ -159,9 +156,6 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadClo
 	if n == 0 { // a range of no bytes cannot be requested
 		_, err := s.stat(ctx, key)
 		return io.NopCloser(strings.NewReader("")), err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	if !nameable(key) {
 		return nil, storage.ErrNotExist

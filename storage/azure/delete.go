@@ -42,20 +42,13 @@ func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
 	work.SetLimit(deletesAtOnce)
 	for i, b := range blobs {
 		work.Go(func() error {
-			errs[i] = storage.AtKey("delete", b.Key, s.delete(ctx, b))
+			_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
+			errs[i] = storage.AtKey("delete", b.Key, unlessGone(err))
 			return nil
 		})
 	}
 	work.Wait()
 	return errs
-}
-
-func (s *Store) delete(ctx context.Context, b storage.Blob) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
-	return unlessGone(err)
 }
 
 // ifStill is the condition that the name still belongs to the listed object; nil if any
