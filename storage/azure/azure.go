@@ -144,8 +144,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err == nil && r.Date != nil {
 		return *r.Date, nil
 	}
-	var re *azcore.ResponseError
-	if errors.As(err, &re) && re.RawResponse != nil {
+	if re, ok := errors.AsType[*azcore.ResponseError](err); ok && re.RawResponse != nil {
 		if t, perr := http.ParseTime(re.RawResponse.Header.Get("Date")); perr == nil {
 			return t, nil
 		}

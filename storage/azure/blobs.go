@@ -73,8 +73,8 @@ func (s *Store) put(ctx context.Context, key string, body []byte, attrs storage.
 
 // taken recognises the answers that mean that the name is taken.
 func (s *Store) taken(ctx context.Context, key string, err error) error {
-	var e *ServiceError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*ServiceError](err)
+	if !ok {
 		return err
 	}
 	switch {
@@ -166,8 +166,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadClo
 	}
 	resp, err := s.container.NewBlobClient(key).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: rng})
 	if err = translate(err); err != nil {
-		var e *ServiceError
-		if errors.As(err, &e) && e.Status == http.StatusRequestedRangeNotSatisfiable {
+		if e, ok := errors.AsType[*ServiceError](err); ok && e.Status == http.StatusRequestedRangeNotSatisfiable {
 			return io.NopCloser(strings.NewReader("")), nil
 		}
 		return nil, err

@@ -111,8 +111,7 @@ func (s *Store) putIf(ctx context.Context, table string, entity []byte, version 
 // changed translates the answers to a failed condition into the error that callers
 // know. A missing table is another matter.
 func changed(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
+	if e, ok := errors.AsType[*ServiceError](err); ok && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
 		e.sentinel = storage.ErrChanged
 	}
 	return err
@@ -221,8 +220,7 @@ func (s *Store) Scan(ctx context.Context, table, partition, from, to string, lim
 // gone reports a table that is being deleted as missing: a reader of it comes too late.
 // The service sometimes returns one answer, sometimes the other.
 func gone(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && e.sentinel == storage.ErrBeingDeleted {
+	if e, ok := errors.AsType[*ServiceError](err); ok && e.sentinel == storage.ErrBeingDeleted {
 		e.sentinel = storage.ErrNotExist
 	}
 	return err

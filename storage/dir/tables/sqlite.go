@@ -169,8 +169,8 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 
 // refused reports whether SQLite could not open the files next to a database.
 func refused(err error) bool {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
+	se, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
 		return false
 	}
 	code := se.Code() & 0xff
