@@ -1,4 +1,4 @@
-// Package stores opens stores of every kind, for tests whose claim holds in all of them.
+// Package stores opens stores of every kind, for tests that make a claim on all of them.
 package stores
 
 import (
