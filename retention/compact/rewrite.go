@@ -48,9 +48,10 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	if err != nil {
 		return err
 	}
-	var records int64
+	var records, in int64
 	for _, b := range group {
 		records += b.Meta.Records
+		in += b.Size
 	}
 	name := nameOf(u, group)
 	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
@@ -62,16 +63,6 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	if err != nil || key == "" {
 		return err
 	}
-	r.told(key, made, group, body, meta, copies)
-	return nil
-}
-
-// told counts and logs a blob that now stands for a group.
-func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobfmt.Meta, copies int64) {
-	in := int64(0)
-	for _, b := range group {
-		in += b.Size
-	}
 	r.out.Waiting += len(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in
@@ -82,6 +73,7 @@ func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobf
 	}
 	r.o.Log.Info().Str("blob", key).Int("of", len(group)).Int64("records", meta.Records).Int64("copies", copies).
 		Int64("before", in).Int("after", len(body)).Msg("compacted")
+	return nil
 }
 
 // load reads the blobs of a group, a few at a time, and returns the sound ones.
@@ -164,7 +156,7 @@ func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, 
 	}
 	for ; name.Number <= blobfmt.MaxNumber; name.Number++ {
 		key = name.String()
-		if b, taken := u.taken[key]; taken && (b == nil || b.Meta.Batch != meta.Batch) {
+		if slices.ContainsFunc(u.blobs, func(b *blob) bool { return b.Key == key && b.Meta.Batch != meta.Batch }) {
 			continue
 		}
 		err := r.store.Create(ctx, key, body, attrs)
