@@ -31,18 +31,10 @@ type Result struct {
 	Problems []error
 	// NewPolicy says that this run applied another policy than the last run.
 	NewPolicy bool
-
-	emptied []serviceDay // no blobs of ours are left
 }
 
 // Total adds up all deleted blobs.
-func (r *Result) Total() Day { return total(r.Deleted, func(Day) bool { return true }) }
-
-// serviceDay is a day of a service.
-type serviceDay struct {
-	service string
-	day     horizon.Day
-}
+func (r *Result) Total() Day { return (&Plan{Days: r.Deleted}).Total() }
 
 // run is the state of one run.
 type run struct {
@@ -74,10 +66,7 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := r.apply(ctx); err != nil {
 		return r.Result, err
 	}
-	r.Oldest = p.oldest(r.emptied)
-	for service, start := range r.Oldest {
-		r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(service))
-	}
+	r.measure()
 	return r.Result, ctx.Err()
 }
 
@@ -148,25 +137,17 @@ func (r *run) tidy(ctx context.Context) {
 	}
 }
 
-// oldest finds the oldest remaining day of each service that expires.
-func (p *Plan) oldest(gone []serviceDay) map[string]time.Time {
-	oldest := map[string]time.Time{}
-	emptied := make(map[serviceDay]bool, len(gone))
-	for _, d := range gone {
-		emptied[d] = true
-	}
-	for _, d := range p.Days {
-		if _, seen := oldest[d.Service]; !seen && !emptied[serviceDay{d.Service, d.Day}] {
-			oldest[d.Service] = d.Day.Start()
+// measure finds the oldest remaining day of each service that expires.
+func (r *run) measure() {
+	r.Oldest = map[string]time.Time{}
+	for _, s := range r.Plan.services {
+		start := s.oldest
+		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
+			start = s.due[i].Day.Start()
+		}
+		if s.expires && !start.IsZero() {
+			r.Oldest[s.name] = start
+			r.Overdue = max(r.Overdue, r.Plan.At.Sub(start)-r.job.o.Policy.Age(s.name))
 		}
 	}
-	for _, s := range p.services {
-		if _, seen := oldest[s.name]; !seen && s.expires && !s.oldest.IsZero() {
-			oldest[s.name] = s.oldest
-		}
-		if !s.expires {
-			delete(oldest, s.name)
-		}
-	}
-	return oldest
 }

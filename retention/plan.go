@@ -30,6 +30,8 @@ type Day struct {
 	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
 	Failed  int   // blobs that could not be deleted
+
+	emptied bool // by this run: no blob of ours is left
 }
 
 func (d *Day) add(e *catalog.Entry) {
@@ -121,13 +123,9 @@ func (p *Plan) hash(policy Policy) string {
 }
 
 // Total adds up the days of a step, or all if none is named.
-func (p *Plan) Total(steps ...Step) Day {
-	return total(p.Days, func(d Day) bool { return len(steps) == 0 || slices.Contains(steps, d.Step) })
-}
-
-func total(days []Day, of func(Day) bool) (sum Day) {
-	for _, d := range days {
-		if of(d) {
+func (p *Plan) Total(steps ...Step) (sum Day) {
+	for _, d := range p.Days {
+		if len(steps) == 0 || slices.Contains(steps, d.Step) {
 			sum.Blobs += d.Blobs
 			sum.Records += d.Records
 			sum.Bytes += d.Bytes

@@ -26,6 +26,7 @@ type service struct {
 	// refused is a horizon that no policy can have published.
 	refused bool
 	oldest  time.Time // start of the oldest day that stays, if there is one
+	due     []Day     // of the plan
 }
 
 // step is the next step of a day that is hidden or past its age.
@@ -109,7 +110,8 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
+	for i, part := range parts {
+		p.services[i].due = part.Days
 		p.Days = append(p.Days, part.Days...)
 		p.Problems = append(p.Problems, part.Problems...)
 		p.Foreign.Count += part.Foreign.Count
