@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,34 +61,31 @@ func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
 func (r *run) dropTables(ctx context.Context, names []string) {
 	end := time.Now().Add(tablePatience)
 	for pause := tablePause; len(names) > 0; pause = min(2*pause, maxTablePause) {
-		var errs []error
-		names, errs = r.dropEach(ctx, names)
-		if len(names) == 0 || ctx.Err() != nil || time.Now().Add(pause).After(end) {
+		var left []string
+		var errs []error // of left
+		for _, name := range names {
+			err := r.job.tables.Drop(ctx, name)
+			if err == nil {
+				r.Tables = append(r.Tables, name)
+				r.log.Info().Str("table", name).Msg("table of the tail dropped")
+				continue
+			}
+			err = fmt.Errorf("drop table %s: %w", name, err)
+			if errors.Is(err, storage.ErrUnauthorized) {
+				r.Problems = append(r.Problems, err)
+				continue
+			}
+			left, errs = append(left, name), append(errs, err)
+		}
+		if len(left) == 0 || ctx.Err() != nil || time.Now().Add(pause).After(end) {
 			r.Problems = append(r.Problems, errs...)
 			return
 		}
-		r.log.Info().Err(errs[0]).Int("tables", len(names)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
+		r.log.Info().Err(errs[0]).Int("tables", len(left)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+		names = left
 	}
-}
-
-// dropEach drops tables, and returns those that are worth another try, with their
-// errors.
-func (r *run) dropEach(ctx context.Context, names []string) (left []string, errs []error) {
-	for _, name := range slices.Clone(names) {
-		err := r.job.tables.Drop(ctx, name)
-		switch {
-		case err == nil:
-			r.Tables = append(r.Tables, name)
-			r.log.Info().Str("table", name).Msg("table of the tail dropped")
-		case errors.Is(err, storage.ErrUnauthorized):
-			r.Problems = append(r.Problems, fmt.Errorf("drop table %s: %w", name, err))
-		default:
-			left, errs = append(left, name), append(errs, fmt.Errorf("drop table %s: %w", name, err))
-		}
-	}
-	return left, errs
 }

@@ -204,23 +204,18 @@ func parseName(key string) (m Mark, ok bool) {
 	return m, err == nil
 }
 
-// Creator is the part of a blob store that this package needs to publish.
-type Creator interface {
-	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
-}
-
 // Publish raises the horizon of a service: all days before first are dropped from now
 // on. It may be repeated.
-func Publish(ctx context.Context, store Creator, service string, first Day) error {
+func Publish(ctx context.Context, store storage.BlobStore, service string, first Day) error {
 	return publish(ctx, store, prefix, service, first)
 }
 
 // Drop drops a single day of a service. It may be repeated.
-func Drop(ctx context.Context, store Creator, service string, day Day) error {
+func Drop(ctx context.Context, store storage.BlobStore, service string, day Day) error {
 	return publish(ctx, store, droppedPrefix, service, day)
 }
 
-func publish(ctx context.Context, store Creator, under, service string, day Day) error {
+func publish(ctx context.Context, store storage.BlobStore, under, service string, day Day) error {
 	if !record.ValidStored(service) {
 		return fmt.Errorf("service %q: not a valid name", service)
 	}
