@@ -31,19 +31,9 @@ func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[
 	return list(ctx, store, nil, service, r)
 }
 
-// All lists every object of a store, those of the system too.
-func All(ctx context.Context, store Store) iter.Seq2[Entry, error] {
-	return list(ctx, store, nil, "", Range{})
-}
-
-// list makes one List, of a service or, for "", of the whole store. The view hides
-// entries; nil hides none.
+// list makes one List of a service. The view hides entries; nil hides none.
 func list(ctx context.Context, store Store, view *View, service string, r Range) iter.Seq2[Entry, error] {
 	prefix, after, until := r.keys(service)
-	name := service + "/"
-	if service == "" {
-		name = "the store"
-	}
 	return func(yield func(Entry, error) bool) {
 		view.Begin(ctx)
 		if until == "" || until > after {
@@ -52,7 +42,7 @@ func list(ctx context.Context, store Store, view *View, service string, r Range)
 					break
 				}
 				if err != nil {
-					yield(Entry{}, fmt.Errorf("list %s: %w", name, err))
+					yield(Entry{}, fmt.Errorf("list %s/: %w", service, err))
 					return
 				}
 				if until != "" && o.Key >= until {
@@ -75,9 +65,6 @@ func list(ctx context.Context, store Store, view *View, service string, r Range)
 // stop at ("" for none). The prefix is the longest that all names in the range have. So a
 // day or an hour needs neither key, and the listing has no other names.
 func (r Range) keys(service string) (prefix, after, until string) {
-	if service == "" {
-		return "", "", ""
-	}
 	prefix = service + "/"
 	key := func(t time.Time) string { return strings.TrimSuffix(blobfmt.PeriodPrefix(service, t), "/") }
 	from, to := nextMinute(r.From), nextMinute(r.To)

@@ -188,20 +188,12 @@ func marks(ctx context.Context, store Lister, under string) (out []Mark, err err
 }
 
 func parseName(key string) (m Mark, ok bool) {
-	rest, ok := strings.CutPrefix(key, prefix)
-	if !ok {
-		rest, m.Single = strings.CutPrefix(key, droppedPrefix)
-		if !m.Single {
-			return m, false
-		}
-	}
-	service, day, _ := strings.Cut(rest, "/")
-	if !record.ValidStored(service) || len(day) != len(nameLayout) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 3 || !record.ValidStored(parts[1]) || len(parts[2]) != len(nameLayout) {
 		return m, false
 	}
-	d, err := ParseDay(day)
-	m.Service, m.Day = service, d
-	return m, err == nil
+	d, err := ParseDay(parts[2])
+	return Mark{Service: parts[1], Day: d, Single: parts[0]+"/" == droppedPrefix}, err == nil
 }
 
 // Publish raises the horizon of a service: all days before first are dropped from now
