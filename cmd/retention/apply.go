@@ -60,7 +60,7 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if r == nil {
 		return 0, err
 	}
-	a.applied = r
+	a.applied = *r
 	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
 		if err := printPlan(os.Stdout, r.Plan); err != nil {
 			return 0, err
@@ -82,7 +82,7 @@ func (c *applyCmd) told(a *app, code int) int {
 	if c.MetricsFile == "" {
 		return code
 	}
-	if err := writeMetrics(c.MetricsFile, a.applied, code, time.Now()); err != nil {
+	if err := writeMetrics(c.MetricsFile, &a.applied, code, time.Now()); err != nil {
 		a.Complain("metrics: %v", err)
 		return cmp.Or(code, cli.Incomplete)
 	}

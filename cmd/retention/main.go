@@ -59,7 +59,7 @@ type app struct {
 	store  *openstore.Store // nil until open
 	log    zerolog.Logger
 
-	applied *retention.Result // nil if apply had none
+	applied retention.Result // zero if apply had none
 }
 
 // run parses the command line, runs the verb and returns the exit code.
