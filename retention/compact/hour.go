@@ -169,18 +169,14 @@ func (r *run) readReplaces(ctx context.Context, u *unit) (ok bool, err error) {
 		if !u.linked(d) {
 			continue
 		}
-		var failed error // an error of the store, not of the blob
-		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) {
-			part, err := r.read(ctx, d, off, n)
-			failed = err
-			return part, err
-		})
+		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) { return r.read(ctx, d, off, n) })
+		_, corrupt := errors.AsType[*blobfmt.CorruptError](err)
 		switch {
-		case failed != nil && !isDamage(failed):
-			return false, failed
-		case err != nil:
+		case corrupt || isDamage(err) || errors.Is(err, blobfmt.ErrNewer):
 			r.problem(d.Key, fmt.Errorf("what it replaces cannot be told, so nothing of this hour was touched: %w", err))
 			return false, nil
+		case err != nil:
+			return false, err
 		}
 		d.replaces = x.Replaces
 	}
