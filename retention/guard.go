@@ -163,17 +163,12 @@ func (j *Job) allBytes(ctx context.Context, services []service) (int64, error) {
 // survivors reports whether a service has a blob in the days from one to another,
 // both included.
 func (j *Job) survivors(ctx context.Context, service string, from, to horizon.Day) (bool, error) {
-	for d, err := range catalog.Days(ctx, j.blobs, service, from.Start()) {
-		if err != nil || d > to {
-			return false, err
+	for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.Range{From: from.Start(), To: (to + 1).Start()}) {
+		if err != nil || e.State == catalog.Unknown {
+			return false, cmp.Or(err, e.Err)
 		}
-		for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.DayRange(d)) {
-			if err != nil || e.State == catalog.Unknown {
-				return false, cmp.Or(err, e.Err)
-			}
-			if e.Blob() {
-				return true, nil
-			}
+		if e.Blob() {
+			return true, nil
 		}
 	}
 	return false, nil

@@ -100,10 +100,13 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 			p.Raise = append(p.Raise, Horizon{s.name, s.keptFrom})
 		}
 	}
-	if p.Tables, err = j.oldTables(ctx, at); err != nil {
-		// Tables only make reads of the newest records quick. A failure to list them is
-		// no reason to keep blobs.
-		p.Problems = append(p.Problems, err)
+	if age := j.o.Policy.Tail; age != 0 && age != Keep {
+		p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
+		if err != nil {
+			// Tables only make reads of the newest records quick. A failure to list them
+			// is no reason to keep blobs.
+			p.Problems = append(p.Problems, err)
+		}
 	}
 	p.Hash = p.hash(j.o.Policy)
 	if p.recorded, err = j.recordedPolicy(ctx); err != nil {

@@ -72,12 +72,9 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 
 // know evaluates the marks of a service.
 func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
-	var settled []horizon.Mark
-	for _, m := range marks {
-		if m.Single || !m.Blob.Created.IsZero() && now.Sub(m.Blob.Created) >= grace {
-			settled = append(settled, m)
-		}
-	}
+	settled := slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
+		return !m.Single && (m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < grace)
+	})
 	s.marks = marks
 	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]
 	// No age is below a day, so a horizon in the last one comes from no policy.

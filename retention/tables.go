@@ -21,17 +21,7 @@ const (
 	maxTablePause = 20 * time.Second
 )
 
-// tableDay is the day of arrival of a table of the tail.
-func (j *Job) tableDay(table string) (horizon.Day, bool) {
-	rest, ok := strings.CutPrefix(table, j.o.Prefix)
-	if !ok {
-		return 0, false
-	}
-	d, err := horizon.ParseDay(rest)
-	return d, err == nil && tailindex.Table(j.o.Prefix, d.Start()) == table
-}
-
-// tablesOf lists the tail's tables of the wanted days.
+// tablesOf lists the tail's tables of the wanted days of arrival.
 func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]string, error) {
 	if j.o.Prefix == "" {
 		return nil, nil
@@ -41,20 +31,12 @@ func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("list the tables of the tail: %w", err)
 		}
-		if d, ok := j.tableDay(name); ok && wanted(d) {
+		d, err := horizon.ParseDay(strings.TrimPrefix(name, j.o.Prefix))
+		if err == nil && tailindex.Table(j.o.Prefix, d.Start()) == name && wanted(d) {
 			names = append(names, name)
 		}
 	}
 	return names, nil
-}
-
-// oldTables lists the expired tables.
-func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
-	age := j.o.Policy.Tail
-	if age == 0 || age == Keep {
-		return nil, nil
-	}
-	return j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
 }
 
 // dropTables drops tables, and retries the failed ones after a while.

@@ -235,13 +235,10 @@ type Month struct {
 // shipped yesterday does not make the result too small. It leaves out today, which is
 // not over, unless there is no other day. It returns false if there are no days.
 func (r *Report) Month(now time.Time) (Month, bool) {
-	days := r.Days
 	today := now.UTC().Format(time.DateOnly)
-	if n := len(days); n > 1 && days[n-1].Name >= today {
-		days = slices.DeleteFunc(slices.Clone(days), func(s Sum) bool { return s.Name >= today })
-		if len(days) == 0 {
-			days = r.Days
-		}
+	days := slices.DeleteFunc(slices.Clone(r.Days), func(s Sum) bool { return s.Name >= today })
+	if len(days) == 0 {
+		days = r.Days
 	}
 	if len(days) == 0 {
 		return Month{}, false
