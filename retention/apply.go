@@ -48,12 +48,12 @@ func (j *Job) newRun(p *Plan) *run {
 	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
 }
 
-// Apply does one run. It deletes days that have been hidden for a grace, and expired
-// tables of the tail. It hides the days that are past their age now, and deletes
-// horizons that greater ones have made superfluous. confirm is the hash of a plan
-// that needs confirmation; otherwise it is ignored. If nothing was done, the error is
-// a *[ConfirmError] or a *[RefusedError]; otherwise it is the error of a store that
-// could not be read or written. The result reports the work done, also with an error.
+// Apply does one run of the scheduled job. It deletes days that have been hidden for a
+// grace, and expired tables of the tail, and hides the days that are past their age now.
+// confirm is the hash of a plan that needs confirmation; otherwise it is ignored. If
+// nothing was done, the error is a *[ConfirmError] or a *[RefusedError]; otherwise it is
+// the error of a store that could not be read or written. The result reports the work
+// done, also with an error.
 func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	p, err := j.Plan(ctx)
 	if err != nil {
@@ -90,8 +90,6 @@ func (r *run) apply(ctx context.Context) error {
 	return r.raise(ctx)
 }
 
-// raise publishes new horizons. A horizon that cannot be published does not stop the
-// others.
 func (r *run) raise(ctx context.Context) error {
 	var errs []error
 	err := each(len(r.Plan.Raise), func(i int) error {

@@ -69,7 +69,7 @@ type Plan struct {
 	services []service
 }
 
-// Foreign counts objects below the names of services that are not ours. They stay.
+// Foreign counts objects of other programs below the names of services. They stay.
 type Foreign struct {
 	Count int
 	First []string // some of their keys

@@ -23,8 +23,7 @@ const (
 	fewErrors = 10
 )
 
-// deleteDays deletes the due days of the plan. It works on several services at once,
-// and on the days of each in turn.
+// deleteDays works on several services at once, and on the days of each in turn.
 func (r *run) deleteDays(ctx context.Context) error {
 	parts := make([]Result, len(r.Plan.services))
 	err := each(len(parts), func(i int) error { return r.deleteService(ctx, &r.Plan.services[i], &parts[i]) })
@@ -62,7 +61,6 @@ func (r *run) deleteService(ctx context.Context, s *service, to *Result) error {
 	return nil
 }
 
-// remover deletes the blobs of one day.
 type remover struct {
 	blobs storage.BlobStore
 	done  Day

@@ -2,10 +2,6 @@
 // alone: each blob's metadata have its numbers of records and of bytes of lines, and
 // the listing has its size.
 //
-// [Read] lists some services and sums up, by service and by day. [Prices] turn a sum
-// into money, both here and at services that charge for each ingested byte.
-// [Report.Month] projects a month from the listed days.
-//
 // Costs that a listing cannot show are not invented: the cost of reading is left out.
 // The cost of the tables of the newest records is an estimate and is called one.
 // Stored blobs cost money even if they are hidden from readers, so blobs below a

@@ -19,7 +19,7 @@ import (
 var ErrExpired = errors.New("expired")
 
 const (
-	every  = time.Minute     // how often Run reads
+	every  = time.Minute
 	maxAge = 2 * time.Minute // the greatest age of a copy that Fresh returns
 	// timeout bounds one reading. 100,000 services have 40 pages of marks, one after
 	// another.
@@ -32,17 +32,13 @@ type WatchOptions struct {
 	Log zerolog.Logger
 }
 
-// Watch knows the horizons of all services, for processes that write all the time. Run
-// reads them every minute. [Watch.Hides] is for the answer to a sender, and uses the
-// last reading. [Watch.Guard] is for a writer that is about to store a blob, and
-// insists on a fresh reading. The methods may be called concurrently, and work without
-// Run too.
+// Watch knows the horizons of all services, for processes that write all the time. Its
+// methods may be called concurrently, and work without Run too.
 type Watch struct {
 	o     WatchOptions
 	store Lister
 	known atomic.Pointer[reading] // the last reading that worked; never changed
-	reads atomic.Uint64
-	fails atomic.Uint64
+	reads, fails atomic.Uint64
 	first chan struct{}
 	once  singleflight.Group // the reading in progress, for which all callers wait
 
@@ -71,7 +67,7 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 // First is closed after the first reading of Run, even if that fails.
 func (w *Watch) First() <-chan struct{} { return w.first }
 
-// Run reads the horizons until ctx ends. It is called once.
+// Run reads the horizons every minute until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -87,8 +83,8 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Hides reports whether a day of a service has been dropped, by the last reading. It
-// sends no request and never waits. It may show a day that has just been dropped, but
+// Hides reports whether a day of a service has been dropped, by the last reading, for the
+// answer to a sender. It never waits. It may show a day that has just been dropped, but
 // never the other way, since horizons only rise.
 func (w *Watch) Hides(service string, d Day) bool { return w.known.Load().h.Hides(service, d) }
 
