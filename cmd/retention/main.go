@@ -1,12 +1,6 @@
 // Command retention deletes expired logs and days of a service that must not have been
 // logged. It also replaces small blobs by large ones.
 //
-// main.go     the flags and verbs; one error, one exit code
-// apply.go (with plan), drop.go, compact.go   the verbs
-// print.go    plans and results as text and JSON
-// metrics.go  metrics of a run, for Prometheus
-// errors.go   exit codes, and messages that verbs share
-//
 // stdout has plans and results; stderr has notes, and for the record a JSON line for
 // each day that is hidden and each blob that is deleted.
 package main
