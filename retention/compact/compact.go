@@ -1,10 +1,9 @@
 // Package compact rewrites closed hours of many small blobs into few, at a better level
 // of compression.
 //
-// Let a scheduler call [Run], which goes through the store once. For each service and hour
-// (UTC) that ended a day ago or more:
+// A scheduler calls [Run]. For each service and hour (UTC) that ended a day ago or more:
 //
-//	list the hour -> delete replaced blobs -> group the rest -> write each group
+//	list the hour -> group its blobs -> write each group -> delete replaced blobs
 //
 // A group becomes one blob, of lane 99, which names the batches that it replaces. From
 // then on readers ignore those. Replaced blobs are deleted in a later run, when the blob

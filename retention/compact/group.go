@@ -26,12 +26,13 @@ const worthwhile = 1 << 20
 //
 // This ends: each group leaves fewer blobs, or makes one compacted blob of one that
 // was not.
-func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
+func (r *run) groups(live []*blob) (groups [][]*blob, ready bool) {
 	sorted := slices.SortedFunc(slices.Values(live), inOrder)
 	overlapping, taken := r.overlapping(sorted)
 	young := func(b *blob) bool { return b.Meta.Compacted > 0 && !r.old(b) }
 	all := len(overlapping)
-	overlapping = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
+	groups = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
+	ready = len(groups) == all
 	var fit []*blob
 	for _, b := range sorted {
 		small := b.Meta.Compacted == 0 && b.Meta.RawBytes <= r.o.Target || b.Meta.RawBytes < r.o.Target/2
@@ -46,11 +47,11 @@ func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 			n++
 		}
 		if g := fit[:n:n]; worth(g) {
-			rest = append(rest, g)
+			groups = append(groups, g)
 		}
 		fit = fit[n:]
 	}
-	return overlapping, rest, len(overlapping) == all
+	return groups, ready
 }
 
 // inOrder sorts by time, and is the same for every compactor.

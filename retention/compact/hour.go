@@ -87,11 +87,8 @@ func (r *run) foreign(key string) {
 
 // due reports whether an hour may have work, by the metadata of its blobs.
 func (r *run) due(u *unit) bool {
-	if slices.ContainsFunc(u.blobs, u.linked) {
-		return true
-	}
-	overlapping, rest, _ := r.groups(u.blobs)
-	return len(overlapping)+len(rest) > 0
+	groups, _ := r.groups(u.blobs)
+	return len(groups) > 0 || slices.ContainsFunc(u.blobs, u.linked)
 }
 
 // linked reports whether a compacted blob may replace another one of its hour, or be
@@ -102,8 +99,8 @@ func (u *unit) linked(d *blob) bool {
 	})
 }
 
-// hour compacts one hour: it removes the replaced blobs that are due, and rewrites the
-// rest.
+// hour compacts one hour: it rewrites its groups, and then removes the replaced blobs that
+// are due. A run that is killed in between finds them again, and so the hour.
 func (r *run) hour(ctx context.Context, u *unit) error {
 	if ok, err := r.readReplaces(ctx, u); !ok || err != nil {
 		return err
@@ -113,19 +110,17 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 		r.problem(b.Key, errors.New("has the batch id of another blob of its hour, and other lines, so nothing of this hour was touched"))
 		return nil
 	}
-	overlapping, rest, ready := r.groups(live)
-	if !ready {
-		r.out.Waiting += len(dead)
-	}
-	if err := r.rewriteAll(ctx, u, overlapping); err != nil {
-		return err
-	}
-	if ready {
-		if err := r.remove(ctx, live, dead); err != nil {
+	groups, ready := r.groups(live)
+	for _, g := range groups {
+		if err := r.rewrite(ctx, u, g); err != nil {
 			return err
 		}
 	}
-	return r.rewriteAll(ctx, u, rest)
+	if !ready {
+		r.out.Waiting += len(dead)
+		return nil
+	}
+	return r.remove(ctx, live, dead)
 }
 
 // split parts the blobs that a reader shows from the replaced ones.

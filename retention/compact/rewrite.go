@@ -21,15 +21,6 @@ const firstNumber = 99*blobfmt.LaneSize + 1
 // gets is how many blobs are read at once.
 const gets = 8
 
-func (r *run) rewriteAll(ctx context.Context, u *unit, groups [][]*blob) error {
-	for _, g := range groups {
-		if err := r.rewrite(ctx, u, g); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rewrite makes one blob of a group.
 func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	group, cursors, err := r.load(ctx, group)
