@@ -35,12 +35,12 @@ type WatchOptions struct {
 // Watch knows the horizons of all services, for processes that write all the time. Its
 // methods may be called concurrently, and work without Run too.
 type Watch struct {
-	o     WatchOptions
-	store Lister
-	known atomic.Pointer[reading] // the last reading that worked; never changed
+	o            WatchOptions
+	store        Lister
+	known        atomic.Pointer[reading] // the last reading that worked; never changed
 	reads, fails atomic.Uint64
-	first chan struct{}
-	once  singleflight.Group // the reading in progress, for which all callers wait
+	first        chan struct{}
+	once         singleflight.Group // the reading in progress, for which all callers wait
 
 	// Of the reading in progress:
 	failing    bool
