@@ -18,9 +18,9 @@ import (
 // retries them.
 type Result struct {
 	Plan    *Plan
-	Deleted []Day    // sums of the deleted blobs, in order of service and day
-	Tables  []string // dropped
-	Raised  []Horizon
+	Deleted []Day          // sums of the deleted blobs, in order of service and day
+	Tables  []string       // dropped
+	Raised  []horizon.Mark // published
 	// Oldest is the start of the oldest stored day of each service that expires and has
 	// blobs.
 	Oldest map[string]time.Time
@@ -94,21 +94,21 @@ func (r *run) raise(ctx context.Context) error {
 	var errs []error
 	err := each(len(r.Plan.Raise), func(i int) error {
 		h := r.Plan.Raise[i]
-		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First)
+		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.Day)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err == nil {
 			r.Raised = append(r.Raised, h)
-			r.log.Info().Str("service", h.Service).Stringer("first", h.First).Msg("horizon raised")
+			r.log.Info().Str("service", h.Service).Stringer("first", h.Day).Msg("horizon raised")
 			return nil
 		}
-		err = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
+		err = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.Day, err)
 		if errs = append(errs, err); len(errs) > fewErrors || ctx.Err() != nil {
 			return err
 		}
 		return nil
 	})
-	slices.SortFunc(r.Raised, func(a, b Horizon) int { return cmp.Compare(a.Service, b.Service) })
+	slices.SortFunc(r.Raised, func(a, b horizon.Mark) int { return cmp.Compare(a.Service, b.Service) })
 	if err == nil && len(r.Raised) == 0 {
 		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -115,10 +114,8 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 // for long. Old logs that were stored recently are no such sign. Neither is a service
 // that has ended while others go on.
 func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
-	if _, ok := j.blobs.(storage.Clock); ok || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence {
-		return "", nil
-	}
-	if !slices.ContainsFunc(p.Days, func(d Day) bool { return d.Step == Hide }) {
+	_, clock := j.blobs.(storage.Clock)
+	if clock || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence || p.Total(Hide).Blobs == 0 {
 		return "", nil
 	}
 	today := horizon.DayOf(p.now)

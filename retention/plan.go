@@ -40,18 +40,12 @@ func (d *Day) add(e *catalog.Entry) {
 	d.Bytes += e.Size
 }
 
-// Horizon is a horizon that is to be raised to First.
-type Horizon struct {
-	Service string
-	First   horizon.Day
-}
-
 // Plan lists the work of a run. Days are in order of service and day.
 type Plan struct {
 	At      time.Time // ages count back from it
 	Days    []Day
-	Tables  []string // expired tables of the tail
-	Raise   []Horizon
+	Tables  []string       // expired tables of the tail
+	Raise   []horizon.Mark // to be published
 	Foreign Foreign
 	// Hash covers the policy, the day of At, and the service and day of each of Days:
 	// 64 hexadecimal digits.
@@ -97,7 +91,7 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	}
 	for _, s := range p.services {
 		if s.expires && s.stored && (!s.hidden.Set || s.keptFrom > s.hidden.First) {
-			p.Raise = append(p.Raise, Horizon{s.name, s.keptFrom})
+			p.Raise = append(p.Raise, horizon.Mark{Service: s.name, Day: s.keptFrom})
 		}
 	}
 	if age := j.o.Policy.Tail; age != 0 && age != Keep {

@@ -166,18 +166,17 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan)
 		switch {
 		case err != nil:
 			return err
+		case e.Blob():
+			d.add(&e)
+			if e.Created.After(p.newest) {
+				p.newest = e.Created
+			}
 		case e.State == catalog.Unknown: // so the blob stays this time
 			p.Problems = append(p.Problems, e.Err)
-			continue
-		case !e.Blob():
+		default:
 			if p.Foreign.Count++; p.Foreign.Count <= fewKeys {
 				p.Foreign.First = append(p.Foreign.First, e.Key)
 			}
-			continue
-		}
-		d.add(&e)
-		if e.Created.After(p.newest) {
-			p.newest = e.Created
 		}
 	}
 	if d.Blobs > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,9 +28,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if o.Grace == 0 {
-		o.Grace = -1 // none; for the compactor 0 is its default
-	}
+	o.Grace = cmp.Or(o.Grace, -1) // none; for the compactor 0 is its default
 	r, err := compact.Run(ctx, a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log})
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))

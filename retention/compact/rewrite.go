@@ -124,10 +124,8 @@ func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 // hour if it has blobs of several.
 func nameOf(u *unit, group []*blob) blobfmt.Name {
 	name := blobfmt.Name{Service: u.service, Period: group[0].Name.Period, Number: firstNumber}
-	for _, b := range group {
-		if !b.Name.Period.Equal(name.Period) {
-			name.Period = u.hour
-		}
+	if slices.ContainsFunc(group, func(b *blob) bool { return !b.Name.Period.Equal(name.Period) }) {
+		name.Period = u.hour
 	}
 	return name
 }
