@@ -15,7 +15,7 @@ var (
 )
 
 // A cursor walks the wanted lines of one source in the direction of its pass. It
-// belongs to the goroutine that merges; its feed brings it the blocks.
+// belongs to the goroutine that merges.
 //
 // It is lazy twice: until the merge comes to the first time of the source (from the
 // metadata) no request is made, and until it comes to the first time of a block (from
@@ -24,11 +24,18 @@ var (
 type cursor struct {
 	pass *pass
 	src  *source
-	feed feed
 
-	key    int64
-	ready  bool
-	walked bool // the source is read without an index
+	key   int64
+	ready bool
+
+	// The wanted blocks before src.blocks[next] are requested; coming has those that were
+	// not taken yet.
+	opening func() error // waits for the source; nil: not started
+	opened  bool
+	next    int
+	group   *group // of src.blocks[next-1]
+	size    int64  // of the next group
+	coming  []*future
 
 	// The current block. The lines from pos to end are left of it.
 	cur      kept
@@ -48,40 +55,27 @@ type cursor struct {
 // advance takes the cursor, which is not ready, one step towards being ready. It
 // returns false when nothing is left.
 func (c *cursor) advance() (more bool, err error) {
-	p := c.pass
 	switch {
-	case p.report.asked.view.Hides(c.src.Name.Service, c.src.Day()):
-		return false, c.feed.drop() // its day expired during the read
-	case !c.feed.opened:
-		o, err := c.feed.open()
-		if err != nil {
-			return false, err
-		}
-		c.walked = o.walked
-		if err := p.report.opened(p.loader.ctx, c.src, o); err != nil {
-			return false, err
-		}
+	case c.pass.asked.view.Hides(c.src.Name.Service, c.src.Day()):
+		c.drop() // its day expired during the read
+		return false, nil
+	case !c.opened:
+		err = c.open()
 	default:
-		f, err := c.feed.take()
-		if err == nil && f.err != nil {
-			err = p.report.failed(p.loader.ctx, c.src, f)
-		} else if err == nil {
-			c.begin(f)
-		}
-		if err != nil {
-			return false, err
-		}
+		err = c.load()
 	}
-	return c.ready || c.expect(), nil
+	return err == nil && (c.ready || c.expect()), err
 }
 
-// expect sets key to the bound of the next block.
+// expect sets key to the bound of the next block. It returns false if there is none.
 func (c *cursor) expect() bool {
-	first, last, ok := c.feed.times()
-	if ok {
-		c.key = c.pass.bound(first, last)
+	n := c.next - len(c.coming)
+	if n == len(c.src.blocks) {
+		return false
 	}
-	return ok
+	b := &c.src.index.Blocks[c.src.blocks[n]]
+	c.key = c.pass.bound(b.First, b.Last)
+	return true
 }
 
 // begin makes a block current, unless it has no wanted lines.
@@ -185,7 +179,7 @@ func (c *cursor) settle() error {
 // spoil skips the rest of a block after an invalid line.
 func (c *cursor) spoil(err error) {
 	c.pos, c.ready = c.end, false
-	c.pass.report.sum.Problems = append(c.pass.report.sum.Problems, c.src.problem(0, 0, err))
+	c.pass.sum.Problems = append(c.pass.sum.Problems, c.src.problem(0, 0, err))
 }
 
 // release returns the memory of the used-up block.
@@ -223,7 +217,7 @@ func (c *cursor) lineAt(at int) uint32 {
 func (c *cursor) placeOf(line uint32) place {
 	p, err := c.src.place(c.block, c.cur.ord(line))
 	if err != nil {
-		c.pass.report.unidentified(c.src, err)
+		c.pass.unidentified(c.src, err)
 	}
 	return p
 }

@@ -64,7 +64,7 @@ func (r *Reader) replaced(ctx context.Context, s *source) bool {
 		if e.Meta.Compacted == 0 {
 			continue
 		}
-		index, err := r.source(blob{Entry: &e}, new(counters)).readIndex(ctx, false)
+		index, err := r.source(blob{Entry: &e}, new(Summary)).readIndex(ctx, false)
 		if err == nil && slices.Contains(index.Replaces, s.Meta.Batch) {
 			return true
 		}

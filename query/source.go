@@ -8,6 +8,7 @@ import (
 	"io"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -24,14 +25,20 @@ const smallBlob = 256 << 10
 type source struct {
 	*catalog.Entry
 	store storage.BlobStore
-	count *counters
-	body  *body // the blob, if it is in memory
+	sum   *Summary // only for atomic additions
+	body  *body    // the blob, if it is in memory
 	// unflushed says that the records are in no blob.
 	unflushed bool
 
 	open  sync.Once
 	index *blobfmt.Index
 	err   error
+
+	// The loader's findings at the opening.
+	blocks []int // the wanted ones, in the order of reading
+	group  *group
+	warn   error // why it is read without its index
+	lost   []error
 
 	// end is the end of the blob from offset endAt on, read with the index. It often
 	// holds blocks too. It is dropped by forget.
@@ -53,7 +60,7 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 			s.index = &s.body.index
 			return
 		}
-		s.count.opened.Add(1)
+		atomic.AddInt64(&s.sum.BlobsOpened, 1)
 		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
@@ -90,6 +97,9 @@ func (s *source) kept(off, n int64) []byte {
 	}
 	return s.end[off-s.endAt:][:n:n]
 }
+
+// walked reports whether the source is a blob that is read without its index.
+func (s *source) walked() bool { return s.body != nil && !s.unflushed }
 
 // forget releases the memory. No other method may be called afterwards.
 func (s *source) forget() {
@@ -133,7 +143,7 @@ func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
 	if b := s.kept(off, size); b != nil {
 		return b, nil
 	}
-	s.count.requests.Add(1)
+	atomic.AddInt64(&s.sum.Requests, 1)
 	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {
 		return nil, err
@@ -141,7 +151,7 @@ func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
 	// With room for the last read, which finds the end.
 	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	got, err := b.ReadFrom(r)
-	s.count.fetched.Add(got)
+	atomic.AddInt64(&s.sum.Fetched, got)
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}
