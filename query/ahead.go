@@ -31,6 +31,7 @@ func (a *readahead) startNext() {
 	}
 	for ; a.started < min(a.done+a.open+1+further, len(a.order)); a.started++ {
 		a.order[a.started].start()
+		a.order[a.started] = nil // a used-up cursor can take much memory
 	}
 }
 
@@ -107,15 +108,6 @@ func (c *cursor) load() error {
 		problem = c.src.problem(f.group.off, f.group.len, err)
 	}
 	return c.pass.blame(c.src, problem)
-}
-
-// drop skips the rest. The source can be forgotten then.
-func (c *cursor) drop() {
-	if c.opening != nil {
-		c.opening() // otherwise the loader would write to a forgotten source
-	}
-	c.pass.ahead.coming -= len(c.coming)
-	c.coming = nil
 }
 
 // lookAhead requests the next blocks, as far as memory allows: always one, and more

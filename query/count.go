@@ -102,7 +102,7 @@ func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 				return fatal(ctx, err)
 			}
 		}
-		s.forget()
+		sources[i] = nil // it can take much memory
 		c.mu.Lock()
 		if t == nil {
 			c.merge = append(c.merge, blobs[i])

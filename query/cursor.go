@@ -57,8 +57,8 @@ type cursor struct {
 func (c *cursor) advance() (more bool, err error) {
 	switch {
 	case c.pass.asked.view.Hides(c.src.Name.Service, c.src.Day()):
-		c.drop() // its day expired during the read
-		return false, nil
+		c.pass.ahead.coming -= len(c.coming)
+		return false, nil // its day expired during the read
 	case !c.opened:
 		err = c.open()
 	default:

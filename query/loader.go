@@ -24,17 +24,13 @@ type loader struct {
 	match *Matcher
 	sum   *Summary // only for atomic additions
 
-	decoders chan *blobfmt.Decoder // one for each concurrently decoded block; nil: not made yet
-	buffers  chan []byte
+	decoder *blobfmt.Decoder
+	buffers chan []byte
 }
 
 func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
-	l := &loader{task: t, match: match, sum: sum,
-		decoders: make(chan *blobfmt.Decoder, workers), buffers: make(chan []byte, 4*workers+8)}
+	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8)}
 	l.ctx, l.stop = context.WithCancel(ctx)
-	for range workers {
-		l.decoders <- nil
-	}
 	return l
 }
 
@@ -162,7 +158,11 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 		change := l.match.hasText() || wanted(l.match.levels, &b.Levels) < int64(b.Records)
 		raw, own, err = s.body.lines(f.block, change, l.buffer)
 	} else {
-		raw, err = l.decode(b, stored)
+		if l.ctx.Err() != nil {
+			return l.ctx.Err()
+		}
+		atomic.AddInt64(&l.sum.BlocksRead, 1)
+		raw, err = l.decoder.Block(l.buffer(), stored, *b)
 	}
 	if err != nil {
 		return err
@@ -177,24 +177,6 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 		l.recycle(buf)
 	}
 	return err
-}
-
-// decode decompresses a block.
-func (l *loader) decode(b *blobfmt.Block, stored []byte) (raw []byte, err error) {
-	var d *blobfmt.Decoder
-	select {
-	case d = <-l.decoders:
-	case <-l.ctx.Done():
-		return nil, l.ctx.Err()
-	}
-	defer func() { l.decoders <- d }()
-	if d == nil {
-		if d, err = blobfmt.NewDecoder(); err != nil {
-			return nil, err
-		}
-	}
-	atomic.AddInt64(&l.sum.BlocksRead, 1)
-	return d.Block(l.buffer(), stored, *b)
 }
 
 func (l *loader) buffer() []byte {
@@ -227,14 +209,10 @@ func (l *loader) walk(s *source) error {
 	} else if err != nil {
 		return err
 	}
-	d, err := blobfmt.NewDecoder()
-	if err != nil {
-		return err
-	}
 	s.body = &body{}
 	s.index = &s.body.index
 	records := int64(0)
-	for frame, err := range d.Walk(s.Key, all) {
+	for frame, err := range l.decoder.Walk(s.Key, all) {
 		var b blobfmt.Block
 		if err == nil {
 			b, err = describe(frame.Lines)

@@ -14,9 +14,8 @@ import (
 type merge struct {
 	heap []*cursor
 	// used holds the last chunk, whose receiver may still ask for the records' identities.
-	// Its block is released at the next step, and its source too if nothing is left of it.
-	used  *cursor
-	spent bool
+	// Its block is released at the next step.
+	used *cursor
 	// blind says that a blob without an index is read, so that its records have no known
 	// identity. Of equal times the bytes then decide first, so that possible copies come
 	// next to each other.
@@ -33,7 +32,10 @@ type merge struct {
 // direction. They are valid until the next call; nil is the end.
 func (p *pass) next() ([]byte, error) {
 	for {
-		p.release()
+		if p.used != nil && p.used.pos == p.used.end {
+			p.used.release()
+		}
+		p.used = nil
 		if len(p.heap) == 0 {
 			return nil, nil
 		}
@@ -64,20 +66,6 @@ func (p *pass) next() ([]byte, error) {
 			return chunk, nil
 		}
 	}
-}
-
-// release returns the memory of the last chunk.
-func (p *pass) release() {
-	if p.used == nil {
-		return
-	}
-	if p.used.pos == p.used.end {
-		p.used.release()
-	}
-	if p.spent {
-		p.used.src.forget()
-	}
-	p.used, p.spent = nil, false
 }
 
 // nextTied returns the current line of the top cursor if another cursor has one of the
@@ -129,7 +117,7 @@ func (p *pass) advance(c *cursor) error {
 	} else {
 		p.pop()
 	}
-	if c.src.walked() && !p.blind {
+	if c.opened && c.src.walked() && !p.blind {
 		p.blind = true
 		p.build() // in another order
 	}
@@ -158,9 +146,6 @@ func (p *pass) pop() {
 		p.ahead.open--
 	}
 	p.ahead.done++
-	if p.spent = c == p.used; !p.spent {
-		c.src.forget()
-	}
 }
 
 // second returns the least key of all cursors but the top one.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"sync"
 	"sync/atomic"
 
 	"blobtail/blobfmt"
@@ -21,7 +20,8 @@ import (
 const smallBlob = 256 << 10
 
 // source is one blob of a plan, as one pass reads it. Its index is read when it is first
-// needed.
+// needed. Only the goroutine that reads it may write to the source; others use it
+// afterwards.
 type source struct {
 	*catalog.Entry
 	store storage.BlobStore
@@ -30,7 +30,6 @@ type source struct {
 	// unflushed says that the records are in no blob.
 	unflushed bool
 
-	open  sync.Once
 	index *blobfmt.Index
 	err   error
 
@@ -41,8 +40,7 @@ type source struct {
 	lost   []error
 
 	// end is the end of the blob from offset endAt on, read with the index. It often
-	// holds blocks too. It is dropped by forget.
-	mu    sync.Mutex
+	// holds blocks too.
 	end   []byte
 	endAt int64
 
@@ -55,16 +53,16 @@ type source struct {
 // readIndex reads the index once; later calls return the same result. whole fetches a
 // small blob together with it, for a caller that wants its lines too.
 func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
-	s.open.Do(func() {
-		if s.body != nil {
-			s.index = &s.body.index
-			return
-		}
+	switch {
+	case s.index != nil || s.err != nil:
+	case s.body != nil:
+		s.index = &s.body.index
+	default:
 		atomic.AddInt64(&s.sum.BlobsOpened, 1)
 		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
-	})
+	}
 	return s.index, s.err
 }
 
@@ -80,8 +78,6 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.end == nil {
 		s.end, s.endAt = b, at
 	}
@@ -90,8 +86,6 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 
 // kept returns a range of the blob if it is in memory, else nil.
 func (s *source) kept(off, n int64) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.end == nil || off < s.endAt || off+n > s.endAt+int64(len(s.end)) {
 		return nil
 	}
@@ -100,13 +94,6 @@ func (s *source) kept(off, n int64) []byte {
 
 // walked reports whether the source is a blob that is read without its index.
 func (s *source) walked() bool { return s.body != nil && !s.unflushed }
-
-// forget releases the memory. No other method may be called afterwards.
-func (s *source) forget() {
-	s.mu.Lock()
-	s.end, s.index, s.from, s.rows = nil, nil, nil, nil
-	s.mu.Unlock()
-}
 
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {

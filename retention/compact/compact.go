@@ -111,11 +111,7 @@ func (c *Compactor) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		return Result{}, err
-	}
-	r := &run{o: c.o, store: c.store, enc: enc, dec: dec}
+	r := &run{o: c.o, store: c.store, enc: enc, dec: blobfmt.NewDecoder(1)}
 	if c.o.Now != nil {
 		r.now = c.o.Now()
 	} else if r.now, err = storage.Now(ctx, c.store, time.Now()); err != nil {
