@@ -37,17 +37,16 @@ type cursor struct {
 	size    int64  // of the next group
 	coming  []*future
 
-	// The current block. The lines from pos to end are left of it.
-	cur      kept
-	buf      []byte // the memory of cur
-	block    int    // of the index
-	pos, end int
-	lastAt   int // where the last line begins; kept backwards only
+	cur   kept   // of the current block
+	buf   []byte // the memory of cur
+	block int    // of the index
+	left  []byte // of the current block: the current line, and those that were not taken
+	line  []byte // the current line: the first of left, or the last backwards
 
-	// line is the number in cur of the line at offset at. place is that of the current
+	// num is the number in cur of the line at offset at. place is that of the current
 	// line in the order of records, if placed.
 	at     int
-	line   uint32
+	num    uint32
 	place  place
 	placed bool
 }
@@ -85,90 +84,52 @@ func (c *cursor) begin(f *future) {
 		return
 	}
 	c.cur, c.buf, c.block = f.kept, f.buf, f.block
-	c.pos, c.end = 0, len(c.cur.raw)
-	c.at, c.line, c.placed = 0, 0, false
-	c.key = c.cur.first
-	if c.pass.desc {
-		c.key = c.cur.last
-		c.lastAt = c.end - len(lastLine(c.cur.raw))
-	}
-	c.ready = true
-}
-
-// current is the line of the cursor.
-func (c *cursor) current() []byte {
-	if c.pass.desc {
-		return c.cur.raw[c.lastAt:c.end]
-	}
-	rest := c.cur.raw[c.pos:c.end]
-	return rest[:bytes.IndexByte(rest, '\n')+1]
+	c.left, c.at, c.num = c.cur.raw, 0, 0
+	c.settle() // without an error: the times of the first and the last line are known
 }
 
 // take returns the lines from the current one up to, not including, the first one at
 // or beyond limit in the direction of reading, and moves past them. If all is set, it
 // returns the rest of the block. The lines are in ascending order in either
 // direction.
-func (c *cursor) take(limit int64, all bool) ([]byte, error) {
-	raw, from, to := c.cur.raw, c.pos, c.end
-	switch {
-	case all:
-	case c.pass.desc && c.cur.first <= limit:
-		for from = c.lastAt; from > c.pos; {
-			line := lastLine(raw[c.pos:from])
-			t, ok := record.LineTime(line)
-			if !ok {
-				return nil, errLine
-			}
-			if t <= limit {
-				break
-			}
-			from -= len(line)
-		}
-	case !c.pass.desc && c.cur.last >= limit:
-		for to = c.pos + len(c.current()); to < c.end; {
-			t, ok := record.LineTime(raw[to:c.end])
-			if !ok {
-				return nil, errLine
-			}
-			if t >= limit {
-				break
-			}
-			to += bytes.IndexByte(raw[to:c.end], '\n') + 1
-		}
+func (c *cursor) take(limit int64, all bool) (lines []byte, err error) {
+	lines, desc := c.left, c.pass.desc
+	if all || desc && c.cur.first > limit || !desc && c.cur.last < limit {
+		c.left = nil
+		return lines, c.settle()
 	}
-	if c.pass.desc {
-		c.end = from
-	} else {
-		c.pos = to
+	for err = c.step(); err == nil && c.ready && c.key != limit && (c.key < limit) != desc; {
+		err = c.step()
 	}
-	return raw[from:to], c.settle()
+	if desc {
+		return lines[len(c.left):], err
+	}
+	return lines[:len(lines)-len(c.left)], err
 }
 
-// takeOne returns the current line and moves past it.
-func (c *cursor) takeOne() ([]byte, error) {
-	line := c.current()
+// step moves past the current line.
+func (c *cursor) step() error {
 	if c.pass.desc {
-		c.end = c.lastAt
+		c.left = c.left[:len(c.left)-len(c.line)]
 	} else {
-		c.pos += len(line)
+		c.left = c.left[len(c.line):]
 	}
-	return line, c.settle()
+	return c.settle()
 }
 
-// settle sets key for the new current line. A used-up block stays readable until
+// settle sets line and key, if a line is left. A used-up block stays readable until
 // release.
 func (c *cursor) settle() error {
-	c.placed = false
-	if c.pos == c.end {
-		c.ready = false
+	c.placed, c.ready = false, len(c.left) > 0
+	if !c.ready {
 		return nil
 	}
-	line := c.cur.raw[c.pos:c.end]
 	if c.pass.desc {
-		line = lastLine(line)
-		c.lastAt = c.end - len(line)
+		c.line = lastLine(c.left)
+	} else {
+		c.line = c.left[:bytes.IndexByte(c.left, '\n')+1]
 	}
-	t, ok := record.LineTime(line)
+	t, ok := record.LineTime(c.line)
 	if !ok {
 		return errLine
 	}
@@ -178,7 +139,7 @@ func (c *cursor) settle() error {
 
 // spoil skips the rest of a block after an invalid line.
 func (c *cursor) spoil(err error) {
-	c.pos, c.ready = c.end, false
+	c.left, c.ready = nil, false
 	c.pass.sum.Problems = append(c.pass.sum.Problems, c.src.problem(0, 0, err))
 }
 
@@ -191,26 +152,23 @@ func (c *cursor) release() {
 // where returns the place of the current line.
 func (c *cursor) where() *place {
 	if !c.placed {
-		at := c.pos
-		if c.pass.desc {
-			at = c.lastAt
-		}
-		c.place, c.placed = c.placeOf(c.lineAt(at)), true
+		c.place, c.placed = c.placeOf(c.number(c.line)), true
 		c.place.Time = c.key
 	}
 	return &c.place
 }
 
-// lineAt is the number of the line at an offset of the current block. It counts from
-// the previous answer, which is never far away.
-func (c *cursor) lineAt(at int) uint32 {
+// number is the number in cur of the first line of a part of cur.raw: both end where their
+// memory does. It counts from the previous answer, which is never far away.
+func (c *cursor) number(part []byte) uint32 {
+	at := cap(c.cur.raw) - cap(part)
 	if at >= c.at {
-		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))
+		c.num += uint32(bytes.Count(c.cur.raw[c.at:at], newline))
 	} else {
-		c.line -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
+		c.num -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
 	}
 	c.at = at
-	return c.line
+	return c.num
 }
 
 // placeOf is the place of a line of the current block, without its time.

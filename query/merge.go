@@ -32,7 +32,7 @@ type merge struct {
 // direction. They are valid until the next call; nil is the end.
 func (p *pass) next() ([]byte, error) {
 	for {
-		if p.used != nil && p.used.pos == p.used.end {
+		if p.used != nil && !p.used.ready {
 			p.used.release()
 		}
 		p.used = nil
@@ -73,7 +73,8 @@ func (p *pass) next() ([]byte, error) {
 // directly, because their bytes decide if all else is equal.
 func (p *pass) nextTied(c *cursor) ([]byte, error) {
 	at := *c.where()
-	line, err := c.takeOne()
+	line := c.line
+	err := c.step()
 	same := p.again(c.src, &at, line)
 	if same {
 		p.sum.Copies++
@@ -199,13 +200,13 @@ func (p *pass) less(a, b *cursor) bool {
 	}
 	n := 0
 	if p.blind {
-		n = bytes.Compare(a.current(), b.current())
+		n = bytes.Compare(a.line, b.line)
 	}
 	if n == 0 {
 		n = a.where().Compare(&b.where().Key)
 	}
 	if n == 0 {
-		n = bytes.Compare(a.current(), b.current())
+		n = bytes.Compare(a.line, b.line)
 	}
 	if n == 0 && a.src.unflushed != b.src.unflushed {
 		return b.src.unflushed // so that a record counts as unflushed only if it is in no blob
