@@ -19,7 +19,6 @@ import (
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
 	c := p.counting(0)
 	err := c.run(ctx)
-	p.tellExpired(&c.sum)
 	sum := c.sum
 	if limit := int64(max(p.query.Limit, p.query.First)); limit > 0 && sum.Records > limit {
 		sum.Records, sum.More = limit, true
@@ -49,6 +48,7 @@ func (c *counting) run(ctx context.Context) error {
 	err := c.plan.confirmed(ctx, &c.sum, c.countAll)
 	c.sum.Records = c.tally.total
 	c.sum.Unflushed += c.unflushed
+	c.plan.tellExpired(&c.sum)
 	return err
 }
 

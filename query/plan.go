@@ -69,14 +69,12 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 
 // list lists the wanted services by their numbers, several at a time, and sets blobs.
 func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
-	var of []int
-	for i := range p.services {
+	listings := make([]listing, len(p.services))
+	each(len(listings), func(i int) {
 		if wanted(i) {
-			of = append(of, i)
+			listings[i].err = p.listService(ctx, i, &listings[i])
 		}
-	}
-	listings := make([]listing, len(of))
-	each(len(of), func(n int) { listings[n].err = p.listService(ctx, of[n], &listings[n]) })
+	})
 	for i := range listings {
 		if err := listings[i].err; err != nil && !p.absent(err) {
 			return err

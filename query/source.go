@@ -67,9 +67,6 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 }
 
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
-	if b := s.kept(off, n); b != nil {
-		return b, nil
-	}
 	at, length := off, n
 	if whole && s.Size <= smallBlob {
 		at, length = 0, s.Size
@@ -82,14 +79,6 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 		s.end, s.endAt = b, at
 	}
 	return b[off-at:][:n:n], nil
-}
-
-// kept returns a range of the blob if it is in memory, else nil.
-func (s *source) kept(off, n int64) []byte {
-	if s.end == nil || off < s.endAt || off+n > s.endAt+int64(len(s.end)) {
-		return nil
-	}
-	return s.end[off-s.endAt:][:n:n]
 }
 
 // walked reports whether the source is a blob that is read without its index.
@@ -105,10 +94,7 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if err == nil && got < n || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + got, Length: n - got, Reason: "the blob ends before"}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return b, err
 }
 
 // maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
@@ -127,8 +113,8 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 // get reads a range of the store; n is -1 for the rest of the blob. size is its length,
 // if that is known. With an error it returns the bytes before it.
 func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
-	if b := s.kept(off, size); b != nil {
-		return b, nil
+	if at := off - s.endAt; s.end != nil && at >= 0 && at+size <= int64(len(s.end)) {
+		return s.end[at:][:size:size], nil
 	}
 	atomic.AddInt64(&s.sum.Requests, 1)
 	r, err := s.store.Get(ctx, s.Key, off, n)
