@@ -17,11 +17,8 @@ const maxFindings = 100
 // its index, its metadata m and its key against the lines. It returns all findings (up to
 // 100), with damaged spans as [*CorruptError], or nil if the blob is valid.
 func Verify(key string, body []byte, m Meta) []error {
-	d, err := NewDecoder()
-	if err != nil {
-		return []error{err}
-	}
-	v := verifier{key: key, d: d}
+	v := verifier{key: key, d: NewDecoder(1)}
+	var err error
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}

@@ -89,11 +89,7 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		return Result{}, err
-	}
-	r := &run{o: o, store: store, enc: enc, dec: dec, seed: maphash.MakeSeed()}
+	r := &run{o: o, store: store, enc: enc, dec: blobfmt.NewDecoder(1), seed: maphash.MakeSeed()}
 	if o.Now != nil {
 		r.now = o.Now()
 	} else if r.now, err = storage.Now(ctx, store, time.Now()); err != nil {

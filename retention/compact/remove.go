@@ -116,11 +116,7 @@ func (r *run) prints(ctx context.Context, b *blob) ([]uint64, error) {
 
 // contained returns nil if every record of b is among those held.
 func (r *run) contained(ctx context.Context, b *blob, held []uint64) error {
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		return err
-	}
-	return r.records(ctx, b, dec, func(c *cursor) error {
+	return r.records(ctx, b, blobfmt.NewDecoder(1), func(c *cursor) error {
 		if _, found := slices.BinarySearch(held, r.print(c)); !found {
 			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
 		}
