@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -122,26 +121,6 @@ func (c *files) close() {
 	for _, h := range c.open {
 		c.forget(h)
 	}
-}
-
-// makeDir makes dir and its missing parents. Each name is durable before the next one is
-// made. An existing name is made durable too: its maker may have been killed before that.
-func makeDir(fsy fsys.FS, dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := fsy.Stat(dir); err == nil || parent == dir {
-		err = fsy.SyncDir(parent)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil // another user made it, and may read parent
-		}
-		return err
-	}
-	if err := makeDir(fsy, parent); err != nil {
-		return err
-	}
-	if err := fsy.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return fsy.SyncDir(parent)
 }
 
 // names is the contents of a log directory.

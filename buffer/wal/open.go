@@ -63,7 +63,7 @@ func newLog(dir string, o Options) *Log {
 }
 
 func (l *Log) open() error {
-	if err := makeDir(l.fs, l.dir); err != nil {
+	if err := fsys.MakeDir(l.fs, l.dir); err != nil {
 		return err
 	}
 	var err error

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -34,6 +33,9 @@ import (
 
 // Options are the tunables of [Open]. The zero value works.
 type Options struct {
+	// Create makes the container if [Store.Create] finds it missing. The service may have
+	// been down when [Store.EnsureContainer] was called at the start.
+	Create bool
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// Client tunes the SDK: retries, transport. A try of a request ends after
@@ -51,7 +53,7 @@ type Store struct {
 	name      string // account/container
 	container *container.Client
 	retry     policy.RetryOptions
-	noBatch   atomic.Bool // the service refuses batches here; delete one by one
+	create    bool
 }
 
 // Open returns the store of a spec of the form [ACCOUNT/]CONTAINER. It sends nothing.
@@ -84,7 +86,7 @@ func open(spec string, o Options) (*Store, error) {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
-	s := &Store{name: a.name + "/" + containerName, retry: co.Retry}
+	s := &Store{name: a.name + "/" + containerName, retry: co.Retry, create: o.Create}
 	if err := s.connect(a, a.blobURL+"/"+containerName, o.Credential, co); err != nil {
 		return nil, translate(err)
 	}
@@ -122,9 +124,6 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 	return errors.Join(berr, terr)
 }
 
-// String names the store for logs.
-func (s *Store) String() string { return "azure:" + s.name }
-
 // EnsureContainer makes the container if it is missing and the account may make it.
 func (s *Store) EnsureContainer(ctx context.Context) error {
 	_, err := s.container.Create(ctx, nil)
@@ -148,8 +147,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err == nil && r.Date != nil {
 		return *r.Date, nil
 	}
-	var re *azcore.ResponseError
-	if errors.As(err, &re) && re.RawResponse != nil {
+	if re, ok := errors.AsType[*azcore.ResponseError](err); ok && re.RawResponse != nil {
 		if t, perr := http.ParseTime(re.RawResponse.Header.Get("Date")); perr == nil {
 			return t, nil
 		}

@@ -47,14 +47,13 @@ func (e *ServiceError) Unwrap() error { return e.sentinel }
 // translate turns an error of the SDK into one of ours, without secrets: errors of the
 // transport carry the whole URL, with its SAS.
 func translate(err error) error {
-	var re *azcore.ResponseError
-	var ue *url.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &re):
+	}
+	if re, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return serviceError(re)
-	case errors.As(err, &ue):
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		u, perr := url.Parse(ue.URL)
 		if perr != nil {
 			u = &url.URL{}

@@ -59,15 +59,11 @@ func New(o Options) *Store {
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
 
 // Create implements [storage.BlobStore].
-func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
-	if err == nil {
-		err = s.create(key, body, attrs)
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) (err error) {
+	defer bounds.At("create", key, &err)
+	if err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs)); err != nil {
+		return err
 	}
-	return storage.AtKey("create", key, err)
-}
-
-func (s *Store) create(key string, body []byte, attrs storage.Attrs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.blobs[key]; ok {
@@ -142,7 +138,7 @@ func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2
 	return func(yield func(T, error) bool) {
 		for _, item := range list() {
 			if ctx.Err() != nil {
-				break
+				return ctx.Err()
 			}
 			if !yield(item, nil) {
 				return
