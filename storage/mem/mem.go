@@ -132,23 +132,16 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 	})
 }
 
-// walk is a sequence of the items that list returns, as they are when it begins. It ends
-// with an error if the context does.
+// walk is a sequence of the items that list returns, as they are when it begins.
 func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
+	return bounds.Seq(ctx, op, key, func(give func(T) bool) error {
 		for _, item := range list() {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !yield(item, nil) {
-				return
+			if !give(item) {
+				break
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			var none T
-			yield(none, storage.AtKey(op, key, err))
-		}
-	}
+		return nil
+	})
 }
 
 // Dirs implements [storage.BlobStore].

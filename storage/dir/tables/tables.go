@@ -93,7 +93,7 @@ func (s *databases) Swap(ctx context.Context, name, partition string, row storag
 	if err != nil {
 		return "", err
 	}
-	version, err = t.swapRow(ctx, partition, row)
+	version, err := t.swapRow(ctx, partition, row)
 	if !t.isThere() {
 		if errors.Is(err, storage.ErrChanged) {
 			err = nil // it must not be taken for the state of the current table

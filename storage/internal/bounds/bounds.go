@@ -5,6 +5,7 @@
 package bounds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,15 +104,18 @@ func Known(err error) error {
 func At(op, key string, err *error) { *err = storage.AtKey(op, key, *err) }
 
 // Seq makes the sequence that a method of a store returns. It calls walk with a function
-// that yields one item; walk returns nil when that returns false. An error of walk, or of
-// ctx at the start, is yielded last, with the operation and the key.
+// that yields one item, and returns false if walk must end. An error of walk or ctx is
+// yielded last, with the operation and the key.
 func Seq[T any](ctx context.Context, op, key string, walk func(give func(T) bool) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		err := ctx.Err()
+		more, err := true, ctx.Err()
 		if err == nil {
-			err = walk(func(item T) bool { return yield(item, nil) })
+			err = walk(func(item T) bool {
+				more = yield(item, nil)
+				return more && ctx.Err() == nil
+			})
 		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil && more {
 			var none T
 			yield(none, storage.AtKey(op, key, err))
 		}

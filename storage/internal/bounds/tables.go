@@ -1,7 +1,6 @@
 package bounds
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -32,58 +31,48 @@ func Tables(rows Rows) storage.TableStore { return checked{rows} }
 // checked implements [storage.TableStore].
 type checked struct{ rows Rows }
 
-func (t checked) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), Upsert(table, partition, rows))
-	if err == nil {
-		err = t.rows.Upsert(ctx, table, partition, rows)
+func (t checked) Upsert(ctx context.Context, table, partition string, rows []storage.Row) (err error) {
+	defer At("upsert", table+"/"+partition, &err)
+	if err := errors.Join(ctx.Err(), Upsert(table, partition, rows)); err != nil {
+		return err
 	}
-	return storage.AtKey("upsert", table+"/"+partition, err)
+	return t.rows.Upsert(ctx, table, partition, rows)
 }
 
 func (t checked) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
-	err = errors.Join(ctx.Err(), Upsert(table, partition, []storage.Row{row}))
-	if err == nil {
-		version, err = t.rows.Swap(ctx, table, partition, row)
+	defer At("swap", table+"/"+partition+"/"+row.Key, &err)
+	if err := errors.Join(ctx.Err(), Upsert(table, partition, []storage.Row{row})); err != nil {
+		return "", err
 	}
-	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
+	return t.rows.Swap(ctx, table, partition, row)
 }
 
 func (t checked) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		more := true
-		err := errors.Join(ctx.Err(), Scan(table, partition, from, to, limit, props))
-		if err == nil {
-			err = t.rows.Scan(ctx, table, partition, from, to, limit, props, func(r storage.Row) bool {
-				more = yield(r, nil)
-				return more && ctx.Err() == nil
-			})
+	return Seq(ctx, "scan", table+"/"+partition, func(give func(storage.Row) bool) error {
+		if err := Scan(table, partition, from, to, limit, props); err != nil {
+			return err
 		}
-		if err = cmp.Or(err, ctx.Err()); err != nil && more {
-			yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err))
-		}
-	}
+		return t.rows.Scan(ctx, table, partition, from, to, limit, props, give)
+	})
 }
 
 func (t checked) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+	return Seq(ctx, "tables", prefix, func(give func(string) bool) error {
 		names, err := t.rows.List(ctx, prefix)
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
-		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			if strings.HasPrefix(name, prefix) && !yield(name, nil) {
-				return
+			if strings.HasPrefix(name, prefix) && !give(name) {
+				return nil
 			}
 		}
-	}
+		return err
+	})
 }
 
-func (t checked) Drop(ctx context.Context, table string) error {
-	err := errors.Join(ctx.Err(), Table(table))
-	if err == nil {
-		err = t.rows.Drop(ctx, table)
+func (t checked) Drop(ctx context.Context, table string) (err error) {
+	defer At("drop", table, &err)
+	if err := errors.Join(ctx.Err(), Table(table)); err != nil {
+		return err
 	}
-	return storage.AtKey("drop", table, err)
+	return t.rows.Drop(ctx, table)
 }
