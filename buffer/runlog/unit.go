@@ -156,10 +156,18 @@ func (r *Reading) bin(u *Unit) *Bin {
 	return &u.Bin
 }
 
-// add puts a run in the last chunk, or in a new one.
+// add puts a run in the last chunk, in a new one, or in pieces in chunks of their own.
 func (r *Reading) add(u *Unit, run *Run) {
+	least := firstChunks << min(r.chunks/doubling, 6)
+	if u.lots[run.Pos] == nil && run.last-run.time0 > wide && len(run.lines) > 2*least {
+		for p := range run.pieces(least) {
+			r.chunks++
+			u.chunks = append(u.chunks, &chunk{unit: u, span: p.Span(), piece: p, size: p.size()})
+		}
+		return
+	}
 	n := len(u.chunks)
-	if n == 0 || u.chunks[n-1].size >= min(firstChunks<<min(r.chunks/doubling, 8), lastChunks) {
+	if n == 0 || u.chunks[n-1].piece != nil || u.chunks[n-1].size >= least {
 		r.chunks++
 		u.chunks = append(u.chunks, &chunk{unit: u, span: NoSpan()})
 		n++
@@ -172,6 +180,13 @@ func (r *Reading) add(u *Unit, run *Run) {
 
 // read reads a chunk again.
 func (r *Reading) read(c *chunk, f func(*Run) error) error {
+	if c.piece != nil {
+		run, err := r.reader.piece(c.piece)
+		if err != nil {
+			return r.bad(c.piece.Extent, err)
+		}
+		return f(run)
+	}
 	return r.reader.Read(r.ctx, &c.runs, r.bin(c.unit), func(run *Run) error {
 		return run.split(c.unit.lots[run.Pos], f)
 	}, r.bad)

@@ -117,7 +117,7 @@ var mutants = []mutant{
 	return l.syncDir(l.dir)
 `}}},
 	{name: "copies not dropped by the reader", edits: []edit{{"query/merge.go",
-		`	same := m.again(c.src, &at, line)
+		`	same := p.again(c.src, &at, line)
 `, `	same := false
 `}}},
 	{name: "a message acknowledged before it is stored", edits: []edit{{"buffer/messages.go",
