@@ -98,7 +98,7 @@ func BenchmarkAdd(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	body, m := encode(b, newEncoder(b, blobfmt.EncoderOptions{}), corpus(100000, 1000, 8))
 	x := readIndex(b, body)
-	d := newDecoder(b)
+	d := blobfmt.NewDecoder(1)
 	b.SetBytes(m.RawBytes)
 	var lines []byte
 	for b.Loop() {

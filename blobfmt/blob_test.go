@@ -86,15 +86,6 @@ func newEncoder(t testing.TB, o blobfmt.EncoderOptions) *blobfmt.Encoder {
 	return e
 }
 
-func newDecoder(t testing.TB) *blobfmt.Decoder {
-	t.Helper()
-	d, err := blobfmt.NewDecoder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // encode makes a blob of records. The caller may keep the body.
 func encode(t testing.TB, e *blobfmt.Encoder, recs []rec) ([]byte, blobfmt.Meta) {
 	t.Helper()

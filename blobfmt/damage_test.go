@@ -19,7 +19,7 @@ import (
 func TestFlippedBits(t *testing.T) {
 	const blobs, flipsEach = 40, 50
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
-	d := newDecoder(t)
+	d := blobfmt.NewDecoder(1)
 	for seed := range uint64(blobs) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		body, m := encode(t, e, makeRecords(r, 10+r.IntN(20)))
@@ -113,7 +113,7 @@ func checkCorrupt(t *testing.T, err error, offset, length int64) {
 // A truncated blob is detected at any length, and its whole blocks are returned.
 func TestTruncation(t *testing.T) {
 	e := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 1 << 10})
-	d := newDecoder(t)
+	d := blobfmt.NewDecoder(1)
 	body, m := encode(t, e, makeRecords(rand.New(rand.NewPCG(3, 3)), 12))
 	blocks := readIndex(t, body).Blocks
 	for n := range body {
@@ -291,7 +291,7 @@ func TestWalkOfHostileFrames(t *testing.T) {
 	body := bytes.Repeat(frame, 4000)
 	start := testkit.CPU()
 	damaged := int64(0)
-	for _, err := range newDecoder(t).Walk(testKey, body) {
+	for _, err := range blobfmt.NewDecoder(1).Walk(testKey, body) {
 		var c *blobfmt.CorruptError
 		if !errors.As(err, &c) {
 			t.Fatal(err)

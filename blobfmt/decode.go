@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A Decoder decompresses blocks. It keeps its buffers. Only one goroutine may use it.
+// A Decoder decompresses blocks. It keeps its buffers.
 type Decoder struct{ zstd *zstd.Decoder }
 
 // overAlloc is the room behind the content that lets zstd take its fast path.
@@ -19,18 +19,16 @@ const overAlloc = 16
 // maxDecoded bounds the memory of one zstd call, in case an earlier check is wrong.
 const maxDecoded = 64 << 20
 
-// NewDecoder returns a Decoder. It needs no closing.
-func NewDecoder() (*Decoder, error) {
-	z, err := zstd.NewReader(nil,
-		zstd.WithDecoderConcurrency(1),
+// NewDecoder returns a Decoder that at most n goroutines use at once; others wait. It
+// needs no closing.
+func NewDecoder(n int) *Decoder {
+	z, _ := zstd.NewReader(nil, // it fails only for invalid options
+		zstd.WithDecoderConcurrency(max(1, n)),
 		zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxRaw),
 		zstd.WithDecoderMaxMemory(maxDecoded),
 		zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		return nil, fmt.Errorf("blobfmt: new decoder: %w", err)
-	}
-	return &Decoder{zstd: z}, nil
+	return &Decoder{zstd: z}
 }
 
 // Block appends the lines of block b to dst. stored is the b.Stored bytes of the blob at

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
 	"slices"
 
 	"blobtail/record"
@@ -73,7 +74,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	z, err := zstd.NewWriter(nil,
 		zstd.WithEncoderLevel(o.Level),
 		zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(windowFor(o.BlockSize)),
+		zstd.WithWindowSize(max(zstd.MinWindowSize, 1<<bits.Len(uint(o.BlockSize-1)))), // it covers a block
 		zstd.WithSingleSegment(true), // so that every frame contains its content's length
 		zstd.WithEncoderCRC(true),
 		zstd.WithLowerEncoderMem(true))
@@ -83,15 +84,6 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	e := &Encoder{blockSize: o.BlockSize, zstd: z}
 	e.Reset()
 	return e, nil
-}
-
-// windowFor is the smallest window that covers a block: the next power of two.
-func windowFor(blockSize int) int {
-	w := zstd.MinWindowSize
-	for w < blockSize {
-		w *= 2
-	}
-	return w
 }
 
 // Reset starts a new blob and drops all added lines. It overwrites the body that Finish
@@ -114,9 +106,6 @@ func (e *Encoder) openBlock() {
 
 // Replaces notes that the blob replaces these batches (compaction).
 func (e *Encoder) Replaces(ids ...BatchID) { e.replaces = append(e.replaces, ids...) }
-
-// Raw is the number of bytes of lines added since the last Reset.
-func (e *Encoder) Raw() int64 { return e.raw }
 
 // Add appends a canonical line with its newline. t is the line's time. Lines must come in
 // strictly ascending order of (t, origin, index). Add refuses a line out of order, or a

@@ -31,7 +31,7 @@ func FuzzReadIndex(f *testing.F) {
 		f.Add(patchSection(b, 4, func(s []byte) []byte { return s[:len(s)/2] }))
 		f.Add(patchSection(b, 3, func(s []byte) []byte { return append(bytes.Clone(s), 0) }))
 	}
-	d := newDecoder(f)
+	d := blobfmt.NewDecoder(1)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		readAll(t, d, body)
 		blobfmt.Verify(testKey, body, blobfmt.Meta{})
@@ -45,7 +45,7 @@ func FuzzSections(f *testing.F) {
 	for _, b := range blobs {
 		f.Add(sectionOf(b, 3), sectionOf(b, 4))
 	}
-	d := newDecoder(f)
+	d := blobfmt.NewDecoder(1)
 	f.Fuzz(func(t *testing.T, origins, blocks []byte) {
 		body := patchSection(blobs[0], 3, func([]byte) []byte { return origins })
 		body = patchSection(body, 4, func([]byte) []byte { return blocks })
@@ -107,7 +107,7 @@ func FuzzWalk(f *testing.F) {
 		f.Add(b[len(b)/3:])
 		f.Add(append(bytes.Clone(b), b...))
 	}
-	d := newDecoder(f)
+	d := blobfmt.NewDecoder(1)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		at := int64(0)
 		for f, err := range d.Walk(testKey, body) {

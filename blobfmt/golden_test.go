@@ -37,7 +37,7 @@ func TestGolden(t *testing.T) {
 	if found := blobfmt.Verify(testKey, golden, m); found != nil {
 		t.Error(found)
 	}
-	checkIndex(t, newDecoder(t), golden, readIndex(t, golden), recs)
+	checkIndex(t, blobfmt.NewDecoder(1), golden, readIndex(t, golden), recs)
 }
 
 // large is a blob with several blocks, compressed origins and replaced batches.
@@ -72,7 +72,7 @@ func TestGoldenLarge(t *testing.T) {
 	if found := blobfmt.Verify(testKey, golden, m); found != nil {
 		t.Error(found)
 	}
-	checkIndex(t, newDecoder(t), golden, readIndex(t, golden), recs)
+	checkIndex(t, blobfmt.NewDecoder(1), golden, readIndex(t, golden), recs)
 }
 
 // The document shows the written bytes and the metadata.

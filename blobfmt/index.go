@@ -316,11 +316,7 @@ func (r *indexReader) content(s section) ([]byte, error) {
 	case s.Codec != codecZstd:
 		return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", r.key, s.ID, s.Codec, ErrNewer)
 	}
-	d, err := NewDecoder()
-	if err != nil {
-		return nil, err
-	}
-	raw, err := d.decode(nil, stored, int64(s.Raw))
+	raw, err := NewDecoder(1).decode(nil, stored, int64(s.Raw))
 	if err != nil {
 		return damaged("a section does not decompress: " + err.Error())
 	}

@@ -20,6 +20,31 @@ type Span struct {
 	First, Count uint32
 }
 
+// Keys returns a reader of the keys of a block's records.
+func (o *Origins) Keys(block int) KeyReader {
+	return KeyReader{dict: o.Dict, spans: o.Blocks[block]}
+}
+
+// A KeyReader returns the keys of a block's records one by one, without their times.
+type KeyReader struct {
+	dict  []record.Origin
+	spans []Span
+	taken uint32 // of the first span
+}
+
+// Next returns the next key; zero after the last one.
+func (r *KeyReader) Next() (k record.Key) {
+	if len(r.spans) == 0 {
+		return k
+	}
+	s := r.spans[0]
+	k.Origin, k.Index = r.dict[s.Origin], s.First+r.taken
+	if r.taken++; r.taken == s.Count {
+		r.spans, r.taken = r.spans[1:], 0
+	}
+	return k
+}
+
 // An origin begins with 48 bits of milliseconds, big endian. They are stored
 // apart from the rest, as differences.
 const (

@@ -22,7 +22,7 @@ func TestRoundTrip(t *testing.T) {
 	small := newEncoder(t, blobfmt.EncoderOptions{BlockSize: 4 << 10})
 	large := newEncoder(t, blobfmt.EncoderOptions{})
 	better := newEncoder(t, blobfmt.EncoderOptions{Level: zstd.SpeedBetterCompression, BlockSize: 64 << 10})
-	d := newDecoder(t)
+	d := blobfmt.NewDecoder(1)
 	for seed := range uint64(36) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		recs := makeRecords(r, 1+r.IntN(1+r.IntN(4000)))

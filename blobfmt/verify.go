@@ -17,11 +17,8 @@ const maxFindings = 100
 // its index, its metadata m and its key against the lines. It returns all findings (up to
 // 100), with damaged spans as [*CorruptError], or nil if the blob is valid.
 func Verify(key string, body []byte, m Meta) []error {
-	d, err := NewDecoder()
-	if err != nil {
-		return []error{err}
-	}
-	v := verifier{key: key, d: d}
+	v := verifier{key: key, d: NewDecoder(1)}
+	var err error
 	if v.name, err = ParseName(key); err != nil {
 		v.add(err)
 	}
@@ -73,7 +70,7 @@ func (v *verifier) walk(body []byte) {
 			v.add(err)
 			continue
 		}
-		v.block(f.Lines, f.Offset, nil, nil)
+		v.block(f.Lines, f.Offset, KeyReader{})
 	}
 }
 
@@ -100,7 +97,7 @@ func (v *verifier) blocks(body []byte, x *Index) {
 			v.add(err)
 			continue
 		}
-		got := v.block(lines, b.Offset, o.Dict, o.Blocks[i])
+		got := v.block(lines, b.Offset, o.Keys(i))
 		b.Offset, b.Stored, b.CRC, b.blob = 0, 0, 0, ""
 		if !reflect.DeepEqual(got, b) {
 			v.addf("the index does not describe the block at offset %d", x.Blocks[i].Offset)
@@ -110,15 +107,14 @@ func (v *verifier) blocks(body []byte, x *Index) {
 
 // block checks the lines of a block and returns the right description for the index. It
 // reports the first bad line only.
-func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans []Span) Block {
+func (v *verifier) block(lines []byte, offset int64, keys KeyReader) Block {
 	v.seen.CRC = checksum(v.seen.CRC, lines)
 	got := Block{Raw: int64(len(lines))}
-	next := spanReader{dict: dict, spans: spans}
 	bad, badLine := 0, 0
 	var reason error
 	for len(lines) > 0 {
 		n := bytes.IndexByte(lines, '\n') + 1
-		at := next.key()
+		at := keys.Next()
 		if err := v.line(lines[:n], &at); err != nil {
 			if bad++; bad == 1 {
 				reason, badLine = err, got.Records+1
@@ -133,25 +129,6 @@ func (v *verifier) block(lines []byte, offset int64, dict []record.Origin, spans
 	}
 	v.seen.add(&got)
 	return got
-}
-
-// A spanReader returns the keys of a block's records one by one, without their times.
-type spanReader struct {
-	dict  []record.Origin
-	spans []Span
-	taken uint32 // of the first span
-}
-
-func (r *spanReader) key() (k record.Key) {
-	if len(r.spans) == 0 {
-		return k
-	}
-	s := r.spans[0]
-	k.Origin, k.Index = r.dict[s.Origin], s.First+r.taken
-	if r.taken++; r.taken == s.Count {
-		r.spans, r.taken = r.spans[1:], 0
-	}
-	return k
 }
 
 // line checks one line and fills in its time.

@@ -86,13 +86,6 @@ const (
 	maxBodies  = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
-// Options tune a Writer. The zero value works.
-type Options struct {
-	Lane     int                   // 0 to 98
-	Encoders int                   // batches encoded at once; 0: one a core
-	Metrics  prometheus.Registerer // nil: none
-}
-
 // Writer stores batches. Any number of goroutines may call its methods.
 type Writer struct {
 	store    Store
@@ -114,46 +107,30 @@ type place struct {
 	lane    int
 }
 
-// New returns a Writer. It starts nothing and asks the store nothing.
-func New(store Store, o Options) (*Writer, error) {
-	if err := checkLane(o.Lane); err != nil {
-		return nil, err
-	}
-	if o.Encoders == 0 {
-		o.Encoders = runtime.GOMAXPROCS(0)
-	}
+// New returns a Writer with lane 0 and metrics at reg; nil: none. It starts nothing and
+// asks the store nothing. It encodes as many batches at once as there are cores.
+func New(store Store, reg prometheus.Registerer) *Writer {
+	cores := runtime.GOMAXPROCS(0)
 	w := &Writer{
 		store:    store,
-		m:        newMetrics(o.Metrics),
-		encoders: make(chan *blobfmt.Encoder, o.Encoders),
-		free:     make(chan []byte, o.Encoders),
+		m:        newMetrics(reg),
+		encoders: make(chan *blobfmt.Encoder, cores),
+		free:     make(chan []byte, cores),
 		uploads:  semaphore.NewWeighted(maxUploads),
 		bodies:   semaphore.NewWeighted(maxBodies),
-		lane:     o.Lane,
 		next:     map[place]int{},
 	}
-	for range o.Encoders {
-		e, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{})
-		if err != nil {
-			return nil, fmt.Errorf("make an encoder: %w", err)
-		}
-		w.encoders <- e
+	for range cores {
+		w.encoders <- nil // encode makes it
 	}
-	return w, nil
+	return w
 }
 
-func checkLane(lane int) error {
+// SetLane changes the lane of later plans, 0 to 98. Planned batches keep their names,
+// which are pinned.
+func (w *Writer) SetLane(lane int) error {
 	if lane < 0 || lane > lastLane {
 		return fmt.Errorf("lane %d: want 0 to %d", lane, lastLane)
-	}
-	return nil
-}
-
-// SetLane changes the lane of later plans. Planned batches keep their names, which are
-// pinned.
-func (w *Writer) SetLane(lane int) error {
-	if err := checkLane(lane); err != nil {
-		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,14 +191,14 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	}
 	defer w.uploads.Release(1)
 	for passed := 0; ; {
-		out, err := w.put(ctx, name.String(), body, meta)
-		switch out {
-		case mine:
+		mine, err := w.put(ctx, name.String(), body, meta)
+		if err != nil {
+			return err
+		}
+		if mine {
 			w.m.blob(meta, len(body))
 			w.used(b, name.Number)
 			return nil
-		case unknown:
-			return err
 		}
 		w.m.foreign.Inc()
 		passed++
@@ -245,14 +222,20 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 // until its release.
 func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, error) {
 	var enc *blobfmt.Encoder
+	var err error
 	select {
 	case enc = <-w.encoders:
 	case <-ctx.Done():
 		return nil, blobfmt.Meta{}, ctx.Err()
 	}
 	defer func() { w.encoders <- enc }()
+	if enc == nil {
+		if enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{}); err != nil {
+			return nil, blobfmt.Meta{}, fmt.Errorf("make an encoder: %w", err)
+		}
+	}
 	enc.Reset()
-	if err := b.Each(ctx, enc.Add); err != nil {
+	if err = b.Each(ctx, enc.Add); err != nil {
 		return nil, blobfmt.Meta{}, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
 	}
 	body, meta, err := enc.Finish(b.ID())
@@ -288,53 +271,44 @@ func (w *Writer) giveBack(body []byte) {
 // must still pass.
 func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
-// outcome is the knowledge after a put.
-type outcome int
-
-const (
-	unknown outcome = iota
-	mine
-	foreign
-)
-
-// put creates the blob and determines the owner of the name. The error is the reason for
-// an unknown outcome.
-func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (outcome, error) {
+// put creates the blob and determines the owner of the name: this batch, or else another.
+// The error is the reason for an unknown outcome.
+func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Meta) (mine bool, err error) {
 	start := time.Now()
-	err := w.store.Create(ctx, key, body, storage.Attrs{
+	err = w.store.Create(ctx, key, body, storage.Attrs{
 		ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: m.Map(),
 	})
 	w.m.create.Observe(time.Since(start).Seconds())
 	if err == nil {
-		return mine, nil
+		return true, nil
 	}
 	if !errors.Is(err, storage.ErrExist) {
-		return unknown, fmt.Errorf("create %s: %w", key, err)
+		return false, fmt.Errorf("create %s: %w", key, err)
 	}
 	held, err := w.store.Stat(ctx, key)
 	if errors.Is(err, storage.ErrDamaged) {
 		// The owner cannot be determined any more. If it was this batch, its lines are
 		// stored twice now, once damaged, and readers show each once.
-		return foreign, nil
+		return false, nil
 	}
 	if err != nil {
 		// This includes a missing blob: it existed a moment ago.
-		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+		return false, fmt.Errorf("see whose %s is: %w", key, err)
 	}
 	got, err := blobfmt.ParseMeta(held.Metadata)
 	if errors.Is(err, blobfmt.ErrForeign) || errors.Is(err, blobfmt.ErrNewer) {
-		return foreign, nil
+		return false, nil
 	}
 	if err != nil {
-		return unknown, fmt.Errorf("see whose %s is: %w", key, err)
+		return false, fmt.Errorf("see whose %s is: %w", key, err)
 	}
 	if got.Batch != m.Batch {
-		return foreign, nil
+		return false, nil
 	}
 	if got.Records != m.Records || got.CRC != m.CRC {
-		return unknown, &IDReuseError{key, m.Batch, m, got}
+		return false, &IDReuseError{key, m.Batch, m, got}
 	}
-	return mine, nil
+	return true, nil
 }
 
 // walk returns the first number at or after from that no other batch is seen to hold. One

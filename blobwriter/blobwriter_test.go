@@ -54,8 +54,8 @@ func (b *batch) Each(_ context.Context, f func([]byte, int64, record.Origin, uin
 
 func newWriter(t *testing.T, s blobwriter.Store, lane int) *blobwriter.Writer {
 	t.Helper()
-	w, err := blobwriter.New(s, blobwriter.Options{Lane: lane})
-	if err != nil {
+	w := blobwriter.New(s, nil)
+	if err := w.SetLane(lane); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -341,12 +341,7 @@ func TestSharedLane(t *testing.T) {
 	}
 }
 
-func TestBadOptionsAndPins(t *testing.T) {
-	for _, lane := range []int{-1, 99, 100} {
-		if _, err := blobwriter.New(mem.New(mem.Options{}), blobwriter.Options{Lane: lane}); err == nil {
-			t.Errorf("lane %d is taken", lane)
-		}
-	}
+func TestBadPins(t *testing.T) {
 	w := newWriter(t, mem.New(mem.Options{}), 0)
 	for _, pin := range [][]byte{nil, {0}, {0x80}, {1, 1}, {0xff, 0xff, 0xff, 0x7f}} {
 		if err := w.Write(context.Background(), &batch{id: 1, service: "web", texts: []string{"a"}, pin: pin}); err == nil {

@@ -2,6 +2,7 @@ package blobwriter
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"blobtail/blobfmt"
 )
@@ -14,18 +15,12 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	if reg == nil {
-		reg = prometheus.NewRegistry()
-	}
+	with := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "blobtail_blob_" + name, Help: help})
-		reg.MustRegister(c)
-		return c
+		return with.NewCounter(prometheus.CounterOpts{Name: "blobtail_blob_" + name, Help: help})
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "blobtail_blob_" + name, Help: help, Buckets: buckets})
-		reg.MustRegister(h)
-		return h
+		return with.NewHistogram(prometheus.HistogramOpts{Name: "blobtail_blob_" + name, Help: help, Buckets: buckets})
 	}
 	return &metrics{
 		blobs:   counter("written_total", "Blobs surely written."),

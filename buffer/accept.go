@@ -28,9 +28,6 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		defer b.mu.Unlock()
 		return b.nothingLeft(r), nil
 	}
-	if b.isFull() && !b.allExpired(r) {
-		return b.acceptKnown(r)
-	}
 	e := b.encoders.Get().(*encoder)
 	defer b.encoders.Put(e)
 	e.Encode(r, time.Now())
@@ -43,21 +40,6 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 
 func (b *Buffer) isFull() bool {
 	return b.full.Load() || (b.o.Max > 0 && b.log.Size() >= b.o.Max)
-}
-
-// allExpired reports whether all records of a request have expired: such a request
-// needs no room in a full log. For most requests the first line decides.
-func (b *Buffer) allExpired(r *record.Request) bool {
-	if b.o.Expired == nil {
-		return false
-	}
-	for i := range r.Lines {
-		bin := runlog.Bin{Service: r.Services[r.Lines[i].Service], Period: runlog.PeriodOf(r.Lines[i].Time, b.o.Period)}
-		if !b.o.Expired(bin.Service, bin.Start()) {
-			return false
-		}
-	}
-	return true
 }
 
 // append is Accept of an encoded request. It also returns the position of its record,
@@ -74,6 +56,10 @@ func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wa
 		receipt := b.nothingLeft(r)
 		receipt.Expired = e.LeftOut.Expired()
 		return receipt, 0, origin, nil
+	}
+	if b.isFull() {
+		b.m.refused.Inc()
+		return record.Receipt{}, 0, origin, record.ErrFull
 	}
 	pos, err = b.log.Append(runlog.TypeRuns, e.Payload)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -119,17 +105,6 @@ func (b *Buffer) nothingLeft(r *record.Request) record.Receipt {
 	return record.Receipt{Wait: func(context.Context, bool) error { return nil }}
 }
 
-// acceptKnown answers a request while the log is full: a repeat needs no room.
-func (b *Buffer) acceptKnown(r *record.Request) (record.Receipt, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if receipt, known, err := b.known(r); known {
-		return receipt, err
-	}
-	b.m.refused.Inc()
-	return record.Receipt{}, record.ErrFull
-}
-
 // known answers a repeat with the answer of the first request. A request with another
 // outcome is new. b.mu is held.
 func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, err error) {
@@ -139,7 +114,7 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 			return receipt, err != nil, err
 		}
 		b.m.redelivered.Inc()
-		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitRepeat(0)}, true, nil
+		return record.Receipt{Duplicate: true, Expired: int(m.expired), Wait: b.waitFor(0, nil)}, true, nil
 	}
 	first, ok := b.repeats.find(r)
 	if !ok {
@@ -149,29 +124,15 @@ func (b *Buffer) known(r *record.Request) (receipt record.Receipt, known bool, e
 		return receipt, known, err
 	}
 	b.m.duplicates.Inc()
-	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitRepeat(first.pos)}, true, nil
+	return record.Receipt{Duplicate: true, Expired: int(first.expired), Wait: b.waitFor(first.pos, nil)}, true, nil
 }
 
-// waitFor returns the Wait of a request whose record is at pos.
+// waitFor returns the Wait of a request whose record is at pos; 0: it need not be durable.
+// A repeat is as safe as the first request. It has nil batches, since those of the first
+// request are not remembered: it waits for all batches that may have the request.
 func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bool) error {
 	return func(ctx context.Context, stored bool) error {
-		if err := b.log.Sync(pos); err != nil || !stored {
-			return err
-		}
-		b.mu.Lock()
-		for _, ob := range batches {
-			ob.wanted = true
-		}
-		b.mu.Unlock()
-		return awaitStored(ctx, batches)
-	}
-}
-
-// waitRepeat returns the Wait of a repeat, which is as safe as the first request. The
-// first request's batches are not remembered, so it waits for all that may have it.
-func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
-	return func(ctx context.Context, stored bool) error {
-		if pos != 0 { // messages need not be durable
+		if pos != 0 {
 			if err := b.log.Sync(pos); err != nil {
 				return err
 			}
@@ -179,38 +140,29 @@ func (b *Buffer) waitRepeat(pos wal.Pos) func(context.Context, bool) error {
 		if !stored {
 			return nil
 		}
-		return awaitStored(ctx, b.mayHold(pos))
-	}
-}
-
-// mayHold returns all unstored batches that may have the request at pos. The open ones
-// are cut soon, since the request waits.
-func (b *Buffer) mayHold(pos wal.Pos) (all []*Batch) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ob := range b.open {
-		ob.wanted = true
-		all = append(all, ob)
-	}
-	for _, batch := range b.queue.batches {
-		if !batch.try.aside || batch.named.MayHold(pos) {
-			all = append(all, batch)
-		}
-	}
-	return all
-}
-
-// awaitStored returns nil when all batches are stored.
-func awaitStored(ctx context.Context, batches []*Batch) error {
-	for _, batch := range batches {
-		select {
-		case <-batch.done:
-			if batch.err != nil {
-				return batch.err
+		b.mu.Lock()
+		await := batches
+		if batches == nil {
+			for batch := range b.unstored() {
+				if !batch.try.aside || batch.named.MayHold(pos) {
+					await = append(await, batch)
+				}
 			}
-		case <-ctx.Done():
-			return ctx.Err()
 		}
+		for _, batch := range await {
+			batch.wanted = true // an open one is cut soon
+		}
+		b.mu.Unlock()
+		for _, batch := range await {
+			select {
+			case <-batch.done:
+				if batch.err != nil {
+					return batch.err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
 	}
-	return nil
 }

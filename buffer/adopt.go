@@ -19,7 +19,6 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	for _, batch := range p.order {
 		if p.batches[batch.named.ID] == batch {
 			queue = append(queue, batch)
-			b.account.keep(batch.named.Place)
 			p.adoptMessages(batch)
 		}
 	}
@@ -30,7 +29,7 @@ func (b *Buffer) adopt(p *replay, start time.Time) {
 	b.adoptOrigins(p)
 	b.adoptRecent(p)
 	b.loseDamaged(&p.damages)
-	b.replayed = true
+	close(b.replayed)
 	b.wake.Broadcast()
 }
 

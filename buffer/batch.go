@@ -14,12 +14,11 @@ import (
 // and content never change, over any number of attempts and restarts.
 //
 // Buffer.mu guards an open batch. Of a cut one it guards the place, which changes when it
-// is parked, and the span, which changes when it is measured. The pin belongs to the
-// worker that has taken the batch.
+// is parked. The pin belongs to the worker that has taken the batch.
 type Batch struct {
 	b        *Buffer
 	bin      runlog.Bin
-	named    runlog.Named   // while it is open, without an id and a place
+	named    runlog.Named   // while it is open, without an id and a record
 	runs     runlog.Extents // while it is open
 	pin      []byte         // the plan of the sink, after its first call
 	span     runlog.Span    // all times of its lines are in it
@@ -34,6 +33,15 @@ type Batch struct {
 // newBatch makes an open batch.
 func newBatch(b *Buffer, bin runlog.Bin, since time.Time) *Batch {
 	return &Batch{b: b, bin: bin, span: runlog.NoSpan(), done: make(chan struct{}), since: since}
+}
+
+// add adds a run to an open batch.
+func (b *Batch) add(e runlog.Extent, span runlog.Span, records int, bytes int64) {
+	b.runs.Add(e)
+	b.span.Extend(span)
+	b.named.Hold(e)
+	b.named.Records += records
+	b.named.Bytes += bytes
 }
 
 // newCut makes the batch that r, a record at a place, names.
@@ -91,11 +99,4 @@ func (b *Batch) loaded(ctx context.Context, f func(*runlog.Loader, *runlog.Batch
 		return err
 	}
 	return f(l, &rec)
-}
-
-// measured sets the exact span, so that the next snapshot may skip the batch.
-func (b *Batch) measured(span runlog.Span) {
-	b.b.mu.Lock()
-	defer b.b.mu.Unlock()
-	b.span = span
 }

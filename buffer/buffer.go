@@ -78,8 +78,8 @@ var ErrExpired = errors.New("the batch has expired")
 // hopeless reports whether no repeat can store a batch: it rotted in the log, or the
 // sink says so.
 func hopeless(err error) bool {
-	var rot *runlog.RotError
-	return errors.Is(err, ErrAside) || errors.As(err, &rot)
+	_, rot := errors.AsType[*runlog.RotError](err)
+	return rot || errors.Is(err, ErrAside)
 }
 
 // Options tune a Buffer. The zero value works.
@@ -114,9 +114,6 @@ func (o Options) withDefaults() Options {
 	o.MaxAge = cmp.Or(o.MaxAge, 5*time.Minute)
 	o.Soft = cmp.Or(o.Soft, 4<<30)
 	o.Workers = cmp.Or(o.Workers, 8+runtime.GOMAXPROCS(0))
-	if o.LossFound == nil {
-		o.LossFound = func() {}
-	}
 	if o.Messages == nil {
 		o.Messages = noMessages{}
 	}
@@ -141,19 +138,20 @@ type Buffer struct {
 	room     runlog.Room         // of all snapshots; it has its own lock
 	full     atomic.Bool         // the disk; watch sets it
 
-	releasing sync.Mutex // held while segments are deleted; taken before mu
+	replayed  chan struct{} // closed when the log that the start found is read
+	ended     chan struct{} // closed when Run ends
+	releasing sync.Mutex    // held while segments are deleted; taken before mu
 
 	mu       sync.Mutex
-	wake     *sync.Cond // signalled when queue, replayed or closing change
+	wake     *sync.Cond // signalled when queue changes, or Run ends
 	open     map[runlog.Bin]*Batch
 	queue    queue
-	account  account
+	pinned   map[uint32]int // snapshots that need a segment and all behind it
+	settled  wal.Pos        // the last commit or copy
 	messages messages
 	repeats  repeats
 	recent   *recent
-	loss     Loss // none while it has no records
-	replayed bool
-	closing  bool
+	loss     Loss      // none while it has no records
 	cutErr   string    // the last failure to cut, so that it is logged once
 	demanded time.Time // when batches were last cut because requests wait for them
 }
@@ -168,10 +166,12 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
 		open:     map[runlog.Bin]*Batch{},
 		queue:    queue{services: newServices(o.Workers)},
-		account:  account{unstored: map[uint32]int{}, pinned: map[uint32]int{}},
+		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
 		recent:   newRecent(log),
+		replayed: make(chan struct{}),
+		ended:    make(chan struct{}),
 	}
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)

@@ -2,23 +2,20 @@ package buffer
 
 import (
 	"fmt"
-	"maps"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 	"blobtail/record"
 )
 
-// Audit recounts the account of the buffer from the open batches and the queue: the
-// unstored runs by segment, their bytes, and the messages. It may be called at any moment
-// after the replay.
+// Audit recounts the places of the open batches and the messages, and checks that the
+// log has all that is unstored. It may be called at any moment after the replay.
 func (b *Buffer) Audit() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.replayed {
+	if !b.Replayed() {
 		return nil
 	}
-	pending, held := map[uint32]int{}, int64(0)
 	open, left := map[*message]int{}, map[*message]int{}
 	for k, ob := range b.open {
 		if ob.bin != k || ob.runs.Len() == 0 {
@@ -27,14 +24,16 @@ func (b *Buffer) Audit() error {
 		if ob.named.Bytes >= b.o.Size {
 			return fmt.Errorf("an open batch of %d bytes", ob.named.Bytes)
 		}
-		last := runlog.Extent{}
+		last, named := runlog.Extent{}, runlog.Place{}
 		for e := range ob.runs.All() {
 			if e.Pos <= last.Pos {
 				return fmt.Errorf("run at %d behind that at %d", e.Pos, last.Pos)
 			}
 			last = e
-			pending[e.Pos.Segment()]++
-			held += int64(e.Len)
+			named.Hold(e)
+		}
+		if named != ob.named.Place {
+			return fmt.Errorf("counted %+v, kept %+v", named, ob.named.Place)
 		}
 		for _, m := range ob.messages {
 			open[m]++
@@ -42,10 +41,6 @@ func (b *Buffer) Audit() error {
 		}
 	}
 	for _, batch := range b.queue.batches {
-		for _, s := range batch.named.Runs {
-			pending[s.Segment] += s.Runs
-		}
-		held += batch.named.Held
 		for _, m := range batch.messages {
 			left[m]++
 		}
@@ -56,13 +51,10 @@ func (b *Buffer) Audit() error {
 			return fmt.Errorf("the record of batch %x is gone", batch.named.ID)
 		}
 	}
-	for segment := range pending {
-		if _, there := b.log.Segment(segment); !there {
+	for batch := range b.unstored() {
+		if segment := batch.named.First.Segment(); segment < b.log.Front() {
 			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
 		}
-	}
-	if held != b.account.held || !maps.Equal(pending, b.account.unstored) {
-		return fmt.Errorf("counted %d bytes in %v, kept %d in %v", held, pending, b.account.held, b.account.unstored)
 	}
 	return b.auditMessages(open, left)
 }

@@ -1,6 +1,7 @@
 package buffer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,15 +32,12 @@ func (b *Buffer) Run(ctx context.Context) error {
 		wg.Go(func() { b.work(ctx) })
 	}
 	wg.Go(func() { b.park(ctx) })
-	wg.Go(func() {
-		<-ctx.Done()
-		b.mu.Lock()
-		b.closing = true
-		b.wake.Broadcast()
-		b.mu.Unlock()
-	})
 	err := b.watch(ctx)
 	cancel(err)
+	close(b.ended)
+	b.mu.Lock()
+	b.wake.Broadcast()
+	b.mu.Unlock()
 	wg.Wait()
 	b.dropOpenMessages()
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
@@ -130,7 +128,7 @@ func (b *Buffer) work(ctx context.Context) {
 func (b *Buffer) take(ctx context.Context) *Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for ctx.Err() == nil && !b.closing {
+	for ctx.Err() == nil {
 		if batch := b.queue.take(time.Now()); batch != nil {
 			return batch
 		}
@@ -164,7 +162,7 @@ func (b *Buffer) store(ctx context.Context, batch *Batch) (expired bool, err err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.account.settled = max(b.account.settled, pos)
+	b.settled = max(b.settled, pos)
 	return expired, nil
 }
 
@@ -187,34 +185,22 @@ func (b *Buffer) write(ctx context.Context, batch *Batch, begun time.Time) (err 
 // settle ends a batch that is stored or has expired. b.mu is held.
 func (b *Buffer) settle(batch *Batch, expired bool) {
 	b.queue.remove(batch)
-	b.account.drop(batch.named.Place)
 	b.messages.stored(batch.messages)
-	if expired {
-		b.noteExpired(batch)
+	if expired { // that is no evidence about the store
+		b.m.batchesExpired.Inc()
+		b.m.expired.Add(float64(batch.named.Records))
+		b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.named.Records).
+			Msg("a batch has expired before it was stored; it is not kept")
 	} else {
-		b.noteStored(batch)
+		b.m.stored.Inc()
+		b.queue.services.worked(batch.bin.Service)
 	}
-	close(batch.done)
-}
-
-// noteStored counts a batch. b.mu is held.
-func (b *Buffer) noteStored(batch *Batch) {
-	b.m.stored.Inc()
-	b.queue.services.worked(batch.bin.Service)
-	if batch.try.failed > 0 {
+	if !expired && batch.try.failed > 0 {
 		// The store works again: the other batches need not wait for their pauses to end.
 		b.queue.hurry()
 		b.o.Log.Info().Str("service", batch.Service()).Int("attempts", batch.try.failed).Msg("a batch that failed is stored")
 	}
-}
-
-// noteExpired counts a batch that will not be stored. That is no evidence about the
-// store. b.mu is held.
-func (b *Buffer) noteExpired(batch *Batch) {
-	b.m.batchesExpired.Inc()
-	b.m.expired.Add(float64(batch.named.Records))
-	b.o.Log.Info().Str("service", batch.Service()).Time("period", batch.Period()).Int("records", batch.named.Records).
-		Msg("a batch has expired before it was stored; it is not kept")
+	close(batch.done)
 }
 
 // Left counts the batches that a Flush leaves in the log.
@@ -229,8 +215,8 @@ type Left struct {
 // ctx ends first, it counts the rest. It does not wait for batches that cannot be rebuilt
 // from the log: they are counted in Left, with an error.
 func (b *Buffer) Flush(ctx context.Context) (Left, error) {
+	_ = b.awaitReplay(ctx) // without it, some are left
 	b.mu.Lock()
-	b.awaitReplay(ctx)
 	b.cutAll(pressure{flush: true})
 	uncut := slices.Collect(maps.Values(b.open))
 	batches := slices.Clone(b.queue.batches)
@@ -278,21 +264,24 @@ func (b *Buffer) left(batches []*Batch) Left {
 }
 
 // awaitReplay waits until the log found by the start is replayed, ctx ends, or Run ends.
-// b.mu is held.
-func (b *Buffer) awaitReplay(ctx context.Context) {
-	defer context.AfterFunc(ctx, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.wake.Broadcast()
-	})()
-	for !b.replayed && ctx.Err() == nil && !b.closing {
-		b.wake.Wait()
+func (b *Buffer) awaitReplay(ctx context.Context) error {
+	select {
+	case <-b.replayed:
+	case <-ctx.Done():
+	case <-b.ended:
 	}
+	if b.Replayed() {
+		return ctx.Err()
+	}
+	return cmp.Or(ctx.Err(), errEnded)
 }
 
 // Replayed reports whether the log that the start found is read.
 func (b *Buffer) Replayed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.replayed
+	select {
+	case <-b.replayed:
+		return true
+	default:
+		return false
+	}
 }

@@ -70,7 +70,7 @@ func (b *Buffer) Live(ctx context.Context, q LiveQuery) (*Live, error) {
 // snapshot also returns the position up to which the log must be synced before the
 // first record is returned, or 0.
 func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, error) {
-	if err := b.waitForReplay(ctx); err != nil {
+	if err := b.awaitReplay(ctx); err != nil {
 		return nil, 0, err
 	}
 	if q.Follow {
@@ -90,40 +90,24 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 		l.twice = l.unstored()
 	}
 	if len(l.units) > 0 {
-		b.account.pinned[l.pin]++
+		b.pinned[l.pin]++
 	}
 	return l, b.recent.synced, nil
-}
-
-func (b *Buffer) waitForReplay(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.awaitReplay(ctx)
-	if err := ctx.Err(); err != nil || b.replayed {
-		return err
-	}
-	return errEnded
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
 func (l *Live) unstored() (units []runlog.Unit) {
 	match := askOnce(l.q.Match)
-	want := func(service string, s runlog.Span) bool { return s.Touches(l.q.From, l.q.To) && match(service) }
-	for bin, ob := range l.b.open {
-		if want(bin.Service, ob.span) {
-			l.needs(ob.runs.First())
-			units = append(units, runlog.Unit{Bin: bin, Span: ob.span, Runs: ob.runs.Fixed()})
+	for batch := range l.b.unstored() {
+		if !batch.span.Touches(l.q.From, l.q.To) || !match(batch.bin.Service) {
+			continue
 		}
-	}
-	for _, batch := range l.b.queue.batches {
-		if want(batch.bin.Service, batch.span) {
-			if len(batch.named.Runs) > 0 {
-				l.needs(wal.Pos(batch.named.Runs[0].Segment) << 32)
-			}
-			l.needs(batch.named.Record)
-			named := batch.named
-			units = append(units, runlog.Unit{Bin: batch.bin, Span: batch.span, Batch: &named, Measure: batch.measured})
+		l.needs(batch.named.First)
+		u := runlog.Unit{Bin: batch.bin, Span: batch.span, Runs: batch.runs.Fixed()}
+		if named := batch.named; named.Record != 0 {
+			u.Batch = &named
 		}
+		units = append(units, u)
 	}
 	return units
 }
@@ -147,11 +131,11 @@ func (l *Live) follow(end wal.Pos) {
 		case run.Pos.Segment() < front:
 			l.behind = true
 		default:
+			l.needs(run.Pos)
 			u.Runs.Add(run.Extent)
 		}
 	}
 	if u.Runs.Len() > 0 {
-		l.needs(u.Runs.First())
 		l.units = append(l.units, u)
 	}
 }
@@ -192,8 +176,8 @@ func (l *Live) Close() {
 	}
 	b := l.b
 	b.mu.Lock()
-	if b.account.pinned[l.pin]--; b.account.pinned[l.pin] == 0 {
-		delete(b.account.pinned, l.pin)
+	if b.pinned[l.pin]--; b.pinned[l.pin] == 0 {
+		delete(b.pinned, l.pin)
 	}
 	b.mu.Unlock()
 	b.releaseLogged()
@@ -209,8 +193,7 @@ func (l *Live) Each(ctx context.Context, emit func(e *record.Entry) error) error
 	}
 	q := runlog.Query{From: l.q.From, To: l.q.To, Keep: l.q.Keep, Newest: l.q.Newest}
 	if l.q.Follow {
-		t := &twiceReader{ctx, l.b, runlog.NewReading(l.b.log, &l.b.room, q), slices.Clone(l.twice)}
-		q.Follow = t.lots
+		q.Follow = l.b.lots(ctx, runlog.NewReading(l.b.log, &l.b.room, q), slices.Clone(l.twice))
 	}
 	return runlog.NewReading(l.b.log, &l.b.room, q).Each(ctx, l.units, emit)
 }

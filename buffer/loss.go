@@ -84,9 +84,6 @@ func (d *damages) at(e runlog.Extent) *damagedSpan {
 // lacks notes the missing runs of a batch. It is called once, at the batch's record:
 // its other runs may belong to a later batch.
 func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
-	if len(d.spans) == 0 {
-		return
-	}
 	there := make(map[wal.Pos]bool, len(found))
 	m := missing{runs: named.Len() - len(found), records: batch.named.Records}
 	for _, f := range found {
@@ -98,13 +95,9 @@ func (d *damages) lacks(batch *Batch, named *runlog.Extents, found []foundRun) {
 			m.damaged = append(m.damaged, e)
 		}
 	}
-	if len(m.damaged) == 0 {
-		return
+	if len(m.damaged) > 0 {
+		d.missing[batch] = m
 	}
-	if d.missing == nil {
-		d.missing = map[*Batch]missing{}
-	}
-	d.missing[batch] = m
 }
 
 // saved notes that a batch is not lost: it is stored, or there is a copy.

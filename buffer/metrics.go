@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are the buffer's own; they work unregistered too.
@@ -22,25 +23,20 @@ type metrics struct {
 }
 
 func newMetrics(b *Buffer) *metrics {
-	reg := b.o.Metrics
-	if reg == nil {
-		reg = prometheus.NewRegistry()
-	}
+	reg := promauto.With(b.o.Metrics)
 	named := func(name, help string) prometheus.Counter {
-		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "blobtail_" + name, Help: help})
-		reg.MustRegister(c)
-		return c
+		return reg.NewCounter(prometheus.CounterOpts{Name: "blobtail_" + name, Help: help})
 	}
 	counter := func(name, help string) prometheus.Counter { return named("buffer_"+name, help) }
 	gauge := func(name, help string, f func() float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f))
+		reg.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_" + name, Help: help}, f)
 	}
 	m := &metrics{
 		records:    counter("records_total", "Records appended to the log."),
 		bytes:      counter("bytes_total", "Bytes of canonical lines appended to the log."),
 		duplicates: counter("duplicates_total", "Requests recognised as repeats."),
 		refused:    counter("refused_total", "Requests refused because the log or its disk is full."),
-		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
+		cut: reg.NewCounterVec(prometheus.CounterOpts{
 			Name: "blobtail_buffer_batches_cut_total", Help: "Batches cut, by the reason for it.",
 		}, []string{"reason"}),
 		stored:      counter("batches_stored_total", "Batches surely stored."),
@@ -54,12 +50,11 @@ func newMetrics(b *Buffer) *metrics {
 		expired: named("records_expired_total",
 			"Records that were not kept because their day has been dropped: when they came, or before they were stored."),
 		batchesExpired: named("batches_expired_total", "Batches that were not stored because their day was dropped before."),
-		store: prometheus.NewHistogram(prometheus.HistogramOpts{
+		store: reg.NewHistogram(prometheus.HistogramOpts{
 			Name: "blobtail_buffer_store_seconds", Help: "Time to encode and store a batch.",
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}),
 	}
-	reg.MustRegister(m.store, m.cut)
 	for _, why := range allReasons() {
 		m.cut.WithLabelValues(string(why)) // served from the start
 	}
@@ -94,16 +89,10 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	older := func(t time.Time) {
-		if !ok || t.Before(since) {
-			since, ok = t, true
+	for batch := range b.unstored() {
+		if !ok || batch.since.Before(since) {
+			since, ok = batch.since, true
 		}
-	}
-	for _, ob := range b.open {
-		older(ob.since)
-	}
-	for _, batch := range b.queue.batches {
-		older(batch.since)
 	}
 	return since, ok
 }

@@ -52,7 +52,7 @@ func (o *Options) why(ob *Batch, p pressure) reason {
 		return byMessages
 	case p.requests && ob.wanted:
 		return byRequest
-	case p.front != 0 && p.front == ob.runs.First().Segment():
+	case p.front != 0 && p.front == ob.named.First.Segment():
 		return byLog
 	case p.full:
 		return byDisk
@@ -90,11 +90,7 @@ func (b *Buffer) cutAll(p pressure) {
 // gather adds the runs of the record at pos to their open batches, and cuts those
 // that are full. m is the message that brought them, or nil. b.mu is held.
 func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch {
-	batches, held := make([]*Batch, len(runs)), int64(0)
-	for i := range runs {
-		held += int64(runs[i].Len)
-	}
-	b.account.add(pos.Segment(), len(runs), held)
+	batches := make([]*Batch, len(runs))
 	for i := range runs {
 		r := &runs[i]
 		ob := b.open[r.Bin]
@@ -103,11 +99,8 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch
 			b.open[r.Bin] = ob
 		}
 		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
-		ob.runs.Add(at)
+		ob.add(at, r.Span, r.Records, r.Bytes)
 		b.recent.add(at, ob.bin.Service)
-		ob.span.Extend(r.Span)
-		ob.named.Records += r.Records
-		ob.named.Bytes += r.Bytes
 		if m != nil {
 			ob.messages = append(ob.messages, m)
 		}
@@ -146,7 +139,8 @@ func (b *Buffer) cut(batch *Batch, why reason) {
 	}
 	b.cutErr = ""
 	delete(b.open, batch.bin)
-	batch.named.ID, batch.named.Place = rec.ID, runlog.PlaceOfBatch(pos, len(payload), &batch.runs)
+	batch.named.ID = rec.ID
+	batch.named.CutAt(pos, len(payload))
 	batch.runs = runlog.Extents{}
 	b.queue.batches = append(b.queue.batches, batch)
 	b.messages.named(batch.messages)
@@ -168,11 +162,7 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 		if t := since(f.came); t.Before(old.since) {
 			old.since = t
 		}
-		b.account.add(f.Pos.Segment(), 1, int64(f.Len))
-		old.runs.Add(f.Extent)
-		old.span.Extend(f.seconds.Of(bin))
-		old.named.Records += int(f.records)
-		old.named.Bytes += int64(f.bytes)
+		old.add(f.Extent, f.span, int(f.records), int64(f.bytes))
 		b.cut(old, b.o.why(old, pressure{}))
 	}
 	if young == nil {
@@ -180,6 +170,9 @@ func (b *Buffer) reopen(bin runlog.Bin, found []foundRun, since func(came uint32
 	}
 	if old = b.open[bin]; old != nil {
 		young.runs = runlog.Merged(&old.runs, &young.runs)
+		young.named.First = min(young.named.First, old.named.First)
+		young.named.Last = max(young.named.Last, old.named.Last)
+		young.named.Held += old.named.Held
 		young.named.Records += old.named.Records
 		young.named.Bytes += old.named.Bytes
 		young.span.Extend(old.span)

@@ -41,7 +41,7 @@ var errHolds = errors.New("broken off, because it holds up the log")
 func (b *Buffer) holders() []*Batch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.replayed || !b.copyingPays() {
+	if !b.Replayed() || !b.copyingPays() {
 		return nil
 	}
 	front := b.log.Front()
@@ -49,14 +49,14 @@ func (b *Buffer) holders() []*Batch {
 		return nil // a copy would be in it too
 	}
 	for _, ob := range b.open {
-		if ob.runs.First().Segment() == front {
+		if ob.named.First.Segment() == front {
 			return nil // cutAged cuts it
 		}
 	}
 	var found []*Batch
 	now := time.Now()
 	for _, batch := range b.queue.batches {
-		if len(batch.named.Runs) == 0 || batch.named.Runs[0].Segment != front || batch.try.aside {
+		if batch.named.First.Segment() != front || batch.try.aside {
 			continue
 		}
 		late := batch.try.taken && batch.try.breakOff != nil && now.Sub(batch.try.begun) > holdsTooLong
@@ -80,11 +80,14 @@ func (b *Buffer) holders() []*Batch {
 // the whole store most of the log is unstored runs, and copying would only wear the disk.
 // While requests are refused it may cost more.
 func (b *Buffer) copyingPays() bool {
-	size := b.log.Size()
-	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
-		return b.account.held <= size/4*3
+	size, held := b.log.Size(), int64(0)
+	for batch := range b.unstored() {
+		held += batch.named.Held
 	}
-	return size > b.o.Soft && b.account.held <= size/2
+	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {
+		return held <= size/4*3
+	}
+	return size > b.o.Soft && held <= size/2
 }
 
 // parkPause is how long a batch that could not be copied is left alone.
@@ -131,9 +134,9 @@ func (b *Buffer) replaceBy(batch *Batch, copied *runlog.Parked) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.account.drop(batch.named.Place)
 	batch.named.Place = place
-	b.keepCopy(batch)
+	// The copy must be durable before the segments of its first place are deleted.
+	b.settled = max(b.settled, batch.named.Record)
 	b.m.parked.Inc()
 	return nil
 }
@@ -146,13 +149,6 @@ func (b *Buffer) appendCopy(copied *runlog.Parked) (runlog.Place, error) {
 		return runlog.Place{}, fmt.Errorf("park a batch: %w", err)
 	}
 	return runlog.PlaceOfCopy(pos, head, len(payload)), nil
-}
-
-// keepCopy counts a copy, which must be durable before the segments of its first place
-// are deleted. b.mu is held.
-func (b *Buffer) keepCopy(batch *Batch) {
-	b.account.keep(batch.named.Place)
-	b.account.settled = max(b.account.settled, batch.named.Record)
 }
 
 // parkedCopy is the parked record of a batch.

@@ -21,7 +21,6 @@ import (
 type replay struct {
 	b       *Buffer
 	start   time.Time
-	segment wal.Segment // the last segment that was looked up
 	open    map[runlog.Bin][]foundRun
 	batches map[[16]byte]*Batch
 	order   []*Batch
@@ -42,12 +41,12 @@ type foundRun struct {
 	records uint32
 	bytes   uint32
 	m       *message // that brought it, or nil
-	seconds runlog.Seconds
+	span    runlog.Span
 	came    uint32 // Unix seconds
 }
 
 func found(r *runlog.Run) foundRun {
-	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), seconds: r.Seconds()}
+	return foundRun{Extent: r.Extent, records: uint32(r.Records), bytes: uint32(r.Size()), span: r.Span()}
 }
 
 // replay reads the log found by Open and adopts everything that is not stored. Batches
@@ -55,19 +54,18 @@ func found(r *runlog.Run) foundRun {
 // part of the open batches, except for runs of messages: their server has them.
 func (b *Buffer) replay(ctx context.Context) error {
 	p, err := b.readLog(ctx)
-	if err != nil || p == nil {
+	if err != nil {
 		return err
 	}
 	b.adopt(p, p.start)
-	if _, lost := b.Lost(); lost {
+	if _, lost := b.Lost(); lost && b.o.LossFound != nil {
 		b.o.LossFound() // before the segments that show it are deleted
 	}
 	return b.release()
 }
 
-// readLog reads the log found by Open; it returns nil if ctx ends first. A record that
-// cannot be used may have changed the replay half. So the scan begins anew without that
-// record.
+// readLog reads the log found by Open. A record that cannot be used may have changed the
+// replay half. So the scan begins anew without that record.
 func (b *Buffer) readLog(ctx context.Context) (*replay, error) {
 	passed := map[wal.Pos]bool{}
 	for {
@@ -89,10 +87,10 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 		repeats: newRepeats(),
 		recent:  newRecent(b.log),
 		leftOut: map[wal.Pos]bool{},
+		damages: damages{missing: map[*Batch]missing{}},
 	}
 	for rec, err := range b.log.Replay(ctx) {
-		var damage *wal.CorruptError
-		if errors.As(err, &damage) {
+		if damage, ok := errors.AsType[*wal.CorruptError](err); ok {
 			p.damaged++
 			p.rotten = true
 			p.damages.note(damage)
@@ -104,14 +102,11 @@ func (b *Buffer) readWithout(ctx context.Context, passed map[wal.Pos]bool) (*rep
 			err = p.guarded(rec)
 		}
 		if err != nil {
-			if ctx.Err() != nil {
-				return nil, nil
-			}
 			return nil, fmt.Errorf("replay the log: %w", err)
 		}
 	}
 	if ctx.Err() != nil {
-		return nil, nil
+		return nil, ctx.Err()
 	}
 	p.missing(wal.Pos(b.log.Active()) << 32)
 	p.salvage()
@@ -137,7 +132,10 @@ func (p *replay) guarded(rec wal.Record) error {
 		p.pass(rec)
 		return nil
 	}
-	err := p.recovered(rec)
+	err := func() (err error) {
+		defer recovered(&err, errAgain)
+		return p.record(rec)
+	}()
 	if err == nil || errors.Is(err, runlog.ErrNewer) {
 		return err
 	}
@@ -145,11 +143,6 @@ func (p *replay) guarded(rec wal.Record) error {
 	p.b.o.Log.Error().Err(err).Uint8("type", rec.Type).Uint32("segment", rec.Pos.Segment()).Uint32("offset", rec.Pos.Offset()).
 		Msg("a record of the log cannot be used; the log is replayed without it, and its segment is kept in quarantine")
 	return errAgain
-}
-
-func (p *replay) recovered(rec wal.Record) (err error) {
-	defer recovered(&err, errAgain)
-	return p.record(rec)
 }
 
 // recovered turns the panic of its caller into an error that wraps as. Defer it only
@@ -196,7 +189,7 @@ func (p *replay) runs(rec wal.Record) error {
 	var records record.Outcome // of the runs
 	head, err := runlog.ParseRuns(rec.Payload, rec.Pos, func(h *runlog.Head, r *runlog.Run) {
 		if came == 0 {
-			came = p.arrival(h.Arrived, rec.Pos)
+			came = arrival(h.Arrived, rec)
 		}
 		if h.Reply != "" {
 			if m == nil {
@@ -234,14 +227,11 @@ func fromHead(h *runlog.Head, pos wal.Pos) rememberedOrigin {
 	return rememberedOrigin{origin: h.Origin, pos: pos, sum: h.Sum, outcome: h.Outcome, defaultTime: h.DefaultTime}
 }
 
-// arrival is the time at which the record at pos came, in Unix seconds. It is the
-// record's own time (in milliseconds), or else the creation of its segment.
-func (p *replay) arrival(ms int64, pos wal.Pos) uint32 {
+// arrival is the time at which a record came, in Unix seconds. It is the record's own
+// time (in milliseconds), or else the creation of its segment.
+func arrival(ms int64, rec wal.Record) uint32 {
 	if ms == 0 {
-		if p.segment.Number != pos.Segment() {
-			p.segment, _ = p.b.log.Segment(pos.Segment())
-		}
-		ms = p.segment.Created.UnixMilli()
+		ms = rec.Segment.Created.UnixMilli()
 	}
 	return uint32(min(max(ms/1000, 1), math.MaxUint32))
 }
@@ -259,13 +249,14 @@ func (p *replay) batch(rec wal.Record) error {
 		return err
 	}
 	found := p.takeNamed(r.Bin, &r.Runs)
-	came := p.arrival(r.Since, rec.Pos)
+	came := arrival(r.Since, rec)
 	for _, f := range found {
 		came = min(came, f.came)
 	}
-	batch := p.add(rec, &r, runlog.PlaceOfBatch(rec.Pos, len(rec.Payload), &r.Runs), came)
-	hold(batch, found)
+	batch := p.add(rec, &r, runlog.Place{}, came)
+	batch.named.CutAt(rec.Pos, len(rec.Payload))
 	for _, f := range found {
+		batch.named.Hold(f.Extent)
 		if f.m != nil {
 			f.m.open--
 			batch.messages = append(batch.messages, f.m)
@@ -278,7 +269,7 @@ func (p *replay) batch(rec wal.Record) error {
 	}
 	batch.span = runlog.NoSpan()
 	for _, f := range found {
-		batch.span.Extend(f.seconds.Of(r.Bin))
+		batch.span.Extend(f.span)
 	}
 	return nil
 }
@@ -290,7 +281,7 @@ func (p *replay) parked(rec wal.Record) error {
 		return err
 	}
 	old := p.batches[r.ID]
-	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), p.arrival(r.Since, rec.Pos))
+	batch := p.add(rec, &r, runlog.PlaceOfCopy(rec.Pos, head, len(rec.Payload)), arrival(r.Since, rec))
 	if old != nil {
 		delete(p.broken, old)
 		p.damages.saved(old)
@@ -309,14 +300,6 @@ func (p *replay) add(rec wal.Record, r *runlog.BatchRecord, at runlog.Place, cam
 	p.batches[r.ID] = batch
 	p.order = append(p.order, batch)
 	return batch
-}
-
-// hold makes a batch hold the segments of its runs that were found.
-func hold(batch *Batch, found []foundRun) {
-	batch.named.Runs, batch.named.Held = nil, 0
-	for _, f := range found {
-		batch.named.Hold(f.Extent)
-	}
 }
 
 // takeNamed takes the named runs from the open ones, and from broken batches, whose
@@ -348,7 +331,6 @@ func (p *replay) takeNamed(k runlog.Bin, named *runlog.Extents) (found []foundRu
 	for batch, runs := range p.broken {
 		if batch.bin == k {
 			p.broken[batch] = take(runs)
-			hold(batch, p.broken[batch])
 		}
 	}
 	slices.SortFunc(found, byPosition)

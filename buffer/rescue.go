@@ -16,8 +16,7 @@ import (
 // records that come twice. rescue returns nil when the batch is done with, and otherwise
 // an error for its caller to handle.
 func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
-	var rot *runlog.RotError
-	if !errors.As(cause, &rot) {
+	if _, rot := errors.AsType[*runlog.RotError](cause); !rot {
 		return cause
 	}
 	w, err := b.wreck(ctx, batch)
@@ -39,13 +38,12 @@ func (b *Buffer) rescue(ctx context.Context, batch *Batch, cause error) error {
 	defer b.mu.Unlock()
 	switch {
 	case again != nil:
-		b.keepCopy(again)
+		b.settled = max(b.settled, again.named.Record)
 		b.queue.batches = append(b.queue.batches, again)
 	case len(w.whole) > 0:
 		b.reopen(batch.bin, w.whole, func(uint32) time.Time { return batch.since })
 	}
 	b.queue.remove(batch)
-	b.account.drop(batch.named.Place)
 	b.abandon(batch, cause)
 	b.repeats.forget(w.lost)
 	lost := max(0, batch.named.Records-w.records)

@@ -35,34 +35,29 @@ func (b *Buffer) note(runs []runlog.Renaming) {
 	}
 }
 
-// twiceReader finds the decisions on such runs.
-type twiceReader struct {
-	ctx     context.Context
-	b       *Buffer
-	in      *runlog.Reading
-	batches []runlog.Unit
-}
-
-// lots are the decisions on a run, as its batch has or will have them. A follower gets
-// copies too: the lines that were kept first are behind its position.
-func (t *twiceReader) lots(run *runlog.Run) (runlog.Lots, error) {
-	t.b.mu.Lock()
-	places, twice := t.b.repeats.twice[run.Origin]
-	found := places[run.Place]
-	t.b.mu.Unlock()
-	if !twice {
-		return nil, nil
-	}
-	for i := 0; i < len(t.batches) && found == nil; i++ {
-		if u := &t.batches[i]; u.Bin == run.Bin {
-			var err error
-			if found, err = t.in.Lots(t.ctx, u, run); err != nil {
-				return nil, err
+// lots finds the decisions on such runs, as their batch has or will have them; batches
+// may have some of them. A follower gets copies too: the lines that were kept first are
+// behind its position.
+func (b *Buffer) lots(ctx context.Context, in *runlog.Reading, batches []runlog.Unit) func(*runlog.Run) (runlog.Lots, error) {
+	return func(run *runlog.Run) (runlog.Lots, error) {
+		b.mu.Lock()
+		places, twice := b.repeats.twice[run.Origin]
+		found := places[run.Place]
+		b.mu.Unlock()
+		if !twice {
+			return nil, nil
+		}
+		for i := 0; i < len(batches) && found == nil; i++ {
+			if u := &batches[i]; u.Bin == run.Bin {
+				var err error
+				if found, err = in.Lots(ctx, u, run); err != nil {
+					return nil, err
+				}
 			}
 		}
+		if !found.HasRenamed() {
+			return nil, nil
+		}
+		return found.Uncopied(), nil
 	}
-	if !found.HasRenamed() {
-		return nil, nil
-	}
-	return found.Uncopied(), nil
 }

@@ -14,9 +14,6 @@ func Unflushed(ctx context.Context, log *wal.Log) (records int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if p == nil {
-		return 0, ctx.Err()
-	}
 	for _, found := range p.open {
 		for _, f := range found {
 			if f.m == nil {

@@ -133,7 +133,8 @@ func TestRanges(t *testing.T) {
 		case 2:
 			r = catalog.DayRange(horizon.DayOf(r.From))
 		case 3:
-			r = catalog.HourRange(r.From)
+			hour := r.From.UTC().Truncate(time.Hour)
+			r = catalog.Range{From: hour, To: hour.Add(time.Hour)}
 		}
 		var want []string
 		for key, period := range stored {

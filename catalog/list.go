@@ -18,54 +18,39 @@ type Range struct{ From, To time.Time }
 // DayRange is the range of one day.
 func DayRange(d horizon.Day) Range { return Range{d.Start(), (d + 1).Start()} }
 
-// HourRange is the range of the UTC hour of t.
-func HourRange(t time.Time) Range {
-	start := t.UTC().Truncate(time.Hour)
-	return Range{start, start.Add(time.Hour)}
-}
-
 // Blobs lists the objects of a service whose periods begin in a range, in byte order of
 // their keys, with one List. Foreign objects appear between the blobs. It ends at its
 // first error, which names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
-	return list(ctx, store, nil, service, r)
+	return NewView(store, nil, nil).Blobs(ctx, service, r)
 }
 
-// All lists every object of a store, those of the system too.
-func All(ctx context.Context, store Store) iter.Seq2[Entry, error] {
-	return list(ctx, store, nil, "", Range{})
-}
-
-// list makes one List, of a service or, for "", of the whole store. The view hides
-// entries; nil hides none.
-func list(ctx context.Context, store Store, view *View, service string, r Range) iter.Seq2[Entry, error] {
+// Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins
+// the first check if necessary, and yields its error.
+func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
 	prefix, after, until := r.keys(service)
-	name := service + "/"
-	if service == "" {
-		name = "the store"
-	}
 	return func(yield func(Entry, error) bool) {
-		view.Begin(ctx)
+		v.Begin(ctx)
 		if until == "" || until > after {
-			for o, err := range store.List(ctx, prefix, after) {
-				if unknown := view.Wait(); err == nil && unknown != nil {
+			for o, err := range v.store.List(ctx, prefix, after) {
+				if unknown := v.Wait(); err == nil && unknown != nil {
 					break
 				}
 				if err != nil {
-					yield(Entry{}, fmt.Errorf("list %s: %w", name, err))
+					yield(Entry{}, fmt.Errorf("list %s/: %w", service, err))
 					return
 				}
 				if until != "" && o.Key >= until {
 					return
 				}
-				e := judge(ctx, store, &o)
-				e.Hidden = view != nil && e.Named() && view.Hides(service, e.Day())
+				e := judge(ctx, v.store, &o)
+				e.Hidden = e.Named() && v.Hides(service, e.Day())
 				if !yield(e, nil) {
 					return
 				}
 			}
 		}
-		if err := view.Wait(); err != nil {
+		if err := v.Wait(); err != nil {
 			yield(Entry{}, err)
 		}
 	}
@@ -75,9 +60,6 @@ func list(ctx context.Context, store Store, view *View, service string, r Range)
 // stop at ("" for none). The prefix is the longest that all names in the range have. So a
 // day or an hour needs neither key, and the listing has no other names.
 func (r Range) keys(service string) (prefix, after, until string) {
-	if service == "" {
-		return "", "", ""
-	}
 	prefix = service + "/"
 	key := func(t time.Time) string { return strings.TrimSuffix(blobfmt.PeriodPrefix(service, t), "/") }
 	from, to := nextMinute(r.From), nextMinute(r.To)

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,11 +43,8 @@ func NewView(store Store, services []string, known horizon.Horizons) *View {
 }
 
 // Begin starts the first check in the background, if it has not been started. Its caller
-// has to call Wait. A nil View knows of no dropped days.
+// has to call Wait.
 func (v *View) Begin(ctx context.Context) {
-	if v == nil {
-		return
-	}
 	v.start.Do(func() {
 		go func() {
 			defer close(v.known)
@@ -64,9 +60,6 @@ func (v *View) Begin(ctx context.Context) {
 
 // Wait waits for the first check and returns its error.
 func (v *View) Wait() error {
-	if v == nil {
-		return nil
-	}
 	<-v.known
 	return v.err
 }
@@ -102,12 +95,6 @@ func (v *View) Dropped(service string) (first, last horizon.Service) {
 		last = (*h)[service]
 	}
 	return v.first[service], last
-}
-
-// Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins
-// the first check if necessary, and yields its error.
-func (v *View) Blobs(ctx context.Context, service string, r Range) iter.Seq2[Entry, error] {
-	return list(ctx, v.store, v, service, r)
 }
 
 // A Walk finds the periods of a service from the newest back, and skips dropped days. It

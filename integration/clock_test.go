@@ -41,11 +41,7 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 		}
 		defer journal.Close()
 		store := mem.New(mem.Options{})
-		writer, err := blobwriter.New(store, blobwriter.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		buf := buffer.New(journal, writerSink{writer}, buffer.Options{})
+		buf := buffer.New(journal, writerSink{blobwriter.New(store, nil)}, buffer.Options{})
 		source := httpsource.New(httpsource.Options{Accept: buf, Dedupe: dedupe})
 		ctx, end := context.WithCancel(t.Context())
 		ran := make(chan error)

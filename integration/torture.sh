@@ -4,6 +4,9 @@
 #
 #   integration/torture.sh [PART...]     all parts, or those named
 #
+# Two lanes of parts run at the same time: in one the parts with real processes, which
+# wait much, in the other those that only compute.
+#
 # TORTURE_MINUTES is the time for all of it, about: what can take any time takes
 # its share. TORTURE_KILLS, TORTURE_STATES, TORTURE_CORRUPTIONS, TORTURE_RACES
 # and TORTURE_WORLDS are counts.
@@ -16,20 +19,20 @@ states=${TORTURE_STATES:-300000}
 corruptions=${TORTURE_CORRUPTIONS:-100000}
 races=${TORTURE_RACES:-4000}
 worlds=${TORTURE_WORLDS:-50000}
-share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 9 }')
-logs=$(mktemp -d)
-failed=()
+share=$(awk -v m="$minutes" 'BEGIN { printf "%.2f", m / 12 }')
+work=$(mktemp -d)
+logs=$work/logs failed=$work/failed
+mkdir "$logs" && : >"$failed"
 
-# run NAME COMMAND...: one test run, of which the log is kept.
+# run NAME COMMAND...: one test run. Its log is kept.
 run() {
 	local name=$1 begun=$SECONDS
 	shift
-	echo "== $name"
 	if "$@" >>"$logs/$name" 2>&1 </dev/null; then
-		echo "   passed in $((SECONDS - begun)) s"
+		echo "$name: passed in $((SECONDS - begun)) s"
 	else
-		echo "   FAILED after $((SECONDS - begun)) s; $logs/$name"
-		failed+=("$name")
+		echo "$name: FAILED after $((SECONDS - begun)) s; $logs/$name"
+		echo "$name" >>"$failed"
 	fi
 }
 
@@ -50,16 +53,18 @@ mutants() { run mutants tests ./integration/sim '^TestMutants$'; }
 complete() {
 	run complete tests ./integration/complete '^TestComplete$' BLOBTAIL_COMPLETE_FIRST=1000000 BLOBTAIL_COMPLETE_SEEDS="$worlds"
 	run complete-mutants tests ./integration/complete '^TestMutants$'
-	run complete-processes tests ./integration '^(TestComplete|TestOldestUnflushed)'
 }
+reads() { run reads tests ./integration '^(TestComplete|TestOldestUnflushed)'; }
 newest() { run newest tests ./integration '^(TestFresh|TestFollow|TestUnion$|TestTablesAway)' BLOBTAIL_TORTURE=2; }
 retention() {
-	run retention-policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
-	run retention-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
-	run retention-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
 	run retention tests ./integration '^(TestRetention(|Guard|Refuses|Refused|Held|Killed|TwiceAtOnce)|TestDrop.*|TestExpired.*|TestBacklogExpires|TestHorizon.*|TestCompaction(|Killed))$' BLOBTAIL_KILLS=200
 	run retention-faults tests ./integration '^(TestRetentionFaulty|TestCompactionFaulty|TestReadersBesideRetention)$' BLOBTAIL_TORTURE=1
-	run retention-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
+}
+policies() {
+	run policies tests ./retention '^(TestRandom|TestKilledAnywhere|TestDropKilledAnywhere|TestTwoAtOnce)$'
+	run policies-races tests ./query '^TestRaces$' BLOBTAIL_RACES="$races"
+	run policies-compactors tests ./retention/compact '^(TestTwoAtOnce|TestAnyHour|TestKilled|TestOverlapHangsTogether|TestLateBeforeEachRun)$' BLOBTAIL_RACES="$((races / 20))"
+	run policies-simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST=2000000 BLOBTAIL_SIM_SEEDS="$((races / 4))"
 }
 log() { run log tests ./buffer/wal . BLOBTAIL_TORTURE=1; }
 blobs() { run blobs tests ./query '^(TestFlippedBits|TestFlippedBitsOfFiles|TestTruncated)$' BLOBTAIL_CORRUPTIONS="$corruptions"; }
@@ -69,20 +74,31 @@ simulation() {
 	local begun=$SECONDS first=1000000
 	while ((SECONDS - begun < $(awk -v s="$share" 'BEGIN { printf "%d", s * 60 }'))); do
 		run simulation tests ./integration/sim '^TestSimulation$' BLOBTAIL_SIM_FIRST="$first" BLOBTAIL_SIM_SEEDS=2500
-		((${#failed[@]} == 0)) || return
+		! grep -qx simulation "$failed" || return
 		((first += 2500))
 	done
 }
 
-parts=(kills azure faults outage stuck disk simulation states mutants complete newest retention log blobs)
-for part in "${@:-${parts[@]}}"; do
-	if [[ " ${parts[*]} " != *" $part "* ]]; then
-		echo "torture: no part $part; there are: ${parts[*]}" >&2
+processes=(kills azure faults outage stuck disk reads newest retention)
+computed=(complete simulation states mutants policies log blobs)
+for part in "$@"; do
+	if [[ " ${processes[*]} ${computed[*]} " != *" $part "* ]]; then
+		echo "torture: no part $part; there are: ${processes[*]} ${computed[*]}" >&2
 		exit 2
 	fi
 done
+wanted=" ${*:-${processes[*]} ${computed[*]}} "
+
+# lane PART...: those of the parts that are wanted, one after the other.
+lane() {
+	for part in "$@"; do
+		[[ $wanted != *" $part "* ]] || "$part"
+	done
+}
 begun=$SECONDS
-for part in "${@:-${parts[@]}}"; do "$part"; done
+lane "${processes[@]}" &
+lane "${computed[@]}" &
+wait
 
 echo
 echo "== figures, after $(((SECONDS - begun) / 60)) minutes"
@@ -95,9 +111,9 @@ if [[ -f $logs/kills ]]; then
 	sed -nE 's/^ +[a-z_]+_test\.go:[0-9]+: ([0-9]+) sent, ([0-9]+) acknowledged.* ([0-9]+) found.*/\1 \2 \3/p' "$logs/kills" |
 		awk '{ s += $1; a += $2; f += $3 } END { printf "kills in all: %d records sent, %d acknowledged, %d read\n", s, a, f }'
 fi
-if ((${#failed[@]} > 0)); then
-	echo "torture: FAILED: ${failed[*]}; logs in $logs" >&2
+if [[ -s $failed ]]; then
+	echo "torture: FAILED: $(xargs <"$failed"); logs in $logs" >&2
 	exit 1
 fi
-rm -rf "$logs"
+rm -rf "$work"
 echo "torture: all passed: nothing acknowledged was lost, nothing was shown twice"

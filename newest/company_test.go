@@ -191,8 +191,8 @@ func (in *ingester) start() {
 	dead := &atomic.Bool{}
 	blobs, tables := in.c.faulty()
 	mortal := mortalTables{tables, dead, &in.cut}
-	writer, err := blobwriter.New(mortalBlobs{blobs, dead}, blobwriter.Options{Lane: in.n, Encoders: 1})
-	if err != nil {
+	writer := blobwriter.New(mortalBlobs{blobs, dead}, nil)
+	if err := writer.SetLane(in.n); err != nil {
 		t.Fatal(err)
 	}
 	told := &teller{}

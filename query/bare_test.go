@@ -194,25 +194,10 @@ func TestNewerIndex(t *testing.T) {
 	}
 }
 
-// rotting damages the file of a blob after it was listed.
-type rotting struct {
-	storage.BlobStore
-	key string
-	rot func()
-}
-
-func (s *rotting) Get(ctx context.Context, key string, off, n int64) (readCloser, error) {
-	if key == s.key && s.rot != nil {
-		s.rot()
-		s.rot = nil
-	}
-	return s.BlobStore.Get(ctx, key, off, n)
-}
-
 // A blob that is whole when it is listed and cut short before it is opened.
 func TestCutAfterListing(t *testing.T) {
 	store, key, whole, cut, _, _ := cutStore(t)
-	s := &rotting{store, key, func() { cut(len(whole) - 3) }}
+	s := beforeGet(store, key, func() { cut(len(whole) - 3) })
 	got, sum := read(t, query.New(s, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always()})
 	if len(got) != 60 || sum.Complete() || !errors.Is(sum.Problems[0], storage.ErrDamaged) {
 		t.Errorf("%d lines, %v", len(got), sum.Problems)

@@ -113,7 +113,7 @@ func (m *Matcher) line(line, low []byte) (want, high bool) {
 			off = 0
 		}
 		// The text may have been found before msg, so all texts are searched for.
-		if end := max(off, len(line)-1); !m.text(line[off:end], low[off:end]) {
+		if end := max(off, len(line)-1); m.text(line[off:end], low[off:end]) == m.invert {
 			return false, false
 		}
 	}

@@ -1,7 +1,6 @@
 package query_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -11,7 +10,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/query"
-	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 // rewritten stores an hour of blobs of several periods, and a compacted blob that
@@ -136,23 +135,9 @@ func TestCompactedDamaged(t *testing.T) {
 	}
 	b := newBuilder(t, 300)
 	all, key := rewritten(t, b)
-	r := query.New(&once{BlobStore: b.store, key: key}, query.Options{})
+	r := query.New(failing(b.store, 1, storagetest.Get, key, storagetest.ErrFault), query.Options{})
 	got, sum := read(t, r, query.Query{Services: []string{"web"}, Range: query.Always()})
 	if !slices.Equal(got, lines(all)) || !sum.Complete() || sum.Copies != 70 || len(sum.Warnings) != 1 {
 		t.Errorf("%d lines, %+v", len(got), sum)
 	}
-}
-
-// once is a store that fails the first GET of a key.
-type once struct {
-	storage.BlobStore
-	key string
-}
-
-func (s *once) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	if key == s.key {
-		s.key = ""
-		return nil, fmt.Errorf("get %s: the network is away", key)
-	}
-	return s.BlobStore.Get(ctx, key, off, n)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,7 +19,6 @@ import (
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
 	c := p.counting(0)
 	err := c.run(ctx)
-	p.tellExpired(&c.sum)
 	sum := c.sum
 	if limit := int64(max(p.query.Limit, p.query.First)); limit > 0 && sum.Records > limit {
 		sum.Records, sum.More = limit, true
@@ -48,13 +48,13 @@ func (c *counting) run(ctx context.Context) error {
 	err := c.plan.confirmed(ctx, &c.sum, c.countAll)
 	c.sum.Records = c.tally.total
 	c.sum.Unflushed += c.unflushed
+	c.plan.tellExpired(&c.sum)
 	return err
 }
 
 func (c *counting) countAll(ctx context.Context) error {
-	c.loader = newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, c.plan.reader.opt.Workers)
+	c.loader = newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, c.plan.reader.opt.Workers, &c.sum)
 	defer c.loader.stop()
-	defer c.loader.count.addTo(&c.sum)
 	if c.plan.match.hasText() {
 		c.merge = c.plan.blobs
 	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
@@ -88,7 +88,7 @@ func (c *counting) fromIndexes(ctx context.Context) error {
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 	sources := make([]*source, len(blobs))
 	for i := range blobs {
-		sources[i] = c.plan.reader.source(blobs[i], &c.loader.count)
+		sources[i] = c.plan.reader.source(blobs[i], &c.sum)
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 				return fatal(ctx, err)
 			}
 		}
-		s.forget()
+		sources[i] = nil // it can take much memory
 		c.mu.Lock()
 		if t == nil {
 			c.merge = append(c.merge, blobs[i])
@@ -147,7 +147,7 @@ func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 	rng, match := c.plan.rng, c.plan.match
 	t := &tally{by: c.tally.by}
 	if rng.covers(s.Meta.First, s.Meta.Last) && t.one(s.Meta.First, s.Meta.Last) {
-		c.loader.count.higher.Add(wanted(match.high, &s.Meta.Levels))
+		atomic.AddInt64(&c.sum.Higher, wanted(match.high, &s.Meta.Levels))
 		addLevels(t, s.Meta.First, match.levels, &s.Meta.Levels)
 		return t, nil
 	}
@@ -168,17 +168,17 @@ func (c *counting) blob(ctx context.Context, s *source) (*tally, error) {
 			if err != nil {
 				return nil, err
 			}
-			if c.loader.load(f, s, b, stored); f.err == nil {
-				f.err = t.lines(f.kept.raw)
+			if err = c.loader.load(f, s, b, stored); err == nil {
+				err = t.lines(f.kept.raw)
 			}
-			if f.err != nil {
-				return nil, f.err
+			if err != nil {
+				return nil, err
 			}
 			c.loader.recycle(f.buf)
 		}
 		higher += f.higher
 	}
-	c.loader.count.higher.Add(higher)
+	atomic.AddInt64(&c.sum.Higher, higher)
 	return t, nil
 }
 

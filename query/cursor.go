@@ -15,7 +15,7 @@ var (
 )
 
 // A cursor walks the wanted lines of one source in the direction of its pass. It
-// belongs to the goroutine that merges; its feed brings it the blocks.
+// belongs to the goroutine that merges.
 //
 // It is lazy twice: until the merge comes to the first time of the source (from the
 // metadata) no request is made, and until it comes to the first time of a block (from
@@ -24,23 +24,29 @@ var (
 type cursor struct {
 	pass *pass
 	src  *source
-	feed feed
 
-	key    int64
-	ready  bool
-	walked bool // the source is read without an index
+	key   int64
+	ready bool
 
-	// The current block. The lines from pos to end are left of it.
-	cur      kept
-	buf      []byte // the memory of cur
-	block    int    // of the index
-	pos, end int
-	lastAt   int // where the last line begins; kept backwards only
+	// The wanted blocks before src.blocks[next] are requested; coming has those that were
+	// not taken yet.
+	opening func() error // waits for the source; nil: not started
+	opened  bool
+	next    int
+	group   *group // of src.blocks[next-1]
+	size    int64  // of the next group
+	coming  []*future
 
-	// line is the number in cur of the line at offset at. place is that of the current
+	cur   kept   // of the current block
+	buf   []byte // the memory of cur
+	block int    // of the index
+	left  []byte // of the current block: the current line, and those that were not taken
+	line  []byte // the current line: the first of left, or the last backwards
+
+	// num is the number in cur of the line at offset at. place is that of the current
 	// line in the order of records, if placed.
 	at     int
-	line   uint32
+	num    uint32
 	place  place
 	placed bool
 }
@@ -48,40 +54,27 @@ type cursor struct {
 // advance takes the cursor, which is not ready, one step towards being ready. It
 // returns false when nothing is left.
 func (c *cursor) advance() (more bool, err error) {
-	p := c.pass
 	switch {
-	case p.report.asked.view.Hides(c.src.Name.Service, c.src.Day()):
-		return false, c.feed.drop() // its day expired during the read
-	case !c.feed.opened:
-		o, err := c.feed.open()
-		if err != nil {
-			return false, err
-		}
-		c.walked = o.walked
-		if err := p.report.opened(p.loader.ctx, c.src, o); err != nil {
-			return false, err
-		}
+	case c.pass.asked.view.Hides(c.src.Name.Service, c.src.Day()):
+		c.pass.ahead.coming -= len(c.coming)
+		return false, nil // its day expired during the read
+	case !c.opened:
+		err = c.open()
 	default:
-		f, err := c.feed.take()
-		if err == nil && f.err != nil {
-			err = p.report.failed(p.loader.ctx, c.src, f)
-		} else if err == nil {
-			c.begin(f)
-		}
-		if err != nil {
-			return false, err
-		}
+		err = c.load()
 	}
-	return c.ready || c.expect(), nil
+	return err == nil && (c.ready || c.expect()), err
 }
 
-// expect sets key to the bound of the next block.
+// expect sets key to the bound of the next block. It returns false if there is none.
 func (c *cursor) expect() bool {
-	first, last, ok := c.feed.times()
-	if ok {
-		c.key = c.pass.bound(first, last)
+	n := c.next - len(c.coming)
+	if n == len(c.src.blocks) {
+		return false
 	}
-	return ok
+	b := &c.src.index.Blocks[c.src.blocks[n]]
+	c.key = c.pass.bound(b.First, b.Last)
+	return true
 }
 
 // begin makes a block current, unless it has no wanted lines.
@@ -91,90 +84,52 @@ func (c *cursor) begin(f *future) {
 		return
 	}
 	c.cur, c.buf, c.block = f.kept, f.buf, f.block
-	c.pos, c.end = 0, len(c.cur.raw)
-	c.at, c.line, c.placed = 0, 0, false
-	c.key = c.cur.first
-	if c.pass.desc {
-		c.key = c.cur.last
-		c.lastAt = c.end - len(lastLine(c.cur.raw))
-	}
-	c.ready = true
-}
-
-// current is the line of the cursor.
-func (c *cursor) current() []byte {
-	if c.pass.desc {
-		return c.cur.raw[c.lastAt:c.end]
-	}
-	rest := c.cur.raw[c.pos:c.end]
-	return rest[:bytes.IndexByte(rest, '\n')+1]
+	c.left, c.at, c.num = c.cur.raw, 0, 0
+	c.settle() // without an error: the times of the first and the last line are known
 }
 
 // take returns the lines from the current one up to, not including, the first one at
 // or beyond limit in the direction of reading, and moves past them. If all is set, it
 // returns the rest of the block. The lines are in ascending order in either
 // direction.
-func (c *cursor) take(limit int64, all bool) ([]byte, error) {
-	raw, from, to := c.cur.raw, c.pos, c.end
-	switch {
-	case all:
-	case c.pass.desc && c.cur.first <= limit:
-		for from = c.lastAt; from > c.pos; {
-			line := lastLine(raw[c.pos:from])
-			t, ok := record.LineTime(line)
-			if !ok {
-				return nil, errLine
-			}
-			if t <= limit {
-				break
-			}
-			from -= len(line)
-		}
-	case !c.pass.desc && c.cur.last >= limit:
-		for to = c.pos + len(c.current()); to < c.end; {
-			t, ok := record.LineTime(raw[to:c.end])
-			if !ok {
-				return nil, errLine
-			}
-			if t >= limit {
-				break
-			}
-			to += bytes.IndexByte(raw[to:c.end], '\n') + 1
-		}
+func (c *cursor) take(limit int64, all bool) (lines []byte, err error) {
+	lines, desc := c.left, c.pass.desc
+	if all || desc && c.cur.first > limit || !desc && c.cur.last < limit {
+		c.left = nil
+		return lines, c.settle()
 	}
-	if c.pass.desc {
-		c.end = from
-	} else {
-		c.pos = to
+	for err = c.step(); err == nil && c.ready && c.key != limit && (c.key < limit) != desc; {
+		err = c.step()
 	}
-	return raw[from:to], c.settle()
+	if desc {
+		return lines[len(c.left):], err
+	}
+	return lines[:len(lines)-len(c.left)], err
 }
 
-// takeOne returns the current line and moves past it.
-func (c *cursor) takeOne() ([]byte, error) {
-	line := c.current()
+// step moves past the current line.
+func (c *cursor) step() error {
 	if c.pass.desc {
-		c.end = c.lastAt
+		c.left = c.left[:len(c.left)-len(c.line)]
 	} else {
-		c.pos += len(line)
+		c.left = c.left[len(c.line):]
 	}
-	return line, c.settle()
+	return c.settle()
 }
 
-// settle sets key for the new current line. A used-up block stays readable until
+// settle sets line and key, if a line is left. A used-up block stays readable until
 // release.
 func (c *cursor) settle() error {
-	c.placed = false
-	if c.pos == c.end {
-		c.ready = false
+	c.placed, c.ready = false, len(c.left) > 0
+	if !c.ready {
 		return nil
 	}
-	line := c.cur.raw[c.pos:c.end]
 	if c.pass.desc {
-		line = lastLine(line)
-		c.lastAt = c.end - len(line)
+		c.line = lastLine(c.left)
+	} else {
+		c.line = c.left[:bytes.IndexByte(c.left, '\n')+1]
 	}
-	t, ok := record.LineTime(line)
+	t, ok := record.LineTime(c.line)
 	if !ok {
 		return errLine
 	}
@@ -184,8 +139,8 @@ func (c *cursor) settle() error {
 
 // spoil skips the rest of a block after an invalid line.
 func (c *cursor) spoil(err error) {
-	c.pos, c.ready = c.end, false
-	c.pass.report.sum.Problems = append(c.pass.report.sum.Problems, c.src.problem(0, 0, err))
+	c.left, c.ready = nil, false
+	c.pass.sum.Problems = append(c.pass.sum.Problems, c.src.problem(0, 0, err))
 }
 
 // release returns the memory of the used-up block.
@@ -197,33 +152,30 @@ func (c *cursor) release() {
 // where returns the place of the current line.
 func (c *cursor) where() *place {
 	if !c.placed {
-		at := c.pos
-		if c.pass.desc {
-			at = c.lastAt
-		}
-		c.place, c.placed = c.placeOf(c.lineAt(at)), true
+		c.place, c.placed = c.placeOf(c.number(c.line)), true
 		c.place.Time = c.key
 	}
 	return &c.place
 }
 
-// lineAt is the number of the line at an offset of the current block. It counts from
-// the previous answer, which is never far away.
-func (c *cursor) lineAt(at int) uint32 {
+// number is the number in cur of the first line of a part of cur.raw: both end where their
+// memory does. It counts from the previous answer, which is never far away.
+func (c *cursor) number(part []byte) uint32 {
+	at := cap(c.cur.raw) - cap(part)
 	if at >= c.at {
-		c.line += uint32(bytes.Count(c.cur.raw[c.at:at], newline))
+		c.num += uint32(bytes.Count(c.cur.raw[c.at:at], newline))
 	} else {
-		c.line -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
+		c.num -= uint32(bytes.Count(c.cur.raw[at:c.at], newline))
 	}
 	c.at = at
-	return c.line
+	return c.num
 }
 
 // placeOf is the place of a line of the current block, without its time.
 func (c *cursor) placeOf(line uint32) place {
 	p, err := c.src.place(c.block, c.cur.ord(line))
 	if err != nil {
-		c.pass.report.unidentified(c.src, err)
+		c.pass.unidentified(c.src, err)
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"blobtail/query"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 const noon = int64(1795780800) * 1e9 // 2026-11-27T12:00:00Z
@@ -161,29 +162,11 @@ func TestEveryFlippedBit(t *testing.T) {
 	}
 }
 
-// vanishing loses blobs after they were listed.
-type vanishing struct {
-	storage.BlobStore
-	gone func(key string) error
-}
-
-func (s vanishing) Get(ctx context.Context, key string, off, n int64) (readCloser, error) {
-	if err := s.gone(key); err != nil {
-		return nil, fmt.Errorf("get %s: %w", key, err)
-	}
-	return s.BlobStore.Get(ctx, key, off, n)
-}
-
 func TestVanished(t *testing.T) {
 	b := newBuilder(t, 500)
 	key, _ := b.add(time.Hour, some("web", 30, 1))
 	b.add(time.Hour, some("web", 30, 2))
-	store := vanishing{b.store, func(k string) error {
-		if k == key {
-			return storage.ErrNotExist
-		}
-		return nil
-	}}
+	store := failing(b.store, -1, storagetest.Get, key, storage.ErrNotExist)
 	got, sum := read(t, query.New(store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always()})
 	if len(got) != 30 || len(sum.Problems) != 1 || !errors.Is(sum.Problems[0], storage.ErrNotExist) {
 		t.Errorf("%d lines, %v", len(got), sum.Problems)
@@ -194,7 +177,7 @@ func TestVanished(t *testing.T) {
 func TestRefused(t *testing.T) {
 	b := newBuilder(t, 500)
 	b.add(time.Hour, some("web", 30, 1))
-	store := vanishing{b.store, func(string) error { return storage.ErrUnauthorized }}
+	store := failing(b.store, -1, storagetest.Get, "", storage.ErrUnauthorized)
 	plan, err := query.New(store, query.Options{}).Plan(context.Background(), query.Query{Services: []string{"web"}, Range: query.Always()})
 	if err != nil {
 		t.Fatal(err)

@@ -57,14 +57,14 @@ func (a *asked) gone(ctx context.Context, s *source, err error) (expired bool, _
 // replaced reports whether a compacted blob, which may be newer than the listing,
 // replaces a blob that is gone.
 func (r *Reader) replaced(ctx context.Context, s *source) bool {
-	for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.HourRange(s.Hour())) {
+	for e, err := range catalog.Blobs(ctx, r.store, s.Name.Service, catalog.Range{From: s.Hour(), To: s.Hour().Add(time.Hour)}) {
 		if err != nil {
 			return false
 		}
 		if e.Meta.Compacted == 0 {
 			continue
 		}
-		index, err := r.source(blob{Entry: &e}, new(counters)).readIndex(ctx, false)
+		index, err := r.source(blob{Entry: &e}, new(Summary)).readIndex(ctx, false)
 		if err == nil && slices.Contains(index.Replaces, s.Meta.Batch) {
 			return true
 		}
@@ -152,7 +152,7 @@ func (a *asked) expiredLines() (out []error) {
 			}
 			return append(out, fmt.Errorf("and days of %d more services have expired", n))
 		}
-		out = append(out, fmt.Errorf("%s: %s", someOf(of[text], mostNames), text))
+		out = append(out, fmt.Errorf("%s: %s", someOf(of[text]), text))
 	}
 	return out
 }
@@ -172,11 +172,11 @@ func expiredText(s *horizon.Service, rng Range) string {
 	older := s.Set && rng.From < startOf(s.First)
 	switch {
 	case older && len(days) > 0:
-		return fmt.Sprintf("older than %s has expired, and so %s %s", s.First, have, someOf(days, mostNames))
+		return fmt.Sprintf("older than %s has expired, and so %s %s", s.First, have, someOf(days))
 	case older:
 		return fmt.Sprintf("older than %s has expired", s.First)
 	case len(days) > 0:
-		return fmt.Sprintf("%s %s expired", someOf(days, mostNames), have)
+		return fmt.Sprintf("%s %s expired", someOf(days), have)
 	}
 	return ""
 }
@@ -206,13 +206,14 @@ func meanwhile(was, is horizon.Service, rng Range) (out []string) {
 // startOf is the first ns of a day, clamped to the range of times.
 func startOf(d horizon.Day) int64 { return record.ClampTime(d.Start()) }
 
-// someOf joins names, and counts the ones beyond most.
-func someOf(names []string, most int) string {
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+// someOf joins names, and counts the ones beyond mostNames.
+func someOf(names []string) string {
+	last := len(names) - 1
+	end := names[last]
+	if len(names) > mostNames {
+		last, end = mostNames, fmt.Sprintf("%d more", len(names)-mostNames)
+	} else if last == 0 {
+		return end
 	}
-	if len(names) > 1 {
-		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-	}
-	return names[0]
+	return strings.Join(names[:last], ", ") + " and " + end
 }

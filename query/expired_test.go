@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"blobtail/record"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 func day(t testing.TB, text string) horizon.Day {
@@ -201,23 +201,6 @@ and days of 8 more services have expired
 	}
 }
 
-// at is a store that runs a function before its n-th GET.
-type at struct {
-	storage.BlobStore
-	mu   sync.Mutex
-	n    int
-	what func()
-}
-
-func (s *at) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	s.mu.Lock()
-	if s.n--; s.n == 0 {
-		s.what()
-	}
-	s.mu.Unlock()
-	return s.BlobStore.Get(ctx, key, off, n)
-}
-
 // remove deletes the blobs with a key prefix.
 func remove(t testing.TB, store storage.BlobStore, prefix string) {
 	for b, err := range store.List(context.Background(), prefix, "") {
@@ -271,7 +254,7 @@ func TestGone(t *testing.T) {
 			b := newBuilder(t, 0)
 			all := days(t, b, "web")
 			mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-17")))
-			s := &at{BlobStore: b.store, n: 1, what: func() { c.what(t, b) }}
+			s := beforeGet(b.store, "", func() { c.what(t, b) })
 			r := query.New(s, query.Options{Workers: 1})
 			plan, err := r.Plan(t.Context(), query.Query{Services: []string{"web"}, Range: query.Range{From: all[3].time, To: query.Newest}})
 			mark(t, err)
@@ -300,21 +283,6 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// slow is a store with slow requests.
-type slow struct {
-	storage.BlobStore
-	get time.Duration
-}
-
-func (s slow) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	select {
-	case <-time.After(s.get):
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return s.BlobStore.Get(ctx, key, off, n)
-}
-
 // A read stops at any point when it is older than half the grace. It returns the
 // lines so far, and reports that.
 func TestTooOld(t *testing.T) {
@@ -336,7 +304,8 @@ func TestTooOld(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBuilder(t, 0)
 					all := lines(days(t, b, "web"))
-					r := query.New(slow{b.store, c.get}, query.Options{Workers: 1, MaxAge: c.age})
+					slow := storagetest.Faulty(b.store, storagetest.Times(-1, storagetest.Get, "", storagetest.Fault{Delay: c.get}))
+					r := query.New(slow, query.Options{Workers: 1, MaxAge: c.age})
 					q := query.Query{Services: []string{"web"}, Range: query.Always(), Reverse: reverse}
 					begun := time.Now()
 					plan, err := r.Plan(t.Context(), q)

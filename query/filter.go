@@ -25,7 +25,7 @@ func ParseLevels(text string) (LevelSet, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
 		name, above := strings.CutSuffix(word, "+")
-		l, _ := record.ParseLevel(name)
+		l := record.ParseLevel([]byte(name))
 		if name == "" || l == record.Other && name != record.Other.String() {
 			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other", word)
 		}
@@ -136,13 +136,9 @@ func (m *Matcher) folded(raw []byte) []byte {
 	return low
 }
 
-// text reports whether the searchable part of a line matches. low is the same bytes
-// folded, or the same slice.
+// text reports whether all texts and expressions match the searchable part of a line. low
+// is the same bytes folded, or the same slice.
 func (m *Matcher) text(tail, low []byte) bool {
-	return m.textAll(tail, low) != m.invert
-}
-
-func (m *Matcher) textAll(tail, low []byte) bool {
 	for _, t := range m.texts {
 		if !bytes.Contains(low, t) {
 			return false

@@ -30,7 +30,6 @@ func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summa
 	}
 	c := p.counting(int64(by))
 	err := c.run(ctx)
-	p.tellExpired(&c.sum)
 	out := make([]Bucket, 0, len(c.tally.buckets))
 	for start, levels := range c.tally.buckets {
 		out = append(out, Bucket{start, *levels})
@@ -129,23 +128,23 @@ func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64
 		addLevels(t, b.First, match.levels, &b.Levels)
 		return wanted(match.high, &b.Levels), true
 	}
-	type span struct{ first, last int64 }
-	of := func(i int) span {
-		first, last := minuteSpan(b.Minutes[i].Minute)
-		return span{max(first, b.First), min(last, b.Last)}
-	}
 	exact = len(b.Minutes) > 0 // bodies have none
+	inside := tally{by: t.by}
 	for i := range b.Minutes {
-		if s := of(i); rng.covers(s.first, s.last) && t.one(s.first, s.last) {
-			higher += wanted(match.high, &b.Minutes[i].Levels)
-		} else if rng.touches(s.first, s.last) {
+		m := &b.Minutes[i]
+		first, last := minuteSpan(m.Minute)
+		first, last = max(first, b.First), min(last, b.Last)
+		switch {
+		case !rng.touches(first, last):
+		case rng.covers(first, last) && t.one(first, last):
+			higher += wanted(match.high, &m.Levels)
+			addLevels(&inside, first, match.levels, &m.Levels)
+		default:
 			exact = false
 		}
 	}
-	for i := range b.Minutes {
-		if s := of(i); exact && rng.touches(s.first, s.last) {
-			addLevels(t, s.first, match.levels, &b.Minutes[i].Levels)
-		}
+	if exact {
+		t.add(&inside)
 	}
 	return higher, exact
 }

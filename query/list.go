@@ -84,7 +84,7 @@ func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Tot
 // it to be damaged, or if its metadata cannot be read. A [*NoBlobError] means that the
 // blob does not exist, or that its day has expired.
 func (r *Reader) Body(ctx context.Context, key string) ([]byte, error) {
-	body, err := r.source(blob{Entry: &catalog.Entry{Key: key}}, new(counters)).whole(ctx)
+	body, err := r.source(blob{Entry: &catalog.Entry{Key: key}}, new(Summary)).whole(ctx)
 	if name, nerr := blobfmt.ParseName(key); nerr == nil && ctx.Err() == nil {
 		// After the read: a day is hidden before it is deleted.
 		h, herr := horizon.Read(ctx, r.store, name.Service)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -14,95 +15,78 @@ import (
 )
 
 // A loader opens the blobs of a pass, fetches their blocks, and reduces them to the
-// lines that the pass wants. Its goroutines work for the feeds. All its fields are
-// constant or safe for all goroutines; the fields of an opening, a group and a future
-// belong to the loader until done is closed, and then to the feed.
+// lines that the pass wants. All its fields are constant or safe for all goroutines.
 type loader struct {
 	ctx   context.Context
 	stop  context.CancelFunc
 	work  sync.WaitGroup // all goroutines of the pass
 	task  *task
 	match *Matcher
-	count counters
+	sum   *Summary // only for atomic additions
 
-	decoders chan *blobfmt.Decoder // one for each concurrently decoded block; nil: not made yet
-	buffers  chan []byte
+	decoder *blobfmt.Decoder
+	buffers chan []byte
 }
 
-func newLoader(ctx context.Context, t *task, match *Matcher, workers int) *loader {
-	l := &loader{task: t, match: match, decoders: make(chan *blobfmt.Decoder, workers), buffers: make(chan []byte, 4*workers+8)}
+func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
+	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8)}
 	l.ctx, l.stop = context.WithCancel(ctx)
-	for range workers {
-		l.decoders <- nil
-	}
 	return l
 }
 
-// opening is a source that is being opened.
-type opening struct {
-	done   chan struct{}
-	err    error
-	blocks []int  // the wanted ones, in the order of reading
-	group  *group // of the first blocks, unless a limit may end the read
-	walked bool   // its index is not readable
-	warn   error
-	lost   []error
+// background runs f. Each call of the result waits until f has returned, and returns
+// its error.
+func (l *loader) background(f func() error) (wait func() error) {
+	done := make(chan struct{})
+	var err error
+	l.work.Go(func() {
+		defer close(done)
+		err = f()
+	})
+	return func() error {
+		<-done
+		return err
+	}
 }
 
-// group is a row of adjacent blocks that one GET fetches.
+// group is a row of adjacent blocks that one GET fetches. wait sets data.
 type group struct {
-	done     chan struct{}
-	end      int // of feed.blocks
+	wait     func() error
+	end      int // of source.blocks
 	off, len int64
 	data     []byte
-	err      error
-	told     bool // the feed's: its error is reported
+	told     bool // the cursor's: its error is reported
 }
 
-// future is a block on its way.
+// future is a block on its way. wait sets the fields below group.
 type future struct {
-	done   chan struct{}
+	wait   func() error
 	block  int // of the index
 	group  *group
-	spare  bool // the feed's: counted in readahead.spare
 	kept   kept
 	higher int64 // records that fail the filter only by a higher level
 	buf    []byte
-	err    error
 }
 
-// open opens a source in the background. It then fetches the first group of blocks,
-// of up to group bytes; 0: none.
-func (l *loader) open(s *source, group int64) *opening {
-	o := &opening{done: make(chan struct{})}
-	l.work.Go(func() {
-		l.fill(s, o, group)
-		close(o.done)
-		if o.group != nil {
-			l.fetch(s, o.group)
-		}
-	})
-	return o
-}
-
-func (l *loader) fill(s *source, o *opening, group int64) {
+// open opens a source, chooses its wanted blocks, and begins to fetch the first group of
+// them, of up to size bytes; 0: none.
+func (l *loader) open(s *source, size int64) error {
 	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
 	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
 		if s.State == catalog.Sound { // otherwise the listing has reported it
-			o.warn = err
+			s.warn = err
 		}
-		o.err = l.walk(s, o)
-	case err != nil:
-		o.err = err
+		err = l.walk(s)
 	}
-	if o.err != nil {
-		return
+	if err != nil {
+		return err
 	}
-	o.blocks = l.choose(s)
-	if len(o.blocks) > 0 && group > 0 {
-		o.group = newGroup(s.index, o.blocks, 0, group)
+	s.blocks = l.choose(s)
+	if len(s.blocks) > 0 && size > 0 {
+		s.group = l.group(s, 0, size)
 	}
+	return nil
 }
 
 // choose picks the blocks of the index that may hold wanted records, in the order of
@@ -118,11 +102,11 @@ func (l *loader) choose(s *source) []int {
 		case !l.match.hasText():
 			// With texts the number of those of higher levels is unknown.
 			higher, _ := new(tally).block(b, l.task.rng, l.match)
-			l.count.higher.Add(higher)
+			atomic.AddInt64(&l.sum.Higher, higher)
 		}
 	}
 	if s.body == nil {
-		l.count.blocksSkipped.Add(int64(len(s.index.Blocks) - len(blocks)))
+		atomic.AddInt64(&l.sum.BlocksSkipped, int64(len(s.index.Blocks)-len(blocks)))
 	}
 	if l.task.desc {
 		slices.Reverse(blocks)
@@ -130,82 +114,69 @@ func (l *loader) choose(s *source) []int {
 	return blocks
 }
 
-// newGroup joins blocks[next] and the following blocks that are adjacent in the blob,
-// until they have size bytes. Those of a body have no bytes to be fetched.
-func newGroup(index *blobfmt.Index, blocks []int, next int, size int64) *group {
-	b := index.Blocks[blocks[next]]
+// group fetches the wanted block of a number and the following ones that are adjacent in
+// the blob, until they have size bytes. Those of a body have no bytes to be fetched.
+func (l *loader) group(s *source, next int, size int64) *group {
+	b := &s.index.Blocks[s.blocks[next]]
 	off, end := b.Offset, b.Offset+b.Stored
-	for next++; next < len(blocks); next++ {
-		b = index.Blocks[blocks[next]]
+	for next++; next < len(s.blocks); next++ {
+		b = &s.index.Blocks[s.blocks[next]]
 		lo, hi := min(off, b.Offset), max(end, b.Offset+b.Stored)
 		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off {
 			break
 		}
 		off, end = lo, hi
 	}
-	return &group{done: make(chan struct{}), end: next, off: off, len: end - off}
-}
-
-func (l *loader) fetch(s *source, g *group) {
-	g.data, g.err = s.fetch(l.ctx, g.off, g.len)
-	close(g.done)
+	g := &group{end: next, off: off, len: end - off}
+	g.wait = l.background(func() (err error) {
+		g.data, err = s.fetch(l.ctx, g.off, g.len)
+		return err
+	})
+	return g
 }
 
 // block requests a block of a source, which comes with a group.
 func (l *loader) block(s *source, n int, g *group) *future {
 	b := &s.index.Blocks[n]
-	f := &future{done: make(chan struct{}), block: n, group: g}
-	l.work.Go(func() {
-		defer close(f.done)
-		<-g.done
-		if f.err = g.err; f.err == nil {
-			l.load(f, s, b, g.data[b.Offset-g.off:][:b.Stored])
-			l.count.higher.Add(f.higher)
+	f := &future{block: n, group: g}
+	f.wait = l.background(func() error {
+		err := g.wait()
+		if err == nil {
+			err = l.load(f, s, b, g.data[b.Offset-g.off:][:b.Stored])
+			atomic.AddInt64(&l.sum.Higher, f.higher)
 		}
+		return err
 	})
 	return f
 }
 
 // load makes the lines of a block, and reduces them to the wanted ones.
-func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) {
+func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (err error) {
 	var raw []byte
 	own := true
 	if s.body != nil {
 		change := l.match.hasText() || wanted(l.match.levels, &b.Levels) < int64(b.Records)
-		raw, own, f.err = s.body.lines(f.block, change, l.buffer)
+		raw, own, err = s.body.lines(f.block, change, l.buffer)
 	} else {
-		raw, f.err = l.decode(b, stored)
+		if l.ctx.Err() != nil {
+			return l.ctx.Err()
+		}
+		atomic.AddInt64(&l.sum.BlocksRead, 1)
+		raw, err = l.decoder.Block(l.buffer(), stored, *b)
 	}
-	if f.err != nil {
-		return
+	if err != nil {
+		return err
 	}
 	if own {
 		f.buf = raw
 	}
-	f.kept, f.higher, f.err = l.match.keep(raw, b, l.task.rng)
+	f.kept, f.higher, err = l.match.keep(raw, b, l.task.rng)
 	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
 		l.recycle(buf)
 	}
-}
-
-// decode decompresses a block.
-func (l *loader) decode(b *blobfmt.Block, stored []byte) (raw []byte, err error) {
-	var d *blobfmt.Decoder
-	select {
-	case d = <-l.decoders:
-	case <-l.ctx.Done():
-		return nil, l.ctx.Err()
-	}
-	defer func() { l.decoders <- d }()
-	if d == nil {
-		if d, err = blobfmt.NewDecoder(); err != nil {
-			return nil, err
-		}
-	}
-	l.count.blocksRead.Add(1)
-	return d.Block(l.buffer(), stored, *b)
+	return err
 }
 
 func (l *loader) buffer() []byte {
@@ -229,38 +200,33 @@ func (l *loader) recycle(b []byte) {
 
 // walk reads all of a blob without a readable index into a body, without the origins of
 // its records.
-func (l *loader) walk(s *source, o *opening) error {
-	o.walked = true
+func (l *loader) walk(s *source) error {
 	all, err := s.whole(l.ctx)
 	if errors.Is(err, storage.ErrDamaged) {
 		if s.State == catalog.Sound {
-			o.lost = append(o.lost, s.problem(0, 0, bareError(err)))
+			s.lost = append(s.lost, s.problem(0, 0, bareError(err)))
 		}
 	} else if err != nil {
-		return err
-	}
-	d, err := blobfmt.NewDecoder()
-	if err != nil {
 		return err
 	}
 	s.body = &body{}
 	s.index = &s.body.index
 	records := int64(0)
-	for frame, err := range d.Walk(s.Key, all) {
+	for frame, err := range l.decoder.Walk(s.Key, all) {
 		var b blobfmt.Block
 		if err == nil {
 			b, err = describe(frame.Lines)
 		}
 		if err != nil {
-			o.lost = append(o.lost, s.problem(frame.Offset, frame.Stored, err))
+			s.lost = append(s.lost, s.problem(frame.Offset, frame.Stored, err))
 			continue
 		}
 		records += int64(b.Records)
 		s.index.Blocks = append(s.index.Blocks, b)
 		s.body.blocks = append(s.body.blocks, contents{raw: bytes.Clone(frame.Lines)})
 	}
-	if s.State == catalog.Sound && records != s.Meta.Records && len(o.lost) == 0 {
-		o.lost = append(o.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.Key, Reason: "records are missing"}))
+	if s.State == catalog.Sound && records != s.Meta.Records && len(s.lost) == 0 {
+		s.lost = append(s.lost, s.problem(0, 0, &blobfmt.CorruptError{Blob: s.Key, Reason: "records are missing"}))
 	}
 	return nil
 }
@@ -292,7 +258,7 @@ func (l *loader) wantsBlob(b *blob) bool {
 		return true
 	}
 	if !l.match.hasText() && l.task.rng.covers(b.Meta.First, b.Meta.Last) {
-		l.count.higher.Add(wanted(l.match.high, &b.Meta.Levels))
+		atomic.AddInt64(&l.sum.Higher, wanted(l.match.high, &b.Meta.Levels))
 	}
 	return false
 }

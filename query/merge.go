@@ -6,20 +6,16 @@ import (
 	"errors"
 )
 
-// merge puts the lines of all cursors in the order of records, or backwards. It is a
-// binary heap of cursors by key. Of equal keys, a cursor that is not ready comes
-// first, so that its key is exact before another cursor moves past it. Ready ones
-// come in the order of their records' places. Places are looked up for no other
+// merge is the part of a pass that puts the lines of all cursors in the order of records,
+// or backwards. It is a binary heap of cursors by key. Of equal keys, a cursor that is not
+// ready comes first, so that its key is exact before another cursor moves past it. Ready
+// ones come in the order of their records' places. Places are looked up for no other
 // purpose.
 type merge struct {
-	desc   bool
-	report *report
-	ahead  *readahead
-	heap   []*cursor
-	used   *cursor // holds the last chunk; its block is released at the next step
-	// spent is the source of used if nothing is left of it: the receiver of the chunk
-	// may still ask for the records' identities.
-	spent *source
+	heap []*cursor
+	// used holds the last chunk, whose receiver may still ask for the records' identities.
+	// Its block is released at the next step.
+	used *cursor
 	// blind says that a blob without an index is read, so that its records have no known
 	// identity. Of equal times the bytes then decide first, so that possible copies come
 	// next to each other.
@@ -34,31 +30,28 @@ type merge struct {
 
 // next returns the next lines, adjacent in their blob and in ascending order in either
 // direction. They are valid until the next call; nil is the end.
-func (m *merge) next() ([]byte, error) {
-	if m.used != nil {
-		if m.used.pos == m.used.end {
-			m.used.release()
+func (p *pass) next() ([]byte, error) {
+	for {
+		if p.used != nil && !p.used.ready {
+			p.used.release()
 		}
-		m.used = nil
-	}
-	if m.spent != nil {
-		m.spent.forget()
-		m.spent = nil
-	}
-	for len(m.heap) > 0 {
-		c := m.heap[0]
+		p.used = nil
+		if len(p.heap) == 0 {
+			return nil, nil
+		}
+		c := p.heap[0]
 		if !c.ready {
-			if err := m.advance(c); err != nil {
+			if err := p.advance(c); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		limit, alone := m.second()
-		if m.tie && m.lastPlace.Time != c.key {
-			m.tie = false
+		limit, alone := p.second()
+		if p.tie && p.lastPlace.Time != c.key {
+			p.tie = false
 		}
-		if m.tie || !alone && limit == c.key {
-			line, err := m.nextTied(c)
+		if p.tie || !alone && limit == c.key {
+			line, err := p.nextTied(c)
 			if line != nil || err != nil {
 				return line, err
 			}
@@ -68,133 +61,126 @@ func (m *merge) next() ([]byte, error) {
 		if err != nil {
 			c.spoil(err)
 		}
-		m.moved(c)
+		p.moved(c)
 		if len(chunk) > 0 {
 			return chunk, nil
 		}
 	}
-	return nil, nil
 }
 
 // nextTied returns the current line of the top cursor if another cursor has one of the
 // same time; nil for a copy of the line returned last. Copies follow each other
 // directly, because their bytes decide if all else is equal.
-func (m *merge) nextTied(c *cursor) ([]byte, error) {
+func (p *pass) nextTied(c *cursor) ([]byte, error) {
 	at := *c.where()
-	line, err := c.takeOne()
-	same := m.again(c.src, &at, line)
+	line := c.line
+	err := c.step()
+	same := p.again(c.src, &at, line)
 	if same {
-		m.report.sum.Copies++
+		p.sum.Copies++
 	} else {
-		m.tie, m.lastPlace, m.lastSrc = true, at, c.src
-		m.last = append(m.last[:0], line...)
+		p.tie, p.lastPlace, p.lastSrc = true, at, c.src
+		p.last = append(p.last[:0], line...)
 	}
 	if err != nil {
 		c.spoil(err)
 	}
-	m.moved(c)
+	p.moved(c)
 	if same {
-		m.used = nil
-		if c.pos == c.end {
-			c.release()
-		}
 		return nil, nil
 	}
 	return line, nil
 }
 
 // again reports whether a line is a copy of the one returned last.
-func (m *merge) again(src *source, at *place, line []byte) bool {
-	if !m.tie || m.lastSrc == src || !bytes.Equal(m.last, line) {
+func (p *pass) again(src *source, at *place, line []byte) bool {
+	if !p.tie || p.lastSrc == src || !bytes.Equal(p.last, line) {
 		return false
 	}
-	if at.known && m.lastPlace.known {
-		return at.Key == m.lastPlace.Key
+	if at.known && p.lastPlace.known {
+		return at.Key == p.lastPlace.Key
 	}
 	if at.known {
-		src = m.lastSrc
+		src = p.lastSrc
 	}
-	m.report.unidentified(src, errors.New("a record may be shown twice: where it came from is not known"))
+	p.unidentified(src, errors.New("a record may be shown twice: where it came from is not known"))
 	return false
 }
 
 // advance takes the top cursor one step towards being ready.
-func (m *merge) advance(c *cursor) error {
+func (p *pass) advance(c *cursor) error {
 	more, err := c.advance()
 	if err != nil {
 		return err
 	}
 	if more {
-		m.down(0)
+		p.down(0)
 	} else {
-		m.pop()
+		p.pop()
 	}
-	if c.walked && !m.blind {
-		m.blind = true
-		m.init() // in another order
+	if c.opened && c.src.walked() && !p.blind {
+		p.blind = true
+		p.build() // in another order
 	}
 	return nil
 }
 
 // moved puts the top cursor in its new place after it returned lines.
-func (m *merge) moved(c *cursor) {
-	m.used = c
+func (p *pass) moved(c *cursor) {
+	p.used = c
 	if c.ready || c.expect() {
-		m.down(0)
+		p.down(0)
 		return
 	}
-	m.pop()
+	p.pop()
 }
 
 // pop removes the used-up top cursor from the heap.
-func (m *merge) pop() {
-	c := m.heap[0]
-	last := len(m.heap) - 1
-	m.heap[0] = m.heap[last]
-	m.heap[last] = nil
-	m.heap = m.heap[:last]
-	m.down(0)
-	m.ahead.open--
-	m.ahead.done++
-	if c == m.used {
-		m.spent = c.src
-		return
+func (p *pass) pop() {
+	c := p.heap[0]
+	last := len(p.heap) - 1
+	p.heap[0] = p.heap[last]
+	p.heap[last] = nil
+	p.heap = p.heap[:last]
+	p.down(0)
+	if c.opened {
+		p.ahead.open--
 	}
-	c.src.forget()
+	p.ahead.done++
 }
 
 // second returns the least key of all cursors but the top one.
-func (m *merge) second() (key int64, alone bool) {
-	switch len(m.heap) {
+func (p *pass) second() (key int64, alone bool) {
+	switch len(p.heap) {
 	case 1:
 		return 0, true
 	case 2:
-		return m.heap[1].key, false
+		return p.heap[1].key, false
 	}
-	a, b := m.heap[1].key, m.heap[2].key
-	if (a < b) != m.desc {
+	a, b := p.heap[1].key, p.heap[2].key
+	if (a < b) != p.desc {
 		return a, false
 	}
 	return b, false
 }
 
-func (m *merge) init() {
-	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
+func (p *pass) build() {
+	for i := len(p.heap)/2 - 1; i >= 0; i-- {
+		p.down(i)
 	}
 }
 
-func (m *merge) down(i int) {
-	h := m.heap
+func (p *pass) down(i int) {
+	h := p.heap
 	for {
 		child := 2*i + 1
 		if child >= len(h) {
 			return
 		}
-		if child+1 < len(h) && m.less(h[child+1], h[child]) {
+		if child+1 < len(h) && p.less(h[child+1], h[child]) {
 			child++
 		}
-		if !m.less(h[child], h[i]) {
+		if !p.less(h[child], h[i]) {
 			return
 		}
 		h[i], h[child] = h[child], h[i]
@@ -202,9 +188,9 @@ func (m *merge) down(i int) {
 	}
 }
 
-func (m *merge) less(a, b *cursor) bool {
+func (p *pass) less(a, b *cursor) bool {
 	if a.key != b.key {
-		return (a.key < b.key) != m.desc
+		return (a.key < b.key) != p.desc
 	}
 	if a.ready != b.ready {
 		return !a.ready
@@ -213,17 +199,17 @@ func (m *merge) less(a, b *cursor) bool {
 		return false
 	}
 	n := 0
-	if m.blind {
-		n = bytes.Compare(a.current(), b.current())
+	if p.blind {
+		n = bytes.Compare(a.line, b.line)
 	}
 	if n == 0 {
 		n = a.where().Compare(&b.where().Key)
 	}
 	if n == 0 {
-		n = bytes.Compare(a.current(), b.current())
+		n = bytes.Compare(a.line, b.line)
 	}
 	if n == 0 && a.src.unflushed != b.src.unflushed {
 		return b.src.unflushed // so that a record counts as unflushed only if it is in no blob
 	}
-	return (cmp.Or(n, cmp.Compare(a.src.Key, b.src.Key)) < 0) != m.desc
+	return (cmp.Or(n, cmp.Compare(a.src.Key, b.src.Key)) < 0) != p.desc
 }

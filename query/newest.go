@@ -24,7 +24,6 @@ type windows struct {
 	// hour, and is not listed there.
 	walks []*catalog.Walk
 	hours []time.Time
-	old   bool // the read is too old to go on
 	sum   Summary
 	out   *sink
 }
@@ -85,7 +84,7 @@ func (w *windows) read(ctx context.Context) error {
 			return err
 		}
 		full := w.sum.Records >= int64(w.query.Limit)
-		if from <= rng.From || full && w.sum.More || w.old {
+		if from <= rng.From || full && w.sum.More || slices.ContainsFunc(w.sum.Problems, isOld) {
 			break
 		}
 		to = from
@@ -200,10 +199,10 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 	if err != nil {
 		return err
 	}
-	problems := len(w.sum.Problems)
-	err = w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
+	return w.confirmed(ctx, &w.sum, func(ctx context.Context) error {
 		return w.pass(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out.take)
 	})
-	w.old = slices.ContainsFunc(w.sum.Problems[problems:], func(err error) bool { return errors.Is(err, errOld) })
-	return err
 }
+
+// isOld reports whether a read was too old to go on.
+func isOld(err error) bool { return errors.Is(err, errOld) }

@@ -14,6 +14,7 @@ import (
 	"blobtail/query"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // counted counts the requests that look for blobs.
@@ -198,24 +199,12 @@ func TestNewestTells(t *testing.T) {
 	}
 }
 
-// refusing fails like a container that does not exist yet.
-type refusing struct{ storage.BlobStore }
-
-func (refusing) Dirs(context.Context, string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) { yield("", fmt.Errorf("dirs: %w", storage.ErrNotExist)) }
-}
-
-func (refusing) List(context.Context, string, string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		yield(storage.Blob{}, fmt.Errorf("list: %w", storage.ErrNotExist))
-	}
-}
-
 // Before the first blob there is no store. Unflushed records are read, with a
 // warning, since a disk may be missing.
 func TestUnflushedWithoutStore(t *testing.T) {
 	recs := some("web", 10, 1)
-	r := query.New(refusing{mem.New(mem.Options{})}, query.Options{})
+	store := failing(mem.New(mem.Options{}), -1, storagetest.Dirs, "", storage.ErrNotExist)
+	r := query.New(failing(store, -1, storagetest.List, "", storage.ErrNotExist), query.Options{})
 	for _, pattern := range []string{"web", "*"} {
 		q := query.Query{Services: []string{pattern}, Range: query.Always()}
 		if _, err := r.Plan(t.Context(), q); !errors.Is(err, storage.ErrNotExist) {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
+
+	"blobtail/storage"
 )
 
 // task is the work of one pass.
@@ -24,28 +27,29 @@ func (t *task) bound(first, last int64) int64 {
 	return max(first, t.rng.From)
 }
 
-// A pass merges the blobs of a task. Its parts have one
-// owner each: the loader is shared by all goroutines of the pass; the merge with its
-// cursors, the readahead with its feeds, and the report belong to the goroutine that
-// called [asked.pass].
+// A pass merges the blobs of a task. Goroutines share only its loader. The rest, with the
+// cursors, belongs to the goroutine that called [asked.pass].
 type pass struct {
 	task
+	merge
+	asked  *asked
+	sum    *Summary
+	blamed map[*source]bool // vanished, or of unknown origins: reported once
 	loader *loader
 	ahead  readahead
-	report report
-	merge  merge
 }
 
 // pass reads a task and emits chunks of lines by calls of out, each in ascending
 // order, until the limit is reached. A chunk is valid during the call.
 func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
 	p := a.newPass(ctx, t, sum)
-	defer p.finish()
+	defer p.loader.work.Wait()
+	defer p.loader.stop()
 	for {
 		if err := p.loader.ctx.Err(); err != nil {
 			return err // also if all is in memory: the read may be too old
 		}
-		chunk, err := p.merge.next()
+		chunk, err := p.next()
 		if err != nil || chunk == nil {
 			return err
 		}
@@ -57,16 +61,16 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 			sum.More = true
 		}
 		sum.Records += n
-		if p.merge.used.src.unflushed {
+		if p.used.src.unflushed {
 			sum.Unflushed += n
 		}
 		if len(chunk) > 0 {
-			if err := out(piece{lines: chunk, c: p.merge.used}); err != nil {
+			if err := out(piece{lines: chunk, c: p.used}); err != nil {
 				return err
 			}
 		}
 		if limit > 0 && sum.Records >= limit {
-			sum.More = sum.More || len(p.merge.heap) > 0
+			sum.More = sum.More || len(p.heap) > 0
 			return nil
 		}
 	}
@@ -74,37 +78,65 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 
 func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	opt := &a.reader.opt
-	p := &pass{task: t, report: report{asked: a, sum: sum, blamed: make(map[*source]bool)}}
-	p.loader = newLoader(ctx, &p.task, a.match, opt.Workers)
-	p.ahead = readahead{lazy: t.limit > 0, groupMax: opt.GroupBytes, spare: 2 * opt.Workers}
-	p.merge = merge{desc: t.desc, report: &p.report, ahead: &p.ahead}
-	p.merge.heap = make([]*cursor, 0, len(t.blobs))
+	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: newLoader(ctx, &t, a.match, opt.Workers, sum)}
+	p.ahead = readahead{lazy: t.limit > 0, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
+	p.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
-			s := a.reader.source(*b, &p.loader.count)
-			p.merge.heap = append(p.merge.heap, &cursor{pass: p, feed: feed{src: s, loader: p.loader, ahead: &p.ahead},
-				src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
+			s := a.reader.source(*b, sum)
+			p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}
-	slices.SortStableFunc(p.merge.heap, func(a, b *cursor) int {
+	slices.SortStableFunc(p.heap, func(a, b *cursor) int {
 		if t.desc {
 			a, b = b, a
 		}
 		return cmp.Compare(a.key, b.key)
 	})
-	p.ahead.order = make([]*feed, 0, len(p.merge.heap))
-	for _, c := range p.merge.heap {
-		p.ahead.order = append(p.ahead.order, &c.feed)
-	}
-	p.merge.init()
+	p.ahead.order = slices.Clone(p.heap)
+	p.build()
 	return p
 }
 
-// finish waits for all goroutines of the pass and adds up their counts.
-func (p *pass) finish() {
-	p.loader.stop()
-	p.loader.work.Wait()
-	p.loader.count.addTo(p.report.sum)
+// blame reports a problem with a blob, or returns the error that ends the read.
+func (p *pass) blame(s *source, problem *Problem) error {
+	ctx := p.loader.ctx
+	if err := fatal(ctx, problem.Err); err != nil {
+		return err
+	}
+	if p.blamed[s] {
+		return nil
+	}
+	if errors.Is(problem.Err, storage.ErrNotExist) {
+		p.blamed[s] = true
+		expired, err := p.asked.gone(ctx, s, problem.Err)
+		if expired || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		problem = &Problem{Blob: problem.Blob, Err: err}
+	}
+	p.sum.Problems = append(p.sum.Problems, problem)
+	return nil
+}
+
+// unidentified reports that copies in s cannot be distinguished from other records.
+func (p *pass) unidentified(s *source, err error) {
+	if !p.blamed[s] {
+		p.blamed[s] = true
+		p.sum.Problems = append(p.sum.Problems, s.problem(0, 0, err))
+	}
+}
+
+// fatal returns the error that ends a read, for errors that concern more than one
+// blob.
+func fatal(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, storage.ErrUnauthorized) {
+		return err
+	}
+	return nil
 }
 
 // firstLines returns the first n lines of a chunk, the last n when desc.

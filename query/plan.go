@@ -69,14 +69,12 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 
 // list lists the wanted services by their numbers, several at a time, and sets blobs.
 func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
-	var of []int
-	for i := range p.services {
+	listings := make([]listing, len(p.services))
+	each(len(listings), func(i int) {
 		if wanted(i) {
-			of = append(of, i)
+			listings[i].err = p.listService(ctx, i, &listings[i])
 		}
-	}
-	listings := make([]listing, len(of))
-	each(len(of), func(n int) { listings[n].err = p.listService(ctx, of[n], &listings[n]) })
+	})
 	for i := range listings {
 		if err := listings[i].err; err != nil && !p.absent(err) {
 			return err
@@ -180,10 +178,9 @@ func (r Range) periods() (out catalog.Range) {
 // replaced ones.
 func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	compacted := catalog.Replacing(all)
-	var count counters
 	sources := make([]*source, len(compacted))
 	each(len(compacted), func(i int) {
-		sources[i] = p.reader.source(blob{Entry: compacted[i]}, &count)
+		sources[i] = p.reader.source(blob{Entry: compacted[i]}, &p.listed)
 		sources[i].readIndex(ctx, false)
 	})
 	replaced := make(map[blobfmt.BatchID]bool)
@@ -200,7 +197,6 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 			p.listed.Warnings = append(p.listed.Warnings, s.problem(0, 0, err))
 		}
 	}
-	count.addTo(&p.listed)
 	for i := range all {
 		b := &all[i]
 		if p.rng.touches(b.Meta.First, b.Meta.Last) && !(b.State == catalog.Sound && replaced[b.Meta.Batch]) {
@@ -210,8 +206,8 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	return nil
 }
 
-func (r *Reader) source(b blob, count *counters) *source {
-	return &source{Entry: b.Entry, store: r.store, count: count, body: b.body, unflushed: b.body != nil}
+func (r *Reader) source(b blob, sum *Summary) *source {
+	return &source{Entry: b.Entry, store: r.store, sum: sum, body: b.body, unflushed: b.body != nil}
 }
 
 // summary starts a summary with the results of planning.

@@ -3,6 +3,7 @@ package query_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (w *watched) List(ctx context.Context, prefix, after string) iter.Seq2[stor
 	}
 }
 
-func (w *watched) Get(ctx context.Context, key string, off, n int64) (readCloser, error) {
+func (w *watched) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	w.mu.Lock()
 	w.gets = append(w.gets, key)
 	w.mu.Unlock()

@@ -38,7 +38,6 @@ import (
 	"math"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"blobtail/blobfmt"
@@ -191,18 +190,3 @@ func badQuery(format string, args ...any) error {
 
 func (e *BadQueryError) Error() string { return e.Err.Error() }
 func (e *BadQueryError) Unwrap() error { return e.Err }
-
-// counters are the parts of a Summary that several goroutines add to.
-type counters struct {
-	opened, blocksRead, blocksSkipped atomic.Int64
-	requests, fetched, higher         atomic.Int64
-}
-
-func (c *counters) addTo(s *Summary) {
-	s.BlobsOpened += c.opened.Load()
-	s.BlocksRead += c.blocksRead.Load()
-	s.BlocksSkipped += c.blocksSkipped.Load()
-	s.Requests += c.requests.Load()
-	s.Fetched += c.fetched.Load()
-	s.Higher += c.higher.Load()
-}

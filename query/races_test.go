@@ -165,7 +165,7 @@ func (r *race) compacting() {
 		most := int64([]time.Duration{1, time.Second, 5 * time.Second}[r.rng.IntN(3)])
 		store := dragging{r.b.store, within(pauses, most), func(string) {}}
 		r.then(at, func() {
-			done, err := compact.New(store, compact.Options{Grace: graceOfRace, Closed: -1, Now: time.Now, Level: zstd.SpeedFastest}).Run(context.Background())
+			done, err := compact.Run(context.Background(), store, compact.Options{Grace: graceOfRace, Closed: -1, Now: time.Now, Level: zstd.SpeedFastest})
 			if err != nil || len(done.Problems) > 0 {
 				r.t.Errorf("compact: %+v, %v", done, err)
 			}

@@ -111,8 +111,7 @@ func (s *sink) give(p piece) error {
 
 // identify makes the entries of a piece. text has the same lines.
 func (p *piece) identify(text []byte) []record.Entry {
-	// Both slices end where their memory does.
-	line := p.c.lineAt(cap(p.c.cur.raw) - cap(p.lines))
+	line := p.c.number(p.lines)
 	entries := make([]record.Entry, 0, bytes.Count(text, newline))
 	for ; len(text) > 0; line++ {
 		n := bytes.IndexByte(text, '\n') + 1

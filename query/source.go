@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"sync"
+	"sync/atomic"
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
@@ -20,22 +20,27 @@ import (
 const smallBlob = 256 << 10
 
 // source is one blob of a plan, as one pass reads it. Its index is read when it is first
-// needed.
+// needed. Only the goroutine that reads it may write to the source; others use it
+// afterwards.
 type source struct {
 	*catalog.Entry
 	store storage.BlobStore
-	count *counters
-	body  *body // the blob, if it is in memory
+	sum   *Summary // only for atomic additions
+	body  *body    // the blob, if it is in memory
 	// unflushed says that the records are in no blob.
 	unflushed bool
 
-	open  sync.Once
 	index *blobfmt.Index
 	err   error
 
+	// The loader's findings at the opening.
+	blocks []int // the wanted ones, in the order of reading
+	group  *group
+	warn   error // why it is read without its index
+	lost   []error
+
 	// end is the end of the blob from offset endAt on, read with the index. It often
-	// holds blocks too. It is dropped by forget.
-	mu    sync.Mutex
+	// holds blocks too.
 	end   []byte
 	endAt int64
 
@@ -48,23 +53,20 @@ type source struct {
 // readIndex reads the index once; later calls return the same result. whole fetches a
 // small blob together with it, for a caller that wants its lines too.
 func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, error) {
-	s.open.Do(func() {
-		if s.body != nil {
-			s.index = &s.body.index
-			return
-		}
-		s.count.opened.Add(1)
+	switch {
+	case s.index != nil || s.err != nil:
+	case s.body != nil:
+		s.index = &s.body.index
+	default:
+		atomic.AddInt64(&s.sum.BlobsOpened, 1)
 		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
-	})
+	}
 	return s.index, s.err
 }
 
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
-	if b := s.kept(off, n); b != nil {
-		return b, nil
-	}
 	at, length := off, n
 	if whole && s.Size <= smallBlob {
 		at, length = 0, s.Size
@@ -73,30 +75,14 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.end == nil {
 		s.end, s.endAt = b, at
 	}
 	return b[off-at:][:n:n], nil
 }
 
-// kept returns a range of the blob if it is in memory, else nil.
-func (s *source) kept(off, n int64) []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.end == nil || off < s.endAt || off+n > s.endAt+int64(len(s.end)) {
-		return nil
-	}
-	return s.end[off-s.endAt:][:n:n]
-}
-
-// forget releases the memory. No other method may be called afterwards.
-func (s *source) forget() {
-	s.mu.Lock()
-	s.end, s.index, s.from, s.rows = nil, nil, nil, nil
-	s.mu.Unlock()
-}
+// walked reports whether the source is a blob that is read without its index.
+func (s *source) walked() bool { return s.body != nil && !s.unflushed }
 
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
@@ -108,10 +94,7 @@ func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if err == nil && got < n || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + got, Length: n - got, Reason: "the blob ends before"}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return b, err
 }
 
 // maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
@@ -130,10 +113,10 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 // get reads a range of the store; n is -1 for the rest of the blob. size is its length,
 // if that is known. With an error it returns the bytes before it.
 func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
-	if b := s.kept(off, size); b != nil {
-		return b, nil
+	if at := off - s.endAt; s.end != nil && at >= 0 && at+size <= int64(len(s.end)) {
+		return s.end[at:][:size:size], nil
 	}
-	s.count.requests.Add(1)
+	atomic.AddInt64(&s.sum.Requests, 1)
 	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {
 		return nil, err
@@ -141,7 +124,7 @@ func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
 	// With room for the last read, which finds the end.
 	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	got, err := b.ReadFrom(r)
-	s.count.fetched.Add(got)
+	atomic.AddInt64(&s.sum.Fetched, got)
 	if cerr := r.Close(); err == nil {
 		err = cerr
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // rec is one record as it is stored: one copy, if it is stored more than once.
@@ -117,7 +120,22 @@ func (b *builder) put(key string, body []byte, meta map[string]string) {
 	}
 }
 
-type readCloser = io.ReadCloser
+// failing is a store that fails the first n calls of op whose key contains part; all of
+// them if n < 0.
+func failing(s storage.BlobStore, n int, op storagetest.Op, part string, err error) storage.BlobStore {
+	return storagetest.Faulty(s, storagetest.Times(n, op, part, storagetest.Fault{Before: err}))
+}
+
+// beforeGet is a store that calls do before its first GET of a key that contains part.
+func beforeGet(s storage.BlobStore, part string, do func()) storage.BlobStore {
+	once := sync.OnceFunc(do)
+	return storagetest.Faulty(s, func(op storagetest.Op, key string) storagetest.Fault {
+		if op == storagetest.Get && strings.Contains(key, part) {
+			once()
+		}
+		return storagetest.Fault{}
+	})
+}
 
 func readFull(r io.ReadCloser, b []byte) (int, error) {
 	defer r.Close()

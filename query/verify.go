@@ -105,7 +105,7 @@ func (v *verifying) run(ctx context.Context) error {
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
-	s := v.plan.reader.source(blob{Entry: b}, new(counters))
+	s := v.plan.reader.source(blob{Entry: b}, new(Summary))
 	body, err := s.fetch(ctx, 0, b.Size)
 	if err := fatal(ctx, err); err != nil {
 		return err

@@ -174,10 +174,10 @@ func (p *Parser) appendLevel(dst []byte, at int) ([]byte, Level) {
 	switch c := v[0]; {
 	case c == '"':
 		if l = LevelOf(v[1 : len(v)-1]); l == Other {
-			l = parseLevel(p.text(f))
+			l = ParseLevel(p.text(f))
 		}
 	case isDigit(c):
-		l = parseLevel(v)
+		l = ParseLevel(v)
 	}
 	if l == Other {
 		return p.appendWord(dst, f), l
@@ -315,29 +315,19 @@ func (p *Parser) serviceKey(f *field) string {
 }
 
 // freeKey is want, or, when the record has such a field, want with the first free
-// number from 2 appended. Among one more number than there are fields, one is free.
+// number from 2 appended.
 func (p *Parser) freeKey(want string) string {
-	taken := make([]bool, len(p.fields)+3)
+	taken := map[string]bool{}
 	for i := range p.fields {
-		key := p.key(p.src, &p.fields[i])
-		if !bytes.HasPrefix(key, []byte(want)) {
-			continue
-		}
-		key = key[len(want):]
-		if len(key) == 0 {
-			taken[1] = true
-		} else if n, err := strconv.Atoi(string(key[1:])); err == nil && key[0] == '.' && n > 1 && n < len(taken) {
-			taken[n] = true
+		if key := p.key(p.src, &p.fields[i]); bytes.HasPrefix(key, []byte(want)) {
+			taken[string(key)] = true
 		}
 	}
-	if !taken[1] {
-		return want
+	key := want
+	for n := 2; taken[key]; n++ {
+		key = want + "." + strconv.Itoa(n)
 	}
-	n := 2
-	for taken[n] {
-		n++
-	}
-	return want + "." + strconv.Itoa(n)
+	return key
 }
 
 // Rejected is a rejected line, with its reason and source.

@@ -233,7 +233,9 @@ func reference(in []member, d record.Defaults) []member {
 		ns, _ = timeOf(in[ts])
 	}
 	if level >= 0 {
-		_, word = record.ParseLevel(textOf(in[level]))
+		if word = textOf(in[level]); record.ParseLevel([]byte(word)) != record.Other {
+			word = record.ParseLevel([]byte(word)).String()
+		}
 	}
 	if msg >= 0 {
 		text = textOf(in[msg])

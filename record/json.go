@@ -152,6 +152,19 @@ func hexValue(c byte) int {
 	return -1
 }
 
+// scanValue scans any value at the start of src.
+func (p *Parser) scanValue(src []byte) (end int, bad *RejectError) {
+	if len(src) == 0 || src[0] != '"' {
+		end, _, bad = p.scanOther(src, 0)
+		return end, bad
+	}
+	end, st := scanString(src, 1)
+	if st == stringBad {
+		return 0, stringError(src, end)
+	}
+	return end + 1, nil
+}
+
 // scanOther scans a value that is no string.
 func (p *Parser) scanOther(src []byte, i int) (end int, dirty bool, bad *RejectError) {
 	if i < len(src) && (src[i] == '{' || src[i] == '[') {
@@ -188,50 +201,11 @@ func scanScalar(src []byte, i int) (end int, bad *RejectError) {
 	return i + len(word), nil
 }
 
-// ValueLen returns the length of the JSON value at the start of b, 0 if there is none. In
-// objects and arrays it checks brackets and strings only.
-func ValueLen(b []byte) int {
-	depth := 0
-	for i := 0; i < len(b); {
-		n := 1
-		switch c := b[i]; c {
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case '"':
-			n = stringLen(b[i:])
-		case ' ', '\t', '\r', '\n', ',', ':':
-			if depth == 0 {
-				return 0
-			}
-		default:
-			n, _ = scanScalar(b[i:], 0)
-		}
-		if n == 0 || depth < 0 {
-			return 0
-		}
-		if i += n; depth == 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-// stringLen returns the length of the string at the start of b, 0 if it has no end or
-// a control character in it.
-func stringLen(b []byte) int {
-	for i := 1; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			return i + 1
-		case c == '\\':
-			i++
-		case c < ' ':
-			return 0
-		}
-	}
-	return 0
+// ValueLen returns the length of the JSON value at the start of src, 0 if there is none.
+func ValueLen(src []byte) int {
+	var p Parser
+	end, _ := p.scanValue(src)
+	return end
 }
 
 // scanNumber follows the grammar of numbers; the caller checks the character after
@@ -281,6 +255,9 @@ func (p *Parser) scanNested(src []byte, i int) (end int, dirty bool, bad *Reject
 			p.stack = append(p.stack, c)
 			if len(p.stack)+1 > MaxDepth && p.reject == nil {
 				p.reject = &RejectError{Offset: i, Reason: "nested deeper than 64"}
+			}
+			if len(p.stack) > MaxRecord {
+				return 0, false, syntaxError(src, i, "that deep")
 			}
 			if i, dirty = space(src, i+1, dirty); i < len(src) && src[i] == c+2 {
 				break // it is empty

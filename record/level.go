@@ -1,5 +1,7 @@
 package record
 
+import "bytes"
+
 // Level is the severity of a record, in rising order up to Critical.
 type Level uint8
 
@@ -20,32 +22,7 @@ const NumLevels = 7
 // String returns the word of the level in canonical lines; "other" for Other: these
 // records keep their own word.
 func (l Level) String() string {
-	switch l {
-	case Trace:
-		return "trace"
-	case Debug:
-		return "debug"
-	case Info:
-		return "info"
-	case Warn:
-		return "warn"
-	case Error:
-		return "error"
-	case Critical:
-		return "critical"
-	}
-	return "other"
-}
-
-// ParseLevel returns the level of word in any of the usual vocabularies (syslog,
-// log4j, slog, pino, journald), and the word to store: the level's own, or for Other
-// the word as it is. Letter case and surrounding spaces do not matter. Numbers are
-// syslog severities from 0 to 7, pino's levels from 10.
-func ParseLevel(word string) (l Level, canonical string) {
-	if l = parseLevel([]byte(word)); l == Other {
-		return Other, word
-	}
-	return l, l.String()
+	return [...]string{"trace", "debug", "info", "warn", "error", "critical", "other"}[min(l, Other)]
 }
 
 // LevelOf returns the level of a word in a canonical line. Only the canonical words
@@ -71,17 +48,14 @@ func LevelOf(canonicalWord []byte) Level {
 // maxLevelWord is the length of the longest alias, "informational".
 const maxLevelWord = 13
 
-// parseLevel is ParseLevel for bytes, without the word.
-func parseLevel(word []byte) Level {
+// ParseLevel returns the level of word in any of the usual vocabularies (syslog, log4j,
+// slog, pino, journald). Letter case and surrounding spaces do not matter. Numbers are
+// syslog severities from 0 to 7, pino's levels from 10. Any other word is Other.
+func ParseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
 		return l
 	}
-	for len(word) > 0 && isSpace(word[0]) {
-		word = word[1:]
-	}
-	for len(word) > 0 && isSpace(word[len(word)-1]) {
-		word = word[:len(word)-1]
-	}
+	word = bytes.TrimSpace(word)
 	if len(word) > maxLevelWord {
 		return Other
 	}
@@ -109,5 +83,3 @@ func parseLevel(word []byte) Level {
 	}
 	return Other
 }
-
-func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 )
@@ -25,27 +24,21 @@ type Head struct {
 // or the level. And a field called ts, level, service or msg gets ".original"
 // appended to its name.
 type Parts struct {
-	parser *Parser
+	parser *Parser // its fields are those added so far
 	line   []byte
 	stamp  Stamp
 	own    []byte // the record's own service, when it is kept as a field
 	room   int    // bytes that further parts may have
-	reject *RejectError
-	keys   []span              // of the fields, in line
-	many   map[string]struct{} // the same, when they are many
 }
-
-// span is a part of a line.
-type span struct{ from, to int }
 
 // Begin begins a record by parts, and will append its line to dst. The parts are
 // valid until the next call of Begin. They share the parser's memory, so Scan must
 // not be called before End.
 func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	b := &p.parts
-	b.room, b.keys = MaxRecord, b.keys[:0]
-	if b.many != nil || b.reject != nil || b.own != nil {
-		*b = Parts{parser: p, room: MaxRecord}
+	b.room, b.own = MaxRecord, nil
+	if len(p.fields) > 0 || p.reject != nil {
+		p.reset()
 	}
 	if !b.fits(len(h.Level) + len(h.Service) + len(h.Msg)) {
 		h.Level, h.Service, h.Msg = nil, nil, nil
@@ -62,7 +55,7 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 	dst = p.appendTime(dst, s.Time)
 	dst = append(dst, levelPrefix...)
 	if len(h.Level) > 0 {
-		if s.Level = parseLevel(h.Level); s.Level != Other {
+		if s.Level = ParseLevel(h.Level); s.Level != Other {
 			dst = append(dst, s.Level.String()...)
 		} else {
 			dst = AppendEscaped(dst, h.Level)
@@ -78,46 +71,31 @@ func (p *Parser) Begin(dst []byte, h Head, d Defaults) *Parts {
 
 // fits counts n bytes, and rejects the record when it has become too long.
 func (b *Parts) fits(n int) bool {
-	if b.room -= n; b.room < 0 && b.reject == nil {
-		b.reject = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
+	if b.room -= n; b.room < 0 && b.parser.reject == nil {
+		b.parser.reject = &RejectError{Offset: MaxRecord, Reason: "longer than 1 MiB"}
 	}
-	return b.reject == nil
+	return b.parser.reject == nil
 }
 
 // key begins a field with a value of n bytes; false when the record is rejected.
 func (b *Parts) key(name string, n int) bool {
+	p, at := b.parser, MaxRecord-b.room
 	if !b.fits(len(name) + n) {
 		return false
 	}
-	b.line = append(b.line, ',', '"')
-	from := len(b.line)
-	b.line = AppendEscaped(b.line, []byte(name))
+	from := len(p.names)
+	p.names = AppendEscaped(p.names, []byte(name))
 	switch name {
 	case "ts", "level", "service", "msg":
-		b.line = append(b.line, ".original"...)
+		p.names = append(p.names, ".original"...)
 	}
-	if b.taken(b.line[from:]) {
-		b.reject = &RejectError{Offset: MaxRecord - b.room - n - len(name), Reason: fmt.Sprintf("duplicate key %q", cutText([]byte(name), 64))}
-		return false
-	}
-	b.keys = append(b.keys, span{from, len(b.line)})
+	key := p.names[from:]
+	p.fields = append(p.fields, field{key: int32(at + 1), flags: keyDirty, name: int32(from), nameEnd: int32(len(p.names))})
+	p.addName(nil, &p.fields[len(p.fields)-1], key, firstWord(key))
+	b.line = append(b.line, ',', '"')
+	b.line = append(b.line, key...)
 	b.line = append(b.line, '"', ':')
-	return true
-}
-
-// taken reports whether a field has a key.
-func (b *Parts) taken(key []byte) bool {
-	if len(b.keys) < manyFields {
-		return slices.ContainsFunc(b.keys, func(s span) bool { return bytes.Equal(b.line[s.from:s.to], key) })
-	}
-	if b.many == nil {
-		b.many = make(map[string]struct{}, 4*manyFields)
-	}
-	for _, s := range b.keys[len(b.many):] {
-		b.many[string(b.line[s.from:s.to])] = struct{}{}
-	}
-	_, ok := b.many[string(key)]
-	return ok
+	return p.reject == nil
 }
 
 // Text adds a string. Bytes that are no UTF-8 become the text \xnn.
@@ -145,55 +123,38 @@ func (b *Parts) JSON(key string, value []byte) {
 	if !b.key(key, len(value)) {
 		return
 	}
-	if b.reject = b.parser.scanValue(value); b.reject != nil {
-		b.reject.Offset += at
+	p := b.parser
+	end, bad := p.scanValue(value)
+	if bad == nil && end < len(value) {
+		bad = syntaxError(value, end, "after a value")
+	}
+	if bad != nil {
+		p.reject = bad
+	}
+	if p.reject != nil {
+		p.reject.Offset += at
 		return
 	}
 	b.line = appendCompact(b.line, value)
-}
-
-// scanValue checks one JSON value, which has no white space around it.
-func (p *Parser) scanValue(src []byte) *RejectError {
-	p.reject = nil
-	end, bad := 0, (*RejectError)(nil)
-	if len(src) > 0 && src[0] == '"' {
-		var st stringState
-		if end, st = scanString(src, 1); st == stringBad {
-			return stringError(src, end)
-		}
-		end++
-	} else if end, _, bad = p.scanOther(src, 0); bad != nil {
-		return bad
-	}
-	if end < len(src) {
-		return syntaxError(src, end, "after a value")
-	}
-	return p.reject
 }
 
 // End ends the record and returns its line appended to dst. The error is a
 // *[RejectError]: a key is repeated, the parts have more than [MaxRecord] bytes
 // together, or a JSON value is not valid.
 func (b *Parts) End() ([]byte, Stamp, error) {
+	p := b.parser
 	if b.own != nil {
-		b.keepService()
+		name := p.serviceKey(&field{})
+		b.room += len(name) + len(b.own) // they are already counted
+		b.Text(name, b.own)
+	}
+	if len(p.fields) > manyFields {
+		p.checkMany()
 	}
 	line := append(b.line, "}\n"...)
 	b.line = nil
-	if b.reject != nil {
-		return nil, b.stamp, b.reject
+	if p.reject != nil {
+		return nil, b.stamp, p.reject
 	}
 	return line, b.stamp, nil
-}
-
-// keepService adds the record's own service under the first free name.
-func (b *Parts) keepService() {
-	name := "service.name"
-	for n := 1; b.taken([]byte(name)); n++ {
-		if name = "service.original"; n > 1 {
-			name += "." + strconv.Itoa(n)
-		}
-	}
-	b.room += len(name) + len(b.own) // they are already counted
-	b.Text(name, b.own)
 }

@@ -140,7 +140,7 @@ func TestParts(t *testing.T) {
 		{"space around", func(b *record.Parts) { b.JSON("a", []byte(" [1, 2]\n")) }, `,"a":[1,2]`},
 		{"twice", func(b *record.Parts) { b.Int("a", 1); b.Text("b", nil); b.Int("a", 1) }, `duplicate key "a"`},
 		{"twice, once escaped", func(b *record.Parts) { b.Int("\xff", 1); b.Int(`\xff`, 1) }, `duplicate key`},
-		{"twice of the head", func(b *record.Parts) { b.Int("msg.original", 1); b.Int("msg", 1) }, `duplicate key "msg"`},
+		{"twice of the head", func(b *record.Parts) { b.Int("msg.original", 1); b.Int("msg", 1) }, `duplicate key "msg.original"`},
 		{"twice among many", func(b *record.Parts) {
 			for n := range 1000 {
 				b.Int(fmt.Sprint(n%999), 1)

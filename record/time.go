@@ -1,8 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -143,34 +146,44 @@ func join(sec, nano int64) (ns int64, ok bool) {
 // parseNumber parses a Unix time. All arithmetic is on the digits: a float64 has no
 // room for nanoseconds.
 func parseNumber(s []byte) (ns int64, ok bool) {
-	neg := len(s) > 0 && s[0] == '-'
-	if neg {
-		s = s[1:]
+	s, neg := bytes.CutPrefix(s, []byte("-"))
+	whole := s[:digits(s)]
+	fraction, hasFraction := bytes.CutPrefix(s[len(whole):], []byte("."))
+	s, fraction = fraction, fraction[:0]
+	if hasFraction {
+		fraction = s[:digits(s)]
+		s = s[len(fraction):]
 	}
-	num, exp, ok := splitExponent(s)
-	if !ok {
+	exp, ok := parseExponent(s)
+	if !ok || len(whole) == 0 || hasFraction && len(fraction) == 0 {
 		return 0, false
 	}
-	// The value is 0.DDD... times ten to the power of point; the first D is not 0.
-	point := len(num)
-	for i, c := range num {
-		if c == '.' {
-			point = i
-			break
-		}
-	}
-	first := 0
-	for first < len(num) && (num[first] == '0' || num[first] == '.') {
-		first++
-	}
-	if first == len(num) {
+	var buf [64]byte
+	all := append(append(buf[:0], whole...), fraction...)
+	num := bytes.TrimLeft(all, "0")
+	if len(num) == 0 {
 		return 0, true
 	}
-	if first > point {
-		point++ // the point itself is not a digit
+	point := len(whole) - (len(all) - len(num)) + exp // digits before it, or minus the zeros after it
+	n := point + unitDigits(point)
+	if n > 19 {
+		return 0, false
 	}
-	point += exp - first
-	return scaleDigits(num[first:], point+unitDigits(point), neg)
+	var v uint64
+	used := min(max(n, 0), len(num))
+	for _, c := range num[:used] {
+		v = v*10 + uint64(c-'0')
+	}
+	for range n - used {
+		v *= 10
+	}
+	if !neg {
+		return int64(v), v <= math.MaxInt64
+	}
+	if len(bytes.TrimLeft(num[used:], "0")) > 0 {
+		v++
+	}
+	return -int64(v), v <= 1<<63
 }
 
 // unitDigits is how many digits have to be appended to get nanoseconds, for a number
@@ -187,43 +200,14 @@ func unitDigits(point int) int {
 	return 0
 }
 
-// splitExponent splits digits[.digits][e[+-]digits] before the exponent and checks
-// both sides. The exponent is clamped to ±2^30: a number with a larger one is out of
-// range or zero anyway.
-func splitExponent(s []byte) (num []byte, exp int, ok bool) {
-	n := digits(s)
-	if n == 0 {
-		return nil, 0, false
-	}
-	if n < len(s) && s[n] == '.' {
-		f := digits(s[n+1:])
-		if f == 0 {
-			return nil, 0, false
-		}
-		n += 1 + f
-	}
-	num, s = s[:n], s[n:]
+// parseExponent parses the rest of a number. The exponent is clamped to ±2^30: a number
+// with a larger one is out of range or zero anyway.
+func parseExponent(s []byte) (exp int, ok bool) {
 	if len(s) == 0 {
-		return num, 0, true
+		return 0, true
 	}
-	if s[0]|0x20 != 'e' {
-		return nil, 0, false
-	}
-	s = s[1:]
-	neg := len(s) > 0 && s[0] == '-'
-	if neg || len(s) > 0 && s[0] == '+' {
-		s = s[1:]
-	}
-	if len(s) == 0 || digits(s) != len(s) {
-		return nil, 0, false
-	}
-	for _, c := range s {
-		exp = min(exp*10+int(c-'0'), 1<<30)
-	}
-	if neg {
-		exp = -exp
-	}
-	return num, exp, true
+	exp, err := strconv.Atoi(string(s[1:]))
+	return min(max(exp, -1<<30), 1<<30), s[0]|0x20 == 'e' && (err == nil || errors.Is(err, strconv.ErrRange))
 }
 
 // digits counts the digits at the start of s.
@@ -234,37 +218,6 @@ func digits(s []byte) int {
 		}
 	}
 	return len(s)
-}
-
-// scaleDigits is the whole number of the first n digits of num, which may have a
-// point anywhere and is padded with zeros. The rest is rounded down.
-func scaleDigits(num []byte, n int, neg bool) (ns int64, ok bool) {
-	if n > 19 {
-		return 0, false
-	}
-	var v uint64
-	for n > 0 {
-		if len(num) == 0 {
-			v *= 10
-			n--
-			continue
-		}
-		if num[0] != '.' {
-			v = v*10 + uint64(num[0]-'0')
-			n--
-		}
-		num = num[1:]
-	}
-	if !neg {
-		return int64(v), v <= math.MaxInt64
-	}
-	for _, c := range num {
-		if c != '0' && c != '.' {
-			v++
-			break
-		}
-	}
-	return -int64(v), v <= 1<<63
 }
 
 // AppendTime appends the canonical form of a time, which is always 30 bytes:
@@ -314,7 +267,7 @@ func parseDay(b []byte) (sec int64, ok bool) {
 		return 0, false
 	}
 	y, mo := uint(v&0xff)*100+uint(v>>16&0xff), uint(v>>40&0xff)
-	if mo < 1 || mo > 12 || d < 1 || d > daysIn(y, mo) {
+	if mo < 1 || mo > 12 || d < 1 || d > 28 && int64(d) > daysFromCivil(y, mo+1, 1)-daysFromCivil(y, mo, 1) {
 		return 0, false
 	}
 	return daysFromCivil(y, mo, d) * daySec, true
@@ -385,31 +338,14 @@ func (c *DayCache) parseCanonical(s []byte) (ns int64, ok bool) {
 }
 
 // daysFromCivil counts the days from 1970-01-01, three times as fast as time.Date. Years
-// start in March, so that the leap day is the last.
+// start in March, so that the leap day is the last. Month 13 is the next January.
 func daysFromCivil(y, m, d uint) int64 {
-	mp := m + 9
-	if m > 2 {
-		mp = m - 3
-	} else {
-		y-- // the sum below handles year 0
+	const before = 306 + 719163 + 146097 // the first is for the months, the last for 400 years
+	if m < 3 {
+		y, m = y-1, m+12
 	}
-	yy := int64(int(y)) + 400
-	era, yoe := yy/400, yy%400
-	doy := (153*int64(mp)+2)/5 + int64(d) - 1
-	return era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468 - 146097
-}
-
-func daysIn(y, m uint) uint {
-	switch m {
-	case 2:
-		if y%4 == 0 && (y%100 != 0 || y%400 == 0) {
-			return 29
-		}
-		return 28
-	case 4, 6, 9, 11:
-		return 30
-	}
-	return 31
+	y += 400 // so that year 0 has one before it
+	return int64(365*y+y/4-y/100+y/400+(153*m-457)/5+d) - before
 }
 
 // two parses two digits; more than 99 means that they are invalid.

@@ -18,9 +18,9 @@ import (
 // retries them.
 type Result struct {
 	Plan    *Plan
-	Deleted []Day    // sums of the deleted blobs, in order of service and day
-	Tables  []string // dropped
-	Raised  []Horizon
+	Deleted []Day          // sums of the deleted blobs, in order of service and day
+	Tables  []string       // dropped
+	Raised  []horizon.Mark // published
 	// Oldest is the start of the oldest stored day of each service that expires and has
 	// blobs.
 	Oldest map[string]time.Time
@@ -31,18 +31,10 @@ type Result struct {
 	Problems []error
 	// NewPolicy says that this run applied another policy than the last run.
 	NewPolicy bool
-
-	emptied []serviceDay // no blobs of ours are left
 }
 
 // Total adds up all deleted blobs.
-func (r *Result) Total() Day { return total(r.Deleted, func(Day) bool { return true }) }
-
-// serviceDay is a day of a service.
-type serviceDay struct {
-	service string
-	day     horizon.Day
-}
+func (r *Result) Total() Day { return (&Plan{Days: r.Deleted}).Total() }
 
 // run is the state of one run.
 type run struct {
@@ -56,12 +48,12 @@ func (j *Job) newRun(p *Plan) *run {
 	return &run{Result: &Result{Plan: p, Problems: slices.Clone(p.Problems)}, job: j, log: j.o.Log.With().Str("plan", p.Hash).Logger()}
 }
 
-// Apply does one run. It deletes days that have been hidden for a grace, and expired
-// tables of the tail. It hides the days that are past their age now, and deletes
-// horizons that greater ones have made superfluous. confirm is the hash of a plan
-// that needs confirmation; otherwise it is ignored. If nothing was done, the error is
-// a *[ConfirmError] or a *[RefusedError]; otherwise it is the error of a store that
-// could not be read or written. The result reports the work done, also with an error.
+// Apply does one run of the scheduled job. It deletes days that have been hidden for a
+// grace, and expired tables of the tail, and hides the days that are past their age now.
+// confirm is the hash of a plan that needs confirmation; otherwise it is ignored. If
+// nothing was done, the error is a *[ConfirmError] or a *[RefusedError]; otherwise it is
+// the error of a store that could not be read or written. The result reports the work
+// done, also with an error.
 func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	p, err := j.Plan(ctx)
 	if err != nil {
@@ -74,10 +66,7 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := r.apply(ctx); err != nil {
 		return r.Result, err
 	}
-	r.Oldest = p.oldest(r.emptied)
-	for service, start := range r.Oldest {
-		r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(service))
-	}
+	r.measure()
 	return r.Result, ctx.Err()
 }
 
@@ -101,27 +90,25 @@ func (r *run) apply(ctx context.Context) error {
 	return r.raise(ctx)
 }
 
-// raise publishes new horizons. A horizon that cannot be published does not stop the
-// others.
 func (r *run) raise(ctx context.Context) error {
 	var errs []error
 	err := each(len(r.Plan.Raise), func(i int) error {
 		h := r.Plan.Raise[i]
-		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.First)
+		err := horizon.Publish(ctx, r.job.blobs, h.Service, h.Day)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if err == nil {
 			r.Raised = append(r.Raised, h)
-			r.log.Info().Str("service", h.Service).Stringer("first", h.First).Msg("horizon raised")
+			r.log.Info().Str("service", h.Service).Stringer("first", h.Day).Msg("horizon raised")
 			return nil
 		}
-		err = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.First, err)
+		err = fmt.Errorf("raise the horizon of %s to %s: %w", h.Service, h.Day, err)
 		if errs = append(errs, err); len(errs) > fewErrors || ctx.Err() != nil {
 			return err
 		}
 		return nil
 	})
-	slices.SortFunc(r.Raised, func(a, b Horizon) int { return cmp.Compare(a.Service, b.Service) })
+	slices.SortFunc(r.Raised, func(a, b horizon.Mark) int { return cmp.Compare(a.Service, b.Service) })
 	if err == nil && len(r.Raised) == 0 {
 		return cmp.Or(errs...) // all have failed, so the store itself must have failed
 	}
@@ -148,25 +135,17 @@ func (r *run) tidy(ctx context.Context) {
 	}
 }
 
-// oldest finds the oldest remaining day of each service that expires.
-func (p *Plan) oldest(gone []serviceDay) map[string]time.Time {
-	oldest := map[string]time.Time{}
-	emptied := make(map[serviceDay]bool, len(gone))
-	for _, d := range gone {
-		emptied[d] = true
-	}
-	for _, d := range p.Days {
-		if _, seen := oldest[d.Service]; !seen && !emptied[serviceDay{d.Service, d.Day}] {
-			oldest[d.Service] = d.Day.Start()
+// measure finds the oldest remaining day of each service that expires.
+func (r *run) measure() {
+	r.Oldest = map[string]time.Time{}
+	for _, s := range r.Plan.services {
+		start := s.oldest
+		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
+			start = s.due[i].Day.Start()
+		}
+		if s.expires && !start.IsZero() {
+			r.Oldest[s.name] = start
+			r.Overdue = max(r.Overdue, r.Plan.At.Sub(start)-r.job.o.Policy.Age(s.name))
 		}
 	}
-	for _, s := range p.services {
-		if _, seen := oldest[s.name]; !seen && s.expires && !s.oldest.IsZero() {
-			oldest[s.name] = s.oldest
-		}
-		if !s.expires {
-			delete(oldest, s.name)
-		}
-	}
-	return oldest
 }

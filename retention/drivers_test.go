@@ -12,46 +12,15 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testenv/stores"
 	"blobtail/retention"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
-	"blobtail/storage/azure"
-	"blobtail/storage/dir"
-	"blobtail/storage/dir/tables"
 )
 
 var env testenv.Env
 
 func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
-
-// stores opens a new store of each production kind, with its tables.
-func stores(t *testing.T) map[string]func(t *testing.T) (storage.BlobStore, storage.TableStore) {
-	return map[string]func(t *testing.T) (storage.BlobStore, storage.TableStore){
-		"dir": func(t *testing.T) (storage.BlobStore, storage.TableStore) {
-			root := t.TempDir()
-			blobs, err := dir.Open(root, dir.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tabs, err := tables.Open(root)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { tabs.Close() })
-			return blobs, tabs
-		},
-		"azure": func(t *testing.T) (storage.BlobStore, storage.TableStore) {
-			s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
-			if err == nil {
-				err = s.EnsureContainer(t.Context())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s, s
-		},
-	}
-}
 
 // putMany stores blobs under keys, several at a time.
 func putMany(t *testing.T, s storage.BlobStore, keys []string) {
@@ -75,60 +44,59 @@ func putMany(t *testing.T, s storage.BlobStore, keys []string) {
 // Every kind of store behaves alike. A day with more blobs than two requests can
 // delete is hidden and deleted, its tables are dropped, and the rest stays.
 func TestDrivers(t *testing.T) {
-	for name, open := range stores(t) {
-		t.Run(name, func(t *testing.T) {
-			blobs, tabs := open(t)
-			at := time.Now().UTC().Add(-days(40)).Truncate(day)
-			var gone, stay []string
-			for i := range 520 {
-				gone = append(gone, blobfmt.Name{Service: "app", Period: at.Add(time.Duration(i%24) * time.Hour), Number: i + 1}.String())
-			}
-			for _, service := range []string{"app2", "app-2", "ap"} {
-				stay = append(stay, blobfmt.Name{Service: service, Period: at, Number: 1}.String())
-			}
-			stay = append(stay, blobfmt.Name{Service: "app", Period: at.Add(days(20)), Number: 1}.String())
-			putMany(t, blobs, slices.Concat(gone, stay))
-			foreign := strings.TrimSuffix(gone[0], ".log") + ".txt"
-			if err := blobs.Create(t.Context(), foreign, nil, storage.Attrs{}); err != nil {
+	stores.Each(t, &env, func(t *testing.T, open stores.Open) {
+		t.Parallel()
+		blobs, tabs := open()
+		at := time.Now().UTC().Add(-days(40)).Truncate(day)
+		var gone, stay []string
+		for i := range 520 {
+			gone = append(gone, blobfmt.Name{Service: "app", Period: at.Add(time.Duration(i%24) * time.Hour), Number: i + 1}.String())
+		}
+		for _, service := range []string{"app2", "app-2", "ap"} {
+			stay = append(stay, blobfmt.Name{Service: service, Period: at, Number: 1}.String())
+		}
+		stay = append(stay, blobfmt.Name{Service: "app", Period: at.Add(days(20)), Number: 1}.String())
+		putMany(t, blobs, slices.Concat(gone, stay))
+		foreign := strings.TrimSuffix(gone[0], ".log") + ".txt"
+		if err := blobs.Create(t.Context(), foreign, nil, storage.Attrs{}); err != nil {
+			t.Fatal(err)
+		}
+		// All tests share the tables of an account, and prefixes are letters.
+		prefix := strings.Map(func(r rune) rune { return 'a' + r%26 }, testenv.Name("tail"))
+		old, young := prefix+at.Format("20060102"), prefix+time.Now().UTC().Format("20060102")
+		for _, table := range []string{old, young, prefix + "x" + at.Format("20060102")} {
+			if err := tabs.Upsert(t.Context(), table, "p", nil); err != nil {
 				t.Fatal(err)
 			}
-			// All tests share the tables of an account, and prefixes are letters.
-			prefix := strings.Map(func(r rune) rune { return 'a' + r%26 }, testenv.Name("tail"))
-			old, young := prefix+at.Format("20060102"), prefix+time.Now().UTC().Format("20060102")
-			for _, table := range []string{old, young, prefix + "x" + at.Format("20060102")} {
-				if err := tabs.Upsert(t.Context(), table, "p", nil); err != nil {
-					t.Fatal(err)
-				}
-			}
+		}
 
-			policy := retention.Policy{Default: retention.Keep, Rules: []retention.Rule{{Service: "app", Age: days(30)}}, Tail: days(3)}
-			job := retention.New(blobs, tabs, retention.Options{Policy: policy, Prefix: prefix})
-			if r, err := confirmedRun(job); err != nil || len(r.Problems) != 0 || r.Total().Blobs != 0 || !slices.Equal(r.Tables, []string{old}) {
-				t.Fatalf("first run: %+v, %v", r, err)
+		policy := retention.Policy{Default: retention.Keep, Rules: []retention.Rule{{Service: "app", Age: days(30)}}, Tail: days(3)}
+		job := retention.New(blobs, tabs, retention.Options{Policy: policy, Prefix: prefix})
+		if r, err := confirmedRun(job); err != nil || len(r.Problems) != 0 || r.Total().Blobs != 0 || !slices.Equal(r.Tables, []string{old}) {
+			t.Fatalf("first run: %+v, %v", r, err)
+		}
+		r, err := confirmedRun(job)
+		if err != nil || len(r.Problems) != 0 || r.Total().Blobs != len(gone) || r.Total().Records != int64(3*len(gone)) || r.Plan.Foreign.Count != 1 {
+			t.Fatalf("second run: %+v, %v", r, err)
+		}
+		var left []string
+		for b, err := range blobs.List(t.Context(), "a", "") {
+			if err != nil {
+				t.Fatal(err)
 			}
-			r, err := confirmedRun(job)
-			if err != nil || len(r.Problems) != 0 || r.Total().Blobs != len(gone) || r.Total().Records != int64(3*len(gone)) || r.Plan.Foreign.Count != 1 {
-				t.Fatalf("second run: %+v, %v", r, err)
-			}
-			var left []string
-			for b, err := range blobs.List(t.Context(), "a", "") {
-				if err != nil {
-					t.Fatal(err)
-				}
-				left = append(left, b.Key)
-			}
-			want := append(stay, foreign)
-			slices.Sort(want)
-			if !slices.Equal(left, want) {
-				t.Errorf("left %v, want %v", left, want)
-			}
+			left = append(left, b.Key)
+		}
+		want := append(stay, foreign)
+		slices.Sort(want)
+		if !slices.Equal(left, want) {
+			t.Errorf("left %v, want %v", left, want)
+		}
 
-			req := retention.DropRequest{Service: "app", Day: horizon.DayOf(at.Add(days(20)))}
-			r, _ = job.Drop(t.Context(), req)
-			req.Confirm = r.Plan.Hash
-			if r, err = job.Drop(t.Context(), req); err != nil || r.Total().Blobs != 1 || len(r.Problems) != 0 {
-				t.Errorf("drop: %+v, %v", r, err)
-			}
-		})
-	}
+		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(at.Add(days(20)))}
+		r, _ = job.Drop(t.Context(), req)
+		req.Confirm = r.Plan.Hash
+		if r, err = job.Drop(t.Context(), req); err != nil || r.Total().Blobs != 1 || len(r.Problems) != 0 {
+			t.Errorf("drop: %+v, %v", r, err)
+		}
+	})
 }

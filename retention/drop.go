@@ -56,7 +56,7 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
 	}
 	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")
-	if err := r.deleteDay(ctx, req.Service, req.Day, r.Result); err != nil {
+	if err := r.deleteDay(ctx, &Day{Service: req.Service, Day: req.Day}, r.Result); err != nil {
 		return r.Result, err
 	}
 	r.dropTables(ctx, p.Tables)

@@ -3,11 +3,11 @@ package retention
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"blobtail/catalog"
@@ -22,9 +22,6 @@ const (
 	policyPrefix = "_policy/"
 	policyTime   = "20060102T150405Z"
 )
-
-// policyName is the form of a policy's name.
-var policyName = regexp.MustCompile(`^_policy/([0-9]{8}T[0-9]{6}Z)-([0-9a-f]{64})$`)
 
 // A policy that was not applied before needs a confirmation if it hides more than
 // this.
@@ -48,12 +45,9 @@ func (j *Job) recordedPolicy(ctx context.Context) (last policyRecord, err error)
 		if err != nil {
 			return last, fmt.Errorf("list the policies that were applied: %w", err)
 		}
-		m := policyName.FindStringSubmatch(b.Key)
-		if m == nil {
-			continue
-		}
-		if at, err := time.Parse(policyTime, m[1]); err == nil {
-			last = policyRecord{at, m[2]}
+		stamp, hash, _ := strings.Cut(strings.TrimPrefix(b.Key, policyPrefix), "-")
+		if at, err := time.Parse(policyTime, stamp); err == nil && len(hash) == 2*sha256.Size {
+			last = policyRecord{at, hash}
 		}
 	}
 	return last, nil
@@ -105,7 +99,7 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	case days[most] > freeDays:
 		return fmt.Sprintf("%s, and it hides %d days of %s", changed, days[most], most), nil
 	}
-	all, err := j.allBytes(ctx)
+	all, err := j.allBytes(ctx, p.services)
 	if err != nil {
 		return "", err
 	}
@@ -120,10 +114,8 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 // for long. Old logs that were stored recently are no such sign. Neither is a service
 // that has ended while others go on.
 func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
-	if _, ok := j.blobs.(storage.Clock); ok || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence {
-		return "", nil
-	}
-	if !slices.ContainsFunc(p.Days, func(d Day) bool { return d.Step == Hide }) {
+	_, clock := j.blobs.(storage.Clock)
+	if clock || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence || p.Total(Hide).Blobs == 0 {
 		return "", nil
 	}
 	today := horizon.DayOf(p.now)
@@ -148,33 +140,32 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
-// allBytes lists the whole store, to find the share of it that is deleted.
-func (j *Job) allBytes(ctx context.Context) (sum int64, err error) {
-	for e, err := range catalog.All(ctx, j.blobs) {
-		if err != nil {
-			return 0, err
+// allBytes lists all services, to find the share that is deleted.
+func (j *Job) allBytes(ctx context.Context, services []service) (int64, error) {
+	var sum atomic.Int64
+	err := each(len(services), func(i int) error {
+		for e, err := range catalog.Blobs(ctx, j.blobs, services[i].name, catalog.Range{}) {
+			if err != nil {
+				return err
+			}
+			if e.Blob() {
+				sum.Add(e.Size)
+			}
 		}
-		if e.Blob() && catalog.IsService(e.Name.Service) {
-			sum += e.Size
-		}
-	}
-	return sum, nil
+		return nil
+	})
+	return sum.Load(), err
 }
 
 // survivors reports whether a service has a blob in the days from one to another,
 // both included.
 func (j *Job) survivors(ctx context.Context, service string, from, to horizon.Day) (bool, error) {
-	for d, err := range catalog.Days(ctx, j.blobs, service, from.Start()) {
-		if err != nil || d > to {
-			return false, err
+	for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.Range{From: from.Start(), To: (to + 1).Start()}) {
+		if err != nil || e.State == catalog.Unknown {
+			return false, cmp.Or(err, e.Err)
 		}
-		for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.DayRange(d)) {
-			if err != nil || e.State == catalog.Unknown {
-				return false, cmp.Or(err, e.Err)
-			}
-			if e.Blob() {
-				return true, nil
-			}
+		if e.Blob() {
+			return true, nil
 		}
 	}
 	return false, nil

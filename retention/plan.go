@@ -30,6 +30,8 @@ type Day struct {
 	Records int64 // of the blobs with readable metadata
 	Bytes   int64 // stored
 	Failed  int   // blobs that could not be deleted
+
+	emptied bool // by this run: no blob of ours is left
 }
 
 func (d *Day) add(e *catalog.Entry) {
@@ -38,18 +40,12 @@ func (d *Day) add(e *catalog.Entry) {
 	d.Bytes += e.Size
 }
 
-// Horizon is a horizon that is to be raised to First.
-type Horizon struct {
-	Service string
-	First   horizon.Day
-}
-
 // Plan lists the work of a run. Days are in order of service and day.
 type Plan struct {
 	At      time.Time // ages count back from it
 	Days    []Day
-	Tables  []string // expired tables of the tail
-	Raise   []Horizon
+	Tables  []string       // expired tables of the tail
+	Raise   []horizon.Mark // to be published
 	Foreign Foreign
 	// Hash covers the policy, the day of At, and the service and day of each of Days:
 	// 64 hexadecimal digits.
@@ -67,7 +63,7 @@ type Plan struct {
 	services []service
 }
 
-// Foreign counts objects below the names of services that are not ours. They stay.
+// Foreign counts objects of other programs below the names of services. They stay.
 type Foreign struct {
 	Count int
 	First []string // some of their keys
@@ -95,13 +91,16 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	}
 	for _, s := range p.services {
 		if s.expires && s.stored && (!s.hidden.Set || s.keptFrom > s.hidden.First) {
-			p.Raise = append(p.Raise, Horizon{s.name, s.keptFrom})
+			p.Raise = append(p.Raise, horizon.Mark{Service: s.name, Day: s.keptFrom})
 		}
 	}
-	if p.Tables, err = j.oldTables(ctx, at); err != nil {
-		// Tables only make reads of the newest records quick. A failure to list them is
-		// no reason to keep blobs.
-		p.Problems = append(p.Problems, err)
+	if age := j.o.Policy.Tail; age != 0 && age != Keep {
+		p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
+		if err != nil {
+			// Tables only make reads of the newest records quick. A failure to list them
+			// is no reason to keep blobs.
+			p.Problems = append(p.Problems, err)
+		}
 	}
 	p.Hash = p.hash(j.o.Policy)
 	if p.recorded, err = j.recordedPolicy(ctx); err != nil {
@@ -121,13 +120,9 @@ func (p *Plan) hash(policy Policy) string {
 }
 
 // Total adds up the days of a step, or all if none is named.
-func (p *Plan) Total(steps ...Step) Day {
-	return total(p.Days, func(d Day) bool { return len(steps) == 0 || slices.Contains(steps, d.Step) })
-}
-
-func total(days []Day, of func(Day) bool) (sum Day) {
-	for _, d := range days {
-		if of(d) {
+func (p *Plan) Total(steps ...Step) (sum Day) {
+	for _, d := range p.Days {
+		if len(steps) == 0 || slices.Contains(steps, d.Step) {
 			sum.Blobs += d.Blobs
 			sum.Records += d.Records
 			sum.Bytes += d.Bytes

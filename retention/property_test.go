@@ -208,9 +208,9 @@ func (r *random) run() {
 		r.t.Errorf("%d went; the result says %d blobs and %d tables, problems %v", gone, result.Total().Blobs, len(result.Tables), result.Problems)
 	}
 	for _, h := range result.Raised {
-		below := h.First.Start()
+		below := h.Day.Start()
 		if o := (object{service: h.Service, start: below.Add(-day), ours: true}); !r.past(o) {
-			r.t.Errorf("the horizon of %s was raised to %s, which hides what is kept", h.Service, h.First)
+			r.t.Errorf("the horizon of %s was raised to %s, which hides what is kept", h.Service, h.Day)
 		}
 		r.floors[h.Service] = append(r.floors[h.Service], floor{below, r.now})
 	}

@@ -1,17 +1,10 @@
 // Package retention deletes logs by the day, as a policy says, and never by
-// mistake.
-//
-//	Plan    lists the days to delete or hide, under a hash; changes nothing
-//	Apply   does one run of the scheduled job
-//	Drop    drops one day of one service at once
-//
-// Make a [Job] with [New] and call one of the three. A day is deleted in two steps,
-// at least a grace apart and in different runs. First it is hidden: a horizon is
-// published (package horizon). From then on readers do not show the days below it and
-// ingesters do not store them. When the horizon is a grace old, no earlier read or PUT
-// is still under way, and the next run deletes the blobs. So no run ever waits for a
-// grace, the next run repairs a run that was killed anywhere, and two concurrent runs
-// only do the same twice.
+// mistake. Make a [Job] with [New]. A day is deleted in two steps, at least a grace apart
+// and in different runs. First it is hidden: a horizon is published (package horizon).
+// From then on readers do not show the days below it and ingesters do not store them.
+// When the horizon is a grace old, no earlier read or PUT is still under way, and the
+// next run deletes the blobs. So no run ever waits for a grace, the next run repairs a run
+// that was killed anywhere, and two concurrent runs only do the same twice.
 //
 // Guards against mistakes:
 //
@@ -22,8 +15,7 @@
 //   - A blob is deleted by its parsed name, in the very version that was listed, and
 //     only after the horizon above it was read again. Foreign objects stay.
 //
-// The package does not compact (package compact), and it keeps its state only in the
-// store: horizons, dropped days, and the policies that were applied.
+// All state is in the store: horizons, dropped days, and the policies that were applied.
 package retention
 
 import (

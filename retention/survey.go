@@ -26,6 +26,7 @@ type service struct {
 	// refused is a horizon that no policy can have published.
 	refused bool
 	oldest  time.Time // start of the oldest day that stays, if there is one
+	due     []Day     // of the plan
 }
 
 // step is the next step of a day that is hidden or past its age.
@@ -71,12 +72,9 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 
 // know evaluates the marks of a service.
 func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
-	var settled []horizon.Mark
-	for _, m := range marks {
-		if m.Single || !m.Blob.Created.IsZero() && now.Sub(m.Blob.Created) >= grace {
-			settled = append(settled, m)
-		}
-	}
+	settled := slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
+		return !m.Single && (m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < grace)
+	})
 	s.marks = marks
 	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]
 	// No age is below a day, so a horizon in the last one comes from no policy.
@@ -109,7 +107,8 @@ func (j *Job) survey(ctx context.Context, p *Plan) error {
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
+	for i, part := range parts {
+		p.services[i].due = part.Days
 		p.Days = append(p.Days, part.Days...)
 		p.Problems = append(p.Problems, part.Problems...)
 		p.Foreign.Count += part.Foreign.Count
@@ -167,18 +166,17 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan)
 		switch {
 		case err != nil:
 			return err
+		case e.Blob():
+			d.add(&e)
+			if e.Created.After(p.newest) {
+				p.newest = e.Created
+			}
 		case e.State == catalog.Unknown: // so the blob stays this time
 			p.Problems = append(p.Problems, e.Err)
-			continue
-		case !e.Blob():
+		default:
 			if p.Foreign.Count++; p.Foreign.Count <= fewKeys {
 				p.Foreign.First = append(p.Foreign.First, e.Key)
 			}
-			continue
-		}
-		d.add(&e)
-		if e.Created.After(p.newest) {
-			p.newest = e.Created
 		}
 	}
 	if d.Blobs > 0 {

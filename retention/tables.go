@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,17 +21,7 @@ const (
 	maxTablePause = 20 * time.Second
 )
 
-// tableDay is the day of arrival of a table of the tail.
-func (j *Job) tableDay(table string) (horizon.Day, bool) {
-	rest, ok := strings.CutPrefix(table, j.o.Prefix)
-	if !ok {
-		return 0, false
-	}
-	d, err := horizon.ParseDay(rest)
-	return d, err == nil && tailindex.Table(j.o.Prefix, d.Start()) == table
-}
-
-// tablesOf lists the tail's tables of the wanted days.
+// tablesOf lists the tail's tables of the wanted days of arrival.
 func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]string, error) {
 	if j.o.Prefix == "" {
 		return nil, nil
@@ -42,54 +31,43 @@ func (j *Job) tablesOf(ctx context.Context, wanted func(horizon.Day) bool) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("list the tables of the tail: %w", err)
 		}
-		if d, ok := j.tableDay(name); ok && wanted(d) {
+		d, err := horizon.ParseDay(strings.TrimPrefix(name, j.o.Prefix))
+		if err == nil && tailindex.Table(j.o.Prefix, d.Start()) == name && wanted(d) {
 			names = append(names, name)
 		}
 	}
 	return names, nil
 }
 
-// oldTables lists the expired tables.
-func (j *Job) oldTables(ctx context.Context, at time.Time) ([]string, error) {
-	age := j.o.Policy.Tail
-	if age == 0 || age == Keep {
-		return nil, nil
-	}
-	return j.tablesOf(ctx, func(d horizon.Day) bool { return d < firstKept(at, age) })
-}
-
 // dropTables drops tables, and retries the failed ones after a while.
 func (r *run) dropTables(ctx context.Context, names []string) {
 	end := time.Now().Add(tablePatience)
 	for pause := tablePause; len(names) > 0; pause = min(2*pause, maxTablePause) {
-		var errs []error
-		names, errs = r.dropEach(ctx, names)
-		if len(names) == 0 || ctx.Err() != nil || time.Now().Add(pause).After(end) {
+		var left []string
+		var errs []error // of left
+		for _, name := range names {
+			err := r.job.tables.Drop(ctx, name)
+			if err == nil {
+				r.Tables = append(r.Tables, name)
+				r.log.Info().Str("table", name).Msg("table of the tail dropped")
+				continue
+			}
+			err = fmt.Errorf("drop table %s: %w", name, err)
+			if errors.Is(err, storage.ErrUnauthorized) {
+				r.Problems = append(r.Problems, err)
+				continue
+			}
+			left, errs = append(left, name), append(errs, err)
+		}
+		if len(left) == 0 || ctx.Err() != nil || time.Now().Add(pause).After(end) {
 			r.Problems = append(r.Problems, errs...)
 			return
 		}
-		r.log.Info().Err(errs[0]).Int("tables", len(names)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
+		r.log.Info().Err(errs[0]).Int("tables", len(left)).Dur("pause", pause).Msg("tables of the tail are not gone yet; they are tried again")
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+		names = left
 	}
-}
-
-// dropEach drops tables, and returns those that are worth another try, with their
-// errors.
-func (r *run) dropEach(ctx context.Context, names []string) (left []string, errs []error) {
-	for _, name := range slices.Clone(names) {
-		err := r.job.tables.Drop(ctx, name)
-		switch {
-		case err == nil:
-			r.Tables = append(r.Tables, name)
-			r.log.Info().Str("table", name).Msg("table of the tail dropped")
-		case errors.Is(err, storage.ErrUnauthorized):
-			r.Problems = append(r.Problems, fmt.Errorf("drop table %s: %w", name, err))
-		default:
-			left, errs = append(left, name), append(errs, fmt.Errorf("drop table %s: %w", name, err))
-		}
-	}
-	return left, errs
 }

@@ -142,8 +142,7 @@ func AtKey(op, key string, err error) error {
 // nor from key to key, so that each kind of failure is logged once: it has no ids of
 // requests, and # in place of digits.
 func Gist(err error) string {
-	var key *KeyError
-	if errors.As(err, &key) {
+	if key, ok := errors.AsType[*KeyError](err); ok {
 		err = key.Err
 	}
 	s, _, _ := strings.Cut(err.Error(), " (request ")

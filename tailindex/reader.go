@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -17,13 +16,13 @@ import (
 type Reader struct {
 	o       Options
 	tables  storage.TableStore
-	decoder func() (*zstd.Decoder, error) // of rows; may be used concurrently
+	decoder *zstd.Decoder // of rows; may be used concurrently
 }
 
 // NewReader returns a reader. It uses the Prefix, the Shards, the Store and Now of the
 // options, which must be those of the ingesters. It sends the store no request.
 func NewReader(tables storage.TableStore, o Options) *Reader {
-	return &Reader{o: o.withDefaults(), tables: tables, decoder: sync.OnceValues(newDecoder)}
+	return &Reader{o: o.withDefaults(), tables: tables, decoder: newDecoder()}
 }
 
 const day = 24 * time.Hour

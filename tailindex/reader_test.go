@@ -16,11 +16,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/testenv"
+	"blobtail/internal/testenv/stores"
 	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
-	"blobtail/storage/azure"
-	"blobtail/storage/dir/tables"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 	"blobtail/tailindex"
@@ -41,32 +40,14 @@ func (s *counting) Scan(ctx context.Context, table, partition, from, to string, 
 // many compressed parts, or not at all. Reading the newest costs at most two ranges a
 // shard.
 func TestStores(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) storage.TableStore{
-		"mem": func(*testing.T) storage.TableStore { return mem.New(mem.Options{}) },
-		"dir": func(t *testing.T) storage.TableStore {
-			s, err := tables.Open(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
-		"azure": func(t *testing.T) storage.TableStore {
-			s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			stores(t, &counting{TableStore: open(t)})
-		})
-	}
+	stores.Each(t, &env, func(t *testing.T, open stores.Open) {
+		t.Parallel()
+		_, s := open()
+		inEachStore(t, &counting{TableStore: s})
+	})
 }
 
-func stores(t *testing.T, s *counting) {
+func inEachStore(t *testing.T, s *counting) {
 	prefix := "t" + strings.ToLower(strings.Map(func(r rune) rune { return 'a' + r%26 }, testenv.Name("x")))
 	w, stop := start(t, s, tailindex.Options{Prefix: prefix, Store: "logs", Log: zerolog.New(zerolog.NewTestWriter(t))})
 	defer stop()

@@ -2,7 +2,9 @@ package tailindex
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -28,7 +30,7 @@ const (
 
 // encode returns the row of the table, and about how many bytes of memory it has. It
 // omits the oldest entries if not all fit.
-func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row storage.Row, size int, err error) {
+func (r *Row) encode(store string, z *zstd.Encoder) (row storage.Row, size int) {
 	props := map[string]any{
 		"format": int64(Format), "store": store, "process": r.Process, "number": int64(r.Number),
 		"arrived": r.Arrived.UTC().Format(timeLayout),
@@ -39,10 +41,6 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row s
 	if units(lines) <= maxText && utf8.Valid(lines) {
 		props["lines"] = string(lines)
 	} else {
-		z, err := encoder()
-		if err != nil {
-			return storage.Row{}, 0, err
-		}
 		var packed []byte
 		r.Entries, packed = pack(z, r.Entries, lines)
 		lines = packed
@@ -56,7 +54,7 @@ func (r *Row) encode(store string, encoder func() (*zstd.Encoder, error)) (row s
 	props["omitted"] = int64(r.Omitted)
 	ids := appendIDs(nil, r.Entries)
 	props["ids"] = ids
-	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids), nil
+	return storage.Row{Key: keyOf(kind(r.Errors), inverse(r.Last), r.Process, r.Number), Props: props}, 1200 + len(lines) + len(ids)
 }
 
 // pack compresses the lines. It leaves out the oldest if not all fit.
@@ -73,12 +71,7 @@ func pack(z *zstd.Encoder, entries []record.Entry, lines []byte) ([]record.Entry
 	}
 }
 
-func join(entries []record.Entry) []byte {
-	n := 0
-	for i := range entries {
-		n += len(entries[i].Line)
-	}
-	lines := make([]byte, 0, n)
+func join(entries []record.Entry) (lines []byte) {
 	for i := range entries {
 		lines = append(lines, entries[i].Line...)
 	}
@@ -109,19 +102,23 @@ func rowProps() []string {
 	return props
 }
 
-func newDecoder() (*zstd.Decoder, error) {
-	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20))
+func newDecoder() *zstd.Decoder {
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
+	return z
 }
 
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
 // Anybody may have written it, so decode trusts no value that it can check.
 func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, string) {
-	if reason := checkFormat(from); reason != "" {
-		return Row{}, reason
-	}
 	row, inverse, ok := parseKey(from.Key)
-	if !ok || from.Key[0] != kind {
+	f, isRow := from.Props["format"].(int64)
+	switch {
+	case !isRow || f < Format:
+		return Row{}, "it is not of the newest records"
+	case f > Format:
+		return Row{}, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
+	case !ok || from.Key[0] != kind:
 		return Row{}, "its key is not a row's"
 	}
 	if reason := row.head(from, inverse); reason != "" {
@@ -144,17 +141,6 @@ func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, strin
 	}
 	row.Service, row.Omitted = service, row.Count-len(row.Entries)
 	return row, ""
-}
-
-func checkFormat(row storage.Row) (reason string) {
-	f, ok := row.Props["format"].(int64)
-	switch {
-	case !ok || f < Format:
-		return "it is not of the newest records"
-	case f > Format:
-		return fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)
-	}
-	return ""
 }
 
 // head reads the properties other than the lines.
@@ -201,10 +187,7 @@ func (r *Reader) lines(row storage.Row) (lines []byte, reason string) {
 		part, _ := row.Props["z"+strconv.Itoa(i)].([]byte)
 		packed = append(packed, part...)
 	}
-	z, err := r.decoder()
-	if err == nil {
-		lines, err = z.DecodeAll(packed, nil)
-	}
+	lines, err := r.decoder.DecodeAll(packed, nil)
 	if err != nil {
 		return nil, "its lines do not decompress: " + err.Error()
 	}
@@ -256,3 +239,74 @@ func (r *Row) checkLine(service string, line []byte) (ns int64, reason string) {
 
 // isError reports whether records of a level have rows of their own.
 func isError(l record.Level) bool { return l == record.Error || l == record.Critical }
+
+// appendIDs appends the identities of entries:
+//
+//	uvarint  number of origins
+//	16 bytes each, in the order of first use
+//	uvarint  number of lines
+//	for each line:
+//	uvarint  its origin, counted from 0, times two
+//	uvarint  its index
+func appendIDs(dst []byte, entries []record.Entry) []byte {
+	numbers := make(map[record.Origin]uint64, 8)
+	var origins []byte
+	for i := range entries {
+		o := entries[i].ID.Origin
+		if _, ok := numbers[o]; !ok {
+			numbers[o] = uint64(len(numbers))
+			origins = append(origins, o[:]...)
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(numbers)))
+	dst = append(dst, origins...)
+	dst = binary.AppendUvarint(dst, uint64(len(entries)))
+	for i := range entries {
+		id := &entries[i].ID
+		dst = binary.AppendUvarint(dst, numbers[id.Origin]<<1)
+		dst = binary.AppendUvarint(dst, uint64(id.Index))
+	}
+	return dst
+}
+
+// identified is an entry of a row. Earlier versions wrote the beginning of
+// a line that was too long, and marked it by an odd origin.
+type identified struct {
+	record.Entry
+	cut bool
+}
+
+// parseIDs is the inverse of appendIDs. Its entries have no lines and times.
+func parseIDs(b []byte) ([]identified, bool) {
+	next := func() uint64 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			b = nil
+			return math.MaxUint64
+		}
+		b = b[n:]
+		return v
+	}
+	n := next()
+	if n > MaxLines || uint64(len(b)) < n*16 {
+		return nil, false
+	}
+	origins := b[:n*16]
+	b = b[n*16:]
+	lines := next()
+	if lines > MaxLines {
+		return nil, false
+	}
+	entries := make([]identified, lines)
+	for i := range entries {
+		origin, index := next(), next()
+		if origin>>1 >= n || index > math.MaxUint32 {
+			return nil, false
+		}
+		e := &entries[i]
+		copy(e.ID.Origin[:], origins[origin>>1*16:])
+		e.ID.Index = uint32(index)
+		e.cut = origin&1 == 1
+	}
+	return entries, len(b) == 0
+}

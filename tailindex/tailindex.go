@@ -5,11 +5,6 @@
 //	                                                              |
 //	                          Newest, Written, Watch  <-- Reader <-+
 //
-// An ingester makes a [Writer], passes it each accepted run of lines, and runs it. A
-// reading program makes a [Reader]: [Reader.Newest] returns the rows that hold the newest
-// records of a service, [Reader.Written] those that were written since a time, and
-// [Reader.Watch] follows.
-//
 // A row covers the arrivals at one ingester for one service between two writes: the
 // newest [MaxLines] of its lines, and the number of other ones. It omits lines longer
 // than [MaxLine]. No loss is hidden: the row counts the records that it omits, and they

@@ -119,7 +119,7 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 		// A later poll lists no key that this one omitted: the ends only move forward.
 		seen = map[string]bool{}
 	}
-	var lag time.Duration
+	var lag time.Duration // of arrivals behind the newest records of their rows
 	var fresh []head
 	for _, s := range scans {
 		for _, h := range s.heads {
@@ -127,7 +127,8 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 				fresh = append(fresh, h)
 			}
 			if h.good && now.Sub(h.Arrived) < shallow {
-				lag = max(lag, h.lag())
+				ticks := maxTicks - unixTicks - h.inverse
+				lag = max(lag, h.Arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100)))
 			}
 			seen[h.Key] = true
 		}
@@ -142,12 +143,6 @@ func (w *Watch) learn(scans []*scan, now time.Time, deep bool) {
 	for _, h := range fresh {
 		w.count(h, now)
 	}
-}
-
-// lag is the age of the row's newest record at the row's arrival.
-func (h *head) lag() time.Duration {
-	ticks := maxTicks - unixTicks - h.inverse
-	return h.Arrived.Sub(time.Unix(ticks/1e7, ticks%1e7*100))
 }
 
 // count notes the number of a row, which may close a gap or reveal one.

@@ -3,11 +3,13 @@ package tailindex
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/rs/zerolog"
 
 	"blobtail/storage"
 )
@@ -35,6 +37,7 @@ type job struct {
 	rows             []storage.Row
 	size             int64
 	mark             uint64
+	since            time.Time
 	lines, omitted   int
 }
 
@@ -44,199 +47,140 @@ func (w *Writer) Run(ctx context.Context) error {
 	// Writes continue for a short time after ctx.
 	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	w.mu.Lock()
 	w.writing = writing
-	w.state.Store(running)
-	w.each(func(s *service) {
-		if s.batch != nil && s.timer == nil {
+	for _, s := range w.services {
+		if s.batch != nil {
 			w.schedule(s, gather)
 		}
-	})
+	}
+	w.mu.Unlock()
 	w.upkeep(ctx)
 	defer time.AfterFunc(lastWrite, end).Stop()
-	w.state.Store(ending)
-	w.each(func(s *service) {
+	w.mu.Lock()
+	w.ending = true
+	for _, s := range w.services {
 		if s.timer != nil && s.timer.Stop() {
 			s.timer.Reset(0)
 		}
-	})
+	}
+	for _, s := range w.failed.due {
+		go w.work(s) // all workers are for the last writes
+	}
+	w.failed.due = nil
+	w.mu.Unlock()
 	w.turns.Wait()
 	return nil
 }
 
-// schedule gives the service its turn after a pause. The lock of its stripe is held.
+// schedule gives the service its turn after a pause. w.mu is held.
 func (w *Writer) schedule(s *service, pause time.Duration) {
 	w.turns.Add(1)
 	s.timer = time.AfterFunc(pause, func() { w.work(s) })
 }
 
-// due is the services that are due, and the number of workers that serve them. Services
-// with a failed last write have some of the workers at most: services that hang must not
-// keep the rest waiting.
-type due struct {
-	mu                sync.Mutex
-	well, failed      []*service
-	working, retrying int
-}
-
-// next removes and returns the next service; nil if the worker must end. failed says that
-// the worker has served a service with a failed last write. These have all workers for
-// their last write.
-func (d *due) next(failed, last bool) (s *service, retry bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if failed {
-		d.retrying--
-	}
-	switch {
-	case len(d.failed) > 0 && (d.retrying < retriers || last && len(d.well) == 0):
-		s, d.failed = d.failed[0], d.failed[1:]
-		d.retrying++
-		return s, true
-	case len(d.well) > 0:
-		s, d.well = d.well[0], d.well[1:]
-		return s, false
-	}
-	d.working--
-	return nil, false
-}
-
-// add makes a service wait for a worker. It returns false if the caller has to be one.
-func (d *due) add(s *service) (waits bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if s.fails > 0 {
-		d.failed = append(d.failed, s)
-	} else {
-		d.well = append(d.well, s)
-	}
-	if d.working == workers {
-		return true
-	}
-	d.working++
-	return false
-}
-
-// work serves the services that are due, unless there are enough workers. A service in
-// an outage waits as a pointer, not as a goroutine.
+// work serves the services that are due, unless there are enough workers.
 func (w *Writer) work(s *service) {
-	if w.due.add(s) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := &w.well
+	if s.fails > 0 && !w.ending {
+		l = &w.failed
+	}
+	l.due = append(l.due, s)
+	if l.free == 0 {
 		return
 	}
-	last := func() bool { return w.state.Load() == ending }
-	for s, retry := w.due.next(false, last()); s != nil; s, retry = w.due.next(retry, last()) {
+	l.free--
+	for len(l.due) > 0 {
+		s, l.due = l.due[0], l.due[1:]
 		if w.writing.Err() == nil {
 			w.turn(s)
 		}
 		w.turns.Done()
 	}
+	l.free++
 }
 
 // turn writes the waiting records of a service, and schedules its next turn. After Run
-// was ended each service gets one more.
+// was ended each service gets one more. w.mu is held.
 func (w *Writer) turn(s *service) {
-	last := w.state.Load() == ending
-	pause := w.serve(s, last)
-	s.stripe.mu.Lock()
-	defer s.stripe.mu.Unlock()
+	last := w.ending
+	pause := w.serve(s)
 	s.timer = nil
-	switch {
-	case pause > 0:
-	case s.batch == nil:
-		s.since = time.Time{}
+	if last || pause == 0 && s.batch == nil {
 		return
-	default:
-		s.since, pause = s.batch.since, s.pause(w.o.Now())
 	}
-	if w.state.Load() == ending {
+	if pause == 0 {
+		pause = s.pause(w.o.Now())
+	}
+	if w.ending {
 		pause = 0
 	}
-	if !last {
-		w.schedule(s, pause)
-	}
+	w.schedule(s, pause)
 }
 
 // serve writes the waiting records of a service. If it has to be called again for them,
-// it returns the pause until then, else 0.
-func (w *Writer) serve(s *service, last bool) (pause time.Duration) {
-	if s.job == nil && w.held.Load() > w.o.Memory/2 && !last {
+// it returns the pause until then, else 0. It releases w.mu while it works.
+func (w *Writer) serve(s *service) (pause time.Duration) {
+	if s.job == nil && w.held > w.o.Memory/2 && !w.ending {
 		// The store is unavailable, and rows that must be written unchanged fill the
 		// memory. So this service keeps gathering.
 		return maxPause/2 + rand.N(maxPause/2)
 	}
-	err := w.makeJob(s)
-	if err == nil && s.job != nil {
-		err = w.writeJob(s)
+	if b := s.batch; s.job == nil {
+		s.batch, s.wrote = nil, time.Now()
+		w.mu.Unlock()
+		j := w.build(s, b)
+		w.mu.Lock()
+		s.job = j
+		w.held += j.size
+		w.bytes += j.size - b.size()
 	}
+	j := s.job
+	w.mu.Unlock()
+	err := w.write(j)
+	w.reporter.wrote(err, s.fails)
+	w.mu.Lock()
 	if err != nil {
-		w.reporter.failed(err, s.fails == 0)
+		w.stats.Failed++
 		s.fails++
 		pause = min(maxPause, soonest<<min(s.fails, 10))
 		return pause - rand.N(pause/4)
 	}
-	if s.fails > 0 {
-		s.fails = 0
-		w.reporter.recovered()
-	}
+	w.stats.Written++
+	w.stats.Records += uint64(j.lines)
+	w.stats.Omitted += uint64(j.omitted)
+	w.held -= j.size
+	w.bytes -= j.size
+	s.job, s.fails = nil, 0
 	return 0
 }
 
-// makeJob makes rows of the waiting records, unless the previous job is unfinished.
-func (w *Writer) makeJob(s *service) error {
-	if s.job != nil {
-		return nil
-	}
-	s.stripe.mu.Lock()
-	b := s.batch
-	s.batch = nil
-	s.wrote = time.Now()
-	if b != nil {
-		s.since = b.since
-	}
-	s.stripe.mu.Unlock()
-	if b == nil {
-		return nil
-	}
-	defer w.bytes.Add(-int64(b.size()))
-	j, err := w.build(s, b)
-	if err != nil {
-		// No number was used. These records are missing in the tail; blobs have them.
-		return err
-	}
-	s.job = j
-	w.held.Add(j.size)
-	w.bytes.Add(j.size)
-	return nil
-}
-
 // build makes the rows of a batch.
-func (w *Writer) build(s *service, b *batch) (*job, error) {
-	now, numbers := w.o.Now(), s.numbers
-	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, max(0, w.o.Lane())%w.o.Shards), mark: b.mark}
+func (w *Writer) build(s *service, b *batch) *job {
+	now := w.o.Now()
+	j := &job{table: Table(w.o.Prefix, now), partition: Partition(s.name, max(0, w.o.Lane())%w.o.Shards), mark: b.mark, since: b.since}
 	for i, k := range []*kept{&b.all, &b.errors} {
 		if k.seen == 0 {
 			continue
 		}
-		numbers[i]++
+		s.numbers[i]++
 		r := Row{
-			Process: w.o.Process, Number: numbers[i], Errors: i == 1,
+			Process: w.o.Process, Number: s.numbers[i], Errors: i == 1,
 			Arrived: now, First: k.first, Last: k.last, Count: k.seen, Entries: k.shown(),
 		}
-		row, size, err := r.encode(w.o.Store, w.encoder)
-		if err != nil {
-			return nil, err
-		}
+		row, size := r.encode(w.o.Store, w.encoder)
 		j.rows, j.size = append(j.rows, row), j.size+int64(size)
 		if i == 0 {
 			j.omitted, j.lines = r.Omitted, r.Count-r.Omitted
 		}
 	}
-	s.numbers = numbers
-	return j, nil
+	return j
 }
 
-// writeJob writes the rows. Once that is known to have succeeded, they are done with.
-func (w *Writer) writeJob(s *service) error {
-	j := s.job
+// write writes the rows.
+func (w *Writer) write(j *job) error {
 	if err := w.o.Durable(j.mark); err != nil {
 		return fmt.Errorf("wait for the log before the newest records are shown: %w", err)
 	}
@@ -245,14 +189,6 @@ func (w *Writer) writeJob(s *service) error {
 	if err := w.tables.Upsert(ctx, j.table, j.partition, j.rows); err != nil {
 		return fmt.Errorf("write the newest records: %w", err)
 	}
-	s.job = nil
-	w.held.Add(-j.size)
-	w.bytes.Add(-j.size)
-	w.reporter.count(func(s *Stats) {
-		s.Written++
-		s.Records += uint64(j.lines)
-		s.Omitted += uint64(j.omitted)
-	})
 	return nil
 }
 
@@ -260,23 +196,21 @@ func (w *Writer) writeJob(s *service) error {
 // write of a day need not. It also forgets quiet services.
 func (w *Writer) upkeep(ctx context.Context) {
 	made := ""
-	// If a table cannot be made, the writes report the reason.
-	makeTable := func(table string) error {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		return w.tables.Upsert(ctx, table, "tail", nil)
-	}
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
 	for {
-		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made && makeTable(table) == nil {
-			made = table
-		}
-		w.each(func(s *service) {
-			if s.timer == nil && time.Since(s.wrote) > forget {
-				delete(s.stripe.services, s.name)
+		if table := Table(w.o.Prefix, w.o.Now().Add(tableAhead)); table != made {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			if w.tables.Upsert(ctx, table, "tail", nil) == nil {
+				made = table // otherwise the writes report the reason
 			}
+			cancel()
+		}
+		w.mu.Lock()
+		maps.DeleteFunc(w.services, func(_ string, s *service) bool {
+			return s.timer == nil && time.Since(s.wrote) > forget
 		})
+		w.mu.Unlock()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -285,11 +219,77 @@ func (w *Writer) upkeep(ctx context.Context) {
 	}
 }
 
-func newEncoder() (*zstd.Encoder, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return nil, fmt.Errorf("make an encoder of rows: %w", err)
+func newEncoder() *zstd.Encoder {
+	z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20)) // no error: the options are valid
+	return z
+}
+
+// Stats are a writer's counters since its creation.
+type Stats struct {
+	Written, Failed uint64 // writes, one for each service
+	Records         uint64 // in written rows
+	Omitted         uint64 // counted in written rows, but not included
+	Outside         uint64 // outside the time bounds: too old for the newest, or ahead of the clock
+	Held            int64  // bytes of memory
+}
+
+// Stats returns the counters.
+func (w *Writer) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Held = w.bytes
+	return s
+}
+
+// Waiting returns the number of services with records to write, and the longest wait. It
+// reads the state of each service.
+func (w *Writer) Waiting() (services int, behind time.Duration) {
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.services {
+		if s.job == nil && s.batch == nil {
+			continue
+		}
+		services++
+		if s.job != nil {
+			behind = max(behind, now.Sub(s.job.since))
+		} else {
+			behind = max(behind, now.Sub(s.batch.since))
+		}
 	}
-	return z, nil
+	return services, behind
+}
+
+// reporter logs each kind of failure once, and once the end of all failures.
+type reporter struct {
+	log     zerolog.Logger
+	mu      sync.Mutex
+	failing int // services with a failed last write
+	told    map[string]bool
+}
+
+// maxKinds bounds the kinds of failure that are logged before all services recover.
+const maxKinds = 10
+
+// wrote notes the result of a write after a number of failures.
+func (r *reporter) wrote(err error, fails int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil && fails == 0 {
+		r.failing++
+	}
+	if err == nil && fails > 0 {
+		if r.failing--; r.failing == 0 {
+			clear(r.told)
+			r.log.Info().Msg("the newest records are written again")
+		}
+	}
+	if err == nil || r.told[storage.Gist(err)] || len(r.told) >= maxKinds {
+		return
+	}
+	r.told[storage.Gist(err)] = true
+	r.log.Warn().Err(err).Msg("the newest records cannot be written; they are taken and stored as before, and missing in what tail shows")
 }

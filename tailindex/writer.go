@@ -3,15 +3,13 @@ package tailindex
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"fmt"
 	"hash/fnv"
-	"hash/maphash"
 	"io"
+	"math/rand/v2"
 	"sort"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -39,11 +37,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Prefix, o.Shards, o.Memory = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Shards, DefaultShards), cmp.Or(o.Memory, 64<<20)
-	if o.Process == "" {
-		var b [4]byte
-		rand.Read(b[:])
-		o.Process = hex.EncodeToString(b[:])
-	}
+	o.Process = cmp.Or(o.Process, fmt.Sprintf("%08x", rand.Uint32()))
 	if o.Lane == nil {
 		o.Lane = func() int { return 0 }
 	}
@@ -56,58 +50,47 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// stripes is the number of locks for the services.
-const stripes = 16
-
 // Writer writes the newest records of each service into the tables. All its methods may
 // be called concurrently.
 //
 // A service is idle, waits for its turn, or has it. So its rows are written one after the
 // other, and their numbers have no gaps.
 type Writer struct {
-	o       Options
-	tables  storage.TableStore
-	encoder func() (*zstd.Encoder, error) // of rows; may be used concurrently
-
-	seed    maphash.Seed
-	stripes [stripes]stripe
-
-	state   atomic.Int32    // of Run
-	writing context.Context // of all writes, set by Run
-	turns   sync.WaitGroup  // that are scheduled or under way
-	due     due
-
-	bytes    atomic.Int64 // that the services hold
-	held     atomic.Int64 // of those, in rows that must be written unchanged
+	o        Options
+	tables   storage.TableStore
+	encoder  *zstd.Encoder  // of rows; may be used concurrently
+	turns    sync.WaitGroup // that are scheduled or under way
 	reporter reporter
+
+	mu           sync.Mutex // guards what follows
+	services     map[string]*service
+	writing      context.Context // of all writes, set by Run; nil: before that
+	ending       bool            // Run was ended
+	stats        Stats
+	well, failed lane  // by the result of the last write: services that hang must not keep the rest waiting
+	bytes        int64 // that the services hold
+	held         int64 // of those, in rows that must be written unchanged
 }
 
-// States of Run.
-const (
-	waiting = iota
-	running
-	ending
-)
-
-type stripe struct {
-	mu       sync.Mutex
-	services map[string]*service
+// lane is services that are due, for a number of workers. A service waits as a pointer,
+// not as a goroutine.
+type lane struct {
+	due  []*service
+	free int // workers that may begin
 }
 
-// service is the state of a service. Its stripe's lock guards it, except for the fields
-// of the turn.
+// service is the state of a service. The writer's lock guards it, except for the fields of
+// the turn.
 type service struct {
-	name   string
-	phase  time.Duration // offset within each second at which it is written
-	stripe *stripe
-	timer  *time.Timer // of the turn that it waits for, or has; nil: it is idle
-	batch  *batch      // arrivals since the last write; nil: none
-	since  time.Time   // arrival, by this host's clock, of the oldest waiting record; zero: none
-	wrote  time.Time   // time at which the last batch was taken
+	name  string
+	phase time.Duration // offset within each second at which it is written
+	timer *time.Timer   // of the turn that it waits for, or has; nil: it is idle
+	batch *batch        // arrivals since the last write; nil: none
+	wrote time.Time     // time at which the last batch was taken
+	job   *job          // its rows, until they are written; only the turn changes it
 
 	// The next fields belong to the turn.
 	numbers [2]uint64 // of the last row of all and of errors
-	job     *job      // rows that must be written unchanged
 	fails   int
 }
 
@@ -115,51 +98,41 @@ type service struct {
 type batch struct {
 	all, errors kept
 	mark        uint64
-	since       time.Time
+	since       time.Time // first arrival, by this host's clock
 }
 
-func (b *batch) size() int { return b.all.size() + b.errors.size() }
+func (b *batch) size() int64 { return int64(b.all.size() + b.errors.size()) }
 
 // NewWriter returns a writer. It starts nothing and sends the store no request.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
 	o = o.withDefaults()
-	w := &Writer{
-		o: o, tables: tables, encoder: sync.OnceValues(newEncoder), seed: maphash.MakeSeed(),
-		reporter: reporter{log: o.Log, told: map[string]bool{}},
+	return &Writer{
+		o: o, tables: tables, encoder: newEncoder(), reporter: reporter{log: o.Log, told: map[string]bool{}},
+		services: map[string]*service{}, well: lane{free: workers}, failed: lane{free: retriers},
 	}
-	for i := range w.stripes {
-		w.stripes[i].services = map[string]*service{}
-	}
-	return w
 }
-
-// Process distinguishes this writer's rows from those of its peers.
-func (w *Writer) Process() string { return w.o.Process }
 
 // Accepted passes the writer a run of lines. It copies the lines that it keeps, and waits
 // for nothing. Durable is called with mark before a row shows a line of the run.
 func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	now := w.o.Now()
 	from, to := window(run, now.UnixNano())
-	if outside := run.Len() - (to - from); outside > 0 {
-		w.reporter.count(func(s *Stats) { s.Outside += uint64(outside) })
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stats.Outside += uint64(run.Len() - (to - from))
 	if from == to {
 		return
 	}
-	held := w.bytes.Load()
-	st := &w.stripes[maphash.String(w.seed, run.Service)%stripes]
-	st.mu.Lock()
-	s := st.services[run.Service]
+	s := w.services[run.Service]
 	if s == nil {
 		name := strings.Clone(run.Service)
-		s = &service{name: name, phase: phase(name), stripe: st}
-		st.services[name] = s
+		s = &service{name: name, phase: phase(name)}
+		w.services[name] = s
 	}
 	if s.batch == nil {
 		s.batch = &batch{since: time.Now()}
 	}
-	b := s.batch
+	b, held := s.batch, w.bytes
 	before := b.size()
 	if held > w.o.Memory {
 		b.all.drop()
@@ -167,23 +140,17 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	}
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
-	w.bytes.Add(int64(b.size() - before))
-	if s.timer == nil && w.state.Load() == running {
+	w.bytes += b.size() - before
+	if s.timer == nil && w.writing != nil && !w.ending {
 		w.schedule(s, s.pause(now))
 	}
-	st.mu.Unlock()
 }
 
 // window is the part of the run within Behind and Ahead. The run is sorted by time.
 func window(run *record.Run, now int64) (from, to int) {
 	lines, order := run.Request.Lines, run.Order
-	to = len(order)
-	if to > 0 && lines[order[to-1]].Time > now+int64(Ahead) {
-		to = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now+int64(Ahead) })
-	}
-	if to > 0 && lines[order[0]].Time <= now-int64(Behind) {
-		from = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now-int64(Behind) })
-	}
+	to = sort.Search(len(order), func(i int) bool { return lines[order[i]].Time > now+int64(Ahead) })
+	from = sort.Search(to, func(i int) bool { return lines[order[i]].Time > now-int64(Behind) })
 	return from, to
 }
 

@@ -1,6 +1,7 @@
 package runlog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
@@ -84,7 +85,7 @@ func (e *Encoder) Encode(r *record.Request, arrived time.Time) {
 		}
 		sortByTime(group, r.Lines)
 		for at := int(e.starts[s]); len(group) > 0; {
-			start := PeriodOf(r.Lines[group[0]].Time, e.period)
+			start := periodOf(r.Lines[group[0]].Time, e.period)
 			end := (start + minutes) * int64(time.Minute)
 			n, next, places := 1, r.Index(group[0]), false
 			for n < len(group) && r.Lines[group[n]].Time < end {
@@ -142,15 +143,7 @@ func sortByTime(group []uint32, lines []record.Line) {
 		}
 		group[j] = g
 		if budget -= i - j; budget < 0 {
-			slices.SortStableFunc(group, func(a, b uint32) int {
-				switch d := lines[a].Time - lines[b].Time; {
-				case lines[a].Time == lines[b].Time:
-					return int(a) - int(b)
-				case d < 0:
-					return -1
-				}
-				return 1
-			})
+			slices.SortStableFunc(group, func(a, b uint32) int { return cmp.Compare(lines[a].Time, lines[b].Time) })
 			return
 		}
 	}

@@ -92,12 +92,6 @@ func (x *Extents) moved(base wal.Pos) (y Extents) {
 	return y
 }
 
-// First is the position of the first run; the list must not be empty.
-func (x *Extents) First() wal.Pos {
-	d, _ := binary.Uvarint(x.enc)
-	return wal.Pos(d)
-}
-
 // Merged returns one list of the runs of two.
 func Merged(x, y *Extents) (z Extents) {
 	all := slices.AppendSeq(make([]Extent, 0, x.n+y.n), x.All())

@@ -15,8 +15,7 @@ import (
 type Loader struct {
 	reader   Reader
 	families families
-	sorter       // raw has the runs, as read
-	window   int // start of the last read in raw
+	sorter   // raw has the runs, as read
 	renamed  []Renaming
 }
 
@@ -26,21 +25,9 @@ type Renaming struct {
 	Lots          Lots
 }
 
-// loadedRun is a run in the loader's memory.
-type loadedRun struct {
-	Run
-	off uint32 // of its lines in raw
-}
-
 // NewLoader returns a loader of batches of a log.
 func NewLoader(log *wal.Log) *Loader {
-	l := &Loader{reader: Reader{log: log}}
-	l.reader.memory = func(n int) []byte {
-		l.window = len(l.raw)
-		l.raw = l.raw[:l.window+n] // room has made it large enough
-		return l.raw[l.window:]
-	}
-	return l
+	return &Loader{reader: Reader{log: log, keep: true}}
 }
 
 // Renamed are the runs of the batch loaded last that have lines known by their
@@ -80,21 +67,21 @@ func (l *Loader) Copy(ctx context.Context, r *BatchRecord, p *Parked) error {
 	}
 	p.body = make([]byte, 0, len(l.raw)+32*len(runs))
 	for i := range runs {
-		p.Add(&runs[i].Run)
+		p.Add(&runs[i])
 	}
 	return nil
 }
 
 // read reads every run of r and checks that they add up. It returns the parts with the
 // lines that the batch keeps.
-func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) {
+func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]Run, error) {
 	l.room(&r.Runs)
-	runs := make([]loadedRun, 0, r.Runs.Len())
+	runs := make([]Run, 0, r.Runs.Len())
 	records, total := 0, int64(0)
 	err := l.reader.Read(ctx, &r.Runs, &r.Bin, func(run *Run) error {
 		records += run.Records
 		total += int64(len(run.lines))
-		runs = append(runs, loadedRun{Run: *run, off: uint32(l.window + run.at)})
+		runs = append(runs, *run)
 		return nil
 	}, nil)
 	if err != nil {
@@ -104,20 +91,21 @@ func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]loadedRun, error) 
 		return nil, &RotError{r.ID, fmt.Sprintf("its runs hold %d records and %d bytes, its record says %d and %d",
 			records, total, r.Records, r.Bytes)}
 	}
+	l.raw = l.reader.window
 	return l.onePerOrigin(runs), nil
 }
 
 // onePerOrigin reduces the runs to the lines that the batch keeps.
-func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
+func (l *Loader) onePerOrigin(runs []Run) []Run {
 	kept := runs[:0]
-	var parts []loadedRun
+	var parts []Run
 	l.families.begin(func(e Extent) *Run {
-		i, _ := slices.BinarySearchFunc(kept, e.Pos, func(r loadedRun, pos wal.Pos) int { return cmp.Compare(r.Pos, pos) })
-		return &kept[i].Run
+		i, _ := slices.BinarySearchFunc(kept, e.Pos, func(r Run, pos wal.Pos) int { return cmp.Compare(r.Pos, pos) })
+		return &kept[i]
 	})
 	l.renamed = l.renamed[:0]
 	for i := range runs {
-		switch lots, keep := l.families.join(&runs[i].Run); {
+		switch lots, keep := l.families.join(&runs[i]); {
 		case !keep:
 		case lots == nil:
 			kept = append(kept, runs[i])
@@ -126,7 +114,8 @@ func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 				l.renamed = append(l.renamed, Renaming{runs[i].Origin, runs[i].Place, lots})
 			}
 			_ = runs[i].split(lots, func(part *Run) error {
-				parts = append(parts, loadedRun{*part, uint32(len(l.raw))})
+				part.at = len(l.raw)
+				parts = append(parts, *part)
 				l.raw = append(l.raw, part.lines...)
 				return nil
 			})
@@ -135,7 +124,7 @@ func (l *Loader) onePerOrigin(runs []loadedRun) []loadedRun {
 	return append(kept, parts...)
 }
 
-// room makes l.raw large enough for everything that a list of runs needs, so that
+// room makes the reader's memory large enough for everything that a list of runs needs, so that
 // it is never copied as it grows.
 func (l *Loader) room(runs *Extents) {
 	total, last := 0, Extent{}
@@ -146,11 +135,11 @@ func (l *Loader) room(runs *Extents) {
 		}
 		last = e
 	}
-	l.raw = sized(l.raw, total)
+	l.reader.window = sized(l.reader.window, total)
 }
 
 // fill lists the lines of the runs.
-func (l *Loader) fill(runs []loadedRun) {
+func (l *Loader) fill(runs []Run) {
 	n := 0
 	for i := range runs {
 		n += runs[i].Records
@@ -158,7 +147,7 @@ func (l *Loader) fill(runs []loadedRun) {
 	l.lines, l.origins = sized(l.lines, n), sized(l.origins, len(runs))
 	for i := range runs {
 		r := &runs[i]
-		off, rank := r.off, l.rankOf(r.Origin)
+		off, rank := uint32(r.at), l.rankOf(r.Origin)
 		d, t, index := decoder{r.table, true}, r.time0, r.first // like rows, but inlined: here each call counts
 		for range r.Records {
 			t += int64(d.uvarint())

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"blobtail/record"
 )
@@ -18,19 +19,22 @@ const (
 	firstChunks = 4 << 10
 	lastChunks  = 256 << 10
 	doubling    = 1 << 13
+	// wide is the span of a run that is worth cutting into pieces, in nanoseconds. A run
+	// of a sender that keeps the order of time is shorter, and one stretch has most of it.
+	wide = int64(time.Minute)
 	// allRoom bounds the lines that all merges together have in memory, in bytes. Each
-	// merge gets at least leastRoom. Many readers may come at once, just when a backlog is
-	// large.
+	// merge begins with firstRoom, or with leastRoom if others have most of it. Many
+	// readers may come at once, just when a backlog is large.
 	allRoom   = 64 << 20
+	firstRoom = 4 << 20
 	leastRoom = 2 << 20
 	// lineRoom is the memory of a line next to its bytes: two places for it, and two each
 	// for an origin of its own and for the rank of that.
 	lineRoom = 2*32 + 2*16 + 2*4
 )
 
-// Room is the memory that all merges of a log share, in bytes. The zero value is ready. A
-// merge gets a quarter of the rest, so none waits for another: with many readers, a later
-// one is slower.
+// Room is the memory that all merges of a log share, in bytes. The zero value is ready.
+// No merge waits for another: with many readers, a later one gets less and is slower.
 type Room struct {
 	mu   sync.Mutex
 	lent int
@@ -39,9 +43,20 @@ type Room struct {
 func (r *Room) lend() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := max(leastRoom, (allRoom-r.lent)/4)
+	n := min(firstRoom, max(leastRoom, (allRoom-r.lent)/4))
 	r.lent += n
 	return n
+}
+
+// grow doubles the room of a merge, if as much is left.
+func (r *Room) grow(room int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if room > (allRoom-r.lent)/2 {
+		return room
+	}
+	r.lent += room
+	return 2 * room
 }
 
 func (r *Room) takeBack(n int) {
@@ -50,12 +65,14 @@ func (r *Room) takeBack(n int) {
 	r.lent -= n
 }
 
-// chunk is some runs of a unit in the order of the log, or a unit that is not read yet.
+// chunk is some runs of a unit in the order of the log, a piece of a wide run, or a unit
+// that is not read yet.
 type chunk struct {
 	unit  *Unit
 	whole bool // the unit is not read yet
 	span  Span
 	runs  Extents
+	piece *piece // instead of runs
 	size  int
 }
 
@@ -67,6 +84,7 @@ type merge struct {
 	*Reading
 	sorter
 	room   int
+	size   int      // of the chunks that were read for the stretch
 	chunks []*chunk // in the order of their spans' starts
 
 	from record.Key  // start of the stretch
@@ -78,7 +96,7 @@ type merge struct {
 // this key.
 func (r *Reading) all(units []Unit, from record.Key, most int, emit func(*record.Entry) error) error {
 	m := &merge{Reading: r, room: r.room.lend(), from: from, most: most}
-	defer r.room.takeBack(m.room)
+	defer func() { r.room.takeBack(m.room) }()
 	for i := range units {
 		switch u := &units[i]; {
 		case !u.Span.Touches(from.Time, r.q.To):
@@ -97,6 +115,9 @@ func (r *Reading) all(units []Unit, from record.Key, most int, emit func(*record
 		if err := m.give(emit); err != nil || m.to == nil {
 			return err
 		}
+		if m.size > 3*m.room {
+			m.room = r.room.grow(m.room) // most of the lines come again in later stretches
+		}
 		m.from, m.to, m.most = *m.to, nil, math.MaxInt
 		m.chunks = slices.DeleteFunc(m.chunks, func(c *chunk) bool { return c.span.Last < m.from.Time })
 	}
@@ -107,6 +128,7 @@ func compareChunks(a, b *chunk) int { return cmp.Compare(a.span.First, b.span.Fi
 // gather sorts the lines of the next stretch.
 func (m *merge) gather() error {
 	m.clear()
+	m.size = 0
 	for i := 0; i < len(m.chunks) && !m.behind(m.chunks[i].span.First); {
 		c := m.chunks[i]
 		if len(m.raw)+lineRoom*len(m.lines) > m.room && m.shorten(c.span.First) {
@@ -116,6 +138,7 @@ func (m *merge) gather() error {
 			if err := m.read(c, m.take); err != nil {
 				return err
 			}
+			m.size += c.size
 			i++
 			continue
 		}
@@ -140,7 +163,7 @@ func (m *merge) behind(t int64) bool {
 
 // take gathers the lines of a run that are in the stretch.
 func (m *merge) take(r *Run) error {
-	if s := r.span(); s.Last < m.from.Time || m.behind(s.First) {
+	if s := r.Span(); s.Last < m.from.Time || m.behind(s.First) {
 		return nil
 	}
 	key, rank, rest := record.Key{Origin: r.Origin}, m.rankOf(r.Origin), r.lines

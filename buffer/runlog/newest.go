@@ -43,6 +43,7 @@ func (r *Reading) newest(units []Unit) (from record.Key, most int, err error) {
 			return from, 0, err
 		}
 	}
+	w.trim()
 	if len(w.lines) < w.n {
 		return record.Key{Time: r.q.From}, math.MaxInt, nil
 	}
@@ -60,7 +61,7 @@ func (w *newestOf) unit(u *Unit) error {
 		if err := w.scan(u, w.take); err != nil {
 			return err
 		}
-		w.trim()
+		w.narrow()
 	} else if err := w.scan(u, nil); err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (w *newestOf) unit(u *Unit) error {
 			if err := w.read(c, w.take); err != nil {
 				return err
 			}
-			w.trim()
+			w.narrow()
 		}
 	}
 	return nil
@@ -82,7 +83,7 @@ func (w *newestOf) unit(u *Unit) error {
 
 // take adds the lines of a run that may be among the newest.
 func (w *newestOf) take(r *Run) error {
-	if !r.span().Touches(w.from, w.q.To) {
+	if !r.Span().Touches(w.from, w.q.To) {
 		return nil
 	}
 	rest, rows := r.lines, r.rows()
@@ -97,6 +98,13 @@ func (w *newestOf) take(r *Run) error {
 		}
 	}
 	return nil
+}
+
+// narrow trims the lines if that drops enough of them to be worth a sort.
+func (w *newestOf) narrow() {
+	if len(w.lines)-w.n >= w.n/8 {
+		w.trim()
+	}
 }
 
 // trim leaves the n newest of the lines, in order and each once.

@@ -2,7 +2,6 @@ package runlog
 
 import (
 	"fmt"
-	"slices"
 
 	"blobtail/buffer/wal"
 )
@@ -22,36 +21,33 @@ func (e *RotError) Error() string {
 // Place is the place of a batch in the log: its runs where they were first written, or a
 // copy.
 type Place struct {
-	Record wal.Pos    // position of the batch or parked record
-	Runs   PerSegment // number of runs in each segment
-	Held   int64      // bytes of the runs
-	base   wal.Pos    // the positions in the record count from here; 0 but for a copy
-	at     Extent     // the bytes that ParseBatch parses
+	Record wal.Pos // position of the batch or parked record; 0: it is not written yet
+	First  wal.Pos // position of the first run; 0: there is none
+	Last   wal.Pos // position of the last run
+	Held   int64   // bytes of the runs
+	base   wal.Pos // the positions in the record count from here; 0 but for a copy
+	at     Extent  // the bytes that ParseBatch parses
 }
 
-// PlaceOfBatch is the place of a batch with a batch record at pos.
-func PlaceOfBatch(pos wal.Pos, payload int, runs *Extents) Place {
-	p := Place{Record: pos, at: Extent{pos, uint32(payload)}}
-	for e := range runs.All() {
-		p.Hold(e)
-	}
-	return p
-}
-
-// PlaceOfCopy is the place of a parked record. Its runs begin at head, and it
-// counts as one run of its segment.
+// PlaceOfCopy is the place of a parked record. Its runs begin at head.
 func PlaceOfCopy(pos wal.Pos, head, payload int) Place {
 	return Place{
 		Record: pos, at: Extent{pos + 4, uint32(head - 4)}, base: pos + wal.Pos(head),
-		Runs: PerSegment{{pos.Segment(), 1}}, Held: int64(payload - head),
+		First: pos, Held: int64(payload - head),
 	}
 }
 
-// Hold counts a run. Runs come in rising order.
+// Hold adds a run.
 func (p *Place) Hold(e Extent) {
-	p.Runs.add(e.Pos.Segment())
+	if p.First == 0 || e.Pos < p.First {
+		p.First = e.Pos
+	}
+	p.Last = max(p.Last, e.Pos)
 	p.Held += int64(e.Len)
 }
+
+// CutAt adds the batch record, whose payload is at pos.
+func (p *Place) CutAt(pos wal.Pos, payload int) { p.Record, p.at = pos, Extent{pos, uint32(payload)} }
 
 // IsCopy reports whether the place is a parked record.
 func (p *Place) IsCopy() bool { return p.base != 0 }
@@ -59,7 +55,7 @@ func (p *Place) IsCopy() bool { return p.base != 0 }
 // MayHold reports whether a run of the request at pos may be in the batch. A copy does
 // not record the first places of its runs.
 func (p *Place) MayHold(pos wal.Pos) bool {
-	return p.IsCopy() || slices.ContainsFunc(p.Runs, func(s SegCount) bool { return s.Segment == pos.Segment() })
+	return p.IsCopy() || p.First.Segment() <= pos.Segment() && pos < p.Last
 }
 
 // ReadRecord reads the record of a batch from the log. The error is a [*RotError]
@@ -85,21 +81,4 @@ func rot(id [16]byte, err error) error {
 		return &RotError{id, err.Error()}
 	}
 	return fmt.Errorf("read the log for batch %x: %w", id, err)
-}
-
-// SegCount is the number of runs of a batch in one segment.
-type SegCount struct {
-	Segment uint32
-	Runs    int
-}
-
-// PerSegment counts runs by segment, in rising order.
-type PerSegment []SegCount
-
-func (c *PerSegment) add(segment uint32) {
-	if n := len(*c); n > 0 && (*c)[n-1].Segment == segment {
-		(*c)[n-1].Runs++
-		return
-	}
-	*c = append(*c, SegCount{segment, 1})
 }

@@ -25,9 +25,8 @@ func near(a, b Extent) bool {
 // Reader reads runs of the log and checks them. Only one goroutine may use it at a
 // time; it keeps its memory for the next list.
 type Reader struct {
-	log *wal.Log
-	// memory returns n bytes to read into; nil: each read uses them again.
-	memory  func(n int) []byte
+	log     *wal.Log
+	keep    bool // window keeps the bytes of all reads, and its owner has made it large enough
 	window  []byte
 	segment wal.Segment // the last one that was read
 	run     Run         // for f
@@ -57,7 +56,7 @@ func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run)
 		return nil
 	}
 	err := r.read(ctx, group, bin, f, bad)
-	if cap(r.window) > 2*maxRead {
+	if !r.keep && cap(r.window) > 2*maxRead {
 		r.window = nil // of one long run
 	}
 	return err
@@ -94,7 +93,7 @@ func (r *Reader) read(ctx context.Context, group []Extent, bin *Bin, f func(*Run
 		}
 		switch {
 		case err == nil:
-			run.at = int(e.End()-start) - len(run.lines)
+			run.at = len(r.window) - len(window) + int(e.End()-start) - len(run.lines)
 			run.identify(r.segment)
 			err = f(run)
 		case bad == nil:
@@ -121,12 +120,12 @@ func (r *Reader) fill(pos wal.Pos, n int64) ([]byte, error) {
 			return nil, fmt.Errorf("%d bytes at %d of segment %d: %w", n, pos.Offset(), pos.Segment(), io.ErrUnexpectedEOF)
 		}
 	}
-	if r.memory != nil {
-		p := r.memory(int(n))
-		return p, r.log.ReadAt(p, pos)
+	if !r.keep {
+		r.window = sized(r.window, int(n))
 	}
-	r.window = sized(r.window, int(n))[:n]
-	return r.window, r.log.ReadAt(r.window, pos)
+	at := len(r.window)
+	r.window = r.window[:at+int(n)]
+	return r.window[at:], r.log.ReadAt(r.window[at:], pos)
 }
 
 // one reads a single run, outside of a list and with memory of its own. It returns nil if

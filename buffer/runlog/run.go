@@ -27,14 +27,14 @@ type Run struct {
 	last   int64  // time of the last line
 	table  []byte // a row for each line
 	lines  []byte // one after another
-	at     int    // start of these in the bytes that were read at once
+	at     int    // start of these in the reader's memory
 }
 
 // Size is the length of its lines.
 func (r *Run) Size() int { return len(r.lines) }
 
-// span is from its first line to its last.
-func (r *Run) span() Span { return Span{r.time0, r.last} }
+// Span is from its first line to its last.
+func (r *Run) Span() Span { return Span{r.time0, r.last} }
 
 // parse reads the run at the start of p; n is its length. It checks the CRC and
 // that the table fits the lines. A run of bin, if that is not nil, shares its string.

@@ -45,9 +45,9 @@ type Bin struct {
 // Start is the start of the period.
 func (b Bin) Start() time.Time { return time.Unix(b.Period*60, 0).UTC() }
 
-// PeriodOf is the start, in Unix minutes, of the period in which a time lies, Unix
+// periodOf is the start, in Unix minutes, of the period in which a time lies, Unix
 // nanoseconds. Periods are a number of minutes that divides 60.
-func PeriodOf(t int64, period time.Duration) int64 {
+func periodOf(t int64, period time.Duration) int64 {
 	minute := floorDiv(t, int64(time.Minute))
 	return minute - mod(minute, int64(period/time.Minute))
 }

@@ -36,28 +36,6 @@ func (b Bin) Span() Span {
 	return Span{minuteStart(b.Period), minuteStart(b.Period + longestPeriod)}
 }
 
-// Seconds is the range of a run within its period, in few bytes.
-type Seconds struct{ first, last uint16 }
-
-// Seconds returns the range of the run within its period.
-func (r *Run) Seconds() Seconds {
-	start := minuteStart(r.Period)
-	in := func(t int64) uint16 { return uint16(min(max(t-start, 0)/int64(time.Second), longestPeriod*60)) }
-	return Seconds{in(r.time0), in(r.last)}
-}
-
-// Of returns the span, rounded outwards.
-func (s Seconds) Of(b Bin) Span {
-	start := minuteStart(b.Period)
-	in := func(second int64) int64 {
-		if d := second * int64(time.Second); start <= math.MaxInt64-d {
-			return start + d
-		}
-		return math.MaxInt64
-	}
-	return Span{in(int64(s.first)), in(int64(s.last) + 1)}
-}
-
 // minuteStart is the start of a minute, or the nearest time that nanoseconds can
 // represent.
 func minuteStart(minute int64) int64 {

@@ -36,11 +36,10 @@ type Named struct {
 // Unit is runs that are read together: those of one batch, or those that a follower
 // has not seen.
 type Unit struct {
-	Bin          // of all runs, except for a follower
-	Span    Span // of all lines
-	Runs    Extents
-	Batch   *Named     // has the runs instead; nil for an open batch
-	Measure func(Span) // is called with the exact span once Batch adds up
+	Bin        // of all runs, except for a follower
+	Span  Span // of all lines
+	Runs  Extents
+	Batch *Named // has the runs instead; nil for an open batch
 
 	// The first reading learns:
 	read   bool
@@ -118,7 +117,7 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	}
 	var families families
 	families.begin(r.reader.one)
-	records, size, span := 0, int64(0), NoSpan()
+	records, size := 0, int64(0)
 	err := r.reader.Read(r.ctx, &runs, r.bin(u), func(run *Run) (err error) {
 		records += run.Records
 		size += int64(len(run.lines))
@@ -135,7 +134,6 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 			u.lots[run.Pos] = lots
 		}
 		r.add(u, run)
-		span.Extend(run.span())
 		if f == nil {
 			return nil
 		}
@@ -143,13 +141,9 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	}, r.bad)
 	// The record of a copy has the copy's number of records. That is fewer than in its
 	// batch, which counted repeated ones twice.
-	switch {
-	case err != nil || u.Batch == nil:
-	case records != rec.Records || size != rec.Bytes:
+	if err == nil && u.Batch != nil && (records != rec.Records || size != rec.Bytes) {
 		r.missing.add(&r.missing.Batches, fmt.Errorf("batch %x of %s has %d records in %d bytes, there are %d in %d",
 			u.Batch.ID, u.Service, rec.Records, rec.Bytes, records, size))
-	default:
-		u.Measure(span)
 	}
 	return err
 }
@@ -162,10 +156,18 @@ func (r *Reading) bin(u *Unit) *Bin {
 	return &u.Bin
 }
 
-// add puts a run in the last chunk, or in a new one.
+// add puts a run in the last chunk, in a new one, or in pieces in chunks of their own.
 func (r *Reading) add(u *Unit, run *Run) {
+	least := firstChunks << min(r.chunks/doubling, 6)
+	if u.lots[run.Pos] == nil && run.last-run.time0 > wide && len(run.lines) > 2*least {
+		for p := range run.pieces(least) {
+			r.chunks++
+			u.chunks = append(u.chunks, &chunk{unit: u, span: p.Span(), piece: p, size: p.size()})
+		}
+		return
+	}
 	n := len(u.chunks)
-	if n == 0 || u.chunks[n-1].size >= min(firstChunks<<min(r.chunks/doubling, 8), lastChunks) {
+	if n == 0 || u.chunks[n-1].piece != nil || u.chunks[n-1].size >= least {
 		r.chunks++
 		u.chunks = append(u.chunks, &chunk{unit: u, span: NoSpan()})
 		n++
@@ -173,11 +175,18 @@ func (r *Reading) add(u *Unit, run *Run) {
 	c := u.chunks[n-1]
 	c.runs.Add(run.Extent)
 	c.size += int(run.Len)
-	c.span.Extend(run.span())
+	c.span.Extend(run.Span())
 }
 
 // read reads a chunk again.
 func (r *Reading) read(c *chunk, f func(*Run) error) error {
+	if c.piece != nil {
+		run, err := r.reader.piece(c.piece)
+		if err != nil {
+			return r.bad(c.piece.Extent, err)
+		}
+		return f(run)
+	}
 	return r.reader.Read(r.ctx, &c.runs, r.bin(c.unit), func(run *Run) error {
 		return run.split(c.unit.lots[run.Pos], f)
 	}, r.bad)

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -154,8 +155,13 @@ func (l *Log) begin(prev, lost uint32) error {
 		return errNumbers
 	}
 	l.w.next++
-	h := segmentHeader{number: n, id: newID(), created: time.Now().UnixNano(), prev: prev, lost: lost}
-	f, info, err := l.create(h)
+	created := time.Unix(0, time.Now().UnixNano()).UTC()
+	s := &segment{
+		Segment:  Segment{Number: n, Created: created, Size: headerSize},
+		readable: true, badCopy: -1, prev: prev, lost: lost,
+	}
+	rand.Read(s.Random[:])
+	f, info, err := l.create(s)
 	if err != nil {
 		if l.Err() != nil {
 			return l.Err()
@@ -163,13 +169,13 @@ func (l *Log) begin(prev, lost uint32) error {
 		return fmt.Errorf("wal: make segment %d: %w", n, err)
 	}
 	l.w.file = l.files.add(n, f, info)
-	l.w.number, l.w.off, l.w.seal = n, headerSize, newSeal(h.id)
+	l.w.number, l.w.off, l.w.seal = n, headerSize, newSeal(s.Random)
 	l.mu.Lock()
 	if k := len(l.segs); k > 0 && l.active != nil {
 		l.segs[k-1].Size = int64(l.end.Offset())
 		l.sealed += l.segs[k-1].Size
 	}
-	l.segs = append(l.segs, &segment{Segment: h.describe(headerSize), readable: true, badCopy: -1})
+	l.segs = append(l.segs, s)
 	l.active, l.end = l.w.file, makePos(n, headerSize)
 	l.mu.Unlock()
 	l.commit.advance(makePos(n, headerSize))
@@ -179,15 +185,15 @@ func (l *Log) begin(prev, lost uint32) error {
 
 // create makes the file of a segment. Its header and name are durable before its first
 // record.
-func (l *Log) create(h segmentHeader) (fsys.File, fs.FileInfo, error) {
-	path := l.files.path(h.number, segmentSuffix)
+func (l *Log) create(s *segment) (fsys.File, fs.FileInfo, error) {
+	path := l.files.path(s.Number, segmentSuffix)
 	f, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
-		_, err = f.WriteAt(h.encode(), 0)
+		_, err = f.WriteAt(s.header(), 0)
 	}
 	if err == nil {
 		err = l.syncFile(f)
@@ -270,12 +276,7 @@ func (l *Log) syncUpTo(at Pos) error {
 // syncOnce makes the current contents of the log durable under names that a start will
 // find. It returns their end.
 func (l *Log) syncOnce(at Pos) (Pos, error) {
-	l.mu.Lock()
-	end, f := l.end, l.active
-	if f != nil {
-		l.files.again(f)
-	}
-	l.mu.Unlock()
+	f, end := l.useActive()
 	if f == nil {
 		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
 	}

@@ -176,10 +176,3 @@ func (l *Log) stepBallast(n int64) (err error) {
 	b.size += n
 	return nil
 }
-
-// closeBallast ends the growth before another process may lock the directory.
-func (l *Log) closeBallast() {
-	l.ballast.mu.Lock()
-	defer l.ballast.mu.Unlock()
-	l.ballast.want = 0
-}

@@ -27,52 +27,22 @@
 // caller has noted that their records were handled, and such a note needs room too.
 // The ballast keeps that room: a file of random bytes, which no file system stores
 // as holes. [Log.AppendReserved] removes it when the disk is full. So does Open,
-// which needs room for a copy of the last segment. While there is no ballast, only
-// AppendReserved may use the free room. Open and [Log.Check] make a new ballast when
-// the disk has room, at most as large as the room that is left then. A start does
-// not know whether an earlier process gave up a larger one.
+// which needs room for a copy of the last segment. Open and [Log.Check] make a new
+// one when the disk has room, at most as large as the room that is left then. A start
+// does not know whether an earlier process gave up a larger one.
 //
-// # Newest
+// # Bytes
+//
+// docs/FORMAT.md, Log, has the bytes of segments, records and the file "newest". The
+// header of a record can be checked alone. So damage to a payload loses that record
+// only, and behind a damaged header every eighth byte is tried as the next record. The
+// id and the offset in the checksums reject the bytes of another file, and of another
+// place in this one.
 //
 // A segment names the one before it, so the loss of one between two others is
-// noticed. The file "newest" names the last one: magic "blobnew\n", version 1 in 4
-// bytes, number of a complete segment in 4 bytes, checksum of these 16 bytes. The
-// log replaces it by renaming after it has made a segment. If that fails on a full
-// disk, the number lags and Check tries again. A log opens without the file, and
-// with a damaged one.
-//
-// # Segment
-//
-// All numbers are little endian, all checksums CRC-32C (Castagnoli).
-//
-// A segment begins with 128 bytes of header: the same 64 bytes twice, so that a
-// flipped bit does not lose the id that every checksum in the file covers:
-//
-//	 0  8  magic "blobwal\n"
-//	 8  4  version, 1
-//	12  4  number of the segment
-//	16 16  random id
-//	32  8  time of creation, nanoseconds since 1970
-//	40  4  number of the segment before it, 0 for none
-//	44  4  number of the newest segment that was missing when this one was made, 0
-//	       for none
-//	48 12  zero
-//	60  4  checksum of bytes 0 to 59
-//
-// Records follow, each at a multiple of 8 bytes:
-//
-//	 0  1  type, never 0
-//	 1  3  zero
-//	 4  4  length of the payload
-//	 8  4  checksum of payload, segment id, offset of the record (8 bytes), type
-//	12  4  checksum of segment id, offset of the record (8 bytes), bytes 0 to 11
-//	16     payload, then zeros up to the next multiple of 8 (left out at the
-//	       file's end)
-//
-// The header of a record can be checked alone. So damage to a payload loses that
-// record only, and behind a damaged header every eighth byte is tried as the next
-// record. The id and the offset in the checksums reject the bytes of another file,
-// and of another place in this one.
+// noticed. The file "newest" names the last one. The log replaces it by renaming
+// after it has made a segment. If that fails on a full disk, the number lags and
+// Check tries again. A log opens without the file, and with a damaged one.
 //
 // # Damage
 //

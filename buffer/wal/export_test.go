@@ -17,14 +17,14 @@ type Scanner struct{ room []byte }
 
 // Scan calls each for every record of a segment and returns the damaged spans.
 func (s *Scanner) Scan(segment []byte, each func(off int64, typ byte, payload []byte)) (bad []Span, err error) {
-	h, badCopy, err := decodeHeader(segment[:min(len(segment), headerSize)])
+	h, err := decodeHeader(segment[:min(len(segment), headerSize)])
 	if err != nil {
 		return nil, err
 	}
-	if badCopy >= 0 {
-		bad = append(bad, Span{badCopy, headerCopy})
+	if h.badCopy >= 0 {
+		bad = append(bad, Span{h.badCopy, headerCopy})
 	}
-	sc := newScanner(bytes.NewReader(segment), h.id, int64(len(segment)))
+	sc := newScanner(bytes.NewReader(segment), h.Random, int64(len(segment)))
 	sc.room = s.room
 	for {
 		it, ok := sc.step()

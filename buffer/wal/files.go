@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -124,54 +123,30 @@ func (c *files) close() {
 	}
 }
 
-// makeDir makes dir and its missing parents. Each name is durable before the next one is
-// made. An existing name is made durable too: its maker may have been killed before that.
-func makeDir(fsy fsys.FS, dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := fsy.Stat(dir); err == nil || parent == dir {
-		err = fsy.SyncDir(parent)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil // another user made it, and may read parent
-		}
-		return err
-	}
-	if err := makeDir(fsy, parent); err != nil {
-		return err
-	}
-	if err := fsy.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return fsy.SyncDir(parent)
-}
-
-// names is the contents of a log directory.
-type names struct {
-	segments []uint32 // ascending
-	temps    []uint32
-	greatest uint32 // the greatest number of any file
-}
-
-func list(fsy fsys.FS, dir string) (names, error) {
-	entries, err := fsy.ReadDir(dir)
+// list returns the numbers of the segments, ascending, and the greatest number of any
+// file. It removes copies that were in the making.
+func (l *Log) list() (segments []uint32, greatest uint32, err error) {
+	entries, err := l.fs.ReadDir(l.dir)
 	if err != nil {
-		return names{}, err
+		return nil, 0, err
 	}
-	var ns names
 	for _, e := range entries {
 		n, suffix, ok := parseFileName(e.Name())
 		if !ok {
 			continue
 		}
-		ns.greatest = max(ns.greatest, n)
+		greatest = max(greatest, n)
 		switch {
 		case e.Type()&fs.ModeDir != 0:
 		case suffix == segmentSuffix:
-			ns.segments = append(ns.segments, n)
+			segments = append(segments, n)
 		case suffix == tempSuffix:
-			ns.temps = append(ns.temps, n)
+			if err := l.fs.Remove(l.files.path(n, tempSuffix)); err != nil {
+				return nil, 0, err
+			}
 		}
 	}
 	// Byte order is not numeric order past 99,999,999.
-	slices.Sort(ns.segments)
-	return ns, nil
+	slices.Sort(segments)
+	return segments, greatest, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -30,25 +31,16 @@ func (c checksum) add(b []byte) checksum {
 	return checksum(crc32.Update(uint32(c), crc32.MakeTable(crc32.Castagnoli), b))
 }
 
-type segmentID [16]byte
-
-type segmentHeader struct {
-	number  uint32
-	id      segmentID
-	created int64
-	prev    uint32
-	lost    uint32
-}
-
-func (h segmentHeader) encode() []byte {
+// header is the beginning of a segment's file.
+func (s *segment) header() []byte {
 	b := make([]byte, headerSize)
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[8:], formatVersion)
-	binary.LittleEndian.PutUint32(b[12:], h.number)
-	copy(b[16:32], h.id[:])
-	binary.LittleEndian.PutUint64(b[32:], uint64(h.created))
-	binary.LittleEndian.PutUint32(b[40:], h.prev)
-	binary.LittleEndian.PutUint32(b[44:], h.lost)
+	binary.LittleEndian.PutUint32(b[12:], s.Number)
+	copy(b[16:32], s.Random[:])
+	binary.LittleEndian.PutUint64(b[32:], uint64(s.Created.UnixNano()))
+	binary.LittleEndian.PutUint32(b[40:], s.prev)
+	binary.LittleEndian.PutUint32(b[44:], s.lost)
 	binary.LittleEndian.PutUint32(b[60:], uint32(checksum(0).add(b[:60])))
 	copy(b[headerCopy:], b[:headerCopy])
 	return b
@@ -56,43 +48,48 @@ func (h segmentHeader) encode() []byte {
 
 var errNoHeader = errors.New("the segment's header is unreadable")
 
-// decodeHeader reads a segment's header from the first bytes of its file. bad is the
-// offset of the copy with a wrong checksum, or -1 if both are right.
-func decodeHeader(b []byte) (h segmentHeader, bad int64, err error) {
-	bad, err = -1, errNoHeader
+// decodeHeader reads a segment's header from the first bytes of its file.
+func decodeHeader(b []byte) (*segment, error) {
+	var s *segment
+	bad := int64(-1)
 	for i := int64(headerCopy); i >= 0; i -= headerCopy {
 		if int64(len(b)) < i+headerCopy {
 			bad = i
 			continue
 		}
-		got, cerr := decodeHeaderCopy(b[i : i+headerCopy])
-		switch {
-		case cerr == nil:
-			h, err = got, nil
-		case errors.Is(cerr, errNoHeader):
+		switch got, err := decodeHeaderCopy(b[i : i+headerCopy]); {
+		case err == nil:
+			s = got
+		case errors.Is(err, errNoHeader):
 			bad = i
 		default:
-			return segmentHeader{}, -1, cerr
+			return nil, err
 		}
 	}
-	return h, bad, err
+	if s == nil {
+		return nil, errNoHeader
+	}
+	s.badCopy = bad
+	return s, nil
 }
 
-func decodeHeaderCopy(b []byte) (segmentHeader, error) {
+func decodeHeaderCopy(b []byte) (*segment, error) {
 	if string(b[:8]) != magic || binary.LittleEndian.Uint32(b[60:]) != uint32(checksum(0).add(b[:60])) {
-		return segmentHeader{}, errNoHeader
+		return nil, errNoHeader
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {
-		return segmentHeader{}, fmt.Errorf("format version %d, this program reads version %d", v, formatVersion)
+		return nil, fmt.Errorf("format version %d, this program reads version %d", v, formatVersion)
 	}
-	h := segmentHeader{
-		number:  binary.LittleEndian.Uint32(b[12:]),
-		created: int64(binary.LittleEndian.Uint64(b[32:])),
-		prev:    binary.LittleEndian.Uint32(b[40:]),
-		lost:    binary.LittleEndian.Uint32(b[44:]),
-	}
-	copy(h.id[:], b[16:32])
-	return h, nil
+	return &segment{
+		Segment: Segment{
+			Number:  binary.LittleEndian.Uint32(b[12:]),
+			Created: time.Unix(0, int64(binary.LittleEndian.Uint64(b[32:]))).UTC(),
+			Random:  [16]byte(b[16:32]),
+		},
+		readable: true,
+		prev:     binary.LittleEndian.Uint32(b[40:]),
+		lost:     binary.LittleEndian.Uint32(b[44:]),
+	}, nil
 }
 
 // seal computes the checksums of one segment's records. It has an array for them because
@@ -102,7 +99,7 @@ type seal struct {
 	b [16 + 8 + 12]byte // segment id, offset of the record, bytes 0 to 11 of its header
 }
 
-func newSeal(id segmentID) *seal {
+func newSeal(id [16]byte) *seal {
 	s := new(seal)
 	copy(s.b[:], id[:])
 	return s

@@ -31,33 +31,23 @@ func (e *LockedError) Error() string {
 // holds the lock, so it ends with the process in every case. A file without a descriptor,
 // of a simulated disk, is not locked.
 func lockDir(fsy fsys.FS, dir string) (fsys.File, error) {
-	path := filepath.Join(dir, "lock")
-	for {
-		f, err := fsy.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		d, ok := f.(interface{ Fd() uintptr })
-		if !ok {
-			return f, nil
-		}
-		if err := flock(int(d.Fd())); err != nil {
-			if errors.Is(err, syscall.EWOULDBLOCK) {
-				err = &LockedError{Dir: dir, PID: readPID(f)}
-			}
-			return nil, errors.Join(err, f.Close())
-		}
-		same, err := stillNamed(fsy, f, path)
-		if err == nil && same {
-			err = writePID(f)
-			if err == nil {
-				return f, nil
-			}
-		}
-		if cerr := f.Close(); err != nil || cerr != nil {
-			return nil, errors.Join(err, cerr)
-		}
+	f, err := fsy.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
 	}
+	d, ok := f.(interface{ Fd() uintptr })
+	if !ok {
+		return f, nil
+	}
+	if err = flock(int(d.Fd())); err == nil {
+		err = writePID(f)
+	} else if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = &LockedError{Dir: dir, PID: readPID(f)}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func flock(fd int) error {
@@ -67,20 +57,6 @@ func flock(fd int) error {
 			return err
 		}
 	}
-}
-
-// stillNamed detects that a lock file was deleted between open and lock. Otherwise two
-// processes could each hold a lock on a file of that name.
-func stillNamed(fsy fsys.FS, f fsys.File, path string) (bool, error) {
-	held, err := f.Stat()
-	if err != nil {
-		return false, err
-	}
-	named, err := fsy.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(held, named), err
 }
 
 func readPID(f fsys.File) int {

@@ -249,7 +249,9 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.w.closed = true
-	l.closeBallast()
+	l.ballast.mu.Lock()
+	l.ballast.want = 0 // no growth while another process may have the lock
+	l.ballast.mu.Unlock()
 	err := l.syncAll()
 	l.mu.Lock()
 	active := l.active

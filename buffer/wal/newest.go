@@ -4,11 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"blobtail/internal/fsys"
 )
 
 const (
@@ -42,33 +43,19 @@ func (h hole) reason() string {
 // leave it unchanged. That does no harm: the number is then too low.
 func (l *Log) openNewest() {
 	path := filepath.Join(l.dir, newestName)
-	n, err := l.readNewest(path)
+	b, err := fsys.ReadFile(l.fs, path)
+	if err == nil {
+		l.newest.noted, err = decodeNewest(b)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.log.Warn().Err(err).Str("file", path).
 			Msg("the log's note on its newest segment is unreadable; whether that is there is not known")
 	}
-	l.newest.noted = n
 }
-
-func (l *Log) readNewest(path string) (uint32, error) {
-	f, err := l.fs.OpenFile(path, os.O_RDONLY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	b := make([]byte, newestSize+1)
-	n, err := f.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
-	}
-	return decodeNewest(b[:n])
-}
-
-var errNewest = errors.New("it is damaged")
 
 func decodeNewest(b []byte) (uint32, error) {
 	if len(b) != newestSize || string(b[:8]) != newestMagic || binary.LittleEndian.Uint32(b[16:]) != uint32(checksum(0).add(b[:16])) {
-		return 0, errNewest
+		return 0, errors.New("it is damaged")
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != newestVersion {
 		return 0, fmt.Errorf("format version %d, this program reads version %d", v, newestVersion)

@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"blobtail/internal/fsys"
 )
@@ -31,8 +29,7 @@ func Open(dir string, o Options) (*Log, error) {
 		if l.lock != nil {
 			err = errors.Join(err, l.lock.Close())
 		}
-		var locked *LockedError
-		if l.Err() != nil || errors.As(err, &locked) {
+		if _, locked := errors.AsType[*LockedError](err); locked || l.Err() != nil {
 			return nil, err // the error is complete
 		}
 		return nil, fmt.Errorf("wal: open %s: %w", dir, err)
@@ -63,7 +60,7 @@ func newLog(dir string, o Options) *Log {
 }
 
 func (l *Log) open() error {
-	if err := makeDir(l.fs, l.dir); err != nil {
+	if err := fsys.MakeDir(l.fs, l.dir); err != nil {
 		return err
 	}
 	var err error
@@ -73,18 +70,13 @@ func (l *Log) open() error {
 	if l.lock, err = lockDir(l.fs, l.dir); err != nil {
 		return err
 	}
-	ns, err := list(l.fs, l.dir)
+	numbers, greatest, err := l.list()
 	if err != nil {
 		return err
 	}
-	for _, n := range ns.temps {
-		if err := l.fs.Remove(l.files.path(n, tempSuffix)); err != nil {
-			return err
-		}
-	}
 	l.openBallast()
 	l.openNewest()
-	if l.segs, err = l.readSegments(ns.segments); err != nil {
+	if l.segs, err = l.readSegments(numbers); err != nil {
 		return err
 	}
 	empty, err := l.repairLast()
@@ -94,7 +86,7 @@ func (l *Log) open() error {
 	if n := len(l.segs); n > 0 {
 		l.foundEnd = makePos(l.segs[n-1].Number, align(l.segs[n-1].Size))
 	}
-	if err := l.start(max(ns.greatest, l.newest.noted), empty); err != nil {
+	if err := l.start(max(greatest, l.newest.noted), empty); err != nil {
 		return err
 	}
 	if l.ballast.spent.Load() {
@@ -196,18 +188,15 @@ func (l *Log) readSegment(n uint32) (*segment, error) {
 	}
 	b := make([]byte, min(info.Size(), headerSize))
 	(&pageReader{r: f}).readAt(b, 0)
-	h, bad, err := decodeHeader(b)
-	if errors.Is(err, errNoHeader) || (err == nil && h.number != n) {
+	s, err := decodeHeader(b)
+	if errors.Is(err, errNoHeader) || (err == nil && s.Number != n) {
 		return &segment{Segment: Segment{Number: n, Size: info.Size()}, badCopy: -1}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &segment{Segment: h.describe(info.Size()), readable: true, badCopy: bad, prev: h.prev, lost: h.lost}, nil
-}
-
-func (h segmentHeader) describe(size int64) Segment {
-	return Segment{Number: h.number, Created: time.Unix(0, h.created).UTC(), Random: h.id, Size: size}
+	s.Size = info.Size()
+	return s, nil
 }
 
 // replace makes the first n bytes of f the segment's file, durably.
@@ -284,10 +273,4 @@ func (l *Log) keep(n uint32) error {
 		return err
 	}
 	return errors.Join(l.syncDir(filepath.Dir(to)), l.syncDir(l.dir))
-}
-
-func newID() (id segmentID) {
-	// Read never fails: without randomness the runtime ends the program.
-	_, _ = rand.Read(id[:])
-	return id
 }

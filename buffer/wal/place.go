@@ -37,7 +37,7 @@ func (l *Log) Check() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if f := l.useActive(); f != nil {
+	if f, _ := l.useActive(); f != nil {
 		err := l.inPlace(f)
 		_ = l.files.release(f)
 		if err != nil && l.Err() != nil {
@@ -49,15 +49,15 @@ func (l *Log) Check() error {
 	return l.Err()
 }
 
-// useActive returns the active segment, which the caller must release; nil once the log
-// is closed.
-func (l *Log) useActive() *file {
+// useActive returns the active segment, which the caller must release, and its end. The
+// segment is nil once the log is closed.
+func (l *Log) useActive() (*file, Pos) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.active != nil {
 		l.files.again(l.active)
 	}
-	return l.active
+	return l.active, l.end
 }
 
 // inPlace returns nil if the names of the directory and of segment f still lead to them.

@@ -38,7 +38,7 @@ type scanner struct {
 	next *item  // found by the search for the end of damage
 }
 
-func newScanner(r io.ReaderAt, id segmentID, size int64) *scanner {
+func newScanner(r io.ReaderAt, id [16]byte, size int64) *scanner {
 	return &scanner{src: &pageReader{r: r}, seal: newSeal(id), size: size, off: headerSize}
 }
 

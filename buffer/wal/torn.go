@@ -147,19 +147,16 @@ func (s *scanner) sectorOfZeros(off, n int64) bool {
 // keepTorn keeps a copy of the torn tail before it is removed.
 func (l *Log) keepTorn(f fsys.File, last *segment, cut int64) error {
 	torn := last.Size - cut
-	if torn < recordAlign && allZeroAt(f, cut, torn) {
-		return nil
+	if torn < recordAlign {
+		b := make([]byte, torn)
+		if (&pageReader{r: f}).readAt(b, cut); allZero(b) {
+			return nil
+		}
 	}
 	path := l.files.path(last.Number, tornSuffix)
 	l.log.Warn().Str("segment", l.files.path(last.Number, segmentSuffix)).Int64("offset", cut).Int64("bytes", torn).
 		Str("kept", path).Msg("the log has a torn tail, as a kill or a power cut leaves it; it is cut off")
 	return l.writeFile(path, f, cut, min(torn, maxTorn))
-}
-
-func allZeroAt(f fsys.File, off, n int64) bool {
-	b := make([]byte, n)
-	(&pageReader{r: f}).readAt(b, off)
-	return allZero(b)
 }
 
 // moveStillborn quarantines a last segment with an interrupted creation: without a header

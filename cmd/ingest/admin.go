@@ -1,18 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof"
+	"net/url"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"blobtail/buffer"
+	"blobtail/internal/cli"
 	"blobtail/internal/config"
 )
 
@@ -31,11 +35,7 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheu
 	})
 	mux.Handle("POST /flush", loopback(patient(flush(buf))))
 	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
-	mux.Handle("/debug/pprof/", loopback(http.HandlerFunc(pprof.Index)))
-	mux.Handle("/debug/pprof/cmdline", loopback(http.HandlerFunc(pprof.Cmdline)))
-	mux.Handle("/debug/pprof/profile", loopback(http.HandlerFunc(pprof.Profile)))
-	mux.Handle("/debug/pprof/symbol", loopback(http.HandlerFunc(pprof.Symbol)))
-	mux.Handle("/debug/pprof/trace", loopback(http.HandlerFunc(pprof.Trace)))
+	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 }
 
@@ -95,4 +95,48 @@ func loopback(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// drain ends the acceptance of records for good. It answers as flush does, when all
+// records are in blobs. It is for a host, or a pod with its volume, that is removed.
+func drain(buf *buffer.Buffer, in *intake) http.Handler {
+	flush := flush(buf)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in.log.Info().Msg("drained: nothing more is taken")
+		in.drain(r.Context())
+		flush.ServeHTTP(w, r)
+	})
+}
+
+// askDrain drains a running ingester, and returns when its log is empty.
+func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error {
+	host, port, err := net.SplitHostPort(c.Ingest.Admin)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	if host == "" || host == "0.0.0.0" || host == "::" {
+		host = "127.0.0.1" // the server listens everywhere, and answers this only here
+	}
+	where := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/drain"}
+	if timeout > 0 {
+		where.RawQuery = "timeout=" + timeout.String()
+	}
+	begun := time.Now()
+	resp, err := http.Post(where.String(), "", nil)
+	if err != nil {
+		return fmt.Errorf("no ingester answers at %s: %w; --admin says where it listens", where.Host, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	switch {
+	case err != nil:
+		return fmt.Errorf("not drained: read the answer of %s: %w", where.Host, err)
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("not drained: %s does not know /drain; --admin is the admin listener, not the one for records", where.Host)
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("not drained (%s): %s", resp.Status, bytes.TrimSpace(answer))
+	}
+	fmt.Fprintf(stdout, "the log is empty: all is in blobs after %s; the ingester at %s takes no more and can be stopped\n",
+		time.Since(begun).Round(time.Millisecond), where.Host)
+	return nil
 }

@@ -57,7 +57,8 @@ const (
 // locked already. newCompany calls setLane with each lane that is found.
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
-	p := &company{clock: clockskew.New(store.Clock, clockskew.Options{Log: log}), premises: premises, log: log, quit: func() {}}
+	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
+	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log}), premises: premises, log: log, quit: func() {}}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()

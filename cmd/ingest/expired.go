@@ -25,15 +25,13 @@ type sink struct {
 	premises *premises.Premises
 }
 
-func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) (s sink, err error) {
-	s.premises = premises
-	s.watch = horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
+func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
+	watch := horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
 	const help = "Readings of which days have been dropped, by result."
-	c.result("blobtail_horizon_readings_total", help, "worked", func() uint64 { n, _ := s.watch.Readings(); return n })
-	c.result("blobtail_horizon_readings_total", help, "failed", func() uint64 { _, n := s.watch.Readings(); return n })
-	s.Writer, err = blobwriter.New(s.watch.Guard(blobs), blobwriter.Options{Metrics: reg})
-	return s, err
+	c.result("blobtail_horizon_readings_total", help, "worked", func() uint64 { n, _ := watch.Readings(); return n })
+	c.result("blobtail_horizon_readings_total", help, "failed", func() uint64 { _, n := watch.Readings(); return n })
+	return sink{blobwriter.New(watch.Guard(blobs), reg), watch, premises}
 }
 
 // refuse makes the buffer refuse records of dropped days.

@@ -43,9 +43,9 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 		return fmt.Errorf("open the store: %w", err)
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	now, err := opened.Now(ctx, time.Now())
+	now, err := storage.Now(ctx, opened.Blobs, time.Now())
 	if err != nil {
-		return fmt.Errorf("ask the store for its time: %w", err)
+		return err
 	}
 	tables, store := opened.Tables, c.Store.Name()
 	switch {

@@ -60,7 +60,7 @@ func (s *stream) tell(o buffer.Options) buffer.Options {
 }
 
 // run accepts messages until stop is called or ctx ends.
-func (s *stream) run(ctx context.Context, accept natssource.Accepter) error {
+func (s *stream) run(ctx context.Context, accept gate) error {
 	if s == nil {
 		return nil
 	}

@@ -34,11 +34,7 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 	} else if err != nil {
 		return 0, err
 	}
-	d, err := blobfmt.NewDecoder()
-	if err != nil {
-		return 0, err
-	}
-	for frame, err := range d.Walk(c.Name, body) {
+	for frame, err := range blobfmt.NewDecoder(1).Walk(c.Name, body) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"blobtail/newest"
 	"blobtail/newest/live"
 	"blobtail/query"
+	"blobtail/storage"
 	"blobtail/tailindex"
 )
 
@@ -28,7 +28,7 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.
 	var ahead atomic.Int64 // the store's clock ahead of ours in ns, after the first question for it
 	ingesters := func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
 		rows, now, unread, err := a.ingesters(ctx)
-		if a.store.Clock != nil && len(rows) > 0 {
+		if len(rows) > 0 {
 			ahead.Store(int64(now.Sub(a.clock())))
 		}
 		return rows, now, cmp.Or(err, unread)
@@ -135,8 +135,8 @@ func (a *app) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now tim
 	unread, err = heartbeat.Unread(err)
 	now = a.clock()
 	if err == nil && len(rows) > 0 {
-		if now, err = a.store.Now(ctx, now); err != nil {
-			return nil, a.clock(), nil, fmt.Errorf("ask the store for its time: %w", err)
+		if now, err = storage.Now(ctx, a.store.Blobs, now); err != nil {
+			return nil, a.clock(), nil, err
 		}
 	}
 	return rows, now, unread, err

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +18,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/retention/horizon"
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits, "shorten": shorten},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "shorten": shorten},
 		Condition: func(cond string) (bool, error) {
 			if cond != "root" {
 				return false, fmt.Errorf("no condition %q", cond)
@@ -52,20 +51,6 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
-}
-
-// exits CODE COMMAND... runs a command that must exit with the code.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	code := 0
-	err := ts.Exec(args[1], args[2:]...)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if fmt.Sprint(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
 }
 
 // shorten FILE N removes the last N bytes of a file.

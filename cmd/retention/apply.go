@@ -12,6 +12,38 @@ import (
 	"blobtail/retention"
 )
 
+type planCmd struct {
+	Now    *string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
+	Output string  `short:"o" help:"text or json." enum:"text,json" default:"text"`
+}
+
+func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
+	o, err := a.open(ctx, c.Now, "")
+	if err != nil {
+		return 0, err
+	}
+	p, err := retention.New(a.store.Blobs, a.store.Tables, o).Plan(ctx)
+	if err != nil {
+		return 0, err
+	}
+	print := printPlan
+	if c.Output == "json" {
+		print = printPlanJSON
+	}
+	if err := print(os.Stdout, p); err != nil {
+		return 0, err
+	}
+	a.foreign(p.Foreign)
+	a.sharedTables(p)
+	if p.Total(retention.Hide).Blobs > 0 {
+		a.Complain("what apply hides it deletes in a run that comes %s or more later", config.Duration(o.Grace))
+	}
+	if p.Confirm != "" {
+		a.Complain("%s; apply will want --confirm %s", p.Confirm, p.Hash)
+	}
+	return a.verdict(p.Problems, true), nil
+}
+
 type applyCmd struct {
 	Now         *string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
 	Grace       string  `help:"How long a day has to have been hidden before it is deleted (retention.grace of the configuration, 1h)." placeholder:"D"`
@@ -28,9 +60,12 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 	if r == nil {
 		return 0, err
 	}
-	a.applied = r
-	if confirm := (*retention.ConfirmError)(nil); errors.As(err, &confirm) {
-		return 0, errors.Join(printPlan(os.Stdout, r.Plan), &unconfirmed{confirm, a.again()})
+	a.applied = *r
+	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
+		if err := printPlan(os.Stdout, r.Plan); err != nil {
+			return 0, err
+		}
+		return a.unconfirmed(confirm), nil
 	}
 	a.foreign(r.Plan.Foreign)
 	if r.NewPolicy && c.Now != nil {
@@ -47,11 +82,9 @@ func (c *applyCmd) told(a *app, code int) int {
 	if c.MetricsFile == "" {
 		return code
 	}
-	if err := writeMetrics(c.MetricsFile, a.applied, code, time.Now()); err != nil {
+	if err := writeMetrics(c.MetricsFile, &a.applied, code, time.Now()); err != nil {
 		a.Complain("metrics: %v", err)
 		return cmp.Or(code, cli.Incomplete)
 	}
 	return code
 }
-
-func graceText(d time.Duration) string { return config.Duration(d).String() }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,18 +28,11 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if o.Grace == 0 {
-		o.Grace = -1 // none; for the compactor 0 is its default
-	}
-	r, err := compact.New(a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log}).Run(ctx)
+	o.Grace = cmp.Or(o.Grace, -1) // none; for the compactor 0 is its default
+	r, err := compact.Run(ctx, a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log})
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}
-	return a.compacted(&r, err)
-}
-
-// compacted prints the result of a run.
-func (a *app) compacted(r *compact.Result, err error) (int, error) {
 	_, perr := fmt.Fprintf(os.Stdout, "rewrote %d blobs with %d bytes into %d with %d, of %d hours of %d services; deleted %d that were replaced, with %d bytes; %d more wait for the grace\n",
 		r.In, r.BytesIn, r.Out, r.BytesOut, r.Hours, r.Services, r.Deleted, r.Freed, r.Waiting)
 	if err != nil || perr != nil {

@@ -27,12 +27,14 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	r, err := retention.New(a.store.Blobs, a.store.Tables, o).Drop(ctx, retention.DropRequest{Service: c.Service, Day: day, KeepTail: c.KeepTail, Store: a.config.Store.String(), Confirm: c.Confirm})
-	confirm := (*retention.ConfirmError)(nil)
-	switch {
-	case r == nil:
+	if r == nil {
 		return 0, err
-	case errors.As(err, &confirm):
-		return 0, errors.Join(c.preview(a, day, r.Plan), &unconfirmed{confirm, a.again(c.Service)})
+	}
+	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
+		if err := c.preview(a, day, r.Plan); err != nil {
+			return 0, err
+		}
+		return a.unconfirmed(confirm, c.Service), nil
 	}
 	a.foreign(r.Plan.Foreign)
 	if perr := printResult(os.Stdout, r); perr != nil || err != nil {

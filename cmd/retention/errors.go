@@ -12,43 +12,31 @@ import (
 	"blobtail/storage"
 )
 
-// unconfirmed is the error of a plan that has to be confirmed.
-type unconfirmed struct {
-	*retention.ConfirmError
-	command string // that confirms it
-}
-
-// again is the command of this run without its confirmation. It names the store and the
-// configuration of this run: a user may copy it to another shell.
-func (a *app) again(args ...string) string {
+// unconfirmed reports that a plan has to be confirmed, and returns the exit code. The
+// command that confirms it names the store and the configuration of this run: a user may
+// copy it to another shell.
+func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 	words := append([]string{a.Name, a.verb.Name}, args...)
 	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail")...)
-	return cli.ShellWords(append(words, cli.Words(a.verb.Parent, "config", "store")...)...)
+	words = append(words, cli.Words(a.verb.Parent, "config", "store")...)
+	a.Complain("%v; nothing was done", e)
+	a.Complain("if it is right: %s --confirm %s", cli.ShellWords(words...), e.Hash)
+	return cli.Usage
 }
 
 // exitCode reports an error and returns the exit code.
 func (a *app) exitCode(err error) int {
 	const role = "retention has to list, create and delete blobs and to list and delete tables: see deploy/ for its role"
-	return a.ExitCode(err, a.config.Store, role, a.ownError)
-}
-
-// ownError knows the errors of deleting.
-func (a *app) ownError(err error) (code int, message string) {
-	var (
-		refused *retention.RefusedError
-		confirm *unconfirmed
-	)
-	switch {
-	case errors.As(err, &refused):
-		return cli.Usage, err.Error()
-	case errors.As(err, &confirm):
-		a.Complain("%v; nothing was done", confirm)
-		return cli.Usage, fmt.Sprintf("if it is right: %s --confirm %s", confirm.command, confirm.Hash)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		// A scheduler that repeats runs after exit code 5 must not repeat this one.
-		return cli.Incomplete, fmt.Sprintf("%v; nothing more was done, make some room", err)
-	}
-	return 0, ""
+	return a.ExitCode(err, a.config.Store, role, func(err error) (code int, message string) {
+		if _, refused := errors.AsType[*retention.RefusedError](err); refused {
+			return cli.Usage, err.Error()
+		}
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			// A scheduler that repeats runs after exit code 5 must not repeat this one.
+			return cli.Incomplete, fmt.Sprintf("%v; nothing more was done, make some room", err)
+		}
+		return 0, ""
+	})
 }
 
 // verdict reports the problems of a run and returns the exit code. did says that the run
@@ -63,6 +51,13 @@ func (a *app) verdict(problems []error, did bool) int {
 		return cli.Incomplete
 	}
 	return cli.Refused
+}
+
+// sharedTables warns that other containers may use the same tables.
+func (a *app) sharedTables(p *retention.Plan) {
+	if len(p.Tables) > 0 && a.config.Store.Remote() {
+		a.Complain("the tables are those of every container of the account that has tail.prefix %s; give each its own to keep them apart", a.config.Tail.Prefix)
+	}
 }
 
 // foreign reports objects of other programs. They are no problem: they stay.

@@ -1,25 +1,139 @@
 // Command retention deletes expired logs and days of a service that must not have been
 // logged. It also replaces small blobs by large ones.
 //
-// main.go     one error, one exit code
-// cli.go      the flags and verbs
-// plan.go, apply.go, drop.go, compact.go   the verbs
-// print.go    plans and results as text and JSON
-// metrics.go  metrics of a run, for Prometheus
-// errors.go   exit codes and messages of errors
-//
 // stdout has plans and results; stderr has notes, and for the record a JSON line for
 // each day that is hidden and each blob that is deleted.
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/config"
+	"blobtail/internal/openstore"
+	"blobtail/retention"
 )
 
 func main() {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
 	os.Exit(run(ctx))
+}
+
+// grammar is the command line. The policy is only in the configuration file, and can be
+// reviewed there.
+type grammar struct {
+	cli.Settings
+	Version cli.VersionFlag `help:"Print the version."`
+
+	Plan    planCmd    `cmd:"" help:"Say what would go, per service and day; delete nothing."`
+	Apply   applyCmd   `cmd:"" help:"One run: delete what has been hidden for the grace, hide what is past its age."`
+	Drop    dropCmd    `cmd:"" help:"Delete one day of one service at once, such as one with a leaked secret."`
+	Compact compactCmd `cmd:"" help:"Make large blobs of small ones, of hours that ended a day ago or more."`
+}
+
+// verb is one command of the grammar.
+type verb interface {
+	run(ctx context.Context, a *app) (code int, err error)
+}
+
+// app is one run of the command.
+type app struct {
+	cli.Console
+	flags  grammar
+	verb   *kong.Node
+	config config.Config
+	store  *openstore.Store // nil until open
+	log    zerolog.Logger
+
+	applied retention.Result // zero if apply had none
+}
+
+// run parses the command line, runs the verb and returns the exit code.
+func run(ctx context.Context) int {
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: zerolog.New(os.Stderr).With().Timestamp().Logger()}
+	v, err := a.parse()
+	code := cli.OK
+	if err == nil {
+		code, err = v.run(ctx, a)
+		if a.store != nil {
+			err = errors.Join(err, a.store.Close())
+		}
+	}
+	if err != nil {
+		code = a.exitCode(err)
+	}
+	if apply, ok := v.(*applyCmd); ok {
+		code = apply.told(a, code)
+	}
+	return code
+}
+
+// parse fills a and returns the verb. The verb comes with an error of the configuration
+// too.
+func (a *app) parse() (verb, error) {
+	parser, err := cli.NewParser(&a.flags, a.Name,
+		"Deletes logs by the day, as the section retention of the configuration says. A day is hidden first, and deleted by a run that comes a grace later.",
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parser.Parse(joined(os.Args[1:]))
+	if err != nil {
+		return nil, cli.Usagef("%w; see retention --help", err)
+	}
+	a.verb = parsed.Selected()
+	v := a.verb.Target.Addr().Interface().(verb)
+	if a.config, err = a.flags.Load(); err != nil {
+		return v, err
+	}
+	if err := a.config.Validate(); err != nil {
+		return v, &cli.UsageError{Err: err}
+	}
+	return v, nil
+}
+
+// joined joins --now with its value, because the value may begin with "-".
+func joined(args []string) []string {
+	args = slices.Clone(args)
+	for i := 0; i+1 < len(args); i++ {
+		if args[i] == "--now" {
+			args[i] += "=" + args[i+1]
+			args = slices.Delete(args, i+1, i+2)
+		}
+	}
+	return args
+}
+
+// open opens the store until the end of the run, and returns the options of a job: the
+// policy of the configuration, and the flags.
+func (a *app) open(ctx context.Context, now *string, grace string) (o retention.Options, err error) {
+	c := a.config.Retention
+	o = retention.Options{
+		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
+		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Log: a.log,
+	}
+	for _, r := range c.Rules {
+		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})
+	}
+	if grace != "" {
+		if o.Grace, err = config.ParseDuration(grace); err != nil {
+			return o, cli.Usagef("--grace: %w", err)
+		}
+	}
+	if now != nil {
+		// The days of logs are in UTC.
+		if o.At, err = cli.ParseTime(*now, time.Now().UTC()); err != nil {
+			return o, cli.Usagef("--now: %w", err)
+		}
+	}
+	a.store, err = openstore.Open(ctx, a.config.Store, false)
+	return o, err
 }

@@ -16,18 +16,6 @@ import (
 	"blobtail/retention"
 )
 
-// Names of metrics. The counters of an existing file continue.
-const (
-	lastSuccess  = "blobtail_retention_last_success_timestamp_seconds"
-	lastRun      = "blobtail_retention_last_run_timestamp_seconds"
-	lastExit     = "blobtail_retention_last_run_exit_code"
-	oldestAge    = "blobtail_retention_oldest_blob_age_seconds"
-	overdue      = "blobtail_retention_overdue_seconds"
-	freedBytes   = "blobtail_retention_freed_bytes_total"
-	deletedBlobs = "blobtail_retention_deleted_blobs_total"
-	failed       = "blobtail_retention_failed_deletes"
-)
-
 // A file beyond these limits is not from an earlier run.
 const (
 	maxMetrics = 64 << 20
@@ -35,7 +23,7 @@ const (
 )
 
 // writeMetrics writes the metrics of a run for the textfile collector of node_exporter,
-// which reads only files that end in .prom.
+// which reads only files that end in .prom. The counters of an existing file continue.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
 	if target, err := filepath.EvalSymlinks(name); err == nil {
 		name = target
@@ -44,36 +32,32 @@ func writeMetrics(name string, r *retention.Result, code int, now time.Time) err
 	if err != nil {
 		return err
 	}
-	var sum retention.Day
-	var oldest map[string]time.Time
-	if r != nil {
-		sum, oldest = r.Total(), r.Oldest
-	}
+	const lastSuccess = "blobtail_retention_last_success_timestamp_seconds"
 	success := before[lastSuccess]
 	if code == cli.OK {
 		success = float64(now.Unix())
 	}
 	reg := prometheus.NewRegistry()
 	gauge := func(name, help string, v float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return v }))
+		promauto.With(reg).NewGauge(prometheus.GaugeOpts{Name: name, Help: help}).Set(v)
 	}
 	counter := func(name, help string, more int64) {
-		v := before[name] + float64(more)
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return v }))
+		promauto.With(reg).NewCounter(prometheus.CounterOpts{Name: name, Help: help}).Add(before[name] + float64(more))
 	}
+	sum := r.Total()
 	gauge(lastSuccess, "When retention apply last did all that was to do; 0: never.", success)
-	gauge(lastRun, "When retention apply last ran.", float64(now.Unix()))
-	gauge(lastExit, "What it exited with.", float64(code))
-	counter(freedBytes, "Bytes of the blobs that it deleted.", sum.Bytes)
-	counter(deletedBlobs, "Blobs that it deleted.", int64(sum.Blobs))
-	gauge(failed, "Blobs that the last run could not delete.", float64(sum.Failed))
-	if r != nil && oldest != nil {
-		gauge(overdue, "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
+	gauge("blobtail_retention_last_run_timestamp_seconds", "When retention apply last ran.", float64(now.Unix()))
+	gauge("blobtail_retention_last_run_exit_code", "What it exited with.", float64(code))
+	counter("blobtail_retention_freed_bytes_total", "Bytes of the blobs that it deleted.", sum.Bytes)
+	counter("blobtail_retention_deleted_blobs_total", "Blobs that it deleted.", int64(sum.Blobs))
+	gauge("blobtail_retention_failed_deletes", "Blobs that the last run could not delete.", float64(sum.Failed))
+	if r.Oldest != nil {
+		gauge("blobtail_retention_overdue_seconds", "By how much the oldest blob is past its age; below two days where there is a run a day.", r.Overdue.Seconds())
 	}
 	ages := promauto.With(reg).NewGaugeVec(prometheus.GaugeOpts{
-		Name: oldestAge, Help: "Age of the oldest blob of each service that expires, by the start of its period or day.",
+		Name: "blobtail_retention_oldest_blob_age_seconds", Help: "Age of the oldest blob of each service that expires, by the start of its period or day.",
 	}, []string{"service"})
-	for service, at := range oldest {
+	for service, at := range r.Oldest {
 		ages.WithLabelValues(service).Set(now.Sub(at).Truncate(time.Second).Seconds())
 	}
 	return prometheus.WriteToTextfile(name, reg)

@@ -10,11 +10,6 @@ import (
 	"blobtail/retention"
 )
 
-// does names the next run's step for a day.
-func does(s retention.Step) string {
-	return map[retention.Step]string{retention.Delete: "deletes", retention.Wait: "waits", retention.Hide: "hides"}[s]
-}
-
 // printPlan writes a plan as a table. Its last line is the hash.
 func printPlan(out io.Writer, p *retention.Plan) error {
 	buf := bufio.NewWriter(out) // Flush returns the first error
@@ -22,7 +17,7 @@ func printPlan(out io.Writer, p *retention.Plan) error {
 		w := tabwriter.NewWriter(buf, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(w, "service\tday (UTC)\tblobs\trecords\tbytes\tapply")
 		for _, d := range p.Days {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, does(d.Step))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%ss\n", d.Service, d.Day, d.Blobs, d.Records, d.Bytes, d.Step)
 		}
 		sum := p.Total()
 		fmt.Fprintf(w, "total\t%s\t%d\t%d\t%d\n", count(len(p.Days), "day"), sum.Blobs, sum.Records, sum.Bytes)
@@ -55,7 +50,7 @@ func printPlanJSON(out io.Writer, p *retention.Plan) error {
 			Day     string `json:"day"`
 			sums
 			Apply string `json:"apply"`
-		}{d.Service, d.Day.String(), sums{d.Blobs, d.Records, d.Bytes}, does(d.Step)})
+		}{d.Service, d.Day.String(), sums{d.Blobs, d.Records, d.Bytes}, string(d.Step) + "s"})
 	}
 	for _, name := range p.Tables {
 		enc.Encode(map[string]string{"table": name})

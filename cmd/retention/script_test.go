@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -29,27 +28,13 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exits, "hash": hash},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": testkit.Exits, "hash": hash},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TZ", "America/New_York")
 			e.Setenv("BLOBTAIL_STORE", "dir:data")
 			return nil
 		},
 	})
-}
-
-// exits CODE COMMAND... runs a command that must exit with the code.
-func exits(ts *testscript.TestScript, _ bool, args []string) {
-	code := 0
-	err := ts.Exec(args[1], args[2:]...)
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		code = exit.ExitCode()
-	} else {
-		ts.Check(err)
-	}
-	if fmt.Sprint(code) != args[0] {
-		ts.Fatalf("exit code %d, want %s", code, args[0])
-	}
 }
 
 // hash sets HASH to that of the last line of stdout, as text or JSON.

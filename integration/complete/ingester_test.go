@@ -155,7 +155,8 @@ func (p *process) wire(fs host) error {
 	in, w := p.in, p.in.w
 	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
 	blobs, tables := y.blobsOf(p.to), y.tablesOf(p.to)
-	writer, err := blobwriter.New(blobs, blobwriter.Options{Lane: in.n, Encoders: 1})
+	writer := blobwriter.New(blobs, nil)
+	err := writer.SetLane(in.n)
 	if err != nil {
 		return err
 	}

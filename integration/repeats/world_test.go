@@ -68,8 +68,8 @@ func (in *ingester) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := blobwriter.New(in.w.store, blobwriter.Options{Lane: in.lane, Encoders: 1})
-	if err != nil {
+	writer := blobwriter.New(in.w.store, nil)
+	if err := writer.SetLane(in.lane); err != nil {
 		t.Fatal(err)
 	}
 	in.buf = buffer.New(log, sink{writer}, buffer.Options{

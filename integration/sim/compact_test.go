@@ -46,7 +46,7 @@ func (c *compaction) run(i int, rng *rand.Rand) {
 		if rng.IntN(3) == 0 {
 			ctx, stop = context.WithTimeout(ctx, time.Duration(rng.IntN(60))*time.Second)
 		}
-		got, _ := compact.New(store, c.options()).Run(ctx) // its error is the store's, or the kill
+		got, _ := compact.Run(ctx, store, c.options()) // its error is the store's, or the kill
 		stop()
 		c.told(got)
 		wait(c.alive, time.Duration(rng.IntN(100))*time.Second)
@@ -105,14 +105,14 @@ func (c *compaction) told(got compact.Result) {
 // finish compacts until there is nothing left to do.
 func (c *compaction) finish() {
 	for range 5 {
-		got, err := compact.New(&storeOf{c.w.store, 100}, c.options()).Run(context.Background())
+		got, err := compact.Run(context.Background(), &storeOf{c.w.store, 100}, c.options())
 		if err != nil {
 			c.w.violation("the last compaction: %v", err)
 		}
 		c.told(got)
 		time.Sleep(c.grace + time.Minute)
 	}
-	got, err := compact.New(&storeOf{c.w.store, 100}, c.options()).Run(context.Background())
+	got, err := compact.Run(context.Background(), &storeOf{c.w.store, 100}, c.options())
 	if err != nil || got.Out+got.Deleted+got.Waiting > 0 {
 		c.w.violation("no end of compaction: %+v, %v", got, err)
 	}

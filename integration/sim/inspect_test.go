@@ -81,10 +81,7 @@ func (x *inspector) compactable(key string, body []byte, _ storage.Attrs) []erro
 // lines notes the records in a blob.
 func (x *inspector) lines(body []byte, index *blobfmt.Index) (bad []error) {
 	if x.dec == nil {
-		var err error
-		if x.dec, err = blobfmt.NewDecoder(); err != nil {
-			return []error{err}
-		}
+		x.dec = blobfmt.NewDecoder(1)
 	}
 	for _, b := range index.Blocks {
 		lines, err := x.dec.Block(nil, body[b.Offset:b.Offset+b.Stored], b)

@@ -196,11 +196,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, e
 		store, p.reg = refusing{blobs}, prometheus.NewRegistry()
 		o.Soft, o.Metrics = 2000, p.reg
 	}
-	writer, err := blobwriter.New(store, blobwriter.Options{Encoders: 1})
-	if err != nil {
-		return nil, err
-	}
-	p.buf = buffer.New(log, sink{Writer: writer}, o)
+	p.buf = buffer.New(log, sink{Writer: blobwriter.New(store, nil)}, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel
 	go func() {

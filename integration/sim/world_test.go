@@ -348,8 +348,8 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		p.watch = horizon.NewWatch(store, horizon.WatchOptions{Now: w.expiry.now})
 		store = p.watch.Guard(store)
 	}
-	writer, err := blobwriter.New(store, blobwriter.Options{Lane: lane, Encoders: 1})
-	if err != nil {
+	writer := blobwriter.New(store, nil)
+	if err := writer.SetLane(lane); err != nil {
 		return nil, err
 	}
 	o := buffer.Options{

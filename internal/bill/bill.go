@@ -2,10 +2,6 @@
 // alone: each blob's metadata have its numbers of records and of bytes of lines, and
 // the listing has its size.
 //
-// [Read] lists some services and sums up, by service and by day. [Prices] turn a sum
-// into money, both here and at services that charge for each ingested byte.
-// [Report.Month] projects a month from the listed days.
-//
 // Costs that a listing cannot show are not invented: the cost of reading is left out.
 // The cost of the tables of the newest records is an estimate and is called one.
 // Stored blobs cost money even if they are hidden from readers, so blobs below a
@@ -235,13 +231,10 @@ type Month struct {
 // shipped yesterday does not make the result too small. It leaves out today, which is
 // not over, unless there is no other day. It returns false if there are no days.
 func (r *Report) Month(now time.Time) (Month, bool) {
-	days := r.Days
 	today := now.UTC().Format(time.DateOnly)
-	if n := len(days); n > 1 && days[n-1].Name >= today {
-		days = slices.DeleteFunc(slices.Clone(days), func(s Sum) bool { return s.Name >= today })
-		if len(days) == 0 {
-			days = r.Days
-		}
+	days := slices.DeleteFunc(slices.Clone(r.Days), func(s Sum) bool { return s.Name >= today })
+	if len(days) == 0 {
+		days = r.Days
 	}
 	if len(days) == 0 {
 		return Month{}, false

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -270,13 +271,23 @@ func TestPricesAreStrict(t *testing.T) {
 		if bad == good {
 			t.Fatalf("%s: nothing was replaced", c.name)
 		}
-		if _, err := bill.Parse([]byte(bad)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := load(t, bad); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	if p, err := bill.Parse([]byte(good[:strings.Index(good, "elsewhere:")])); err != nil || len(p.Elsewhere) != 0 {
+	if p, err := load(t, good[:strings.Index(good, "elsewhere:")]); err != nil || len(p.Elsewhere) != 0 {
 		t.Errorf("without elsewhere: %v", err)
 	}
+}
+
+// load loads a table from a file.
+func load(t *testing.T, text string) (bill.Prices, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prices.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return bill.Load(path)
 }
 
 type failing struct{ catalog.Store }

@@ -1,10 +1,8 @@
 package bill
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -57,30 +55,20 @@ type Elsewhere struct {
 
 // Load reads the table at path; "" is configs/prices.yaml as built in. An unknown key is
 // an error, and so is a price without its source and date.
-func Load(path string) (Prices, error) {
-	if path == "" {
-		return Parse([]byte(configs.Prices()))
+func Load(path string) (p Prices, err error) {
+	text := []byte(configs.Prices())
+	if path != "" {
+		if text, err = os.ReadFile(path); err != nil {
+			return Prices{}, fmt.Errorf("read prices: %w", err)
+		}
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return Prices{}, fmt.Errorf("read prices: %w", err)
+	if err = yaml.UnmarshalWithOptions(text, &p, yaml.DisallowUnknownField()); err != nil {
+		err = errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
+	} else {
+		err = p.validate()
 	}
-	p, err := Parse(text)
 	if err != nil {
 		return Prices{}, fmt.Errorf("prices %s: %w", path, err)
-	}
-	return p, nil
-}
-
-// Parse reads a table: the whole of it or nothing.
-func Parse(text []byte) (Prices, error) {
-	var p Prices
-	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Prices{}, errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
-	}
-	if err := p.validate(); err != nil {
-		return Prices{}, err
 	}
 	return p, nil
 }
@@ -93,19 +81,16 @@ func (p *Prices) validate() error {
 			bad(key, "want a text of one line")
 		}
 	}
-	line := func(key string, price *float64, source, date string) {
-		if price == nil || math.IsNaN(*price) || math.IsInf(*price, 0) || *price < 0 {
-			bad(key, "want a price, 0 or more")
-		}
-		text(key+".source", source)
-		if _, err := time.Parse(time.DateOnly, date); err != nil {
-			bad(key+".date", "want the day at which the price was seen, for example 2026-11-20")
-		}
-	}
 	text("currency", p.Currency)
 	text("here.name", p.Here.Name)
-	for _, l := range p.Here.lines() {
-		line("here."+l.key, l.price.Price, l.price.Source, l.price.Date)
+	for _, l := range p.lines() {
+		if price := l.Price.Price; price == nil || math.IsNaN(*price) || math.IsInf(*price, 0) || *price < 0 {
+			bad(l.key, "want a price, 0 or more")
+		}
+		text(l.key+".source", l.Source)
+		if _, err := time.Parse(time.DateOnly, l.Date); err != nil {
+			bad(l.key+".date", "want the day at which the price was seen, for example 2026-11-20")
+		}
 	}
 	seen := map[string]bool{}
 	for i := range p.Elsewhere {
@@ -116,7 +101,6 @@ func (p *Prices) validate() error {
 			bad(key+".name", "there are two of this name")
 		}
 		seen[e.Name] = true
-		line(key+".gb", e.GB, e.Source, e.Date)
 		if !(e.Million >= 0) || math.IsInf(e.Million, 0) {
 			bad(key+".million", "want a price, 0 or more")
 		}
@@ -127,26 +111,29 @@ func (p *Prices) validate() error {
 	return errors.Join(errs...)
 }
 
-type hereLine struct {
-	key   string
-	price *Price
+// line is a line of the table, with its key.
+type line struct {
+	key string
+	Price
 }
 
-func (h *Here) lines() []hereLine {
-	return []hereLine{
-		{"storage", &h.Storage}, {"writes", &h.Writes}, {"lists", &h.Lists},
-		{"table-storage", &h.TableStorage}, {"table-writes", &h.TableWrites},
+func (p *Prices) lines() []line {
+	h := &p.Here
+	list := []line{
+		{"here.storage", h.Storage}, {"here.writes", h.Writes}, {"here.lists", h.Lists},
+		{"here.table-storage", h.TableStorage}, {"here.table-writes", h.TableWrites},
 	}
+	for i, e := range p.Elsewhere {
+		list = append(list, line{fmt.Sprintf("elsewhere[%d].gb", i), Price{e.GB, e.Source, e.Date}})
+	}
+	return list
 }
 
 // Dates names the dates of the oldest and of the newest line, once if they are equal.
 func (p *Prices) Dates() string {
 	var dates []string
-	for _, l := range p.Here.lines() {
-		dates = append(dates, l.price.Date)
-	}
-	for i := range p.Elsewhere {
-		dates = append(dates, p.Elsewhere[i].Date)
+	for _, l := range p.lines() {
+		dates = append(dates, l.Date)
 	}
 	oldest, newest := slices.Min(dates), slices.Max(dates)
 	if oldest == newest {

@@ -1,9 +1,7 @@
 // Package clockskew compares the clock of this host with the store's clock. Ingesters
 // and readers share the store's clock.
 //
-// Make a [Checker] for a store that tells its time and run it. [Checker.Err] reports
-// whether the host's clock can be believed. [Checker.Now] is the time by the store's
-// clock. An ingester with a wrong clock loses nothing, since identity and order do not
+// An ingester with a wrong clock loses nothing, since identity and order do not
 // use it. But it dates records without a time, and refuses good ones as too far ahead,
 // and its files say that they are from another day. So it is better that it accepts no
 // records until someone has fixed the clock.

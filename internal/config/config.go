@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,11 +174,9 @@ func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	if n, err := strconv.Atoi(c.Ingest.Lane); err == nil {
 		return n, true
 	}
-	digits := host[strings.LastIndexByte(host, '-')+1:]
-	if len(digits) < len(host) && len(digits) > 0 && len(digits) <= 6 {
-		if n, err := strconv.Atoi(digits); err == nil && n >= 0 {
-			return n % 99, true
-		}
+	if m := regexp.MustCompile(`-([0-9]{1,6})$`).FindStringSubmatch(host); m != nil {
+		lane, _ = strconv.Atoi(m[1])
+		return lane % 99, true
 	}
 	return 0, false
 }

@@ -166,12 +166,14 @@ func TestUnits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]config.Size{"32MiB": 32 << 20, "1GB": 1e9, "512": 512, "1.5KiB": 1536, "0B": 0} {
-		if got, err := config.ParseSize(text); err != nil || got != want {
+		var got config.Size
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want {
 			t.Errorf("%s: %v %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "-1MiB", "MiB", "NaN"} {
-		if got, err := config.ParseSize(text); err == nil {
+		var got config.Size
+		if err := got.UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q: %v, want an error", text, got)
 		}
 	}

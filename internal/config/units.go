@@ -71,26 +71,21 @@ var sizeUnits = [...]struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
 }
 
-// ParseSize reads a [Size].
-func ParseSize(s string) (Size, error) {
-	num, unit := s, int64(1)
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	num, unit := string(text), int64(1)
 	for _, u := range sizeUnits {
-		if cut, ok := strings.CutSuffix(s, u.name); ok {
+		if cut, ok := strings.CutSuffix(num, u.name); ok {
 			num, unit = strings.TrimSpace(cut), u.n
 			break
 		}
 	}
 	n, err := strconv.ParseFloat(num, 64)
 	if err != nil || n < 0 || n*float64(unit) > math.MaxInt64/2 || math.IsNaN(n) {
-		return 0, fmt.Errorf("%q is no size; want a number and a unit, for example 512KiB, 32MiB or 1GiB", s)
+		return fmt.Errorf("%q is no size; want a number and a unit, for example 512KiB, 32MiB or 1GiB", text)
 	}
-	return Size(n * float64(unit)), nil
-}
-
-// UnmarshalText reads a size.
-func (s *Size) UnmarshalText(text []byte) (err error) {
-	*s, err = ParseSize(string(text))
-	return err
+	*s = Size(n * float64(unit))
+	return nil
 }
 
 // MarshalText writes the text that UnmarshalText reads.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -43,4 +44,24 @@ func Replace(fsys FS, path string, text []byte) error {
 		return err
 	}
 	return fsys.SyncDir(filepath.Dir(path))
+}
+
+// MakeDir makes dir and its missing parents. Each name is durable before the next one is
+// made. An existing name is made durable too: its maker may have been killed before that.
+func MakeDir(fsys FS, dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := fsys.Stat(dir); err == nil || parent == dir {
+		err = fsys.SyncDir(parent)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil // another user made it, and may read parent
+		}
+		return err
+	}
+	if err := MakeDir(fsys, parent); err != nil {
+		return err
+	}
+	if err := fsys.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fsys.SyncDir(parent)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -50,9 +51,8 @@ type Options struct {
 	// log. Until then the row says that the ingester holds records; nil: from the
 	// start.
 	Replayed func() bool
-	// Position returns the durable end of the log. Found is the end when this start
-	// opened it, as [Ingester] says. A log that ends before the position in its row has
-	// lost its end: an old copy was put in its place. nil: that is not checked.
+	// Position returns the durable end of the log, in the form of [Ingester]. Found is
+	// the end when this start opened it. nil: nothing is compared with the row.
 	Position func() uint64
 	Found    uint64
 	// Lost returns the loss that was found since the start; nil: there never is one.
@@ -111,6 +111,8 @@ type Announcer struct {
 	o       Options
 	tables  storage.TableStore
 	process string
+	// started is the time, by the store's clock, when Run, or an Enter before it, began.
+	started func() time.Time
 	first   chan struct{} // closed after the first attempt
 	ended   chan struct{} // closed when Run has returned
 	written atomic.Uint64
@@ -118,8 +120,6 @@ type Announcer struct {
 	lease
 
 	mu     sync.Mutex
-	begun  time.Time // by the store's clock: when Run, or Enter, began
-	id     string
 	lane   int       // in force
 	failed error     // of the last write; nil: it succeeded
 	good   time.Time // when a write last succeeded, or the announcer was made
@@ -137,19 +137,17 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	o = o.withDefaults()
 	notes, err := loadNotes(o.FS, o.Dir, o.ID)
 	a := &Announcer{
-		o: o, tables: tables, process: newID(),
+		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		id: notes.ID, lane: o.Lane, failed: errUnannounced, good: time.Now(),
+		lane: o.Lane, failed: errUnannounced, good: time.Now(),
+		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
 	}
 	if o.Auto && notes.Lane >= 0 {
 		a.lane = min(notes.Lane, Lanes-1)
 	}
-	a.turn = semaphore.NewWeighted(1)
-	a.notes = notes
-	a.upgraded = !notes.Announced && err == nil
 	a.holding.Store(notes.State == Holding)
 	a.busy.Store(time.Now().UnixNano())
-	a.kept.Store(&notes.losses)
+	a.shown.Store(&notes)
 	return a, err
 }
 
@@ -164,11 +162,7 @@ func (a *Announcer) Lane() int {
 }
 
 // ID is the id in force. It changes if another ingester has the same one.
-func (a *Announcer) ID() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.id
-}
+func (a *Announcer) ID() string { return a.shown.Load().ID }
 
 // Process distinguishes this start of the ingester from others of the same log
 // directory.
@@ -216,16 +210,6 @@ func (a *Announcer) Run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// started is the time when Run or Enter began. A request may come before Run begins.
-func (a *Announcer) started() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.begun.IsZero() {
-		a.begun = a.o.Now()
-	}
-	return a.begun
 }
 
 // soon is the pause between two checks whether the row lacks something: an unflushed
@@ -312,6 +296,53 @@ func (a *Announcer) beat(running context.Context) error {
 		}
 	}
 	return unlisted
+}
+
+// resolve compares the own lane with the rows of peers, and gives way if two have the
+// same one. It returns whether the own row has to change, and whether another ingester
+// has our lane and ought to move on. With yield we move on.
+//
+// The ingester that started later moves on, because the first may not list the rows
+// again for a while. At the same start time it is the one with the greater id. Blobs
+// are right even if lanes are not: two on one lane meet at names and one steps aside.
+func (a *Announcer) resolve(peers []Ingester, yield bool) (changed, contested bool) {
+	now, started, id, lane := a.o.Now(), a.started(), a.ID(), a.Lane()
+	var taken [Lanes]bool
+	rival := ""
+	for _, p := range peers {
+		if p.ID == id || !p.Live(now) || p.Lane < 0 || p.Lane >= Lanes {
+			continue
+		}
+		taken[p.Lane] = true
+		switch {
+		case p.Lane != lane:
+		case !a.found || yield || cmp.Or(started.Compare(p.Started), cmp.Compare(id, p.ID)) > 0:
+			rival = p.ID
+		default:
+			contested = a.o.Auto
+		}
+	}
+	first := !a.found
+	a.found = true
+	if !a.o.Auto {
+		if rival != "" && rival != a.rival {
+			a.o.Log.Warn().Int("lane", lane).Str("other", rival).Msg("another ingester has this lane too; it costs requests, no data: see ingest.lane")
+		}
+		a.rival = rival
+		return false, false
+	}
+	// If all lanes are taken there are conflicts.
+	if free := slices.Index(taken[:], false); rival != "" && free >= 0 {
+		changed, lane = true, free
+	}
+	if changed || first {
+		a.mu.Lock()
+		a.lane = lane
+		a.mu.Unlock()
+		a.o.Moved(lane)
+		a.o.Log.Info().Int("lane", lane).Msg("lane taken")
+	}
+	return changed, contested && rival == ""
 }
 
 func pause(ctx context.Context, d time.Duration) {

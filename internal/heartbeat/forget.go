@@ -72,10 +72,7 @@ func ForgetLoss(ctx context.Context, tables storage.TableStore, store, id string
 
 // acknowledge notes the loss in the row as acknowledged.
 func (i *Ingester) acknowledge() {
-	if i.Lost.Until.After(i.acked) {
-		i.acked = i.Lost.Until
-	}
-	i.Lost = Loss{}
+	i.acked, i.Lost = later(i.acked, i.Lost.Until), Loss{}
 }
 
 // amend changes the row of an ingester and returns the former row. It tries again when

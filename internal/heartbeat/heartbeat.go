@@ -34,6 +34,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"blobtail/storage"
@@ -122,14 +123,10 @@ func (l Loss) join(o Loss) Loss {
 	case !l.Any():
 		return o
 	}
-	if o.Since.Before(l.Since) {
-		l.Since = o.Since
-	}
-	if o.Until.After(l.Until) {
-		l.Until = o.Until
-	}
-	return l
+	return Loss{Since: slices.MinFunc([]time.Time{l.Since, o.Since}, time.Time.Compare), Until: later(l.Until, o.Until)}
 }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // after is l, or none if an operator has acknowledged all up to its Until.
 func (l Loss) after(acked time.Time) Loss {
@@ -205,8 +202,7 @@ func scan(ctx context.Context, tables storage.TableStore, store string) (l listi
 // Unread separates the error of unreadable rows from any other error. With unreadable
 // rows the rest of a list is still good.
 func Unread(err error) (rows, rest error) {
-	var row *RowError
-	if errors.As(err, &row) {
+	if _, ok := errors.AsType[*RowError](err); ok {
 		return err, nil
 	}
 	return nil, err

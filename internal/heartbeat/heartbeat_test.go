@@ -12,10 +12,9 @@ import (
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testenv/stores"
 	"blobtail/internal/testkit"
 	"blobtail/storage"
-	"blobtail/storage/azure"
-	"blobtail/storage/dir/tables"
 	"blobtail/storage/mem"
 )
 
@@ -26,29 +25,11 @@ func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 // The listed row is the announced one, in every kind of store. A stop with no unflushed
 // records left says so.
 func TestRoundTrip(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) storage.TableStore{
-		"mem": func(*testing.T) storage.TableStore { return mem.New(mem.Options{}) },
-		"dir": func(t *testing.T) storage.TableStore {
-			s, err := tables.Open(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
-		"azure": func(t *testing.T) storage.TableStore {
-			s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			roundTrip(t, open(t))
-		})
-	}
+	stores.Each(t, &env, func(t *testing.T, open stores.Open) {
+		t.Parallel()
+		_, s := open()
+		roundTrip(t, s)
+	})
 }
 
 func roundTrip(t *testing.T, s storage.TableStore) {

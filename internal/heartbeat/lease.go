@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
 
 	"blobtail/storage"
 )
@@ -23,8 +24,9 @@ type lease struct {
 	holding  atomic.Bool  // the row is known to say Holding
 	busy     atomic.Int64 // when a record was last on its way, Unix nanoseconds
 
-	asking sync.Mutex
-	asked  *attempt // to enter Holding, that is under way or failed just now; nil: none
+	asking singleflight.Group // attempts to enter Holding, which use the next two fields
+	denied error              // of the last attempt
+	asked  time.Time          // when it ended
 
 	// turn is for the one that reads and writes the row. It guards the fields below.
 	turn  *semaphore.Weighted
@@ -41,13 +43,7 @@ type lease struct {
 	lost           Loss // that this process found in the table
 	gone           bool // the table is gone and that is logged, and the row is not back
 
-	kept atomic.Pointer[losses] // those in the notes, for readers without the turn
-}
-
-// attempt is one attempt to have the row say Holding.
-type attempt struct {
-	done chan struct{}
-	err  error // once done is closed
+	shown atomic.Pointer[notes] // their ID and losses, for readers without the turn
 }
 
 // Enter returns when the row says that the ingester holds records. The caller then
@@ -67,12 +63,12 @@ func (a *Announcer) Enter(ctx context.Context) (leave func(), err error) {
 			return func() {}, nil
 		}
 		select {
-		case <-try.done:
+		case got := <-try:
+			if got.Err != nil {
+				return nil, fmt.Errorf("this ingester cannot be announced, and readers would miss what it takes: %w", got.Err)
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		}
-		if try.err != nil {
-			return nil, fmt.Errorf("this ingester cannot be announced, and readers would miss what it takes: %w", try.err)
 		}
 	}
 }
@@ -82,30 +78,16 @@ const again = 500 * time.Millisecond
 
 // hold begins to have the row say Holding, unless an attempt is under way or failed just
 // now.
-func (a *Announcer) hold() *attempt {
-	a.asking.Lock()
-	defer a.asking.Unlock()
-	if a.asked != nil {
-		return a.asked
-	}
-	t := &attempt{done: make(chan struct{})}
-	a.asked = t
-	over := func() {
-		a.asking.Lock()
-		defer a.asking.Unlock()
-		a.asked = nil
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if t.err = a.write(ctx, func() State { return Holding }); t.err != nil {
-			time.AfterFunc(again, over)
-		} else {
-			over()
+func (a *Announcer) hold() <-chan singleflight.Result {
+	return a.asking.DoChan("", func() (any, error) {
+		if a.denied == nil || time.Since(a.asked) >= again {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			a.denied = a.write(ctx, func() State { return Holding })
+			a.asked = time.Now()
 		}
-		close(t.done)
-	}()
-	return t
+		return nil, a.denied
+	})
 }
 
 // rest gives up the state Holding if the log has held nothing for so long. It returns
@@ -281,10 +263,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	}
 	a.known, a.row = true, row
 	return a.notes.change(func(n *notes) {
-		if row.acked.After(n.Acked) {
-			n.Acked = row.acked
-		}
-		n.Loss = n.Loss.join(row.Lost)
+		n.Acked, n.Loss = later(n.Acked, row.acked), n.Loss.join(row.Lost)
 	})
 }
 
@@ -299,17 +278,10 @@ func (a *Announcer) compareEnd(row *Ingester) {
 }
 
 // mine reports whether the row is this ingester's: one of its processes wrote it, or no
-// other ingester needs it.
+// other ingester needs it. The writer of a row that does not say Holding holds nothing, and
+// notices when it enters Holding.
 func (a *Announcer) mine(row *Ingester) bool {
-	switch {
-	case a.wroteIt(row):
-		return true
-	case a.wrote:
-		return false
-	case row.State != Holding:
-		return true // its writer holds nothing, and notices when it enters Holding
-	}
-	return row.old && a.upgraded
+	return a.wroteIt(row) || !a.wrote && (row.State != Holding || row.old && a.upgraded)
 }
 
 // wroteIt reports whether a process on this log has written the row.
@@ -324,7 +296,7 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	a.entering.Lock()
 	a.holding.Store(false)
 	a.entering.Unlock()
-	id := newID()
+	old, id := a.notes.ID, newID()
 	err := a.notes.change(func(n *notes) {
 		n.ID, n.State, n.Announced, n.Writers = id, "", false, []string{a.process}
 		if otherStore {
@@ -334,10 +306,8 @@ func (a *Announcer) takeNewID(otherStore bool) error {
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	old := a.id
-	a.id = id
-	a.mu.Unlock()
+	shown := a.notes
+	a.shown.Store(&shown)
 	a.o.Log.Warn().Str("id", old).Str("new", id).Msg("another ingester, or another store, has the row of this one's id; it takes a new one: was the log directory copied? was it used with another store?")
 	a.known, a.row, a.wrote = true, Ingester{}, false
 	return nil
@@ -432,13 +402,13 @@ func (a *Announcer) keepLoss() error {
 	err := a.notes.change(func(n *notes) {
 		n.Loss = n.Loss.join(a.lost).join(a.o.Lost()).after(n.Acked)
 	})
-	kept := a.notes.losses
-	a.kept.Store(&kept)
+	shown := a.notes
+	a.shown.Store(&shown)
 	return err
 }
 
 // Loss is the loss that no operator has acknowledged, as far as this ingester knows.
 func (a *Announcer) Loss() Loss {
-	kept := a.kept.Load()
-	return kept.Loss.join(a.o.Lost()).after(kept.Acked)
+	shown := a.shown.Load()
+	return shown.Loss.join(a.o.Lost()).after(shown.Acked)
 }

@@ -3,12 +3,11 @@ package heartbeat
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,20 +53,15 @@ type notes struct {
 	Born int64 `json:"born"`
 	// Others are the ingesters with rows that may matter to a read, as last listed. If
 	// the table loses its rows, nothing else names them.
-	Others []string `json:"others,omitempty"`
-	losses
+	Others []string  `json:"others,omitempty"`
+	Loss             // that no operator has acknowledged
+	Acked  time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
 	// Lane is the last one; -1 if there was none.
 	Lane int `json:"lane"`
 
 	fs   fsys.FS
 	dir  string // "": kept in memory only
 	text []byte // of the file; nil: not known
-}
-
-// losses are those of the log, and of rows.
-type losses struct {
-	Loss            // that no operator has acknowledged
-	Acked time.Time `json:"acked,omitzero"` // Until of one that an operator has acknowledged
 }
 
 // loadNotes reads the notes in the directory of a log. They are empty without a
@@ -158,11 +152,7 @@ func (n *notes) mayWrite(process string) error {
 }
 
 // newID draws 8 hex digits.
-func newID() string {
-	var b [4]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
+func newID() string { return fmt.Sprintf("%08x", rand.Uint32()) }
 
 // isID reports whether s has the form of an ingester's id.
 func isID(s string) bool { return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == "" }

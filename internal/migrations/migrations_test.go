@@ -12,9 +12,8 @@ import (
 
 	"blobtail/internal/migrations"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testenv/stores"
 	"blobtail/storage"
-	"blobtail/storage/azure"
-	"blobtail/storage/dir/tables"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
 )
@@ -28,66 +27,47 @@ func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
 // The first step makes the tables, and is applied once, in every kind of store.
 func TestFirstStep(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) storage.TableStore{
-		"mem": func(*testing.T) storage.TableStore { return mem.New(mem.Options{}) },
-		"dir": func(t *testing.T) storage.TableStore {
-			s, err := tables.Open(t.TempDir())
+	stores.Each(t, &env, func(t *testing.T, open stores.Open) {
+		t.Parallel()
+		_, s := open()
+		store := testenv.Name("store")
+		o := migrations.Options{Store: store, By: "logs-a v0.4.0", Now: noon}
+		steps := migrations.Steps("newest", noon)
+		// Two ingesters start at the same time.
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if _, err := migrations.Apply(t.Context(), s, steps, o); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		if again, err := migrations.Apply(t.Context(), s, steps, o); len(again) != 0 || err != nil {
+			t.Errorf("applied again: %v, %v", again, err)
+		}
+		done, err := migrations.List(t.Context(), s, store)
+		want := migrations.Done{Version: 1, ID: "format-1", Description: steps[0].Description, At: noon(), By: "logs-a v0.4.0"}
+		if err != nil || !slices.Equal(done, []migrations.Done{want}) {
+			t.Errorf("%+v, %v", done, err)
+		}
+		var names []string
+		for name, err := range s.Tables(t.Context(), "") {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
-		"azure": func(t *testing.T) storage.TableStore {
-			s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
-			if err != nil {
-				t.Fatal(err)
+			names = append(names, name)
+		}
+		for _, name := range []string{"ingesters", "migrations", "newest20261120"} {
+			if !slices.Contains(names, name) {
+				t.Errorf("no table %s among %v", name, names)
 			}
-			return s
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			store := testenv.Name("store")
-			o := migrations.Options{Store: store, By: "logs-a v0.4.0", Now: noon}
-			steps := migrations.Steps("newest", noon)
-			// Two ingesters start at the same time.
-			var both sync.WaitGroup
-			for range 2 {
-				both.Go(func() {
-					if _, err := migrations.Apply(t.Context(), s, steps, o); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			both.Wait()
-			if again, err := migrations.Apply(t.Context(), s, steps, o); len(again) != 0 || err != nil {
-				t.Errorf("applied again: %v, %v", again, err)
-			}
-			done, err := migrations.List(t.Context(), s, store)
-			want := migrations.Done{Version: 1, ID: "format-1", Description: steps[0].Description, At: noon(), By: "logs-a v0.4.0"}
-			if err != nil || !slices.Equal(done, []migrations.Done{want}) {
-				t.Errorf("%+v, %v", done, err)
-			}
-			var names []string
-			for name, err := range s.Tables(t.Context(), "") {
-				if err != nil {
-					t.Fatal(err)
-				}
-				names = append(names, name)
-			}
-			for _, name := range []string{"ingesters", "migrations", "newest20261120"} {
-				if !slices.Contains(names, name) {
-					t.Errorf("no table %s among %v", name, names)
-				}
-			}
-			// Another container of the account has its own history.
-			if done, err := migrations.List(t.Context(), s, store+"x"); len(done) != 0 || err != nil {
-				t.Errorf("another store has %v, %v", done, err)
-			}
-		})
-	}
+		}
+		// Another container of the account has its own history.
+		if done, err := migrations.List(t.Context(), s, store+"x"); len(done) != 0 || err != nil {
+			t.Errorf("another store has %v, %v", done, err)
+		}
+	})
 }
 
 // Steps are applied in order. A step that fails stops the later ones, and is applied

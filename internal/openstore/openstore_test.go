@@ -29,8 +29,8 @@ func TestOpen(t *testing.T) {
 				t.Errorf("table %q, %v", name, err)
 			}
 		}
-		if clock, ok := store.Blobs.(storage.Clock); ok != spec.Remote() || clock != store.Clock {
-			t.Errorf("%s: clock %v, of the blobs %v", text, store.Clock, clock)
+		if _, ok := store.Blobs.(storage.Clock); ok != spec.Remote() {
+			t.Errorf("%s: has a clock of its own: %v", text, ok)
 		}
 		if err := store.Close(); err != nil {
 			t.Error(err)

@@ -110,7 +110,7 @@ func upkeep(t *testing.T, s *mem.Store, now *time.Time) string {
 	clock := func() time.Time { return *now }
 	*now = begin().Add(48 * time.Hour)
 	for _, want := range []struct{ out, deleted int }{{2, 0}, {0, 20}} { // one blob of each service, then its ten old ones are deleted
-		c, err := compact.New(s, compact.Options{Grace: -1, Now: clock, Log: zerolog.Nop()}).Run(t.Context())
+		c, err := compact.Run(t.Context(), s, compact.Options{Grace: -1, Now: clock, Log: zerolog.Nop()})
 		if err != nil || c.Out != want.out || c.Deleted != want.deleted {
 			t.Errorf("compact: %+v, %v", c, err)
 		}

@@ -14,7 +14,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
+	"blobtail/internal/fsys"
 	"blobtail/storage"
 )
 
@@ -26,12 +30,6 @@ const (
 	idBytes = 16
 	maxBody = 4 << 10 // of any format to come
 )
-
-// body is the object. Fields that it has besides are left alone.
-type body struct {
-	Format int64  `json:"format"`
-	ID     string `json:"id"`
-}
 
 // Read returns the id of a store, 32 lower-case hexadecimal digits. It returns "" and
 // no error when the store has none (no process of a version that knows ids has written
@@ -68,10 +66,8 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 	random := make([]byte, idBytes)
 	rand.Read(random)
 	id = hex.EncodeToString(random)
-	line, err := json.Marshal(body{format, id})
-	if err == nil {
-		err = blobs.Create(ctx, Key, append(line, '\n'), storage.Attrs{ContentType: "application/json"})
-	}
+	line := fmt.Appendf(nil, "{\"format\":%d,\"id\":%q}\n", format, id)
+	err = blobs.Create(ctx, Key, line, storage.Attrs{ContentType: "application/json"})
 	if errors.Is(err, storage.ErrExist) {
 		// Another process was quicker, or the id is ours and the answer was lost.
 		if id, err = Read(ctx, blobs); id == "" && err == nil {
@@ -86,7 +82,7 @@ func Ensure(ctx context.Context, blobs storage.BlobStore) (string, error) {
 }
 
 func parse(b []byte) (string, error) {
-	// In another format the id may be no string.
+	// In another format the id may be no string. Other fields are left alone.
 	var v struct {
 		Format int64           `json:"format"`
 		ID     json.RawMessage `json:"id"`
@@ -111,3 +107,41 @@ func isID(s string) bool {
 }
 
 func damaged(what string) error { return fmt.Errorf("%w: it has %s", storage.ErrDamaged, what) }
+
+// BindingFile is the name of the file in the directory of a log that says which
+// store the log belongs to.
+const BindingFile = "store"
+
+// Binding says which store a log belongs to: its records must go to no other. The zero
+// value is none.
+type Binding struct {
+	ID   string
+	Spec string // as the operator wrote it, for messages
+}
+
+// LoadBinding reads the binding of the log in dir; zero when it has none. A file
+// that cannot be read is an error: without it the log could go to any store.
+func LoadBinding(fsy fsys.FS, dir string) (Binding, error) {
+	path := filepath.Join(dir, BindingFile)
+	text, err := fsys.ReadFile(fsy, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Binding{}, nil
+	}
+	if err != nil {
+		return Binding{}, fmt.Errorf("read which store the log belongs to: %w", err)
+	}
+	id, spec, ok := strings.Cut(strings.TrimSuffix(string(text), "\n"), " ")
+	if !ok || !isID(id) {
+		return Binding{}, fmt.Errorf("read which store the log belongs to: %s holds something else; put the id of the store and its name into it (the id is in the store's object %s)", path, Key)
+	}
+	return Binding{ID: id, Spec: spec}, nil
+}
+
+// Save writes the binding of the log in dir, durably.
+func (b Binding) Save(fsy fsys.FS, dir string) error {
+	spec := strings.ToValidUTF8(strings.ReplaceAll(b.Spec, "\n", " "), "?")
+	if err := fsys.Replace(fsy, filepath.Join(dir, BindingFile), fmt.Appendf(nil, "%s %s\n", b.ID, spec)); err != nil {
+		return fmt.Errorf("keep which store the log belongs to: %w", err)
+	}
+	return nil
+}

@@ -13,8 +13,8 @@ import (
 
 	"blobtail/internal/storeid"
 	"blobtail/internal/testenv"
+	"blobtail/internal/testenv/stores"
 	"blobtail/storage"
-	"blobtail/storage/azure"
 	"blobtail/storage/dir"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -26,27 +26,9 @@ func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 
 // onEach runs a test on each driver with stores that are empty.
 func onEach(t *testing.T, run func(t *testing.T, open func() storage.BlobStore)) {
-	t.Run("mem", func(t *testing.T) { run(t, func() storage.BlobStore { return mem.New(mem.Options{}) }) })
-	t.Run("dir", func(t *testing.T) {
+	stores.Each(t, &env, func(t *testing.T, open stores.Open) {
 		run(t, func() storage.BlobStore {
-			s, err := dir.Open(t.TempDir(), dir.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		})
-	})
-	t.Run("azure", func(t *testing.T) {
-		a := env.Azurite(t)
-		run(t, func() storage.BlobStore {
-			s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: a.Getenv})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.EnsureContainer(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			s, _ := open()
 			return s
 		})
 	})

@@ -1,11 +1,17 @@
 // Package testkit is shared by the tests of several packages. It waits for events, says
-// how many cases a test has, runs simulated worlds by their seeds, and hunts mutants.
+// how many cases a test has, runs simulated worlds by their seeds, and hunts mutants. It
+// has the command of test scripts that checks an exit code.
 package testkit
 
 import (
+	"errors"
+	"fmt"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // Patience is how long a test waits for an event before it declares the program
@@ -45,4 +51,22 @@ func CPU() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail for the process itself
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Exits is the command "exit CODE COMMAND..." of a test script. It runs a command that
+// must exit with the code.
+func Exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exit CODE COMMAND...")
+	}
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
 }

@@ -121,8 +121,8 @@ func BenchmarkDay(b *testing.B) {
 func runDay(b *testing.B, store *mem.Store) (time.Duration, map[storagetest.Op]int) {
 	begun := cpu()
 	var c calls
-	got, err := compact.New(c.of(store), compact.Options{Grace: -1, Log: zerolog.Nop(),
-		Now: func() time.Time { return time.Now().Add(time.Hour) }}).Run(context.Background())
+	got, err := compact.Run(context.Background(), c.of(store), compact.Options{Grace: -1, Log: zerolog.Nop(),
+		Now: func() time.Time { return time.Now().Add(time.Hour) }})
 	if err != nil || len(got.Problems) > 0 {
 		b.Fatal(err, got.Problems)
 	}

@@ -1,10 +1,9 @@
 // Package compact rewrites closed hours of many small blobs into few, at a better level
 // of compression.
 //
-// Make a [Compactor] and let a scheduler call [Compactor.Run], which goes through the
-// store once. For each service and hour (UTC) that ended a day ago or more:
+// A scheduler calls [Run]. For each service and hour (UTC) that ended a day ago or more:
 //
-//	list the hour -> delete replaced blobs -> group the rest -> write each group
+//	list the hour -> group its blobs -> write each group -> delete replaced blobs
 //
 // A group becomes one blob, of lane 99, which names the batches that it replaces. From
 // then on readers ignore those. Replaced blobs are deleted in a later run, when the blob
@@ -20,9 +19,11 @@
 package compact
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -35,7 +36,7 @@ import (
 	"blobtail/storage"
 )
 
-// Options tune a Compactor. The zero value works.
+// Options tune a run. The zero value works.
 type Options struct {
 	// Grace is how long a replaced blob stays, for readers that have listed it; 0: an
 	// hour. A negative value means no grace, for stores without readers.
@@ -53,35 +54,9 @@ type Options struct {
 	// that begins with "_". None: all services, and rejected records.
 	Services []string
 	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
-	// is called once a run.
+	// is called once.
 	Now func() time.Time
 	Log zerolog.Logger
-}
-
-// Compactor compacts one store.
-type Compactor struct {
-	o     Options
-	store storage.BlobStore
-}
-
-// New returns a Compactor. It starts nothing and sends the store no request.
-func New(store storage.BlobStore, o Options) *Compactor {
-	o.Grace = orDefault(o.Grace, time.Hour)
-	o.Closed = orDefault(o.Closed, 24*time.Hour)
-	if o.Target <= 0 {
-		o.Target = 128 << 20
-	}
-	if o.Level == 0 {
-		o.Level = zstd.SpeedBetterCompression
-	}
-	return &Compactor{o: o, store: store}
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return max(d, 0)
 }
 
 // Result counts the work of a run. Problems make it incomplete; each names a blob or
@@ -106,22 +81,26 @@ const maxFailures = 3
 
 // Run goes through the store once. An error ends it early; the Result has the work up
 // to then. The error wraps storage.ErrNotExist if the store does not exist.
-func (c *Compactor) Run(ctx context.Context) (Result, error) {
-	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: c.o.Level})
+func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error) {
+	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
+	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
+	o.Target = cmp.Or(o.Target, 128<<20)
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression)})
 	if err != nil {
 		return Result{}, err
 	}
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		return Result{}, err
-	}
-	r := &run{o: c.o, store: c.store, enc: enc, dec: dec}
-	if c.o.Now != nil {
-		r.now = c.o.Now()
-	} else if r.now, err = storage.Now(ctx, c.store, time.Now()); err != nil {
+	r := &run{o: o, store: store, enc: enc, dec: blobfmt.NewDecoder(1), seed: maphash.MakeSeed()}
+	if o.Now != nil {
+		r.now = o.Now()
+	} else if r.now, err = storage.Now(ctx, store, time.Now()); err != nil {
 		return r.out, err
 	}
-	err = r.all(ctx)
+	services, err := r.services(ctx)
+	r.view = catalog.NewView(store, services, nil)
+	for i := 0; i < len(services) && err == nil; i++ {
+		r.out.Services++
+		err = r.service(ctx, services[i])
+	}
 	return r.out, err
 }
 
@@ -133,29 +112,15 @@ type run struct {
 	now   time.Time
 	enc   *blobfmt.Encoder
 	dec   *blobfmt.Decoder
+	seed  maphash.Seed
 	out   Result
 	fails int // hours in a row
-}
-
-func (r *run) all(ctx context.Context) error {
-	services, err := r.services(ctx)
-	if err != nil || len(services) == 0 {
-		return err
-	}
-	r.view = catalog.NewView(r.store, services, nil)
-	for _, service := range services {
-		r.out.Services++
-		if err := r.service(ctx, service); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // step does one hour, if it may have work. A request that the store refuses for one hour
 // may work for the next. Repeated refusals end the run.
 func (r *run) step(ctx context.Context, u *unit) error {
-	if !r.due(u.blobs) {
+	if !r.due(u) {
 		return nil
 	}
 	r.out.Hours++

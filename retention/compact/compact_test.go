@@ -50,7 +50,7 @@ func TestHour(t *testing.T) {
 		t.Error("the answer is another one once the replaced blobs are gone")
 	}
 	var c calls
-	got, err := w.compactor(c.of(w.store), compact.Options{}).Run(t.Context())
+	got, err := w.compact(t.Context(), c.of(w.store), compact.Options{})
 	w.must(err)
 	if got.Hours != 0 || c.n[storagetest.Dirs] > 1 || c.n[storagetest.List] > 5 || len(c.n) > 2 {
 		t.Errorf("a run with nothing to do: %+v, %v", got, c.n)
@@ -170,7 +170,7 @@ func TestDirectory(t *testing.T) {
 		at = now
 	}
 	run := func() compact.Result {
-		got, err := compact.New(d, compact.Options{Now: func() time.Time { return at }}).Run(t.Context())
+		got, err := compact.Run(t.Context(), d, compact.Options{Now: func() time.Time { return at }})
 		if err != nil || len(got.Problems) > 0 {
 			t.Fatalf("run: %+v, %v", got, err)
 		}
@@ -290,7 +290,7 @@ func TestNameUsedAgain(t *testing.T) {
 			}
 			return storagetest.Fault{}
 		})
-		got, err := w.compactor(store, compact.Options{}).Run(t.Context())
+		got, err := w.compact(t.Context(), store, compact.Options{})
 		if err != nil || len(got.Problems) > 0 || !used {
 			t.Errorf("used again at %s: %+v, %v", when, got, err)
 		}
@@ -356,7 +356,7 @@ func TestKilled(t *testing.T) {
 					w.now = w.now.Add(time.Hour)
 				}
 				script, killed := kill(n, after)
-				_, _ = w.compactor(storagetest.Faulty(w.store, script), compact.Options{}).Run(t.Context())
+				_, _ = w.compact(t.Context(), storagetest.Faulty(w.store, script), compact.Options{})
 				if w.answer() != before {
 					t.Fatalf("killed at call %d (after %v, later %v): another answer", n, after, later)
 				}

@@ -221,7 +221,7 @@ func TestReferenceCorpus(t *testing.T) {
 		var took [2]time.Duration
 		for i := range runs {
 			begun := cpu()
-			got, err := compact.New(runs[i].of(l.store), o).Run(t.Context())
+			got, err := compact.Run(t.Context(), runs[i].of(l.store), o)
 			if err != nil || len(got.Problems) > 0 {
 				t.Fatalf("%s: %v, %v", l.name, err, got.Problems)
 			}

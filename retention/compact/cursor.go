@@ -2,9 +2,7 @@ package compact
 
 import (
 	"bytes"
-	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -21,8 +19,7 @@ type cursor struct {
 	block int // the next
 	lines []byte
 	rest  []byte // of lines
-	spans []blobfmt.Span
-	taken uint32 // of the first span
+	keys  blobfmt.KeyReader
 
 	// The current record, after next.
 	line []byte // valid until next
@@ -61,20 +58,12 @@ func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		c.lines, c.rest, c.spans, c.taken = lines, lines, c.origins.Blocks[c.block], 0
+		c.lines, c.rest, c.keys = lines, lines, c.origins.Keys(c.block)
 		c.block++
 	}
 	n := bytes.IndexByte(c.rest, '\n') + 1
-	t, ok := record.LineTime(c.rest[:n])
-	if !ok || len(c.spans) == 0 {
-		return false, errors.New("a line without a time or an origin")
-	}
-	s := c.spans[0]
-	c.line, c.rest = c.rest[:n], c.rest[n:]
-	c.key = record.Key{Time: t, Origin: c.origins.Dict[s.Origin], Index: s.First + c.taken}
-	if c.taken++; c.taken == s.Count {
-		c.spans, c.taken = c.spans[1:], 0
-	}
+	c.line, c.rest, c.key = c.rest[:n], c.rest[n:], c.keys.Next()
+	c.key.Time, _ = record.LineTime(c.line) // Verify has seen a time in each line
 	return true, nil
 }
 
@@ -82,21 +71,22 @@ func (c *cursor) next(d *blobfmt.Decoder) (bool, error) {
 // the copies. Different records of one identity and time are an error, since a blob
 // can hold only one of them.
 func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64, origin record.Origin, index uint32) error) (copies int64, err error) {
-	var h byKey
+	var live []*cursor // ascending by their records
 	for _, c := range cursors {
 		ok, err := c.next(d)
 		if err != nil {
 			return 0, err
 		}
 		if ok {
-			h = append(h, c)
+			live = append(live, c)
 		}
 	}
-	heap.Init(&h)
+	inOrder := func(a, b *cursor) int { return a.key.Compare(&b.key) }
+	slices.SortFunc(live, inOrder)
 	var last record.Key // of the previously added record
 	var line []byte
-	for len(h) > 0 {
-		c := h[0]
+	for len(live) > 0 {
+		c := live[0]
 		switch {
 		case line == nil || c.key.Compare(&last) != 0:
 			if err := add(c.line, c.key.Time, c.key.Origin, c.key.Index); err != nil {
@@ -109,28 +99,18 @@ func merge(d *blobfmt.Decoder, cursors []*cursor, add func(line []byte, t int64,
 		default:
 			copies++
 		}
-		switch more, err := c.next(d); {
-		case err != nil:
+		more, err := c.next(d)
+		if err != nil {
 			return 0, err
-		case more:
-			heap.Fix(&h, 0)
-		default:
-			heap.Pop(&h)
 		}
+		if !more {
+			live = live[1:]
+			continue
+		}
+		// Neighbours in a blob are often neighbours of the group, so c moves little or not.
+		n, _ := slices.BinarySearchFunc(live[1:], c, inOrder)
+		copy(live, live[1:1+n])
+		live[n] = c
 	}
 	return copies, nil
-}
-
-// byKey is a heap of cursors by their records.
-type byKey []*cursor
-
-func (h byKey) Len() int           { return len(h) }
-func (h byKey) Less(i, j int) bool { return h[i].key.Compare(&h[j].key) < 0 }
-func (h byKey) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *byKey) Push(c any)        { *h = append(*h, c.(*cursor)) }
-func (h *byKey) Pop() any {
-	end := len(*h) - 1
-	c := (*h)[end]
-	*h = slices.Delete(*h, end, end+1)
-	return c
 }

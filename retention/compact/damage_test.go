@@ -74,7 +74,7 @@ func TestDamagedSource(t *testing.T) {
 			w.change(second, damage)
 			before := w.partial()
 			for range 2 {
-				got, err := w.compactor(w.store, compact.Options{}).Run(t.Context())
+				got, err := w.compact(t.Context(), w.store, compact.Options{})
 				if err != nil || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), second) {
 					t.Errorf("run: %+v, %v", got, err)
 				}
@@ -110,7 +110,7 @@ func TestDamagedReplacement(t *testing.T) {
 			w.change(c.key, c.damage)
 			before := w.partial()
 			w.now = w.now.Add(2 * time.Hour)
-			got, err := w.compactor(w.store, compact.Options{}).Run(t.Context())
+			got, err := w.compact(t.Context(), w.store, compact.Options{})
 			if err != nil || len(got.Problems) != 1 || got.Deleted != 5-c.stay {
 				t.Errorf("run: %+v, %v", got, err)
 			}
@@ -131,7 +131,7 @@ func TestForgedReplacement(t *testing.T) {
 	w.put(1, hour, request(1, 10, 10*time.Minute, time.Minute))
 	w.putAs(77, 990001, hour, request(2, 50, 0, time.Hour), batch(1))
 	w.now = w.now.Add(2 * time.Hour)
-	got, err := w.compactor(w.store, compact.Options{}).Run(t.Context())
+	got, err := w.compact(t.Context(), w.store, compact.Options{})
 	if err != nil || got.Deleted != 0 || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), "is not there") {
 		t.Errorf("run: %+v, %v", got, err)
 	}
@@ -154,7 +154,7 @@ func TestContradictions(t *testing.T) {
 			w.minutes(5)
 			make(w)
 			before := w.dump()
-			got, err := w.compactor(w.store, compact.Options{}).Run(t.Context())
+			got, err := w.compact(t.Context(), w.store, compact.Options{})
 			if err != nil || len(got.Problems) != 1 || w.dump() != before {
 				t.Errorf("run: %+v, %v", got, err)
 			}

@@ -26,12 +26,13 @@ const worthwhile = 1 << 20
 //
 // This ends: each group leaves fewer blobs, or makes one compacted blob of one that
 // was not.
-func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
+func (r *run) groups(live []*blob) (groups [][]*blob, ready bool) {
 	sorted := slices.SortedFunc(slices.Values(live), inOrder)
 	overlapping, taken := r.overlapping(sorted)
 	young := func(b *blob) bool { return b.Meta.Compacted > 0 && !r.old(b) }
 	all := len(overlapping)
-	overlapping = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
+	groups = slices.DeleteFunc(overlapping, func(g []*blob) bool { return slices.ContainsFunc(g, young) })
+	ready = len(groups) == all
 	var fit []*blob
 	for _, b := range sorted {
 		small := b.Meta.Compacted == 0 && b.Meta.RawBytes <= r.o.Target || b.Meta.RawBytes < r.o.Target/2
@@ -46,11 +47,11 @@ func (r *run) groups(live []*blob) (overlapping, rest [][]*blob, ready bool) {
 			n++
 		}
 		if g := fit[:n:n]; worth(g) {
-			rest = append(rest, g)
+			groups = append(groups, g)
 		}
 		fit = fit[n:]
 	}
-	return overlapping, rest, len(overlapping) == all
+	return groups, ready
 }
 
 // inOrder sorts by time, and is the same for every compactor.
@@ -69,58 +70,42 @@ func worth(group []*blob) bool {
 // much of it are copies, and to one target of stored bytes, which are in memory.
 // Blobs beyond the limits stay: readers drop the copies.
 func (r *run) overlapping(sorted []*blob) (groups [][]*blob, taken map[*blob]bool) {
-	owners := make(map[blobfmt.BatchID][]*blob)
+	type group struct {
+		blobs         []*blob
+		lines, stored int64
+	}
+	var all []*group
+	of := make(map[blobfmt.BatchID]*group) // the last group that stands for a batch
 	for _, b := range sorted {
-		for _, id := range b.standsFor() {
-			owners[id] = append(owners[id], b)
+		if b.Meta.Compacted == 0 {
+			continue
+		}
+		var to *group
+		ids := append(slices.Clip(b.replaces), b.Meta.Batch)
+		for _, id := range ids {
+			if g := of[id]; g != nil && len(g.blobs) < maxGroup && g.lines+b.Meta.RawBytes <= 2*r.o.Target && g.stored+b.Size <= r.o.Target {
+				to = g
+				break
+			}
+		}
+		if to == nil {
+			to = &group{}
+			all = append(all, to)
+		}
+		to.blobs, to.lines, to.stored = append(to.blobs, b), to.lines+b.Meta.RawBytes, to.stored+b.Size
+		for _, id := range ids {
+			of[id] = to
 		}
 	}
 	taken = make(map[*blob]bool)
-	for _, b := range sorted {
-		if taken[b] || b.Meta.Compacted == 0 {
+	for _, g := range all {
+		if len(g.blobs) == 1 {
 			continue
 		}
-		taken[b] = true
-		group, lines, stored := []*blob{b}, b.Meta.RawBytes, b.Size
-		for i := 0; i < len(group); i++ { // it grows
-			for _, o := range group[i].neighbours(owners) {
-				if taken[o] || len(group) == maxGroup || lines+o.Meta.RawBytes > 2*r.o.Target || stored+o.Size > r.o.Target {
-					continue
-				}
-				taken[o] = true
-				group, lines, stored = append(group, o), lines+o.Meta.RawBytes, stored+o.Size
-			}
-		}
-		if len(group) > 1 {
-			groups = append(groups, group)
-		} else {
-			delete(taken, b)
+		groups = append(groups, g.blobs)
+		for _, b := range g.blobs {
+			taken[b] = true
 		}
 	}
 	return groups, taken
-}
-
-// standsFor returns the batches that a compacted blob holds, and its own id; nothing
-// for other blobs.
-func (d *blob) standsFor() []blobfmt.BatchID {
-	if d.Meta.Compacted == 0 {
-		return nil
-	}
-	return append(slices.Clip(d.replaces), d.Meta.Batch)
-}
-
-// neighbours returns the blobs that stand for batches that d stands for, those with
-// most in common first.
-func (d *blob) neighbours(owners map[blobfmt.BatchID][]*blob) []*blob {
-	common := make(map[*blob]int)
-	var out []*blob
-	for _, id := range d.standsFor() {
-		for _, o := range owners[id] {
-			if common[o]++; common[o] == 1 && o != d {
-				out = append(out, o)
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b *blob) int { return cmp.Or(cmp.Compare(common[b], common[a]), inOrder(a, b)) })
-	return out
 }

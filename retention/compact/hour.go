@@ -26,7 +26,6 @@ type unit struct {
 	service string
 	hour    time.Time
 	blobs   []*blob
-	taken   map[string]*blob // every listed key; nil if it is not a sound blob
 }
 
 func (u *unit) prefix() string {
@@ -61,14 +60,11 @@ func (r *run) service(ctx context.Context, service string) error {
 			if err := r.step(ctx, u); err != nil {
 				return err
 			}
-			u = &unit{service: service, hour: hour, taken: make(map[string]*blob)}
+			u = &unit{service: service, hour: hour}
 		}
-		u.taken[e.Key] = nil
 		switch e.State {
 		case catalog.Sound:
-			b := &blob{Entry: e}
-			u.taken[e.Key] = b
-			u.blobs = append(u.blobs, b)
+			u.blobs = append(u.blobs, &blob{Entry: e})
 		case catalog.Foreign:
 			r.foreign(e.Key)
 		case catalog.Unknown:
@@ -90,22 +86,23 @@ func (r *run) foreign(key string) {
 }
 
 // due reports whether an hour may have work, by the metadata of its blobs.
-func (r *run) due(blobs []*blob) bool {
-	for _, d := range blobs {
-		if d.Meta.Compacted > 0 && slices.ContainsFunc(blobs, d.mayReplace) {
-			return true
-		}
-	}
-	overlapping, rest, _ := r.groups(blobs)
-	return len(overlapping)+len(rest) > 0
+func (r *run) due(u *unit) bool {
+	groups, _ := r.groups(u.blobs)
+	return len(groups) > 0 || slices.ContainsFunc(u.blobs, u.linked)
 }
 
-func (d *blob) mayReplace(b *blob) bool { return d.MayReplace(&b.Entry) }
+// linked reports whether a compacted blob may replace another one of its hour, or be
+// replaced by one.
+func (u *unit) linked(d *blob) bool {
+	return d.Meta.Compacted > 0 && slices.ContainsFunc(u.blobs, func(b *blob) bool {
+		return d.MayReplace(&b.Entry) || b.MayReplace(&d.Entry)
+	})
+}
 
-// hour compacts one hour: it removes the replaced blobs that are due, and rewrites the
-// rest.
+// hour compacts one hour: it rewrites its groups, and then removes the replaced blobs that
+// are due. A run that is killed in between finds them again, and so the hour.
 func (r *run) hour(ctx context.Context, u *unit) error {
-	if ok, err := r.readReplaces(ctx, u.blobs); !ok || err != nil {
+	if ok, err := r.readReplaces(ctx, u); !ok || err != nil {
 		return err
 	}
 	live, dead := split(u.blobs)
@@ -113,19 +110,17 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 		r.problem(b.Key, errors.New("has the batch id of another blob of its hour, and other lines, so nothing of this hour was touched"))
 		return nil
 	}
-	overlapping, rest, ready := r.groups(live)
-	if !ready {
-		r.out.Waiting += len(dead)
-	}
-	if err := r.rewriteAll(ctx, u, overlapping); err != nil {
-		return err
-	}
-	if ready {
-		if err := r.remove(ctx, live, dead); err != nil {
+	groups, ready := r.groups(live)
+	for _, g := range groups {
+		if err := r.rewrite(ctx, u, g); err != nil {
 			return err
 		}
 	}
-	return r.rewriteAll(ctx, u, rest)
+	if !ready {
+		r.out.Waiting += len(dead)
+		return nil
+	}
+	return r.remove(ctx, live, dead)
 }
 
 // split parts the blobs that a reader shows from the replaced ones.
@@ -164,25 +159,19 @@ func idReused(live []*blob) *blob {
 // readReplaces reads the batches that the compacted blobs of an hour replace, if they
 // can matter. If one index cannot be read, the replaced blobs are unknown: ok is false
 // then, and the hour is left as it is.
-func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err error) {
-	for _, d := range blobs {
-		if d.Meta.Compacted == 0 || !slices.ContainsFunc(blobs, func(b *blob) bool {
-			return d.mayReplace(b) || b.mayReplace(d)
-		}) {
+func (r *run) readReplaces(ctx context.Context, u *unit) (ok bool, err error) {
+	for _, d := range u.blobs {
+		if !u.linked(d) {
 			continue
 		}
-		var failed error // an error of the store, not of the blob
-		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) {
-			part, err := r.read(ctx, d, off, n)
-			failed = err
-			return part, err
-		})
+		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) { return r.read(ctx, d, off, n) })
+		_, corrupt := errors.AsType[*blobfmt.CorruptError](err)
 		switch {
-		case failed != nil && !isDamage(failed):
-			return false, failed
-		case err != nil:
+		case corrupt || isDamage(err) || errors.Is(err, blobfmt.ErrNewer):
 			r.problem(d.Key, fmt.Errorf("what it replaces cannot be told, so nothing of this hour was touched: %w", err))
 			return false, nil
+		case err != nil:
+			return false, err
 		}
 		d.replaces = x.Replaces
 	}
@@ -193,14 +182,13 @@ func (r *run) readReplaces(ctx context.Context, blobs []*blob) (ok bool, err err
 var errMoved = errors.New("the blob is not as it was listed")
 
 // damage is an error in a blob; errors of the store are different.
-type damage struct{ err error }
+type damage struct{ error }
 
-func (d *damage) Error() string { return d.err.Error() }
-func (d *damage) Unwrap() error { return d.err }
+func (d *damage) Unwrap() error { return d.error }
 
 func isDamage(err error) bool {
-	d := (*damage)(nil)
-	return errors.As(err, &d)
+	_, ok := errors.AsType[*damage](err)
+	return ok
 }
 
 // read reads n bytes of a blob from an offset.

@@ -70,14 +70,14 @@ func TestOverlapHangsTogether(t *testing.T) {
 		first := storagetest.Faulty(w.store, func(op storagetest.Op, _ string) storagetest.Fault {
 			if op == storagetest.Create && !raced {
 				raced = true
-				got, err := w.compactor(unseen{w.store, "web/2026/11/20/1500/000090.log"}, o).Run(context.Background())
+				got, err := w.compact(context.Background(), unseen{w.store, "web/2026/11/20/1500/000090.log"}, o)
 				if err != nil || got.Out < 5 {
 					t.Errorf("the second compactor: %+v, %v", got, err)
 				}
 			}
 			return storagetest.Fault{}
 		})
-		if got, err := w.compactor(first, o).Run(t.Context()); err != nil || got.Out < 5 || len(got.Problems) > 0 {
+		if got, err := w.compact(t.Context(), first, o); err != nil || got.Out < 5 || len(got.Problems) > 0 {
 			t.Fatalf("the first compactor: %+v, %v", got, err)
 		}
 		if w.answer() != before {
@@ -131,7 +131,7 @@ func TestOverlapYoung(t *testing.T) {
 		w.run(o)
 		w.now = w.now.Add(time.Hour)
 		script, _ := kill(kills*2+1, true)
-		_, _ = w.compactor(storagetest.Faulty(w.store, script), o).Run(t.Context())
+		_, _ = w.compact(t.Context(), storagetest.Faulty(w.store, script), o)
 		for range 3 {
 			w.run(o)
 			w.now = w.now.Add(time.Hour)
@@ -179,7 +179,7 @@ func TestMetadataLost(t *testing.T) {
 	const key = "web/2026/11/20/1500/000900.log"
 	w.must(w.store.Create(t.Context(), key, []byte("x"), storage.Attrs{}))
 	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Stat, "000900", storagetest.Fault{Before: storage.ErrDamaged}))
-	got, err := w.compactor(store, compact.Options{}).Run(t.Context())
+	got, err := w.compact(t.Context(), store, compact.Options{})
 	if err != nil || got.Out != 1 || got.Foreign != 0 || len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Error(), key) {
 		t.Errorf("run: %+v, %v", got, err)
 	}

@@ -101,8 +101,7 @@ func (r *race) store1(ctx context.Context, body []byte, meta blobfmt.Meta) {
 
 func (r *race) compact(ctx context.Context) {
 	for ctx.Err() == nil {
-		c := compact.New(r.slow(20*time.Second), compact.Options{Target: 3 << 10, Log: zerolog.Nop()})
-		got, err := c.Run(ctx)
+		got, err := compact.Run(ctx, r.slow(20*time.Second), compact.Options{Target: 3 << 10, Log: zerolog.Nop()})
 		if err != nil && ctx.Err() == nil || len(got.Problems) > 0 && ctx.Err() == nil {
 			r.t.Errorf("compact: %v, %v", err, got.Problems)
 		}

@@ -2,7 +2,6 @@ package compact
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -15,31 +14,30 @@ import (
 
 // remove deletes the blobs that a live one replaces, if that is old enough.
 func (r *run) remove(ctx context.Context, live, dead []*blob) error {
+	owner := make(map[blobfmt.BatchID]*blob)
 	for _, d := range live {
-		if len(dead) == 0 || len(d.replaces) == 0 || !r.old(d) {
-			continue
-		}
-		ids := make(map[blobfmt.BatchID]bool, len(d.replaces))
 		for _, id := range d.replaces {
-			ids[id] = true
-		}
-		var due, rest []*blob
-		for _, b := range dead {
-			if ids[b.Meta.Batch] {
-				due = append(due, b)
-			} else {
-				rest = append(rest, b)
+			if owner[id] == nil && r.old(d) {
+				owner[id] = d
 			}
 		}
-		dead = rest
-		if len(due) == 0 {
+	}
+	due := make(map[*blob][]*blob)
+	for _, b := range dead {
+		if d := owner[b.Meta.Batch]; d != nil {
+			due[d] = append(due[d], b)
+		} else {
+			r.out.Waiting++
+		}
+	}
+	for _, d := range live {
+		if len(due[d]) == 0 {
 			continue
 		}
-		if err := r.removeFor(ctx, d, due); err != nil {
+		if err := r.removeFor(ctx, d, due[d]); err != nil {
 			return err
 		}
 	}
-	r.out.Waiting += len(dead)
 	return nil
 }
 
@@ -95,43 +93,31 @@ func (r *run) delete(ctx context.Context, blobs []storage.Blob) error {
 	return nil
 }
 
-// prints are hashes of the records of a blob: identity and line. The seed is random
-// for each process, so nobody can write lines that collide with others.
-type prints struct {
-	seed maphash.Seed
-	sums []uint64 // ascending
-}
-
-func (p *prints) of(c *cursor) uint64 {
+// print is the hash of a cursor's record: identity and line. The seed is random for each
+// run, so nobody can write lines that collide with others.
+func (r *run) print(c *cursor) uint64 {
 	var h maphash.Hash
-	h.SetSeed(p.seed)
-	var number [4]byte
-	binary.BigEndian.PutUint32(number[:], c.key.Index)
-	h.Write(c.key.Origin[:])
-	h.Write(number[:])
+	h.SetSeed(r.seed)
+	maphash.WriteComparable(&h, c.key)
 	h.Write(c.line)
 	return h.Sum64()
 }
 
-// prints reads a blob whole and hashes its records.
-func (r *run) prints(ctx context.Context, b *blob) (*prints, error) {
-	p := &prints{seed: maphash.MakeSeed(), sums: make([]uint64, 0, b.Meta.Records)}
+// prints reads a blob whole and returns the hashes of its records, ascending.
+func (r *run) prints(ctx context.Context, b *blob) ([]uint64, error) {
+	prints := make([]uint64, 0, b.Meta.Records)
 	err := r.records(ctx, b, r.dec, func(c *cursor) error {
-		p.sums = append(p.sums, p.of(c))
+		prints = append(prints, r.print(c))
 		return nil
 	})
-	slices.Sort(p.sums)
-	return p, err
+	slices.Sort(prints)
+	return prints, err
 }
 
 // contained returns nil if every record of b is among those held.
-func (r *run) contained(ctx context.Context, b *blob, held *prints) error {
-	dec, err := blobfmt.NewDecoder()
-	if err != nil {
-		return err
-	}
-	return r.records(ctx, b, dec, func(c *cursor) error {
-		if _, found := slices.BinarySearch(held.sums, held.of(c)); !found {
+func (r *run) contained(ctx context.Context, b *blob, held []uint64) error {
+	return r.records(ctx, b, blobfmt.NewDecoder(1), func(c *cursor) error {
+		if _, found := slices.BinarySearch(held, r.print(c)); !found {
 			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
 		}
 		return nil

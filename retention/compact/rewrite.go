@@ -21,15 +21,6 @@ const firstNumber = 99*blobfmt.LaneSize + 1
 // gets is how many blobs are read at once.
 const gets = 8
 
-func (r *run) rewriteAll(ctx context.Context, u *unit, groups [][]*blob) error {
-	for _, g := range groups {
-		if err := r.rewrite(ctx, u, g); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // rewrite makes one blob of a group.
 func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	group, cursors, err := r.load(ctx, group)
@@ -48,9 +39,10 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 	if err != nil {
 		return err
 	}
-	var records int64
+	var records, in int64
 	for _, b := range group {
 		records += b.Meta.Records
+		in += b.Size
 	}
 	name := nameOf(u, group)
 	if found := blobfmt.Verify(name.String(), body, meta); len(found) > 0 || meta.Records+copies != records {
@@ -58,53 +50,39 @@ func (r *run) rewrite(ctx context.Context, u *unit, group []*blob) error {
 			meta.Records+copies, records, errors.Join(found...)))
 		return nil
 	}
-	key, made, err := r.put(ctx, u, name, body, meta)
+	key, err := r.put(ctx, u, name, body, meta)
 	if err != nil || key == "" {
 		return err
-	}
-	r.told(key, made, group, body, meta, copies)
-	return nil
-}
-
-// told counts and logs a blob that now stands for a group.
-func (r *run) told(key string, made bool, group []*blob, body []byte, meta blobfmt.Meta, copies int64) {
-	in := int64(0)
-	for _, b := range group {
-		in += b.Size
 	}
 	r.out.Waiting += len(group)
 	r.out.In += len(group)
 	r.out.BytesIn += in
-	if made {
-		r.out.Out++
-		r.out.BytesOut += int64(len(body))
-		r.out.Records += meta.Records
-	}
+	r.out.Out++
+	r.out.BytesOut += int64(len(body))
+	r.out.Records += meta.Records
 	r.o.Log.Info().Str("blob", key).Int("of", len(group)).Int64("records", meta.Records).Int64("copies", copies).
 		Int64("before", in).Int("after", len(body)).Msg("compacted")
+	return nil
 }
 
 // load reads the blobs of a group, a few at a time, and returns the sound ones.
-func (r *run) load(ctx context.Context, group []*blob) ([]*blob, []*cursor, error) {
-	cursors := make([]*cursor, len(group))
-	errs := atOnce(group, func(i int, b *blob) (err error) {
-		cursors[i], err = r.cursor(ctx, b)
+func (r *run) load(ctx context.Context, group []*blob) (sound []*blob, cursors []*cursor, err error) {
+	all := make([]*cursor, len(group))
+	for i, err := range atOnce(group, func(i int, b *blob) (err error) {
+		all[i], err = r.cursor(ctx, b)
 		return err
-	})
-	var sound []*blob
-	for i, b := range group {
-		switch err := errs[i]; {
+	}) {
+		switch b := group[i]; {
 		case isDamage(err):
 			r.problem(b.Key, err)
-			continue
 		case err != nil:
 			return nil, nil, err
+		default:
+			b.replaces = all[i].index.Replaces
+			sound, cursors = append(sound, b), append(cursors, all[i])
 		}
-		b.replaces = cursors[i].index.Replaces
-		cursors[len(sound)] = cursors[i]
-		sound = append(sound, b)
 	}
-	return sound, cursors[:len(sound)], nil
+	return sound, cursors, nil
 }
 
 // atOnce calls do for each blob, for a few at once, and returns their errors.
@@ -146,25 +124,22 @@ func identity(group []*blob) (id blobfmt.BatchID, replaces []blobfmt.BatchID) {
 // hour if it has blobs of several.
 func nameOf(u *unit, group []*blob) blobfmt.Name {
 	name := blobfmt.Name{Service: u.service, Period: group[0].Name.Period, Number: firstNumber}
-	for _, b := range group {
-		if !b.Name.Period.Equal(name.Period) {
-			name.Period = u.hour
-		}
+	if slices.ContainsFunc(group, func(b *blob) bool { return !b.Name.Period.Equal(name.Period) }) {
+		name.Period = u.hour
 	}
 	return name
 }
 
-// put stores a blob under the first free number. made is false if another compactor
-// has stored it before. The key is "" if the day has been dropped: then nothing may
-// be stored.
-func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, meta blobfmt.Meta) (key string, made bool, err error) {
+// put stores a blob under the first free number, unless another compactor has stored it
+// before. The key is "" if the day has been dropped: then nothing may be stored.
+func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, meta blobfmt.Meta) (key string, err error) {
 	attrs := storage.Attrs{ContentType: blobfmt.ContentType, ContentEncoding: blobfmt.ContentEncoding, Metadata: meta.Map()}
 	if gone, err := r.dropped(ctx, u); gone || err != nil {
-		return "", false, err
+		return "", err
 	}
 	for ; name.Number <= blobfmt.MaxNumber; name.Number++ {
 		key = name.String()
-		if b, taken := u.taken[key]; taken && (b == nil || b.Meta.Batch != meta.Batch) {
+		if slices.ContainsFunc(u.blobs, func(b *blob) bool { return b.Key == key && b.Meta.Batch != meta.Batch }) {
 			continue
 		}
 		err := r.store.Create(ctx, key, body, attrs)
@@ -172,14 +147,14 @@ func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, 
 			return r.stored(ctx, u, key)
 		}
 		if !errors.Is(err, storage.ErrExist) {
-			return "", false, fmt.Errorf("create %s: %w", key, err)
+			return "", fmt.Errorf("create %s: %w", key, err)
 		}
 		own, err := r.holds(ctx, key, meta)
 		if own || err != nil {
-			return key, false, err
+			return key, err
 		}
 	}
-	return "", false, fmt.Errorf("no numbers are left for %s", name)
+	return "", fmt.Errorf("no numbers are left for %s", name)
 }
 
 // holds reports whether the blob under a taken name is the same as the new one.
@@ -206,15 +181,15 @@ func (r *run) holds(ctx context.Context, key string, meta blobfmt.Meta) (bool, e
 // stored checks again whether the day has been dropped. A drop first marks the day
 // and then lists it. So either the drop has listed this blob, or this check finds the
 // mark.
-func (r *run) stored(ctx context.Context, u *unit, key string) (string, bool, error) {
+func (r *run) stored(ctx context.Context, u *unit, key string) (string, error) {
 	gone, err := r.dropped(ctx, u)
 	if err != nil || !gone {
-		return key, true, err
+		return key, err
 	}
 	if err := r.store.Delete(ctx, storage.Blob{Key: key}); err != nil {
-		return "", false, fmt.Errorf("take back a blob of a day that was dropped: %w", err)
+		return "", fmt.Errorf("take back a blob of a day that was dropped: %w", err)
 	}
-	return "", false, nil
+	return "", nil
 }
 
 func (r *run) dropped(ctx context.Context, u *unit) (bool, error) {

@@ -140,15 +140,15 @@ func (w *world) minutes(n int) (ids []uint64) {
 	return ids
 }
 
-func (w *world) compactor(store storage.BlobStore, o compact.Options) *compact.Compactor {
+func (w *world) compact(ctx context.Context, store storage.BlobStore, o compact.Options) (compact.Result, error) {
 	o.Now, o.Log = func() time.Time { return w.now }, zerolog.Nop()
-	return compact.New(store, o)
+	return compact.Run(ctx, store, o)
 }
 
 // run compacts once, and must succeed.
 func (w *world) run(o compact.Options) compact.Result {
 	w.t.Helper()
-	got, err := w.compactor(w.store, o).Run(context.Background())
+	got, err := w.compact(context.Background(), w.store, o)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestHeld(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	held := errors.New("the blob is under legal hold")
 	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Delete, "000003", storagetest.Fault{Before: held}))
-	got, err := w.compactor(store, compact.Options{}).Run(t.Context())
+	got, err := w.compact(t.Context(), store, compact.Options{})
 	if err != nil || got.Deleted != 4 || len(got.Problems) != 1 || !errors.Is(got.Problems[0], held) || !strings.Contains(got.Problems[0].Error(), "1500/000003.log") {
 		t.Errorf("run: %+v, %v", got, err)
 	}
@@ -39,7 +39,7 @@ func TestStoreAway(t *testing.T) {
 		w.put(2, hour.Add(later), shifted(request(2, 5, 0, time.Minute), later))
 	}
 	one := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Create, "/1300/", storagetest.Fault{Before: storagetest.ErrFault}))
-	got, err := w.compactor(one, compact.Options{}).Run(t.Context())
+	got, err := w.compact(t.Context(), one, compact.Options{})
 	if err != nil || got.Out != 5 || len(got.Problems) != 1 || !errors.Is(got.Problems[0], storagetest.ErrFault) {
 		t.Errorf("one hour: %+v, %v", got, err)
 	}
@@ -51,11 +51,11 @@ func TestStoreAway(t *testing.T) {
 			w.put(2, hour.Add(later), shifted(request(2, 5, 0, time.Minute), later))
 		}
 		gone := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Dirs, "", storagetest.Fault{Before: storage.ErrNotExist}))
-		if _, err := w.compactor(gone, compact.Options{}).Run(t.Context()); !errors.Is(err, storage.ErrNotExist) {
+		if _, err := w.compact(t.Context(), gone, compact.Options{}); !errors.Is(err, storage.ErrNotExist) {
 			t.Errorf("no store: %v", err)
 		}
 		away := storagetest.Faulty(w.store, storagetest.Times(-1, op, "", storagetest.Fault{Before: storagetest.ErrFault}))
-		got, err := w.compactor(away, compact.Options{}).Run(t.Context())
+		got, err := w.compact(t.Context(), away, compact.Options{})
 		if !errors.Is(err, storagetest.ErrFault) || got.Out != 0 {
 			t.Errorf("%s away: %+v, %v", op, got, err)
 		}
@@ -76,7 +76,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 			}
 			return storagetest.Fault{}
 		})
-		got, err := w.compactor(c.of(store), compact.Options{}).Run(t.Context())
+		got, err := w.compact(t.Context(), c.of(store), compact.Options{})
 		if err != nil || got.Out != 0 || len(got.Problems) > 0 || when == storagetest.Get && c.n[storagetest.Create] > 0 {
 			t.Errorf("dropped at %s: %+v, %v", when, got, err)
 		}

@@ -5,15 +5,11 @@
 // _dropped/<service>/<day>. Both are empty objects made by the conditional create. So a
 // horizon only ever rises, no object is changed, and one LIST returns all of them.
 //
-// [Read] is for readers of logs: hidden records are not shown from this moment on, even
-// if their blobs are still there. A [Watch] is for writers of logs: records of dropped
-// days are not stored again. [Publish] and [Drop] are for the retention job.
-//
-// The package deletes nothing and decides nothing: package retention chooses the days.
+// [Read] is for readers of logs, a [Watch] for writers. [Publish] and [Drop] are for
+// package retention, which chooses the days and deletes their blobs.
 package horizon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,8 +83,7 @@ func (s *Service) Hides(d Day) bool {
 // Empty reports whether no day has been dropped.
 func (s *Service) Empty() bool { return !s.Set && len(s.Dropped) == 0 }
 
-// Horizons are the dropped days of services by name. A service that is not in it has
-// none.
+// Horizons are the dropped days of services by name.
 type Horizons map[string]Service
 
 // Hides reports whether a day of a service has been dropped.
@@ -107,8 +102,8 @@ type Lister interface {
 // services or so, one after another.
 const oneByOne = 8
 
-// Read returns the horizons of some services, or of all if none are named. A missing
-// store has none.
+// Read returns the horizons of some services, perhaps with others; of all if none are
+// named. A missing store has none.
 func Read(ctx context.Context, store Lister, services ...string) (Horizons, error) {
 	marks, err := Marks(ctx, store, services...)
 	if err != nil && !errors.Is(err, storage.ErrNotExist) {
@@ -140,9 +135,8 @@ type Mark struct {
 	Blob    storage.Blob
 }
 
-// Marks lists the objects behind [Read], those of a service together: horizons first,
-// ascending. Objects under other names are left out. A missing store is
-// [storage.ErrNotExist].
+// Marks lists the objects behind [Read], ascending for each service. Objects under other
+// names are left out. A missing store is [storage.ErrNotExist].
 func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error) {
 	prefixes := []string{prefix, droppedPrefix}
 	if n := len(services); n > 0 && n <= oneByOne {
@@ -153,74 +147,47 @@ func Marks(ctx context.Context, store Lister, services ...string) ([]Mark, error
 	}
 	found := make([][]Mark, len(prefixes))
 	work, ctx := errgroup.WithContext(ctx)
-	for i := range prefixes {
-		work.Go(func() (err error) {
-			found[i], err = marks(ctx, store, prefixes[i])
-			return err
+	for i, under := range prefixes {
+		work.Go(func() error {
+			for b, err := range store.List(ctx, under, "") {
+				if err != nil {
+					return err
+				}
+				if m, ok := parseName(b.Key); ok {
+					m.Blob = b
+					found[i] = append(found[i], m)
+				}
+			}
+			return nil
 		})
 	}
 	if err := work.Wait(); err != nil {
 		return nil, fmt.Errorf("list what has been dropped: %w", err)
 	}
-	all := slices.Concat(found...)
-	if len(services) > oneByOne {
-		wanted := slices.Sorted(slices.Values(services))
-		all = slices.DeleteFunc(all, func(m Mark) bool {
-			_, found := slices.BinarySearch(wanted, m.Service)
-			return !found
-		})
-	}
-	slices.SortStableFunc(all, func(a, b Mark) int { return cmp.Compare(a.Service, b.Service) })
-	return all, nil
-}
-
-func marks(ctx context.Context, store Lister, under string) (out []Mark, err error) {
-	for b, err := range store.List(ctx, under, "") {
-		if err != nil {
-			return nil, err
-		}
-		if m, ok := parseName(b.Key); ok {
-			m.Blob = b
-			out = append(out, m)
-		}
-	}
-	return out, nil
+	return slices.Concat(found...), nil
 }
 
 func parseName(key string) (m Mark, ok bool) {
-	rest, ok := strings.CutPrefix(key, prefix)
-	if !ok {
-		rest, m.Single = strings.CutPrefix(key, droppedPrefix)
-		if !m.Single {
-			return m, false
-		}
-	}
-	service, day, _ := strings.Cut(rest, "/")
-	if !record.ValidStored(service) || len(day) != len(nameLayout) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 3 || !record.ValidStored(parts[1]) || len(parts[2]) != len(nameLayout) {
 		return m, false
 	}
-	d, err := ParseDay(day)
-	m.Service, m.Day = service, d
-	return m, err == nil
-}
-
-// Creator is the part of a blob store that this package needs to publish.
-type Creator interface {
-	Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error
+	d, err := ParseDay(parts[2])
+	return Mark{Service: parts[1], Day: d, Single: parts[0]+"/" == droppedPrefix}, err == nil
 }
 
 // Publish raises the horizon of a service: all days before first are dropped from now
 // on. It may be repeated.
-func Publish(ctx context.Context, store Creator, service string, first Day) error {
+func Publish(ctx context.Context, store storage.BlobStore, service string, first Day) error {
 	return publish(ctx, store, prefix, service, first)
 }
 
 // Drop drops a single day of a service. It may be repeated.
-func Drop(ctx context.Context, store Creator, service string, day Day) error {
+func Drop(ctx context.Context, store storage.BlobStore, service string, day Day) error {
 	return publish(ctx, store, droppedPrefix, service, day)
 }
 
-func publish(ctx context.Context, store Creator, under, service string, day Day) error {
+func publish(ctx context.Context, store storage.BlobStore, under, service string, day Day) error {
 	if !record.ValidStored(service) {
 		return fmt.Errorf("service %q: not a valid name", service)
 	}

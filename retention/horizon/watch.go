@@ -19,7 +19,7 @@ import (
 var ErrExpired = errors.New("expired")
 
 const (
-	every  = time.Minute     // how often Run reads
+	every  = time.Minute
 	maxAge = 2 * time.Minute // the greatest age of a copy that Fresh returns
 	// timeout bounds one reading. 100,000 services have 40 pages of marks, one after
 	// another.
@@ -32,19 +32,15 @@ type WatchOptions struct {
 	Log zerolog.Logger
 }
 
-// Watch knows the horizons of all services, for processes that write all the time. Run
-// reads them every minute. [Watch.Hides] is for the answer to a sender, and uses the
-// last reading. [Watch.Guard] is for a writer that is about to store a blob, and
-// insists on a fresh reading. The methods may be called concurrently, and work without
-// Run too.
+// Watch knows the horizons of all services, for processes that write all the time. Its
+// methods may be called concurrently, and work without Run too.
 type Watch struct {
-	o     WatchOptions
-	store Lister
-	known atomic.Pointer[reading] // the last reading that worked; never changed
-	reads atomic.Uint64
-	fails atomic.Uint64
-	first chan struct{}
-	once  singleflight.Group // the reading in progress, for which all callers wait
+	o            WatchOptions
+	store        Lister
+	known        atomic.Pointer[reading] // the last reading that worked; never changed
+	reads, fails atomic.Uint64
+	first        chan struct{}
+	once         singleflight.Group // the reading in progress, for which all callers wait
 
 	// Of the reading in progress:
 	failing    bool
@@ -71,7 +67,7 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 // First is closed after the first reading of Run, even if that fails.
 func (w *Watch) First() <-chan struct{} { return w.first }
 
-// Run reads the horizons until ctx ends. It is called once.
+// Run reads the horizons every minute until ctx ends. It is called once.
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -87,15 +83,14 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Hides reports whether a day of a service has been dropped, by the last reading. It
-// sends no request and never waits. It may show a day that has just been dropped, but
+// Hides reports whether a day of a service has been dropped, by the last reading, for the
+// answer to a sender. It never waits. It may show a day that has just been dropped, but
 // never the other way, since horizons only rise.
 func (w *Watch) Hides(service string, d Day) bool { return w.known.Load().h.Hides(service, d) }
 
 // Fresh returns the horizons as of at most two minutes ago. If the last reading is older
-// it reads now, once for all callers that wait, and returns that reading's error. If the
-// caller that reads gives up, another one reads. The map is shared, and must not be
-// changed.
+// it reads now, once for all callers that wait, and returns that reading's error. The
+// reading goes on if callers give up. The map is shared, and must not be changed.
 func (w *Watch) Fresh(ctx context.Context) (Horizons, error) {
 	if r := w.known.Load(); w.fresh(r) {
 		return r.h, nil
@@ -117,30 +112,23 @@ func (w *Watch) fresh(r *reading) bool {
 // read reads the horizons, or waits for a reading that has begun. Unless it must be
 // anew, a fresh one that has just ended will do.
 func (w *Watch) read(ctx context.Context, anew bool) (Horizons, error) {
-	for {
-		select {
-		case done := <-w.once.DoChan("", func() (any, error) { return w.perform(ctx, anew) }):
-			if done.Err != errLeft {
-				return done.Val.(Horizons), done.Err
-			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	others := context.WithoutCancel(ctx) // they wait for it too
+	select {
+	case done := <-w.once.DoChan("", func() (any, error) { return w.perform(others, anew) }):
+		return done.Val.(Horizons), done.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
-
-// errLeft ends a reading when the caller that began it gave up. Its other callers begin
-// another one.
-var errLeft = errors.New("the caller gave up")
 
 func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	if r := w.known.Load(); !anew && w.fresh(r) {
 		return r.h, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r := &reading{begun: w.o.Now()}
-	marks, err := Marks(limited, w.store)
+	marks, err := Marks(ctx, w.store)
 	switch {
 	case errors.Is(err, storage.ErrNotExist):
 		// For a writer a missing store means nothing: its disk may be back the next
@@ -148,9 +136,6 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 		err = fmt.Errorf("the store is away: %v", err)
 	case err == nil && !w.fresh(r):
 		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
-	}
-	if err != nil && ctx.Err() != nil {
-		return nil, errLeft
 	}
 	if err != nil {
 		w.fails.Add(1)
@@ -161,7 +146,7 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 		return nil, err
 	}
 	r.h = Of(marks)
-	w.tellImpossible(r.h.withoutImpossible(DayOf(r.begun)))
+	w.dropImpossible(r.h, DayOf(r.begun))
 	w.known.Store(r)
 	w.reads.Add(1)
 	if w.failing {
@@ -171,11 +156,12 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	return r.h, nil
 }
 
-// withoutImpossible removes horizons that hide today, and returns the first service
-// that has one. No policy hides records less than a day old. Such a horizon comes from
+// dropImpossible removes horizons that hide today, and logs the first service that has
+// one, once. No policy hides records less than a day old. Such a horizon comes from
 // a wrong clock, or was made by hand, and the job deletes nothing by it. A writer that
 // respected it would lose the records that are logged now.
-func (h Horizons) withoutImpossible(today Day) (first string) {
+func (w *Watch) dropImpossible(h Horizons, today Day) {
+	first := ""
 	for name, s := range h {
 		if !s.Set || s.First <= today {
 			continue
@@ -186,16 +172,11 @@ func (h Horizons) withoutImpossible(today Day) (first string) {
 		s.First, s.Set = 0, false
 		h[name] = s
 	}
-	return first
-}
-
-// tellImpossible logs the result of withoutImpossible, once.
-func (w *Watch) tellImpossible(service string) {
-	if service != "" && service != w.impossible {
-		w.o.Log.Error().Str("service", service).
+	if first != "" && first != w.impossible {
+		w.o.Log.Error().Str("service", first).
 			Msg("a horizon hides today, which no policy does: records are stored as if it were not there, but readers show nothing below it; see docs/OPERATING.md, Retention")
 	}
-	w.impossible = service
+	w.impossible = first
 }
 
 // Readings returns how many readings worked and how many failed.

@@ -19,18 +19,7 @@ func looksLikeArray(b []byte) bool {
 	// Anything else has no record in it. It counts as an array only if it is one from
 	// the first byte to the last.
 	n := record.ValueLen(b)
-	if n == 0 || skipSpace(b, n) < len(b) {
-		return false
-	}
-	if b[i] == ']' {
-		return true
-	}
-	n = record.ValueLen(b[i:])
-	if n == 0 {
-		return false
-	}
-	i = skipSpace(b, i+n)
-	return i < len(b) && (b[i] == ',' || b[i] == ']')
+	return n > 0 && skipSpace(b, n) == len(b)
 }
 
 // decodeArray decodes the objects of the array that begins at off. From a syntax
@@ -85,16 +74,13 @@ func decodeArray(body []byte, off int, to Sink) {
 // element returns the length of the array element at the start of b, and the reason
 // why it is no record; 0 when it is not even a value.
 func element(b []byte, to Sink) (n int, why Rejection) {
-	ok := false
 	if b[0] == '{' {
 		n, why, _ = objectAt(b, to)
-		ok = n > 0 || why.Syntax
 	} else {
 		why.Reason = "the array element is not a JSON object"
 		n = record.ValueLen(b)
-		ok = n > 0
 	}
-	if !ok {
+	if n == 0 && !why.Syntax {
 		return 0, Rejection{Reason: "the array is broken: no JSON value here", Syntax: true}
 	}
 	return n, why

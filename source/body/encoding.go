@@ -150,32 +150,26 @@ func isZlib(src *bytes.Reader) bool {
 
 // open returns a decompressor of src: old, unless that is nil.
 func (e Encoding) open(old any, src *bytes.Reader) (z io.Reader, err error) {
-	switch e {
-	case Gzip:
-		if z, ok := old.(*gzip.Reader); ok {
-			return z, z.Reset(src)
-		}
-		return gzip.NewReader(src)
-	case Deflate:
-		if z, ok := old.(zlib.Resetter); ok {
-			return old.(io.Reader), z.Reset(src, nil)
-		}
-		return zlib.NewReader(src)
-	case rawDeflate:
-		if z, ok := old.(flate.Resetter); ok {
-			return old.(io.Reader), z.Reset(src, nil)
-		}
-		return flate.NewReader(src), nil
-	case Snappy:
-		z, ok := old.(*s2.Reader)
-		if !ok {
-			z = s2.NewReader(nil, s2.ReaderAllocBlock(64<<10))
-		}
+	switch z := old.(type) {
+	case *gzip.Reader:
+		return z, z.Reset(src)
+	case zlib.Resetter: // of flate too
+		return old.(io.Reader), z.Reset(src, nil)
+	case *s2.Reader:
 		z.Reset(src)
 		return z, nil
-	}
-	if z, ok := old.(*zstd.Decoder); ok {
+	case *zstd.Decoder:
 		return z, z.Reset(src)
+	}
+	switch e {
+	case Gzip:
+		return gzip.NewReader(src)
+	case Deflate:
+		return zlib.NewReader(src)
+	case rawDeflate:
+		return flate.NewReader(src), nil
+	case Snappy:
+		return s2.NewReader(src, s2.ReaderAllocBlock(64<<10)), nil
 	}
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxDecoded+Spare), zstd.WithDecodeBuffersBelow(0))

@@ -1,8 +1,11 @@
 package body
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -159,11 +162,9 @@ func (g *Gatherer) service(name string) uint32 {
 	// Most bodies have a few services, and their names are the same strings each time:
 	// comparing those is quicker than hashing one.
 	if len(g.Req.Services) <= 16 {
-		for i, s := range g.Req.Services {
-			if s == name {
-				g.last = uint32(i)
-				return g.last
-			}
+		if i := slices.Index(g.Req.Services, name); i >= 0 {
+			g.last = uint32(i)
+			return g.last
 		}
 	}
 	n, ok := g.services[name]
@@ -250,13 +251,6 @@ func (g *Gatherer) IdentifyByKey(path string, part int, body []byte) {
 	g.Req.Outcome, g.Req.DefaultTime = g.Outcome(), g.defaults.Time
 }
 
-// AsBefore gives a request with a key the times and the origin that it had when it came
-// first, and undoes AddRejected.
-func (g *Gatherer) AsBefore(first *record.EarlierError) {
-	g.retime(first.DefaultTime)
-	g.Req.Origin, g.Req.DefaultTime, g.Req.Outcome = first.Origin, first.DefaultTime, g.Outcome()
-}
-
 // outcomeLine is the number of bytes that a line adds to the input of an outcome.
 const outcomeLine = 20
 
@@ -287,6 +281,31 @@ func (g *Gatherer) Outcome() record.Outcome {
 		_, _ = g.hash.WriteString("\x00")
 	}
 	return record.Outcome{Accepted: uint32(g.Accepted), Rejected: uint32(len(g.Rejected)), Sum: max(g.hash.Sum64(), 1)}
+}
+
+// An Accepter appends requests to the log. Any number of goroutines may call Accept. It
+// copies the parts that it keeps, so the request may be reused after it has returned.
+// Sources distinguish [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused]. Any
+// other error means that the request was not accepted and may be sent again.
+type Accepter interface {
+	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
+}
+
+// Append passes Req to the accepter. If a request with its key came before, it does so
+// again with the times and the origin of then. more is that of AddRejected.
+func (g *Gatherer) Append(ctx context.Context, to Accepter, more func() error) (record.Receipt, error) {
+	for {
+		receipt, err := to.Accept(ctx, &g.Req)
+		first, ok := errors.AsType[*record.EarlierError](err)
+		if !ok {
+			return receipt, err
+		}
+		g.retime(first.DefaultTime)
+		g.Req.Origin, g.Req.DefaultTime, g.Req.Outcome = first.Origin, first.DefaultTime, g.Outcome()
+		if err := g.AddRejected(more); err != nil {
+			return record.Receipt{}, err
+		}
+	}
 }
 
 // retime gives the lines without a time of their own another one, as if that had been

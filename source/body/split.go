@@ -239,7 +239,7 @@ func objectAt(b []byte, to Sink) (n int, why Rejection, looked int) {
 		return n, why, max(n, looked)
 	}
 	// Too long: it may still have an end.
-	if n := record.ValueLen(b); n > 0 {
+	if n = record.ValueLen(b); n > 0 {
 		return n, why, n
 	}
 	return 0, why, len(b)
@@ -279,13 +279,11 @@ func decodeText(body []byte, off int, to Sink) {
 	}
 }
 
-// rejectionOf returns the reason of an error of Scan, and its offset in the source.
+// rejectionOf returns the reason of an error of Scan, which is always a
+// *[record.RejectError], and its offset in the source.
 func rejectionOf(err error) (why Rejection, offset int) {
-	var e *record.RejectError
-	if errors.As(err, &e) {
-		return Rejection{Reason: e.Error(), Syntax: e.Syntax}, e.Offset
-	}
-	return Rejection{Reason: err.Error(), Syntax: true}, 0
+	e, _ := errors.AsType[*record.RejectError](err)
+	return Rejection{Reason: e.Error(), Syntax: e.Syntax}, e.Offset
 }
 
 // noObject returns the reason why something that does not begin as an object is no

@@ -173,14 +173,7 @@ func (b *builder) append() (record.Receipt, error) {
 	const first, longest = 20 * time.Millisecond, 500 * time.Millisecond
 	ctx := b.request.Context()
 	for wait := first; ; wait = min(2*wait, longest) {
-		receipt, err := b.s.o.Accept.Accept(ctx, &b.Req)
-		if e := (*record.EarlierError)(nil); errors.As(err, &e) {
-			b.AsBefore(e)
-			if err = b.AddRejected(b.countLines); err != nil {
-				return receipt, err
-			}
-			continue
-		}
+		receipt, err := b.Append(ctx, b.s.o.Accept, b.countLines)
 		if err == nil || !errors.Is(err, record.ErrFull) {
 			return receipt, err
 		}

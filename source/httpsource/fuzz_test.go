@@ -75,7 +75,7 @@ func FuzzDecompress(f *testing.F) {
 	s := New(Options{Accept: &counter{}})
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		for _, enc := range []body.Encoding{body.Gzip, body.Zstd, body.Deflate, body.Snappy} {
-			h, err := s.budget.enter(t.Context(), int64(len(wire)), time.Minute)
+			h, err := s.budget.enter(t.Context(), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}

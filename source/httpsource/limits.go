@@ -1,7 +1,6 @@
 package httpsource
 
 import (
-	"container/list"
 	"context"
 	"net/http"
 	"sync"
@@ -11,9 +10,7 @@ import (
 const (
 	// minRate is how many bytes a second a body must bring on average.
 	minRate = 1 << 10
-	// maxAhead is how far in the future a record may lie.
-	maxAhead = 24 * time.Hour
-	maxKey   = 255
+	maxKey  = 255
 	// firstGrace is the longest silence of a body that has sent next to nothing.
 	firstGrace = 5 * time.Second
 	// entrance is the initial hold of a request: its first buffer, and as much again
@@ -30,18 +27,16 @@ const (
 // and may always grow: its own limits bound it.
 type budget struct {
 	size, entry int64
+	turn        chan struct{} // holds the one request that may be admitted next
+	freed       chan struct{} // that request should try again
 
-	mu      sync.Mutex
-	used    int64
-	waiting list.List // of *waiter
+	mu   sync.Mutex
+	used int64
 }
 
-type waiter struct {
-	n  int64
-	in chan struct{} // closed, under mu, when the waiter has got its bytes
+func newBudget(size int64) *budget {
+	return &budget{size: size, entry: size / 4 * 3, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
 }
-
-func newBudget(size int64) *budget { return &budget{size: size, entry: size / 4 * 3} }
 
 // A hold is the share of one request in a budget. It belongs to one goroutine.
 type hold struct {
@@ -49,50 +44,38 @@ type hold struct {
 	n  int64
 }
 
-// enter waits until n bytes are available, but no longer than patience.
-func (b *budget) enter(ctx context.Context, n int64, patience time.Duration) (*hold, error) {
-	b.mu.Lock()
-	if b.waiting.Len() == 0 && b.admits(n) {
-		b.used += n
-		b.mu.Unlock()
-		return &hold{of: b, n: n}, nil
+// enter waits until entrance bytes are available, but no longer than patience.
+func (b *budget) enter(ctx context.Context, patience time.Duration) (*hold, error) {
+	h, late := &hold{of: b}, time.After(patience)
+	turn, freed := b.turn, (chan struct{})(nil)
+	for {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-b.turn }()
+			turn, freed = nil, b.freed
+		case <-freed:
+		case <-late:
+			return nil, errNoMemory()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if h.admitted() {
+			return h, nil
+		}
 	}
-	w := &waiter{n: n, in: make(chan struct{})}
-	place := b.waiting.PushBack(w)
-	b.mu.Unlock()
-
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var err error
-	select {
-	case <-w.in:
-		return &hold{of: b, n: n}, nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-timer.C:
-		err = errNoMemory()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case <-w.in: // admitted at the last moment
-		return &hold{of: b, n: n}, nil
-	default:
-	}
-	b.waiting.Remove(place)
-	b.admitWaiting() // the next one may be smaller
-	return nil, err
 }
 
-func (b *budget) admits(n int64) bool { return b.used == 0 || b.used+n <= b.entry }
-
-// admitWaiting admits waiting requests that fit, in order. b.mu is held.
-func (b *budget) admitWaiting() {
-	for e := b.waiting.Front(); e != nil && b.admits(e.Value.(*waiter).n); e = b.waiting.Front() {
-		w := b.waiting.Remove(e).(*waiter)
-		b.used += w.n
-		close(w.in)
+// admitted gives a request its first bytes, if they are available.
+func (h *hold) admitted() bool {
+	b := h.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used > 0 && b.used+entrance > b.entry {
+		return false
 	}
+	b.used += entrance
+	h.n = entrance
+	return true
 }
 
 func (b *budget) inUse() int64 {
@@ -124,7 +107,10 @@ func (h *hold) release() {
 	defer b.mu.Unlock()
 	b.used -= h.n
 	h.n = 0
-	b.admitWaiting()
+	select {
+	case b.freed <- struct{}{}:
+	default:
+	}
 }
 
 func errNoMemory() error {

@@ -1,9 +1,6 @@
 package httpsource
 
-import (
-	"math/bits"
-	"sync"
-)
+import "math/bits"
 
 const (
 	// least is the smallest buffer. A body must bring as much before it gets more
@@ -11,16 +8,19 @@ const (
 	least = 4 << 10
 	// maxKept is the largest buffer that is used again.
 	maxKept = 2 << 20
-	// allKept is the total size of the idle buffers that are kept.
-	allKept = 32 << 20
+	// idle is how many idle buffers of each size are kept, 32 MiB in all.
+	idle = 8
 )
 
-// buffers keeps memory for later bodies: powers of two from least to maxKept. It is
-// no sync.Pool, which would keep all the memory of a burst.
-type buffers struct {
-	mu   sync.Mutex
-	free [10][][]byte // by class
-	kept int          // bytes in free
+// buffers keeps memory for later bodies, by class: powers of two from least to maxKept.
+// It is no sync.Pool, which would keep all the memory of a burst.
+type buffers [10]chan []byte
+
+func newBuffers() (b buffers) {
+	for class := range b {
+		b[class] = make(chan []byte, idle)
+	}
+	return b
 }
 
 // class returns the smallest class of buffers for n bytes, n <= maxKept.
@@ -37,15 +37,10 @@ func sizeFor(n int) int {
 // get returns an empty buffer with the capacity sizeFor(n).
 func (b *buffers) get(n int) []byte {
 	if n <= maxKept {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if free := &b.free[class(n)]; len(*free) > 0 {
-			last := len(*free) - 1
-			buf := (*free)[last]
-			(*free)[last] = nil
-			*free = (*free)[:last]
-			b.kept -= cap(buf)
+		select {
+		case buf := <-b[class(n)]:
 			return buf
+		default:
 		}
 	}
 	return make([]byte, 0, sizeFor(n))
@@ -57,11 +52,9 @@ func (b *buffers) put(buf []byte) {
 	if size < least || size > maxKept || size != sizeFor(size) {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.kept+size <= allKept {
-		b.kept += size
-		b.free[class(size)] = append(b.free[class(size)], buf[:0])
+	select {
+	case b[class(size)] <- buf[:0]:
+	default:
 	}
 }
 

@@ -79,11 +79,7 @@ func keyOf(h http.Header) (string, error) {
 		return "", nil
 	}
 	key := strings.TrimSpace(values[0])
-	bad := len(values) > 1 || key == "" || len(key) > maxKey
-	for i := 0; i < len(key) && !bad; i++ {
-		bad = key[i] < ' ' || key[i] > '~'
-	}
-	if bad {
+	if len(values) > 1 || key == "" || len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return "", refuse(http.StatusBadRequest,
 			"header Idempotency-Key: want one value of 1 to %d printable ASCII characters, best a UUIDv7 or ULID", maxKey)
 	}

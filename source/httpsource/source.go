@@ -4,7 +4,7 @@
 // A request runs through stages, one file each. body.go reads the body off the wire,
 // within limits and no slower than a minimum rate. Package blobtail/source/body
 // decompresses it, finds the records and makes canonical lines of them. build.go cuts
-// the body into parts, gives each part its identity and hands it to the [Accepter].
+// the body into parts, gives each part its identity and hands it to the [body.Accepter].
 // answer.go reports the outcome. native.go has the parts that are the protocol's: the
 // paths, the header and the form of the answer. limits.go counts the bytes that all
 // requests hold together, memory.go keeps some of their memory for the next.
@@ -19,6 +19,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	stdlog "log"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -31,15 +32,6 @@ import (
 	"blobtail/record"
 	"blobtail/source/body"
 )
-
-// An Accepter appends requests to the log. Any number of goroutines may call Accept.
-// It copies the parts that it keeps, so the request may be reused after it has
-// returned. The source distinguishes [record.ErrFull], [record.ErrUnheld] and
-// [record.ErrKeyReused]; any other error means that the request was not accepted and
-// may be sent again.
-type Accepter interface {
-	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
-}
 
 // Dedupe is the way in which a repeated request is recognised.
 type Dedupe string
@@ -58,7 +50,7 @@ const (
 // Options are the settings of a [Source]. Only Accept must be set.
 type Options struct {
 	// Accept appends the requests.
-	Accept Accepter
+	Accept body.Accepter
 	// Dedupe is the way in which a repeated request is recognised. Empty: DedupeBody.
 	Dedupe Dedupe
 	// Ready returns the reason that nothing can be accepted now. Nil: always ready.
@@ -110,6 +102,7 @@ func New(o Options) *Source {
 		o:        o,
 		budget:   b,
 		metrics:  newMetrics(o.Metrics, b),
+		buffers:  newBuffers(),
 		unpack:   body.NewDecompressor(2 * runtime.GOMAXPROCS(0)),
 		builders: sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
 		rejects:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
@@ -169,7 +162,7 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake) (a
 	if r.ContentLength > enc.WireLimit() {
 		return answer{}, nil, enc.TooLarge()
 	}
-	h, err := s.budget.enter(r.Context(), entrance, s.o.Patience)
+	h, err := s.budget.enter(r.Context(), s.o.Patience)
 	if err != nil {
 		return answer{}, nil, err
 	}
@@ -216,4 +209,18 @@ func (s *Source) decompress(ctx context.Context, enc body.Encoding, wire []byte,
 		}
 		return s.buffers.grow(buf, n), nil
 	})
+}
+
+// NewServer makes a server for h with the limits that a listener open to clients
+// needs. Bodies have their own pace, see [Options]. Answers have no time limit:
+// waiting for a blob may take minutes. The caller sets no address; it listens, serves
+// and shuts down.
+func NewServer(h http.Handler, log zerolog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          stdlog.New(log.With().Str("level", "warn").Logger(), "", 0),
+	}
 }

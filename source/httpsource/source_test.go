@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"blobtail/record"
+	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
 
@@ -125,7 +126,7 @@ func (m *memory) origins() []record.Origin {
 	return out
 }
 
-func newSource(m httpsource.Accepter, change ...func(*httpsource.Options)) *httpsource.Source {
+func newSource(m body.Accepter, change ...func(*httpsource.Options)) *httpsource.Source {
 	o := httpsource.Options{Accept: m, Now: func() time.Time { return noon }, Patience: 50 * time.Millisecond}
 	for _, c := range change {
 		c(&o)

@@ -1,10 +1,11 @@
 package natssource
 
 import (
-	"strconv"
-	"strings"
+	"context"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // A place is the contents of a reply subject about a delivery.
@@ -15,36 +16,41 @@ type place struct {
 	sent      int64  // when the stream received the message, Unix nanoseconds
 }
 
-// placeOf parses a reply subject:
-//
-//	$JS.ACK.<stream>.<consumer>.<delivered>.<seq>.<delivery>.<sent>.<pending>
-//
-// Newer servers put domain and account before the stream, and may put more behind.
+// placeOf parses a reply subject.
 func placeOf(reply string) (p place, ok bool) {
-	tokens := strings.SplitN(reply, ".", 14)
-	at := 4
-	switch n := len(tokens); {
-	case n < 9 || n == 10 || n > 13 || tokens[0] != "$JS" || tokens[1] != "ACK":
+	m := nats.Msg{Reply: reply, Sub: &nats.Subscription{}} // without one there are no metadata
+	data, err := m.Metadata()
+	if err != nil {
 		return place{}, false
-	case n > 9:
-		at = 6
 	}
-	var err [4]error
-	p.delivered, err[0] = strconv.ParseUint(tokens[at], 10, 64)
-	p.seq, err[1] = strconv.ParseUint(tokens[at+1], 10, 64)
-	p.delivery, err[2] = strconv.ParseUint(tokens[at+2], 10, 64)
-	p.sent, err[3] = strconv.ParseInt(tokens[at+3], 10, 64)
-	return p, err == [4]error{}
+	p = place{seq: data.Sequence.Stream, delivery: data.Sequence.Consumer, delivered: data.NumDelivered, sent: data.Timestamp.UnixNano()}
+	return p, min(p.seq, p.delivery, p.delivered) > 0 && p.sent > 0
 }
 
 // A ledger has the messages of the stream that were delivered to us and are not
-// settled, each with its latest reply subject. All are of one incarnation of the
-// stream. A recreated stream counts from 1 again, and a late acknowledgement for the
-// old one would remove a message of the new one that nobody has stored.
+// settled, each with its latest reply subject, and reports their outcome to the server.
+// All are of one incarnation of the stream. A recreated stream counts from 1 again, and
+// a late acknowledgement for the old one would remove a message of the new one that
+// nobody has stored.
+//
+// An acknowledgement is a request that the server confirms. Many are in flight, with one
+// subscription for all answers. Those without an answer are sent again.
 type ledger struct {
+	conn    *nats.Conn
+	metrics *metrics
+	inbox   string // subject for answers, up to their number
+	wake    chan struct{}
+	look    func() // requests a check, which ends in open when all is well
+
 	mu       sync.Mutex
 	messages map[uint64]*delivery // by stream sequence
 	created  time.Time            // of the stream; zero before it was seen
+	isOpen   bool                 // the stream and the consumer are known to be right
+	changed  chan struct{}        // closed when isOpen changes
+	sure     time.Time            // when they were last known
+	queue    []settlement
+	onTheWay map[uint64]settlement
+	next     uint64
 }
 
 type delivery struct {
@@ -55,7 +61,19 @@ type delivery struct {
 	reused bool      // another message had this sequence, and is not settled
 }
 
-func newLedger() *ledger { return &ledger{messages: make(map[uint64]*delivery)} }
+type settlement struct {
+	id    uint64 // of the last attempt
+	reply string
+	nak   bool
+	rest  time.Duration // before it is delivered again
+	tries int
+	sent  time.Time
+}
+
+func newLedger(look func()) *ledger {
+	return &ledger{look: look, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		messages: make(map[uint64]*delivery), onTheWay: make(map[uint64]settlement)}
+}
 
 // delivered notes a message that was delivered, now with this reply. It reports
 // whether another, unsettled message has the same sequence: a server with damaged
@@ -90,9 +108,9 @@ func (l *ledger) found(reply string) {
 	}
 }
 
-// stored calls acknowledge, within the lock, if that is right for reply. An earlier
-// reply of a message does as well as its latest: the server accepts both.
-func (l *ledger) stored(reply string, acknowledge func(reply string)) {
+// stored acknowledges a message. An earlier reply of a message does as well as its
+// latest: the server accepts both.
+func (l *ledger) stored(reply string) {
 	p, ok := placeOf(reply)
 	if !ok {
 		return
@@ -108,12 +126,12 @@ func (l *ledger) stored(reply string, acknowledge func(reply string)) {
 	} else {
 		d.stored = true
 	}
-	acknowledge(reply)
+	l.add(settlement{reply: reply})
 }
 
-// dropped calls refuse, within the lock, if the message has to be delivered again. A
-// message that is unknown here was delivered to an earlier process.
-func (l *ledger) dropped(reply string, refuse func(reply string, known bool)) {
+// dropped refuses a message if it has to be delivered again: after rest, or, if it is
+// unknown here because it was delivered to an earlier process, at once.
+func (l *ledger) dropped(reply string, rest time.Duration) {
 	p, ok := placeOf(reply)
 	if !ok {
 		return
@@ -123,17 +141,17 @@ func (l *ledger) dropped(reply string, refuse func(reply string, known bool)) {
 	d := l.messages[p.seq]
 	switch {
 	case d == nil && p.sent >= l.created.UnixNano():
-		refuse(reply, false)
+		l.add(settlement{reply: reply, nak: true})
 	case d != nil && d.reply == reply:
 		delete(l.messages, p.seq)
 		if !d.stored {
-			refuse(reply, true)
+			l.add(settlement{reply: reply, nak: true, rest: rest})
 		}
 	}
 }
 
 // current switches to an incarnation of the stream, and forgets the messages of
-// another. It reports whether there was another before.
+// another. It reports whether there was another before; then it shuts the ledger.
 func (l *ledger) current(created time.Time) (another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +166,66 @@ func (l *ledger) current(created time.Time) (another bool) {
 			delete(l.messages, seq)
 		}
 	}
+	if another {
+		l.set(false)
+		l.queue = nil
+	}
 	return another
+}
+
+// open lets messages be pulled and settled: the stream and the consumer are right.
+func (l *ledger) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sure = time.Now()
+	l.set(true)
+	signal(l.wake)
+}
+
+// shut ends that until the next open.
+func (l *ledger) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(false)
+}
+
+func (l *ledger) set(open bool) {
+	if l.isOpen == open {
+		return
+	}
+	l.isOpen = open
+	close(l.changed)
+	l.changed = make(chan struct{})
+	for _, x := range l.onTheWay { // acknowledgements in flight are sent again later
+		x.tries = 0
+		l.queue = append(l.queue, x)
+	}
+	clear(l.onTheWay)
+}
+
+// ready reports whether the ledger is open now.
+func (l *ledger) ready() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isOpen
+}
+
+// pass waits until the ledger is open to the stream created then. shut is closed when
+// it shuts.
+func (l *ledger) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
+	for {
+		l.mu.Lock()
+		open, created, changed := l.isOpen, l.created, l.changed
+		l.mu.Unlock()
+		if open {
+			return created, changed, ctx.Err()
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return created, nil, ctx.Err()
+		}
+	}
 }
 
 // quiet returns up to most replies of messages without a sign of life since a time.

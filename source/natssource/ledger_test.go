@@ -53,7 +53,7 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	reply := func(seq int, at time.Time) string {
 		return fmt.Sprintf("$JS.ACK.LOGS.blobtail.1.%d.%d.%d.0", seq, seq, at.UnixNano())
 	}
-	l := newLedger()
+	l := newLedger(func() {})
 	old, ours := reply(1, created.Add(-time.Second)), reply(2, created.Add(time.Second))
 	l.found(old)
 	l.found(ours)
@@ -63,7 +63,10 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 	l.found(reply(3, created.Add(-time.Minute)))
 	var acknowledged []string
 	for _, r := range []string{old, ours, reply(3, created.Add(-time.Minute))} {
-		l.stored(r, func(reply string) { acknowledged = append(acknowledged, reply) })
+		l.stored(r)
+	}
+	for _, x := range l.queue {
+		acknowledged = append(acknowledged, x.reply)
 	}
 	if !slices.Equal(acknowledged, []string{ours}) {
 		t.Errorf("acknowledged %v", acknowledged)
@@ -79,7 +82,7 @@ func TestLedgerOfAnotherStream(t *testing.T) {
 
 // Signs of life are sent for each message in turn, and only so many at a time.
 func TestQuiet(t *testing.T) {
-	l := newLedger()
+	l := newLedger(func() {})
 	begun := time.Unix(1000, 0)
 	for i := range 10 {
 		l.delivered(time.Time{}, place{seq: uint64(i), sent: 1}, fmt.Sprint(i), begun)

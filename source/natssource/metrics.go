@@ -14,7 +14,7 @@ type metrics struct {
 }
 
 // newMetrics registers the counters with r, or nowhere when it is nil.
-func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
+func newMetrics(r prometheus.Registerer, l *ledger) *metrics {
 	f := promauto.With(r)
 	messages := f.NewCounterVec(prometheus.CounterOpts{Name: "blobtail_nats_messages_total",
 		Help: "Messages that were taken, by result: accepted, unreadable (kept whole in _rejected), empty."}, []string{"result"})
@@ -24,7 +24,7 @@ func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
 		Help: "Deliveries settled, by how: ack, confirmed by the server; nak; lost, an acknowledgement without an answer."}, []string{"how"})
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "blobtail_nats_ready",
 		Help: "1 while messages are taken: there is a connection, the stream is there and loses nothing."}, func() float64 {
-		if g.open() {
+		if l.ready() {
 			return 1
 		}
 		return 0
@@ -51,9 +51,4 @@ func newMetrics(r prometheus.Registerer, l *ledger, g *gate) *metrics {
 		streamUnacknowledged: f.NewGauge(prometheus.GaugeOpts{Name: "blobtail_nats_pending_messages",
 			Help: "Messages of the stream that ingesters were delivered and have not acknowledged."}),
 	}
-}
-
-func (m *metrics) lag(pending uint64, unacknowledged int) {
-	m.streamPending.Set(float64(pending))
-	m.streamUnacknowledged.Set(float64(unacknowledged))
 }

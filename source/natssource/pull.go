@@ -27,7 +27,7 @@ const (
 // A puller pulls messages from the stream. It belongs to Run.
 type puller struct {
 	s       *Source
-	accept  Accepter
+	accept  body.Accepter
 	reader  *reader
 	inbox   string // subject for messages, up to the number of the pull
 	pulls   uint64
@@ -41,8 +41,9 @@ type puller struct {
 }
 
 // Run pulls messages and passes them to accept until ctx ends. Messages that were
-// pulled and not accepted go back to the server. The error is that of accept.
-func (s *Source) Run(ctx context.Context, accept Accepter) error {
+// pulled and not accepted go back to the server. accept must not wait for a blob. Its
+// errors other than [record.ErrFull], [record.ErrUnheld] and [record.ErrKeyReused] end Run.
+func (s *Source) Run(ctx context.Context, accept body.Accepter) error {
 	p := &puller{
 		s: s, accept: accept, reader: newReader(),
 		inbox:   s.conn.NewInbox() + ".",
@@ -58,7 +59,7 @@ func (s *Source) Run(ctx context.Context, accept Accepter) error {
 	defer p.giveBack(sub)
 	whole := true
 	for {
-		created, shut, err := s.gate.pass(ctx)
+		created, shut, err := s.ledger.pass(ctx)
 		if err != nil {
 			return nil
 		}
@@ -163,11 +164,6 @@ func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error
 	select {
 	case m := <-p.arrived:
 		return m, ctx.Err()
-	default:
-	}
-	select {
-	case m := <-p.arrived:
-		return m, nil
 	case <-time.After(2*pullBeat + time.Second): // the server is silent
 		return nil, nil
 	case <-shut:
@@ -234,17 +230,12 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 func (p *puller) hand(ctx context.Context, req *record.Request, stream record.Origin) (expired int, err error) {
 	longest := min(time.Second, p.s.o.AckWait/10)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, longest) {
-		receipt, err := p.accept.Accept(ctx, req)
-		var first *record.EarlierError
+		receipt, err := p.reader.Append(ctx, p.accept, nil)
 		switch {
 		case err == nil:
 			return receipt.Expired, nil
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
-		case errors.As(err, &first):
-			p.reader.AsBefore(first)
-			_ = p.reader.AddRejected(nil)
-			continue
 		case errors.Is(err, record.ErrKeyReused) && req.Sum != 0:
 			p.log.Warn().Str("source", p.reader.Source()).Msg("a Nats-Msg-Id was used for two different messages; both are kept")
 			p.reader.Identify(stream)
@@ -276,21 +267,14 @@ func (p *puller) gather() {
 
 // giveBack lets the server deliver unaccepted messages to another ingester.
 func (p *puller) giveBack(sub *nats.Subscription) {
-	const patience = 2 * time.Second
 	p.s.pulling.Store(false)
 	// Messages that the server sends before this reaches it still arrive.
 	if sub.Drain() == nil && p.s.conn.IsConnected() {
-		_ = p.s.conn.FlushTimeout(patience)
+		_ = p.s.conn.FlushTimeout(2 * time.Second)
 	}
 	p.gather()
 	for _, m := range p.waiting {
-		p.s.ledger.dropped(m.Reply, func(reply string, _ bool) {
-			_ = p.s.conn.Publish(reply, []byte("-NAK"))
-			p.s.metrics.naks.Inc()
-		})
-	}
-	if len(p.waiting) > 0 && p.s.conn.IsConnected() {
-		_ = p.s.conn.FlushTimeout(patience)
+		p.s.Dropped(m.Reply)
 	}
 }
 

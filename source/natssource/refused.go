@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 )
 
 // A RefusedError is the reason that a stream or consumer cannot be used, and the fix.
@@ -38,13 +35,9 @@ func unfit(info *jetstream.StreamInfo) error {
 			fix:    "take from the stream that it mirrors, " + c.Mirror.Name,
 		}
 	}
-	for _, s := range c.Subjects {
-		if belowLogs(s) != "" {
-			return nil
-		}
-	}
-	if len(c.Subjects) == 0 && len(c.Sources) > 0 {
-		return nil // messages have the subjects of the sources
+	if slices.ContainsFunc(c.Subjects, func(s string) bool { return belowLogs(s) != "" }) ||
+		len(c.Subjects) == 0 && len(c.Sources) > 0 { // messages have the subjects of the sources
+		return nil
 	}
 	return &RefusedError{
 		reason: fmt.Sprintf("stream %s has the subjects %s, and none is below logs.", c.Name, strings.Join(c.Subjects, ", ")),
@@ -150,27 +143,5 @@ func covers(filter, subject string) bool {
 			return true
 		}
 		filter, subject = filterRest, subjectRest
-	}
-}
-
-// A lookLog logs the result of checks: at once when it is new, each minute while it
-// lasts, and when it is over.
-type lookLog struct {
-	mu   sync.Mutex
-	text string
-	told time.Time
-}
-
-func (l *lookLog) tell(log zerolog.Logger, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	switch {
-	case err == nil && l.text != "":
-		log.Info().Msg("the stream is in order")
-		l.text = ""
-	case err != nil && (err.Error() != l.text || now.Sub(l.told) >= time.Minute):
-		l.text, l.told = err.Error(), now
-		log.Error().Err(err).Msg("the stream is not in order")
 	}
 }

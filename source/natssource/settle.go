@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -28,41 +27,10 @@ const (
 	dropRest = 5 * time.Second
 )
 
-// A settler reports the outcome of messages to the server. An acknowledgement is a
-// request that the server confirms. Many are in flight, with one subscription for all
-// answers. Those without an answer are sent again.
-type settler struct {
-	conn    *nats.Conn
-	metrics *metrics
-	inbox   string // subject for answers, up to their number
-	wake    chan struct{}
-	look    func() // requests a check, which ends in resume when all is well
-
-	mu       sync.Mutex
-	held     bool      // nothing may be sent: the current stream is not known
-	sure     time.Time // when it was last known
-	queue    []settlement
-	onTheWay map[uint64]settlement
-	next     uint64
-}
-
-type settlement struct {
-	reply string
-	nak   bool
-	rest  time.Duration // before it is delivered again
-	tries int
-	sent  time.Time
-}
-
-func newSettler(m *metrics, look func()) *settler {
-	return &settler{metrics: m, held: true, look: look,
-		wake: make(chan struct{}, 1), onTheWay: make(map[uint64]settlement)}
-}
-
 // attach subscribes to the answers, before run.
-func (s *settler) attach(conn *nats.Conn) error {
-	s.conn, s.inbox = conn, conn.NewInbox()+"."
-	sub, err := conn.Subscribe(s.inbox+"*", s.answered)
+func (l *ledger) attach(conn *nats.Conn) error {
+	l.conn, l.inbox = conn, conn.NewInbox()+"."
+	sub, err := conn.Subscribe(l.inbox+"*", l.answered)
 	if err != nil {
 		return err
 	}
@@ -77,58 +45,23 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (s *settler) acknowledge(reply string) { s.add(settlement{reply: reply}) }
-
-func (s *settler) refuse(reply string, rest time.Duration) {
-	s.add(settlement{reply: reply, nak: true, rest: rest})
-}
-
-func (s *settler) add(x settlement) {
-	s.mu.Lock()
-	s.queue = append(s.queue, x)
-	s.mu.Unlock()
-	signal(s.wake)
-}
-
-// hold stops sending. Acknowledgements in flight are sent again later.
-func (s *settler) hold() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = true
-	for id, x := range s.onTheWay {
-		x.tries = 0
-		s.queue = append(s.queue, x)
-		delete(s.onTheWay, id)
-	}
-}
-
-// forget discards the waiting ones: they are of another stream.
-func (s *settler) forget() {
-	s.mu.Lock()
-	s.queue = nil
-	clear(s.onTheWay)
-	s.mu.Unlock()
-}
-
-// resume starts sending again.
-func (s *settler) resume() {
-	s.mu.Lock()
-	s.held, s.sure = false, time.Now()
-	s.mu.Unlock()
-	signal(s.wake)
+// add queues a settlement. l.mu is held.
+func (l *ledger) add(x settlement) {
+	l.queue = append(l.queue, x)
+	signal(l.wake)
 }
 
 // run sends until ctx ends.
-func (s *settler) run(ctx context.Context) {
+func (l *ledger) run(ctx context.Context) {
 	ticks := time.NewTicker(answerWait / 10)
 	defer ticks.Stop()
 	for {
-		for s.send() {
+		for l.send() {
 		}
 		select {
-		case <-s.wake:
+		case <-l.wake:
 		case now := <-ticks.C:
-			s.sendAgain(now)
+			l.sendAgain(now)
 		case <-ctx.Done():
 			return
 		}
@@ -136,54 +69,53 @@ func (s *settler) run(ctx context.Context) {
 }
 
 // send sends some of the queue, and reports whether there may be more.
-func (s *settler) send() bool {
+func (l *ledger) send() bool {
 	const most = 256
-	var ids [most]uint64
-	var batch [most]settlement
-	n := 0
-	s.mu.Lock()
-	now := time.Now()
-	old := now.Sub(s.sure) > sureFor
-	if old && !s.held && len(s.queue) > 0 {
-		s.look()
+	l.mu.Lock()
+	now, n := time.Now(), 0
+	switch {
+	case !l.isOpen || len(l.queue) == 0:
+	case now.Sub(l.sure) > sureFor:
+		l.look()
+	default:
+		n = min(most, len(l.queue), window-len(l.onTheWay))
 	}
-	for !s.held && !old && n < most && n < len(s.queue) && len(s.onTheWay) < window {
-		x := s.queue[n]
-		x.sent = now
+	batch := l.queue[:n]
+	for i := range batch {
+		x := &batch[i]
+		l.next++
+		x.id, x.sent = l.next, now
 		x.tries++
-		s.next++
 		if !x.nak {
-			s.onTheWay[s.next] = x
+			l.onTheWay[x.id] = *x
 		}
-		ids[n], batch[n] = s.next, x
-		n++
 	}
-	if s.queue = s.queue[n:]; len(s.queue) == 0 {
-		s.queue = nil // do not keep the memory of sent ones
+	if l.queue = l.queue[n:]; len(l.queue) == 0 {
+		l.queue = nil // do not keep the memory of sent ones
 	}
-	s.mu.Unlock()
-	for i, x := range batch[:n] {
+	l.mu.Unlock()
+	for _, x := range batch {
 		// An error means that the connection was just lost: nothing was sent, and no
 		// answer comes.
 		if x.nak {
-			_ = s.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, x.rest.Nanoseconds()))
-			s.metrics.naks.Inc()
+			_ = l.conn.Publish(x.reply, fmt.Appendf(nil, `-NAK {"delay": %d}`, x.rest.Nanoseconds()))
+			l.metrics.naks.Inc()
 			continue
 		}
-		_ = s.conn.PublishRequest(x.reply, s.inbox+strconv.FormatUint(ids[i], 10), []byte("+ACK"))
+		_ = l.conn.PublishRequest(x.reply, l.inbox+strconv.FormatUint(x.id, 10), []byte("+ACK"))
 	}
 	return n > 0
 }
 
 // answered handles the server's confirmation.
-func (s *settler) answered(m *nats.Msg) {
-	id, err := strconv.ParseUint(m.Subject[len(s.inbox):], 10, 64)
+func (l *ledger) answered(m *nats.Msg) {
+	id, err := strconv.ParseUint(m.Subject[len(l.inbox):], 10, 64)
 	if err != nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x, ok := s.onTheWay[id]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.onTheWay[id]
 	if !ok {
 		return
 	}
@@ -191,44 +123,44 @@ func (s *settler) answered(m *nats.Msg) {
 		// The server has no receiver for it: the consumer is just moving, or was deleted.
 		// It is sent again a little later.
 		x.sent = x.sent.Add(time.Second - answerWait)
-		s.onTheWay[id] = x
+		l.onTheWay[id] = x
 		return
 	}
-	delete(s.onTheWay, id)
-	s.metrics.acks.Inc()
-	if len(s.onTheWay) == window/2 {
-		signal(s.wake)
+	delete(l.onTheWay, id)
+	l.metrics.acks.Inc()
+	if len(l.onTheWay) == window/2 {
+		signal(l.wake)
 	}
 }
 
 // sendAgain queues acknowledgements that have waited too long for an answer.
-func (s *settler) sendAgain(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, x := range s.onTheWay {
+func (l *ledger) sendAgain(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, x := range l.onTheWay {
 		if now.Sub(x.sent) < answerWait {
 			continue
 		}
-		delete(s.onTheWay, id)
+		delete(l.onTheWay, id)
 		if x.tries < maxTries {
-			s.queue = append(s.queue, x)
+			l.queue = append(l.queue, x)
 		} else {
-			s.metrics.lost.Inc()
+			l.metrics.lost.Inc()
 		}
 	}
 }
 
-func (s *settler) waiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.queue) + len(s.onTheWay)
+func (l *ledger) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) + len(l.onTheWay)
 }
 
 // drain waits until everything was sent and confirmed, or ctx ends.
-func (s *settler) drain(ctx context.Context) {
-	for s.waiting() > 0 && ctx.Err() == nil {
+func (l *ledger) drain(ctx context.Context) {
+	for l.waiting() > 0 && ctx.Err() == nil {
 		pause(ctx, 5*time.Millisecond)
 	}
 	// NAKs are not confirmed; they have at least been sent.
-	_ = s.conn.FlushWithContext(ctx)
+	_ = l.conn.FlushWithContext(ctx)
 }

@@ -14,16 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-
-	"blobtail/record"
 )
-
-// An Accepter appends requests to the log. For a request with a Reply it returns at
-// once. The source distinguishes [record.ErrFull] and [record.ErrKeyReused]; any
-// other error means that the log has failed. Accept copies the parts that it keeps.
-type Accepter interface {
-	Accept(ctx context.Context, r *record.Request) (record.Receipt, error)
-}
 
 // Options are the settings of a [Source]. URL, Stream and Consumer must be set.
 type Options struct {
@@ -66,11 +57,8 @@ type Source struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
 	ledger  *ledger
-	settler *settler
 	metrics *metrics
-	gate    gate
 	check   chan struct{} // requests a check of the stream
-	looked  lookLog
 	pulling atomic.Bool
 	refused atomic.Pointer[error] // reason of the last failed attempt to connect
 	closing context.Context       // ended by Close
@@ -85,11 +73,12 @@ func Open(ctx context.Context, o Options) (*Source, error) {
 	if o.AckWait == 0 {
 		o.AckWait = defaultAckWait
 	}
-	s := &Source{o: o, check: make(chan struct{}, 1), ledger: newLedger(), gate: gate{changed: make(chan struct{})}}
+	s := &Source{o: o, check: make(chan struct{}, 1)}
 	begun := time.Now()
 	s.closing, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.metrics = newMetrics(o.Metrics, s.ledger, &s.gate)
-	s.settler = newSettler(s.metrics, s.lookSoon)
+	s.ledger = newLedger(s.lookSoon)
+	s.metrics = newMetrics(o.Metrics, s.ledger)
+	s.ledger.metrics = s.metrics
 	conn, err := s.connect()
 	if err != nil {
 		s.end()
@@ -112,7 +101,7 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	if s.js, err = jetstream.New(s.conn); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)
 	}
-	if err = s.settler.attach(s.conn); err != nil {
+	if err = s.ledger.attach(s.conn); err != nil {
 		return fmt.Errorf("subscribe to acknowledgements: %w", err)
 	}
 	if err = s.awaitConnection(ctx, wait); err == nil {
@@ -127,7 +116,7 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		s.o.Log.Warn().Err(err).Msg("no stream yet; trying until there is one")
 	}
-	s.parts.Go(func() { s.settler.run(s.closing) })
+	s.parts.Go(func() { s.ledger.run(s.closing) })
 	s.parts.Go(func() { s.keepLooking(s.closing) })
 	s.parts.Go(func() { s.keepAlive(s.closing) })
 	return nil
@@ -210,7 +199,7 @@ func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error 
 // Close sends the waiting acknowledgements, until ctx ends, and closes the
 // connection. Run must have returned, and no other method may be called any more.
 func (s *Source) Close(ctx context.Context) {
-	s.settler.drain(ctx)
+	s.ledger.drain(ctx)
 	s.end()
 	s.parts.Wait()
 	s.conn.Close()
@@ -220,16 +209,14 @@ func (s *Source) Close(ctx context.Context) {
 func (s *Source) Found(reply string) { s.ledger.found(reply) }
 
 // Stored reports a message with all its records in blobs.
-func (s *Source) Stored(reply string) { s.ledger.stored(reply, s.settler.acknowledge) }
+func (s *Source) Stored(reply string) { s.ledger.stored(reply) }
 
 // Dropped reports a message that will not be stored: the server should deliver it
 // again, unless it has done so.
 func (s *Source) Dropped(reply string) {
-	s.ledger.dropped(reply, func(reply string, known bool) {
-		rest := time.Duration(0) // at the end, or the beginning: another ingester may have it at once
-		if known && s.pulling.Load() {
-			rest = dropRest
-		}
-		s.settler.refuse(reply, rest)
-	})
+	rest := time.Duration(0) // at the end another ingester may have it at once
+	if s.pulling.Load() {
+		rest = dropRest
+	}
+	s.ledger.dropped(reply, rest)
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,72 +23,20 @@ const (
 	subjects = "logs.>"
 )
 
-// A gate is open while the stream and the consumer are known to be right.
-type gate struct {
-	mu      sync.Mutex
-	isOpen  bool
-	created time.Time     // of the stream
-	changed chan struct{} // closed at the next change
-}
-
-// set opens the gate to a stream created then, or closes it.
-func (g *gate) set(open bool, created time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isOpen == open && (!open || g.created.Equal(created)) {
-		return
-	}
-	g.isOpen, g.created = open, created
-	close(g.changed)
-	g.changed = make(chan struct{})
-}
-
-// state is the state until changed is closed.
-func (g *gate) state() (open bool, created time.Time, changed chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isOpen, g.created, g.changed
-}
-
-// open reports whether the gate is open now.
-func (g *gate) open() bool {
-	open, _, _ := g.state()
-	return open
-}
-
-// pass waits until the gate is open. shut is closed when it shuts, or opens to another
-// stream.
-func (g *gate) pass(ctx context.Context) (created time.Time, shut chan struct{}, err error) {
-	for {
-		open, created, changed := g.state()
-		if open {
-			return created, changed, ctx.Err()
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return created, nil, ctx.Err()
-		}
-	}
-}
-
 // lookSoon requests a check of the stream.
 func (s *Source) lookSoon() { signal(s.check) }
 
 // doubt stops everything that depends on knowing the current stream, until the next
 // check.
 func (s *Source) doubt() {
-	s.pause()
+	s.ledger.shut()
 	s.lookSoon()
 }
 
-func (s *Source) pause() {
-	s.gate.set(false, time.Time{})
-	s.settler.hold()
-}
-
-// keepLooking checks the stream on request, and at intervals.
+// keepLooking checks the stream on request, and at intervals. It logs a bad result at
+// once when it is new, each minute while it lasts, and when it is over.
 func (s *Source) keepLooking(ctx context.Context) {
+	wrong, logged := "", time.Time{}
 	timer := time.NewTimer(lookAgain)
 	defer timer.Stop()
 	for {
@@ -102,12 +50,19 @@ func (s *Source) keepLooking(ctx context.Context) {
 			limited, cancel := context.WithTimeout(ctx, lookLimit)
 			err := s.look(limited)
 			cancel()
-			if ctx.Err() == nil {
-				s.looked.tell(s.o.Log, err)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil && wrong != "":
+				s.o.Log.Info().Msg("the stream is in order")
+				wrong = ""
+			case err != nil && (err.Error() != wrong || time.Since(logged) >= time.Minute):
+				s.o.Log.Error().Err(err).Msg("the stream is not in order")
+				wrong, logged = err.Error(), time.Now()
 			}
 		}
 		every := lookEvery
-		if !s.gate.open() {
+		if !s.ledger.ready() {
 			every = lookAgain
 		}
 		timer.Reset(every)
@@ -120,17 +75,14 @@ func (s *Source) keepLooking(ctx context.Context) {
 func (s *Source) look(ctx context.Context) error {
 	stream, err := s.js.Stream(ctx, s.o.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s.pause()
+		s.ledger.shut()
 		return missing(s.o.Stream, s.conn.ConnectedClusterName() != "")
 	}
 	if err != nil {
 		return fmt.Errorf("look up stream %s: %w", s.o.Stream, err)
 	}
 	info := stream.CachedInfo()
-	another := s.ledger.current(info.Created)
-	if another {
-		s.pause()
-		s.settler.forget()
+	if s.ledger.current(info.Created) {
 		s.o.Log.Warn().Str("stream", s.o.Stream).Time("created", info.Created).
 			Msg("the stream was made anew; what was delivered of the old one is not acknowledged any more")
 	}
@@ -138,7 +90,7 @@ func (s *Source) look(ctx context.Context) error {
 		return err
 	}
 	lossy := loses(info)
-	if !s.gate.open() {
+	if !s.ledger.ready() {
 		if lossy != nil && !s.o.AllowLossy {
 			return lossy
 		}
@@ -153,9 +105,9 @@ func (s *Source) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.metrics.lag(consumer.NumPending, consumer.NumAckPending)
-	s.settler.resume()
-	s.gate.set(true, info.Created)
+	s.metrics.streamPending.Set(float64(consumer.NumPending))
+	s.metrics.streamUnacknowledged.Set(float64(consumer.NumAckPending))
+	s.ledger.open()
 	if s.o.AllowLossy {
 		return nil
 	}
@@ -207,10 +159,8 @@ func (s *Source) wanted(c jetstream.ConsumerConfig) jetstream.ConsumerConfig {
 
 // filter is the filter of the consumer for a stream with these subjects, "" for all.
 func filter(of []string) string {
-	for _, s := range of {
-		if !strings.HasPrefix(s, "logs.") {
-			return subjects
-		}
+	if slices.ContainsFunc(of, func(s string) bool { return !strings.HasPrefix(s, "logs.") }) {
+		return subjects
 	}
 	return ""
 }
@@ -226,7 +176,7 @@ func (s *Source) keepAlive(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticks.C:
-			if !s.gate.open() {
+			if !s.ledger.ready() {
 				continue
 			}
 			for _, reply := range s.ledger.quiet(now.Add(-s.o.AckWait/2), now, share) {

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,10 +28,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works.
 type Options struct {
+	// Create makes the container if [Store.Create] finds it missing. The service may have
+	// been down when [Store.EnsureContainer] was called at the start.
+	Create bool
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// Client tunes the SDK: retries, transport. A try of a request ends after
@@ -46,11 +49,11 @@ type Options struct {
 // Store implements [storage.BlobStore], [storage.TableStore] and
 // [storage.Clock].
 type Store struct {
+	storage.TableStore
 	name      string // account/container
 	container *container.Client
-	tables    *aztables.ServiceClient
 	retry     policy.RetryOptions
-	noBatch   atomic.Bool // the service refuses batches here; delete one by one
+	create    bool
 }
 
 // Open returns the store of a spec of the form [ACCOUNT/]CONTAINER. It sends nothing.
@@ -83,7 +86,7 @@ func open(spec string, o Options) (*Store, error) {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
-	s := &Store{name: a.name + "/" + containerName, retry: co.Retry}
+	s := &Store{name: a.name + "/" + containerName, retry: co.Retry, create: o.Create}
 	if err := s.connect(a, a.blobURL+"/"+containerName, o.Credential, co); err != nil {
 		return nil, translate(err)
 	}
@@ -94,6 +97,7 @@ func open(spec string, o Options) (*Store, error) {
 // the account.
 func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredential, co azcore.ClientOptions) (err error) {
 	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
+	var service *aztables.ServiceClient
 	var berr, terr error
 	switch {
 	case cred == nil && a.key != "":
@@ -103,10 +107,10 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 			return errors.New("the account key is not base64") // the SDK's error may quote it
 		}
 		s.container, berr = container.NewClientWithSharedKeyCredential(containerURL, bc, bo)
-		s.tables, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
+		service, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
 	case cred == nil && a.sas != "":
 		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, bo)
-		s.tables, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
+		service, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
 	default:
 		if cred == nil { // made only now: it searches for identities of several kinds
 			if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
@@ -114,13 +118,11 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 			}
 		}
 		s.container, berr = container.NewClient(containerURL, cred, bo)
-		s.tables, terr = aztables.NewServiceClient(a.tableURL, cred, to)
+		service, terr = aztables.NewServiceClient(a.tableURL, cred, to)
 	}
+	s.TableStore = bounds.Tables(tables{service})
 	return errors.Join(berr, terr)
 }
-
-// String names the store for logs.
-func (s *Store) String() string { return "azure:" + s.name }
 
 // EnsureContainer makes the container if it is missing and the account may make it.
 func (s *Store) EnsureContainer(ctx context.Context) error {
@@ -145,8 +147,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	if err == nil && r.Date != nil {
 		return *r.Date, nil
 	}
-	var re *azcore.ResponseError
-	if errors.As(err, &re) && re.RawResponse != nil {
+	if re, ok := errors.AsType[*azcore.ResponseError](err); ok && re.RawResponse != nil {
 		if t, perr := http.ParseTime(re.RawResponse.Header.Get("Date")); perr == nil {
 			return t, nil
 		}

@@ -34,12 +34,17 @@ const slowest = 256 << 10
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 	if err == nil {
-		err = s.create(ctx, key, body, attrs)
+		err = s.put(ctx, key, body, attrs)
+	}
+	if s.create && errors.Is(err, storage.ErrNotExist) {
+		if err = s.EnsureContainer(ctx); err == nil {
+			err = s.put(ctx, key, body, attrs)
+		}
 	}
 	return storage.AtKey("create", key, err)
 }
 
-func (s *Store) create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+func (s *Store) put(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	sum := md5.Sum(body)
 	anyone := azcore.ETagAny
 	o := &blockblob.UploadOptions{
@@ -68,8 +73,8 @@ func (s *Store) create(ctx context.Context, key string, body []byte, attrs stora
 
 // taken recognises the answers that mean that the name is taken.
 func (s *Store) taken(ctx context.Context, key string, err error) error {
-	var e *ServiceError
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*ServiceError](err)
+	if !ok {
 		return err
 	}
 	switch {
@@ -92,9 +97,6 @@ func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 }
 
 func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
-	if err := ctx.Err(); err != nil {
-		return storage.Blob{}, err
-	}
 	if !nameable(key) {
 		return storage.Blob{}, storage.ErrNotExist
 	}
@@ -146,24 +148,14 @@ func value[T any](p *T) (v T) {
 
 // Get implements [storage.BlobStore]. If a body breaks off, the reader asks for the
 // rest, as long as the object is the same.
-func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
-	r, err := s.get(ctx, key, off, n)
-	if err != nil {
-		return nil, storage.AtKey("get", key, err)
-	}
-	return r, nil
-}
-
-func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	defer bounds.At("get", key, &err)
 	if off < 0 {
 		return nil, errors.New("negative offset")
 	}
 	if n == 0 { // a range of no bytes cannot be requested
 		_, err := s.stat(ctx, key)
 		return io.NopCloser(strings.NewReader("")), err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
 	}
 	if !nameable(key) {
 		return nil, storage.ErrNotExist
@@ -174,8 +166,7 @@ func (s *Store) get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	}
 	resp, err := s.container.NewBlobClient(key).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: rng})
 	if err = translate(err); err != nil {
-		var e *ServiceError
-		if errors.As(err, &e) && e.Status == http.StatusRequestedRangeNotSatisfiable {
+		if e, ok := errors.AsType[*ServiceError](err); ok && e.Status == http.StatusRequestedRangeNotSatisfiable {
 			return io.NopCloser(strings.NewReader("")), nil
 		}
 		return nil, err
@@ -214,9 +205,9 @@ func (r *reader) Close() error { return r.r.Close() }
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
-		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) && ctx.Err() == nil {
-			return // it is after all keys with the prefix
+	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
+		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) {
+			return nil // it is after all keys with the prefix
 		}
 		o := &container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}, Prefix: &prefix}
 		if startAfter != "" && strings.HasPrefix(startAfter, prefix) {
@@ -226,8 +217,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 		for p := s.container.NewListBlobsFlatPager(o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield(storage.Blob{}, storage.AtKey("list", prefix, translate(err)))
-				return
+				return translate(err)
 			}
 			for _, item := range page.Segment.BlobItems {
 				b := describe(item)
@@ -235,17 +225,16 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 					continue
 				}
 				if b.Key <= last {
-					yield(storage.Blob{}, storage.AtKey("list", prefix, fmt.Errorf(
-						"%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)))
-					return
+					return fmt.Errorf("%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)
 				}
 				last = b.Key
-				if !yield(b, nil) {
-					return
+				if !give(b) {
+					return nil
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 func describe(item *container.BlobItem) storage.Blob {
@@ -261,24 +250,29 @@ func describe(item *container.BlobItem) storage.Blob {
 // Dirs implements [storage.BlobStore]. It collects the level before the first element,
 // because the service has another order, in which a-b/ comes before a/.
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
+	return bounds.Seq(ctx, "dirs", prefix, func(give func(string) bool) error {
 		var dirs []string
 		o := &container.ListBlobsHierarchyOptions{Prefix: &prefix}
 		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				yield("", storage.AtKey("dirs", prefix, translate(err)))
-				return
+				return translate(err)
 			}
 			for _, d := range page.Segment.BlobPrefixes {
 				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(value(d.Name), prefix), "/"))
 			}
 		}
-		slices.Sort(dirs)
-		for _, d := range slices.Compact(dirs) {
-			if !yield(d, nil) {
-				return
-			}
+		giveSorted(dirs, give)
+		return nil
+	})
+}
+
+// giveSorted gives each name once, in byte order, until give returns false.
+func giveSorted(names []string, give func(string) bool) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !give(name) {
+			return
 		}
 	}
 }

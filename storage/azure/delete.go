@@ -31,14 +31,10 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 }
 
 func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
-	if len(blobs) > 1 && !s.noBatch.Load() && ctx.Err() == nil {
-		left, err := s.deleteBatch(ctx, blobs)
-		if err == nil {
+	if len(blobs) > 1 && ctx.Err() == nil {
+		// Some kinds of account and of SAS have no batches.
+		if left, err := s.deleteBatch(ctx, blobs); err == nil {
 			return left
-		}
-		var e *ServiceError
-		if errors.As(err, &e) && e.Status < http.StatusInternalServerError && e.Status != http.StatusTooManyRequests {
-			s.noBatch.Store(true) // some kinds of account and of SAS have no batches
 		}
 	}
 	errs := make([]error, len(blobs))
@@ -46,20 +42,13 @@ func (s *Store) deleteChunk(ctx context.Context, blobs []storage.Blob) []error {
 	work.SetLimit(deletesAtOnce)
 	for i, b := range blobs {
 		work.Go(func() error {
-			errs[i] = storage.AtKey("delete", b.Key, s.delete(ctx, b))
+			_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
+			errs[i] = storage.AtKey("delete", b.Key, unlessGone(err))
 			return nil
 		})
 	}
 	work.Wait()
 	return errs
-}
-
-func (s *Store) delete(ctx context.Context, b storage.Blob) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	_, err := s.container.NewBlobClient(b.Key).Delete(ctx, &blob.DeleteOptions{AccessConditions: ifStill(b)})
-	return unlessGone(err)
 }
 
 // ifStill is the condition that the name still belongs to the listed object; nil if any

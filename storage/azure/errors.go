@@ -47,14 +47,13 @@ func (e *ServiceError) Unwrap() error { return e.sentinel }
 // translate turns an error of the SDK into one of ours, without secrets: errors of the
 // transport carry the whole URL, with its SAS.
 func translate(err error) error {
-	var re *azcore.ResponseError
-	var ue *url.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &re):
+	}
+	if re, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return serviceError(re)
-	case errors.As(err, &ue):
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
 		u, perr := url.Parse(ue.URL)
 		if perr != nil {
 			u = &url.URL{}
@@ -116,8 +115,8 @@ func (e *ServiceError) fromBody(resp *http.Response) {
 
 // hasCode reports whether err is an answer with one of these codes.
 func hasCode(err error, codes ...string) bool {
-	var e *ServiceError
-	return errors.As(err, &e) && slices.Contains(codes, e.Code)
+	e, ok := errors.AsType[*ServiceError](err)
+	return ok && slices.Contains(codes, e.Code)
 }
 
 // redacted is an error with text that may not be printed as it is.

@@ -317,10 +317,20 @@ func TestCreateOnlySAS(t *testing.T) {
 	}
 }
 
+// A missing container is an error, unless the store may make it.
 func TestMissingContainer(t *testing.T) {
-	s, err := azure.Open(testenv.Name("c"), azure.Options{Getenv: env.Azurite(t).Getenv})
+	o := azure.Options{Getenv: env.Azurite(t).Getenv}
+	s, err := azure.Open(testenv.Name("c"), o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	o.Create = true
+	maker, err := azure.Open(testenv.Name("c"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := maker.Create(t.Context(), "web/1", nil, storage.Attrs{}); err != nil {
+		t.Errorf("Create in a container that it makes: %v", err)
 	}
 	if err := s.Create(t.Context(), "web/1", nil, storage.Attrs{}); !errors.Is(err, storage.ErrNotExist) {
 		t.Errorf("Create: %v, want ErrNotExist", err)

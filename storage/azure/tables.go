@@ -2,36 +2,28 @@ package azure
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
 	"blobtail/storage"
-	"blobtail/storage/internal/bounds"
 )
 
 // maxPage is the most rows that the service returns at once.
 const maxPage = 1000
 
-// Upsert implements [storage.TableStore]. Azurite accepts rows of several partitions in
-// one transaction, but the service refuses them. Here there is one partition by
-// construction.
-func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
-	if err == nil {
-		err = s.upsert(ctx, table, partition, rows)
-	}
-	return storage.AtKey("upsert", table+"/"+partition, err)
-}
+// tables implements [bounds.Rows].
+type tables struct{ service *aztables.ServiceClient }
 
-func (s *Store) upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
+// Upsert sends one transaction. Azurite accepts rows of several partitions in one, but
+// the service refuses them. Here there is one partition by construction.
+func (s tables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	if len(rows) == 0 {
 		return s.makeTable(ctx, table)
 	}
@@ -48,14 +40,14 @@ func (s *Store) upsert(ctx context.Context, table, partition string, rows []stor
 	}
 	return s.inTable(ctx, table, func() error {
 		return guard(func() error {
-			_, err := s.tables.NewClient(table).SubmitTransaction(ctx, actions, nil)
+			_, err := s.service.NewClient(table).SubmitTransaction(ctx, actions, nil)
 			return err
 		})
 	})
 }
 
 // inTable sends a write to a table, and makes the table if it is missing.
-func (s *Store) inTable(ctx context.Context, table string, send func() error) error {
+func (s tables) inTable(ctx context.Context, table string, send func() error) error {
 	err := translate(send())
 	if hasCode(err, "TableNotFound") {
 		if err = s.makeTable(ctx, table); err == nil {
@@ -65,29 +57,20 @@ func (s *Store) inTable(ctx context.Context, table string, send func() error) er
 	return err
 }
 
-func (s *Store) makeTable(ctx context.Context, table string) error {
-	_, err := s.tables.CreateTable(ctx, table, nil)
+func (s tables) makeTable(ctx context.Context, table string) error {
+	_, err := s.service.CreateTable(ctx, table, nil)
 	if err = translate(err); hasCode(err, "TableAlreadyExists") {
 		return nil
 	}
 	return err
 }
 
-// Swap implements [storage.TableStore]. A version is the ETag. The service makes it
+// Swap writes a row under a condition. A version is the ETag. The service makes it
 // from the time of the write, in steps of 100 ns. Azurite makes it from the time of the
 // request, to the millisecond, and from four digits of another clock, most often in
 // steps of 100 us. Two writes of one row have the same ETag there only if both came
 // within one such step. No caller that waits for its answers can cause that.
-func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row}))
-	version := ""
-	if err == nil {
-		version, err = s.swap(ctx, table, partition, row)
-	}
-	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
-}
-
-func (s *Store) swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
+func (s tables) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
 	// "*" would match any existing row, and other text is an error of the request.
 	if row.Version != "" && (!strings.HasPrefix(row.Version, `W/"`) || !strings.HasSuffix(row.Version, `"`)) {
 		return "", storage.ErrChanged // no row has such a version
@@ -96,9 +79,16 @@ func (s *Store) swap(ctx context.Context, table, partition string, row storage.R
 	if err != nil {
 		return "", err
 	}
-	version := ""
-	err = s.inTable(ctx, table, func() (err error) {
-		version, err = s.putIf(ctx, table, entity, row.Version)
+	client := s.service.NewClient(table)
+	err = s.inTable(ctx, table, func() error {
+		if row.Version == "" {
+			r, err := client.AddEntity(ctx, entity, nil)
+			version = string(r.ETag)
+			return err
+		}
+		match := azcore.ETag(row.Version)
+		r, err := client.UpdateEntity(ctx, entity, &aztables.UpdateEntityOptions{IfMatch: &match, UpdateMode: aztables.UpdateModeReplace})
+		version = string(r.ETag)
 		return err
 	})
 	if err == nil && version == "" {
@@ -107,23 +97,10 @@ func (s *Store) swap(ctx context.Context, table, partition string, row storage.R
 	return version, changed(err)
 }
 
-// putIf sends one conditional write, and returns the ETag of the answer.
-func (s *Store) putIf(ctx context.Context, table string, entity []byte, version string) (string, error) {
-	client := s.tables.NewClient(table)
-	if version == "" {
-		r, err := client.AddEntity(ctx, entity, nil)
-		return string(r.ETag), err
-	}
-	match := azcore.ETag(version)
-	r, err := client.UpdateEntity(ctx, entity, &aztables.UpdateEntityOptions{IfMatch: &match, UpdateMode: aztables.UpdateModeReplace})
-	return string(r.ETag), err
-}
-
 // changed translates the answers to a failed condition into the error that callers
 // know. A missing table is another matter.
 func changed(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
+	if e, ok := errors.AsType[*ServiceError](err); ok && (e.Status == http.StatusPreconditionFailed || hasCode(err, "EntityAlreadyExists", "ResourceNotFound")) {
 		e.sentinel = storage.ErrChanged
 	}
 	return err
@@ -185,110 +162,73 @@ func rangeFilter(partition, from, to string) string {
 	return f
 }
 
-// Scan implements [storage.TableStore].
-func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", table+"/"+partition, err)) }
-		if err := errors.Join(ctx.Err(), bounds.Scan(table, partition, from, to, limit, props)); err != nil {
-			fail(err)
-			return
+func (s tables) Scan(ctx context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
+	filter := rangeFilter(partition, from, to)
+	top := int32(min(cmp.Or(limit, maxPage), maxPage))
+	// The SDK's usual format has the ETags, with a Select too.
+	o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
+	if len(props) > 0 {
+		names := "RowKey," + strings.Join(props, ",")
+		o.Select = &names
+	}
+	left := limit
+	last := ""
+	// Pages may be short, even empty, and more follow. The pager also continues
+	// beyond Top.
+	for p := s.service.NewClient(table).NewListEntitiesPager(o); p.More(); {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return gone(translate(err))
 		}
-		filter := rangeFilter(partition, from, to)
-		top := int32(maxPage)
-		if limit > 0 {
-			top = int32(min(limit, maxPage))
-		}
-		// The SDK's usual format has the ETags, with a Select too.
-		o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
-		if len(props) > 0 {
-			names := "RowKey," + strings.Join(props, ",")
-			o.Select = &names
-		}
-		left := limit
-		last := ""
-		// Pages may be short, even empty, and more follow. The pager also continues
-		// beyond Top.
-		for p := s.tables.NewClient(table).NewListEntitiesPager(o); p.More(); {
-			page, err := p.NextPage(ctx)
-			if err != nil {
-				fail(gone(translate(err)))
-				return
+		for _, entity := range page.Entities {
+			r, err := decode(entity)
+			if err == nil && (r.Key <= last || r.Key < from || to != "" && r.Key >= to) {
+				err = errors.New("rows come back out of order or out of range")
 			}
-			for _, entity := range page.Entities {
-				r, err := decode(entity)
-				if err == nil && (r.Key <= last || r.Key < from || to != "" && r.Key >= to) {
-					err = errors.New("rows come back out of order or out of range")
-				}
-				if err != nil {
-					fail(err)
-					return
-				}
-				last = r.Key
-				if !yield(r, nil) {
-					return
-				}
-				if left--; left == 0 {
-					return
-				}
+			if err != nil {
+				return err
+			}
+			last = r.Key
+			if left--; !visit(r) || left == 0 {
+				return nil
 			}
 		}
 	}
+	return nil
 }
 
 // gone reports a table that is being deleted as missing: a reader of it comes too late.
 // The service sometimes returns one answer, sometimes the other.
 func gone(err error) error {
-	var e *ServiceError
-	if errors.As(err, &e) && e.sentinel == storage.ErrBeingDeleted {
+	if e, ok := errors.AsType[*ServiceError](err); ok && e.sentinel == storage.ErrBeingDeleted {
 		e.sentinel = storage.ErrNotExist
 	}
 	return err
 }
 
-// Tables implements [storage.TableStore]. It lists the tables of the whole account, for
-// all its containers.
-func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
+// List lists the tables of the whole account, for all its containers.
+func (s tables) List(ctx context.Context, prefix string) (names []string, err error) {
+	o := &aztables.ListTablesOptions{}
+	if prefix != "" && made(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") {
+		filter := "TableName ge " + quote(prefix) + " and TableName lt " + quote(prefix+"{")
+		o.Filter = &filter
+	}
+	for p := s.service.NewListTablesPager(o); p.More(); {
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return nil, translate(err)
 		}
-		o := &aztables.ListTablesOptions{}
-		if prefix != "" && made(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") {
-			filter := "TableName ge " + quote(prefix) + " and TableName lt " + quote(prefix+"{")
-			o.Filter = &filter
-		}
-		var names []string
-		for p := s.tables.NewListTablesPager(o); p.More(); {
-			page, err := p.NextPage(ctx)
-			if err != nil {
-				yield("", storage.AtKey("tables", prefix, translate(err)))
-				return
-			}
-			for _, t := range page.Tables {
-				if name := value(t.Name); strings.HasPrefix(name, prefix) {
-					names = append(names, name)
-				}
-			}
-		}
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if !yield(name, nil) {
-				return
-			}
+		for _, t := range page.Tables {
+			names = append(names, value(t.Name))
 		}
 	}
+	return names, nil
 }
 
-// Drop implements [storage.TableStore].
-func (s *Store) Drop(ctx context.Context, table string) error {
-	err := errors.Join(ctx.Err(), bounds.Table(table))
-	if err == nil {
-		_, err = s.tables.DeleteTable(ctx, table, nil)
-		err = translate(err)
-	}
-	if errors.Is(err, storage.ErrNotExist) {
+func (s tables) Drop(ctx context.Context, table string) error {
+	_, err := s.service.DeleteTable(ctx, table, nil)
+	if err = translate(err); errors.Is(err, storage.ErrNotExist) {
 		return nil
 	}
-	return storage.AtKey("drop", table, err)
+	return err
 }

@@ -22,9 +22,10 @@ const (
 )
 
 // Create implements [storage.BlobStore].
-func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) (err error) {
+	defer bounds.At("create", key, &err)
 	if err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs)); err != nil {
-		return storage.AtKey("create", key, err)
+		return err
 	}
 	path := s.path(key)
 	frame := appendFrame(nil, int64(len(body)), attrs)
@@ -37,11 +38,14 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 			}
 		}
 		if err == nil || errors.Is(err, fs.ErrExist) {
-			return storage.AtKey("create", key, s.settle(path, err))
+			return s.settle(path, err)
 		}
-		return storage.AtKey("create", key, refused(err))
+		if errors.Is(err, syscall.ENOTDIR) {
+			return errors.New("a part of its path is an object")
+		}
+		return known(err)
 	}
-	return storage.AtKey("create", key, errors.New("its directory is removed again and again"))
+	return errors.New("its directory is removed again and again")
 }
 
 // create writes a temporary file and links it to path.
@@ -99,8 +103,7 @@ func (s *Store) settle(path string, err error) error {
 func (s *Store) makeDirs(dir string) error {
 	if dir == s.root {
 		// Only Open makes the root: a missing root may mean that a disk is not mounted.
-		_, err := s.fs.Stat(dir)
-		if err != nil {
+		if _, err := s.fs.Stat(dir); err != nil {
 			return fmt.Errorf("the root: %w", known(err))
 		}
 		return nil
@@ -166,12 +169,4 @@ func (s *Store) syncDir(dir string) error {
 	defer s.mu.Unlock()
 	s.failed[dir] = fmt.Errorf("an fsync of its directory failed, only a restart can clear that: %w", err)
 	return s.failed[dir]
-}
-
-// refused rewords the errors of a Create that left nothing behind.
-func refused(err error) error {
-	if errors.Is(err, syscall.ENOTDIR) {
-		return errors.New("a part of its path is an object")
-	}
-	return known(err)
 }

@@ -16,9 +16,10 @@
 // read-only files. So one that was cut short is not taken for a foreign file, but
 // reported with a [storage.ErrDamaged].
 //
-// List still returns the key of a damaged object, and Get all of its bytes, perhaps with
-// a part of the frame at the end, with the error in place of io.EOF. So a caller with
-// checks of its own can save the intact data, and no caller takes the object for whole.
+// List still returns the key of a damaged object, with the size of its file and no
+// attributes. Get returns all of its bytes, perhaps with a part of the frame at the end,
+// and then the error in place of io.EOF. So a caller with checks of its own can save the
+// intact data, and no caller takes the object for whole.
 //
 // An object's age is the age of its file. Copies of a store that do not keep the times
 // look younger than they are. This only delays actions that wait for an age.
@@ -45,6 +46,7 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
+	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works, for readers.
@@ -86,7 +88,7 @@ func Open(root string, o Options) (*Store, error) {
 		s.fs = fsys.OS()
 	}
 	if o.Create {
-		if err := s.makeRoot(s.root); err != nil {
+		if err := fsys.MakeDir(s.fs, s.root); err != nil {
 			return nil, fmt.Errorf("make store %s: %w", root, known(err))
 		}
 	}
@@ -132,45 +134,21 @@ func (s *Store) Check() error {
 	return err
 }
 
-// makeRoot makes a directory with all above it, each name durable before the next is
-// made. It makes the name of an existing directory durable too: its maker may have been
-// killed before that.
-func (s *Store) makeRoot(dir string) error {
-	parent := filepath.Dir(dir)
-	if _, err := s.fs.Stat(dir); err == nil || parent == dir {
-		err = s.fs.SyncDir(parent)
-		if errors.Is(err, fs.ErrPermission) {
-			return nil // another user made it, and may look into parent
-		}
-		return err
-	}
-	if err := s.makeRoot(parent); err != nil {
-		return err
-	}
-	if err := s.fs.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return s.fs.SyncDir(parent)
-}
-
 // Stat implements [storage.BlobStore].
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
 	f, b, err := s.open(ctx, key)
 	if f != nil {
 		f.Close()
 	}
-	if err != nil {
-		return storage.Blob{}, storage.AtKey("stat", key, err)
-	}
-	return b, nil
+	return b, storage.AtKey("stat", key, err)
 }
 
-// Get implements [storage.BlobStore]. A range of a damaged object returns a
-// [storage.ErrDamaged]. With n < 0 the reader returns the bytes left in the file, and then
-// that error.
-func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+// Get implements [storage.BlobStore]. A range of a damaged object is a
+// [storage.ErrDamaged] at once.
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
+	defer bounds.At("get", key, &err)
 	if off < 0 {
-		return nil, storage.AtKey("get", key, errors.New("negative offset"))
+		return nil, errors.New("negative offset")
 	}
 	f, b, err := s.open(ctx, key)
 	if n < 0 && errors.Is(err, storage.ErrDamaged) {
@@ -180,7 +158,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 		if f != nil {
 			f.Close()
 		}
-		return nil, storage.AtKey("get", key, err)
+		return nil, err
 	}
 	end := b.Size
 	if n >= 0 && n < b.Size-off {

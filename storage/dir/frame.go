@@ -39,8 +39,8 @@ const (
 	contentEnc  = "content-encoding"
 )
 
-// errForeign says that a file has no frame and does not look as if it had one.
-var errForeign = errors.New("not written by this store")
+// errForeign says that a file has no frame: it is of another program, or was cut short.
+var errForeign = errors.New("the end is missing")
 
 // appendFrame appends the frame for a body of the given length. The attributes
 // have been checked: no value holds a newline.
@@ -132,9 +132,6 @@ func describe(f fsys.File, key string) (storage.Blob, error) {
 	bodyLen, attrs, err := parseFrame(tail, size)
 	if errors.Is(err, errForeign) && fi.Mode().Perm()&0o222 != 0 && !cutInFrame(tail) {
 		return b, nil
-	}
-	if errors.Is(err, errForeign) {
-		err = errors.New("the end is missing")
 	}
 	if err != nil {
 		return b, fmt.Errorf("%w: %v", storage.ErrDamaged, err)

@@ -21,28 +21,26 @@ import (
 const maxKey = 1024
 
 // List implements [storage.BlobStore]. It holds the names of one directory a level at a
-// time. A damaged object is listed with the size of its file and no attributes, so that
-// it does not hide other objects. Stat reports the damage.
+// time.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return func(yield func(storage.Blob, error) bool) {
+	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
 		for key, err := range s.keys(ctx, prefix[:strings.LastIndexByte(prefix, '/')+1], prefix, startAfter) {
 			if err != nil {
-				yield(storage.Blob{}, storage.AtKey("list", prefix, err))
-				return
+				return err
 			}
 			b, err := s.look(ctx, key)
 			if errors.Is(err, storage.ErrNotExist) {
 				continue // deleted during the walk
 			}
 			if err != nil {
-				yield(storage.Blob{}, storage.AtKey("list", key, err))
-				return
+				return storage.AtKey("stat", key, err)
 			}
-			if !yield(b, nil) {
-				return
+			if !give(b) {
+				return nil
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // look describes an object as List does.
@@ -59,20 +57,11 @@ func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
 
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := ctx.Err(); err != nil {
-			yield("", storage.AtKey("dirs", prefix, err))
-			return
-		}
+	return bounds.Seq(ctx, "dirs", prefix, func(give func(string) bool) error {
 		if prefix != "" && !strings.HasSuffix(prefix, "/") {
-			yield("", storage.AtKey("dirs", prefix, errors.New("the prefix does not end in a slash")))
-			return
+			return errors.New("the prefix does not end in a slash")
 		}
 		entries, err := s.entries(prefix)
-		if err != nil {
-			yield("", storage.AtKey("dirs", prefix, err))
-			return
-		}
 		// entries are in the order of keys, where a-b/ comes before a/.
 		slices.SortFunc(entries, func(a, b string) int {
 			return cmp.Compare(strings.TrimSuffix(a, "/"), strings.TrimSuffix(b, "/"))
@@ -84,14 +73,14 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 			}
 			holds, err := s.holdsObject(ctx, prefix+e)
 			if err != nil {
-				yield("", storage.AtKey("dirs", prefix, err))
-				return
+				return err
 			}
-			if holds && !yield(name, nil) {
-				return
+			if holds && !give(name) {
+				return nil
 			}
 		}
-	}
+		return err
+	})
 }
 
 // holdsObject reports whether there is an object below a directory. Dirs skips

@@ -6,7 +6,6 @@ package mem
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -31,12 +30,13 @@ type Options struct {
 // Store implements [storage.BlobStore], [storage.TableStore] and
 // [storage.Clock].
 type Store struct {
+	storage.TableStore
 	now func() time.Time
 
-	mu     sync.Mutex
-	blobs  map[string]object
-	made   uint64                                       // objects and states of rows so far
-	tables map[string]map[string]map[string]storage.Row // table, partition, row
+	mu    sync.Mutex
+	blobs map[string]object
+	made  uint64                                       // objects and states of rows so far
+	rows  map[string]map[string]map[string]storage.Row // table, partition, row
 }
 
 // object is never changed once it is in the map, so that readers share it.
@@ -50,26 +50,20 @@ func New(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Store{
-		now:    o.Now,
-		blobs:  map[string]object{},
-		tables: map[string]map[string]map[string]storage.Row{},
-	}
+	s := &Store{now: o.Now, blobs: map[string]object{}, rows: map[string]map[string]map[string]storage.Row{}}
+	s.TableStore = bounds.Tables(tables{s})
+	return s
 }
 
 // Now implements [storage.Clock].
 func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(), ctx.Err() }
 
 // Create implements [storage.BlobStore].
-func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
-	if err == nil {
-		err = s.create(key, body, attrs)
+func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) (err error) {
+	defer bounds.At("create", key, &err)
+	if err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs)); err != nil {
+		return err
 	}
-	return storage.AtKey("create", key, err)
-}
-
-func (s *Store) create(key string, body []byte, attrs storage.Attrs) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.blobs[key]; ok {
@@ -124,45 +118,35 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 
 // List implements [storage.BlobStore].
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return walk(ctx, "list", prefix, object.describe, func() ([]object, error) {
+	return walk(ctx, "list", prefix, func() []storage.Blob {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		var found []object
+		var found []storage.Blob
 		for key, o := range s.blobs {
 			if strings.HasPrefix(key, prefix) && key > startAfter {
-				found = append(found, o)
+				found = append(found, o.describe())
 			}
 		}
-		slices.SortFunc(found, func(a, b object) int { return strings.Compare(a.Key, b.Key) })
-		return found, nil
+		slices.SortFunc(found, func(a, b storage.Blob) int { return strings.Compare(a.Key, b.Key) })
+		return found
 	})
 }
 
-// walk is a sequence of the items that list returns, as they are when it begins. It ends
-// with an error if the context does.
-func walk[I, T any](ctx context.Context, op, key string, each func(I) T, list func() ([]I, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		items, err := list()
-		for _, item := range items {
-			if ctx.Err() != nil {
+// walk is a sequence of the items that list returns, as they are when it begins.
+func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2[T, error] {
+	return bounds.Seq(ctx, op, key, func(give func(T) bool) error {
+		for _, item := range list() {
+			if !give(item) {
 				break
 			}
-			if !yield(each(item), nil) {
-				return
-			}
 		}
-		if err = cmp.Or(ctx.Err(), err); err != nil {
-			var none T
-			yield(none, storage.AtKey(op, key, err))
-		}
-	}
+		return nil
+	})
 }
-
-func same(name string) string { return name }
 
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "dirs", prefix, same, func() ([]string, error) {
+	return walk(ctx, "dirs", prefix, func() []string {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		found := map[string]bool{}
@@ -173,7 +157,7 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 				}
 			}
 		}
-		return slices.Sorted(maps.Keys(found)), nil
+		return slices.Sorted(maps.Keys(found))
 	})
 }
 

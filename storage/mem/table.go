@@ -3,50 +3,42 @@ package mem
 import (
 	"bytes"
 	"context"
-	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 
 	"blobtail/storage"
-	"blobtail/storage/internal/bounds"
 )
 
-// Upsert implements [storage.TableStore].
-func (s *Store) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), bounds.Upsert(table, partition, rows))
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		p := s.partition(table, partition)
-		for _, r := range rows {
-			s.put(p, r)
-		}
+// tables implements [bounds.Rows].
+type tables struct{ *Store }
+
+func (s tables) Upsert(_ context.Context, table, partition string, rows []storage.Row) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partition(table, partition)
+	for _, r := range rows {
+		s.put(p, r)
 	}
-	return storage.AtKey("upsert", table+"/"+partition, err)
+	return nil
 }
 
-// Swap implements [storage.TableStore].
-func (s *Store) Swap(ctx context.Context, table, partition string, row storage.Row) (version string, err error) {
-	if err = errors.Join(ctx.Err(), bounds.Upsert(table, partition, []storage.Row{row})); err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if p := s.partition(table, partition); p[row.Key].Version == row.Version {
-			version = s.put(p, row)
-		} else {
-			err = storage.ErrChanged
-		}
+func (s tables) Swap(_ context.Context, table, partition string, row storage.Row) (version string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.partition(table, partition)
+	if p[row.Key].Version != row.Version {
+		return "", storage.ErrChanged
 	}
-	return version, storage.AtKey("swap", table+"/"+partition+"/"+row.Key, err)
+	return s.put(p, row), nil
 }
 
 // partition returns a partition, and makes it if it is missing. The caller holds mu.
-func (s *Store) partition(table, partition string) map[string]storage.Row {
-	t := s.tables[table]
+func (s tables) partition(table, partition string) map[string]storage.Row {
+	t := s.rows[table]
 	if t == nil {
 		t = map[string]map[string]storage.Row{}
-		s.tables[table] = t
+		s.rows[table] = t
 	}
 	p := t[partition]
 	if p == nil {
@@ -57,62 +49,49 @@ func (s *Store) partition(table, partition string) map[string]storage.Row {
 }
 
 // put stores a copy of a row under a version of its own. The caller holds mu.
-func (s *Store) put(p map[string]storage.Row, r storage.Row) (version string) {
+func (s tables) put(p map[string]storage.Row, r storage.Row) (version string) {
 	c := cloneRow(r, nil)
 	c.Version = s.version()
 	p[r.Key] = c
 	return c.Version
 }
 
-// Scan implements [storage.TableStore].
-func (s *Store) Scan(ctx context.Context, table, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return walk(ctx, "scan", table+"/"+partition, func(r storage.Row) storage.Row { return cloneRow(r, props) }, func() ([]storage.Row, error) {
-		return s.scan(table, partition, from, to, limit, props)
-	})
-}
-
-func (s *Store) scan(table, partition, from, to string, limit int, props []string) ([]storage.Row, error) {
-	if err := bounds.Scan(table, partition, from, to, limit, props); err != nil {
-		return nil, err
-	}
+func (s tables) Scan(_ context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tables[table]
-	if !ok {
-		return nil, storage.ErrNotExist
-	}
+	t, ok := s.rows[table]
 	var rows []storage.Row
 	for key, r := range t[partition] {
 		if from <= key && (to == "" || key < to) {
 			rows = append(rows, r)
 		}
 	}
+	s.mu.Unlock()
+	if !ok {
+		return storage.ErrNotExist
+	}
 	slices.SortFunc(rows, func(a, b storage.Row) int { return strings.Compare(a.Key, b.Key) })
 	if limit > 0 && limit < len(rows) {
 		rows = rows[:limit]
 	}
-	return rows, nil
-}
-
-// Tables implements [storage.TableStore].
-func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "tables", prefix, same, func() ([]string, error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		names := slices.Sorted(maps.Keys(s.tables))
-		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), nil
-	})
-}
-
-// Drop implements [storage.TableStore].
-func (s *Store) Drop(ctx context.Context, table string) error {
-	err := errors.Join(ctx.Err(), bounds.Table(table))
-	if err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.tables, table)
+	for _, r := range rows {
+		if !visit(cloneRow(r, props)) {
+			break
+		}
 	}
-	return storage.AtKey("drop", table, err)
+	return nil
+}
+
+func (s tables) List(context.Context, string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.rows)), nil
+}
+
+func (s tables) Drop(_ context.Context, table string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rows, table)
+	return nil
 }
 
 func cloneRow(r storage.Row, props []string) storage.Row {

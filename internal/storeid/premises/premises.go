@@ -127,10 +127,7 @@ func (p *Premises) Check(ctx context.Context) error {
 	err := p.compare(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.err = err
-	if err == nil {
-		p.sure = true
-	}
+	p.err, p.sure = err, p.sure || err == nil
 	p.tell()
 	return err
 }
@@ -308,7 +305,6 @@ type ownTables struct {
 	premises *Premises
 }
 
-// Upsert implements [storage.TableStore].
 func (t ownTables) Upsert(ctx context.Context, table, partition string, rows []storage.Row) error {
 	if err := t.premises.Storing(); err != nil {
 		return err
@@ -316,7 +312,6 @@ func (t ownTables) Upsert(ctx context.Context, table, partition string, rows []s
 	return t.TableStore.Upsert(ctx, table, partition, rows)
 }
 
-// Swap implements [storage.TableStore].
 func (t ownTables) Swap(ctx context.Context, table, partition string, row storage.Row) (string, error) {
 	if err := t.premises.Storing(); err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -92,14 +93,9 @@ func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row
 		return err
 	}
 	defer tx.Rollback() // does nothing after Commit
-	stmt, err := tx.PrepareContext(ctx, upsertRow)
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
 	for _, r := range rows {
 		props, _ := encode(r.Props)
-		if _, err := stmt.ExecContext(ctx, partition, r.Key, props); err != nil {
+		if _, err := tx.ExecContext(ctx, upsertRow, partition, r.Key, props); err != nil {
 			return err
 		}
 	}
@@ -134,9 +130,7 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 
 // scan calls visit for each row until it returns false.
 func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	if limit == 0 {
-		limit = -1
-	}
+	limit = cmp.Or(limit, -1)
 	db := t.read
 	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
 	if refused(err) && t.frozen() {
@@ -169,12 +163,8 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 
 // refused reports whether SQLite could not open the files next to a database.
 func refused(err error) bool {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
-		return false
-	}
-	code := se.Code() & 0xff
-	return code == lib.SQLITE_CANTOPEN || code == lib.SQLITE_READONLY
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (se.Code()&0xff == lib.SQLITE_CANTOPEN || se.Code()&0xff == lib.SQLITE_READONLY)
 }
 
 // frozen reports whether there are no files of a writer next to the database.
@@ -184,7 +174,7 @@ func (t *table) frozen() bool {
 }
 
 // make makes an empty table, unless another call was quicker.
-func (s *Store) make(ctx context.Context, name string) error {
+func (s *databases) make(ctx context.Context, name string) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return bounds.Known(err)
 	}
@@ -215,7 +205,7 @@ func (s *Store) make(ctx context.Context, name string) error {
 	return fsys.OS().SyncDir(s.dir)
 }
 
-func (s *Store) drop(name string) error {
+func (s *databases) Drop(_ context.Context, name string) error {
 	err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, delPrefix+rand.Text()))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -234,7 +224,7 @@ func (s *Store) drop(name string) error {
 
 // sweep removes tables that were dropped, by this call or by one that a crash ended,
 // and tables that were never finished.
-func (s *Store) sweep() error {
+func (s *databases) sweep() error {
 	entries, err := os.ReadDir(s.dir)
 	errs := []error{err}
 	for _, e := range entries {

@@ -18,10 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"blobtail/storage"
@@ -36,7 +34,16 @@ const folder = ".tables"
 const attempts = 10
 
 // Store implements [storage.TableStore].
+//
+// Its Swap fails if the table is no longer under its name after the write: another process
+// dropped it, or another directory has replaced the store.
 type Store struct {
+	storage.TableStore
+	all *databases
+}
+
+// databases implements [bounds.Rows].
+type databases struct {
 	dir string // root/.tables
 
 	mu     sync.Mutex
@@ -54,28 +61,20 @@ func Open(root string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open tables of %s: %w", root, bounds.Known(err))
 	}
-	return &Store{dir: filepath.Join(root, folder), open: map[string]*table{}}, nil
+	all := &databases{dir: filepath.Join(root, folder), open: map[string]*table{}}
+	return &Store{bounds.Tables(all), all}, nil
 }
 
 // Close closes the databases after the calls under way. Calls that wait, and later ones,
 // fail.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return s.closeStale(func(*table) bool { return true })
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	s.all.closed = true
+	return s.all.closeStale(func(*table) bool { return true })
 }
 
-// Upsert implements [storage.TableStore].
-func (s *Store) Upsert(ctx context.Context, name, partition string, rows []storage.Row) error {
-	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, rows))
-	if err == nil {
-		err = s.upsert(ctx, name, partition, rows)
-	}
-	return storage.AtKey("upsert", name+"/"+partition, err)
-}
-
-func (s *Store) upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
+func (s *databases) Upsert(ctx context.Context, name, partition string, rows []storage.Row) (err error) {
 	for range attempts {
 		var t *table
 		if t, err = s.acquireOrMake(ctx, name); err != nil {
@@ -89,19 +88,7 @@ func (s *Store) upsert(ctx context.Context, name, partition string, rows []stora
 	return err
 }
 
-// Swap implements [storage.TableStore]. It fails if the table is no longer under its
-// name after the write: another process dropped it, or another directory has replaced
-// the store.
-func (s *Store) Swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
-	err := errors.Join(ctx.Err(), bounds.Upsert(name, partition, []storage.Row{row}))
-	version := ""
-	if err == nil {
-		version, err = s.swap(ctx, name, partition, row)
-	}
-	return version, storage.AtKey("swap", name+"/"+partition+"/"+row.Key, err)
-}
-
-func (s *Store) swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
+func (s *databases) Swap(ctx context.Context, name, partition string, row storage.Row) (string, error) {
 	t, err := s.acquireOrMake(ctx, name)
 	if err != nil {
 		return "", err
@@ -113,83 +100,50 @@ func (s *Store) swap(ctx context.Context, name, partition string, row storage.Ro
 		}
 		return "", errors.Join(errors.New("its table was dropped or replaced meanwhile"), err)
 	}
-	if err != nil {
-		return "", err
-	}
-	return version, nil
+	return version, err
 }
 
 // acquireOrMake is acquire for writers.
-func (s *Store) acquireOrMake(ctx context.Context, name string) (t *table, err error) {
+func (s *databases) acquireOrMake(ctx context.Context, name string) (t *table, err error) {
 	for range attempts {
-		t, err = s.acquire(name)
-		if errors.Is(err, storage.ErrNotExist) {
-			if err = s.make(ctx, name); err == nil {
-				t, err = s.acquire(name)
-			}
+		if t, err = s.acquire(name); !errors.Is(err, storage.ErrNotExist) {
+			return t, err
 		}
-		if !errors.Is(err, storage.ErrNotExist) {
-			break // otherwise it was dropped as soon as it was made
+		if err := s.make(ctx, name); err != nil {
+			return nil, err
 		}
 	}
-	return t, err
+	return nil, err // it is dropped as soon as it is made
 }
 
-// Scan implements [storage.TableStore].
-func (s *Store) Scan(ctx context.Context, name, partition, from, to string, limit int, props ...string) iter.Seq2[storage.Row, error] {
-	return func(yield func(storage.Row, error) bool) {
-		fail := func(err error) { yield(storage.Row{}, storage.AtKey("scan", name+"/"+partition, err)) }
-		if err := errors.Join(ctx.Err(), bounds.Scan(name, partition, from, to, limit, props)); err != nil {
-			fail(err)
-			return
-		}
-		t, err := s.acquire(name)
-		if err != nil {
-			fail(err)
-			return
-		}
-		err = t.scan(ctx, partition, from, to, limit, props, func(r storage.Row) bool { return yield(r, nil) })
-		if err != nil && !t.isThere() {
-			err = storage.ErrNotExist
-		}
-		if err != nil {
-			fail(err)
-		}
+func (s *databases) Scan(ctx context.Context, name, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
+	t, err := s.acquire(name)
+	if err != nil {
+		return err
 	}
+	err = t.scan(ctx, partition, from, to, limit, props, visit)
+	if err != nil && !t.isThere() {
+		err = storage.ErrNotExist
+	}
+	return err
 }
 
-// Tables implements [storage.TableStore].
-func (s *Store) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		entries, err := os.ReadDir(s.dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // no table was ever made
-		}
-		if err = errors.Join(ctx.Err(), bounds.Known(err)); err != nil {
-			yield("", storage.AtKey("tables", prefix, err))
-			return
-		}
-		for _, e := range entries { // in byte order
-			name := e.Name()
-			if e.IsDir() && strings.HasPrefix(name, prefix) && bounds.Table(name) == nil && !yield(name, nil) {
-				return
-			}
+func (s *databases) List(context.Context, string) (names []string, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no table was ever made
+	}
+	for _, e := range entries {
+		if e.IsDir() && bounds.Table(e.Name()) == nil {
+			names = append(names, e.Name())
 		}
 	}
-}
-
-// Drop implements [storage.TableStore].
-func (s *Store) Drop(ctx context.Context, name string) error {
-	err := errors.Join(ctx.Err(), bounds.Table(name))
-	if err == nil {
-		err = s.drop(name)
-	}
-	return storage.AtKey("drop", name, err)
+	return names, bounds.Known(err)
 }
 
 // acquire returns the open database of a table. A database whose file is no longer the
 // one under that name is taken out of use: a call that has yet to begin fails then.
-func (s *Store) acquire(name string) (*table, error) {
+func (s *databases) acquire(name string) (*table, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -210,7 +164,7 @@ func (s *Store) acquire(name string) (*table, error) {
 }
 
 // closeStale takes databases out of use. The caller holds mu.
-func (s *Store) closeStale(stale func(*table) bool) error {
+func (s *databases) closeStale(stale func(*table) bool) error {
 	var errs []error
 	for name, t := range s.open {
 		if stale(t) {

@@ -5,9 +5,12 @@
 package bounds
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -95,4 +98,26 @@ func Known(err error) error {
 		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
 	}
 	return err
+}
+
+// At adds the operation and the key to the error of a method that defers it.
+func At(op, key string, err *error) { *err = storage.AtKey(op, key, *err) }
+
+// Seq makes the sequence that a method of a store returns. It calls walk with a function
+// that yields one item, and returns false if walk must end. An error of walk or ctx is
+// yielded last, with the operation and the key.
+func Seq[T any](ctx context.Context, op, key string, walk func(give func(T) bool) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		more, err := true, ctx.Err()
+		if err == nil {
+			err = walk(func(item T) bool {
+				more = yield(item, nil)
+				return more && ctx.Err() == nil
+			})
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil && more {
+			var none T
+			yield(none, storage.AtKey(op, key, err))
+		}
+	}
 }

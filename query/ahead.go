@@ -1,0 +1,131 @@
+package query
+
+import "fmt"
+
+// Limits on fetching ahead.
+const (
+	openAhead  = 3         // blobs
+	groupsLive = 64 << 20  // bytes of stored blocks, over all cursors
+	firstGroup = 256 << 10 // bytes of the first group when a limit may end the read: a block
+)
+
+// readahead says how far a pass fetches ahead of its merge. A cursor requests its wanted
+// blocks in the order of reading, ahead of their use.
+type readahead struct {
+	lazy     bool // a limit may end the read early: fetch little
+	groupMax int64
+	order    []*cursor // all, in the order that the merge reaches them
+	started  int       // of order: opened, or being opened
+	open     int       // cursors that are open and not used up
+	done     int       // cursors that are used up
+	coming   int       // requested blocks that no cursor has taken
+	spare    int       // blocks that may be requested, beyond one for each open cursor
+}
+
+// startNext starts to open the next cursors in order. A lazy pass starts none until it
+// has used one up.
+func (a *readahead) startNext() {
+	further := openAhead
+	if a.lazy {
+		further = min(further, a.done)
+	}
+	for ; a.started < min(a.done+a.open+1+further, len(a.order)); a.started++ {
+		a.order[a.started].start()
+		a.order[a.started] = nil // a used-up cursor can take much memory
+	}
+}
+
+// firstGroup is the size of the first group of a cursor, and nextGroup that of the
+// group after one of a given size. Many cursors share the memory, so each has less.
+func (a *readahead) firstGroup() int64 {
+	if a.lazy {
+		return min(firstGroup, a.groupMax)
+	}
+	return a.groupMax
+}
+
+func (a *readahead) nextGroup(size int64) int64 {
+	return min(size*2, max(1<<20, min(a.groupMax, groupsLive/int64(max(1, a.open)))))
+}
+
+// start begins to open the source, unless it has begun.
+func (c *cursor) start() {
+	if c.opening == nil {
+		group := int64(0)
+		if !c.pass.ahead.lazy {
+			group = c.pass.ahead.groupMax
+		}
+		c.opening = c.pass.loader.background(func() error { return c.pass.loader.open(c.src, group) })
+	}
+}
+
+// open waits until the source is open, and reports its problems.
+func (c *cursor) open() error {
+	p := c.pass
+	c.start()
+	p.ahead.startNext()
+	err := c.opening()
+	c.opened, c.group, c.size = true, c.src.group, p.ahead.firstGroup()
+	p.ahead.open++
+	if c.src.warn != nil {
+		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
+	}
+	p.sum.Problems = append(p.sum.Problems, c.src.lost...)
+	if err != nil {
+		return p.blame(c.src, c.src.problem(0, 0, err))
+	}
+	if !p.ahead.lazy {
+		c.lookAhead()
+	}
+	return nil
+}
+
+// load waits for the next block, which must exist, and makes it current. One failed GET
+// is one problem, even if it was for several blocks.
+func (c *cursor) load() error {
+	a := &c.pass.ahead
+	if len(c.coming) == 0 {
+		c.request()
+	}
+	f := c.coming[0]
+	c.coming = c.coming[1:]
+	a.coming--
+	err := f.wait()
+	if err == nil {
+		if !a.lazy || c.next > 1 {
+			c.lookAhead()
+		}
+		c.begin(f)
+		return nil
+	}
+	b := &c.src.index.Blocks[f.block]
+	problem := c.src.problem(b.Offset, b.Stored, err)
+	if f.group.wait() != nil {
+		if f.group.told {
+			return fatal(c.pass.loader.ctx, err)
+		}
+		f.group.told = true
+		problem = c.src.problem(f.group.off, f.group.len, err)
+	}
+	return c.pass.blame(c.src, problem)
+}
+
+// lookAhead requests the next blocks, as far as memory allows: always one, and more
+// while no other cursor needs the room.
+func (c *cursor) lookAhead() {
+	a := &c.pass.ahead
+	for c.next < len(c.src.blocks) && (len(c.coming) == 0 || a.open <= 64 && a.coming < a.open+a.spare) {
+		c.request()
+	}
+}
+
+// request requests the next block, and the group that it begins.
+func (c *cursor) request() {
+	p := c.pass
+	if c.group == nil || c.next >= c.group.end {
+		c.group, c.size = p.loader.group(c.src, c.next, c.size), p.ahead.nextGroup(c.size)
+	}
+	c.coming = append(c.coming, p.loader.block(c.src, c.src.blocks[c.next], c.group))
+	p.ahead.coming++
+	c.next++
+}
