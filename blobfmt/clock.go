@@ -9,18 +9,11 @@ const (
 
 // lastOfHour is the last nanosecond of the UTC hour of t.
 func lastOfHour(t int64) int64 {
-	into := t % nsPerHour
-	if into < 0 {
-		into += nsPerHour
-	}
+	into := (t%nsPerHour + nsPerHour) % nsPerHour
 	return t + min(nsPerHour-1-into, math.MaxInt64-max(t, 0))
 }
 
 // minuteOf is the minute of a time, rounded down before 1970 too.
 func minuteOf(t int64) int64 {
-	m := t / nsPerMinute
-	if t%nsPerMinute < 0 {
-		m--
-	}
-	return m
+	return t/nsPerMinute + (t%nsPerMinute)>>63 // -1 for a negative remainder
 }

@@ -41,7 +41,11 @@ type Index struct {
 	CRC      uint32    // CRC-32C of all lines
 	Offset   int64     // start of the index, which is the end of the blocks
 
-	blob    indexReader
+	key     string
+	size    int64
+	read    ReadFunc
+	tail    []byte // the bytes of the blob in memory, from tailAt on
+	tailAt  int64
 	origins section
 }
 
@@ -49,43 +53,38 @@ type Index struct {
 // once, and then only missing parts. The error is a [*CorruptError] if the index is
 // damaged, [ErrNewer] if its format is newer, and otherwise the error of read.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
-	r := indexReader{key: key, size: size, read: read}
-	f, sections, err := r.open()
+	x := &Index{key: key, size: size, read: read}
+	sections, err := x.open()
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{CRC: f.LinesCRC, Offset: size - int64(f.IndexLen) - skippableHeader}
 	for _, id := range []uint16{sectionOrigins, sectionBlocks, sectionReplaces} {
 		i := slices.IndexFunc(sections, func(s section) bool { return s.ID == id })
 		switch {
 		case i < 0 && id == sectionReplaces: // most blobs replace nothing
 		case i < 0:
-			return nil, r.corrupt(size-footerSize, footerSize, fmt.Sprintf("index: section %d is missing", id))
+			return nil, x.corrupt(size-footerSize, footerSize, fmt.Sprintf("index: section %d is missing", id))
 		case id == sectionOrigins:
 			x.origins = sections[i]
 		case id == sectionBlocks:
-			err = r.parse(sections[i], "blocks: ", func(s *sectionReader) { x.Blocks = parseBlocks(s, key, x.Offset) })
+			err = x.parse(sections[i], "blocks: ", func(s *sectionReader) { x.Blocks = parseBlocks(s, key, x.Offset) })
 		case id == sectionReplaces:
-			err = r.parse(sections[i], "replaces: ", func(s *sectionReader) { x.Replaces = parseReplaces(s) })
+			err = x.parse(sections[i], "replaces: ", func(s *sectionReader) { x.Replaces = parseReplaces(s) })
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	// Only the origins may still be needed of the tail; the rest is released.
-	r.keep(x.origins)
-	x.blob = r
+	x.tail, x.tailAt = bytes.Clone(x.inTail(x.origins.offset, int64(x.origins.Stored))), x.origins.offset
 	return x, nil
 }
 
 // Origins reads the origins of the records. Each call parses them again. It also reads
 // again if that part of the index is not in the blob's last 64 KiB.
 func (x *Index) Origins() (o *Origins, err error) {
-	err = x.blob.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
+	err = x.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
+	return o, err
 }
 
 func parseReplaces(r *sectionReader) []BatchID {
@@ -189,64 +188,54 @@ type section struct {
 	offset int64
 }
 
-// An indexReader reads the parts of an index.
-type indexReader struct {
-	key    string
-	size   int64
-	read   ReadFunc
-	tail   []byte // the bytes of the blob in memory, from tailAt on
-	tailAt int64
-}
-
-func (r *indexReader) corrupt(off, n int64, reason string) error {
-	return &CorruptError{Blob: r.key, Offset: off, Length: n, Reason: reason}
+func (x *Index) corrupt(off, n int64, reason string) error {
+	return &CorruptError{Blob: x.key, Offset: off, Length: n, Reason: reason}
 }
 
 // open reads the tail with the footer and the section table.
-func (r *indexReader) open() (footer, []section, error) {
-	n := min(r.size, tailRead)
+func (x *Index) open() (sections []section, err error) {
+	n := min(x.size, tailRead)
 	if n < skippableHeader+footerSize {
-		return footer{}, nil, r.corrupt(0, max(r.size, 0), "too short for an index")
+		return nil, x.corrupt(0, max(x.size, 0), "too short for an index")
 	}
-	r.tailAt = r.size - n
-	var err error
-	if r.tail, err = r.bytes(r.tailAt, n, ""); err != nil {
-		return footer{}, nil, err
+	x.tailAt = x.size - n
+	if x.tail, err = x.bytes(x.tailAt, n, ""); err != nil {
+		return nil, err
 	}
-	f, err := r.footer()
+	f, err := x.footer()
 	if err != nil {
-		return footer{}, nil, err
+		return nil, err
 	}
-	sections, err := r.sections(f)
-	return f, sections, err
+	x.CRC, x.Offset = f.LinesCRC, x.size-int64(f.IndexLen)-skippableHeader
+	return x.sections(f)
 }
 
 // footer checks and parses the footer. The tail has all of it.
-func (r *indexReader) footer() (f footer, err error) {
+func (x *Index) footer() (f footer, err error) {
 	damaged := func(reason string) (footer, error) {
-		return footer{}, r.corrupt(r.size-footerSize, footerSize, "index: "+reason)
+		return footer{}, x.corrupt(x.size-footerSize, footerSize, "index: "+reason)
 	}
-	fixed := r.tail[len(r.tail)-footerFixed:]
+	fixed := x.tail[len(x.tail)-footerFixed:]
 	if string(fixed[8:]) != footerMagic {
 		return damaged("the blob does not end in a footer")
 	}
 	version := binary.LittleEndian.Uint16(fixed)
 	length := int(binary.LittleEndian.Uint16(fixed[2:]))
-	if length < footerFixed || length > len(r.tail) {
+	if length < footerFixed || length > len(x.tail) {
 		return damaged("the footer is damaged")
 	}
-	b := r.tail[len(r.tail)-length:]
+	b := x.tail[len(x.tail)-length:]
 	if checksum(0, b[:length-12]) != binary.LittleEndian.Uint32(fixed[4:]) {
 		return damaged("the footer's checksum is wrong")
 	}
 	if version > footerVersion {
-		return footer{}, fmt.Errorf("blob %s: index version %d: %w", r.key, version, ErrNewer)
+		return footer{}, fmt.Errorf("blob %s: index version %d: %w", x.key, version, ErrNewer)
 	}
 	if version != footerVersion || length != footerSize {
 		return damaged("the footer is not valid")
 	}
 	_, _ = binary.Decode(b, binary.LittleEndian, &f) // it is long enough
-	if int64(f.IndexLen) > r.size-skippableHeader || f.TableLen > maxSections*entrySize ||
+	if int64(f.IndexLen) > x.size-skippableHeader || f.TableLen > maxSections*entrySize ||
 		f.TableLen%entrySize != 0 || int64(f.TableLen)+footerSize > int64(f.IndexLen) {
 		return damaged("the footer's lengths are not valid")
 	}
@@ -255,19 +244,19 @@ func (r *indexReader) footer() (f footer, err error) {
 
 // sections checks and parses the section table. The table is always in the tail, which is
 // larger than the largest table and its footer.
-func (r *indexReader) sections(f footer) ([]section, error) {
-	start := r.size - int64(f.IndexLen) - skippableHeader
-	if start >= r.tailAt {
-		head := r.tail[start-r.tailAt:]
+func (x *Index) sections(f footer) ([]section, error) {
+	start := x.Offset
+	if start >= x.tailAt {
+		head := x.tail[start-x.tailAt:]
 		if binary.LittleEndian.Uint32(head) != indexMagic || binary.LittleEndian.Uint32(head[4:]) != f.IndexLen {
-			return nil, r.corrupt(start, skippableHeader, "index: its frame does not begin where the footer says")
+			return nil, x.corrupt(start, skippableHeader, "index: its frame does not begin where the footer says")
 		}
 	}
-	end := len(r.tail) - footerSize
-	table := r.tail[end-int(f.TableLen) : end]
-	at := r.size - footerSize - int64(len(table))
+	end := len(x.tail) - footerSize
+	table := x.tail[end-int(f.TableLen) : end]
+	at := x.size - footerSize - int64(len(table))
 	if checksum(0, table) != f.TableCRC {
-		return nil, r.corrupt(at, int64(len(table)), "index: the section table's checksum is wrong")
+		return nil, x.corrupt(at, int64(len(table)), "index: the section table's checksum is wrong")
 	}
 	entries := make([]entry, len(table)/entrySize)
 	_, _ = binary.Decode(table, binary.LittleEndian, entries) // it has exactly that size
@@ -278,33 +267,33 @@ func (r *indexReader) sections(f footer) ([]section, error) {
 		offset += int64(e.Stored)
 	}
 	if offset != at {
-		return nil, r.corrupt(at, int64(len(table)), "index: the sections do not fill the index")
+		return nil, x.corrupt(at, int64(len(table)), "index: the sections do not fill the index")
 	}
 	return sections, nil
 }
 
 // parse reads a section and passes its contents to parse.
-func (r *indexReader) parse(s section, name string, parse func(*sectionReader)) error {
-	content, err := r.content(s)
+func (x *Index) parse(s section, name string, parse func(*sectionReader)) error {
+	content, err := x.content(s)
 	if err != nil {
 		return err
 	}
 	reader := sectionReader{rest: content}
 	parse(&reader)
 	if err := reader.end(); err != nil {
-		return r.corrupt(s.offset, int64(s.Stored), "index: "+name+err.Error())
+		return x.corrupt(s.offset, int64(s.Stored), "index: "+name+err.Error())
 	}
 	return nil
 }
 
 // content returns the bytes of a section, decompressed.
-func (r *indexReader) content(s section) ([]byte, error) {
-	stored, err := r.bytes(s.offset, int64(s.Stored), "index: ")
+func (x *Index) content(s section) ([]byte, error) {
+	stored, err := x.bytes(s.offset, int64(s.Stored), "index: ")
 	if err != nil {
 		return nil, err
 	}
 	damaged := func(reason string) ([]byte, error) {
-		return nil, r.corrupt(s.offset, int64(s.Stored), "index: "+reason)
+		return nil, x.corrupt(s.offset, int64(s.Stored), "index: "+reason)
 	}
 	switch {
 	case checksum(0, stored) != s.CRC:
@@ -314,7 +303,7 @@ func (r *indexReader) content(s section) ([]byte, error) {
 	case s.Codec == codecRaw:
 		return stored, nil
 	case s.Codec != codecZstd:
-		return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", r.key, s.ID, s.Codec, ErrNewer)
+		return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", x.key, s.ID, s.Codec, ErrNewer)
 	}
 	raw, err := NewDecoder(1).decode(nil, stored, int64(s.Raw))
 	if err != nil {
@@ -324,30 +313,24 @@ func (r *indexReader) content(s section) ([]byte, error) {
 }
 
 // bytes returns n bytes of the blob, from the tail if it has them.
-func (r *indexReader) bytes(off, n int64, in string) ([]byte, error) {
-	if n == 0 {
-		return nil, nil
+func (x *Index) bytes(off, n int64, in string) ([]byte, error) {
+	if b := x.inTail(off, n); b != nil || n == 0 {
+		return b, nil
 	}
-	if at := off - r.tailAt; at >= 0 && at+n <= int64(len(r.tail)) {
-		return r.tail[at : at+n], nil
-	}
-	b, err := r.read(off, n)
+	b, err := x.read(off, n)
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(b)) != n {
-		return nil, r.corrupt(off, n, fmt.Sprintf("%sonly %d bytes could be read", in, len(b)))
+		return nil, x.corrupt(off, n, fmt.Sprintf("%sonly %d bytes could be read", in, len(b)))
 	}
 	return b, nil
 }
 
-// keep releases the tail except for one section.
-func (r *indexReader) keep(s section) {
-	off := s.offset - r.tailAt
-	if off < 0 {
-		r.tail, r.tailAt = nil, r.size
-		return
+// inTail returns n bytes of the blob if the tail has them.
+func (x *Index) inTail(off, n int64) []byte {
+	if at := off - x.tailAt; at >= 0 && at+n <= int64(len(x.tail)) {
+		return x.tail[at : at+n]
 	}
-	r.tail = bytes.Clone(r.tail[off : off+int64(s.Stored)])
-	r.tailAt = s.offset
+	return nil
 }

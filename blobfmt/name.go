@@ -50,25 +50,19 @@ func PeriodPrefix(service string, period time.Time) string {
 func ParseName(key string) (Name, error) {
 	service, rest, _ := strings.Cut(key, "/")
 	if !record.ValidStored(service) {
-		return Name{}, nameError(key, "the service is not valid")
+		return Name{}, fmt.Errorf("blob name %q: the service is not valid", key)
 	}
-	if len(rest) != len(periodLayout)+digits+len(suffix) {
-		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
+	if len(rest) == len(periodLayout)+digits+len(suffix) {
+		// time.Parse and Atoi are lenient about a few forms. The comparison below makes
+		// this strict.
+		period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
+		if err != nil || period.Year() < minYear || period.Year() > maxYear {
+			return Name{}, fmt.Errorf("blob name %q: the period is not valid", key)
+		}
+		number, _ := strconv.Atoi(rest[len(periodLayout):][:digits]) // 0 for no number
+		if n := (Name{Service: service, Period: period, Number: number}); number > 0 && n.String() == key {
+			return n, nil
+		}
 	}
-	// time.Parse and Atoi are lenient about a few forms. The comparison at the end makes
-	// this strict.
-	period, err := time.Parse(periodLayout, rest[:len(periodLayout)])
-	if err != nil || period.Year() < minYear || period.Year() > maxYear {
-		return Name{}, nameError(key, "the period is not valid")
-	}
-	number, err := strconv.Atoi(rest[len(periodLayout):][:digits])
-	n := Name{Service: service, Period: period, Number: number}
-	if err != nil || number < 1 || n.String() != key {
-		return Name{}, nameError(key, "not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log")
-	}
-	return n, nil
-}
-
-func nameError(key, reason string) error {
-	return fmt.Errorf("blob name %q: %s", key, reason)
+	return Name{}, fmt.Errorf("blob name %q: not of the form service/yyyy/mm/dd/hhmm/NNNNNN.log", key)
 }

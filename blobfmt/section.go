@@ -20,13 +20,19 @@ func (r *sectionReader) fail(reason string) {
 	r.rest = nil
 }
 
-func (r *sectionReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
+// skip skips a number of n bytes, as package binary counts them.
+func (r *sectionReader) skip(n int) {
 	if n <= 0 {
 		r.fail("a number is cut short or too large")
-		return 0
+		return
 	}
 	r.rest = r.rest[n:]
+}
+
+// time reads a zigzag difference of two times; sums of it may wrap around.
+func (r *sectionReader) time() int64 {
+	v, n := binary.Varint(r.rest)
+	r.skip(n)
 	return v
 }
 
@@ -34,17 +40,18 @@ func (r *sectionReader) uvarint() uint64 {
 // bounds keep a sum of two of them from overflowing.
 func (r *sectionReader) varint() int64 {
 	v, n := binary.Varint(r.rest)
-	if n <= 0 || v > math.MaxInt64/4 || v < math.MinInt64/4 {
-		r.fail("a number is cut short or too large")
+	r.skip(n)
+	if v > math.MaxInt64/4 || v < math.MinInt64/4 {
+		r.fail("a number is out of range")
 		return 0
 	}
-	r.rest = r.rest[n:]
 	return v
 }
 
 // upTo reads a number that is at most limit.
 func (r *sectionReader) upTo(limit uint64) uint64 {
-	v := r.uvarint()
+	v, n := binary.Uvarint(r.rest)
+	r.skip(n)
 	if v > limit {
 		r.fail("a number is out of range")
 		return 0
@@ -73,15 +80,4 @@ func (r *sectionReader) end() error {
 		r.fail("bytes are left over")
 	}
 	return r.err
-}
-
-// time reads a zigzag difference of two times; sums of it may wrap around.
-func (r *sectionReader) time() int64 {
-	v, n := binary.Varint(r.rest)
-	if n <= 0 {
-		r.fail("a time is cut short or too large")
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
 }
