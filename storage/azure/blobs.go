@@ -10,7 +10,6 @@ import (
 	"iter"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -250,29 +249,17 @@ func describe(item *container.BlobItem) storage.Blob {
 // Dirs implements [storage.BlobStore]. It collects the level before the first element,
 // because the service has another order, in which a-b/ comes before a/.
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return bounds.Seq(ctx, "dirs", prefix, func(give func(string) bool) error {
-		var dirs []string
+	return bounds.Names(ctx, "dirs", prefix, func() (dirs []string, err error) {
 		o := &container.ListBlobsHierarchyOptions{Prefix: &prefix}
 		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
 			page, err := p.NextPage(ctx)
 			if err != nil {
-				return translate(err)
+				return nil, translate(err)
 			}
 			for _, d := range page.Segment.BlobPrefixes {
 				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(value(d.Name), prefix), "/"))
 			}
 		}
-		giveSorted(dirs, give)
-		return nil
+		return dirs, nil
 	})
-}
-
-// giveSorted gives each name once, in byte order, until give returns false.
-func giveSorted(names []string, give func(string) bool) {
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if !give(name) {
-			return
-		}
-	}
 }

@@ -116,27 +116,20 @@ func (s *Store) get(ctx context.Context, key string) (object, error) {
 	return o, nil
 }
 
-// List implements [storage.BlobStore].
+// List implements [storage.BlobStore]. It yields the objects as they are when it begins.
 func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return walk(ctx, "list", prefix, func() []storage.Blob {
+	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		var found []storage.Blob
 		for key, o := range s.blobs {
 			if strings.HasPrefix(key, prefix) && key > startAfter {
 				found = append(found, o.describe())
 			}
 		}
+		s.mu.Unlock()
 		slices.SortFunc(found, func(a, b storage.Blob) int { return strings.Compare(a.Key, b.Key) })
-		return found
-	})
-}
-
-// walk is a sequence of the items that list returns, as they are when it begins.
-func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2[T, error] {
-	return bounds.Seq(ctx, op, key, func(give func(T) bool) error {
-		for _, item := range list() {
-			if !give(item) {
+		for _, b := range found {
+			if !give(b) {
 				break
 			}
 		}
@@ -146,18 +139,16 @@ func walk[T any](ctx context.Context, op, key string, list func() []T) iter.Seq2
 
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return walk(ctx, "dirs", prefix, func() []string {
+	return bounds.Names(ctx, "dirs", prefix, func() (dirs []string, err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		found := map[string]bool{}
 		for key := range s.blobs {
-			if rest, ok := strings.CutPrefix(key, prefix); ok {
-				if dir, _, ok := strings.Cut(rest, "/"); ok {
-					found[dir] = true
-				}
+			rest, ok := strings.CutPrefix(key, prefix)
+			if dir, _, below := strings.Cut(rest, "/"); ok && below {
+				dirs = append(dirs, dir)
 			}
 		}
-		return slices.Sorted(maps.Keys(found))
+		return dirs, nil
 	})
 }
 

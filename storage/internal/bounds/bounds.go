@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -120,4 +121,19 @@ func Seq[T any](ctx context.Context, op, key string, walk func(give func(T) bool
 			yield(none, storage.AtKey(op, key, err))
 		}
 	}
+}
+
+// Names makes the sequence of names that list returns: each once, in byte order. It
+// yields the names that list returns with an error too.
+func Names(ctx context.Context, op, prefix string, list func() ([]string, error)) iter.Seq2[string, error] {
+	return Seq(ctx, op, prefix, func(give func(string) bool) error {
+		names, err := list()
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if !give(name) {
+				return nil
+			}
+		}
+		return err
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"blobtail/storage"
@@ -141,26 +142,14 @@ func PropName(name string) error {
 // they must follow the same grammar. Only to may be empty, and from may be empty for
 // the first row.
 func Scan(table, partition, from, to string, limit int, props []string) error {
-	if err := cmp.Or(Table(table), RowKey(partition)); err != nil {
-		return err
-	}
-	for _, end := range []string{from, to} {
-		if end == "" {
-			continue
-		}
-		if err := RowKey(end); err != nil {
-			return err
-		}
-	}
+	err := cmp.Or(Table(table), RowKey(partition), RowKey(cmp.Or(from, partition)), RowKey(cmp.Or(to, partition)))
 	for _, p := range props {
-		if err := PropName(p); err != nil {
-			return err
-		}
+		err = cmp.Or(err, PropName(p))
 	}
-	if limit < 0 {
-		return errors.New("negative limit")
+	if err == nil && limit < 0 {
+		err = errors.New("negative limit")
 	}
-	return nil
+	return err
 }
 
 // word reports whether s is letters and digits, a letter first.
@@ -178,7 +167,7 @@ func word(s string) bool {
 // measure returns the UTF-16 units of s and its bytes within a JSON string.
 func measure(s string) (units, escaped int) {
 	for _, r := range s {
-		units++
+		units += utf16.RuneLen(r)
 		switch {
 		case r == '"' || r == '\\':
 			escaped += 2
@@ -186,9 +175,6 @@ func measure(s string) (units, escaped int) {
 			escaped += 6 // as encoding/json writes them
 		default:
 			escaped += utf8.RuneLen(r)
-		}
-		if r > 0xffff {
-			units++
 		}
 	}
 	return units, escaped

@@ -57,15 +57,9 @@ func (t checked) Scan(ctx context.Context, table, partition, from, to string, li
 }
 
 func (t checked) Tables(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return Seq(ctx, "tables", prefix, func(give func(string) bool) error {
+	return Names(ctx, "tables", prefix, func() ([]string, error) {
 		names, err := t.rows.List(ctx, prefix)
-		slices.Sort(names)
-		for _, name := range slices.Compact(names) {
-			if strings.HasPrefix(name, prefix) && !give(name) {
-				return nil
-			}
-		}
-		return err
+		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, prefix) }), err
 	})
 }
 
