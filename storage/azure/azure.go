@@ -41,9 +41,6 @@ type Options struct {
 	// Client tunes the SDK: retries, transport. A try of a request ends after
 	// Retry.TryTimeout, 0 is 30 s. An upload gets more, depending on its size.
 	Client azcore.ClientOptions
-	// Credential signs in place of the environment's credentials; nil uses the
-	// environment.
-	Credential azcore.TokenCredential
 }
 
 // Store implements [storage.BlobStore], [storage.TableStore] and
@@ -62,18 +59,15 @@ type Store struct {
 // AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN. If these are missing too, the
 // credentials come from azidentity.NewDefaultAzureCredential.
 // AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT override the endpoints.
-func Open(spec string, o Options) (*Store, error) {
+func Open(spec string, o Options) (s *Store, err error) {
+	defer func() {
+		if err != nil {
+			s, err = nil, fmt.Errorf("open Azure storage %s: %w", spec, err)
+		}
+	}()
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	s, err := open(spec, o)
-	if err != nil {
-		return nil, fmt.Errorf("open Azure storage %s: %w", spec, err)
-	}
-	return s, nil
-}
-
-func open(spec string, o Options) (*Store, error) {
 	accountName, containerName, err := ParseSpec(spec)
 	if err != nil {
 		return nil, err
@@ -86,21 +80,17 @@ func open(spec string, o Options) (*Store, error) {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
-	s := &Store{name: a.name + "/" + containerName, retry: co.Retry, create: o.Create}
-	if err := s.connect(a, a.blobURL+"/"+containerName, o.Credential, co); err != nil {
-		return nil, translate(err)
-	}
-	return s, nil
+	s = &Store{name: a.name + "/" + containerName, retry: co.Retry, create: o.Create}
+	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co))
 }
 
-// connect makes the clients of both services with cred, or else with the credentials of
-// the account.
-func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredential, co azcore.ClientOptions) (err error) {
+// connect makes the clients of both services.
+func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions) error {
 	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
 	var service *aztables.ServiceClient
 	var berr, terr error
 	switch {
-	case cred == nil && a.key != "":
+	case a.key != "":
 		bc, err := container.NewSharedKeyCredential(a.name, a.key)
 		tc, err2 := aztables.NewSharedKeyCredential(a.name, a.key)
 		if err != nil || err2 != nil {
@@ -108,14 +98,13 @@ func (s *Store) connect(a account, containerURL string, cred azcore.TokenCredent
 		}
 		s.container, berr = container.NewClientWithSharedKeyCredential(containerURL, bc, bo)
 		service, terr = aztables.NewServiceClientWithSharedKey(a.tableURL, tc, to)
-	case cred == nil && a.sas != "":
+	case a.sas != "":
 		s.container, berr = container.NewClientWithNoCredential(containerURL+"?"+a.sas, bo)
 		service, terr = aztables.NewServiceClientWithNoCredential(a.tableURL+"/?"+a.sas, to)
 	default:
-		if cred == nil { // made only now: it searches for identities of several kinds
-			if cred, err = azidentity.NewDefaultAzureCredential(nil); err != nil {
-				return err
-			}
+		cred, err := azidentity.NewDefaultAzureCredential(nil)
+		if err != nil {
+			return err
 		}
 		s.container, berr = container.NewClient(containerURL, cred, bo)
 		service, terr = aztables.NewServiceClient(a.tableURL, cred, to)
