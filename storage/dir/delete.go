@@ -30,6 +30,7 @@ const (
 // it needs no lock. Between the check of an object and its removal, only another Delete
 // can free the name for another object.
 func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
+	blobs = slices.DeleteFunc(slices.Clone(blobs), func(b storage.Blob) bool { return !readable(b.Key) }) // no objects
 	if len(blobs) == 0 {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 		if errs[i] = err; err == nil {
 			errs[i] = s.remove(ctx, b)
 		}
-		if errs[i] == nil && readable(b.Key) {
+		if errs[i] == nil {
 			touched[filepath.Dir(s.path(b.Key))] = nil
 		}
 	}
@@ -51,7 +52,7 @@ func (s *Store) Delete(ctx context.Context, blobs ...storage.Blob) error {
 		touched[dir] = s.prune(dir)
 	}
 	for i, b := range blobs {
-		if errs[i] == nil && readable(b.Key) {
+		if errs[i] == nil {
 			errs[i] = touched[filepath.Dir(s.path(b.Key))]
 		}
 		errs[i] = storage.AtKey("delete", b.Key, errs[i])
@@ -81,9 +82,6 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !readable(b.Key) {
-		return nil // no object can be there
-	}
 	if b.Version != "" {
 		now, err := s.look(ctx, b.Key)
 		if errors.Is(err, storage.ErrNotExist) || err == nil && now.Version != b.Version {
@@ -94,15 +92,13 @@ func (s *Store) remove(ctx context.Context, b storage.Blob) error {
 		}
 	}
 	// Remove deletes empty directories too, and those are not objects.
-	fi, err := s.fs.Stat(s.path(b.Key))
-	if err == nil && fi.IsDir() {
+	if fi, err := s.fs.Stat(s.path(b.Key)); err == nil && fi.IsDir() {
 		return nil
 	}
-	err = known(s.fs.Remove(s.path(b.Key)))
-	if errors.Is(err, storage.ErrNotExist) {
-		return nil
+	if err := known(s.fs.Remove(s.path(b.Key))); !errors.Is(err, storage.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // prune removes a directory if it is empty, then the empty ones above it, and syncs the
@@ -124,35 +120,25 @@ func (s *Store) prune(dir string) error {
 }
 
 // removable reports whether a directory looks empty and is not a symbolic link. A link
-// could be removed even if its target is not empty.
+// could be removed even if its target is not empty. It removes abandoned temporary files
+// from a directory that holds nothing else.
 func (s *Store) removable(dir string) bool {
 	list, err := s.fs.ReadDir(dir)
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
-	if s.removeStale(dir, list) < len(list) {
+	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), tmpPrefix) }) {
 		return false
+	}
+	for _, e := range list { // leftovers of crashes
+		name := filepath.Join(dir, e.Name())
+		fi, err := s.fs.Stat(name)
+		if err != nil || time.Since(fi.ModTime()) <= staleAfter || s.fs.Remove(name) != nil {
+			return false
+		}
 	}
 	siblings, err := s.fs.ReadDir(filepath.Dir(dir))
 	return err == nil && slices.ContainsFunc(siblings, func(e fs.DirEntry) bool {
 		return e.Name() == filepath.Base(dir) && e.IsDir()
 	})
-}
-
-// removeStale removes the leftovers of crashes in a directory that holds nothing else,
-// and returns the number of removed files.
-func (s *Store) removeStale(dir string, list []fs.DirEntry) (removed int) {
-	for _, e := range list {
-		if !strings.HasPrefix(e.Name(), tmpPrefix) {
-			return 0
-		}
-	}
-	for _, e := range list {
-		name := filepath.Join(dir, e.Name())
-		fi, err := s.fs.Stat(name)
-		if err == nil && time.Since(fi.ModTime()) > staleAfter && s.fs.Remove(name) == nil {
-			removed++
-		}
-	}
-	return removed
 }

@@ -136,11 +136,16 @@ func (s *Store) Check() error {
 
 // Stat implements [storage.BlobStore].
 func (s *Store) Stat(ctx context.Context, key string) (storage.Blob, error) {
+	b, err := s.stat(ctx, key)
+	return b, storage.AtKey("stat", key, err)
+}
+
+func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 	f, b, err := s.open(ctx, key)
 	if f != nil {
 		f.Close()
 	}
-	return b, storage.AtKey("stat", key, err)
+	return b, err
 }
 
 // Get implements [storage.BlobStore]. A range of a damaged object is a

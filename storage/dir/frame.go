@@ -93,20 +93,16 @@ func parseFrame(tail []byte, size int64) (bodyLen int64, a storage.Attrs, err er
 }
 
 func parseAttrs(text string) storage.Attrs {
-	var a storage.Attrs
+	values := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		switch name {
-		case contentType:
-			a.ContentType = value
-		case contentEnc:
-			a.ContentEncoding = value
-		default:
-			if a.Metadata == nil {
-				a.Metadata = map[string]string{}
-			}
-			a.Metadata[name] = value
-		}
+		values[name] = value
+	}
+	a := storage.Attrs{ContentType: values[contentType], ContentEncoding: values[contentEnc]}
+	delete(values, contentType)
+	delete(values, contentEnc)
+	if len(values) > 0 {
+		a.Metadata = values
 	}
 	return a
 }

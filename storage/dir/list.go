@@ -45,10 +45,7 @@ func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[s
 
 // look describes an object as List does.
 func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
-	f, b, err := s.open(ctx, key)
-	if f != nil {
-		f.Close()
-	}
+	b, err := s.stat(ctx, key)
 	if errors.Is(err, storage.ErrDamaged) {
 		err = nil
 	}
@@ -58,9 +55,6 @@ func (s *Store) look(ctx context.Context, key string) (storage.Blob, error) {
 // Dirs implements [storage.BlobStore].
 func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return bounds.Seq(ctx, "dirs", prefix, func(give func(string) bool) error {
-		if prefix != "" && !strings.HasSuffix(prefix, "/") {
-			return errors.New("the prefix does not end in a slash")
-		}
 		entries, err := s.entries(prefix)
 		// entries are in the order of keys, where a-b/ comes before a/.
 		slices.SortFunc(entries, func(a, b string) int {
@@ -71,25 +65,17 @@ func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error
 			if !isDir {
 				continue
 			}
-			holds, err := s.holdsObject(ctx, prefix+e)
-			if err != nil {
-				return err
-			}
-			if holds && !give(name) {
-				return nil
+			// Directories without an object were emptied, or made for an object that
+			// never came.
+			for _, err := range s.keys(ctx, prefix+e, prefix+e, "") {
+				if err != nil || !give(name) {
+					return err
+				}
+				break
 			}
 		}
 		return err
 	})
-}
-
-// holdsObject reports whether there is an object below a directory. Dirs skips
-// directories without one: they were emptied, or made for an object that never came.
-func (s *Store) holdsObject(ctx context.Context, dir string) (bool, error) {
-	for _, err := range s.keys(ctx, dir, dir, "") {
-		return err == nil, err
-	}
-	return false, nil
 }
 
 // keys walks the files below a directory whose keys have a prefix and are greater than
@@ -106,27 +92,21 @@ func (s *Store) keys(ctx context.Context, dir, prefix, startAfter string) iter.S
 			isDir := strings.HasSuffix(e, "/")
 			switch {
 			case len(key) > maxKey:
-			case isDir && mayHold(key, prefix, startAfter):
+			case isDir && (!strings.HasPrefix(key, prefix) && !strings.HasPrefix(prefix, key) ||
+				key < startAfter && !strings.HasPrefix(startAfter, key)): // it holds none of the wanted keys
+			case isDir:
 				for key, err := range s.keys(ctx, key, prefix, startAfter) {
 					if !yield(key, err) || err != nil {
 						return
 					}
 				}
-			case !isDir && strings.HasPrefix(key, prefix) && key > startAfter:
+			case strings.HasPrefix(key, prefix) && key > startAfter:
 				if !yield(key, nil) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// mayHold reports whether a directory (with its slash) may hold keys of a walk.
-func mayHold(dir, prefix, startAfter string) bool {
-	if !strings.HasPrefix(dir, prefix) && !strings.HasPrefix(prefix, dir) {
-		return false
-	}
-	return dir > startAfter || strings.HasPrefix(startAfter, dir)
 }
 
 // entries returns the names in a directory ("" or with a slash at its end) in the order
