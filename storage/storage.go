@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -146,12 +147,7 @@ func Gist(err error) string {
 		err = key.Err
 	}
 	s, _, _ := strings.Cut(err.Error(), " (request ")
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return '#'
-		}
-		return r
-	}, s)
+	return regexp.MustCompile(`[0-9]`).ReplaceAllString(s, "#")
 }
 
 // KeyErrors splits the error of a [BlobStore.Delete] into the errors of its keys; none if

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -33,17 +34,14 @@ func ParseSpec(spec string) (account, container string, err error) {
 	account, container, ok := strings.Cut(spec, "/")
 	if !ok {
 		account, container = "", spec
-	} else if len(account) < 3 || len(account) > 24 || !made(account, "abcdefghijklmnopqrstuvwxyz0123456789") {
+	} else if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(account) {
 		return "", "", fmt.Errorf("bad account name %.80q: 3 to 24 lower-case letters and digits", account)
 	}
-	if len(container) < 3 || len(container) > 63 || !made(container, "abcdefghijklmnopqrstuvwxyz0123456789-") ||
-		container[0] == '-' || strings.HasSuffix(container, "-") || strings.Contains(container, "--") {
+	if len(container) < 3 || len(container) > 63 || !regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(container) {
 		return "", "", fmt.Errorf("bad container name %.80q: 3 to 63 lower-case letters, digits and single dashes", container)
 	}
 	return account, container, nil
 }
-
-func made(s, of string) bool { return strings.Trim(s, of) == "" }
 
 // readAccount finds the account in the environment. It must be the account called name,
 // unless name is empty.
@@ -113,14 +111,6 @@ func parseConnectionString(s string) (account, error) {
 	return a, nil
 }
 
-// isCosmos recognises the endpoints of Cosmos DB by their host. It covers all clouds,
-// the old form and the form of the other API: HOST.table.cosmos.azure.com,
-// .table.cosmosdb.azure.com, .table.cosmos.azure.cn, .documents.azure.us and so on.
-func isCosmos(host string) bool {
-	host = strings.ToLower(host)
-	return strings.Contains(host, ".cosmos.azure.") || strings.Contains(host, ".cosmosdb.azure.") || strings.Contains(host, ".documents.azure.")
-}
-
 // checkEndpoint refuses endpoints that would expose credentials or logs, and endpoints
 // that do not give the guarantees we rely on. The emulator's account is public: it has
 // nothing to expose, and runs in a neighbouring container.
@@ -130,7 +120,9 @@ func checkEndpoint(endpoint string, emulator bool) error {
 		return errors.New("bad storage endpoint: want https://HOST[/PATH]") // it may hold a SAS
 	}
 	host := u.Hostname()
-	if isCosmos(host) {
+	// Cosmos DB in all clouds, in its old form and that of its other API, such as
+	// HOST.table.cosmos.azure.com and HOST.documents.azure.us.
+	if regexp.MustCompile(`(?i)\.(cosmos|cosmosdb|documents)\.azure\.`).MatchString(host) {
 		return fmt.Errorf("endpoint %s: the tables of Cosmos DB give no rows in the order of their keys, which the newest records rest on; use a storage account", host)
 	}
 	ip := net.ParseIP(host)

@@ -209,7 +209,7 @@ func gone(err error) error {
 // List lists the tables of the whole account, for all its containers.
 func (s tables) List(ctx context.Context, prefix string) (names []string, err error) {
 	o := &aztables.ListTablesOptions{}
-	if prefix != "" && made(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") {
+	if prefix != "" && strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") == "" {
 		filter := "TableName ge " + quote(prefix) + " and TableName lt " + quote(prefix+"{")
 		o.Filter = &filter
 	}

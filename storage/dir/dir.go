@@ -96,14 +96,12 @@ func Open(root string, o Options) (*Store, error) {
 	if err == nil && !fi.IsDir() {
 		err = errors.New("not a directory")
 	}
+	if err == nil && o.FS == nil {
+		s.tree, err = fsys.OpenTree(s.root)
+		s.fs = s.tree
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", root, known(err))
-	}
-	if o.FS == nil {
-		if s.tree, err = fsys.OpenTree(s.root); err != nil {
-			return nil, fmt.Errorf("open store %s: %w", root, known(err))
-		}
-		s.fs = s.tree
 	}
 	return s, nil
 }

@@ -35,17 +35,13 @@ func (s tables) Swap(_ context.Context, table, partition string, row storage.Row
 
 // partition returns a partition, and makes it if it is missing. The caller holds mu.
 func (s tables) partition(table, partition string) map[string]storage.Row {
-	t := s.rows[table]
-	if t == nil {
-		t = map[string]map[string]storage.Row{}
-		s.rows[table] = t
+	if s.rows[table] == nil {
+		s.rows[table] = map[string]map[string]storage.Row{}
 	}
-	p := t[partition]
-	if p == nil {
-		p = map[string]storage.Row{}
-		t[partition] = p
+	if s.rows[table][partition] == nil {
+		s.rows[table][partition] = map[string]storage.Row{}
 	}
-	return p
+	return s.rows[table][partition]
 }
 
 // put stores a copy of a row under a version of its own. The caller holds mu.
