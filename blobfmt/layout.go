@@ -69,7 +69,11 @@ func (e *Encoder) appendIndex() error {
 		e.scratch = section[:0]
 	}
 	if len(e.replaces) > 0 {
-		add(sectionReplaces, appendReplaces(e.scratch[:0], e.replaces))
+		ids := binary.AppendUvarint(e.scratch[:0], uint64(len(e.replaces)))
+		for _, id := range e.replaces {
+			ids = append(ids, id[:]...)
+		}
+		add(sectionReplaces, ids)
 	}
 	add(sectionOrigins, e.origins.append(e.scratch[:0]))
 	add(sectionBlocks, appendBlocks(e.scratch[:0], e.blocks))
@@ -112,14 +116,6 @@ func (e *Encoder) appendSection(id uint16, section []byte) entry {
 	s.Stored = uint32(len(e.body) - start)
 	s.CRC = checksum(0, e.body[start:])
 	return s
-}
-
-func appendReplaces(dst []byte, ids []BatchID) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(ids)))
-	for _, id := range ids {
-		dst = append(dst, id[:]...)
-	}
-	return dst
 }
 
 func appendBlocks(dst []byte, blocks []Block) []byte {

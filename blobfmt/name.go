@@ -23,14 +23,12 @@ const (
 	LaneSize = 10000
 )
 
-// The years that int64 nanoseconds can represent. A period may begin a little before the
-// first of them or end after the last.
 const (
+	// The years that int64 nanoseconds can represent. A period may begin a little before
+	// the first of them or end after the last.
 	minYear = 1677
 	maxYear = 2262
-)
 
-const (
 	periodLayout = "2006/01/02/1504/"
 	suffix       = ".log"
 	digits       = 6 // of the number
