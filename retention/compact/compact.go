@@ -41,9 +41,6 @@ type Options struct {
 	// Grace is how long a replaced blob stays, for readers that have listed it; 0: an
 	// hour. A negative value means no grace, for stores without readers.
 	Grace time.Duration
-	// Closed is how long ago an hour must have ended; 0: a day. A negative value
-	// accepts any hour that has ended.
-	Closed time.Duration
 	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of half
 	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
 	// to twice the target.
@@ -83,7 +80,6 @@ const maxFailures = 3
 // to then. The error wraps storage.ErrNotExist if the store does not exist.
 func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error) {
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
-	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression)})
 	if err != nil {
@@ -120,7 +116,8 @@ type run struct {
 // step does one hour, if it may have work. A request that the store refuses for one hour
 // may work for the next. Repeated refusals end the run.
 func (r *run) step(ctx context.Context, u *unit) error {
-	if !r.due(u) {
+	groups, _ := r.groups(u.blobs) // by the metadata of its blobs
+	if len(groups) == 0 && !slices.ContainsFunc(u.blobs, u.linked) {
 		return nil
 	}
 	r.out.Hours++
@@ -156,15 +153,13 @@ func (r *run) services(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(service string) bool { return !r.wants(service) })
+	names = slices.DeleteFunc(names, func(service string) bool {
+		return len(r.o.Services) > 0 && !slices.ContainsFunc(r.o.Services, func(glob string) bool { return record.MatchService(glob, service) })
+	})
 	for _, glob := range r.o.Services {
 		if !slices.ContainsFunc(names, func(service string) bool { return record.MatchService(glob, service) }) {
 			r.out.Unmatched = append(r.out.Unmatched, glob)
 		}
 	}
 	return names, nil
-}
-
-func (r *run) wants(service string) bool {
-	return len(r.o.Services) == 0 || slices.ContainsFunc(r.o.Services, func(glob string) bool { return record.MatchService(glob, service) })
 }

@@ -32,12 +32,14 @@ func (u *unit) prefix() string {
 	return strings.TrimSuffix(blobfmt.PeriodPrefix(u.service, u.hour), "00/")
 }
 
+// closed is how long ago an hour must have ended.
+const closed = 24 * time.Hour
+
 // service lists a service and does each closed hour in which there is something to do
 // when the listing has passed it. Metadata alone decide, so that the work of earlier
 // runs costs only its part of the listing.
 func (r *run) service(ctx context.Context, service string) error {
 	u := &unit{service: service}
-	closed := r.now.Add(-r.o.Closed)
 	for e, err := range r.view.Blobs(ctx, service, catalog.Range{}) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
@@ -50,7 +52,7 @@ func (r *run) service(ctx context.Context, service string) error {
 			continue
 		}
 		hour := e.Hour()
-		if hour.Add(time.Hour).After(closed) {
+		if hour.Add(time.Hour + closed).After(r.now) {
 			break
 		}
 		if e.Hidden {
@@ -83,12 +85,6 @@ func (r *run) foreign(key string) {
 	if r.out.Foreign++; r.out.Foreign <= shownForeign {
 		r.o.Log.Info().Str("key", key).Msg("no blob of ours; left alone")
 	}
-}
-
-// due reports whether an hour may have work, by the metadata of its blobs.
-func (r *run) due(u *unit) bool {
-	groups, _ := r.groups(u.blobs)
-	return len(groups) > 0 || slices.ContainsFunc(u.blobs, u.linked)
 }
 
 // linked reports whether a compacted blob may replace another one of its hour, or be

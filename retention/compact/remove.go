@@ -49,7 +49,12 @@ func (r *run) old(b *blob) bool {
 
 // removeFor deletes those replaced blobs with every record in d, as d is stored.
 func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
-	held, err := r.prints(ctx, d)
+	held := make([]uint64, 0, d.Meta.Records)
+	err := r.records(ctx, d, r.dec, func(c *cursor) error {
+		held = append(held, r.print(c))
+		return nil
+	})
+	slices.Sort(held)
 	if isDamage(err) {
 		r.problem(d.Key, fmt.Errorf("so nothing was deleted that it replaces: %w", err))
 		return nil
@@ -57,7 +62,14 @@ func (r *run) removeFor(ctx context.Context, d *blob, due []*blob) error {
 	if err != nil {
 		return err
 	}
-	errs := atOnce(due, func(_ int, b *blob) error { return r.contained(ctx, b, held) })
+	errs := atOnce(due, func(_ int, b *blob) error {
+		return r.records(ctx, b, blobfmt.NewDecoder(1), func(c *cursor) error {
+			if _, found := slices.BinarySearch(held, r.print(c)); !found {
+				return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
+			}
+			return nil
+		})
+	})
 	var gone []storage.Blob
 	for i, b := range due {
 		switch {
@@ -101,27 +113,6 @@ func (r *run) print(c *cursor) uint64 {
 	maphash.WriteComparable(&h, c.key)
 	h.Write(c.line)
 	return h.Sum64()
-}
-
-// prints reads a blob whole and returns the hashes of its records, ascending.
-func (r *run) prints(ctx context.Context, b *blob) ([]uint64, error) {
-	prints := make([]uint64, 0, b.Meta.Records)
-	err := r.records(ctx, b, r.dec, func(c *cursor) error {
-		prints = append(prints, r.print(c))
-		return nil
-	})
-	slices.Sort(prints)
-	return prints, err
-}
-
-// contained returns nil if every record of b is among those held.
-func (r *run) contained(ctx context.Context, b *blob, held []uint64) error {
-	return r.records(ctx, b, blobfmt.NewDecoder(1), func(c *cursor) error {
-		if _, found := slices.BinarySearch(held, r.print(c)); !found {
-			return &damage{fmt.Errorf("its record %s of %s, number %d, is not there", c.key.Origin, record.AppendTime(nil, c.key.Time), c.key.Index)}
-		}
-		return nil
-	})
 }
 
 // records reads a blob whole and calls visit at each of its records.
