@@ -128,8 +128,23 @@ func (o *originTable) append(dst []byte) []byte {
 	o.next = append(o.next[:0], make([]int64, len(o.list))...)
 	start := 0
 	for _, end := range o.ends {
-		dst = o.appendSpans(dst, o.spans[start:end])
+		spans := o.spans[start:end]
 		start = end
+		dst = binary.AppendUvarint(dst, uint64(len(spans)))
+		last := 0
+		for _, s := range spans {
+			rank := o.ranks[s.Origin]
+			dst = binary.AppendVarint(dst, int64(rank-last))
+			last = rank
+		}
+		for _, s := range spans {
+			dst = binary.AppendUvarint(dst, uint64(s.Count-1))
+		}
+		for _, s := range spans {
+			// Usually an origin continues at the end of its last span: then this is zero.
+			dst = binary.AppendVarint(dst, int64(s.First)-o.next[s.Origin])
+			o.next[s.Origin] = int64(s.First) + int64(s.Count)
+		}
 	}
 	return dst
 }
@@ -145,25 +160,6 @@ func (o *originTable) rank() {
 	for rank, id := range o.order {
 		o.ranks[id] = rank
 	}
-}
-
-func (o *originTable) appendSpans(dst []byte, spans []Span) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(spans)))
-	last := 0
-	for _, s := range spans {
-		rank := o.ranks[s.Origin]
-		dst = binary.AppendVarint(dst, int64(rank-last))
-		last = rank
-	}
-	for _, s := range spans {
-		dst = binary.AppendUvarint(dst, uint64(s.Count-1))
-	}
-	for _, s := range spans {
-		// Usually an origin continues at the end of its last span: then this is zero.
-		dst = binary.AppendVarint(dst, int64(s.First)-o.next[s.Origin])
-		o.next[s.Origin] = int64(s.First) + int64(s.Count)
-	}
-	return dst
 }
 
 func originMillis(o record.Origin) uint64 {

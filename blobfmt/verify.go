@@ -28,9 +28,20 @@ func Verify(key string, body []byte, m Meta) []error {
 	})
 	if err != nil {
 		v.add(err)
-		v.walk(body)
+		for f, err := range v.d.Walk(key, body) {
+			if err != nil {
+				v.damaged = true
+				v.add(err)
+				continue
+			}
+			v.block(f.Lines, f.Offset, KeyReader{})
+		}
 	} else {
-		v.indexFrame(body[x.Offset:])
+		// ReadIndex reads the header that zstd needs only if it is near enough to the end.
+		head := body[x.Offset:]
+		if binary.LittleEndian.Uint32(head) != indexMagic || int(binary.LittleEndian.Uint32(head[4:])) != len(head)-skippableHeader {
+			v.addf("the index is not a skippable frame")
+		}
 		v.blocks(body, x)
 	}
 	v.totals(x, m)
@@ -60,26 +71,6 @@ func (v *verifier) add(err error) {
 
 func (v *verifier) addf(format string, args ...any) {
 	v.add(fmt.Errorf("blob %s: %s", v.key, fmt.Sprintf(format, args...)))
-}
-
-// walk makes the checks that need no index.
-func (v *verifier) walk(body []byte) {
-	for f, err := range v.d.Walk(v.key, body) {
-		if err != nil {
-			v.damaged = true
-			v.add(err)
-			continue
-		}
-		v.block(f.Lines, f.Offset, KeyReader{})
-	}
-}
-
-// indexFrame checks the header that zstd needs to skip the index. ReadIndex reads it only
-// if it is near enough to the end.
-func (v *verifier) indexFrame(b []byte) {
-	if binary.LittleEndian.Uint32(b) != indexMagic || int(binary.LittleEndian.Uint32(b[4:])) != len(b)-skippableHeader {
-		v.addf("the index is not a skippable frame")
-	}
 }
 
 // blocks checks every block against its description in the index.

@@ -128,9 +128,7 @@ func (s *Store) forget(dir string) {
 	delete(s.synced, dir)
 }
 
-// syncMoved syncs a directory unless this process has synced it and nothing was made or
-// removed in it since. It reads the time before the sync: later changes are synced the
-// next time.
+// syncMoved syncs a directory unless it has not changed since its last sync, see synced.
 func (s *Store) syncMoved(dir string) error {
 	fi, err := s.fs.Stat(dir)
 	if err != nil {
