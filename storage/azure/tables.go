@@ -150,20 +150,14 @@ func decode(entity []byte) (storage.Row, error) {
 // keys has no quotes. Both checks are needed to be sure.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// rangeFilter selects rows of one partition with from <= key < to.
-func rangeFilter(partition, from, to string) string {
-	f := "PartitionKey eq " + quote(partition)
+func (s tables) Scan(ctx context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
+	filter := "PartitionKey eq " + quote(partition)
 	if from != "" {
-		f += " and RowKey ge " + quote(from)
+		filter += " and RowKey ge " + quote(from)
 	}
 	if to != "" {
-		f += " and RowKey lt " + quote(to)
+		filter += " and RowKey lt " + quote(to)
 	}
-	return f
-}
-
-func (s tables) Scan(ctx context.Context, table, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	filter := rangeFilter(partition, from, to)
 	top := int32(min(cmp.Or(limit, maxPage), maxPage))
 	// The SDK's usual format has the ETags, with a Select too.
 	o := &aztables.ListEntitiesOptions{Filter: &filter, Top: &top}
