@@ -114,7 +114,16 @@ func (o *originTable) cut() {
 // append appends the section. Its numbers are in columns, so that similar numbers are
 // together. That makes them a third smaller after compression.
 func (o *originTable) append(dst []byte) []byte {
-	o.rank()
+	// order lists the ids by rank, ranks the rank of each id.
+	o.order = o.order[:0]
+	for id := range o.list {
+		o.order = append(o.order, id)
+	}
+	slices.SortFunc(o.order, func(a, b int) int { return o.list[a].Compare(&o.list[b]) })
+	o.ranks = slices.Grow(o.ranks[:0], len(o.order))[:len(o.order)]
+	for rank, id := range o.order {
+		o.ranks[id] = rank
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(o.list)))
 	last := uint64(0)
 	for _, id := range o.order {
@@ -147,19 +156,6 @@ func (o *originTable) append(dst []byte) []byte {
 		}
 	}
 	return dst
-}
-
-// rank sorts the origins: order lists ids by rank, ranks the rank of each id.
-func (o *originTable) rank() {
-	o.order = o.order[:0]
-	for id := range o.list {
-		o.order = append(o.order, id)
-	}
-	slices.SortFunc(o.order, func(a, b int) int { return o.list[a].Compare(&o.list[b]) })
-	o.ranks = slices.Grow(o.ranks[:0], len(o.order))[:len(o.order)]
-	for rank, id := range o.order {
-		o.ranks[id] = rank
-	}
 }
 
 func originMillis(o record.Origin) uint64 {
