@@ -89,22 +89,18 @@ func parseFrame(tail []byte, size int64) (bodyLen int64, a storage.Attrs, err er
 		int64(binary.LittleEndian.Uint32(head[4:])) != attrsLen+frameTail {
 		return 0, a, errors.New("attributes fail their check")
 	}
-	return bodyLen, parseAttrs(string(attrs)), nil
-}
-
-func parseAttrs(text string) storage.Attrs {
 	values := map[string]string{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(string(attrs)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		values[name] = value
 	}
-	a := storage.Attrs{ContentType: values[contentType], ContentEncoding: values[contentEnc]}
+	a = storage.Attrs{ContentType: values[contentType], ContentEncoding: values[contentEnc]}
 	delete(values, contentType)
 	delete(values, contentEnc)
 	if len(values) > 0 {
 		a.Metadata = values
 	}
-	return a
+	return bodyLen, a, nil
 }
 
 // describe reads the attributes of an open file, with one read of its end. A damaged file
