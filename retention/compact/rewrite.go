@@ -144,7 +144,16 @@ func (r *run) put(ctx context.Context, u *unit, name blobfmt.Name, body []byte, 
 		}
 		err := r.store.Create(ctx, key, body, attrs)
 		if err == nil {
-			return r.stored(ctx, u, key)
+			// A drop first marks the day and then lists it. So either the drop has
+			// listed this blob, or this check finds the mark.
+			gone, err := r.dropped(ctx, u)
+			if err != nil || !gone {
+				return key, err
+			}
+			if err := r.store.Delete(ctx, storage.Blob{Key: key}); err != nil {
+				return "", fmt.Errorf("take back a blob of a day that was dropped: %w", err)
+			}
+			return "", nil
 		}
 		if !errors.Is(err, storage.ErrExist) {
 			return "", fmt.Errorf("create %s: %w", key, err)
@@ -176,20 +185,6 @@ func (r *run) holds(ctx context.Context, key string, meta blobfmt.Meta) (bool, e
 		return false, fmt.Errorf("%s stands for the same batches with %d records, crc %08x, and not %d, crc %08x", key, got.Records, got.CRC, meta.Records, meta.CRC)
 	}
 	return true, nil
-}
-
-// stored checks again whether the day has been dropped. A drop first marks the day
-// and then lists it. So either the drop has listed this blob, or this check finds the
-// mark.
-func (r *run) stored(ctx context.Context, u *unit, key string) (string, error) {
-	gone, err := r.dropped(ctx, u)
-	if err != nil || !gone {
-		return key, err
-	}
-	if err := r.store.Delete(ctx, storage.Blob{Key: key}); err != nil {
-		return "", fmt.Errorf("take back a blob of a day that was dropped: %w", err)
-	}
-	return "", nil
 }
 
 func (r *run) dropped(ctx context.Context, u *unit) (bool, error) {
