@@ -54,11 +54,10 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	if ctx.Err() == nil {
 		s.premises.Stored(err)
 	}
-	var reuse *blobwriter.IDReuseError
 	switch {
 	case errors.Is(err, horizon.ErrExpired):
 		return fmt.Errorf("%w: %w", buffer.ErrExpired, err)
-	case errors.As(err, &reuse):
+	case errors.Is(err, blobwriter.ErrIDReused):
 		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
 	}
 	return err
