@@ -72,8 +72,7 @@ const (
 	lastLane = 98 // 99 is the compactor's
 	maxWalk  = 3  // foreign numbers tried one by one before the writer lists them
 
-	maxUploads = 8        // creates under way at once
-	maxBodies  = 64 << 20 // bytes of encoded bodies in memory at once
+	maxBodies = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
 // Writer stores batches. Any number of goroutines may call its methods.
@@ -81,7 +80,6 @@ type Writer struct {
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
-	uploads  *semaphore.Weighted
 	bodies   *semaphore.Weighted
 
 	mu   sync.Mutex
@@ -104,7 +102,6 @@ func New(store Store, reg prometheus.Registerer) *Writer {
 		store:    store,
 		m:        newMetrics(reg),
 		encoders: make(chan *blobfmt.Encoder, cores),
-		uploads:  semaphore.NewWeighted(maxUploads),
 		bodies:   semaphore.NewWeighted(maxBodies),
 		next:     map[place]int{},
 	}
@@ -174,10 +171,6 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 		return err
 	}
 	defer w.bodies.Release(weight(body))
-	if err := w.uploads.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	defer w.uploads.Release(1)
 	for passed := 0; ; {
 		mine, err := w.put(ctx, name.String(), body, meta)
 		if err != nil {
