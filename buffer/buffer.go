@@ -133,7 +133,7 @@ type Buffer struct {
 	sink Sink
 	m    *metrics
 
-	encoders sync.Pool           // *encoder
+	encoders sync.Pool           // *runlog.Encoder
 	loaders  chan *runlog.Loader // as many batches are loaded at once as there are cores
 	room     runlog.Room         // of all snapshots; it has its own lock
 	full     atomic.Bool         // the disk; watch sets it
@@ -148,6 +148,7 @@ type Buffer struct {
 	queue    queue
 	pinned   map[uint32]int // snapshots that need a segment and all behind it
 	settled  wal.Pos        // the last commit or copy
+	appended wal.Pos        // the last runs record; 0: none since the start
 	messages messages
 	repeats  repeats
 	recent   *recent
@@ -176,7 +177,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)
 	}
-	b.encoders.New = func() any { return &encoder{Encoder: runlog.NewEncoder(o.Period, o.Expired)} }
+	b.encoders.New = func() any { return runlog.NewEncoder(o.Period, o.Expired) }
 	b.wake = sync.NewCond(&b.mu)
 	b.m = newMetrics(b)
 	return b

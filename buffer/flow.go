@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer/runlog"
 )
@@ -20,28 +19,23 @@ const tick = 250 * time.Millisecond
 // until ctx ends or the log fails. It does not flush at the end: call Flush before.
 // Unstored batches stay in the log for the next start.
 func (b *Buffer) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := b.replay(ctx); err != nil {
-			cancel(err)
-		}
+	group, ctx := errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, func() {
+		close(b.ended)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wake.Broadcast()
 	})
+	group.Go(func() error { return b.replay(ctx) })
 	for range b.o.Workers {
-		wg.Go(func() { b.work(ctx) })
+		group.Go(func() error { b.work(ctx); return nil })
 	}
-	wg.Go(func() { b.park(ctx) })
-	err := b.watch(ctx)
-	cancel(err)
-	close(b.ended)
-	b.mu.Lock()
-	b.wake.Broadcast()
-	b.mu.Unlock()
-	wg.Wait()
+	group.Go(func() error { b.park(ctx); return nil })
+	group.Go(func() error { return b.watch(ctx) })
+	err := group.Wait()
 	b.dropOpenMessages()
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
-		err = cause
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
 	return err
 }
@@ -101,10 +95,9 @@ func (b *Buffer) work(ctx context.Context) {
 			return
 		}
 		expired, err := b.store(ctx, batch)
-		rescued := false
-		if hopeless(err) {
+		rescued := hopeless(err)
+		if rescued {
 			err = b.rescue(ctx, batch, err)
-			rescued = err == nil
 		}
 		b.mu.Lock()
 		b.queue.giveBack(batch)
@@ -114,9 +107,7 @@ func (b *Buffer) work(ctx context.Context) {
 		case !rescued:
 			b.settle(batch, expired)
 		}
-		if err == nil {
-			b.wake.Broadcast()
-		}
+		b.wake.Broadcast() // the service may have another batch in the sink
 		b.mu.Unlock()
 		if err == nil {
 			b.releaseLogged()
@@ -218,23 +209,22 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	_ = b.awaitReplay(ctx) // without it, some are left
 	b.mu.Lock()
 	b.cutAll(pressure{flush: true})
-	uncut := slices.Collect(maps.Values(b.open))
-	batches := slices.Clone(b.queue.batches)
+	uncut, batches := len(b.open), b.unstored()
 	b.queue.hurry()
 	b.wake.Broadcast()
 	b.mu.Unlock()
 
-	for _, batch := range batches {
+	for _, batch := range batches[uncut:] {
 		select {
 		case <-batch.done:
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(slices.Concat(batches, uncut))
+	left := b.left(batches)
 	switch {
 	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
 		return left, ctx.Err()
-	case len(uncut) > 0:
+	case uncut > 0:
 		return left, errors.New("the log takes no batch records; the disk may be full")
 	case left.Aside > 0:
 		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)

@@ -92,13 +92,13 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 	if len(l.units) > 0 {
 		b.pinned[l.pin]++
 	}
-	return l, b.recent.synced, nil
+	return l, b.appended, nil
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
 func (l *Live) unstored() (units []runlog.Unit) {
 	match := askOnce(l.q.Match)
-	for batch := range l.b.unstored() {
+	for _, batch := range l.b.unstored() {
 		if !batch.span.Touches(l.q.From, l.q.To) || !match(batch.bin.Service) {
 			continue
 		}

@@ -110,11 +110,6 @@ func (b *Buffer) dropOpenMessages() {
 // noMessages is for a buffer without messages.
 type noMessages struct{}
 
-// Found implements [Messages].
-func (noMessages) Found(string) {}
-
-// Stored implements [Messages].
-func (noMessages) Stored(string) {}
-
-// Dropped implements [Messages].
+func (noMessages) Found(string)   {}
+func (noMessages) Stored(string)  {}
 func (noMessages) Dropped(string) {}
