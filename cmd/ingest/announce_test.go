@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"blobtail/internal/clockskew"
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
@@ -73,8 +75,12 @@ func TestAnnouncedFirst(t *testing.T) {
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})
 				begun := time.Now()
-				p.run(t.Context())
-				defer p.end()
+				var group errgroup.Group
+				p.run(t.Context(), &group)
+				defer func() {
+					p.quit()
+					group.Wait()
+				}()
 				p.wait(t.Context(), begun.Add(companyWait))
 				if took := time.Since(begun); took > companyWait {
 					t.Errorf("it waits for %s", took)
