@@ -33,7 +33,11 @@ func (b *Buffer) Run(ctx context.Context) error {
 	group.Go(func() error { b.park(ctx); return nil })
 	group.Go(func() error { return b.watch(ctx) })
 	err := group.Wait()
-	b.dropOpenMessages()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, ob := range b.open { // a start omits their messages: they should come again soon
+		b.messages.drop(ob.messages)
+	}
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -184,7 +188,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 			Msg("a batch has expired before it was stored; it is not kept")
 	} else {
 		b.m.stored.Inc()
-		b.queue.services.worked(batch.bin.Service)
+		delete(b.queue.services.trouble, batch.bin.Service)
 	}
 	if !expired && batch.try.failed > 0 {
 		// The store works again: the other batches need not wait for their pauses to end.
@@ -220,7 +224,22 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(batches)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var left Left
+	for _, batch := range batches {
+		select {
+		case <-batch.done:
+			if !batch.try.aside {
+				continue
+			}
+			left.Aside++
+		default:
+		}
+		left.Batches++
+		left.Records += batch.named.Records
+		left.Bytes += batch.named.Bytes
+	}
 	switch {
 	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
 		return left, ctx.Err()
@@ -230,27 +249,6 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)
 	}
 	return left, nil
-}
-
-// left counts the batches that are not stored.
-func (b *Buffer) left(batches []*Batch) Left {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var l Left
-	for _, batch := range batches {
-		select {
-		case <-batch.done:
-			if !batch.try.aside {
-				continue
-			}
-			l.Aside++
-		default:
-		}
-		l.Batches++
-		l.Records += batch.named.Records
-		l.Bytes += batch.named.Bytes
-	}
-	return l
 }
 
 // awaitReplay waits until the log found by the start is replayed, ctx ends, or Run ends.

@@ -97,16 +97,6 @@ func (s *messages) forget(m *message) {
 	}
 }
 
-// dropOpenMessages gives up the messages of open batches when Run ends. A start omits
-// them, so they should be delivered again as soon as possible.
-func (b *Buffer) dropOpenMessages() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ob := range b.open {
-		b.messages.drop(ob.messages)
-	}
-}
-
 // noMessages is for a buffer without messages.
 type noMessages struct{}
 

@@ -60,9 +60,7 @@ func (q *queue) giveBack(batch *Batch) {
 }
 
 func (q *queue) remove(batch *Batch) {
-	if i := slices.Index(q.batches, batch); i >= 0 {
-		q.batches = slices.Delete(q.batches, i, i+1)
-	}
+	q.batches = slices.DeleteFunc(q.batches, func(b *Batch) bool { return b == batch })
 }
 
 // hurry makes all batches due.
@@ -151,8 +149,6 @@ func (s *services) failed(service string, hung bool, now time.Time) {
 		t.notBefore = now.Add(pause(t.failures - inTrouble + 1))
 	}
 }
-
-func (s *services) worked(service string) { delete(s.trouble, service) }
 
 // pause is the wait after a number of failures in a row.
 func pause(failures int) time.Duration {

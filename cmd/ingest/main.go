@@ -53,7 +53,8 @@ func main() {
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
-	reg := newRegistry()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	store, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -167,12 +168,6 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 			return err
 		},
 	})
-}
-
-func newRegistry() *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg
 }
 
 func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registerer) buffer.Options {
