@@ -161,12 +161,14 @@ type Buffer struct {
 func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	o = o.withDefaults()
 	b := &Buffer{
-		o:        o,
-		log:      log,
-		sink:     sink,
-		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
-		open:     map[runlog.Bin]*Batch{},
-		queue:    queue{services: newServices(o.Workers)},
+		o:       o,
+		log:     log,
+		sink:    sink,
+		loaders: make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
+		open:    map[runlog.Bin]*Batch{},
+		queue: queue{services: services{
+			most: max(1, min(perService, o.Workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{},
+		}},
 		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),

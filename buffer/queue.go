@@ -102,10 +102,6 @@ type trouble struct {
 	notBefore time.Time
 }
 
-func newServices(workers int) services {
-	return services{most: max(1, min(perService, workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{}}
-}
-
 // take reports whether a batch of a service may be tried now, and notes it.
 func (s *services) take(service string, now time.Time) bool {
 	n := s.taken[service]

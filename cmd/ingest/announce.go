@@ -108,12 +108,6 @@ func (p *company) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// wait returns when readers know this ingester, and the lane, the clock and besides are
-// known; or at until. All of it goes on in the background.
-func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
-	await(ctx, until, append(besides, p.announcer.First(), p.clock.First())...)
-}
-
 // await returns when all are closed, at until, or when ctx ends.
 func await(ctx context.Context, until time.Time, all ...<-chan struct{}) {
 	ctx, cancel := context.WithDeadline(ctx, until)

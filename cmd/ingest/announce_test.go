@@ -81,7 +81,7 @@ func TestAnnouncedFirst(t *testing.T) {
 					p.quit()
 					group.Wait()
 				}()
-				p.wait(t.Context(), begun.Add(companyWait))
+				await(t.Context(), begun.Add(companyWait), announcer.First(), p.clock.First())
 				if took := time.Since(begun); took > companyWait {
 					t.Errorf("it waits for %s", took)
 				}

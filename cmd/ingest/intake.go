@@ -15,6 +15,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid/premises"
+	"blobtail/newest/live"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 )
@@ -45,7 +46,10 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 		Log:         part(log, "http"),
 		Metrics:     reg,
 	})
-	answers := newLive(buf, company, log, reg)
+	answers := live.NewHandler(live.Options{
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
+	})
+	showLive(answers, reg)
 	in.http = httpsource.NewServer(withLive(in.counted(source), answers), part(log, "http"))
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
@@ -72,17 +76,12 @@ func (i *intake) counted(source http.Handler) http.Handler {
 	})
 }
 
-// refuse ends the acceptance of records.
-func (i *intake) refuse(ctx context.Context) {
-	i.end()
-	i.stream.stop(ctx)
-}
-
 // drain accepts no more records, and returns when the requests under way are answered, or
 // ctx ends. It goes on listening: until all records are in blobs, readers ask here for
 // the rest.
 func (i *intake) drain(ctx context.Context) {
-	i.refuse(ctx)
+	i.end()
+	i.stream.stop(ctx)
 	idle := make(chan struct{})
 	go func() {
 		i.serving.Lock()
@@ -98,7 +97,8 @@ func (i *intake) drain(ctx context.Context) {
 // close accepts no more records, answers the requests under way until ctx ends, and
 // stops listening.
 func (i *intake) close(ctx context.Context) {
-	i.refuse(ctx)
+	i.end()
+	i.stream.stop(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {
 		i.log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
 	}

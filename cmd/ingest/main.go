@@ -134,7 +134,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working, group)
-	p.company.wait(ctx, until, p.watch.First())
+	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First())
 	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
