@@ -11,7 +11,6 @@ package bill
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -69,9 +68,9 @@ func (s *Sum) add(o *Sum) {
 	}
 }
 
-// blob makes the sum of one blob.
+// blob makes the sum of one blob, under its day.
 func blob(e *catalog.Entry) Sum {
-	s := Sum{Blobs: 1, Stored: e.Size, Puts: 1}
+	s := Sum{Name: e.Day().String(), Blobs: 1, Stored: e.Size, Puts: 1}
 	if e.State != catalog.Sound {
 		s.Unknown = 1
 		return s
@@ -147,34 +146,34 @@ func Read(ctx context.Context, store catalog.Store, services []string, rng catal
 		return nil, err
 	}
 	r := &Report{}
-	days := make(map[string]*Sum)
+	var days []Sum
 	for i := range parts {
-		r.take(&parts[i], days)
+		o := &parts[i]
+		days = append(days, o.Days...)
+		if o.Total.Blobs > 0 {
+			r.Services = append(r.Services, o.Total)
+			r.Total.add(&o.Total)
+		}
+		r.ForeignKey = cmp.Or(r.ForeignKey, o.ForeignKey)
+		r.Foreign += o.Foreign
+		r.ForeignBytes += o.ForeignBytes
+		r.Twice += o.Twice
 	}
-	for _, name := range slices.Sorted(maps.Keys(days)) {
-		r.Days = append(r.Days, *days[name])
+	byName := func(a, b Sum) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(days, byName)
+	for i := range days {
+		r.addDay(&days[i])
 	}
-	slices.SortFunc(r.Services, func(a, b Sum) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Services, byName)
 	return r, nil
 }
 
-// take adds the report of a service.
-func (r *Report) take(o *Report, days map[string]*Sum) {
-	for i := range o.Days {
-		day := &o.Days[i]
-		if days[day.Name] == nil {
-			days[day.Name] = &Sum{Name: day.Name}
-		}
-		days[day.Name].add(day)
+// addDay adds a sum of the last day, or of a later one.
+func (r *Report) addDay(s *Sum) {
+	if n := len(r.Days); n == 0 || r.Days[n-1].Name != s.Name {
+		r.Days = append(r.Days, Sum{Name: s.Name})
 	}
-	if o.Total.Blobs > 0 {
-		r.Services = append(r.Services, o.Total)
-		r.Total.add(&o.Total)
-	}
-	r.ForeignKey = cmp.Or(r.ForeignKey, o.ForeignKey)
-	r.Foreign += o.Foreign
-	r.ForeignBytes += o.ForeignBytes
-	r.Twice += o.Twice
+	r.Days[len(r.Days)-1].add(s)
 }
 
 // list fills the report of one service: its days, and their total under its name.
@@ -192,12 +191,8 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 			r.ForeignBytes += e.Size
 			continue
 		}
-		day := e.Day().String()
-		if n := len(r.Days); n == 0 || r.Days[n-1].Name != day {
-			r.Days = append(r.Days, Sum{Name: day})
-		}
 		sum := blob(&e)
-		r.Days[len(r.Days)-1].add(&sum)
+		r.addDay(&sum)
 		r.Total.add(&sum)
 		if start := e.Hour(); !start.Equal(hour) {
 			hour, compacted, others = start, false, false
