@@ -102,18 +102,13 @@ func parseCalendar(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	for _, form := range [...]string{"15:04", "15:04:05"} {
-		t, err := time.Parse(form, text)
-		if err != nil {
-			continue
+	for _, form := range [...]string{"2006-01-02 15:04", "2006-01-02 15:04:05"} {
+		for _, day := range [...]time.Time{now, now.AddDate(0, 0, -1)} {
+			t, err := time.ParseInLocation(form, day.Format(time.DateOnly)+" "+text, now.Location())
+			if err == nil && !t.After(now) {
+				return t, nil
+			}
 		}
-		at := func(days int) time.Time {
-			return time.Date(now.Year(), now.Month(), now.Day()+days, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location())
-		}
-		if today := at(0); !today.After(now) {
-			return today, nil
-		}
-		return at(-1), nil
 	}
 	return time.Time{}, fmt.Errorf("not a time; times look like %s", timeForms)
 }
