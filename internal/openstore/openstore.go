@@ -18,6 +18,10 @@ type Store struct {
 	close  func() error
 }
 
+// makeTimeout bounds the time that making a container may add to a start. An
+// ingester must accept records while the service is down.
+const makeTimeout = time.Second
+
 // Open opens a store and the tables that belong to it. With create it makes a missing
 // store; without, a missing store is [storage.ErrNotExist]. It makes no table. The zero
 // Spec is a [*BadSpecError], and so is a directory on a system other than Linux. Each
@@ -36,7 +40,10 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 			return nil, err
 		}
 		if create {
-			makeContainer(ctx, s)
+			// The first Create tries again, and reports the error.
+			ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+			defer cancel()
+			_ = s.EnsureContainer(ctx)
 		}
 		return &Store{Blobs: s, Tables: s, close: func() error { return nil }}, nil
 	}
@@ -46,14 +53,3 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 
 // Close releases the store.
 func (s *Store) Close() error { return s.close() }
-
-// makeTimeout bounds the time that making a container may add to a start. An
-// ingester must accept records while the service is down.
-const makeTimeout = time.Second
-
-func makeContainer(ctx context.Context, s *azure.Store) {
-	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
-	defer cancel()
-	// The first Create tries again, and reports the error.
-	_ = s.EnsureContainer(ctx)
-}
