@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -47,10 +48,7 @@ func (p Policy) check() error {
 	if p.Default == 0 {
 		return refusef("no age is set for all services, so nothing is deleted; set retention.default in the configuration, to 30d or to keep")
 	}
-	ages := []time.Duration{p.Default}
-	if p.Tail != 0 {
-		ages = append(ages, p.Tail)
-	}
+	ages := []time.Duration{p.Default, cmp.Or(p.Tail, Keep)}
 	for _, r := range p.Rules {
 		if !record.ValidPattern(r.Service) {
 			return refusef("rule %q: not a glob", r.Service)

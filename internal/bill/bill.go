@@ -113,11 +113,6 @@ type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
-	Oddities
-}
-
-// Oddities are contents of a store that its sums do not show as they are.
-type Oddities struct {
 	// Foreign objects are stored under the names of services but are not our blobs.
 	// They cost money too, but are in no sum.
 	Foreign      int64

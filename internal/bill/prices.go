@@ -158,30 +158,19 @@ func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
 
 // Cost applies prices to a sum. The tables of the newest records are kept for tail.
 func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
-	const (
-		gb      = 1e9
-		tenK    = 10_000
-		million = 1e6
-	)
 	c := Cost{
-		Puts:    digits(float64(s.Puts) / tenK * *p.Here.Writes.Price),
-		Lists:   digits(float64(s.Lists()) / tenK * *p.Here.Lists.Price),
-		Storage: digits(float64(s.Stored) / gb * *p.Here.Storage.Price),
+		Puts:    digits(float64(s.Puts) / 1e4 * *p.Here.Writes.Price),
+		Lists:   digits(float64(s.Lists()) / 1e4 * *p.Here.Lists.Price),
+		Storage: digits(float64(s.Stored) / 1e9 * *p.Here.Storage.Price),
 	}
 	kept := min(1, tail.Hours()/24/daysOfMonth) // prices are per month
-	c.Tail = digits(float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price)
+	c.Tail = digits(float64(s.TailWrites)/1e4**p.Here.TableWrites.Price + float64(s.TailBytes)/1e9*kept**p.Here.TableStorage.Price)
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]
-		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/gb**e.GB+float64(s.Records)/million*e.Million))
+		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/1e9**e.GB+float64(s.Records)/1e6*e.Million))
 	}
 	return c
 }
 
 // digits rounds to 12 places, more than any bill needs.
-func digits(x float64) float64 {
-	const places = 1e12
-	if math.Abs(x) > math.MaxInt64/places {
-		return x
-	}
-	return math.Round(x*places) / places
-}
+func digits(x float64) float64 { return math.Round(x*1e12) / 1e12 }
