@@ -63,31 +63,26 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := confirmed(p.Confirm, p.Hash, confirm); err != nil {
 		return r.Result, err
 	}
-	if err := r.apply(ctx); err != nil {
+	// This order makes a killed run harmless: an earlier run has hidden the blobs that this
+	// one deletes, and the policy is recorded before it hides anything.
+	recordErr := j.recordPolicy(ctx, p)
+	r.tidy(ctx)
+	if err := r.deleteDays(ctx); err != nil {
+		return r.Result, err
+	}
+	r.dropTables(ctx, p.Tables)
+	if recordErr != nil { // perhaps the store was full, and now has room
+		recordErr = j.recordPolicy(ctx, p)
+	}
+	if recordErr != nil {
+		return r.Result, recordErr
+	}
+	r.NewPolicy = p.recorded.hash != p.policy
+	if err := r.raise(ctx); err != nil {
 		return r.Result, err
 	}
 	r.measure()
 	return r.Result, ctx.Err()
-}
-
-// apply goes through the steps. Their order makes a killed run harmless: an earlier
-// run has hidden the blobs that this one deletes, and the policy is recorded before
-// it hides anything.
-func (r *run) apply(ctx context.Context) error {
-	recordErr := r.job.recordPolicy(ctx, r.Plan)
-	r.tidy(ctx)
-	if err := r.deleteDays(ctx); err != nil {
-		return err
-	}
-	r.dropTables(ctx, r.Plan.Tables)
-	if recordErr != nil { // perhaps the store was full, and now has room
-		recordErr = r.job.recordPolicy(ctx, r.Plan)
-	}
-	if recordErr != nil {
-		return recordErr
-	}
-	r.NewPolicy = r.Plan.recorded.hash != r.Plan.policy
-	return r.raise(ctx)
 }
 
 func (r *run) raise(ctx context.Context) error {

@@ -1,8 +1,8 @@
 // Command retention deletes expired logs and days of a service that must not have been
 // logged. It also replaces small blobs by large ones.
 //
-// stdout has plans and results; stderr has notes, and for the record a JSON line for
-// each day that is hidden and each blob that is deleted.
+// stdout has plans and results. stderr has notes, and for the record a JSON line for each
+// horizon that is raised, each day of a service that is deleted, and each table dropped.
 package main
 
 import (
