@@ -10,9 +10,6 @@ import (
 	"blobtail/internal/config"
 )
 
-// timeForms are examples of times, for messages.
-const timeForms = "2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds"
-
 // ParseTime reads a time as people write it. A time without a zone is in the zone of now,
 // and relative forms count from now. The year is from 1678 to 2261, so that the time fits
 // a number of ns since 1970. Errors quote the text and give examples.
@@ -110,5 +107,5 @@ func parseCalendar(text string, now time.Time) (time.Time, error) {
 			}
 		}
 	}
-	return time.Time{}, fmt.Errorf("not a time; times look like %s", timeForms)
+	return time.Time{}, errors.New("not a time; times look like 2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds")
 }

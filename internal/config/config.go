@@ -150,7 +150,7 @@ func (c *Config) decode(text []byte) error {
 // secrets: those of a store come from the environment alone, and user, password or
 // token of a URL are left out.
 func (c Config) YAML() ([]byte, error) {
-	c.NATS = c.NATS.redacted()
+	c.NATS.URL = userinfo.ReplaceAllString(c.NATS.URL, "${1}redacted@")
 	return yaml.Marshal(c)
 }
 

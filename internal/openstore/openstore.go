@@ -10,12 +10,11 @@ import (
 	"blobtail/storage/azure"
 )
 
-// Store is an open store. Its blobs are a [storage.Clock] if the store has one. Close
-// releases it.
+// Store is an open store. Its blobs are a [storage.Clock] if the store has one.
 type Store struct {
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
-	close  func() error
+	Close  func() error // releases the store
 }
 
 // makeTimeout bounds the time that making a container may add to a start. An
@@ -45,11 +44,8 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 			defer cancel()
 			_ = s.EnsureContainer(ctx)
 		}
-		return &Store{Blobs: s, Tables: s, close: func() error { return nil }}, nil
+		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }}, nil
 	}
 	_, err := Parse(spec.String())
 	return nil, err
 }
-
-// Close releases the store.
-func (s *Store) Close() error { return s.close() }
