@@ -3,6 +3,7 @@ package bill
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -83,13 +84,15 @@ func (p *Prices) validate() error {
 	}
 	text("currency", p.Currency)
 	text("here.name", p.Here.Name)
-	for _, l := range p.lines() {
-		if price := l.Price.Price; price == nil || math.IsNaN(*price) || math.IsInf(*price, 0) || *price < 0 {
-			bad(l.key, "want a price, 0 or more")
+	lines := p.lines()
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		l := lines[key]
+		if l.Price == nil || !(*l.Price >= 0) || math.IsInf(*l.Price, 0) {
+			bad(key, "want a price, 0 or more")
 		}
-		text(l.key+".source", l.Source)
+		text(key+".source", l.Source)
 		if _, err := time.Parse(time.DateOnly, l.Date); err != nil {
-			bad(l.key+".date", "want the day at which the price was seen, for example 2026-11-20")
+			bad(key+".date", "want the day at which the price was seen, for example 2026-11-20")
 		}
 	}
 	seen := map[string]bool{}
@@ -111,22 +114,17 @@ func (p *Prices) validate() error {
 	return errors.Join(errs...)
 }
 
-// line is a line of the table, with its key.
-type line struct {
-	key string
-	Price
-}
-
-func (p *Prices) lines() []line {
+// lines are the lines of the table by their keys.
+func (p *Prices) lines() map[string]Price {
 	h := &p.Here
-	list := []line{
-		{"here.storage", h.Storage}, {"here.writes", h.Writes}, {"here.lists", h.Lists},
-		{"here.table-storage", h.TableStorage}, {"here.table-writes", h.TableWrites},
+	lines := map[string]Price{
+		"here.storage": h.Storage, "here.writes": h.Writes, "here.lists": h.Lists,
+		"here.table-storage": h.TableStorage, "here.table-writes": h.TableWrites,
 	}
 	for i, e := range p.Elsewhere {
-		list = append(list, line{fmt.Sprintf("elsewhere[%d].gb", i), Price{e.GB, e.Source, e.Date}})
+		lines[fmt.Sprintf("elsewhere[%d].gb", i)] = Price{e.GB, e.Source, e.Date}
 	}
-	return list
+	return lines
 }
 
 // Dates names the dates of the oldest and of the newest line, once if they are equal.
