@@ -126,24 +126,15 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("read configuration: %w", err)
 	}
-	if err := c.decode(text); err != nil {
-		return c, fmt.Errorf("configuration %s: %w", path, err)
+	next := c
+	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
+	switch {
+	case errors.Is(err, io.EOF), reflect.ValueOf(next).IsZero():
+		return c, nil // comments alone, which decode as null and clear the struct
+	case err != nil:
+		return c, fmt.Errorf("configuration %s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
-	return c, nil
-}
-
-func (c *Config) decode(text []byte) error {
-	next := *c
-	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
-	// A file of comments alone decodes as null, which clears the struct.
-	if errors.Is(err, io.EOF) || reflect.ValueOf(next).IsZero() {
-		return nil
-	}
-	if err != nil {
-		return errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
-	}
-	*c = next
-	return nil
+	return next, nil
 }
 
 // YAML is the configuration as a file that Load would read back. It holds no
