@@ -81,7 +81,17 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := r.raise(ctx); err != nil {
 		return r.Result, err
 	}
-	r.measure()
+	r.Oldest = map[string]time.Time{}
+	for _, s := range p.services {
+		start := s.oldest
+		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
+			start = s.due[i].Day.Start()
+		}
+		if s.expires && !start.IsZero() {
+			r.Oldest[s.name] = start
+			r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(s.name))
+		}
+	}
 	return r.Result, ctx.Err()
 }
 
@@ -127,20 +137,5 @@ func (r *run) tidy(ctx context.Context) {
 	}
 	for _, e := range storage.KeyErrors(r.job.blobs.Delete(ctx, gone...)) {
 		r.Problems = append(r.Problems, e)
-	}
-}
-
-// measure finds the oldest remaining day of each service that expires.
-func (r *run) measure() {
-	r.Oldest = map[string]time.Time{}
-	for _, s := range r.Plan.services {
-		start := s.oldest
-		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
-			start = s.due[i].Day.Start()
-		}
-		if s.expires && !start.IsZero() {
-			r.Oldest[s.name] = start
-			r.Overdue = max(r.Overdue, r.Plan.At.Sub(start)-r.job.o.Policy.Age(s.name))
-		}
 	}
 }
