@@ -82,7 +82,7 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{At: at, now: now, policy: j.o.Policy.hash()}
+	p := &Plan{At: at, now: now, policy: fmt.Sprintf("%x", sha256.Sum256([]byte(j.o.Policy.text())))}
 	if p.services, err = j.services(ctx, at, now); err != nil {
 		return nil, err
 	}

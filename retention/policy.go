@@ -2,7 +2,6 @@ package retention
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"math"
 	"strings"
@@ -72,8 +71,6 @@ func (p Policy) text() string {
 	}
 	return b.String()
 }
-
-func (p Policy) hash() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(p.text()))) }
 
 func ageText(age time.Duration) string {
 	if age == Keep {

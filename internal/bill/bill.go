@@ -68,19 +68,6 @@ func (s *Sum) add(o *Sum) {
 	}
 }
 
-// blob makes the sum of one blob, under its day.
-func blob(e *catalog.Entry) Sum {
-	s := Sum{Name: e.Day().String(), Blobs: 1, Stored: e.Size, Puts: 1}
-	if e.State != catalog.Sound {
-		s.Unknown = 1
-		return s
-	}
-	s.Records, s.Raw = e.Meta.Records, e.Meta.RawBytes
-	s.Puts += int64(e.Meta.Compacted)
-	s.tail(&e.Meta)
-	return s
-}
-
 // Contents of a row of the tail, see docs/FORMAT.md: a second's newest 100 lines, as
 // UTF-16, and some 415 bytes of overhead. Lines of level error and above are repeated
 // in a row of their own, in the same transaction.
@@ -186,7 +173,14 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 			r.ForeignBytes += e.Size
 			continue
 		}
-		sum := blob(&e)
+		sum := Sum{Name: e.Day().String(), Blobs: 1, Stored: e.Size, Puts: 1}
+		if e.State == catalog.Sound {
+			sum.Records, sum.Raw = e.Meta.Records, e.Meta.RawBytes
+			sum.Puts += int64(e.Meta.Compacted)
+			sum.tail(&e.Meta)
+		} else {
+			sum.Unknown = 1
+		}
 		r.addDay(&sum)
 		r.Total.add(&sum)
 		if start := e.Hour(); !start.Equal(hour) {
