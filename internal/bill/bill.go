@@ -49,11 +49,8 @@ func (s *Sum) Ratio() float64 {
 	return float64(s.Raw) / float64(s.Stored)
 }
 
-// listPage is how many blobs a LIST returns in one answer.
-const listPage = 5000
-
-// Lists is how many requests it takes to list these blobs.
-func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
+// Lists is how many requests it takes to list these blobs, 5,000 by each.
+func (s *Sum) Lists() int64 { return (s.Blobs + 4999) / 5000 }
 
 // counts are all numbers of s.
 func (s *Sum) counts() [8]*int64 {
@@ -112,15 +109,12 @@ type Report struct {
 	Twice int64
 }
 
-// listers is how many services are listed at once.
-const listers = 8
-
 // Read sums up services, each once, in a range. It fails if the store does not exist;
 // a service without blobs has no sum.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	parts := make([]Report, len(services))
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(listers)
+	work.SetLimit(8) // services listed at once
 	for i, service := range services {
 		work.Go(func() error { return parts[i].list(ctx, store, service, rng) })
 	}
