@@ -162,9 +162,9 @@ func appendCompact(dst, value []byte) []byte {
 	return dst
 }
 
-// cutText cuts text to at most n bytes, at the boundary of a character if there is
+// CutText cuts text to at most n bytes, at the boundary of a character if there is
 // one.
-func cutText(text []byte, n int) []byte {
+func CutText(text []byte, n int) []byte {
 	if len(text) <= n {
 		return text
 	}
