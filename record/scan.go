@@ -31,9 +31,9 @@ type Parser struct {
 	stack  []byte // open brackets of a nested value
 
 	reject *RejectError // the first error that is no syntax error
-	seen   [256]uint32  // by the first byte of a key's hash: the last scan that had one such
-	scan   uint32       // the number of this scan
-	table  []int32      // keys of a record with very many, by hash
+	seen   keyFilter
+	shape  shape
+	table  []int32 // keys of a record with very many, by hash
 	seed   maphash.Seed
 
 	day      DayCache
@@ -111,6 +111,7 @@ func (p *Parser) Scan(src []byte) (n int, err error) {
 		p.fields, p.found = p.fields[:0], 0
 		return n, p.reject
 	}
+	p.learnShape()
 	return n, nil
 }
 
@@ -124,7 +125,8 @@ func (p *Parser) reset() {
 	}
 	p.src, p.fields, p.names = nil, p.fields[:0], p.names[:0]
 	p.found, p.reject = 0, nil
-	p.scan++
+	p.seen = keyFilter{}
+	p.shape.on = true
 }
 
 // scanObject scans the top level.
@@ -144,14 +146,19 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 		if bad != nil {
 			return 0, bad
 		}
-		if i = skipSpace(src, end); i >= len(src) {
+		if i = end; i < len(src) && isJSONSpace(src[i]) {
+			i = skipSpace(src, i)
+		}
+		if i >= len(src) {
 			return 0, syntaxError(src, i, "")
 		}
 		switch src[i] {
 		case '}':
 			return i + 1, nil
 		case ',':
-			i = skipSpace(src, i+1)
+			if i++; i < len(src) && isJSONSpace(src[i]) {
+				i = skipSpace(src, i)
+			}
 		default:
 			return 0, syntaxError(src, i, "after a value")
 		}
@@ -163,17 +170,22 @@ func (p *Parser) scanObject(src []byte) (int, *RejectError) {
 func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 	p.fields = append(p.fields, field{})
 	f := &p.fields[len(p.fields)-1]
-	i, bad := p.scanName(src, i+1, f)
-	if bad != nil {
-		return 0, bad
-	}
-	if i >= len(src) || src[i] != ':' {
-		if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
-			return 0, syntaxError(src, i, "after a key")
+	if next := p.follow(src, i+1, f); next > 0 {
+		i = next
+	} else {
+		var bad *RejectError
+		if i, bad = p.scanName(src, i+1, f); bad != nil {
+			return 0, bad
 		}
-		f.flags |= spaced
+		if i >= len(src) || src[i] != ':' {
+			if i = skipSpace(src, i); i >= len(src) || src[i] != ':' {
+				return 0, syntaxError(src, i, "after a key")
+			}
+			f.flags |= spaced
+		}
+		i++
 	}
-	if i++; i < len(src) && isJSONSpace(src[i]) {
+	if i < len(src) && isJSONSpace(src[i]) {
 		i = skipSpace(src, i)
 		f.flags |= spaced
 	}
@@ -187,6 +199,7 @@ func (p *Parser) scanField(src []byte, i int) (int, *RejectError) {
 		f.flags |= uint8(st)
 	} else {
 		var dirty bool
+		var bad *RejectError
 		if i, dirty, bad = p.scanOther(src, i); bad != nil {
 			return 0, bad
 		}
@@ -239,10 +252,8 @@ func (p *Parser) addName(src []byte, f *field, key []byte, word uint64) {
 		}
 		h *= 0x9e3779b97f4a7c15
 		f.hash = uint32(h >> 32)
-		if last := &p.seen[f.hash>>24]; *last == p.scan {
+		if p.seen.add(f.hash) {
 			p.compareName(src, f, key)
-		} else {
-			*last = p.scan
 		}
 	}
 	if f.known = lookupName(key); f.known != 0 {
@@ -290,6 +301,19 @@ func (p *Parser) rejectDuplicate(f *field, key []byte) {
 		key, more = CutText(key, shown), "..."
 	}
 	p.reject = &RejectError{Offset: int(f.key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
+}
+
+// A keyFilter can tell that a key is certainly new, so that the few keys of a usual
+// record are hardly ever compared.
+type keyFilter [4]uint64
+
+// add adds the hash of a key and reports whether a similar one was there.
+func (s *keyFilter) add(hash uint32) bool {
+	h := uint8(hash >> 24)
+	word, bit := &s[h>>6], uint64(1)<<(h&63)
+	had := *word&bit != 0
+	*word |= bit
+	return had
 }
 
 // checkMany finds duplicates among very many keys with a hash table. Its seed is

@@ -1,0 +1,89 @@
+package record
+
+import "encoding/binary"
+
+// A shape is the keys of an earlier record, in order. Most records of a request have
+// the same keys as the previous one. Then a comparison finds the end of each key,
+// recognises it, and shows that none is repeated.
+type shape struct {
+	keys   []shapeKey
+	text   []byte // the keys with their last quotes and colons
+	on     bool   // the record has followed the shape so far
+	misses int    // records in a row that did not
+}
+
+// A shapeKey is `key":`, without its first quote.
+type shapeKey struct {
+	word, mask uint64 // its first eight bytes
+	at, n      int32  // all of it, in text
+	hash       uint32
+	known      name
+}
+
+// maxMisses is how many records in a row may leave the shape before theirs replaces
+// it: two kinds of records that alternate should not cost a new shape each time.
+const maxMisses = 4
+
+// follow copies the newest field's key from the shape, when the source has the same
+// key at i, and returns the offset after the colon; otherwise 0.
+func (p *Parser) follow(src []byte, i int, f *field) int {
+	if !p.shape.on {
+		return 0
+	}
+	at := len(p.fields) - 1
+	if at < len(p.shape.keys) {
+		k := &p.shape.keys[at]
+		end := i + int(k.n)
+		if end <= len(src) && i+8 <= len(src) &&
+			(binary.LittleEndian.Uint64(src[i:])^k.word)&k.mask == 0 &&
+			(k.n <= 8 || string(src[i+8:end]) == string(p.shape.text[k.at+8:k.at+k.n])) {
+			f.key, f.keyEnd = int32(i), int32(end-2)
+			f.hash = k.hash
+			if f.known = k.known; k.known != 0 {
+				p.slots[k.known] = int32(at)
+				p.found |= 1 << k.known
+			}
+			return end
+		}
+	}
+	p.leaveShape(at)
+	return 0
+}
+
+// leaveShape switches to scanning each key, after some that followed the shape.
+func (p *Parser) leaveShape(followed int) {
+	p.shape.on = false
+	for i := range p.fields[:followed] {
+		p.seen.add(p.fields[i].hash)
+	}
+}
+
+// learnShape is called for each accepted record.
+func (p *Parser) learnShape() {
+	s := &p.shape
+	if s.on && len(s.keys) > 0 {
+		s.misses = 0
+		return
+	}
+	if s.misses++; s.misses < maxMisses && len(s.keys) > 0 || len(p.fields) > manyFields {
+		return
+	}
+	s.misses, s.keys, s.text = 0, s.keys[:0], s.text[:0]
+	for i := range p.fields {
+		f := &p.fields[i]
+		if f.flags&keyDirty != 0 || p.src[f.keyEnd+1] != ':' || f.keyEnd-f.key > maxShapeKey {
+			break
+		}
+		k := shapeKey{at: int32(len(s.text)), hash: f.hash, known: f.known, mask: 1<<64 - 1}
+		s.text = append(append(s.text, p.src[f.key:f.keyEnd]...), '"', ':')
+		k.n = int32(len(s.text)) - k.at
+		k.word = firstWord(s.text[k.at:])
+		if k.n < 8 {
+			k.mask = 1<<(8*k.n) - 1
+		}
+		s.keys = append(s.keys, k)
+	}
+}
+
+// maxShapeKey is the longest key in a shape: it limits the memory of a parser.
+const maxShapeKey = 64
