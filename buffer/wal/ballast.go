@@ -100,16 +100,20 @@ func (l *Log) openBallast() {
 	b := &l.ballast
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if info, err := l.fs.Stat(b.path); err == nil {
-		b.size = info.Size()
-	}
-	if b.size > b.want {
+	if l.measureBallast(); b.size > b.want {
 		b.size = 0
 		if err := l.fs.Remove(b.path); err != nil {
 			l.log.Warn().Err(err).Msg("the ballast of the log cannot be removed")
 		}
 	}
 	b.spent.Store(b.size < b.want/16)
+}
+
+func (l *Log) measureBallast() {
+	l.ballast.size = 0
+	if info, err := l.fs.Stat(l.ballast.path); err == nil {
+		l.ballast.size = info.Size()
+	}
 }
 
 // growBallast makes the ballast in steps while the disk has room. It does not sync the
@@ -121,10 +125,7 @@ func (l *Log) growBallast() {
 	if b.want == 0 {
 		return
 	}
-	b.size = 0
-	if info, err := l.fs.Stat(b.path); err == nil {
-		b.size = info.Size()
-	}
+	l.measureBallast()
 	// A tiny step is not worth a write each second, except for the last one.
 	if step := l.ballastRoom(); step > 0 && step >= min(b.want/64, b.want-b.size) {
 		if err := l.stepBallast(step); err != nil {

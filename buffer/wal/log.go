@@ -83,7 +83,7 @@ type Log struct {
 	log         zerolog.Logger
 	segmentSize int64
 	lock        fsys.File
-	home        *home
+	home        *file
 	files       *files
 	found       []*segment // segments that Open found: Replay reads these
 	foundEnd    Pos

@@ -10,14 +10,9 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// home is the log's directory. It is held open, so that its inode stays the same and no
-// other directory gets it. Overlay file systems may change inodes otherwise.
-type home struct {
-	fsys.File
-	info fs.FileInfo
-}
-
-func openHome(fsy fsys.FS, dir string) (*home, error) {
+// openHome opens the log's directory. It is held open, so that its inode stays the same
+// and no other directory gets it. Overlay file systems may change inodes otherwise.
+func openHome(fsy fsys.FS, dir string) (*file, error) {
 	f, err := fsy.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -26,7 +21,7 @@ func openHome(fsy fsys.FS, dir string) (*home, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &home{f, info}, nil
+	return &file{File: f, info: info}, nil
 }
 
 // Check fails the log for good if the name of its directory or of the active segment no
