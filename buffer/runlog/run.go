@@ -134,11 +134,12 @@ type rows struct {
 	left   int // lines that follow
 	time   int64
 	index  uint32
-	size   int // of the line
+	line   []byte
+	lines  []byte // from the next one on
 }
 
 func (r *Run) rows() rows {
-	return rows{d: decoder{r.table, true}, places: r.places, left: r.Records, time: r.time0, index: r.first - 1}
+	return rows{d: decoder{r.table, true}, places: r.places, left: r.Records, time: r.time0, index: r.first - 1, lines: r.lines}
 }
 
 // next moves to the next line; it returns false if there is none.
@@ -148,7 +149,8 @@ func (w *rows) next() bool {
 	}
 	w.left--
 	w.time += int64(w.d.uvarint())
-	w.size = int(w.d.uvarint())
+	size := w.d.uvarint()
+	w.line, w.lines = w.lines[:size], w.lines[size:]
 	w.index++
 	if w.places {
 		w.index = w.d.index(w.index)
