@@ -50,15 +50,11 @@ func (c *Checker) First() <-chan struct{} { return c.first }
 
 // Run asks until ctx ends. It is called once.
 func (c *Checker) Run(ctx context.Context) {
-	if c.clock == nil {
-		close(c.first)
-		return
-	}
-	for n := 0; ; n++ {
+	if c.clock != nil {
 		c.ask(ctx)
-		if n == 0 {
-			close(c.first)
-		}
+	}
+	close(c.first)
+	for c.clock != nil {
 		pause := every
 		if c.Err() != nil {
 			pause /= 6 // someone is fixing it, and records are refused meanwhile
@@ -68,6 +64,7 @@ func (c *Checker) Run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
+		c.ask(ctx)
 	}
 }
 
