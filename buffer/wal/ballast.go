@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,12 +26,8 @@ const (
 	ballastPause = time.Minute
 )
 
-// ballast is a file that occupies room on the disk. When the disk is full, the log
-// removes the file. The room is then free for the records that allow segments to be
-// deleted.
-//
-// Only the file's size is known: a start accepts the file of an earlier process
-// unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
+// ballast is the file that keeps room for the records that allow segments to be deleted.
+// Only its size is known: a start accepts the file of an earlier process unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
 // use the free room.
 type ballast struct {
 	path  string
@@ -43,14 +38,6 @@ type ballast struct {
 	size  int64
 	given int64     // bytes that this process released last
 	after time.Time // no step before this time
-}
-
-func newBallast(dir string, o Options) ballast {
-	want := o.Reserve
-	if want == 0 {
-		want = o.SegmentSize
-	}
-	return ballast{path: filepath.Join(dir, ballastName), want: max(want, 0)}
 }
 
 // AppendReserved is Append for a record that allows other records to be deleted. Such a

@@ -65,13 +65,6 @@ func (c *files) acquire(n uint32) (*file, error) {
 	return h, nil
 }
 
-// again adds a use of a file that is in use already.
-func (c *files) again(h *file) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.refs++
-}
-
 func (c *files) release(h *file) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,13 +32,6 @@ type newest struct {
 // used. last is 0 if none is missing.
 type hole struct{ first, last uint32 }
 
-func (h hole) reason() string {
-	if h.first == h.last {
-		return "the file is missing"
-	}
-	return fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
-}
-
 // openNewest reads the note of earlier processes. Versions that do not know the file
 // leave it unchanged. That does no harm: the number is then too low.
 func (l *Log) openNewest() {

@@ -1,11 +1,11 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +52,7 @@ func newLog(dir string, o Options) *Log {
 		log:         o.Log,
 		segmentSize: o.SegmentSize,
 		files:       &files{fs: o.FS, dir: dir, open: map[uint32]*file{}},
-		ballast:     newBallast(dir, o),
+		ballast:     ballast{path: filepath.Join(dir, ballastName), want: max(cmp.Or(o.Reserve, o.SegmentSize), 0)},
 		failed:      make(chan struct{}),
 	}
 	l.w.scratch = make([]byte, gather)
@@ -113,10 +113,7 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	l.found = kept
 	old := l.segs
 	l.segs = slices.Clone(kept)
-	if greatest == math.MaxUint32 {
-		return errNumbers
-	}
-	l.w.next = greatest + 1
+	l.w.next = greatest + 1 // 0 if the numbers are used up
 	if err := l.reserved(func() error { return l.begin(lastOf(kept), l.lacking.last) }); err != nil {
 		return err
 	}

@@ -54,7 +54,11 @@ func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 }
 
 func (l *Log) missing(h hole) error {
-	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: h.reason()}
+	reason := "the file is missing"
+	if h.first != h.last {
+		reason = fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
+	}
+	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: reason}
 }
 
 // replay yields the records of one segment after another.

@@ -62,10 +62,12 @@ func (s *scanner) step() (item, bool) {
 // keeps that record for the next step.
 func (s *scanner) damage() item {
 	d := item{off: s.off, length: s.size - s.off}
-	var why reasons
+	var why []string // the first two different reasons
 	for s.off < s.size {
 		n, reason := s.invalid()
-		why.add(reason)
+		if len(why) < 2 && !slices.Contains(why, reason) {
+			why = append(why, reason)
+		}
 		s.off += n
 		end := s.off
 		if it, ok := s.record(); ok {
@@ -74,7 +76,11 @@ func (s *scanner) damage() item {
 			break
 		}
 	}
-	d.reason = why.text(s.src)
+	d.reason = strings.Join(why, "; ")
+	if err := s.src.err; err != nil {
+		d.reason += "; reading: " + err.Error()
+		s.src.err = nil
+	}
 	return d
 }
 
@@ -140,24 +146,6 @@ func (s *scanner) peek(n int64) []byte {
 }
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
-
-// reasons keeps the first two different reasons of one span.
-type reasons []string
-
-func (r *reasons) add(s string) {
-	if len(*r) < 2 && !slices.Contains(*r, s) {
-		*r = append(*r, s)
-	}
-}
-
-func (r reasons) text(src *pageReader) string {
-	s := strings.Join(r, "; ")
-	if src.err != nil {
-		s += "; reading: " + src.err.Error()
-		src.err = nil
-	}
-	return s
-}
 
 // pageReader reads all readable pages. An unreadable page, or one behind the end, reads
 // as zeros, and zeros are never a record. So one bad sector costs only the records that
