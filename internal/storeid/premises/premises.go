@@ -220,7 +220,9 @@ func (p *Premises) Run(ctx context.Context) {
 			return
 		}
 		checking, cancel := context.WithTimeout(ctx, checkWait)
-		_ = p.Check(checking) // it is kept and logged
+		if err := p.compare(checking); ctx.Err() == nil { // a cancelled check says nothing
+			_ = p.note(err)
+		}
 		cancel()
 	}
 }
