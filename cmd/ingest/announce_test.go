@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"blobtail/internal/clockskew"
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
@@ -67,7 +69,7 @@ func TestAnnouncedFirst(t *testing.T) {
 				}
 				p := &company{
 					announcer: announcer,
-					clock:     clockskew.New(nil, clockskew.Options{}),
+					clock:     clockskew.New(nil, zerolog.Nop()),
 					premises:  belonging,
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
