@@ -54,7 +54,7 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	if len(e.Runs) == 0 {
 		b.m.expired.Add(float64(e.LeftOut.Records))
 		receipt := b.nothingLeft(r)
-		receipt.Expired = e.LeftOut.Expired()
+		receipt.Expired = e.LeftOut.Expired
 		return receipt, 0, origin, nil
 	}
 	if b.isFull() {
@@ -74,16 +74,16 @@ func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt,
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired())
+		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired)
 	} else if !r.Origin.IsZero() {
-		b.repeats.add(remembered(r, pos, e.LeftOut.Expired()))
+		b.repeats.add(remembered(r, pos, e.LeftOut.Expired))
 	}
 	b.appended = pos
 	batches := b.gather(pos, e.Runs, m)
 	b.m.expired.Add(float64(e.LeftOut.Records))
 	b.m.records.Add(float64(len(r.Lines) - e.LeftOut.Records))
 	b.m.bytes.Add(float64(int64(len(r.Data)) - e.LeftOut.Bytes))
-	return record.Receipt{Expired: e.LeftOut.Expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	return record.Receipt{Expired: e.LeftOut.Expired, Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
 // endIfPanicking ends the process if its caller panics with the buffer locked. net/http

@@ -1,6 +1,6 @@
 // Package buffer stands between the sources and the blobs. It accepts requests
 // durably, gathers their lines into batches of one service and one period, and drives
-// each batch through a sink until it is surely stored. Then it releases the log.
+// each batch through a sink until the sink has confirmed it. Then it releases the log.
 //
 // Call [New] with an open log and a sink, start [Buffer.Run], and hand requests to
 // [Buffer.Accept]. [Buffer.Flush] stores everything that was accepted before.
@@ -13,15 +13,15 @@
 //
 // An open batch is a list of positions in the log, not a copy of its lines. So memory
 // does not grow with the backlog, and a start handles the runs that it finds in the
-// log as if they had just arrived. DESIGN.md has the rules that make this safe, and
-// the cost of leaving one out. The bytes are in package runlog and docs/FORMAT.md.
+// log as if they had just arrived. DESIGN.md has the rules that make this safe.
+// Package runlog and docs/FORMAT.md describe the bytes.
 //
 // [Buffer.Live] is a snapshot of the unflushed records, under the identities that
-// they will have in blobs. For a follower the same call returns the records behind the
-// position of an earlier snapshot. A [Tail] sees records as they are accepted.
+// they will have in blobs. A follower passes the position of an earlier snapshot, and the
+// same call returns the records behind it. A [Tail] sees records as they are accepted.
 //
-// The package does not know blobs and does not decode requests. It never waits for a
-// table or for a clock.
+// The package neither decodes requests nor knows blobs. It never waits for a table or for
+// a clock.
 package buffer
 
 import (

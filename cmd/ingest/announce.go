@@ -56,7 +56,7 @@ const (
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
-	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log}), premises: premises, log: log}
+	p := &company{clock: clockskew.New(clock, log), premises: premises, log: log}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"blobtail/internal/clockskew"
@@ -69,7 +70,7 @@ func TestAnnouncedFirst(t *testing.T) {
 				}
 				p := &company{
 					announcer: announcer,
-					clock:     clockskew.New(nil, clockskew.Options{}),
+					clock:     clockskew.New(nil, zerolog.Nop()),
 					premises:  belonging,
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
