@@ -41,6 +41,9 @@ type Options struct {
 	// Grace is how long a replaced blob stays, for readers that have listed it; 0: an
 	// hour. A negative value means no grace, for stores without readers.
 	Grace time.Duration
+	// Closed is how long ago an hour must have ended; 0: a day. A negative value
+	// accepts any hour that has ended.
+	Closed time.Duration
 	// Target is the most lines in a blob, in bytes; 0: 128 MiB. Compacted blobs of half
 	// of it are not rewritten, unless they overlap; overlapping ones may be joined up
 	// to twice the target.
@@ -80,6 +83,7 @@ const maxFailures = 3
 // to then. The error wraps storage.ErrNotExist if the store does not exist.
 func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error) {
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
+	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
 	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression)})
 	if err != nil {

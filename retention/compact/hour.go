@@ -32,9 +32,6 @@ func (u *unit) prefix() string {
 	return strings.TrimSuffix(blobfmt.PeriodPrefix(u.service, u.hour), "00/")
 }
 
-// closed is how long ago an hour must have ended.
-const closed = 24 * time.Hour
-
 // service lists a service and does each closed hour in which there is something to do
 // when the listing has passed it. Metadata alone decide, so that the work of earlier
 // runs costs only its part of the listing.
@@ -52,7 +49,7 @@ func (r *run) service(ctx context.Context, service string) error {
 			continue
 		}
 		hour := e.Hour()
-		if hour.Add(time.Hour + closed).After(r.now) {
+		if hour.Add(time.Hour + r.o.Closed).After(r.now) {
 			break
 		}
 		if e.Hidden {
