@@ -34,7 +34,7 @@ func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.An
 		failed = err
 	}
 	if time.Since(known.begun) > time.Second { // a follower may ask for days, so its survey is old
-		known = r.survey(ctx)
+		known = r.survey(ctx, nil)
 	}
 	k := known.wait()
 	if k.err != nil && !absent(k.err) {

@@ -18,8 +18,7 @@ const (
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower checks for ended ingesters. Slow tables do not
-	// delay records.
+	// endsEvery is how often a follower checks for ended ingesters.
 	endsEvery = 5 * time.Second
 	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
@@ -83,15 +82,26 @@ func (f *follower) pay(ctx context.Context) error {
 	return nil
 }
 
-// lookLive asks the ingesters for records appended since the last poll.
-func (f *follower) lookLive(ctx context.Context) error {
-	if _, err := f.poll(ctx); err != nil {
-		return err
+// check reads the ingesters and the expired days when they are due. It uses them once they
+// are there, because slow tables delay no record.
+func (f *follower) check(ctx context.Context) {
+	var services []string
+	if time.Since(f.looked) >= expiredEvery {
+		services = f.o.Query.Services
 	}
-	if k := f.checks.poll(func() *survey { return f.r.survey(ctx) }); k != nil {
-		f.judgeEnds(k)
+	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.r.asks() || services != nil) {
+		f.checking, f.checked = f.r.survey(ctx, services), time.Now()
 	}
-	return f.pay(ctx)
+	if f.checking == nil {
+		return
+	}
+	select {
+	case <-f.checking.done:
+		f.judgeEnds(f.checking)
+		f.knowExpired(f.checking.wait())
+		f.checking = nil
+	default:
+	}
 }
 
 // meet asks for the ends of the logs.

@@ -74,8 +74,9 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	running, cancel := context.WithCancel(ctx)
 	err = f.run(running)
 	cancel()
-	f.checks.end()
-	f.expiry.end()
+	if f.checking != nil {
+		f.checking.wait()
+	}
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
@@ -113,9 +114,9 @@ type follower struct {
 	heard     heard                // from the last poll
 	unasked   map[string]string    // those that held records and were left out at the last check, with their process
 	ended     map[string]time.Time // ended ingesters, with the times of their rows
-	checks    repeated[roster]
+	checking  *survey              // the one being read; nil: none
+	checked   time.Time            // when the last one began
 	hidden    hidden
-	expiry    repeated[expiry]
 	looked    time.Time // the last time the expired days were known
 	debt      debt
 
@@ -130,7 +131,6 @@ func newFollower(r *Reader, o FollowOptions) *follower {
 		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: query.Oldest,
 		told: map[string]time.Time{}, troubles: map[string]time.Time{}, positions: live.Positions{},
 		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
-		checks: repeated[roster]{every: endsEvery}, expiry: repeated[expiry]{every: expiredEvery},
 	}
 }
 
@@ -193,11 +193,9 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
-	days := f.r.look(ctx, f.o.Query.Services, tablePatience)
-	f.company = f.r.survey(ctx)
+	f.company = f.r.survey(ctx, f.o.Query.Services)
 	k := f.company.wait()
-	f.knowExpired(days.wait())
-	f.expiry.next = time.Now().Add(expiredEvery)
+	f.knowExpired(k)
 	if k.err == nil && !k.now.IsZero() {
 		f.ahead = time.Until(k.now)
 	}
@@ -264,7 +262,7 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
 		f.tell(report)
 	}
-	f.judgeEnds(f.r.survey(ctx)) // at once: records in blobs come first
+	f.judgeEnds(f.r.survey(ctx, nil)) // at once: records in blobs come first
 	return true, f.pay(ctx)
 }
 
@@ -298,11 +296,15 @@ func (f *follower) end() Cursor {
 
 // look polls for new records.
 func (f *follower) look(ctx context.Context) error {
-	if l := f.expiry.poll(func() *later[expiry] { return f.r.look(ctx, f.o.Query.Services, tablePatience) }); l != nil {
-		f.knowExpired(&l.result)
-	}
+	var err error
 	if f.r.asks() {
-		return f.lookLive(ctx)
+		_, err = f.poll(ctx)
+	} else {
+		err = f.lookRows(ctx)
 	}
-	return f.lookRows(ctx)
+	if err != nil {
+		return err
+	}
+	f.check(ctx)
+	return f.pay(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,6 @@ type Gathered struct {
 
 	r        *Reader
 	mode     Mode
-	looking  *later[expiry]
 	hidden   hidden // set once it is known
 	known    *survey
 	heard    heard
@@ -55,7 +53,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
-	g := &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services, math.MaxInt64), known: r.survey(ctx)}
+	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {
 		err = rows(g, ctx)
@@ -74,12 +72,8 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if kerr != nil {
+	if kerr != nil || g.r.o.Unasked {
 		return kerr
-	}
-	known := g.known.wait()
-	if g.r.o.Unasked {
-		return ctx.Err()
 	}
 	g.heard.err = err
 	switch {
@@ -94,7 +88,7 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
 		g.heard.err = nil
 	}
-	whole := g.r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
+	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
 	g.Live = g.Live && whole
 	return ctx.Err()
 }

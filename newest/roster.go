@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/query"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/tailindex"
 )
@@ -23,28 +24,48 @@ type roster struct {
 	unread   error // rows that cannot be read
 	err      error // the rows cannot be listed
 	now      time.Time
+	// expired are the expired days of the services asked for; nil: not known.
+	expired    horizon.Horizons
+	expiredErr error
 }
 
 // survey is a roster that is being read.
-type survey = later[roster]
+type survey struct {
+	begun time.Time
+	done  chan struct{}
+	found roster
+}
+
+// wait returns the roster once it is there.
+func (s *survey) wait() *roster {
+	<-s.done
+	return &s.found
+}
 
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
 // it is incomplete.
 const surveyPatience = 10 * time.Second
 
-// survey reads which ingesters there are. It takes surveyPatience at most.
-func (r *Reader) survey(ctx context.Context) *survey {
-	return begin(func() (k roster) {
-		ctx, cancel := context.WithTimeout(ctx, surveyPatience)
-		defer cancel()
+// survey reads which ingesters there are, in surveyPatience at most. It also reads the
+// expired days of services, if any are given.
+func (r *Reader) survey(ctx context.Context, services []string) *survey {
+	s := &survey{begun: time.Now(), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		k := &s.found
 		var reading sync.WaitGroup
-		reading.Go(func() { k.store, k.storeErr = r.o.Store(ctx) })
+		if len(services) > 0 {
+			reading.Go(func() { k.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
+		}
+		hasty, cancel := context.WithTimeout(ctx, surveyPatience)
+		defer cancel()
+		reading.Go(func() { k.store, k.storeErr = r.o.Store(hasty) })
 		var err error
-		k.rows, k.now, err = r.o.Ingesters(ctx)
+		k.rows, k.now, err = r.o.Ingesters(hasty)
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
-		return k
-	})
+	}()
+	return s
 }
 
 // unlisted is the error if the rows cannot be listed. Without a table there are none.
@@ -126,7 +147,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	lacking := r.lacking(known, h)
 	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended: a later list is as good.
-		if again := r.survey(ctx).wait(); again.err == nil {
+		if again := r.survey(ctx, nil).wait(); again.err == nil {
 			*known = *again
 			lacking = r.lacking(known, h)
 		}
