@@ -23,11 +23,8 @@ type FollowOptions struct {
 	After *Cursor
 	// Emit gets one or more whole lines.
 	Emit func(lines []byte) error
-	// Problem gets reports of missing or late records, and Note gets useful hints. Gap
-	// gets the spans with more records than were emitted. nil: no callback.
-	Problem func(error)
-	Note    func(text string)
-	Gap     func(Gap)
+	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
+	Report func(*Report)
 	// Once ends as soon as all existing records have been emitted.
 	Once bool
 }
@@ -52,14 +49,8 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if err != nil {
 		return Cursor{}, err
 	}
-	if o.Problem == nil {
-		o.Problem = func(error) {}
-	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
-	if o.Gap == nil {
-		o.Gap = func(Gap) {}
+	if o.Report == nil {
+		o.Report = func(*Report) {}
 	}
 	f := newFollower(r, o)
 	f.match = match

@@ -101,12 +101,13 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o new
 		return a.out.flush()
 	}
 	missing := false
-	o.Problem = func(err error) {
-		missing = true
-		a.Complain("%v", err)
+	o.Report = func(r *newest.Report) {
+		for _, err := range r.Problems {
+			missing = true
+			a.Complain("%v", err)
+		}
+		a.report(r)
 	}
-	o.Note = func(text string) { a.Note("%s", text) }
-	o.Gap = a.gap
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
