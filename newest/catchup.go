@@ -120,10 +120,6 @@ func (f *follower) meet(ctx context.Context) error {
 	return nil
 }
 
-// stranger reports whether an ingester that was not met yet may have accepted records
-// before this follower began.
-func (f *follower) stranger(id string) bool { return f.known == nil || f.known[id] }
-
 // poll asks for records after the positions; false: no ingester answered.
 //
 // An ingester without a position that is new since the follower began is read from its
@@ -138,7 +134,8 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	var met []string
 	answer, err := f.ask(ctx, question, func(p live.Positions) bool {
 		for id := range p {
-			if _, ok := f.positions[id]; !ok && f.stranger(id) {
+			// It may have accepted records before this follower began.
+			if _, ok := f.positions[id]; !ok && (f.known == nil || f.known[id]) {
 				met = append(met, id)
 			}
 		}

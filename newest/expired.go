@@ -40,14 +40,8 @@ func (x *hidden) entry(e *record.Entry) bool {
 
 // rows removes expired records from rows, and reports whether there were any.
 func (x *hidden) rows(rows []tailindex.Row) (any bool) {
-	if len(x.days) == 0 {
-		return false
-	}
 	for i := range rows {
 		row := &rows[i]
-		if row.First >= x.until {
-			continue
-		}
 		n := len(row.Entries)
 		row.Entries = slices.DeleteFunc(row.Entries, func(e record.Entry) bool { return x.entry(&e) })
 		any = any || len(row.Entries) < n

@@ -260,11 +260,8 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 // oneKnown reports whether any ingester of a cursor is of this store, as far as the rows
 // tell.
 func (f *follower) oneKnown(p live.Positions) bool {
-	if len(f.known) == 0 {
-		return true
-	}
 	for id := range p {
-		if f.known[id] {
+		if len(f.known) == 0 || f.known[id] {
 			return true
 		}
 	}

@@ -102,11 +102,8 @@ func (k *roster) writtenSince(q *query.Query) time.Time {
 	if since.IsZero() {
 		return since
 	}
-	if from := k.now.Add(-longest); from.After(since) {
-		since = from
-	}
-	if q.Range.From != query.Oldest {
-		if from := time.Unix(0, q.Range.From).Add(-tailindex.Ahead); from.After(since) {
+	for _, from := range []time.Time{k.now.Add(-longest), time.Unix(0, q.Range.From).Add(-tailindex.Ahead)} {
+		if from.After(since) {
 			since = from
 		}
 	}
