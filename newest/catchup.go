@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (f *follower) pay(ctx context.Context) error {
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
 	err := f.read(ctx, q)
-	f.exact = f.allEnded() // it may have gone beyond the positions; the logs of ended ingesters are empty
+	f.exact = f.reached(nil) // it may have gone beyond the positions; the logs of ended ingesters are empty
 	if werr := f.write(); werr != nil {
 		return werr
 	}
@@ -162,7 +163,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	for _, id := range answer.Behind {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
-	f.exact = f.exact || f.reached(answer)
+	f.exact = f.exact || f.reached(answer.Positions())
 	if len(answer.Behind) > 0 {
 		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
 			return true, err
@@ -179,9 +180,8 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 }
 
 // reached reports whether an answer reached the end of each log that is read, except those
-// of ended ingesters.
-func (f *follower) reached(answer *live.Answer) bool {
-	after := answer.Positions()
+// of ended ingesters. after are its positions; none: there is no answer.
+func (f *follower) reached(after live.Positions) bool {
 	for id := range f.positions {
 		_, over := f.ended[id]
 		if _, there := after[id]; !over && (!there || f.heard.told[id]) {
@@ -191,23 +191,8 @@ func (f *follower) reached(answer *live.Answer) bool {
 	return true
 }
 
-// allEnded reports whether all ingesters with positions have ended.
-func (f *follower) allEnded() bool {
-	for id := range f.positions {
-		if _, over := f.ended[id]; !over {
-			return false
-		}
-	}
-	return true
-}
-
 // lastGood is when an ingester last answered.
-func (f *follower) lastGood(id string) time.Time {
-	if t, ok := f.good[id]; ok {
-		return t
-	}
-	return f.started
-}
+func (f *follower) lastGood(id string) time.Time { return cmp.Or(f.good[id], f.started) }
 
 // answered notes the ingesters that did.
 func (f *follower) answered(h heard, at time.Time) {
