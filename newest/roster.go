@@ -221,19 +221,15 @@ func (k *roster) doubts(h *heard, report *Report) {
 // query. It does so even if the ingester answered.
 func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
 	if i.Lost.Any() && (q.Range.From == query.Oldest || q.Range.From < i.Lost.Until.Add(latest).UnixNano()) {
-		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took%s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, lostSpan(i.Lost), i.ID))
+		since := "before "
+		if !i.Lost.Since.IsZero() {
+			since = "between " + utc(i.Lost.Since) + " and "
+		}
+		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took %s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, since+utc(i.Lost.Until), i.ID))
 	}
 	if i.BestEffort && i.State != heartbeat.Stopped {
 		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)
 	}
-}
-
-// lostSpan says when the lost records came.
-func lostSpan(l heartbeat.Loss) string {
-	if l.Since.IsZero() {
-		return " before " + utc(l.Until)
-	}
-	return fmt.Sprintf(" between %s and %s", utc(l.Since), utc(l.Until))
 }
 
 // missing returns the error for an ingester that did not answer.
