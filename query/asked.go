@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,8 @@ import (
 	"blobtail/storage"
 )
 
-const globChars = `*?[\`
+// isGlob reports whether a name of a query stands for the services that match it.
+func isGlob(name string) bool { return strings.ContainsAny(name, `*?[\`) }
 
 // asked is a checked query. All plans of one query share it; only found and noStore
 // change after [Reader.prepare].
@@ -45,7 +47,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 		return nil, badQuery("the newest and the oldest cannot be asked for at once")
 	}
 	for _, name := range q.Services {
-		if !record.ValidPattern(name) && strings.ContainsAny(name, globChars) {
+		if !record.ValidPattern(name) && isGlob(name) {
 			return nil, badQuery("glob %q: %w", name, path.ErrBadPattern)
 		}
 	}
@@ -59,7 +61,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 		return nil, err
 	}
 	switch {
-	case len(unknown) > 0 && strings.ContainsAny(unknown[0], globChars):
+	case len(unknown) > 0 && isGlob(unknown[0]):
 		return nil, &NoServiceError{Name: unknown[0]}
 	case len(unknown) > 0:
 		return nil, r.noService(ctx, unknown[0])
@@ -97,7 +99,7 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
 	for _, name := range names {
-		n, glob := len(services), strings.ContainsAny(name, globChars)
+		n, glob := len(services), isGlob(name)
 		if glob && all == nil {
 			if all, err = list(ctx); err != nil {
 				return nil, nil, err
@@ -170,13 +172,11 @@ func (a *asked) mustExist(ctx context.Context, service string) error {
 		return nil
 	}
 	// Its only day may have been deleted since the horizons were read.
-	if lerr := a.view.Look(ctx); lerr != nil {
-		return lerr
-	}
-	if _, dropped = a.view.Dropped(service); !dropped.Empty() {
+	lerr := a.view.Look(ctx)
+	if _, dropped = a.view.Dropped(service); lerr == nil && !dropped.Empty() {
 		return nil
 	}
-	return err
+	return cmp.Or(lerr, err)
 }
 
 // noService makes the error for a name without records.

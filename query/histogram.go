@@ -97,14 +97,13 @@ func (t *tally) lines(raw []byte) error {
 		t.total += int64(bytes.Count(raw, newline))
 		return nil
 	}
-	for len(raw) > 0 {
-		ns, ok := record.LineTime(raw)
+	for line := range bytes.Lines(raw) {
+		ns, ok := record.LineTime(line)
 		if !ok {
 			return errLine
 		}
-		t.bucket(t.start(ns))[record.LineLevel(raw)]++
+		t.bucket(t.start(ns))[record.LineLevel(line)]++
 		t.total++
-		raw = raw[bytes.IndexByte(raw, '\n')+1:]
 	}
 	return nil
 }

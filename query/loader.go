@@ -152,25 +152,19 @@ func (l *loader) block(s *source, n int, g *group) *future {
 
 // load makes the lines of a block, and reduces them to the wanted ones.
 func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (err error) {
-	var raw []byte
-	own := true
+	if l.ctx.Err() != nil {
+		return l.ctx.Err()
+	}
 	if s.body != nil {
-		change := l.match.hasText() || wanted(l.match.levels, &b.Levels) < int64(b.Records)
-		raw, own, err = s.body.lines(f.block, change, l.buffer)
+		f.buf, err = s.body.lines(f.block, l.buffer())
 	} else {
-		if l.ctx.Err() != nil {
-			return l.ctx.Err()
-		}
 		atomic.AddInt64(&l.sum.BlocksRead, 1)
-		raw, err = l.decoder.Block(l.buffer(), stored, *b)
+		f.buf, err = l.decoder.Block(l.buffer(), stored, *b)
 	}
 	if err != nil {
 		return err
 	}
-	if own {
-		f.buf = raw
-	}
-	f.kept, f.higher, err = l.match.keep(raw, b, l.task.rng)
+	f.kept, f.higher, err = l.match.keep(f.buf, b, l.task.rng)
 	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil

@@ -37,7 +37,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"time"
 
 	"blobtail/blobfmt"
@@ -175,7 +174,7 @@ type NoServiceError struct {
 }
 
 func (e *NoServiceError) Error() string {
-	if strings.ContainsAny(e.Name, globChars) {
+	if isGlob(e.Name) {
 		return fmt.Sprintf("no service matches %q", e.Name)
 	}
 	return fmt.Sprintf("no service %q", e.Name)

@@ -111,17 +111,16 @@ func (s *sink) give(p piece) error {
 
 // identify makes the entries of a piece. text has the same lines.
 func (p *piece) identify(text []byte) []record.Entry {
-	line := p.c.number(p.lines)
+	number := p.c.number(p.lines)
 	entries := make([]record.Entry, 0, bytes.Count(text, newline))
-	for ; len(text) > 0; line++ {
-		n := bytes.IndexByte(text, '\n') + 1
-		e := record.Entry{Line: text[:n:n]}
-		e.Time, _ = record.LineTime(e.Line)
-		if at := p.c.placeOf(line); at.known {
+	for line := range bytes.Lines(text) {
+		e := record.Entry{Line: line}
+		e.Time, _ = record.LineTime(line)
+		if at := p.c.placeOf(number); at.known {
 			e.ID = record.ID{Origin: at.Origin, Index: at.Index}
 		}
 		entries = append(entries, e)
-		text = text[n:]
+		number++
 	}
 	return entries
 }

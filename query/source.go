@@ -182,15 +182,8 @@ func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.body == nil {
-		from, err := index.Origins()
-		if err != nil {
-			return nil, err
-		}
-		return from.Dict, nil
-	}
 	for n := range index.Blocks {
-		rows, err := s.body.rows(n)
+		rows, err := s.readRows(n)
 		if err != nil {
 			return nil, err
 		}

@@ -269,18 +269,13 @@ func (u *Unflushed) read(buf []byte, at int64, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// lines returns the lines of block n. With own they are the caller's, in memory of
-// buffer. Otherwise they must not be changed; change asks for lines that may be.
-func (b *body) lines(n int, change bool, buffer func() []byte) (raw []byte, own bool, err error) {
+// lines returns a copy of the lines of block n, in buf if it is large enough.
+func (b *body) lines(n int, buf []byte) ([]byte, error) {
 	c := &b.blocks[n]
-	switch {
-	case c.raw == nil:
-		raw, err = b.of.read(buffer(), c.at, int(b.index.Blocks[n].Raw))
-		return raw, true, err
-	case change:
-		return append(buffer(), c.raw...), true, nil
+	if c.raw == nil {
+		return b.of.read(buf, c.at, int(b.index.Blocks[n].Raw))
 	}
-	return c.raw, false, nil
+	return append(buf[:0], c.raw...), nil
 }
 
 // rows returns the rows of block n.
