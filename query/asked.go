@@ -1,7 +1,6 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +65,13 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	case len(unknown) > 0:
 		return nil, r.noService(ctx, unknown[0])
 	}
-	a.bodies = q.bodies(func(service string) bool {
-		_, wanted := slices.BinarySearch(a.services, service)
-		return wanted
-	})
+	for _, u := range q.Unflushed {
+		for _, b := range u.bodies {
+			if _, wanted := slices.BinarySearch(a.services, b.Name.Service); wanted {
+				a.bodies = append(a.bodies, b)
+			}
+		}
+	}
 	a.found = make([]found, len(a.services))
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	return a, nil
@@ -134,13 +136,25 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none fails for the first service without any object, unless its days have expired.
+// none fails for the first service without stored or unflushed records, unless it had
+// some and they have expired.
 func (a *asked) none(ctx context.Context) error {
 	for i, service := range a.services {
-		if !a.found[i].any {
-			if err := a.mustExist(ctx, service); err != nil {
-				return err
-			}
+		_, dropped := a.view.Dropped(service)
+		unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
+		if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
+			continue
+		}
+		err := a.reader.noService(ctx, service)
+		if err == nil {
+			continue
+		}
+		// Its only day may have been deleted since the horizons were read.
+		if lerr := a.view.Look(ctx); lerr != nil {
+			return lerr
+		}
+		if _, dropped = a.view.Dropped(service); dropped.Empty() {
+			return err
 		}
 	}
 	return nil
@@ -157,26 +171,6 @@ func (a *asked) tellFound(sum *Summary) {
 				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", a.services[i], f.foreign, f.first))
 		}
 	}
-}
-
-// mustExist fails for a service without stored or unflushed records, unless it had
-// some and they have expired.
-func (a *asked) mustExist(ctx context.Context, service string) error {
-	_, dropped := a.view.Dropped(service)
-	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
-	if unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
-		return nil
-	}
-	err := a.reader.noService(ctx, service)
-	if err == nil {
-		return nil
-	}
-	// Its only day may have been deleted since the horizons were read.
-	lerr := a.view.Look(ctx)
-	if _, dropped = a.view.Dropped(service); lerr == nil && !dropped.Empty() {
-		return nil
-	}
-	return cmp.Or(lerr, err)
 }
 
 // noService makes the error for a name without records.

@@ -156,9 +156,3 @@ func lastLine(raw []byte) []byte {
 	}
 	return raw[bytes.LastIndexByte(raw[:end], '\n')+1:]
 }
-
-// minuteSpan returns the first and the last ns of a minute.
-func minuteSpan(minute int64) (first, last int64) {
-	const ns = 60_000_000_000
-	return minute * ns, minute*ns + (ns - 1)
-}

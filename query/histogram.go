@@ -129,10 +129,10 @@ func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64
 	}
 	exact = len(b.Minutes) > 0 // bodies have none
 	inside := tally{by: t.by}
+	const minute = int64(time.Minute)
 	for i := range b.Minutes {
 		m := &b.Minutes[i]
-		first, last := minuteSpan(m.Minute)
-		first, last = max(first, b.First), min(last, b.Last)
+		first, last := max(m.Minute*minute, b.First), min(m.Minute*minute+(minute-1), b.Last)
 		switch {
 		case !rng.touches(first, last):
 		case rng.covers(first, last) && t.one(first, last):

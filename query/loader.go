@@ -69,7 +69,7 @@ type future struct {
 }
 
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
-// them, of up to size bytes; 0: none.
+// them, of up to size bytes.
 func (l *loader) open(s *source, size int64) error {
 	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
@@ -83,7 +83,7 @@ func (l *loader) open(s *source, size int64) error {
 		return err
 	}
 	s.blocks = l.choose(s)
-	if len(s.blocks) > 0 && size > 0 {
+	if len(s.blocks) > 0 {
 		s.group = l.group(s, 0, size)
 	}
 	return nil

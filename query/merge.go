@@ -151,17 +151,14 @@ func (p *pass) pop() {
 
 // second returns the least key of all cursors but the top one.
 func (p *pass) second() (key int64, alone bool) {
-	switch len(p.heap) {
-	case 1:
+	if len(p.heap) == 1 {
 		return 0, true
-	case 2:
-		return p.heap[1].key, false
 	}
-	a, b := p.heap[1].key, p.heap[2].key
-	if (a < b) != p.desc {
-		return a, false
+	key = p.heap[1].key
+	if len(p.heap) > 2 && (p.heap[2].key < key) != p.desc {
+		key = p.heap[2].key
 	}
-	return b, false
+	return key, false
 }
 
 func (p *pass) build() {

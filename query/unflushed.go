@@ -310,17 +310,5 @@ func (u *Unflushed) Close() {
 // Services are the services of the records, in order.
 func (u *Unflushed) Services() []string { return slices.Sorted(maps.Keys(u.heads)) }
 
-// bodies returns the unflushed records of the wanted services.
-func (q *Query) bodies(wanted func(service string) bool) (out []*body) {
-	for _, u := range q.Unflushed {
-		for _, b := range u.bodies {
-			if wanted(b.Name.Service) {
-				out = append(out, b)
-			}
-		}
-	}
-	return out
-}
-
 // Without returns a reader of no blobs, for unflushed records alone.
 func Without(o Options) *Reader { return New(mem.New(mem.Options{}), o) }

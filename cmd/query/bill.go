@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -111,7 +112,7 @@ func (b *billPrinter) text() {
 	if len(b.prices.Elsewhere) > 0 {
 		other = b.prices.Elsewhere[0].Name
 	}
-	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), b.what())
+	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), strings.Replace(b.by, "day", "day (UTC)", 1))
 	total := b.report.Total
 	total.Name = "total"
 	for _, s := range append(slices.Clone(b.sums), total) {
@@ -129,13 +130,6 @@ func (b *billPrinter) text() {
 
 func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
 	return b.prices.Cost(s, time.Duration(b.a.config.Retention.Tail))
-}
-
-func (b *billPrinter) what() string {
-	if b.by == "day" {
-		return "day (UTC)"
-	}
-	return b.by
 }
 
 // costs prints the cost of the total, and of a month like it.
@@ -227,26 +221,22 @@ func (b *billPrinter) line(s *bill.Sum) billLine {
 }
 
 func (b *billPrinter) json() {
-	var lines []billLine
 	for i := range b.sums {
 		l := b.line(&b.sums[i])
 		if b.by == "day" {
-			l.Day = b.sums[i].Name
+			l.Day = l.Name
 		} else {
-			l.Service = b.sums[i].Name
+			l.Service = l.Name
 		}
-		lines = append(lines, l)
+		b.a.json(&l)
 	}
 	total := b.line(&b.report.Total)
 	total.Total = true
-	lines = append(lines, total)
+	b.a.json(&total)
 	if m, ok := b.report.Month(b.a.now); ok {
 		month := b.line(&m.Sum)
 		month.Month = &m
-		lines = append(lines, month)
-	}
-	for i := range lines {
-		b.a.json(&lines[i])
+		b.a.json(&month)
 	}
 }
 

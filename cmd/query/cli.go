@@ -181,9 +181,12 @@ func (a *app) times(f rangeFlags) (query.Range, error) {
 	return rng, nil
 }
 
+// at is a time in the user's zone.
+func (a *app) at(ns int64) time.Time { return time.Unix(0, ns).In(a.now.Location()) }
+
 // showTime writes a time in the user's zone.
 func (a *app) showTime(ns int64) string {
-	return time.Unix(0, ns).In(a.now.Location()).Format("2006-01-02 15:04:05.999999999 -07:00")
+	return a.at(ns).Format("2006-01-02 15:04:05.999999999 -07:00")
 }
 
 // zoneName names the zone of a time. The local zone has no name but its letters at the

@@ -95,25 +95,20 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 	if err != nil {
 		return nil, err
 	}
-	var line func(dst, line []byte) []byte
+	var print func(dst, line []byte) []byte
 	switch form {
 	case "json":
 		return func(lines []byte) error { _, err := a.out.Write(lines); return err }, nil
 	case "raw":
-		line = a.appendRaw
+		print = a.appendRaw
 	case "pretty":
-		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
+		print = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
 	}
 	var buf []byte
 	return func(lines []byte) error {
 		buf = buf[:0]
-		for len(lines) > 0 {
-			n := bytes.IndexByte(lines, '\n') + 1
-			if n == 0 {
-				n = len(lines)
-			}
-			buf = line(buf, lines[:n])
-			lines = lines[n:]
+		for line := range bytes.Lines(lines) {
+			buf = print(buf, line)
 		}
 		_, err := a.out.Write(buf)
 		return err

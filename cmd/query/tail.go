@@ -165,8 +165,7 @@ func (a *app) gap(g newest.Gap) {
 	if a.Quiet {
 		return
 	}
-	zone := a.now.Location()
-	from, to := time.Unix(0, g.From).In(zone), time.Unix(0, g.To).In(zone)
+	from, to := a.at(g.From), a.at(g.To)
 	most := ""
 	if g.AtMost {
 		most = "up to "
