@@ -82,11 +82,10 @@ func (c *counting) fromIndexes(ctx context.Context) error {
 	return work.Wait()
 }
 
-// stretch counts one stretch.
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 	sources := make([]*source, len(blobs))
-	for i := range blobs {
-		sources[i] = c.plan.reader.source(blobs[i], &c.sum)
+	for i, b := range blobs {
+		sources[i] = c.plan.reader.source(b, &c.sum)
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {

@@ -91,7 +91,6 @@ func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.
 	}
 }
 
-// lines counts wanted lines.
 func (t *tally) lines(raw []byte) error {
 	if t.by == 0 {
 		t.total += int64(bytes.Count(raw, newline))
@@ -108,7 +107,6 @@ func (t *tally) lines(raw []byte) error {
 	return nil
 }
 
-// add adds the counts of another tally.
 func (t *tally) add(o *tally) {
 	t.total += o.total
 	for start, levels := range o.buckets {

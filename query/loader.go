@@ -227,11 +227,10 @@ func (l *loader) walk(s *source) error {
 
 // describe checks and counts lines that no index describes.
 func describe(lines []byte) (b blobfmt.Block, err error) {
-	for at := 0; at < len(lines); b.Records++ {
-		t, ok := record.LineTime(lines[at:])
-		size := bytes.IndexByte(lines[at:], '\n') + 1
+	for line := range bytes.Lines(lines) {
+		t, ok := record.LineTime(line)
 		switch {
-		case !ok || size == 0:
+		case !ok || line[len(line)-1] != '\n':
 			return b, errLine
 		case b.Records == 0:
 			b.First = t
@@ -239,8 +238,8 @@ func describe(lines []byte) (b blobfmt.Block, err error) {
 			return b, errOrder
 		}
 		b.Last = t
-		b.Levels[record.LineLevel(lines[at:])]++
-		at += size
+		b.Levels[record.LineLevel(line)]++
+		b.Records++
 	}
 	return b, nil
 }

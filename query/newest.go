@@ -69,7 +69,6 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 	return w.sum, err
 }
 
-// read reads window after window until there are enough.
 func (w *windows) read(ctx context.Context) error {
 	rng := w.query.Range
 	from, ok, err := w.start(ctx)

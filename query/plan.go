@@ -130,7 +130,6 @@ type listing struct {
 	problems []error
 }
 
-// listService lists the range of one service.
 func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 	found := &p.found[i]
 	for e, err := range p.view.Blobs(ctx, p.services[i], p.rng.periods()) {
@@ -217,7 +216,6 @@ func (r *Reader) source(b blob, sum *Summary) *source {
 	return &source{Entry: b.Entry, store: r.store, sum: sum, body: b.body, unflushed: b.body != nil}
 }
 
-// summary starts a summary with the results of planning.
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)

@@ -6,12 +6,8 @@
 // [Plan.Count] for their number, or [Plan.Histogram] for their numbers by time and
 // level. A plan costs one LIST for each service, of its whole range; it says how many
 // bytes a read would fetch before anything is fetched. For the newest N there is
-// [Reader.Newest], which makes no plan: it finds the newest hour by the names of
-// directories, and lists from there back only as far as it must. Package catalog does
-// the listing.
-//
-// Unflushed records, from any source, are an [Unflushed] and named in the [Query]. A read
-// merges them with the blobs as if they were stored.
+// [Reader.Newest], which makes no plan and lists only as far back as it must. Reads merge
+// [Unflushed] records with the blobs as if they were stored.
 //
 // Expired days (package horizon) are hidden, whether their blobs are still there or
 // not. A read returns the records of its beginning, unless a day expires meanwhile: the
@@ -27,9 +23,8 @@
 // result is then incomplete. An error is returned only if nothing more can be
 // expected: the listing fails, the store refuses, the context ends.
 //
-// The package knows nothing of terminals. It never holds more than the blocks being
-// merged and a bounded number ahead of them, except for a read of the newest N, which
-// holds those N, and for unflushed records, which have a bound too.
+// A read never holds more than the blocks being merged and a bounded number ahead of
+// them. A read of the newest N also holds those N.
 package query
 
 import (

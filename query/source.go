@@ -81,9 +81,6 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	return b[off-at:][:n:n], nil
 }
 
-// walked reports whether the source is a blob that is read without its index.
-func (s *source) walked() bool { return s.body != nil && !s.unflushed }
-
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if n == 0 {

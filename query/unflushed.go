@@ -126,11 +126,8 @@ func (u *Unflushed) Add(e *record.Entry) error {
 func entryService(e *record.Entry) ([]byte, error) {
 	t, ok := record.LineTime(e.Line)
 	service, whole := record.LineService(e.Line)
-	if !ok || !whole || t != e.Time {
+	if !ok || !whole || t != e.Time || bytes.IndexByte(e.Line, '\n') != len(e.Line)-1 {
 		return nil, errors.New("an entry is no canonical line of its time")
-	}
-	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
-		return nil, errors.New("an entry is not one line")
 	}
 	if !catalog.IsService(string(service)) {
 		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
@@ -213,7 +210,6 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	m.Levels[level]++
 }
 
-// lastLine returns the line of the last record.
 func (b *body) lastLine() ([]byte, error) {
 	n := len(b.blocks) - 1
 	c, end := &b.blocks[n], int(b.index.Blocks[n].Raw)
@@ -223,7 +219,6 @@ func (b *body) lastLine() ([]byte, error) {
 	return b.of.read(nil, c.at+int64(end-b.line), b.line)
 }
 
-// spill moves the records in memory to the file.
 func (u *Unflushed) spill() error {
 	if u.file == nil {
 		f, err := os.CreateTemp(os.TempDir(), "blobtail-")

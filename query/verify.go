@@ -46,12 +46,10 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		return Verified{}, err
 	}
 	v := &verifying{plan: p, found: found}
-	for _, err := range p.listed.Problems {
+	sum := p.summary()
+	for _, err := range sum.Problems {
 		problem := err.(*Problem)
 		v.report(Finding{Key: problem.Blob, Err: problem.Err})
-	}
-	for _, err := range p.summary().Warnings {
-		v.report(Finding{Err: err, Note: true})
 	}
 	v.gaps()
 	v.twins()
@@ -61,7 +59,6 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	if err := p.view.Look(ctx); err != nil {
 		return v.out, err
 	}
-	var sum Summary
 	p.tellExpired(&sum)
 	for _, err := range sum.Warnings {
 		v.report(Finding{Err: err, Note: true})
@@ -88,7 +85,7 @@ func (v *verifying) report(f Finding) {
 	v.found(f)
 }
 
-// run checks all blobs, a few at a time, since each is held in memory.
+// run checks a few blobs at a time, since each is held in memory.
 func (v *verifying) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(v.plan.reader.opt.Workers)

@@ -92,7 +92,7 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 	for _, l := range worstFirst() {
 		switch color := levelColor(l); {
 		case cells[l] == 0:
-		case !p.a.color:
+		case !p.a.color: // the letters are in the order of the levels
 			dst = append(dst, strings.Repeat("tdiwECo"[l:l+1], cells[l])...)
 		case color == "":
 			dst = append(dst, strings.Repeat("█", cells[l])...)

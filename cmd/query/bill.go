@@ -58,7 +58,6 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 	return b.verdict(), nil
 }
 
-// read sums up the services of the query.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
 	reader, err := a.open(ctx)
 	if err != nil {
@@ -95,7 +94,6 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	return report, nil
 }
 
-// billPrinter prints a bill.
 type billPrinter struct {
 	a      *app
 	by     string
@@ -195,7 +193,6 @@ func money(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// A billLine is one line of JSON.
 type billLine struct {
 	Service string      `json:"service,omitempty"`
 	Day     string      `json:"day,omitempty"`

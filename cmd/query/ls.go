@@ -41,9 +41,6 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := a.out.flush(); err != nil {
 		return 0, err
 	}
-	for _, err := range sum.Warnings {
-		a.Note("%v", err)
-	}
 	sum.Records = int64(len(entries))
 	return a.verdict(&sum), nil
 }

@@ -62,7 +62,6 @@ func (o *output) flush() error {
 // errOutput is a failed write to stdout: some of the output is missing.
 var errOutput = errors.New("write to stdout")
 
-// json writes a line of JSON to stdout.
 func (a *app) json(line any) {
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
@@ -89,7 +88,6 @@ func oneOf(flag, value string, words ...string) error {
 	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
 }
 
-// printer returns a function that prints lines in a form.
 func (a *app) printer(given string) (func(lines []byte) error, error) {
 	form, err := a.form(given, "pretty", "json", "raw")
 	if err != nil {
@@ -115,7 +113,6 @@ func (a *app) printer(given string) (func(lines []byte) error, error) {
 	}, nil
 }
 
-// appendRaw appends the message alone.
 func (a *app) appendRaw(dst, line []byte) []byte {
 	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {
