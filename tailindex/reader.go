@@ -39,8 +39,7 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 	if n < 1 {
 		return nil, nil
 	}
-	now := r.o.Now().Add(clocksApart)
-	tables := []string{Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day))}
+	tables := r.days(r.o.Now().Add(clocksApart - day))
 	_, rows, err := r.read(ctx, service, errs, tables, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) })
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
