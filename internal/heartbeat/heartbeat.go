@@ -227,18 +227,13 @@ func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester,
 // timeLayout has the same width for every time, like that in blobs' metadata.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// property is a property of a row, and the field with its value.
-type property struct {
-	name  string
-	field any
-}
-
-func (i *Ingester) properties() []property {
-	return []property{
-		{"process", &i.Process}, {"store", &i.Store}, {"storeid", &i.StoreID}, {"state", (*string)(&i.State)},
-		{"besteffort", &i.BestEffort}, {"lane", &i.Lane}, {"address", &i.Address}, {"host", &i.Host}, {"version", &i.Version},
-		{"position", &i.Position}, {"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp},
-		{"lostsince", &i.Lost.Since}, {"lostuntil", &i.Lost.Until}, {"lostacked", &i.acked},
+// properties returns, by the names of the row's properties, the fields with their values.
+func (i *Ingester) properties() map[string]any {
+	return map[string]any{
+		"process": &i.Process, "store": &i.Store, "storeid": &i.StoreID, "state": (*string)(&i.State),
+		"besteffort": &i.BestEffort, "lane": &i.Lane, "address": &i.Address, "host": &i.Host, "version": &i.Version,
+		"position": &i.Position, "at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "forgotten": &i.GivenUp,
+		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
 	}
 }
 
@@ -246,21 +241,21 @@ func (i *Ingester) properties() []property {
 // that was added later.
 func (i Ingester) row() storage.Row {
 	props := map[string]any{"format": int64(Format), "stopped": i.State == Stopped, "oldest": ""}
-	for _, p := range i.properties() {
-		switch v := p.field.(type) {
+	for name, field := range i.properties() {
+		switch v := field.(type) {
 		case *string:
-			props[p.name] = *v
+			props[name] = *v
 		case *int:
-			props[p.name] = int64(*v)
+			props[name] = int64(*v)
 		case *uint64:
-			props[p.name] = int64(*v)
+			props[name] = int64(*v)
 		case *bool:
 			if *v {
-				props[p.name] = true
+				props[name] = true
 			}
 		case *time.Time:
 			if !v.IsZero() {
-				props[p.name] = v.UTC().Format(timeLayout)
+				props[name] = v.UTC().Format(timeLayout)
 			}
 		}
 	}
@@ -276,10 +271,10 @@ func decode(row storage.Row) (Ingester, error) {
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
 	i := Ingester{ID: row.Key, version: row.Version}
-	for _, p := range i.properties() {
-		text, _ := row.Props[p.name].(string)
-		n, _ := row.Props[p.name].(int64)
-		switch v := p.field.(type) {
+	for name, field := range i.properties() {
+		text, _ := row.Props[name].(string)
+		n, _ := row.Props[name].(int64)
+		switch v := field.(type) {
 		case *string:
 			*v = text
 		case *int:
@@ -287,14 +282,14 @@ func decode(row storage.Row) (Ingester, error) {
 		case *uint64:
 			*v = uint64(n)
 		case *bool:
-			*v, _ = row.Props[p.name].(bool)
+			*v, _ = row.Props[name].(bool)
 		case *time.Time:
 			if text == "" && v != &i.At && v != &i.Started {
 				continue
 			}
 			var err error
 			if *v, err = time.Parse(timeLayout, text); err != nil {
-				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
+				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
 			}
 		}
 	}
