@@ -22,7 +22,9 @@ type Reader struct {
 // NewReader returns a reader. It uses the Prefix, the Shards, the Store and Now of the
 // options, which must be those of the ingesters. It sends the store no request.
 func NewReader(tables storage.TableStore, o Options) *Reader {
-	return &Reader{o: o.withDefaults(), tables: tables, decoder: newDecoder()}
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
+	return &Reader{o: o.withDefaults(), tables: tables, decoder: z}
 }
 
 const day = 24 * time.Hour

@@ -139,7 +139,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	a := &Announcer{
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		failed: errUnannounced, good: time.Now(),
+		failed: errors.New("this ingester is not announced yet"), good: time.Now(),
 		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
 	}
 	a.lane.Store(int64(o.Lane))
@@ -168,8 +168,6 @@ func (a *Announcer) Process() string { return a.process }
 // First is closed after the first attempt of Run, even if that fails. From then on the
 // lane is as good as it can be now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
-
-var errUnannounced = errors.New("this ingester is not announced yet")
 
 // deaf is how long announcements may fail before the ingester reports that it is not
 // ready.

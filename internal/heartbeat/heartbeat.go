@@ -34,6 +34,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -208,20 +209,19 @@ func Unread(err error) (rows, rest error) {
 	return nil, err
 }
 
-// get returns the row of one ingester in any store; ok is false when there is none.
-func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester, ok bool, err error) {
+// get returns the row of one ingester in any store; one without an ID when there is none.
+func get(ctx context.Context, tables storage.TableStore, id string) (Ingester, error) {
 	// A space is the least character that keys may have.
 	for row, err := range tables.Scan(ctx, Table, Partition, id, id+" ", 1) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
 		}
 		if err != nil {
-			return Ingester{}, false, fmt.Errorf("read the row of ingester %s: %w", id, err)
+			return Ingester{}, fmt.Errorf("read the row of ingester %s: %w", id, err)
 		}
-		i, err = decode(row)
-		return i, err == nil, err
+		return decode(row)
 	}
-	return Ingester{}, false, nil
+	return Ingester{}, nil
 }
 
 // timeLayout has the same width for every time, like that in blobs' metadata.
@@ -271,10 +271,11 @@ func decode(row storage.Row) (Ingester, error) {
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
 	i := Ingester{ID: row.Key, version: row.Version}
-	for name, field := range i.properties() {
+	fields := i.properties()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		text, _ := row.Props[name].(string)
 		n, _ := row.Props[name].(int64)
-		switch v := field.(type) {
+		switch v := fields[name].(type) {
 		case *string:
 			*v = text
 		case *int:
