@@ -241,14 +241,11 @@ func (w *Writer) Waiting() (services int, behind time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.services {
-		if s.job == nil && s.batch == nil {
-			continue
-		}
-		services++
-		if s.job != nil {
-			behind = max(behind, now.Sub(s.job.since))
-		} else {
-			behind = max(behind, now.Sub(s.batch.since))
+		switch {
+		case s.job != nil:
+			services, behind = services+1, max(behind, now.Sub(s.job.since))
+		case s.batch != nil:
+			services, behind = services+1, max(behind, now.Sub(s.batch.since))
 		}
 	}
 	return services, behind

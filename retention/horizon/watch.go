@@ -1,6 +1,7 @@
 package horizon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,14 +163,10 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 func (w *Watch) dropImpossible(h Horizons, today Day) {
 	first := ""
 	for name, s := range h {
-		if !s.Set || s.First <= today {
-			continue
+		if s.Set && s.First > today {
+			h[name] = Service{Dropped: s.Dropped}
+			first = min(cmp.Or(first, name), name)
 		}
-		if first == "" || name < first {
-			first = name
-		}
-		s.First, s.Set = 0, false
-		h[name] = s
 	}
 	if first != "" && first != w.impossible {
 		w.o.Log.Error().Str("service", first).
