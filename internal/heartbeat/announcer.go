@@ -192,15 +192,12 @@ func (a *Announcer) Run(ctx context.Context) {
 	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
 		pause(ctx, 10*time.Millisecond)
 	}
-	for n := 0; ; n++ {
+	for n := 0; n == 0 || a.wait(ctx); n++ {
 		if err := a.beat(ctx); ctx.Err() == nil {
 			a.report(err)
 		}
 		if n == 0 {
 			close(a.first)
-		}
-		if !a.wait(ctx) {
-			return
 		}
 	}
 }
