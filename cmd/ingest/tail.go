@@ -34,14 +34,6 @@ func newTail() *tail {
 	return t
 }
 
-// tell makes the buffer report accepted records to the tail, if one is configured.
-func (t *tail) tell(c config.Config, o buffer.Options) buffer.Options {
-	if c.Tail.Enabled {
-		o.Tail = t
-	}
-	return o
-}
-
 // Accepted implements [buffer.Tail].
 func (t *tail) Accepted(mark uint64, run *record.Run) { t.writer.Accepted(mark, run) }
 
