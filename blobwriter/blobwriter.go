@@ -23,6 +23,7 @@
 package blobwriter
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -62,28 +63,16 @@ type Batch interface {
 	Each(ctx context.Context, f func(line []byte, t int64, origin record.Origin, index uint32) error) error
 }
 
-// IDReuseError means that a blob has a batch's id but other content. The only causes are
+// ErrIDReused means that a blob has a batch's id but other content. The only causes are
 // a copied log and damage. The batch must not be stored anywhere.
-type IDReuseError struct {
-	Key  string
-	ID   blobfmt.BatchID
-	Want blobfmt.Meta
-	Got  blobfmt.Meta
-}
-
-// Error names the blob and both contents, and asks about the likely cause.
-func (e *IDReuseError) Error() string {
-	return fmt.Sprintf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: was the log directory copied?",
-		e.Key, e.ID, e.Got.Records, e.Got.CRC, e.Want.Records, e.Want.CRC)
-}
+var ErrIDReused = errors.New("was the log directory copied?")
 
 const (
 	perLane  = 10000
 	lastLane = 98 // 99 is the compactor's
 	maxWalk  = 3  // foreign numbers tried one by one before the writer lists them
 
-	maxUploads = 8        // creates under way at once
-	maxBodies  = 64 << 20 // bytes of encoded bodies in memory at once
+	maxBodies = 64 << 20 // bytes of encoded bodies in memory at once
 )
 
 // Writer stores batches. Any number of goroutines may call its methods.
@@ -91,8 +80,6 @@ type Writer struct {
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
-	free     chan []byte // bodies for reuse
-	uploads  *semaphore.Weighted
 	bodies   *semaphore.Weighted
 
 	mu   sync.Mutex
@@ -115,8 +102,6 @@ func New(store Store, reg prometheus.Registerer) *Writer {
 		store:    store,
 		m:        newMetrics(reg),
 		encoders: make(chan *blobfmt.Encoder, cores),
-		free:     make(chan []byte, cores),
-		uploads:  semaphore.NewWeighted(maxUploads),
 		bodies:   semaphore.NewWeighted(maxBodies),
 		next:     map[place]int{},
 	}
@@ -167,7 +152,7 @@ func parsePin(pin []byte) (int, error) {
 
 // Write stores b. It returns nil only if a blob surely has this batch. After any other
 // error the outcome is unknown, and the caller must write the same batch again later. A
-// repeat does not help after an [*IDReuseError] or an error of b.Each.
+// repeat does not help after [ErrIDReused] or an error of b.Each.
 func (w *Writer) Write(ctx context.Context, b Batch) error {
 	number, err := parsePin(b.Pin())
 	if err != nil {
@@ -185,11 +170,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	defer w.giveBack(body)
-	if err := w.uploads.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	defer w.uploads.Release(1)
+	defer w.bodies.Release(weight(body))
 	for passed := 0; ; {
 		mine, err := w.put(ctx, name.String(), body, meta)
 		if err != nil {
@@ -242,34 +223,16 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 	if err != nil {
 		return nil, meta, fmt.Errorf("encode a batch of %s: %w", b.Service(), err)
 	}
-	if err := w.bodies.Acquire(ctx, w.weight(body)); err != nil {
+	if err := w.bodies.Acquire(ctx, weight(body)); err != nil {
 		return nil, meta, err
 	}
-	return append(w.empty(), body...), meta, nil
-}
-
-// empty returns a slice for a copy of a body. The copy frees the encoder for the next
-// batch during the upload.
-func (w *Writer) empty() []byte {
-	select {
-	case b := <-w.free:
-		return b[:0]
-	default:
-		return nil
-	}
-}
-
-func (w *Writer) giveBack(body []byte) {
-	w.bodies.Release(w.weight(body))
-	select {
-	case w.free <- body:
-	default:
-	}
+	// The copy frees the encoder for the next batch during the upload.
+	return bytes.Clone(body), meta, nil
 }
 
 // weight is the size of a body in the bound. A body that is larger than the whole bound
 // must still pass.
-func (w *Writer) weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
+func weight(body []byte) int64 { return min(int64(len(body)), maxBodies) }
 
 // put creates the blob and determines the owner of the name: this batch, or else another.
 // The error is the reason for an unknown outcome.
@@ -306,7 +269,8 @@ func (w *Writer) put(ctx context.Context, key string, body []byte, m blobfmt.Met
 		return false, nil
 	}
 	if got.Records != m.Records || got.CRC != m.CRC {
-		return false, &IDReuseError{key, m.Batch, m, got}
+		return false, fmt.Errorf("blob %s carries batch %s with %d records, crc %08x; this log has that batch with %d records, crc %08x: %w",
+			key, m.Batch, got.Records, got.CRC, m.Records, m.CRC, ErrIDReused)
 	}
 	return true, nil
 }

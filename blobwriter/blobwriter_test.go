@@ -277,9 +277,8 @@ func TestIDReuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &batch{id: 1, service: "web", texts: []string{"b"}, pin: first.pin}
-	var reuse *blobwriter.IDReuseError
-	if err := w.Write(context.Background(), other); !errors.As(err, &reuse) {
-		t.Errorf("%v, want an IDReuseError", err)
+	if err := w.Write(context.Background(), other); !errors.Is(err, blobwriter.ErrIDReused) {
+		t.Errorf("%v, want ErrIDReused", err)
 	}
 	if len(held(t, s)) != 1 {
 		t.Errorf("%v", held(t, s))

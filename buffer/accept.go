@@ -28,7 +28,7 @@ func (b *Buffer) Accept(ctx context.Context, r *record.Request) (record.Receipt,
 		defer b.mu.Unlock()
 		return b.nothingLeft(r), nil
 	}
-	e := b.encoders.Get().(*encoder)
+	e := b.encoders.Get().(*runlog.Encoder)
 	defer b.encoders.Put(e)
 	e.Encode(r, time.Now())
 	receipt, pos, origin, err := b.append(r, e)
@@ -44,7 +44,7 @@ func (b *Buffer) isFull() bool {
 
 // append is Accept of an encoded request. It also returns the position of its record,
 // and the origin of its records, unless it is a repeat.
-func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
+func (b *Buffer) append(r *record.Request, e *runlog.Encoder) (_ record.Receipt, pos wal.Pos, origin record.Origin, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	defer endIfPanicking()
@@ -54,7 +54,7 @@ func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wa
 	if len(e.Runs) == 0 {
 		b.m.expired.Add(float64(e.LeftOut.Records))
 		receipt := b.nothingLeft(r)
-		receipt.Expired = e.LeftOut.Expired()
+		receipt.Expired = e.LeftOut.Expired
 		return receipt, 0, origin, nil
 	}
 	if b.isFull() {
@@ -74,16 +74,16 @@ func (b *Buffer) append(r *record.Request, e *encoder) (_ record.Receipt, pos wa
 	}
 	var m *message
 	if r.Reply != "" {
-		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired())
+		m = b.messages.add(r, len(e.Runs), e.LeftOut.Expired)
 	} else if !r.Origin.IsZero() {
-		b.repeats.add(remembered(r, pos, e.LeftOut.Expired()))
+		b.repeats.add(remembered(r, pos, e.LeftOut.Expired))
 	}
-	b.recent.appended(pos, len(e.Payload))
+	b.appended = pos
 	batches := b.gather(pos, e.Runs, m)
 	b.m.expired.Add(float64(e.LeftOut.Records))
 	b.m.records.Add(float64(len(r.Lines) - e.LeftOut.Records))
 	b.m.bytes.Add(float64(int64(len(r.Data)) - e.LeftOut.Bytes))
-	return record.Receipt{Expired: e.LeftOut.Expired(), Wait: b.waitFor(pos, batches)}, pos, origin, nil
+	return record.Receipt{Expired: e.LeftOut.Expired, Wait: b.waitFor(pos, batches)}, pos, origin, nil
 }
 
 // endIfPanicking ends the process if its caller panics with the buffer locked. net/http
@@ -143,7 +143,7 @@ func (b *Buffer) waitFor(pos wal.Pos, batches []*Batch) func(context.Context, bo
 		b.mu.Lock()
 		await := batches
 		if batches == nil {
-			for batch := range b.unstored() {
+			for _, batch := range b.unstored() {
 				if !batch.try.aside || batch.named.MayHold(pos) {
 					await = append(await, batch)
 				}

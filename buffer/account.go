@@ -2,36 +2,22 @@ package buffer
 
 import (
 	"errors"
-	"iter"
+	"maps"
+	"slices"
 
 	"blobtail/buffer/wal"
 )
 
-// unstored yields the open batches and those of the queue. b.mu is held.
-func (b *Buffer) unstored() iter.Seq[*Batch] {
-	return func(yield func(*Batch) bool) {
-		for _, ob := range b.open {
-			if !yield(ob) {
-				return
-			}
-		}
-		for _, batch := range b.queue.batches {
-			if !yield(batch) {
-				return
-			}
-		}
-	}
+// unstored returns the open batches and then those of the queue. b.mu is held.
+func (b *Buffer) unstored() []*Batch {
+	return append(slices.Collect(maps.Values(b.open)), b.queue.batches...)
 }
 
 // needed reports whether an unstored run is in the front segment, or a snapshot pins it.
 // b.mu is held.
 func (b *Buffer) needed(front uint32) bool {
-	for batch := range b.unstored() {
-		if batch.named.First.Segment() == front {
-			return true
-		}
-	}
-	return b.pinned[front] > 0
+	return b.pinned[front] > 0 ||
+		slices.ContainsFunc(b.unstored(), func(batch *Batch) bool { return batch.named.First.Segment() == front })
 }
 
 // idleRoll is the size at which a log with all records stored starts a new segment. That

@@ -86,6 +86,4 @@ func (b *Buffer) adoptRecent(p *replay) {
 			}
 		}
 	}
-	b.recent.last = max(p.recent.last, young.last)
-	b.recent.synced = young.synced
 }

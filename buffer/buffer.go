@@ -1,6 +1,6 @@
 // Package buffer stands between the sources and the blobs. It accepts requests
 // durably, gathers their lines into batches of one service and one period, and drives
-// each batch through a sink until it is surely stored. Then it releases the log.
+// each batch through a sink until the sink has confirmed it. Then it releases the log.
 //
 // Call [New] with an open log and a sink, start [Buffer.Run], and hand requests to
 // [Buffer.Accept]. [Buffer.Flush] stores everything that was accepted before.
@@ -13,15 +13,15 @@
 //
 // An open batch is a list of positions in the log, not a copy of its lines. So memory
 // does not grow with the backlog, and a start handles the runs that it finds in the
-// log as if they had just arrived. DESIGN.md has the rules that make this safe, and
-// the cost of leaving one out. The bytes are in package runlog and docs/FORMAT.md.
+// log as if they had just arrived. DESIGN.md has the rules that make this safe.
+// Package runlog and docs/FORMAT.md describe the bytes.
 //
 // [Buffer.Live] is a snapshot of the unflushed records, under the identities that
-// they will have in blobs. For a follower the same call returns the records behind the
-// position of an earlier snapshot. A [Tail] sees records as they are accepted.
+// they will have in blobs. A follower passes the position of an earlier snapshot, and the
+// same call returns the records behind it. A [Tail] sees records as they are accepted.
 //
-// The package does not know blobs and does not decode requests. It never waits for a
-// table or for a clock.
+// The package neither decodes requests nor knows blobs. It never waits for a table or for
+// a clock.
 package buffer
 
 import (
@@ -133,7 +133,7 @@ type Buffer struct {
 	sink Sink
 	m    *metrics
 
-	encoders sync.Pool           // *encoder
+	encoders sync.Pool           // *runlog.Encoder
 	loaders  chan *runlog.Loader // as many batches are loaded at once as there are cores
 	room     runlog.Room         // of all snapshots; it has its own lock
 	full     atomic.Bool         // the disk; watch sets it
@@ -148,6 +148,7 @@ type Buffer struct {
 	queue    queue
 	pinned   map[uint32]int // snapshots that need a segment and all behind it
 	settled  wal.Pos        // the last commit or copy
+	appended wal.Pos        // the last runs record; 0: none since the start
 	messages messages
 	repeats  repeats
 	recent   *recent
@@ -160,12 +161,14 @@ type Buffer struct {
 func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	o = o.withDefaults()
 	b := &Buffer{
-		o:        o,
-		log:      log,
-		sink:     sink,
-		loaders:  make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
-		open:     map[runlog.Bin]*Batch{},
-		queue:    queue{services: newServices(o.Workers)},
+		o:       o,
+		log:     log,
+		sink:    sink,
+		loaders: make(chan *runlog.Loader, runtime.GOMAXPROCS(0)),
+		open:    map[runlog.Bin]*Batch{},
+		queue: queue{services: services{
+			most: max(1, min(perService, o.Workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{},
+		}},
 		pinned:   map[uint32]int{},
 		messages: messages{told: o.Messages, byOrigin: map[record.Origin]*message{}},
 		repeats:  newRepeats(),
@@ -176,7 +179,7 @@ func New(log *wal.Log, sink Sink, o Options) *Buffer {
 	for range cap(b.loaders) {
 		b.loaders <- runlog.NewLoader(log)
 	}
-	b.encoders.New = func() any { return &encoder{Encoder: runlog.NewEncoder(o.Period, o.Expired)} }
+	b.encoders.New = func() any { return runlog.NewEncoder(o.Period, o.Expired) }
 	b.wake = sync.NewCond(&b.mu)
 	b.m = newMetrics(b)
 	return b

@@ -51,7 +51,7 @@ func (b *Buffer) Audit() error {
 			return fmt.Errorf("the record of batch %x is gone", batch.named.ID)
 		}
 	}
-	for batch := range b.unstored() {
+	for _, batch := range b.unstored() {
 		if segment := batch.named.First.Segment(); segment < b.log.Front() {
 			return fmt.Errorf("segment %d is gone, and holds what is not stored", segment)
 		}

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer/runlog"
 )
@@ -20,28 +19,27 @@ const tick = 250 * time.Millisecond
 // until ctx ends or the log fails. It does not flush at the end: call Flush before.
 // Unstored batches stay in the log for the next start.
 func (b *Buffer) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := b.replay(ctx); err != nil {
-			cancel(err)
-		}
+	group, ctx := errgroup.WithContext(ctx)
+	context.AfterFunc(ctx, func() {
+		close(b.ended)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wake.Broadcast()
 	})
+	group.Go(func() error { return b.replay(ctx) })
 	for range b.o.Workers {
-		wg.Go(func() { b.work(ctx) })
+		group.Go(func() error { b.work(ctx); return nil })
 	}
-	wg.Go(func() { b.park(ctx) })
-	err := b.watch(ctx)
-	cancel(err)
-	close(b.ended)
+	group.Go(func() error { b.park(ctx); return nil })
+	group.Go(func() error { return b.watch(ctx) })
+	err := group.Wait()
 	b.mu.Lock()
-	b.wake.Broadcast()
-	b.mu.Unlock()
-	wg.Wait()
-	b.dropOpenMessages()
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
-		err = cause
+	defer b.mu.Unlock()
+	for _, ob := range b.open { // a start omits their messages: they should come again soon
+		b.messages.drop(ob.messages)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
 	return err
 }
@@ -101,10 +99,9 @@ func (b *Buffer) work(ctx context.Context) {
 			return
 		}
 		expired, err := b.store(ctx, batch)
-		rescued := false
-		if hopeless(err) {
+		rescued := hopeless(err)
+		if rescued {
 			err = b.rescue(ctx, batch, err)
-			rescued = err == nil
 		}
 		b.mu.Lock()
 		b.queue.giveBack(batch)
@@ -114,9 +111,7 @@ func (b *Buffer) work(ctx context.Context) {
 		case !rescued:
 			b.settle(batch, expired)
 		}
-		if err == nil {
-			b.wake.Broadcast()
-		}
+		b.wake.Broadcast() // the service may have another batch in the sink
 		b.mu.Unlock()
 		if err == nil {
 			b.releaseLogged()
@@ -193,7 +188,7 @@ func (b *Buffer) settle(batch *Batch, expired bool) {
 			Msg("a batch has expired before it was stored; it is not kept")
 	} else {
 		b.m.stored.Inc()
-		b.queue.services.worked(batch.bin.Service)
+		delete(b.queue.services.trouble, batch.bin.Service)
 	}
 	if !expired && batch.try.failed > 0 {
 		// The store works again: the other batches need not wait for their pauses to end.
@@ -218,49 +213,42 @@ func (b *Buffer) Flush(ctx context.Context) (Left, error) {
 	_ = b.awaitReplay(ctx) // without it, some are left
 	b.mu.Lock()
 	b.cutAll(pressure{flush: true})
-	uncut := slices.Collect(maps.Values(b.open))
-	batches := slices.Clone(b.queue.batches)
+	uncut, batches := len(b.open), b.unstored()
 	b.queue.hurry()
 	b.wake.Broadcast()
 	b.mu.Unlock()
 
-	for _, batch := range batches {
+	for _, batch := range batches[uncut:] {
 		select {
 		case <-batch.done:
 		case <-ctx.Done():
 		}
 	}
-	left := b.left(slices.Concat(batches, uncut))
-	switch {
-	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
-		return left, ctx.Err()
-	case len(uncut) > 0:
-		return left, errors.New("the log takes no batch records; the disk may be full")
-	case left.Aside > 0:
-		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)
-	}
-	return left, nil
-}
-
-// left counts the batches that are not stored.
-func (b *Buffer) left(batches []*Batch) Left {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var l Left
+	var left Left
 	for _, batch := range batches {
 		select {
 		case <-batch.done:
 			if !batch.try.aside {
 				continue
 			}
-			l.Aside++
+			left.Aside++
 		default:
 		}
-		l.Batches++
-		l.Records += batch.named.Records
-		l.Bytes += batch.named.Bytes
+		left.Batches++
+		left.Records += batch.named.Records
+		left.Bytes += batch.named.Bytes
 	}
-	return l
+	switch {
+	case ctx.Err() != nil && (left.Batches > 0 || !b.Replayed()):
+		return left, ctx.Err()
+	case uncut > 0:
+		return left, errors.New("the log takes no batch records; the disk may be full")
+	case left.Aside > 0:
+		return left, fmt.Errorf("%d batches cannot be rebuilt from the log and are set aside", left.Aside)
+	}
+	return left, nil
 }
 
 // awaitReplay waits until the log found by the start is replayed, ctx ends, or Run ends.

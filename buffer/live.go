@@ -42,7 +42,7 @@ type Live struct {
 	position uint64
 	behind   bool
 
-	pin    uint32 // the first segment that is needed, if there are units
+	pin    uint32 // the first segment that is needed, if there are units; it keeps the later ones
 	closed atomic.Bool
 }
 
@@ -92,17 +92,17 @@ func (b *Buffer) snapshot(ctx context.Context, q LiveQuery) (*Live, wal.Pos, err
 	if len(l.units) > 0 {
 		b.pinned[l.pin]++
 	}
-	return l, b.recent.synced, nil
+	return l, b.appended, nil
 }
 
 // unstored gathers the batches, open and cut. b.mu is held.
 func (l *Live) unstored() (units []runlog.Unit) {
 	match := askOnce(l.q.Match)
-	for batch := range l.b.unstored() {
+	for _, batch := range l.b.unstored() {
 		if !batch.span.Touches(l.q.From, l.q.To) || !match(batch.bin.Service) {
 			continue
 		}
-		l.needs(batch.named.First)
+		l.pin = min(l.pin, batch.named.First.Segment())
 		u := runlog.Unit{Bin: batch.bin, Span: batch.span, Runs: batch.runs.Fixed()}
 		if named := batch.named; named.Record != 0 {
 			u.Batch = &named
@@ -131,7 +131,7 @@ func (l *Live) follow(end wal.Pos) {
 		case run.Pos.Segment() < front:
 			l.behind = true
 		default:
-			l.needs(run.Pos)
+			l.pin = min(l.pin, run.Pos.Segment())
 			u.Runs.Add(run.Extent)
 		}
 	}
@@ -139,10 +139,6 @@ func (l *Live) follow(end wal.Pos) {
 		l.units = append(l.units, u)
 	}
 }
-
-// needs notes that the log is read at pos. Segments are deleted from the front, so a pin
-// of the first one keeps all.
-func (l *Live) needs(pos wal.Pos) { l.pin = min(l.pin, pos.Segment()) }
 
 // askOnce calls match once for each service.
 func askOnce(match func(string) bool) func(string) bool {

@@ -97,24 +97,9 @@ func (s *messages) forget(m *message) {
 	}
 }
 
-// dropOpenMessages gives up the messages of open batches when Run ends. A start omits
-// them, so they should be delivered again as soon as possible.
-func (b *Buffer) dropOpenMessages() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, ob := range b.open {
-		b.messages.drop(ob.messages)
-	}
-}
-
 // noMessages is for a buffer without messages.
 type noMessages struct{}
 
-// Found implements [Messages].
-func (noMessages) Found(string) {}
-
-// Stored implements [Messages].
-func (noMessages) Stored(string) {}
-
-// Dropped implements [Messages].
+func (noMessages) Found(string)   {}
+func (noMessages) Stored(string)  {}
 func (noMessages) Dropped(string) {}

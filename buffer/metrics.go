@@ -55,7 +55,7 @@ func newMetrics(b *Buffer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 14),
 		}),
 	}
-	for _, why := range allReasons() {
+	for _, why := range []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush} {
 		m.cut.WithLabelValues(string(why)) // served from the start
 	}
 	b.showLoad(gauge)
@@ -89,7 +89,7 @@ func (b *Buffer) showLoad(gauge func(name, help string, f func() float64)) {
 func (b *Buffer) Oldest() (since time.Time, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for batch := range b.unstored() {
+	for _, batch := range b.unstored() {
 		if !ok || batch.since.Before(since) {
 			since, ok = batch.since, true
 		}

@@ -23,11 +23,6 @@ const (
 	byFlush    reason = "flush"    // Flush was called
 )
 
-// allReasons are the reasons for which a batch is cut.
-func allReasons() []reason {
-	return []reason{bySize, byAge, byMaxAge, byRequest, byMessages, byLog, byDisk, byFlush}
-}
-
 // pressure is every influence outside of a batch that can get it cut. The zero value is
 // none.
 type pressure struct {

@@ -81,7 +81,7 @@ func (b *Buffer) holders() []*Batch {
 // While requests are refused it may cost more.
 func (b *Buffer) copyingPays() bool {
 	size, held := b.log.Size(), int64(0)
-	for batch := range b.unstored() {
+	for _, batch := range b.unstored() {
 		held += batch.named.Held
 	}
 	if b.full.Load() || (b.o.Max > 0 && size >= b.o.Max) {

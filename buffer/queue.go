@@ -60,9 +60,7 @@ func (q *queue) giveBack(batch *Batch) {
 }
 
 func (q *queue) remove(batch *Batch) {
-	if i := slices.Index(q.batches, batch); i >= 0 {
-		q.batches = slices.Delete(q.batches, i, i+1)
-	}
+	q.batches = slices.DeleteFunc(q.batches, func(b *Batch) bool { return b == batch })
 }
 
 // hurry makes all batches due.
@@ -102,10 +100,6 @@ type trouble struct {
 	failures  int // in a row
 	probed    time.Time
 	notBefore time.Time
-}
-
-func newServices(workers int) services {
-	return services{most: max(1, min(perService, workers/2)), taken: map[string]int{}, trouble: map[string]*trouble{}}
 }
 
 // take reports whether a batch of a service may be tried now, and notes it.
@@ -151,8 +145,6 @@ func (s *services) failed(service string, hung bool, now time.Time) {
 		t.notBefore = now.Add(pause(t.failures - inTrouble + 1))
 	}
 }
-
-func (s *services) worked(service string) { delete(s.trouble, service) }
 
 // pause is the wait after a number of failures in a row.
 func pause(failures int) time.Duration {

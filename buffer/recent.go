@@ -20,7 +20,6 @@ type recent struct {
 
 	forgotten wal.Pos
 	last      wal.Pos // nothing appended lies behind it
-	synced    wal.Pos // the record appended last, 0 for none since the start
 }
 
 type recentRun struct {
@@ -39,12 +38,6 @@ func newRecent(log *wal.Log) *recent {
 
 // at is run i, counted from the oldest.
 func (r *recent) at(i int) *recentRun { return &r.ring[(r.first+i)%len(r.ring)] }
-
-// appended notes a runs record at pos.
-func (r *recent) appended(pos wal.Pos, payload int) {
-	r.synced = pos
-	r.last = pos + wal.Pos(payload)
-}
 
 // add remembers a run behind all others, in place of the oldest if there are too many.
 func (r *recent) add(e runlog.Extent, service string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 	"blobtail/record"
 )
@@ -88,8 +89,8 @@ func (m *repeats) add(r rememberedOrigin) {
 		m.ring[i] = r
 		m.next = (m.next + 1) % maxRemembered
 	}
-	if j, again := m.at[r.origin]; again && !m.ring[j].surelyCopies(&r) {
-		m.twice.add(r.origin)
+	if j, again := m.at[r.origin]; again && m.twice[r.origin] == nil && !m.ring[j].surelyCopies(&r) {
+		m.twice[r.origin] = map[record.Origin]runlog.Lots{}
 	}
 	m.at[r.origin] = i
 	if r.sum != 0 {

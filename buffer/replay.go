@@ -132,10 +132,7 @@ func (p *replay) guarded(rec wal.Record) error {
 		p.pass(rec)
 		return nil
 	}
-	err := func() (err error) {
-		defer recovered(&err, errAgain)
-		return p.record(rec)
-	}()
+	err := p.record(rec)
 	if err == nil || errors.Is(err, runlog.ErrNewer) {
 		return err
 	}
@@ -165,7 +162,8 @@ func (p *replay) pass(rec wal.Record) {
 	}
 }
 
-func (p *replay) record(rec wal.Record) error {
+func (p *replay) record(rec wal.Record) (err error) {
+	defer recovered(&err, errAgain)
 	switch rec.Type {
 	case runlog.TypeRuns:
 		return p.runs(rec)

@@ -90,7 +90,7 @@ func (b *Buffer) wreck(ctx context.Context, batch *Batch) (*wreck, error) {
 		w.lost = append(w.lost, e.Pos)
 		return nil
 	}
-	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, &batch.bin, whole, lost)
+	return w, runlog.NewReader(b.log).Read(ctx, &rec.Runs, batch.bin, whole, lost)
 }
 
 // copyAgain makes a batch of the rest of a parked one. A start finds runs in runs records

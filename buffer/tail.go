@@ -36,18 +36,12 @@ func (b *Buffer) originAt(r *record.Request, pos wal.Pos) record.Origin {
 	return runlog.PlaceOrigin(pos, segment)
 }
 
-// encoder is an encoder with the run that Tail sees.
-type encoder struct {
-	*runlog.Encoder
-	told record.Run
-}
-
 // tell shows Tail the runs of a request that e has just encoded.
-func (b *Buffer) tell(r *record.Request, e *encoder, pos wal.Pos, origin record.Origin) {
+func (b *Buffer) tell(r *record.Request, e *runlog.Encoder, pos wal.Pos, origin record.Origin) {
+	told := record.Run{Origin: origin, Request: r}
 	for i := range e.Runs {
 		run := &e.Runs[i]
-		e.told = record.Run{Service: run.Service, Origin: origin, Request: r, Order: e.Lines(run)}
-		b.o.Tail.Accepted(uint64(pos), &e.told)
+		told.Service, told.Order = run.Service, e.Lines(run)
+		b.o.Tail.Accepted(uint64(pos), &told)
 	}
-	e.told = record.Run{} // the request must not be kept
 }

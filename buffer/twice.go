@@ -14,13 +14,6 @@ import (
 // the decisions on the lines of each such origin, by those places.
 type twice map[record.Origin]map[record.Origin]runlog.Lots
 
-// add notes an origin.
-func (t twice) add(o record.Origin) {
-	if t[o] == nil {
-		t[o] = map[record.Origin]runlog.Lots{}
-	}
-}
-
 // note remembers the runs of a batch that have lines known by their place.
 func (b *Buffer) note(runs []runlog.Renaming) {
 	if len(runs) == 0 {

@@ -11,11 +11,10 @@
 //
 // Live records are the records in the logs of ingesters. The reader asks for them first
 // and lists blobs after that. So a record acknowledged before the question is in an
-// answer or in the listing. The rows of the ingesters decide whether all ingesters that
-// may hold records have answered. They are read after the read began (roster.go). With
-// all answers a read is exact. If no ingester can be asked, rows of the tail's tables
-// take their place. They have only the newest records of each second; the rest is
-// reported as a [Gap].
+// answer or in the listing. Meanwhile the reader reads the ingesters' rows, which name
+// all ingesters that may hold records (roster.go). If all of these have answered, the read
+// is exact. If no ingester can be asked, the reader uses rows of the tail's tables instead.
+// They have only the newest records of each second. It reports the others as a [Gap].
 package newest
 
 import (

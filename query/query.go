@@ -4,32 +4,31 @@
 //
 // Make a [Reader], ask it for a [Plan], then call [Plan.Read] for the lines,
 // [Plan.Count] for their number, or [Plan.Histogram] for their numbers by time and
-// level. A plan costs one LIST for each service, of its whole range; it says how many
-// bytes a read would fetch before anything is fetched. For the newest N there is
-// [Reader.Newest], which makes no plan: it finds the newest hour by the names of
-// directories, and lists from there back only as far as it must. Package catalog does
-// the listing.
+// level. A plan costs one LIST of its whole range for each service. It knows how many
+// bytes a read would fetch. [Reader.Newest] reads the newest N records without a plan: it
+// finds the newest hour by the names of directories, and lists from there back only as
+// far as it must. Package catalog does the listing.
 //
-// Unflushed records, from any source, are an [Unflushed] and named in the [Query]. A read
-// merges them with the blobs as if they were stored.
+// A caller puts unflushed records, from any source, into an [Unflushed] and names that in
+// the [Query]. A read merges them with the blobs as if they were stored.
 //
-// Expired days (package horizon) are hidden, whether their blobs are still there or
-// not. A read returns the records of its beginning, unless a day expires meanwhile: the
-// rest of that day is left out, and a warning says so. A listed blob may be deleted or
-// compacted later, so a read that gets too old stops and says that it did.
+// Expired days (package horizon) are hidden, even if their blobs are still there. A read
+// returns the records that were stored when it began. If a day expires during the read,
+// it leaves out the rest of that day and warns. A listed blob may be deleted or compacted
+// later, so a read that gets too old stops and says so.
 //
 // The order is (time, origin, index) everywhere. A record that is stored more than
 // once, because a sender tried again, has the same time and the same bytes in each
 // copy. So identities are looked up only if records of equal time meet in different
 // blobs, and a read of blobs that do not overlap never looks them up.
 //
-// An unreadable part does not stop the rest: it is one of [Summary.Problems], and the
-// result is then incomplete. An error is returned only if nothing more can be
-// expected: the listing fails, the store refuses, the context ends.
+// If a part cannot be read, a read goes on with the others, adds a problem to
+// [Summary.Problems], and its result is incomplete. It returns an error only if it cannot
+// go on: the listing fails, the store refuses, the context ends.
 //
-// The package knows nothing of terminals. It never holds more than the blocks being
-// merged and a bounded number ahead of them, except for a read of the newest N, which
-// holds those N, and for unflushed records, which have a bound too.
+// A read holds the blocks being merged and a
+// bounded number ahead of them. A read of the newest N also holds those N. The memory of
+// unflushed records is bounded too.
 package query
 
 import (
@@ -37,7 +36,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"time"
 
 	"blobtail/blobfmt"
@@ -175,7 +173,7 @@ type NoServiceError struct {
 }
 
 func (e *NoServiceError) Error() string {
-	if strings.ContainsAny(e.Name, globChars) {
+	if isGlob(e.Name) {
 		return fmt.Sprintf("no service matches %q", e.Name)
 	}
 	return fmt.Sprintf("no service %q", e.Name)

@@ -343,10 +343,10 @@ type Rejected struct {
 // AppendRejected appends the canonical line, of the service [RejectedService],
 // that keeps an invalid record: its first [MaxRejected] bytes as msg, and its length.
 func (p *Parser) AppendRejected(dst []byte, r Rejected) []byte {
-	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: cutText(r.Raw, MaxRejected)}, Defaults{Service: RejectedService, Time: r.Time})
-	b.Text("reason", cutText([]byte(r.Reason), MaxRejected))
+	b := p.Begin(dst, Head{Level: []byte(Warn.String()), Msg: CutText(r.Raw, MaxRejected)}, Defaults{Service: RejectedService, Time: r.Time})
+	b.Text("reason", CutText([]byte(r.Reason), MaxRejected))
 	b.Int("bytes", int64(len(r.Raw)))
-	b.Text("source", cutText([]byte(r.Source), MaxRejected))
+	b.Text("source", CutText([]byte(r.Source), MaxRejected))
 	b.Int("line", int64(r.Line))
 	if r.Service != "" {
 		b.Text("service.name", []byte(r.Service))

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -70,9 +71,8 @@ func appendByte(dst []byte, c byte) []byte {
 		return append(dst, '\\', c)
 	case c >= ' ':
 		return append(dst, c)
-	}
-	if e := shortEscape(c); e != 0 {
-		return append(dst, '\\', e)
+	case c >= '\b' && c <= '\r' && c != '\v':
+		return append(dst, '\\', shortEscapes[c-'\b'])
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
@@ -86,16 +86,8 @@ func decodeEscape(s []byte) (r rune, n int) {
 	switch c := s[1]; c {
 	case '"', '\\', '/':
 		return rune(c), 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
+	case 'b', 't', 'n', 'f', 'r':
+		return '\b' + rune(strings.IndexByte(shortEscapes, c)), 2
 	case 'u':
 		return decodeUnicode(s)
 	}
@@ -134,17 +126,14 @@ func AppendUnescaped(dst, s []byte) []byte {
 		}
 		dst = append(dst, s[:i]...)
 		s = s[i:]
-		switch r, n := decodeEscape(s); {
-		case n == 0:
-			dst = append(dst, '\\')
-			s = s[1:]
-		case isSurrogate(r):
+		r, n := decodeEscape(s)
+		if n == 0 || isSurrogate(r) {
+			n = max(n, 1)
 			dst = append(dst, s[:n]...)
-			s = s[n:]
-		default:
+		} else {
 			dst = utf8.AppendRune(dst, r)
-			s = s[n:]
 		}
+		s = s[n:]
 	}
 }
 
@@ -173,9 +162,9 @@ func appendCompact(dst, value []byte) []byte {
 	return dst
 }
 
-// cutText cuts text to at most n bytes, at the boundary of a character if there is
+// CutText cuts text to at most n bytes, at the boundary of a character if there is
 // one.
-func cutText(text []byte, n int) []byte {
+func CutText(text []byte, n int) []byte {
 	if len(text) <= n {
 		return text
 	}

@@ -123,31 +123,16 @@ func scanEscape(s []byte) (n int, plain bool) {
 	return -1, false
 }
 
-// shortEscape is the letter of a control character's short escape, or 0.
-func shortEscape(c byte) byte {
-	switch c {
-	case '\b':
-		return 'b'
-	case '\f':
-		return 'f'
-	case '\n':
-		return 'n'
-	case '\r':
-		return 'r'
-	case '\t':
-		return 't'
-	}
-	return 0
-}
+// shortEscapes are the letters of the short escapes of the control characters from \b
+// to \r; \v has none.
+const shortEscapes = "btn\x00fr"
 
 func hexValue(c byte) int {
-	switch {
-	case isDigit(c):
+	if isDigit(c) {
 		return int(c - '0')
-	case c >= 'a' && c <= 'f':
+	}
+	if c |= 0x20; c >= 'a' && c <= 'f' {
 		return int(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return int(c-'A') + 10
 	}
 	return -1
 }

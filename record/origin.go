@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
@@ -51,23 +52,12 @@ func uuidTime(digits string) (ms int64, ok bool) {
 // ulidTime parses the 26 digits, in Crockford's base 32, of a ULID.
 func ulidTime(key string) (ms int64, ok bool) {
 	const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-	if key[0] > '7' {
+	// Six zeros make whole bytes of it: 160 bits; the last 128 are the ULID.
+	id, err := base32.NewEncoding(digits).DecodeString("000000" + strings.ToUpper(key))
+	if err != nil || len(id) != 20 || id[3] != 0 {
 		return 0, false
 	}
-	for i := range len(key) {
-		c := key[i]
-		if c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		v := strings.IndexByte(digits, c)
-		if v < 0 {
-			return 0, false
-		}
-		if i < 10 {
-			ms = ms<<5 | int64(v)
-		}
-	}
-	return ms, true
+	return int64(binary.BigEndian.Uint64(id[2:]) & (1<<48 - 1)), true
 }
 
 // KeyOrigin is the origin of a request with an idempotency key. Its time is the

@@ -298,7 +298,7 @@ func (p *Parser) rejectDuplicate(f *field, key []byte) {
 	}
 	more := ""
 	if len(key) > shown {
-		key, more = cutText(key, shown), "..."
+		key, more = CutText(key, shown), "..."
 	}
 	p.reject = &RejectError{Offset: int(f.key) - 1, Reason: fmt.Sprintf("duplicate key \"%s%s\"", key, more)}
 }

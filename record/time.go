@@ -227,26 +227,19 @@ func AppendTime(dst []byte, ns int64) []byte {
 	year, month, day := t.Date()
 	hour, minute, sec := t.Clock()
 	n := uint(t.Nanosecond())
-	var b [canonicalLen]byte
+	b := [canonicalLen]byte{4: '-', 7: '-', 10: 'T', 13: ':', 16: ':', 19: '.', 29: 'Z'}
 	put2(b[0:], uint(year)/100)
 	put2(b[2:], uint(year)%100)
-	b[4] = '-'
 	put2(b[5:], uint(month))
-	b[7] = '-'
 	put2(b[8:], uint(day))
-	b[10] = 'T'
 	put2(b[11:], uint(hour))
-	b[13] = ':'
 	put2(b[14:], uint(minute))
-	b[16] = ':'
 	put2(b[17:], uint(sec))
-	b[19] = '.'
 	put2(b[20:], n/10_000_000)
 	put2(b[22:], n/100_000%100)
 	put2(b[24:], n/1000%100)
 	put2(b[26:], n/10%100)
 	b[28] = byte('0' + n%10)
-	b[29] = 'Z'
 	return append(dst, b[:]...)
 }
 

@@ -63,31 +63,36 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	if err := confirmed(p.Confirm, p.Hash, confirm); err != nil {
 		return r.Result, err
 	}
-	if err := r.apply(ctx); err != nil {
-		return r.Result, err
-	}
-	r.measure()
-	return r.Result, ctx.Err()
-}
-
-// apply goes through the steps. Their order makes a killed run harmless: an earlier
-// run has hidden the blobs that this one deletes, and the policy is recorded before
-// it hides anything.
-func (r *run) apply(ctx context.Context) error {
-	recordErr := r.job.recordPolicy(ctx, r.Plan)
+	// This order makes a killed run harmless: an earlier run has hidden the blobs that this
+	// one deletes, and the policy is recorded before it hides anything.
+	recordErr := j.recordPolicy(ctx, p)
 	r.tidy(ctx)
 	if err := r.deleteDays(ctx); err != nil {
-		return err
+		return r.Result, err
 	}
-	r.dropTables(ctx, r.Plan.Tables)
+	r.dropTables(ctx, p.Tables)
 	if recordErr != nil { // perhaps the store was full, and now has room
-		recordErr = r.job.recordPolicy(ctx, r.Plan)
+		recordErr = j.recordPolicy(ctx, p)
 	}
 	if recordErr != nil {
-		return recordErr
+		return r.Result, recordErr
 	}
-	r.NewPolicy = r.Plan.recorded.hash != r.Plan.policy
-	return r.raise(ctx)
+	r.NewPolicy = p.recorded.hash != p.policy
+	if err := r.raise(ctx); err != nil {
+		return r.Result, err
+	}
+	r.Oldest = map[string]time.Time{}
+	for _, s := range p.services {
+		start := s.oldest
+		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
+			start = s.due[i].Day.Start()
+		}
+		if s.expires && !start.IsZero() {
+			r.Oldest[s.name] = start
+			r.Overdue = max(r.Overdue, p.At.Sub(start)-j.o.Policy.Age(s.name))
+		}
+	}
+	return r.Result, ctx.Err()
 }
 
 func (r *run) raise(ctx context.Context) error {
@@ -132,20 +137,5 @@ func (r *run) tidy(ctx context.Context) {
 	}
 	for _, e := range storage.KeyErrors(r.job.blobs.Delete(ctx, gone...)) {
 		r.Problems = append(r.Problems, e)
-	}
-}
-
-// measure finds the oldest remaining day of each service that expires.
-func (r *run) measure() {
-	r.Oldest = map[string]time.Time{}
-	for _, s := range r.Plan.services {
-		start := s.oldest
-		if i := slices.IndexFunc(s.due, func(d Day) bool { return !d.emptied }); i >= 0 {
-			start = s.due[i].Day.Start()
-		}
-		if s.expires && !start.IsZero() {
-			r.Oldest[s.name] = start
-			r.Overdue = max(r.Overdue, r.Plan.At.Sub(start)-r.job.o.Policy.Age(s.name))
-		}
 	}
 }

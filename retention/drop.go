@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"blobtail/catalog"
 	"blobtail/retention/horizon"
@@ -44,10 +43,19 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	if req.Day > horizon.DayOf(now) {
 		return nil, refusef("the day %s is yet to come", req.Day)
 	}
-	p, err := j.planDrop(ctx, req, now)
-	if err != nil {
+	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
+	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
+	if err := j.takeDay(ctx, s, req.Day, p); err != nil {
 		return nil, err
 	}
+	if !req.KeepTail {
+		// A row has records from a day before its arrival to ten minutes after it.
+		p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return req.Day-1 <= d && d <= req.Day+1 })
+		if err != nil {
+			p.Problems = append(p.Problems, err)
+		}
+	}
+	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\nkeep tail %t\nstore %s\n", req.Service, req.Day, req.KeepTail, req.Store)))
 	r := j.newRun(p)
 	if err := confirmed(p.Confirm, p.Hash, req.Confirm); err != nil {
 		return r.Result, err
@@ -61,22 +69,4 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 	}
 	r.dropTables(ctx, p.Tables)
 	return r.Result, ctx.Err()
-}
-
-// planDrop makes the plan of a drop.
-func (j *Job) planDrop(ctx context.Context, req DropRequest, now time.Time) (*Plan, error) {
-	p := &Plan{At: now, now: now, Confirm: "a day that is dropped never comes back"}
-	s := &service{name: req.Service, settled: horizon.Service{Dropped: []horizon.Day{req.Day}}}
-	if err := j.takeDay(ctx, s, req.Day, p); err != nil {
-		return nil, err
-	}
-	if !req.KeepTail {
-		var err error
-		// A row has records from a day before its arrival to ten minutes after it.
-		if p.Tables, err = j.tablesOf(ctx, func(d horizon.Day) bool { return req.Day-1 <= d && d <= req.Day+1 }); err != nil {
-			p.Problems = append(p.Problems, err)
-		}
-	}
-	p.Hash = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "drop 1\n%s %s\nkeep tail %t\nstore %s\n", req.Service, req.Day, req.KeepTail, req.Store)))
-	return p, nil
 }

@@ -99,14 +99,22 @@ func (j *Job) guard(ctx context.Context, p *Plan) (why string, err error) {
 	case days[most] > freeDays:
 		return fmt.Sprintf("%s, and it hides %d days of %s", changed, days[most], most), nil
 	}
-	all, err := j.allBytes(ctx, p.services)
-	if err != nil {
-		return "", err
+	var all atomic.Int64 // bytes of all services
+	err = each(len(p.services), func(i int) error {
+		for e, err := range catalog.Blobs(ctx, j.blobs, p.services[i].name, catalog.Range{}) {
+			if err != nil {
+				return err
+			}
+			if e.Blob() {
+				all.Add(e.Size)
+			}
+		}
+		return nil
+	})
+	if hides := p.Total(Hide).Bytes; err == nil && hides*100 > all.Load()*freePercent {
+		why = fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all.Load())
 	}
-	if hides := p.Total(Hide).Bytes; hides*100 > all*freePercent {
-		return fmt.Sprintf("%s, and it hides %d of %d bytes stored", changed, hides, all), nil
-	}
-	return "", nil
+	return why, err
 }
 
 // clockGuard looks for signs of a host clock that is ahead, if the store has no clock
@@ -118,7 +126,7 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	if clock || !j.o.At.IsZero() || p.now.Sub(p.newest) <= maxSilence || p.Total(Hide).Blobs == 0 {
 		return "", nil
 	}
-	today := horizon.DayOf(p.now)
+	end := (horizon.DayOf(p.now) + 2).Start()
 	for i := range p.services {
 		s := &p.services[i]
 		from := firstKept(p.now, minAge) // a service that never expires counts as long as it logs
@@ -129,8 +137,13 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 			continue
 		}
 		// A blob of a future day says nothing about the clock.
-		if stays, err := j.survivors(ctx, s.name, from, today+1); stays || err != nil {
-			return "", err
+		for e, err := range catalog.Blobs(ctx, j.blobs, s.name, catalog.Range{From: from.Start(), To: end}) {
+			if err != nil || e.State == catalog.Unknown {
+				return "", cmp.Or(err, e.Err)
+			}
+			if e.Blob() { // it stays
+				return "", nil
+			}
 		}
 	}
 	since := "the store cannot tell when it was stored"
@@ -138,37 +151,6 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 		since = "nothing of it was stored after " + p.newest.UTC().Format(time.DateOnly)
 	}
 	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
-}
-
-// allBytes lists all services, to find the share that is deleted.
-func (j *Job) allBytes(ctx context.Context, services []service) (int64, error) {
-	var sum atomic.Int64
-	err := each(len(services), func(i int) error {
-		for e, err := range catalog.Blobs(ctx, j.blobs, services[i].name, catalog.Range{}) {
-			if err != nil {
-				return err
-			}
-			if e.Blob() {
-				sum.Add(e.Size)
-			}
-		}
-		return nil
-	})
-	return sum.Load(), err
-}
-
-// survivors reports whether a service has a blob in the days from one to another,
-// both included.
-func (j *Job) survivors(ctx context.Context, service string, from, to horizon.Day) (bool, error) {
-	for e, err := range catalog.Blobs(ctx, j.blobs, service, catalog.Range{From: from.Start(), To: (to + 1).Start()}) {
-		if err != nil || e.State == catalog.Unknown {
-			return false, cmp.Or(err, e.Err)
-		}
-		if e.Blob() {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // ConfirmError says that a run needs a confirmation and did not get it.

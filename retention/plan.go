@@ -82,7 +82,7 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{At: at, now: now, policy: j.o.Policy.hash()}
+	p := &Plan{At: at, now: now, policy: fmt.Sprintf("%x", sha256.Sum256([]byte(j.o.Policy.text())))}
 	if p.services, err = j.services(ctx, at, now); err != nil {
 		return nil, err
 	}
@@ -102,21 +102,17 @@ func (j *Job) Plan(ctx context.Context) (*Plan, error) {
 			p.Problems = append(p.Problems, err)
 		}
 	}
-	p.Hash = p.hash(j.o.Policy)
+	h := sha256.New()
+	fmt.Fprintf(h, "plan 1\n%sday %s\n", j.o.Policy.text(), horizon.DayOf(at))
+	for _, d := range p.Days {
+		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
+	}
+	p.Hash = fmt.Sprintf("%x", h.Sum(nil))
 	if p.recorded, err = j.recordedPolicy(ctx); err != nil {
 		return nil, err
 	}
 	p.Confirm, err = j.guard(ctx, p)
 	return p, err
-}
-
-func (p *Plan) hash(policy Policy) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "plan 1\n%sday %s\n", policy.text(), horizon.DayOf(p.At))
-	for _, d := range p.Days {
-		fmt.Fprintf(h, "%s %s\n", d.Service, d.Day)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // Total adds up the days of a step, or all if none is named.

@@ -1,7 +1,7 @@
 package retention
 
 import (
-	"crypto/sha256"
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -47,10 +47,7 @@ func (p Policy) check() error {
 	if p.Default == 0 {
 		return refusef("no age is set for all services, so nothing is deleted; set retention.default in the configuration, to 30d or to keep")
 	}
-	ages := []time.Duration{p.Default}
-	if p.Tail != 0 {
-		ages = append(ages, p.Tail)
-	}
+	ages := []time.Duration{p.Default, cmp.Or(p.Tail, Keep)}
 	for _, r := range p.Rules {
 		if !record.ValidPattern(r.Service) {
 			return refusef("rule %q: not a glob", r.Service)
@@ -74,8 +71,6 @@ func (p Policy) text() string {
 	}
 	return b.String()
 }
-
-func (p Policy) hash() string { return fmt.Sprintf("%x", sha256.Sum256([]byte(p.text()))) }
 
 func ageText(age time.Duration) string {
 	if age == Keep {

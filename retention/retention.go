@@ -90,7 +90,7 @@ func (j *Job) clocks(ctx context.Context) (at, now time.Time, err error) {
 		// The store read its clock about half way between the question and the answer.
 		here = here.Add(j.o.Clock().Sub(here) / 2)
 		if skew := here.Sub(now); skew.Abs() > maxSkew {
-			return at, now, refusef("%v; nothing is deleted by a clock that may be wrong", &clockskew.Error{Skew: skew, Limit: maxSkew})
+			return at, now, refusef("%v; nothing is deleted by a clock that may be wrong", clockskew.TooFar(skew, maxSkew))
 		}
 	}
 	if j.o.At.IsZero() {

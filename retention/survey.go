@@ -81,14 +81,11 @@ func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration)
 	s.refused = s.hidden.Set && s.hidden.First > firstKept(now, minAge)
 }
 
-// atOnce limits the services that are processed concurrently.
-const atOnce = 8
-
-// each calls do for 0 to n-1, a few concurrently, and returns the first error. It
+// each calls do for 0 to n-1, eight concurrently, and returns the first error. It
 // starts no more calls after an error.
 func each(n int, do func(i int) error) error {
 	work, failed := errgroup.WithContext(context.Background())
-	work.SetLimit(atOnce)
+	work.SetLimit(8)
 	for i := range n {
 		work.Go(func() error {
 			if failed.Err() != nil {

@@ -45,13 +45,8 @@ func (d *decoder) index(next uint32) uint32 {
 }
 
 func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.rest, d.ok = nil, false
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
+	v := d.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (d *decoder) bytes(n uint64) []byte {

@@ -49,18 +49,15 @@ func NewEncoder(period time.Duration, expired func(service string, period time.T
 
 // LeftOut is the part of a request that its record omits, because it has expired.
 type LeftOut struct {
-	Records  int
-	Bytes    int64
-	rejected int // of the records, those of [record.RejectedService]
+	Records int
+	Bytes   int64
+	Expired int // the records that an answer reports: without [record.RejectedService]
 }
-
-// Expired is the number of records that an answer reports as expired.
-func (l *LeftOut) Expired() int { return l.Records - l.rejected }
 
 func (l *LeftOut) add(r *record.Request, b Bin, group []uint32) {
 	l.Records += len(group)
-	if b.Service == record.RejectedService {
-		l.rejected += len(group)
+	if b.Service != record.RejectedService {
+		l.Expired += len(group)
 	}
 	for _, g := range group {
 		l.Bytes += int64(r.Lines[g].Len)
@@ -115,12 +112,6 @@ func (e *Encoder) sortByService(r *record.Request) {
 		e.starts[s] += e.starts[s-1]
 	}
 	e.order = slices.Grow(e.order[:0], len(r.Lines))[:len(r.Lines)]
-	if len(r.Services) == 1 {
-		for i := range e.order {
-			e.order[i] = uint32(i)
-		}
-		return
-	}
 	next := slices.Clone(e.starts)
 	for i := range r.Lines {
 		s := r.Lines[i].Service

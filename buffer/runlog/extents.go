@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"iter"
+	"math"
 	"slices"
 
 	"blobtail/buffer/wal"
@@ -47,13 +48,10 @@ func (x *Extents) Fixed() Extents {
 // All yields the runs in order.
 func (x *Extents) All() iter.Seq[Extent] {
 	return func(yield func(Extent) bool) {
-		enc, pos := x.enc, wal.Pos(0)
-		for len(enc) > 0 {
-			d, n := binary.Uvarint(enc)
-			l, m := binary.Uvarint(enc[n:])
-			enc = enc[n+m:]
-			pos += wal.Pos(d)
-			if !yield(Extent{pos, uint32(l)}) {
+		pos := wal.Pos(0)
+		for d := (decoder{x.enc, true}); len(d.rest) > 0; {
+			pos += wal.Pos(d.uvarint())
+			if !yield(Extent{pos, uint32(d.uvarint())}) {
 				return
 			}
 		}
@@ -63,25 +61,15 @@ func (x *Extents) All() iter.Seq[Extent] {
 // parseExtents reads a list of n runs that came from the log; ok is false for an
 // invalid one.
 func parseExtents(enc []byte, n uint64) (x Extents, ok bool) {
-	if n > uint64(len(enc)) {
-		return x, false
-	}
-	rest := enc
-	for range n {
-		d, i := binary.Uvarint(rest)
-		if i <= 0 || (d == 0 && x.n > 0) {
+	d := decoder{enc, true}
+	for x.enc = enc; d.ok && uint64(x.n) < n; x.n++ {
+		gap, l := d.uvarint(), d.uvarint()
+		if (gap == 0 && x.n > 0) || l > math.MaxUint32 {
 			return Extents{}, false
 		}
-		l, j := binary.Uvarint(rest[i:])
-		if j <= 0 || l > 1<<32-1 {
-			return Extents{}, false
-		}
-		rest = rest[i+j:]
-		x.last += wal.Pos(d)
-		x.n++
+		x.last += wal.Pos(gap)
 	}
-	x.enc = enc
-	return x, len(rest) == 0
+	return x, d.ok && len(d.rest) == 0
 }
 
 // moved is the list with every position raised by base.

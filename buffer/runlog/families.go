@@ -93,10 +93,8 @@ type family map[uint32]xxh3.Uint128
 func (f family) join(r *Run) Lots {
 	all := make(Lots, 0, r.Records)
 	plain := true
-	rest := r.lines
 	for rows := r.rows(); rows.next(); {
-		h := xxh3.Hash128Seed(rest[:rows.size], uint64(rows.time))
-		rest = rest[rows.size:]
+		h := xxh3.Hash128Seed(rows.line, uint64(rows.time))
 		old, ok := f[rows.index]
 		l := stands
 		switch {
@@ -139,10 +137,8 @@ func (r *Run) only(l Lots, want lot) Run {
 	if want == renamed {
 		part.Origin = r.Place
 	}
-	next, rest, i := uint32(0), r.lines, -1
+	next, i := uint32(0), -1
 	for rows := r.rows(); rows.next(); {
-		line := rest[:rows.size]
-		rest = rest[rows.size:]
 		if i++; l[i] != want {
 			continue
 		}
@@ -150,9 +146,9 @@ func (r *Run) only(l Lots, want lot) Run {
 			part.first, part.time0 = rows.index, rows.time
 			next, part.last = part.first, part.time0
 		}
-		part.table = appendRow(part.table, rows.time-part.last, rows.size)
+		part.table = appendRow(part.table, rows.time-part.last, len(rows.line))
 		part.table = appendPlace(part.table, rows.index, next)
-		part.lines = append(part.lines, line...)
+		part.lines = append(part.lines, rows.line...)
 		part.Records++
 		next, part.last = rows.index+1, rows.time
 	}

@@ -78,7 +78,7 @@ func (l *Loader) read(ctx context.Context, r *BatchRecord) ([]Run, error) {
 	l.room(&r.Runs)
 	runs := make([]Run, 0, r.Runs.Len())
 	records, total := 0, int64(0)
-	err := l.reader.Read(ctx, &r.Runs, &r.Bin, func(run *Run) error {
+	err := l.reader.Read(ctx, &r.Runs, r.Bin, func(run *Run) error {
 		records += run.Records
 		total += int64(len(run.lines))
 		runs = append(runs, *run)

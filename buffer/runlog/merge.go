@@ -166,11 +166,10 @@ func (m *merge) take(r *Run) error {
 	if s := r.Span(); s.Last < m.from.Time || m.behind(s.First) {
 		return nil
 	}
-	key, rank, rest := record.Key{Origin: r.Origin}, m.rankOf(r.Origin), r.lines
+	key, rank := record.Key{Origin: r.Origin}, m.rankOf(r.Origin)
 	rows := r.rows()
 	for rows.next() && !m.behind(rows.time) {
-		text := rest[:rows.size]
-		rest = rest[rows.size:]
+		text := rows.line
 		key.Time, key.Index = rows.time, rows.index
 		if rows.time <= m.from.Time && key.Compare(&m.from) < 0 || m.to != nil && rows.time == m.to.Time && key.Compare(m.to) >= 0 {
 			continue

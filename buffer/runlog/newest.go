@@ -17,10 +17,7 @@ type candidate struct {
 }
 
 func (a *candidate) compare(b *candidate) int {
-	if n := a.Key.Compare(&b.Key); n != 0 {
-		return n
-	}
-	return cmp.Compare(a.hash, b.hash)
+	return cmp.Or(a.Key.Compare(&b.Key), cmp.Compare(a.hash, b.hash))
 }
 
 // newestOf gathers the last n lines: it collects more, and now and then drops all but n.
@@ -86,12 +83,10 @@ func (w *newestOf) take(r *Run) error {
 	if !r.Span().Touches(w.from, w.q.To) {
 		return nil
 	}
-	rest, rows := r.lines, r.rows()
+	rows := r.rows()
 	for rows.next() && !beyond(rows.time, w.q.To) {
-		text := rest[:rows.size]
-		rest = rest[rows.size:]
-		if rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(text)) {
-			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: r.Origin, Index: rows.index}, maphash.Bytes(w.seed, text)})
+		if rows.time >= w.from && (w.q.Keep == nil || w.q.Keep(rows.line)) {
+			w.lines = append(w.lines, candidate{record.Key{Time: rows.time, Origin: r.Origin, Index: rows.index}, maphash.Bytes(w.seed, rows.line)})
 		}
 		if w.n <= math.MaxInt/4 && len(w.lines) >= 2*w.n+1024 {
 			w.trim()

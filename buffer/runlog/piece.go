@@ -33,7 +33,7 @@ func (r *Run) pieces(least int) iter.Seq[*piece] {
 			from, size := row, 0
 			for size < least && rows.next() {
 				p.Records++
-				size += rows.size
+				size += len(rows.line)
 			}
 			row = len(r.table) - len(rows.d.rest)
 			p.last = rows.time

@@ -36,12 +36,12 @@ type Reader struct {
 func NewReader(log *wal.Log) *Reader { return &Reader{log: log} }
 
 // Read calls f for each valid run of the list, in order. A run of another bin is
-// invalid; a nil bin allows any.
+// invalid; the zero bin allows any.
 //
 // Reading is strict if bad is nil: the first run that cannot be read ends it, with
 // an error. Otherwise it is lenient: bad gets each such run with the reason, and ends
 // the reading if it returns an error. [Rotten] distinguishes rot from a disk failure.
-func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
+func (r *Reader) Read(ctx context.Context, list *Extents, bin Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	var group []Extent
 	for e := range list.All() {
 		if n := len(group); n > 0 && (!near(group[n-1], e) || int64(e.End()-group[0].Pos) > maxRead) {
@@ -64,7 +64,7 @@ func (r *Reader) Read(ctx context.Context, list *Extents, bin *Bin, f func(*Run)
 
 // read reads neighbouring runs at once. If that fails, a lenient reading reads them one
 // by one.
-func (r *Reader) read(ctx context.Context, group []Extent, bin *Bin, f func(*Run) error, bad func(Extent, error) error) error {
+func (r *Reader) read(ctx context.Context, group []Extent, bin Bin, f func(*Run) error, bad func(Extent, error) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (r *Reader) read(ctx context.Context, group []Extent, bin *Bin, f func(*Run
 	for _, e := range group {
 		run := &r.run
 		*run = Run{Extent: e}
-		n, err := run.parse(window[e.Pos-start:][:e.Len], bin)
-		if err == nil && (n != int(e.Len) || bin != nil && run.Bin != *bin) {
+		n, err := run.parse(window[e.Pos-start:][:e.Len], bin.Service)
+		if err == nil && (n != int(e.Len) || bin != (Bin{}) && run.Bin != bin) {
 			err = fmt.Errorf("%w: of another length or batch", errRun)
 		}
 		switch {
@@ -131,10 +131,8 @@ func (r *Reader) fill(pos wal.Pos, n int64) ([]byte, error) {
 // one reads a single run, outside of a list and with memory of its own. It returns nil if
 // that fails.
 func (r *Reader) one(e Extent) (run *Run) {
-	var list Extents
-	list.Add(e)
 	own := Reader{log: r.log}
-	_ = own.Read(context.Background(), &list, nil, func(x *Run) error { run = x; return nil }, nil)
+	_ = own.read(context.Background(), []Extent{e}, Bin{}, func(x *Run) error { run = x; return nil }, nil)
 	return run
 }
 

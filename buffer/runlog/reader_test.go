@@ -74,7 +74,7 @@ func flip(t *testing.T, dir string, off uint32) {
 func TestStrictAndLenient(t *testing.T) {
 	dir := t.TempDir()
 	log, runs := filled(t, dir)
-	bin := &runlog.Bin{Service: "a"}
+	bin := runlog.Bin{Service: "a"}
 	var bad runlog.Extent
 	n := 0
 	for e := range runs["a"].All() {

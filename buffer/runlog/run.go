@@ -37,8 +37,8 @@ func (r *Run) Size() int { return len(r.lines) }
 func (r *Run) Span() Span { return Span{r.time0, r.last} }
 
 // parse reads the run at the start of p; n is its length. It checks the CRC and
-// that the table fits the lines. A run of bin, if that is not nil, shares its string.
-func (r *Run) parse(p []byte, bin *Bin) (n int, err error) {
+// that the table fits the lines. A run of a service shares its string.
+func (r *Run) parse(p []byte, service string) (n int, err error) {
 	if len(p) < runHead {
 		return 0, fmt.Errorf("%w: %d bytes", errRun, len(p))
 	}
@@ -60,10 +60,9 @@ func (r *Run) parse(p []byte, bin *Bin) (n int, err error) {
 	} else {
 		r.back = uint32(d.uvarint())
 	}
-	if service := d.bytes(d.uvarint()); bin != nil && string(service) == bin.Service {
-		r.Service = bin.Service
-	} else {
-		r.Service = string(service)
+	r.Service = service
+	if own := d.bytes(d.uvarint()); string(own) != service {
+		r.Service = string(own)
 	}
 	r.Period = d.varint()
 	r.first = uint32(d.uvarint())
@@ -116,7 +115,7 @@ func ParseRuns(p []byte, pos wal.Pos, each func(h *Head, r *Run)) (Head, error) 
 	}
 	for off := len(p) - len(d.rest); off < len(p); {
 		var r Run
-		n, err := r.parse(p[off:], nil)
+		n, err := r.parse(p[off:], "")
 		if err != nil {
 			return h, err
 		}
@@ -134,11 +133,12 @@ type rows struct {
 	left   int // lines that follow
 	time   int64
 	index  uint32
-	size   int // of the line
+	line   []byte
+	lines  []byte // from the next one on
 }
 
 func (r *Run) rows() rows {
-	return rows{d: decoder{r.table, true}, places: r.places, left: r.Records, time: r.time0, index: r.first - 1}
+	return rows{d: decoder{r.table, true}, places: r.places, left: r.Records, time: r.time0, index: r.first - 1, lines: r.lines}
 }
 
 // next moves to the next line; it returns false if there is none.
@@ -148,7 +148,8 @@ func (w *rows) next() bool {
 	}
 	w.left--
 	w.time += int64(w.d.uvarint())
-	w.size = int(w.d.uvarint())
+	size := w.d.uvarint()
+	w.line, w.lines = w.lines[:size], w.lines[size:]
 	w.index++
 	if w.places {
 		w.index = w.d.index(w.index)

@@ -48,8 +48,11 @@ func (b Bin) Start() time.Time { return time.Unix(b.Period*60, 0).UTC() }
 // periodOf is the start, in Unix minutes, of the period in which a time lies, Unix
 // nanoseconds. Periods are a number of minutes that divides 60.
 func periodOf(t int64, period time.Duration) int64 {
-	minute := floorDiv(t, int64(time.Minute))
-	return minute - mod(minute, int64(period/time.Minute))
+	n := t / int64(period)
+	if t%int64(period) < 0 {
+		n--
+	}
+	return n * int64(period/time.Minute)
 }
 
 var (
@@ -71,13 +74,3 @@ func Rotten(err error) bool {
 func PlaceOrigin(pos wal.Pos, segment wal.Segment) record.Origin {
 	return record.LogOrigin(segment.Created.UnixMilli(), [5]byte(segment.Random[:5]), uint64(pos.Offset()))
 }
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
-
-func mod(a, b int64) int64 { return a - floorDiv(a, b)*b }

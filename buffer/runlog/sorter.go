@@ -3,6 +3,7 @@ package runlog
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"blobtail/record"
 )
@@ -116,7 +117,7 @@ func (s *sorter) sort() {
 func mergeInto(dst, a, b []line) {
 	if len(b) > 0 {
 		// Lines before all of b, or behind all of a, need no comparing.
-		head, _ := slices.BinarySearchFunc(a, &b[0], compareLines)
+		head := sort.Search(len(a), func(i int) bool { return !a[i].less(&b[0]) })
 		dst = dst[copy(dst, a[:head]):]
 		a = a[head:]
 	}
@@ -129,16 +130,6 @@ func mergeInto(dst, a, b []line) {
 		dst = dst[1:]
 	}
 	copy(dst[copy(dst, a):], b)
-}
-
-func compareLines(a line, b *line) int {
-	if a.less(b) {
-		return -1
-	}
-	if b.less(&a) {
-		return 1
-	}
-	return 0
 }
 
 // truncate leaves the first n lines, and moves their bytes to the start of raw. They are

@@ -36,7 +36,7 @@ type Named struct {
 // Unit is runs that are read together: those of one batch, or those that a follower
 // has not seen.
 type Unit struct {
-	Bin        // of all runs, except for a follower
+	Bin        // of all runs; zero for a follower
 	Span  Span // of all lines
 	Runs  Extents
 	Batch *Named // has the runs instead; nil for an open batch
@@ -118,7 +118,7 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 	var families families
 	families.begin(r.reader.one)
 	records, size := 0, int64(0)
-	err := r.reader.Read(r.ctx, &runs, r.bin(u), func(run *Run) (err error) {
+	err := r.reader.Read(r.ctx, &runs, u.Bin, func(run *Run) (err error) {
 		records += run.Records
 		size += int64(len(run.lines))
 		lots, keep := Lots(nil), true
@@ -146,14 +146,6 @@ func (r *Reading) scan(u *Unit, f func(*Run) error) error {
 			u.Batch.ID, u.Service, rec.Records, rec.Bytes, records, size))
 	}
 	return err
-}
-
-// bin is the bin that all runs of a unit must have, or nil.
-func (r *Reading) bin(u *Unit) *Bin {
-	if r.q.Follow != nil {
-		return nil
-	}
-	return &u.Bin
 }
 
 // add puts a run in the last chunk, in a new one, or in pieces in chunks of their own.
@@ -187,7 +179,7 @@ func (r *Reading) read(c *chunk, f func(*Run) error) error {
 		}
 		return f(run)
 	}
-	return r.reader.Read(r.ctx, &c.runs, r.bin(c.unit), func(run *Run) error {
+	return r.reader.Read(r.ctx, &c.runs, c.unit.Bin, func(run *Run) error {
 		return run.split(c.unit.lots[run.Pos], f)
 	}, r.bad)
 }

@@ -25,7 +25,6 @@ type writer struct {
 	off     int64  // offset of the next record
 	seal    *seal
 	scratch []byte
-	closed  bool
 }
 
 // Append writes a record at the end of the log and returns the position of its payload.
@@ -48,7 +47,7 @@ func (l *Log) append(typ byte, payload []byte, reserved bool) (pos Pos, err erro
 	if err := l.Err(); err != nil {
 		return 0, err
 	}
-	if l.w.closed {
+	if l.active == nil {
 		return 0, fmt.Errorf("wal: append: %w", ErrClosed)
 	}
 	if reserved {
@@ -117,7 +116,7 @@ func (l *Log) Roll() error {
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if l.w.closed {
+	if l.active == nil {
 		return fmt.Errorf("wal: roll: %w", ErrClosed)
 	}
 	if l.w.off <= headerSize {
@@ -151,7 +150,7 @@ var errNumbers = errors.New("wal: segment numbers are used up")
 // segment before it, lost the number of the newest missing segment.
 func (l *Log) begin(prev, lost uint32) error {
 	n := l.w.next
-	if n == math.MaxUint32 {
+	if n == 0 || n == math.MaxUint32 {
 		return errNumbers
 	}
 	l.w.next++

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,12 +26,8 @@ const (
 	ballastPause = time.Minute
 )
 
-// ballast is a file that occupies room on the disk. When the disk is full, the log
-// removes the file. The room is then free for the records that allow segments to be
-// deleted.
-//
-// Only the file's size is known: a start accepts the file of an earlier process
-// unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
+// ballast is the file that keeps room for the records that allow segments to be deleted.
+// Only its size is known: a start accepts the file of an earlier process unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
 // use the free room.
 type ballast struct {
 	path  string
@@ -43,14 +38,6 @@ type ballast struct {
 	size  int64
 	given int64     // bytes that this process released last
 	after time.Time // no step before this time
-}
-
-func newBallast(dir string, o Options) ballast {
-	want := o.Reserve
-	if want == 0 {
-		want = o.SegmentSize
-	}
-	return ballast{path: filepath.Join(dir, ballastName), want: max(want, 0)}
 }
 
 // AppendReserved is Append for a record that allows other records to be deleted. Such a
@@ -100,16 +87,20 @@ func (l *Log) openBallast() {
 	b := &l.ballast
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if info, err := l.fs.Stat(b.path); err == nil {
-		b.size = info.Size()
-	}
-	if b.size > b.want {
+	if l.measureBallast(); b.size > b.want {
 		b.size = 0
 		if err := l.fs.Remove(b.path); err != nil {
 			l.log.Warn().Err(err).Msg("the ballast of the log cannot be removed")
 		}
 	}
 	b.spent.Store(b.size < b.want/16)
+}
+
+func (l *Log) measureBallast() {
+	l.ballast.size = 0
+	if info, err := l.fs.Stat(l.ballast.path); err == nil {
+		l.ballast.size = info.Size()
+	}
 }
 
 // growBallast makes the ballast in steps while the disk has room. It does not sync the
@@ -121,10 +112,7 @@ func (l *Log) growBallast() {
 	if b.want == 0 {
 		return
 	}
-	b.size = 0
-	if info, err := l.fs.Stat(b.path); err == nil {
-		b.size = info.Size()
-	}
+	l.measureBallast()
 	// A tiny step is not worth a write each second, except for the last one.
 	if step := l.ballastRoom(); step > 0 && step >= min(b.want/64, b.want-b.size) {
 		if err := l.stepBallast(step); err != nil {

@@ -25,7 +25,7 @@ type files struct {
 type file struct {
 	fsys.File
 	n    uint32
-	info fs.FileInfo // of a segment that this process made
+	info fs.FileInfo // of a segment that this process made, and of the directory
 	refs int
 	gone bool // closed when refs is 0
 }
@@ -38,9 +38,8 @@ func (c *files) path(n uint32, suffix string) string {
 func (c *files) add(n uint32, f fsys.File, info fs.FileInfo) *file {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := &file{File: f, n: n, info: info}
+	h := &file{File: f, n: n, info: info, refs: 1}
 	c.open[n] = h
-	h.refs++
 	return h
 }
 
@@ -64,13 +63,6 @@ func (c *files) acquire(n uint32) (*file, error) {
 	h.refs++
 	c.evict()
 	return h, nil
-}
-
-// again adds a use of a file that is in use already.
-func (c *files) again(h *file) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.refs++
 }
 
 func (c *files) release(h *file) error {

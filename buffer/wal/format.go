@@ -52,16 +52,12 @@ var errNoHeader = errors.New("the segment's header is unreadable")
 func decodeHeader(b []byte) (*segment, error) {
 	var s *segment
 	bad := int64(-1)
-	for i := int64(headerCopy); i >= 0; i -= headerCopy {
-		if int64(len(b)) < i+headerCopy {
-			bad = i
-			continue
-		}
-		switch got, err := decodeHeaderCopy(b[i : i+headerCopy]); {
+	for i := headerCopy; i >= 0; i -= headerCopy {
+		switch got, err := decodeHeaderCopy(b[min(i, len(b)):]); {
 		case err == nil:
 			s = got
 		case errors.Is(err, errNoHeader):
-			bad = i
+			bad = int64(i)
 		default:
 			return nil, err
 		}
@@ -74,7 +70,7 @@ func decodeHeader(b []byte) (*segment, error) {
 }
 
 func decodeHeaderCopy(b []byte) (*segment, error) {
-	if string(b[:8]) != magic || binary.LittleEndian.Uint32(b[60:]) != uint32(checksum(0).add(b[:60])) {
+	if len(b) < headerCopy || string(b[:8]) != magic || binary.LittleEndian.Uint32(b[60:]) != uint32(checksum(0).add(b[:60])) {
 		return nil, errNoHeader
 	}
 	if v := binary.LittleEndian.Uint32(b[8:]); v != formatVersion {

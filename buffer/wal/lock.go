@@ -1,9 +1,9 @@
 package wal
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,12 +60,8 @@ func flock(fd int) error {
 }
 
 func readPID(f fsys.File) int {
-	b := make([]byte, 32)
-	n, _ := f.ReadAt(b, 0)
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(b[:n])))
-	if err != nil {
-		return 0
-	}
+	pid := 0
+	_, _ = fmt.Fscan(io.NewSectionReader(f, 0, 32), &pid)
 	return pid
 }
 

@@ -83,7 +83,7 @@ type Log struct {
 	log         zerolog.Logger
 	segmentSize int64
 	lock        fsys.File
-	home        *home
+	home        *file
 	files       *files
 	found       []*segment // segments that Open found: Replay reads these
 	foundEnd    Pos
@@ -98,7 +98,7 @@ type Log struct {
 	segs   []*segment // ascending; the last is the active one
 	sealed int64      // bytes in all segments but the active one
 	end    Pos        // end of the last complete record
-	active *file      // nil once closed
+	active *file      // nil once closed; changes only with appending held too
 
 	commit  commit
 	ballast ballast
@@ -245,10 +245,9 @@ func (l *Log) Close() error {
 	defer l.removing.Unlock()
 	l.appending.Lock()
 	defer l.appending.Unlock()
-	if l.w.closed {
+	if l.active == nil {
 		return nil
 	}
-	l.w.closed = true
 	l.ballast.mu.Lock()
 	l.ballast.want = 0 // no growth while another process may have the lock
 	l.ballast.mu.Unlock()

@@ -1,11 +1,11 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -31,13 +31,6 @@ type newest struct {
 // hole is the range of the missing segments. Some of its numbers may never have been
 // used. last is 0 if none is missing.
 type hole struct{ first, last uint32 }
-
-func (h hole) reason() string {
-	if h.first == h.last {
-		return "the file is missing"
-	}
-	return fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
-}
 
 // openNewest reads the note of earlier processes. Versions that do not know the file
 // leave it unchanged. That does no harm: the number is then too low.
@@ -94,19 +87,9 @@ func (l *Log) noteNewest() {
 }
 
 func (l *Log) writeNewest(n uint32) error {
-	path, temp := filepath.Join(l.dir, newestName), filepath.Join(l.dir, newestTemp)
-	f, err := l.fs.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	temp := filepath.Join(l.dir, newestTemp)
+	if err := l.copyTo(temp, bytes.NewReader(encodeNewest(n)), 0, newestSize); err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(encodeNewest(n), 0); err == nil {
-		err = l.syncFile(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := l.fs.Rename(temp, path); err != nil {
-		return err
-	}
-	return l.syncDir(l.dir)
+	return l.rename(temp, filepath.Join(l.dir, newestName))
 }

@@ -1,10 +1,11 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +52,7 @@ func newLog(dir string, o Options) *Log {
 		log:         o.Log,
 		segmentSize: o.SegmentSize,
 		files:       &files{fs: o.FS, dir: dir, open: map[uint32]*file{}},
-		ballast:     newBallast(dir, o),
+		ballast:     ballast{path: filepath.Join(dir, ballastName), want: max(cmp.Or(o.Reserve, o.SegmentSize), 0)},
 		failed:      make(chan struct{}),
 	}
 	l.w.scratch = make([]byte, gather)
@@ -103,22 +104,17 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	if empty {
 		kept = kept[:len(kept)-1]
 	}
-	prev := uint32(0)
-	if len(kept) > 0 {
-		prev = kept[len(kept)-1].Number
+	if last := lastOf(l.segs); l.newest.noted > last {
+		l.lacking = hole{last + 1, l.newest.noted}
 	}
-	l.lacking = l.lackingEnd()
 	for _, s := range kept {
 		l.sealed += s.Size
 	}
 	l.found = kept
 	old := l.segs
-	l.segs = append([]*segment(nil), kept...)
-	if greatest == math.MaxUint32 {
-		return errNumbers
-	}
-	l.w.next = greatest + 1
-	if err := l.reserved(func() error { return l.begin(prev, l.lacking.last) }); err != nil {
+	l.segs = slices.Clone(kept)
+	l.w.next = greatest + 1 // 0 if the numbers are used up
+	if err := l.reserved(func() error { return l.begin(lastOf(kept), l.lacking.last) }); err != nil {
 		return err
 	}
 	if !empty {
@@ -130,16 +126,12 @@ func (l *Log) start(greatest uint32, empty bool) error {
 	return l.syncDir(l.dir)
 }
 
-// lackingEnd returns the missing segments behind the last one.
-func (l *Log) lackingEnd() hole {
-	last := uint32(0)
-	if len(l.segs) > 0 {
-		last = l.segs[len(l.segs)-1].Number
+// lastOf returns the number of the last segment, or 0.
+func lastOf(segs []*segment) uint32 {
+	if len(segs) == 0 {
+		return 0
 	}
-	if l.newest.noted <= last {
-		return hole{}
-	}
-	return hole{last + 1, l.newest.noted}
+	return segs[len(segs)-1].Number
 }
 
 // unlink removes a segment's file; its absence is not durable yet.
@@ -205,7 +197,12 @@ func (l *Log) replace(f fsys.File, number uint32, n int64) error {
 	if err := l.writeFile(temp, f, 0, n); err != nil {
 		return err
 	}
-	if err := l.fs.Rename(temp, l.files.path(number, segmentSuffix)); err != nil {
+	return l.rename(temp, l.files.path(number, segmentSuffix))
+}
+
+// rename gives a file of the directory another name, durably.
+func (l *Log) rename(from, to string) error {
+	if err := l.fs.Rename(from, to); err != nil {
 		return err
 	}
 	return l.syncDir(l.dir)
@@ -216,7 +213,7 @@ func (l *Log) writeFile(path string, f fsys.File, off, n int64) error {
 	return l.reserved(func() error { return l.copyTo(path, f, off, n) })
 }
 
-func (l *Log) copyTo(path string, f fsys.File, off, n int64) (err error) {
+func (l *Log) copyTo(path string, f io.ReaderAt, off, n int64) (err error) {
 	out, err := l.fs.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -10,14 +10,9 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// home is the log's directory. It is held open, so that its inode stays the same and no
-// other directory gets it. Overlay file systems may change inodes otherwise.
-type home struct {
-	fsys.File
-	info fs.FileInfo
-}
-
-func openHome(fsy fsys.FS, dir string) (*home, error) {
+// openHome opens the log's directory. It is held open, so that its inode stays the same
+// and no other directory gets it. Overlay file systems may change inodes otherwise.
+func openHome(fsy fsys.FS, dir string) (*file, error) {
 	f, err := fsy.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -26,7 +21,7 @@ func openHome(fsy fsys.FS, dir string) (*home, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &home{f, info}, nil
+	return &file{File: f, info: info}, nil
 }
 
 // Check fails the log for good if the name of its directory or of the active segment no
@@ -34,18 +29,14 @@ func openHome(fsy fsys.FS, dir string) (*home, error) {
 // Check also maintains the ballast and the note on the newest segment. It must be called
 // about once a second.
 func (l *Log) Check() error {
-	if err := l.Err(); err != nil {
-		return err
-	}
 	if f, _ := l.useActive(); f != nil {
-		err := l.inPlace(f)
+		_ = l.inPlace(f) // it fails the log, or nothing is known
 		_ = l.files.release(f)
-		if err != nil && l.Err() != nil {
-			return err
-		}
 	}
-	l.noteNewest()
-	l.growBallast()
+	if l.Err() == nil {
+		l.noteNewest()
+		l.growBallast()
+	}
 	return l.Err()
 }
 
@@ -54,10 +45,11 @@ func (l *Log) Check() error {
 func (l *Log) useActive() (*file, Pos) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active != nil {
-		l.files.again(l.active)
+	if l.active == nil {
+		return nil, 0
 	}
-	return l.active, l.end
+	f, _ := l.files.acquire(l.active.n) // it is open: the writer uses it
+	return f, l.end
 }
 
 // inPlace returns nil if the names of the directory and of segment f still lead to them.

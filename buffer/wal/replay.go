@@ -41,16 +41,11 @@ func (e *CorruptError) Error() string {
 // it. Any other error ends it.
 func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		var room []byte
+		r := replay{log: l, yield: yield}
 		for _, s := range l.found {
-			if !l.has(s) {
-				continue
-			}
-			r := replay{log: l, seg: s, info: s.Segment, room: room, yield: yield}
-			if !r.run(ctx) {
+			if l.Front() <= s.Number && !r.run(ctx, s) {
 				return
 			}
-			room = r.room
 		}
 		if l.lacking != (hole{}) {
 			yield(Record{}, l.missing(l.lacking))
@@ -59,49 +54,46 @@ func (l *Log) Replay(ctx context.Context) iter.Seq2[Record, error] {
 }
 
 func (l *Log) missing(h hole) error {
-	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: h.reason()}
+	reason := "the file is missing"
+	if h.first != h.last {
+		reason = fmt.Sprintf("the segments from %d to %d are missing", h.first, h.last)
+	}
+	return &CorruptError{Path: l.files.path(h.last, segmentSuffix), From: makePos(h.first, 0), To: makePos(h.last+1, 0), Reason: reason}
 }
 
-func (l *Log) has(s *segment) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.segs[0].Number <= s.Number
-}
-
-// replay is the replay of one segment.
+// replay yields the records of one segment after another.
 type replay struct {
 	log   *Log
-	seg   *segment
-	info  Segment // a copy for the caller
-	room  []byte
+	room  []byte // of the scanner
 	yield func(Record, error) bool
 }
 
 // run returns false when the iteration is over.
-func (r *replay) run(ctx context.Context) bool {
-	if h := r.seg.lacking; h != (hole{}) && !r.yield(Record{}, r.log.missing(h)) {
+func (r *replay) run(ctx context.Context, seg *segment) bool {
+	if h := seg.lacking; h != (hole{}) && !r.yield(Record{}, r.log.missing(h)) {
 		return false
 	}
-	f, err := r.log.files.acquire(r.seg.Number)
+	f, err := r.log.files.acquire(seg.Number)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true
 	}
 	if err != nil {
-		r.yield(Record{}, fmt.Errorf("wal: replay segment %d: %w", r.seg.Number, err))
+		r.yield(Record{}, fmt.Errorf("wal: replay segment %d: %w", seg.Number, err))
 		return false
 	}
 	defer r.log.files.release(f)
-	if !r.seg.readable {
-		return r.damage(0, r.seg.Size, errNoHeader.Error())
+	if !seg.readable {
+		return r.damage(seg, 0, seg.Size, errNoHeader.Error())
 	}
-	if bad := r.seg.badCopy; bad >= 0 && !r.damage(bad, headerCopy, "one of the two headers is unreadable") {
+	if bad := seg.badCopy; bad >= 0 && !r.damage(seg, bad, headerCopy, "one of the two headers is unreadable") {
 		return false
 	}
-	return r.walk(ctx, f)
+	return r.walk(ctx, seg, f)
 }
 
-func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
-	s := newScanner(f, r.seg.Random, r.seg.Size)
+func (r *replay) walk(ctx context.Context, seg *segment, f io.ReaderAt) bool {
+	info := seg.Segment // a copy for the caller
+	s := newScanner(f, seg.Random, seg.Size)
 	s.room = r.room
 	defer func() { r.room = s.room }()
 	for {
@@ -114,10 +106,10 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 			return true
 		}
 		if it.damaged() {
-			ok = r.damage(it.off, it.length, it.reason)
+			ok = r.damage(seg, it.off, it.length, it.reason)
 		} else {
-			pos := makePos(r.seg.Number, it.off+recordHeader)
-			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &r.info}, nil)
+			pos := makePos(seg.Number, it.off+recordHeader)
+			ok = r.yield(Record{Type: it.typ, Pos: pos, Payload: it.payload, Segment: &info}, nil)
 		}
 		if !ok {
 			return false
@@ -125,14 +117,14 @@ func (r *replay) walk(ctx context.Context, f io.ReaderAt) bool {
 	}
 }
 
-func (r *replay) damage(off, length int64, reason string) bool {
-	n := r.seg.Number
+func (r *replay) damage(seg *segment, off, length int64, reason string) bool {
+	n := seg.Number
 	r.log.quarantine(n)
 	from, to := makePos(n, off), makePos(n, off+length)
 	switch {
-	case r.seg.readable && off < headerSize && r.seg.Size >= headerSize:
+	case seg.readable && off < headerSize && seg.Size >= headerSize:
 		to = from // a copy of the header
-	case off+length >= r.seg.Size:
+	case off+length >= seg.Size:
 		to = makePos(n+1, 0) // the file may have been longer
 	}
 	return r.yield(Record{}, &CorruptError{

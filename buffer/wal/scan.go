@@ -52,8 +52,7 @@ func (s *scanner) step() (item, bool) {
 	if s.off >= s.size {
 		return item{}, false
 	}
-	it, ok := s.record()
-	if ok {
+	if it, ok := s.record(); ok {
 		return it, true
 	}
 	return s.damage(), true
@@ -62,31 +61,31 @@ func (s *scanner) step() (item, bool) {
 // damage collects the invalid bytes from s.off up to the next valid record or the end. It
 // keeps that record for the next step.
 func (s *scanner) damage() item {
-	d := item{off: s.off}
-	var why reasons
+	d := item{off: s.off, length: s.size - s.off}
+	var why []string // the first two different reasons
 	for s.off < s.size {
 		n, reason := s.invalid()
-		why.add(reason)
-		s.off += n
-		if s.off >= s.size {
-			break
+		if len(why) < 2 && !slices.Contains(why, reason) {
+			why = append(why, reason)
 		}
-		start := s.off
+		s.off += n
+		end := s.off
 		if it, ok := s.record(); ok {
 			s.next = &it
-			d.length = start - d.off
-			d.reason = why.text(s.src)
-			return d
+			d.length = end - d.off
+			break
 		}
 	}
-	s.off = s.size
-	d.length = s.size - d.off
-	d.reason = why.text(s.src)
+	d.reason = strings.Join(why, "; ")
+	if err := s.src.err; err != nil {
+		d.reason += "; reading: " + err.Error()
+		s.src.err = nil
+	}
 	return d
 }
 
-// record reads the valid record at s.off and moves behind it. If there is none, s.off
-// does not change.
+// record reads the valid record at s.off and moves behind it, and behind the zeros that
+// align the next one. If there is none, s.off does not change.
 func (s *scanner) record() (item, bool) {
 	head := s.peek(recordHeader)
 	if len(head) < recordHeader || s.off%recordAlign != 0 {
@@ -96,34 +95,17 @@ func (s *scanner) record() (item, bool) {
 	if !ok {
 		return item{}, false
 	}
-	whole := s.peek(recordHeader + n)
-	payload := whole[recordHeader:]
+	whole := s.peek(align(recordHeader + n))
+	payload, padding := whole[recordHeader:recordHeader+n:recordHeader+n], whole[recordHeader+n:]
 	if !s.seal.matches(whole, payload) {
 		return item{}, false
 	}
-	it := item{off: s.off, length: recordHeader + n, typ: whole[0], payload: payload[:n:n]}
+	it := item{off: s.off, length: recordHeader + n, typ: whole[0], payload: payload}
 	s.off += it.length
-	s.skipPadding(&it)
+	if allZero(padding) {
+		s.off += int64(len(padding))
+	}
 	return it, true
-}
-
-// skipPadding moves to the next multiple of 8 if only zeros are before it.
-func (s *scanner) skipPadding(it *item) {
-	n := min(align(s.off), s.size) - s.off
-	// Moving the window could overwrite the payload. So bytes outside the window are read
-	// directly from the file.
-	at := s.off - s.base
-	if at+n <= int64(len(s.buf)) {
-		if allZero(s.buf[at : at+n]) {
-			s.off += n
-		}
-		return
-	}
-	var pad [recordAlign]byte
-	s.src.readAt(pad[:n], s.off)
-	if allZero(pad[:n]) {
-		s.off += n
-	}
 }
 
 // invalid returns how many bytes to skip at s.off, where no valid record is, and the
@@ -164,24 +146,6 @@ func (s *scanner) peek(n int64) []byte {
 }
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
-
-// reasons keeps the first two different reasons of one span.
-type reasons []string
-
-func (r *reasons) add(s string) {
-	if len(*r) < 2 && !slices.Contains(*r, s) {
-		*r = append(*r, s)
-	}
-}
-
-func (r reasons) text(src *pageReader) string {
-	s := strings.Join(r, "; ")
-	if src.err != nil {
-		s += "; reading: " + src.err.Error()
-		src.err = nil
-	}
-	return s
-}
 
 // pageReader reads all readable pages. An unreadable page, or one behind the end, reads
 // as zeros, and zeros are never a record. So one bad sector costs only the records that

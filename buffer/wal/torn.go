@@ -170,8 +170,5 @@ func (l *Log) moveStillborn(last *segment) error {
 	l.log.Warn().Str("segment", from).Int64("bytes", last.Size).Str("kept", to).
 		Msg("the newest segment of the log was not made whole, and is put aside")
 	l.segs = l.segs[:len(l.segs)-1]
-	if err := l.fs.Rename(from, to); err != nil {
-		return err
-	}
-	return l.syncDir(l.dir)
+	return l.rename(from, to)
 }

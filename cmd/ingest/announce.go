@@ -7,11 +7,11 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
@@ -35,9 +35,7 @@ type company struct {
 	premises  *premises.Premises
 	peers     *peers.Peers // ingesters whose records readers need too
 	log       zerolog.Logger
-
-	running sync.WaitGroup
-	quit    context.CancelFunc
+	quit      context.CancelFunc
 }
 
 const (
@@ -58,7 +56,7 @@ const (
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
-	p := &company{clock: clockskew.New(clock, clockskew.Options{Log: log}), premises: premises, log: log, quit: func() {}}
+	p := &company{clock: clockskew.New(clock, log), premises: premises, log: log}
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()
@@ -97,23 +95,17 @@ func newCompany(c config.Config, store *openstore.Store, premises *premises.Prem
 	return p, nil
 }
 
-// run announces and compares until ctx or stop ends it.
-func (p *company) run(ctx context.Context) {
+// run announces and compares in the group until ctx or stop ends it.
+func (p *company) run(ctx context.Context, group *errgroup.Group) {
 	ctx, p.quit = context.WithCancel(ctx)
-	p.running.Go(func() { p.clock.Run(ctx) })
-	p.running.Go(func() {
+	announce := func(ctx context.Context) {
 		// With a wrong clock all peers would look dead.
 		await(ctx, time.Now().Add(clockWait), p.clock.First())
 		p.announcer.Run(ctx)
-	})
-	p.running.Go(func() { p.peers.Run(ctx) })
-	p.running.Go(func() { p.premises.Run(ctx) })
-}
-
-// wait returns when readers know this ingester, and the lane, the clock and besides are
-// known; or at until. All of it goes on in the background.
-func (p *company) wait(ctx context.Context, until time.Time, besides ...<-chan struct{}) {
-	await(ctx, until, append(besides, p.announcer.First(), p.clock.First())...)
+	}
+	for _, run := range []func(context.Context){p.clock.Run, announce, p.peers.Run, p.premises.Run} {
+		group.Go(func() error { run(ctx); return nil })
+	}
 }
 
 // await returns when all are closed, at until, or when ctx ends.
@@ -161,7 +153,7 @@ const readyEvery = 250 * time.Millisecond
 
 // started logs the result of the start. If the ingester was not ready, it logs later that
 // it has become ready.
-func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
+func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
 		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
 			Stringer("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
@@ -172,15 +164,16 @@ func (p *company) started(ctx context.Context, log zerolog.Logger, ready func() 
 		return
 	}
 	tell(log.Warn().Err(err), "listening, not ready")
-	p.running.Go(func() {
+	group.Go(func() error {
 		for ready() != nil {
 			select {
 			case <-time.After(readyEvery):
 			case <-ctx.Done():
-				return
+				return nil
 			}
 		}
 		tell(log.Info(), "ready")
+		return nil
 	})
 }
 
@@ -192,10 +185,4 @@ func (p *company) stop(empty bool) {
 	if err := p.announcer.Stop(ctx, empty); err != nil {
 		p.log.Warn().Err(err).Msg("the others are not told that this ingester ends")
 	}
-}
-
-// end returns when nothing runs any more, even if run was never called.
-func (p *company) end() {
-	p.quit()
-	p.running.Wait()
 }

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
 	"blobtail/internal/clockskew"
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
@@ -67,15 +70,19 @@ func TestAnnouncedFirst(t *testing.T) {
 				}
 				p := &company{
 					announcer: announcer,
-					clock:     clockskew.New(nil, clockskew.Options{}),
+					clock:     clockskew.New(nil, zerolog.Nop()),
 					premises:  belonging,
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})
 				begun := time.Now()
-				p.run(t.Context())
-				defer p.end()
-				p.wait(t.Context(), begun.Add(companyWait))
+				var group errgroup.Group
+				p.run(t.Context(), &group)
+				defer func() {
+					p.quit()
+					group.Wait()
+				}()
+				await(t.Context(), begun.Add(companyWait), announcer.First(), p.clock.First())
 				if took := time.Since(begun); took > companyWait {
 					t.Errorf("it waits for %s", took)
 				}

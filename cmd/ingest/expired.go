@@ -28,16 +28,13 @@ type sink struct {
 func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
 	watch := horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
-	const help = "Readings of which days have been dropped, by result."
-	c.result("blobtail_horizon_readings_total", help, "worked", func() uint64 { n, _ := watch.Readings(); return n })
-	c.result("blobtail_horizon_readings_total", help, "failed", func() uint64 { _, n := watch.Readings(); return n })
+	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
 	return sink{blobwriter.New(watch.Guard(blobs), reg), watch, premises}
 }
 
-// refuse makes the buffer refuse records of dropped days.
-func (s sink) refuse(o buffer.Options) buffer.Options {
-	o.Expired = func(service string, period time.Time) bool { return s.watch.Hides(service, horizon.DayOf(period)) }
-	return o
+// expired reports whether the day of a period has been dropped.
+func (s sink) expired(service string, period time.Time) bool {
+	return s.watch.Hides(service, horizon.DayOf(period))
 }
 
 // Write implements [buffer.Sink]. It does not even read a batch that is known to have
@@ -47,18 +44,17 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	if err := s.premises.Storing(); err != nil {
 		return err
 	}
-	if s.watch.Hides(b.Service(), horizon.DayOf(b.Period())) {
+	if s.expired(b.Service(), b.Period()) {
 		return fmt.Errorf("%w: %s of %s", buffer.ErrExpired, horizon.DayOf(b.Period()), b.Service())
 	}
 	err := s.Writer.Write(ctx, b)
 	if ctx.Err() == nil {
 		s.premises.Stored(err)
 	}
-	var reuse *blobwriter.IDReuseError
 	switch {
 	case errors.Is(err, horizon.ErrExpired):
 		return fmt.Errorf("%w: %w", buffer.ErrExpired, err)
-	case errors.As(err, &reuse):
+	case errors.Is(err, blobwriter.ErrIDReused):
 		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"blobtail/internal/config"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid/premises"
+	"blobtail/newest/live"
 	"blobtail/record"
 	"blobtail/source/httpsource"
 )
@@ -25,24 +26,17 @@ type intake struct {
 	stream *stream
 	log    zerolog.Logger
 
-	ended chan struct{}
-	end   func()        // closes ended; may be called more than once
-	idle  chan struct{} // closed when all requests from before the end are answered
-	// serving is locked for reading by each of these requests, and for good by the end.
+	ended context.Context
+	end   context.CancelFunc // ends ended
+	// serving is locked for reading by each request from before the end.
 	serving sync.RWMutex
 }
 
 // newIntake makes the HTTP source next to the stream, with the answers to readers. ready
 // is the reason why records cannot be accepted, stored or announced.
 func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *stream, log zerolog.Logger, reg prometheus.Registerer) (in *intake, ready func() error) {
-	in = &intake{stream: stream, log: part(log, "intake"), ended: make(chan struct{}), idle: make(chan struct{})}
-	in.end = sync.OnceFunc(func() {
-		close(in.ended)
-		go func() {
-			in.serving.Lock()
-			close(in.idle)
-		}()
-	})
+	in = &intake{stream: stream, log: part(log, "intake")}
+	in.ended, in.end = context.WithCancel(context.Background())
 	ready = func() error { return errors.Join(in.err(), company.ready(buf)) }
 	source := httpsource.New(httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
@@ -52,7 +46,10 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 		Log:         part(log, "http"),
 		Metrics:     reg,
 	})
-	answers := newLive(buf, company, log, reg)
+	answers := live.NewHandler(live.Options{
+		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
+	})
+	showLive(answers, reg)
 	in.http = httpsource.NewServer(withLive(in.counted(source), answers), part(log, "http"))
 	in.http.RegisterOnShutdown(answers.Stop) // or slow readers would use up the grace
 	return in, ready
@@ -62,38 +59,37 @@ var errDrained = errors.New("this ingester takes no more: it was drained")
 
 // err returns the reason why records are not accepted, nil if they are.
 func (i *intake) err() error {
-	select {
-	case <-i.ended:
+	if i.ended.Err() != nil {
 		return errDrained
-	default:
-		return nil
 	}
+	return nil
 }
 
 // counted lets drain know when all requests from before it are answered. The source
 // refuses later requests by itself.
 func (i *intake) counted(source http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if i.serving.TryRLock() { // fails only after the end
+		if i.serving.TryRLock() { // fails only while drain waits
 			defer i.serving.RUnlock()
 		}
 		source.ServeHTTP(w, r)
 	})
 }
 
-// refuse ends the acceptance of records.
-func (i *intake) refuse(ctx context.Context) {
-	i.end()
-	i.stream.stop(ctx)
-}
-
 // drain accepts no more records, and returns when the requests under way are answered, or
 // ctx ends. It goes on listening: until all records are in blobs, readers ask here for
 // the rest.
 func (i *intake) drain(ctx context.Context) {
-	i.refuse(ctx)
+	i.end()
+	i.stream.stop(ctx)
+	idle := make(chan struct{})
+	go func() {
+		i.serving.Lock()
+		defer i.serving.Unlock()
+		close(idle)
+	}()
 	select {
-	case <-i.idle:
+	case <-idle:
 	case <-ctx.Done():
 	}
 }
@@ -101,7 +97,8 @@ func (i *intake) drain(ctx context.Context) {
 // close accepts no more records, answers the requests under way until ctx ends, and
 // stops listening.
 func (i *intake) close(ctx context.Context) {
-	i.refuse(ctx)
+	i.end()
+	i.stream.stop(ctx)
 	if err := i.http.Shutdown(ctx); err != nil {
 		i.log.Warn().Err(err).Msg("requests were cut off; they were not acknowledged")
 	}

@@ -8,23 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"blobtail/buffer"
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/record"
 )
-
-// newLive makes the handler that answers readers with unflushed records.
-func newLive(buf *buffer.Buffer, company *company, log zerolog.Logger, reg prometheus.Registerer) *live.Handler {
-	h := live.NewHandler(live.Options{
-		Self: company.self, Journal: journal{buf, company.announcer}, Peers: company.peers.Roll, Log: part(log, "live"),
-	})
-	showLive(h, reg)
-	return h
-}
 
 // withLive sends paths below /live/ to the answers, and all others to the source. The
 // source has a mux of its own, because it checks how paths are written.
@@ -68,8 +56,7 @@ type held struct {
 // Each implements [live.Held].
 func (h held) Each(ctx context.Context, emit func(*record.Entry) error) error {
 	err := h.Live.Each(ctx, emit)
-	var missing *buffer.MissingError
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*buffer.MissingError](err); ok {
 		return &live.DamageError{Err: err}
 	}
 	if err == nil && h.lost != nil {

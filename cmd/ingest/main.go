@@ -53,7 +53,8 @@ func main() {
 func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	begun := time.Now()
 	limitMemory(c, log)
-	reg := newRegistry()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	store, err := openstore.Open(ctx, c.Store, true)
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -78,9 +79,16 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	defer stream.close()
 	tail := newTail()
 	var company *company
-	options := out.refuse(bufferOptions(c, part(log, "buffer"), reg))
+	options := bufferOptions(c, part(log, "buffer"), reg)
+	options.Expired = out.expired
 	options.LossFound = func() { company.noteLoss() } // company exists before the buffer runs
-	buf := buffer.New(journal, out, stream.tell(tail.tell(c, options)))
+	if c.Tail.Enabled {
+		options.Tail = tail
+	}
+	if stream != nil {
+		options.Messages = stream.source
+	}
+	buf := buffer.New(journal, out, options)
 	records, err := net.Listen("tcp", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
@@ -90,7 +98,6 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	defer company.end()
 	tail.join(c, company, buf, log, reg)
 	in, ready := newIntake(c, buf, company, stream, log, reg)
 	operators, err := net.Listen("tcp", c.Ingest.Admin)
@@ -126,12 +133,12 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { p.watch.Run(working); return nil })
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
-	p.company.run(working)
-	p.company.wait(ctx, until, p.watch.First())
+	p.company.run(working, group)
+	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First())
 	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
-	p.company.started(working, log, p.ready, c, p.records, p.operators)
+	p.company.started(working, group, log, p.ready, c, p.records, p.operators)
 
 	select {
 	case <-ctx.Done():
@@ -161,12 +168,6 @@ func openPremises(ctx context.Context, c config.Config, store *openstore.Store, 
 			return err
 		},
 	})
-}
-
-func newRegistry() *prometheus.Registry {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return reg
 }
 
 func bufferOptions(c config.Config, log zerolog.Logger, reg prometheus.Registerer) buffer.Options {

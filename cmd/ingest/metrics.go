@@ -22,10 +22,14 @@ func (c counters) counter(name, help string, value func() uint64) {
 	c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 }
 
-// result registers a counter for one value of the label result.
-func (c counters) result(name, help, result string, value func() uint64) {
-	c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"result": result}},
-		func() float64 { return float64(value()) })
+// results registers a counter with the label result: good or failed.
+func (c counters) results(name, help, good string, values func() (good, failed uint64)) {
+	result := func(result string, value func() uint64) {
+		c.f.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{"result": result}},
+			func() float64 { return float64(value()) })
+	}
+	result(good, func() uint64 { n, _ := values(); return n })
+	result("failed", func() uint64 { _, n := values(); return n })
 }
 
 func (c counters) gauge(name, help string, value func() float64) {
@@ -35,9 +39,7 @@ func (c counters) gauge(name, help string, value func() float64) {
 // showCompany registers the metrics of the announcements.
 func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
-	const help = "Announcements of this ingester, by result."
-	c.result("blobtail_heartbeat_total", help, "written", func() uint64 { n, _ := a.Beats(); return n })
-	c.result("blobtail_heartbeat_total", help, "failed", func() uint64 { _, n := a.Beats(); return n })
+	c.results("blobtail_heartbeat_total", "Announcements of this ingester, by result.", "written", a.Beats)
 	c.gauge("blobtail_lane", "Lane of this ingester: the leading part of its blobs' numbers.", func() float64 { return float64(a.Lane()) })
 	c.gauge("blobtail_clock_skew_seconds", "How far this host's clock is ahead of the store's; 0 while that is not known.", func() float64 { return clock.Skew().Seconds() })
 }
@@ -45,9 +47,8 @@ func showCompany(a *heartbeat.Announcer, clock *clockskew.Checker, reg prometheu
 // showTail registers the metrics of the tail's writer.
 func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
-	const writes = "Writes to the tables of the newest records, one for each service, by result."
-	c.result("blobtail_tail_writes_total", writes, "written", func() uint64 { return w.Stats().Written })
-	c.result("blobtail_tail_writes_total", writes, "failed", func() uint64 { return w.Stats().Failed })
+	c.results("blobtail_tail_writes_total", "Writes to the tables of the newest records, one for each service, by result.", "written",
+		func() (written, failed uint64) { s := w.Stats(); return s.Written, s.Failed })
 	c.counter("blobtail_tail_records_total", "Records in rows of the newest records.", func() uint64 { return w.Stats().Records })
 	c.counter("blobtail_tail_omitted_total", "Records that such rows count and do not have.", func() uint64 { return w.Stats().Omitted })
 	c.counter("blobtail_tail_outside_total", "Records that are too old for the newest, or ahead of the clock.", func() uint64 { return w.Stats().Outside })
@@ -61,30 +62,19 @@ func showTail(w *tailindex.Writer, reg prometheus.Registerer) {
 // showLive registers the metrics of questions for unflushed records.
 func showLive(h *live.Handler, reg prometheus.Registerer) {
 	c := counters{promauto.With(reg)}
-	reg.MustRegister(questions{h, prometheus.NewDesc("blobtail_live_requests_total",
-		"Questions for live records by status code; 499 is a reader that did not wait.", []string{"code"}, nil)})
+	questions := prometheus.NewDesc("blobtail_live_requests_total",
+		"Questions for live records by status code; 499 is a reader that did not wait.", []string{"code"}, nil)
+	reg.MustRegister(prometheus.CollectorFunc(func(to chan<- prometheus.Metric) {
+		all := h.Stats().Questions
+		all[200] += 0 // rates need it from the start
+		for code, n := range all {
+			to <- prometheus.MustNewConstMetric(questions, prometheus.CounterValue, float64(n), strconv.Itoa(code))
+		}
+	}))
 	c.f.NewCounterFunc(prometheus.CounterOpts{Name: "blobtail_live_seconds_total",
 		Help: "Time from the header of a question to the end of its answer, of all that were answered."},
 		func() float64 { return h.Stats().Seconds })
 	c.counter("blobtail_live_records_total", "Records sent in answers to them.", func() uint64 { return h.Stats().Records })
 	c.counter("blobtail_live_peers_failed_total",
 		"Other ingesters that had to be asked and did not answer, or not to the end.", func() uint64 { return h.Stats().PeersFailed })
-}
-
-// questions is a counter with a label for each code that occurred.
-type questions struct {
-	h    *live.Handler
-	desc *prometheus.Desc
-}
-
-// Describe implements [prometheus.Collector].
-func (q questions) Describe(to chan<- *prometheus.Desc) { to <- q.desc }
-
-// Collect implements [prometheus.Collector].
-func (q questions) Collect(to chan<- prometheus.Metric) {
-	all := q.h.Stats().Questions
-	all[200] += 0 // rates need it from the start
-	for code, n := range all {
-		to <- prometheus.MustNewConstMetric(q.desc, prometheus.CounterValue, float64(n), strconv.Itoa(code))
-	}
 }

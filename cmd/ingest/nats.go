@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"blobtail/buffer"
 	"blobtail/internal/config"
 	"blobtail/source/natssource"
 )
@@ -49,14 +48,6 @@ func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prom
 	s := &stream{source: source, ended: make(chan struct{})}
 	s.pulling, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	return s, nil
-}
-
-// tell makes the buffer report the fate of messages to the stream.
-func (s *stream) tell(o buffer.Options) buffer.Options {
-	if s != nil {
-		o.Messages = s.source
-	}
-	return o
 }
 
 // run accepts messages until stop is called or ctx ends.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
-	"time"
 
-	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/retention"
 )
@@ -75,16 +72,4 @@ func (c *applyCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables)+len(r.Raised) > 0), nil
-}
-
-// told writes the metrics of a run that ended with a code, and returns the exit code.
-func (c *applyCmd) told(a *app, code int) int {
-	if c.MetricsFile == "" {
-		return code
-	}
-	if err := writeMetrics(c.MetricsFile, &a.applied, code, time.Now()); err != nil {
-		a.Complain("metrics: %v", err)
-		return cmp.Or(code, cli.Incomplete)
-	}
-	return code
 }

@@ -31,8 +31,17 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if confirm, ok := errors.AsType[*retention.ConfirmError](err); ok {
-		if err := c.preview(a, day, r.Plan); err != nil {
+		p := r.Plan
+		if err := printPlan(os.Stdout, p); err != nil {
 			return 0, err
+		}
+		a.foreign(p.Foreign)
+		a.sharedTables(p)
+		if len(p.Days) == 0 {
+			a.Complain("no blob of %s is stored for %s; is that the name and the day (UTC)?", c.Service, day)
+		}
+		if p.At.Before((day + 1).Start()) {
+			a.Complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
 		}
 		return a.unconfirmed(confirm, c.Service), nil
 	}
@@ -47,20 +56,4 @@ func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
 		a.Complain("where the account keeps deleted blobs (soft delete, versions, snapshots), they are there until that ends")
 	}
 	return a.verdict(r.Problems, len(r.Deleted)+len(r.Tables) > 0), nil
-}
-
-// preview prints the plan.
-func (c *dropCmd) preview(a *app, day horizon.Day, p *retention.Plan) error {
-	if err := printPlan(os.Stdout, p); err != nil {
-		return err
-	}
-	a.foreign(p.Foreign)
-	a.sharedTables(p)
-	if len(p.Days) == 0 {
-		a.Complain("no blob of %s is stored for %s; is that the name and the day (UTC)?", c.Service, day)
-	}
-	if p.At.Before((day + 1).Start()) {
-		a.Complain("%s is not over: what %s logs until midnight UTC is not kept either", day, c.Service)
-	}
-	return nil
 }

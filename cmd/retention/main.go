@@ -1,11 +1,12 @@
 // Command retention deletes expired logs and days of a service that must not have been
 // logged. It also replaces small blobs by large ones.
 //
-// stdout has plans and results; stderr has notes, and for the record a JSON line for
-// each day that is hidden and each blob that is deleted.
+// stdout has plans and results. stderr has notes, and for the record a JSON line for each
+// horizon that is raised, each day of a service that is deleted, and each table dropped.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -70,8 +71,11 @@ func run(ctx context.Context) int {
 	if err != nil {
 		code = a.exitCode(err)
 	}
-	if apply, ok := v.(*applyCmd); ok {
-		code = apply.told(a, code)
+	if apply, ok := v.(*applyCmd); ok && apply.MetricsFile != "" {
+		if err := writeMetrics(apply.MetricsFile, &a.applied, code, time.Now()); err != nil {
+			a.Complain("metrics: %v", err)
+			code = cmp.Or(code, cli.Incomplete)
+		}
 	}
 	return code
 }
@@ -102,12 +106,8 @@ func (a *app) parse() (verb, error) {
 
 // joined joins --now with its value, because the value may begin with "-".
 func joined(args []string) []string {
-	args = slices.Clone(args)
-	for i := 0; i+1 < len(args); i++ {
-		if args[i] == "--now" {
-			args[i] += "=" + args[i+1]
-			args = slices.Delete(args, i+1, i+2)
-		}
+	if i := slices.Index(args, "--now"); i >= 0 && i+1 < len(args) {
+		return slices.Concat(args[:i], []string{"--now=" + args[i+1]}, args[i+2:])
 	}
 	return args
 }

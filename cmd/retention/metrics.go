@@ -16,12 +16,6 @@ import (
 	"blobtail/retention"
 )
 
-// A file beyond these limits is not from an earlier run.
-const (
-	maxMetrics = 64 << 20
-	maxValue   = 1 << 60
-)
-
 // writeMetrics writes the metrics of a run for the textfile collector of node_exporter,
 // which reads only files that end in .prom. The counters of an existing file continue.
 func writeMetrics(name string, r *retention.Result, code int, now time.Time) error {
@@ -71,7 +65,7 @@ func readMetrics(name string) (map[string]float64, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > maxMetrics:
+	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no file of metrics", name)
 	}
 	text, err := os.ReadFile(name)
@@ -81,7 +75,7 @@ func readMetrics(name string) (map[string]float64, error) {
 	values := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
 		key, v, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && n < maxValue {
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && n < 1<<60 { // else it is not from an earlier run
 			values[key] = n
 		}
 	}

@@ -79,8 +79,7 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 		return err
 	}
 	err := s.Writer.Write(ctx, b)
-	var reuse *blobwriter.IDReuseError
-	if errors.As(err, &reuse) {
+	if errors.Is(err, blobwriter.ErrIDReused) {
 		err = errors.Join(buffer.ErrAside, err)
 	}
 	return err

@@ -38,9 +38,7 @@ var mutants = []mutant{
 	}
 `, `		err = l.syncFile(f)
 	}
-`}, {"buffer/wal/newest.go", `	return l.syncDir(l.dir)
-`, `	return nil
-`}}},
+`}, {"buffer/wal/newest.go", `	return l.rename(temp, `, `	return l.fs.Rename(temp, `}}},
 	{name: "nothing copied and synced on opening", edits: []edit{{"buffer/wal/torn.go",
 		`	if err := l.replace(f, last.Number, cut); err != nil {
 		return false, err

@@ -29,6 +29,7 @@ func TestParking(t *testing.T) {
 				w.quiet = true
 				w.finish()
 				w.verify()
+				testkit.Drain()
 				testkit.Report(t, seed, w)
 				t.Logf("%s", &w.totals)
 			})

@@ -322,12 +322,11 @@ type sink struct {
 
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	err := s.Writer.Write(ctx, b)
-	var reuse *blobwriter.IDReuseError
 	switch {
 	case errors.Is(err, horizon.ErrExpired):
 		s.w.count(&s.w.totals.expiredBatches)
 		err = fmt.Errorf("%w: %w", buffer.ErrExpired, err)
-	case errors.As(err, &reuse):
+	case errors.Is(err, blobwriter.ErrIDReused):
 		err = fmt.Errorf("%w: %w", buffer.ErrAside, err)
 	}
 	return err

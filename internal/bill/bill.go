@@ -11,7 +11,6 @@ package bill
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -50,11 +49,8 @@ func (s *Sum) Ratio() float64 {
 	return float64(s.Raw) / float64(s.Stored)
 }
 
-// listPage is how many blobs a LIST returns in one answer.
-const listPage = 5000
-
-// Lists is how many requests it takes to list these blobs.
-func (s *Sum) Lists() int64 { return (s.Blobs + listPage - 1) / listPage }
+// Lists is how many requests it takes to list these blobs, 5,000 by each.
+func (s *Sum) Lists() int64 { return (s.Blobs + 4999) / 5000 }
 
 // counts are all numbers of s.
 func (s *Sum) counts() [8]*int64 {
@@ -67,19 +63,6 @@ func (s *Sum) add(o *Sum) {
 	for i, n := range s.counts() {
 		*n += *from[i]
 	}
-}
-
-// blob makes the sum of one blob.
-func blob(e *catalog.Entry) Sum {
-	s := Sum{Blobs: 1, Stored: e.Size, Puts: 1}
-	if e.State != catalog.Sound {
-		s.Unknown = 1
-		return s
-	}
-	s.Records, s.Raw = e.Meta.Records, e.Meta.RawBytes
-	s.Puts += int64(e.Meta.Compacted)
-	s.tail(&e.Meta)
-	return s
 }
 
 // Contents of a row of the tail, see docs/FORMAT.md: a second's newest 100 lines, as
@@ -114,11 +97,6 @@ type Report struct {
 	Services []Sum // in order of the name
 	Days     []Sum // ascending, UTC, of the blobs' names
 	Total    Sum
-	Oddities
-}
-
-// Oddities are contents of a store that its sums do not show as they are.
-type Oddities struct {
 	// Foreign objects are stored under the names of services but are not our blobs.
 	// They cost money too, but are in no sum.
 	Foreign      int64
@@ -131,15 +109,12 @@ type Oddities struct {
 	Twice int64
 }
 
-// listers is how many services are listed at once.
-const listers = 8
-
 // Read sums up services, each once, in a range. It fails if the store does not exist;
 // a service without blobs has no sum.
 func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
 	parts := make([]Report, len(services))
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(listers)
+	work.SetLimit(8) // services listed at once
 	for i, service := range services {
 		work.Go(func() error { return parts[i].list(ctx, store, service, rng) })
 	}
@@ -147,34 +122,34 @@ func Read(ctx context.Context, store catalog.Store, services []string, rng catal
 		return nil, err
 	}
 	r := &Report{}
-	days := make(map[string]*Sum)
+	var days []Sum
 	for i := range parts {
-		r.take(&parts[i], days)
+		o := &parts[i]
+		days = append(days, o.Days...)
+		if o.Total.Blobs > 0 {
+			r.Services = append(r.Services, o.Total)
+			r.Total.add(&o.Total)
+		}
+		r.ForeignKey = cmp.Or(r.ForeignKey, o.ForeignKey)
+		r.Foreign += o.Foreign
+		r.ForeignBytes += o.ForeignBytes
+		r.Twice += o.Twice
 	}
-	for _, name := range slices.Sorted(maps.Keys(days)) {
-		r.Days = append(r.Days, *days[name])
+	byName := func(a, b Sum) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(days, byName)
+	for i := range days {
+		r.addDay(&days[i])
 	}
-	slices.SortFunc(r.Services, func(a, b Sum) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Services, byName)
 	return r, nil
 }
 
-// take adds the report of a service.
-func (r *Report) take(o *Report, days map[string]*Sum) {
-	for i := range o.Days {
-		day := &o.Days[i]
-		if days[day.Name] == nil {
-			days[day.Name] = &Sum{Name: day.Name}
-		}
-		days[day.Name].add(day)
+// addDay adds a sum of the last day, or of a later one.
+func (r *Report) addDay(s *Sum) {
+	if n := len(r.Days); n == 0 || r.Days[n-1].Name != s.Name {
+		r.Days = append(r.Days, Sum{Name: s.Name})
 	}
-	if o.Total.Blobs > 0 {
-		r.Services = append(r.Services, o.Total)
-		r.Total.add(&o.Total)
-	}
-	r.ForeignKey = cmp.Or(r.ForeignKey, o.ForeignKey)
-	r.Foreign += o.Foreign
-	r.ForeignBytes += o.ForeignBytes
-	r.Twice += o.Twice
+	r.Days[len(r.Days)-1].add(s)
 }
 
 // list fills the report of one service: its days, and their total under its name.
@@ -192,12 +167,15 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 			r.ForeignBytes += e.Size
 			continue
 		}
-		day := e.Day().String()
-		if n := len(r.Days); n == 0 || r.Days[n-1].Name != day {
-			r.Days = append(r.Days, Sum{Name: day})
+		sum := Sum{Name: e.Day().String(), Blobs: 1, Stored: e.Size, Puts: 1}
+		if e.State == catalog.Sound {
+			sum.Records, sum.Raw = e.Meta.Records, e.Meta.RawBytes
+			sum.Puts += int64(e.Meta.Compacted)
+			sum.tail(&e.Meta)
+		} else {
+			sum.Unknown = 1
 		}
-		sum := blob(&e)
-		r.Days[len(r.Days)-1].add(&sum)
+		r.addDay(&sum)
 		r.Total.add(&sum)
 		if start := e.Hour(); !start.Equal(hour) {
 			hour, compacted, others = start, false, false

@@ -3,6 +3,7 @@ package bill
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -83,13 +84,15 @@ func (p *Prices) validate() error {
 	}
 	text("currency", p.Currency)
 	text("here.name", p.Here.Name)
-	for _, l := range p.lines() {
-		if price := l.Price.Price; price == nil || math.IsNaN(*price) || math.IsInf(*price, 0) || *price < 0 {
-			bad(l.key, "want a price, 0 or more")
+	lines := p.lines()
+	for _, key := range slices.Sorted(maps.Keys(lines)) {
+		l := lines[key]
+		if l.Price == nil || !(*l.Price >= 0) || math.IsInf(*l.Price, 0) {
+			bad(key, "want a price, 0 or more")
 		}
-		text(l.key+".source", l.Source)
+		text(key+".source", l.Source)
 		if _, err := time.Parse(time.DateOnly, l.Date); err != nil {
-			bad(l.key+".date", "want the day at which the price was seen, for example 2026-11-20")
+			bad(key+".date", "want the day at which the price was seen, for example 2026-11-20")
 		}
 	}
 	seen := map[string]bool{}
@@ -111,22 +114,17 @@ func (p *Prices) validate() error {
 	return errors.Join(errs...)
 }
 
-// line is a line of the table, with its key.
-type line struct {
-	key string
-	Price
-}
-
-func (p *Prices) lines() []line {
+// lines are the lines of the table by their keys.
+func (p *Prices) lines() map[string]Price {
 	h := &p.Here
-	list := []line{
-		{"here.storage", h.Storage}, {"here.writes", h.Writes}, {"here.lists", h.Lists},
-		{"here.table-storage", h.TableStorage}, {"here.table-writes", h.TableWrites},
+	lines := map[string]Price{
+		"here.storage": h.Storage, "here.writes": h.Writes, "here.lists": h.Lists,
+		"here.table-storage": h.TableStorage, "here.table-writes": h.TableWrites,
 	}
 	for i, e := range p.Elsewhere {
-		list = append(list, line{fmt.Sprintf("elsewhere[%d].gb", i), Price{e.GB, e.Source, e.Date}})
+		lines[fmt.Sprintf("elsewhere[%d].gb", i)] = Price{e.GB, e.Source, e.Date}
 	}
-	return list
+	return lines
 }
 
 // Dates names the dates of the oldest and of the newest line, once if they are equal.
@@ -158,30 +156,19 @@ func (c *Cost) Here() float64 { return c.Puts + c.Storage + c.Tail }
 
 // Cost applies prices to a sum. The tables of the newest records are kept for tail.
 func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
-	const (
-		gb      = 1e9
-		tenK    = 10_000
-		million = 1e6
-	)
 	c := Cost{
-		Puts:    digits(float64(s.Puts) / tenK * *p.Here.Writes.Price),
-		Lists:   digits(float64(s.Lists()) / tenK * *p.Here.Lists.Price),
-		Storage: digits(float64(s.Stored) / gb * *p.Here.Storage.Price),
+		Puts:    digits(float64(s.Puts) / 1e4 * *p.Here.Writes.Price),
+		Lists:   digits(float64(s.Lists()) / 1e4 * *p.Here.Lists.Price),
+		Storage: digits(float64(s.Stored) / 1e9 * *p.Here.Storage.Price),
 	}
 	kept := min(1, tail.Hours()/24/daysOfMonth) // prices are per month
-	c.Tail = digits(float64(s.TailWrites)/tenK**p.Here.TableWrites.Price + float64(s.TailBytes)/gb*kept**p.Here.TableStorage.Price)
+	c.Tail = digits(float64(s.TailWrites)/1e4**p.Here.TableWrites.Price + float64(s.TailBytes)/1e9*kept**p.Here.TableStorage.Price)
 	for i := range p.Elsewhere {
 		e := &p.Elsewhere[i]
-		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/gb**e.GB+float64(s.Records)/million*e.Million))
+		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/1e9**e.GB+float64(s.Records)/1e6*e.Million))
 	}
 	return c
 }
 
 // digits rounds to 12 places, more than any bill needs.
-func digits(x float64) float64 {
-	const places = 1e12
-	if math.Abs(x) > math.MaxInt64/places {
-		return x
-	}
-	return math.Round(x*places) / places
-}
+func digits(x float64) float64 { return math.Round(x*1e12) / 1e12 }

@@ -10,9 +10,6 @@ import (
 	"blobtail/internal/config"
 )
 
-// timeForms are examples of times, for messages.
-const timeForms = "2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds"
-
 // ParseTime reads a time as people write it. A time without a zone is in the zone of now,
 // and relative forms count from now. The year is from 1678 to 2261, so that the time fits
 // a number of ns since 1970. Errors quote the text and give examples.
@@ -102,18 +99,13 @@ func parseCalendar(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	for _, form := range [...]string{"15:04", "15:04:05"} {
-		t, err := time.Parse(form, text)
-		if err != nil {
-			continue
+	for _, form := range [...]string{"2006-01-02 15:04", "2006-01-02 15:04:05"} {
+		for _, day := range [...]time.Time{now, now.AddDate(0, 0, -1)} {
+			t, err := time.ParseInLocation(form, day.Format(time.DateOnly)+" "+text, now.Location())
+			if err == nil && !t.After(now) {
+				return t, nil
+			}
 		}
-		at := func(days int) time.Time {
-			return time.Date(now.Year(), now.Month(), now.Day()+days, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location())
-		}
-		if today := at(0); !today.After(now) {
-			return today, nil
-		}
-		return at(-1), nil
 	}
-	return time.Time{}, fmt.Errorf("not a time; times look like %s", timeForms)
+	return time.Time{}, errors.New("not a time; times look like 2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, -2h, now-2h, yesterday, unix seconds")
 }

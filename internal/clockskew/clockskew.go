@@ -22,12 +22,6 @@ import (
 	"blobtail/storage"
 )
 
-// Options tune a Checker. The zero value works.
-type Options struct {
-	Now func() time.Time // the host's clock; nil: time.Now
-	Log zerolog.Logger
-}
-
 const (
 	limit   = 5 * time.Minute // skew beyond which the clock is not believed
 	every   = time.Minute     // pause between two questions; a sixth while the clock is wrong
@@ -37,8 +31,8 @@ const (
 // Checker knows how far the host's clock is from the store's. Its methods may be
 // called by any number of goroutines.
 type Checker struct {
-	o     Options
 	clock storage.Clock
+	log   zerolog.Logger
 	first chan struct{}
 
 	skew   atomic.Int64 // host less store, in ns; 0 until the store has answered
@@ -47,11 +41,8 @@ type Checker struct {
 
 // New returns a checker. It starts nothing and asks the store nothing. A nil
 // clock, that of a store on this host, is never wrong.
-func New(clock storage.Clock, o Options) *Checker {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	return &Checker{o: o, clock: clock, first: make(chan struct{})}
+func New(clock storage.Clock, log zerolog.Logger) *Checker {
+	return &Checker{clock: clock, log: log, first: make(chan struct{})}
 }
 
 // First is closed after the first question of Run, even if that fails.
@@ -59,15 +50,11 @@ func (c *Checker) First() <-chan struct{} { return c.first }
 
 // Run asks until ctx ends. It is called once.
 func (c *Checker) Run(ctx context.Context) {
-	if c.clock == nil {
-		close(c.first)
-		return
-	}
-	for n := 0; ; n++ {
+	if c.clock != nil {
 		c.ask(ctx)
-		if n == 0 {
-			close(c.first)
-		}
+	}
+	close(c.first)
+	for c.clock != nil {
 		pause := every
 		if c.Err() != nil {
 			pause /= 6 // someone is fixing it, and records are refused meanwhile
@@ -77,6 +64,7 @@ func (c *Checker) Run(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
+		c.ask(ctx)
 	}
 }
 
@@ -85,20 +73,20 @@ func (c *Checker) Run(ctx context.Context) {
 func (c *Checker) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	before, begun := c.o.Now(), time.Now()
+	begun := time.Now()
 	there, err := c.clock.Now(ctx)
 	took := time.Since(begun)
 	failed, was := c.failed, c.Err()
 	if c.failed = err != nil; err == nil {
-		c.skew.Store(int64(before.Add(took / 2).Sub(there).Round(time.Millisecond)))
+		c.skew.Store(int64(begun.Add(took / 2).Sub(there).Round(time.Millisecond)))
 	}
 	switch is := c.Err(); {
 	case err != nil && !failed && ctx.Err() != context.Canceled:
-		c.o.Log.Warn().Err(err).Msg("the store does not tell the time; what was known of the clock stands")
+		c.log.Warn().Err(err).Msg("the store does not tell the time; what was known of the clock stands")
 	case is != nil && was == nil:
-		c.o.Log.Error().Err(is).Msg("not ready")
+		c.log.Error().Err(is).Msg("not ready")
 	case is == nil && was != nil:
-		c.o.Log.Info().Dur("skew", c.Skew()).Msg("the clock is right again")
+		c.log.Info().Dur("skew", c.Skew()).Msg("the clock is right again")
 	}
 }
 
@@ -109,26 +97,21 @@ func (c *Checker) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 // as nothing is known.
 func (c *Checker) Err() error {
 	if skew := c.Skew(); skew.Abs() > limit {
-		return &Error{skew, limit}
+		return TooFar(skew, limit)
 	}
 	return nil
 }
 
 // Now is the time by the store's clock, as far as it is known.
-func (c *Checker) Now() time.Time { return c.o.Now().Add(-c.Skew()) }
+func (c *Checker) Now() time.Time { return time.Now().Add(-c.Skew()) }
 
-// Error says that the clocks are too far apart.
-type Error struct {
-	Skew  time.Duration // host less store
-	Limit time.Duration
-}
-
-// Error states the skew, its direction, and the remedy.
-func (e *Error) Error() string {
+// TooFar is the error of clocks that are too far apart, with the remedy. skew is the
+// host's clock less the store's.
+func TooFar(skew, limit time.Duration) error {
 	where := "ahead of"
-	if e.Skew < 0 {
+	if skew < 0 {
 		where = "behind"
 	}
-	return fmt.Sprintf("the clock of this host is %v %s the store's, and %v is allowed: set it (NTP)",
-		e.Skew.Abs().Round(time.Second), where, e.Limit)
+	return fmt.Errorf("the clock of this host is %v %s the store's, and %v is allowed: set it (NTP)",
+		skew.Abs().Round(time.Second), where, limit)
 }

@@ -126,31 +126,22 @@ func Load(path string) (Config, error) {
 	if err != nil {
 		return c, fmt.Errorf("read configuration: %w", err)
 	}
-	if err := c.decode(text); err != nil {
-		return c, fmt.Errorf("configuration %s: %w", path, err)
+	next := c
+	err = yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
+	switch {
+	case errors.Is(err, io.EOF), reflect.ValueOf(next).IsZero():
+		return c, nil // comments alone, which decode as null and clear the struct
+	case err != nil:
+		return c, fmt.Errorf("configuration %s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
-	return c, nil
-}
-
-func (c *Config) decode(text []byte) error {
-	next := *c
-	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&next)
-	// A file of comments alone decodes as null, which clears the struct.
-	if errors.Is(err, io.EOF) || reflect.ValueOf(next).IsZero() {
-		return nil
-	}
-	if err != nil {
-		return errors.New(strings.TrimSpace(yaml.FormatError(err, false, true)))
-	}
-	*c = next
-	return nil
+	return next, nil
 }
 
 // YAML is the configuration as a file that Load would read back. It holds no
 // secrets: those of a store come from the environment alone, and user, password or
 // token of a URL are left out.
 func (c Config) YAML() ([]byte, error) {
-	c.NATS = c.NATS.redacted()
+	c.NATS.URL = userinfo.ReplaceAllString(c.NATS.URL, "${1}redacted@")
 	return yaml.Marshal(c)
 }
 
@@ -200,7 +191,19 @@ func (m *mistakes) check(ok bool, key string, value any, want string) {
 func (c Config) Validate() error {
 	var m mistakes
 	m.check(c.Store != openstore.Spec{}, "store", "", "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
-	c.Ingest.validate(&m)
+	in := c.Ingest
+	for _, a := range []struct{ key, value string }{{"ingest.listen", in.Listen}, {"ingest.admin", in.Admin}} {
+		_, text, err := net.SplitHostPort(a.value)
+		port, bad := strconv.Atoi(text)
+		m.check(err == nil && bad == nil && port >= 0 && port <= 65535, a.key, a.value, "want host:port, for example 127.0.0.1:8514")
+	}
+	lane, err := strconv.Atoi(in.Lane)
+	m.check(in.Lane == "auto" || err == nil && lane >= 0 && lane <= 98, "ingest.lane", in.Lane, "want auto or 0 to 98")
+	p := time.Duration(in.Period)
+	m.check(p >= time.Minute && p <= time.Hour && time.Hour%p == 0 && p%time.Minute == 0,
+		"ingest.period", in.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
+	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
+	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
 		u, err := url.Parse(a.value)
 		m.check(a.value == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
@@ -225,19 +228,4 @@ func (c Config) Validate() error {
 	m.check(c.Tail.Shards >= 1 && c.Tail.Shards <= 16, "tail.shards", c.Tail.Shards, "want 1 to 16")
 	c.Retention.validate(&m)
 	return errors.Join(m...)
-}
-
-func (in Ingest) validate(m *mistakes) {
-	for _, a := range []struct{ key, value string }{{"ingest.listen", in.Listen}, {"ingest.admin", in.Admin}} {
-		_, text, err := net.SplitHostPort(a.value)
-		port, bad := strconv.Atoi(text)
-		m.check(err == nil && bad == nil && port >= 0 && port <= 65535, a.key, a.value, "want host:port, for example 127.0.0.1:8514")
-	}
-	lane, err := strconv.Atoi(in.Lane)
-	m.check(in.Lane == "auto" || err == nil && lane >= 0 && lane <= 98, "ingest.lane", in.Lane, "want auto or 0 to 98")
-	p := time.Duration(in.Period)
-	m.check(p >= time.Minute && p <= time.Hour && time.Hour%p == 0 && p%time.Minute == 0,
-		"ingest.period", in.Period, "want a whole number of minutes that divides 60: 1m, 5m, 10m, 15m, 30m, 1h")
-	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
-	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 }

@@ -26,12 +26,6 @@ type NATS struct {
 // userinfo is the scheme of a URL, and the user, password or token behind it.
 var userinfo = regexp.MustCompile(`([^,/]*://)?[^,]*@`)
 
-// redacted is n without the user, password or token that its URLs may have.
-func (n NATS) redacted() NATS {
-	n.URL = userinfo.ReplaceAllString(n.URL, "${1}redacted@")
-	return n
-}
-
 // plain is a text that is shown without quotes.
 type plain string
 

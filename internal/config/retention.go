@@ -83,10 +83,8 @@ func (r Retention) validate(m *mistakes) {
 		m.check(rule.Age != 0, key+".age", "", "want an age, for example 30d, or keep")
 		// With a name that no service can have, the default would delete the logs
 		// that the rule is to keep.
-		m.check(record.ValidPattern(rule.Service) && strings.Trim(rule.Service, inNames) == "", key+".service", rule.Service,
+		known := strings.Trim(rule.Service, `abcdefghijklmnopqrstuvwxyz0123456789._-*?[]^\`) == ""
+		m.check(record.ValidPattern(rule.Service) && known, key+".service", rule.Service,
 			"want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
 	}
 }
-
-// inNames are the characters of the names of services, and of globs.
-const inNames = `abcdefghijklmnopqrstuvwxyz0123456789._-*?[]^\`

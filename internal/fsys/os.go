@@ -3,8 +3,6 @@
 package fsys
 
 import (
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -36,17 +34,4 @@ func (osFS) Free(dir string) (int64, error) {
 		return 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
-}
-
-// flock locks an open directory itself, so that no file is left behind, or closes it.
-func flock(d *os.File) (io.Closer, error) {
-	err := uninterrupted(func() error { return syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
-	if err == nil {
-		return d, nil
-	}
-	d.Close()
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrLocked
-	}
-	return nil, &os.PathError{Op: "flock", Path: d.Name(), Err: err}
 }

@@ -223,13 +223,21 @@ func (t *Tree) SyncDir(name string) error {
 	return cmp.Or(err, d.Close())
 }
 
-// Lock implements [FS].
+// Lock implements [FS]. It locks the directory itself, so that no file is left behind.
 func (t *Tree) Lock(name string) (io.Closer, error) {
 	d, err := t.openDir(name)
 	if err != nil {
 		return nil, err
 	}
-	return flock(d)
+	err = uninterrupted(func() error { return syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
+	if err == nil {
+		return d, nil
+	}
+	d.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	return nil, &os.PathError{Op: "flock", Path: name, Err: err}
 }
 
 // SameFile implements [FS].

@@ -18,5 +18,5 @@ func openDir(spec Spec, create bool) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, blobs.Close())
 	}
-	return &Store{Blobs: blobs, Tables: rows, close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
+	return &Store{Blobs: blobs, Tables: rows, Close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
 }

@@ -10,13 +10,16 @@ import (
 	"blobtail/storage/azure"
 )
 
-// Store is an open store. Its blobs are a [storage.Clock] if the store has one. Close
-// releases it.
+// Store is an open store. Its blobs are a [storage.Clock] if the store has one.
 type Store struct {
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
-	close  func() error
+	Close  func() error // releases the store
 }
+
+// makeTimeout bounds the time that making a container may add to a start. An
+// ingester must accept records while the service is down.
+const makeTimeout = time.Second
 
 // Open opens a store and the tables that belong to it. With create it makes a missing
 // store; without, a missing store is [storage.ErrNotExist]. It makes no table. The zero
@@ -36,24 +39,13 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 			return nil, err
 		}
 		if create {
-			makeContainer(ctx, s)
+			// The first Create tries again, and reports the error.
+			ctx, cancel := context.WithTimeout(ctx, makeTimeout)
+			defer cancel()
+			_ = s.EnsureContainer(ctx)
 		}
-		return &Store{Blobs: s, Tables: s, close: func() error { return nil }}, nil
+		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }}, nil
 	}
 	_, err := Parse(spec.String())
 	return nil, err
-}
-
-// Close releases the store.
-func (s *Store) Close() error { return s.close() }
-
-// makeTimeout bounds the time that making a container may add to a start. An
-// ingester must accept records while the service is down.
-const makeTimeout = time.Second
-
-func makeContainer(ctx context.Context, s *azure.Store) {
-	ctx, cancel := context.WithTimeout(ctx, makeTimeout)
-	defer cancel()
-	// The first Create tries again, and reports the error.
-	_ = s.EnsureContainer(ctx)
 }

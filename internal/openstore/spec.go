@@ -10,15 +10,13 @@ import (
 // Spec names a store as an operator writes it: dir:PATH or
 // azure:[ACCOUNT/]CONTAINER. Specs can be compared. The zero Spec names none.
 type Spec struct {
-	kind  kind
+	kind  string // inDir or inAzure
 	place string
 }
 
-type kind string
-
 const (
-	inDir   kind = "dir"
-	inAzure kind = "azure"
+	inDir   = "dir"
+	inAzure = "azure"
 )
 
 // BadSpecError is a text that names no store.
@@ -36,17 +34,16 @@ func Default() Spec { return Spec{inDir, "./data"} }
 // Parse reads a spec. It sends no request, and does not check whether the store exists.
 // The error is a [*BadSpecError].
 func Parse(text string) (Spec, error) {
-	name, place, _ := strings.Cut(text, ":")
-	s := Spec{kind(name), place}
-	if place == "" || s.kind != inDir && s.kind != inAzure {
+	kind, place, _ := strings.Cut(text, ":")
+	if place == "" || kind != inDir && kind != inAzure {
 		return Spec{}, &BadSpecError{text, "it must be dir:PATH or azure:[ACCOUNT/]CONTAINER"}
 	}
-	if s.kind == inAzure {
+	if kind == inAzure {
 		if _, _, err := azure.ParseSpec(place); err != nil {
 			return Spec{}, &BadSpecError{text, err.Error()}
 		}
 	}
-	return s, nil
+	return Spec{kind, place}, nil
 }
 
 // UnmarshalText is [Parse] for flags and files. An empty text is the zero Spec.
@@ -66,7 +63,7 @@ func (s Spec) String() string {
 	if s.kind == "" {
 		return ""
 	}
-	return string(s.kind) + ":" + s.place
+	return s.kind + ":" + s.place
 }
 
 // Dir is the path of a store in a directory, "" for others.

@@ -29,16 +29,13 @@ func decodeArray(body []byte, off int, to Sink) {
 	rest := func(from int, reason string) {
 		to.Reject(bytes.TrimRight(body[from:], " \t\r\n"), Rejection{Reason: reason, Syntax: true}, len(body))
 	}
-	off = skipSpace(body, off+1)
-	if off < len(body) && body[off] == ']' {
-		if off = skipSpace(body, off+1); off < len(body) {
-			rest(off, "text after the array")
-		}
-		return
+	next := off // of the last bracket or comma
+	if i := skipSpace(body, off+1); i < len(body) && body[i] == ']' {
+		next = i
 	}
-	for {
-		if off == len(body) {
-			rest(off, "the array has no end")
+	for next >= len(body) || body[next] != ']' {
+		if off = skipSpace(body, next+1); off >= len(body) {
+			rest(len(body), "the array has no end")
 			return
 		}
 		n, why := element(body[off:], to)
@@ -47,27 +44,16 @@ func decodeArray(body []byte, off int, to Sink) {
 			return
 		}
 		end := off + n
-		next := skipSpace(body, end)
-		if next < len(body) && body[next] != ',' && body[next] != ']' {
+		if next = skipSpace(body, end); next < len(body) && body[next] != ',' && body[next] != ']' {
 			rest(off, "neither , nor ] after an element of the array")
 			return
 		}
-		ok := false
-		if why.Reason == "" {
-			ok = to.Object(body[off:end], end)
-		} else {
-			ok = to.Reject(body[off:end], why, end)
-		}
-		if !ok {
+		if !pass(body[off:end], why, end, to) {
 			return
 		}
-		if off = skipSpace(body, next+1); next < len(body) && body[next] == ']' {
-			if off < len(body) {
-				rest(off, "text after the array")
-			}
-			return
-		}
-		off = min(off, len(body))
+	}
+	if off = skipSpace(body, next+1); off < len(body) {
+		rest(off, "text after the array")
 	}
 }
 

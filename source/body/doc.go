@@ -16,7 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"blobtail/record"
 )
 
 const (
@@ -62,9 +63,5 @@ func Short(s string) string {
 	if len(s) <= most {
 		return strings.ToValidUTF8(s, "?")
 	}
-	n := most
-	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "?") + "..."
+	return strings.ToValidUTF8(string(record.CutText([]byte(s), most)), "?") + "..."
 }

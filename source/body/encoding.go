@@ -52,12 +52,8 @@ func (e Encoding) WireLimit() int64 {
 
 // TooLarge is the error for a body over the wire limit.
 func (e Encoding) TooLarge() error {
-	what := "body"
-	if e != Plain {
-		what = string(e) + " body"
-	}
-	limit := e.WireLimit()
-	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several", what, limit>>20)
+	what := strings.TrimSpace(string(e) + " body")
+	return fail(ErrTooLarge, "the %s is over %d MiB; send it in several", what, e.WireLimit()>>20)
 }
 
 // Grow returns a buffer with room for n bytes in total that begins with those of buf.

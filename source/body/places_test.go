@@ -8,11 +8,11 @@ import (
 )
 
 // reading gathers a body and returns the place of each accepted line.
-func reading(decode Decoder, body string) (*Gatherer, map[string]uint32) {
+func reading(decode decoder, body string) (*Gatherer, map[string]uint32) {
 	g := NewGatherer()
 	g.After = func(int) bool { return true }
 	g.Arrive(Arrival{Service: "web", Time: 1})
-	decode([]byte(body), g)
+	decode([]byte(body), 0, g)
 	places := map[string]uint32{}
 	for i := range g.Req.Lines {
 		l := &g.Req.Lines[i]
@@ -82,7 +82,7 @@ func TestPlacesOfWhatIsTooFarAhead(t *testing.T) {
 	g := NewGatherer()
 	g.After = func(int) bool { return true }
 	g.Arrive(Arrival{Service: "web", Time: 1})
-	decodeLines([]byte(`{"time":86401,"n":1}`+"\n"+`{"time":5,"n":2}`), g)
+	decodeLines([]byte(`{"time":86401,"n":1}`+"\n"+`{"time":5,"n":2}`), 0, g)
 	if g.Accepted != 1 || g.Req.Index(0) != 1 || g.Places != 2 || g.Found != 2 || g.EarliestOwn != 5_000_000_000 {
 		t.Errorf("%+v", g)
 	}

@@ -37,14 +37,14 @@ type Rejection struct {
 	Line   bool
 }
 
-// A Decoder finds the records in a decoded body and passes each byte that is not
-// white space to the sink, as part of a record or of a reject.
-type Decoder func(body []byte, to Sink)
+// A decoder finds the records in a decoded body from off and passes each byte that is
+// not white space to the sink, as part of a record or of a reject.
+type decoder func(body []byte, off int, to Sink)
 
 // A Form is the form of a body according to its header.
 type Form struct {
 	Encoding Encoding
-	decode   Decoder
+	decode   decoder
 	sniffed  bool
 }
 
@@ -69,14 +69,14 @@ func (f Form) Decode(body []byte, to Sink) error {
 	if bytes.HasPrefix(body, []byte("\xff\xfe")) || bytes.HasPrefix(body, []byte("\xfe\xff")) {
 		return fail(ErrUnsupported, "the body begins with the byte order mark of UTF-16, which is not taken; send UTF-8")
 	}
-	f.decode(body, to)
+	f.decode(body, bom(body), to)
 	return nil
 }
 
 // decoderFor chooses by Content-Type; sniffed reports that the type does not
 // determine the format. curl, and many clients that set no type, send the sniffed
 // types, with bodies of any format. The body is never parsed as a form.
-func decoderFor(contentType string) (d Decoder, sniffed bool, err error) {
+func decoderFor(contentType string) (d decoder, sniffed bool, err error) {
 	if strings.TrimSpace(contentType) == "" {
 		return decodeSniffed, true, nil
 	}
@@ -122,9 +122,8 @@ func bom(body []byte) int {
 	return 0
 }
 
-func decodeJSON(body []byte, to Sink) {
-	off := skipSpace(body, bom(body))
-	if off < len(body) && body[off] == '[' {
+func decodeJSON(body []byte, off int, to Sink) {
+	if off = skipSpace(body, off); off < len(body) && body[off] == '[' {
 		decodeArray(body, off, to)
 		return
 	}
@@ -133,15 +132,14 @@ func decodeJSON(body []byte, to Sink) {
 
 // decodeSniffed distinguishes JSON from text. Text lines often begin with a bracket,
 // so a bracket alone is not enough.
-func decodeSniffed(body []byte, to Sink) {
-	off := skipSpace(body, bom(body))
-	switch {
-	case looksLikeObject(body[off:]):
-		decodeObjects(body, off, to)
-	case looksLikeArray(body[off:]):
-		decodeArray(body, off, to)
+func decodeSniffed(body []byte, off int, to Sink) {
+	switch from := skipSpace(body, off); {
+	case looksLikeObject(body[from:]):
+		decodeObjects(body, from, to)
+	case looksLikeArray(body[from:]):
+		decodeArray(body, from, to)
 	default:
-		decodeText(body, bom(body), to)
+		decodeText(body, off, to)
 	}
 }
 
@@ -154,9 +152,7 @@ func looksLikeObject(b []byte) bool {
 }
 
 // decodeLines expects exactly one object on each line that is not blank.
-func decodeLines(body []byte, to Sink) { decodeLinesFrom(body, bom(body), to) }
-
-func decodeLinesFrom(body []byte, off int, to Sink) {
+func decodeLines(body []byte, off int, to Sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
 		line := body[off:end]
@@ -171,20 +167,20 @@ func decodeLinesFrom(body []byte, off int, to Sink) {
 }
 
 func oneObject(line []byte, end int, to Sink) bool {
-	if line[0] != '{' {
-		return to.Reject(line, noObject(line), end)
+	n, why, _ := objectAt(line, to)
+	if why.Reason == "" && skipSpace(line, n) < len(line) {
+		why = Rejection{Reason: fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), Syntax: true}
 	}
-	n, err := to.Scan(line)
-	if err != nil {
-		why, _ := rejectionOf(err)
-		why.Line = true
-		return to.Reject(line, why, end)
+	why.Line = line[0] == '{'
+	return pass(line, why, end, to)
+}
+
+// pass passes an object to the sink, or with a reason a reject.
+func pass(raw []byte, why Rejection, end int, to Sink) bool {
+	if why.Reason == "" {
+		return to.Object(raw, end)
 	}
-	if skipSpace(line, n) < len(line) {
-		why := Rejection{Reason: fmt.Sprintf("at byte %d: text after the object; send one object on a line", n), Syntax: true, Line: true}
-		return to.Reject(line, why, end)
-	}
-	return to.Object(line, end)
+	return to.Reject(raw, why, end)
 }
 
 // decodeObjects decodes objects one after the other, with any line breaks. A broken
@@ -208,17 +204,10 @@ func decodeObjects(body []byte, off int, to Sink) {
 		// Lines that each leave an object open would be scanned to the end again and
 		// again. From there on, a line has to be an object by itself.
 		if wasted > 4*len(body) {
-			decodeLinesFrom(body, off, to)
+			decodeLines(body, off, to)
 			return
 		}
-		raw := bytes.TrimRight(body[off:end], " \t\r")
-		ok := false
-		if why.Reason == "" {
-			ok = to.Object(raw, end)
-		} else {
-			ok = to.Reject(raw, why, end)
-		}
-		if !ok {
+		if !pass(bytes.TrimRight(body[off:end], " \t\r"), why, end, to) {
 			return
 		}
 		off = end
@@ -264,18 +253,13 @@ func atEnd(body []byte, off int) bool {
 func decodeText(body []byte, off int, to Sink) {
 	for off < len(body) {
 		end := lineEnd(body, off)
-		line := body[off:end]
+		if line := bytes.TrimSuffix(body[off:end], []byte("\r")); len(line) > 0 {
+			to.Begin(record.Head{Msg: line})
+			if !to.Record(line, end) {
+				return
+			}
+		}
 		off = end + 1
-		if n := len(line); n > 0 && line[n-1] == '\r' {
-			line = line[:n-1]
-		}
-		if len(line) == 0 {
-			continue
-		}
-		to.Begin(record.Head{Msg: line})
-		if !to.Record(line, end) {
-			return
-		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package httpsource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"time"
 
 	"blobtail/record"
@@ -36,13 +36,15 @@ type lineError struct {
 type refusal struct {
 	status int
 	reason string // the fault, its place, and a remedy
-	retry  bool   // with Retry-After
 	hangUp bool   // the connection is of no more use
-	cause  error
 }
 
 func (f *refusal) Error() string { return f.reason }
-func (f *refusal) Unwrap() error { return f.cause }
+
+// retry reports whether the answer has a Retry-After.
+func (f *refusal) retry() bool {
+	return f.status == http.StatusTooManyRequests || f.status == http.StatusServiceUnavailable
+}
 
 func refuse(status int, format string, args ...any) *refusal {
 	return &refusal{status: status, reason: fmt.Sprintf(format, args...)}
@@ -59,57 +61,46 @@ func refusalOf(err error) *refusal {
 	case !errors.As(err, &e):
 		return nil
 	case errors.Is(err, body.ErrTooLarge):
-		return &refusal{status: http.StatusRequestEntityTooLarge, reason: e.Reason}
+		return refuse(http.StatusRequestEntityTooLarge, "%s", e.Reason)
 	case errors.Is(err, body.ErrUnsupported):
-		return &refusal{status: http.StatusUnsupportedMediaType, reason: e.Reason}
+		return refuse(http.StatusUnsupportedMediaType, "%s", e.Reason)
 	}
-	return &refusal{status: http.StatusBadRequest, reason: e.Reason}
+	return refuse(http.StatusBadRequest, "%s", e.Reason)
 }
 
-// explain turns an error on the way to the log into a refusal, unless it is one.
-func (s *Source) explain(r *http.Request, err error) error {
+// explain turns an error into a refusal, unless it is one; nil into nil.
+func (s *Source) explain(r *http.Request, err error) *refusal {
 	f := refusalOf(err)
 	switch {
+	case err == nil:
+		return nil
 	case f != nil: // first: net/http reports a truncated body as a client that has gone
 		return f
 	case r.Context().Err() != nil:
-		return &refusal{status: statusGone, cause: err, hangUp: true,
+		return &refusal{status: statusGone, hangUp: true,
 			reason: "the connection was closed before the answer; what became of the records is not known: send them again"}
 	case errors.Is(err, record.ErrFull):
-		return &refusal{status: http.StatusTooManyRequests, retry: true, cause: err,
-			reason: err.Error() + ": blobs are not stored as fast as records come; send it again later"}
+		return refuse(http.StatusTooManyRequests, "%v: blobs are not stored as fast as records come; send it again later", err)
 	case errors.Is(err, record.ErrUnheld):
-		return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err, reason: err.Error() + "; send it again later"}
+		return refuse(http.StatusServiceUnavailable, "%v; send it again later", err)
 	case errors.Is(err, record.ErrKeyReused):
-		return &refusal{status: http.StatusUnprocessableEntity, cause: err,
-			reason: err.Error() + "; use a new Idempotency-Key for each new body, and for each path it is sent to"}
+		return refuse(http.StatusUnprocessableEntity,
+			"%v; use a new Idempotency-Key for each new body, and for each path it is sent to", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = errors.New("it took too long")
 	}
 	s.failures.Error().Err(err).Str("path", body.Short(r.URL.Path)).Msg("request not taken")
-	return &refusal{status: http.StatusServiceUnavailable, retry: true, cause: err,
-		reason: fmt.Sprintf("the records are not safe yet (%v); send them again", err)}
+	return refuse(http.StatusServiceUnavailable, "the records are not safe yet (%v); send them again", err)
 }
 
-// pressure makes Retry-After longer the longer every request has been refused, and
-// different for each client, so that they do not all come back at once.
-type pressure struct {
-	mu    sync.Mutex
-	since time.Time // of the first refusal in a row
-}
-
-func (p *pressure) refused(now time.Time) (seconds int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.since.IsZero() {
-		p.since = now
+// retryAfter is longer the longer every request has been refused, and different for
+// each client, so that they do not all come back at once.
+func (s *Source) retryAfter() (seconds int) {
+	now := time.Now()
+	since := &now
+	if !s.refused.CompareAndSwap(nil, since) {
+		since = cmp.Or(s.refused.Load(), since)
 	}
-	most := max(2, min(int(now.Sub(p.since)/time.Second), 30))
+	most := max(2, min(int(now.Sub(*since)/time.Second), 30))
 	return 1 + rand.IntN(most)
-}
-
-func (p *pressure) relieved() {
-	p.mu.Lock()
-	p.since = time.Time{}
-	p.mu.Unlock()
 }

@@ -114,6 +114,6 @@ func (h *hold) release() {
 }
 
 func errNoMemory() error {
-	return &refusal{status: http.StatusTooManyRequests, retry: true,
-		reason: "the requests in flight hold all the memory meant for them; send it again later, or smaller bodies"}
+	return refuse(http.StatusTooManyRequests,
+		"the requests in flight hold all the memory meant for them; send it again later, or smaller bodies")
 }

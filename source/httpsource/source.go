@@ -18,12 +18,12 @@ package httpsource
 import (
 	"cmp"
 	"context"
-	"fmt"
 	stdlog "log"
 	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,7 +83,7 @@ type Source struct {
 	builders sync.Pool      // of *builder
 	rejects  zerolog.Logger // the log, for events that clients cause
 	failures zerolog.Logger
-	pressure pressure
+	refused  atomic.Pointer[time.Time] // when the first request in a row was refused
 }
 
 // New makes a Source. It starts nothing.
@@ -117,12 +117,12 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.ReadGrace))
 	begun := time.Now()
 	a, err := s.take(w, r)
-	refused := refusalOf(err)
+	refused := s.explain(r, err)
 	switch {
 	case refused == nil:
-		s.pressure.relieved()
-	case refused.retry:
-		w.Header().Set("Retry-After", strconv.Itoa(s.pressure.refused(time.Now())))
+		s.refused.Store(nil)
+	case refused.retry():
+		w.Header().Set("Retry-After", strconv.Itoa(s.retryAfter()))
 	case refused.status == http.StatusMethodNotAllowed:
 		w.Header().Set("Allow", "POST, PUT")
 	}
@@ -135,24 +135,20 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // take reads the body of a request, decodes it, appends its parts to the log and waits
-// until they are durable. refusalOf explains the error.
+// until they are durable.
 func (s *Source) take(w http.ResponseWriter, r *http.Request) (answer, error) {
 	in, err := parseHead(r)
 	if err != nil {
 		return answer{}, err
 	}
 	if err := s.o.Ready(); err != nil {
-		return answer{}, &refusal{status: http.StatusServiceUnavailable, retry: true,
-			reason: fmt.Sprintf("not ready: %v; send it again later", err)}
+		return answer{}, refuse(http.StatusServiceUnavailable, "not ready: %v; send it again later", err)
 	}
 	a, receipts, err := s.appendAll(w, r, in)
 	for i := 0; err == nil && i < len(receipts); i++ {
 		err = receipts[i].Wait(r.Context(), in.stored)
 	}
-	if err != nil {
-		return answer{}, s.explain(r, err)
-	}
-	return a, nil
+	return a, err
 }
 
 // appendAll does everything from reading the body to appending its parts to the log.

@@ -97,57 +97,53 @@ func (l *ledger) delivered(created time.Time, p place, reply string, now time.Ti
 // found notes a message from the log of an earlier process. The time of its last sign
 // of life is unknown, so one is due at once.
 func (l *ledger) found(reply string) {
-	p, ok := placeOf(reply)
-	if !ok {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.messages[p.seq] == nil && p.sent >= l.created.UnixNano() {
-		l.messages[p.seq] = &delivery{reply: reply, sent: p.sent}
+	l.report(reply, func(p place, d *delivery) {
+		if d == nil && p.sent >= l.created.UnixNano() {
+			l.messages[p.seq] = &delivery{reply: reply, sent: p.sent}
+		}
+	})
+}
+
+// report calls do with the lock held, for a reply with a place, and its message if that
+// was delivered.
+func (l *ledger) report(reply string, do func(place, *delivery)) {
+	if p, ok := placeOf(reply); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		do(p, l.messages[p.seq])
 	}
 }
 
 // stored acknowledges a message. An earlier reply of a message does as well as its
 // latest: the server accepts both.
 func (l *ledger) stored(reply string) {
-	p, ok := placeOf(reply)
-	if !ok {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := l.messages[p.seq]
-	if d == nil || d.sent != p.sent {
-		return
-	}
-	if d.reply == reply {
-		delete(l.messages, p.seq)
-	} else {
-		d.stored = true
-	}
-	l.add(settlement{reply: reply})
+	l.report(reply, func(p place, d *delivery) {
+		if d == nil || d.sent != p.sent {
+			return
+		}
+		if d.reply == reply {
+			delete(l.messages, p.seq)
+		} else {
+			d.stored = true
+		}
+		l.add(settlement{reply: reply})
+	})
 }
 
 // dropped refuses a message if it has to be delivered again: after rest, or, if it is
 // unknown here because it was delivered to an earlier process, at once.
 func (l *ledger) dropped(reply string, rest time.Duration) {
-	p, ok := placeOf(reply)
-	if !ok {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	d := l.messages[p.seq]
-	switch {
-	case d == nil && p.sent >= l.created.UnixNano():
-		l.add(settlement{reply: reply, nak: true})
-	case d != nil && d.reply == reply:
-		delete(l.messages, p.seq)
-		if !d.stored {
-			l.add(settlement{reply: reply, nak: true, rest: rest})
+	l.report(reply, func(p place, d *delivery) {
+		switch {
+		case d == nil && p.sent >= l.created.UnixNano():
+			l.add(settlement{reply: reply, nak: true})
+		case d != nil && d.reply == reply:
+			delete(l.messages, p.seq)
+			if !d.stored {
+				l.add(settlement{reply: reply, nak: true, rest: rest})
+			}
 		}
-	}
+	})
 }
 
 // current switches to an incarnation of the stream, and forgets the messages of

@@ -9,40 +9,37 @@ import (
 )
 
 // A RefusedError is the reason that a stream or consumer cannot be used, and the fix.
-type RefusedError struct{ reason, fix string }
+type RefusedError struct{ text string }
 
 // Error is the reason and the command that fixes it.
-func (e *RefusedError) Error() string { return e.reason + "; " + e.fix }
+func (e *RefusedError) Error() string { return e.text }
+
+func refuse(format string, args ...any) *RefusedError {
+	return &RefusedError{fmt.Sprintf(format, args...)}
+}
 
 func missing(stream string, clustered bool) *RefusedError {
 	replicas := 1
 	if clustered {
 		replicas = 3
 	}
-	return &RefusedError{
-		reason: fmt.Sprintf("there is no stream %s", stream),
-		fix: fmt.Sprintf("make it: nats stream add %s --subjects 'logs.>' --storage file --replicas %d --retention work "+
-			"--discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas),
-	}
+	return refuse("there is no stream %[1]s; make it: nats stream add %[1]s --subjects 'logs.>' --storage file --replicas %[2]d "+
+		"--retention work --discard new --dupe-window 30m --deny-delete --deny-purge --defaults", stream, replicas)
 }
 
 // unfit returns the reason that a stream can never be used.
 func unfit(info *jetstream.StreamInfo) error {
 	c := &info.Config
 	if c.Mirror != nil {
-		return &RefusedError{
-			reason: fmt.Sprintf("stream %s is a mirror, whose messages cannot be acknowledged for good", c.Name),
-			fix:    "take from the stream that it mirrors, " + c.Mirror.Name,
-		}
+		return refuse("stream %s is a mirror, whose messages cannot be acknowledged for good; "+
+			"take from the stream that it mirrors, %s", c.Name, c.Mirror.Name)
 	}
 	if slices.ContainsFunc(c.Subjects, func(s string) bool { return belowLogs(s) != "" }) ||
 		len(c.Subjects) == 0 && len(c.Sources) > 0 { // messages have the subjects of the sources
 		return nil
 	}
-	return &RefusedError{
-		reason: fmt.Sprintf("stream %s has the subjects %s, and none is below logs.", c.Name, strings.Join(c.Subjects, ", ")),
-		fix:    fmt.Sprintf("add them: nats stream edit %s --subjects '%s' --force", c.Name, strings.Join(append(c.Subjects, subjects), ",")),
-	}
+	return refuse("stream %[1]s has the subjects %[2]s, and none is below logs.; add them: nats stream edit %[1]s --subjects '%[3]s' --force",
+		c.Name, strings.Join(c.Subjects, ", "), strings.Join(append(c.Subjects, subjects), ","))
 }
 
 // loses describes how a stream may discard unflushed messages; nil when it does not.
@@ -70,11 +67,8 @@ func loses(info *jetstream.StreamInfo) error {
 	if len(why) == 0 {
 		return nil
 	}
-	return &RefusedError{
-		reason: fmt.Sprintf("stream %s discards messages that are not stored yet (%s)", c.Name, strings.Join(why, ", ")),
-		fix: fmt.Sprintf("mend it: nats stream edit %s %s --force (or take it as it is: --allow-lossy-stream)",
-			c.Name, strings.Join(flags, " ")),
-	}
+	return refuse("stream %[1]s discards messages that are not stored yet (%[2]s); mend it: nats stream edit %[1]s %[3]s --force "+
+		"(or take it as it is: --allow-lossy-stream)", c.Name, strings.Join(why, ", "), strings.Join(flags, " "))
 }
 
 // unfitConsumer returns the reason that a consumer of a stream with these subjects
@@ -98,10 +92,8 @@ func unfitConsumer(stream *jetstream.StreamInfo, c jetstream.ConsumerConfig) err
 }
 
 func refuseConsumer(stream, name, why string) *RefusedError {
-	return &RefusedError{
-		reason: fmt.Sprintf("consumer %s of stream %s %s", name, stream, why),
-		fix:    fmt.Sprintf("remove it, and it is made as it should be: nats consumer rm %s %s --force", stream, name),
-	}
+	return refuse("consumer %[1]s of stream %[2]s %[3]s; remove it, and it is made as it should be: nats consumer rm %[2]s %[1]s --force",
+		name, stream, why)
 }
 
 // belowLogs is the part of a stream's subject that is below logs., or "".

@@ -47,8 +47,7 @@ type Premises struct {
 	mu    sync.Mutex
 	bound storeid.Binding // zero: the log belongs to no store yet
 	sure  bool            // the store was seen to be the one that the log belongs to
-	err   error           // why it is not, or is not known to be
-	said  string
+	err   error           // the reason why it is not, or is not known to be
 
 	failed error // of the last attempt to store a batch; nil: it succeeded, or there was none
 	since  time.Time
@@ -66,18 +65,15 @@ const (
 	firstcheckWait = time.Second
 )
 
-// errUnseen is the state before the first check.
-var errUnseen = errors.New("the store was not reached yet")
-
 // Open reads which store the log belongs to, and checks the store once. With an error
 // the log must not be used with this store: a [*WrongStoreError], or a binding that
 // cannot be read. A store that is out of reach is none.
 func Open(ctx context.Context, o Options) (*Premises, error) {
-	p := &Premises{o: o, err: errUnseen}
-	var err error
-	if p.bound, err = storeid.LoadBinding(o.FS, o.Dir); err != nil {
+	bound, err := storeid.LoadBinding(o.FS, o.Dir)
+	if err != nil {
 		return nil, err
 	}
+	p := &Premises{o: o, bound: bound}
 	checking, cancel := context.WithTimeout(ctx, firstcheckWait)
 	err = p.Check(checking)
 	cancel()
@@ -96,10 +92,10 @@ func Open(ctx context.Context, o Options) (*Premises, error) {
 	if left > 0 {
 		return nil, fmt.Errorf("%w; %d records in the log are in no blob yet: start with the store that they belong to, or use another --wal", err, left)
 	}
-	if err := errors.Join(o.Leave(p.bound), p.bind(wrong.ID)); err != nil {
+	if err := errors.Join(o.Leave(bound), p.bind(wrong.ID)); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.note(nil)
 }
 
 // WrongStoreError is the error of a log that belongs to another store than this, or
@@ -124,12 +120,7 @@ func (e *WrongStoreError) Error() string {
 // Check compares the store with the one that the log belongs to. A log that belongs to
 // none yet is bound to it.
 func (p *Premises) Check(ctx context.Context) error {
-	err := p.compare(ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.err, p.sure = err, p.sure || err == nil
-	p.tell()
-	return err
+	return p.note(p.compare(ctx))
 }
 
 // inPlace checks the directory of a store that is one.
@@ -170,28 +161,26 @@ func (p *Premises) bind(id string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.bound, p.sure, p.err = b, true, nil
+	p.bound = b
 	return nil
 }
 
-// tell logs an error once, and its end. p.mu is held.
-func (p *Premises) tell() {
-	text := ""
-	if p.err != nil {
-		text = p.err.Error()
-	}
-	if text == p.said {
-		return
-	}
-	p.said = text
+// note keeps and returns the result of a check. It logs an error once, and its end.
+func (p *Premises) note(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.err
+	p.err, p.sure = err, p.sure || err == nil
 	switch {
-	case text == "":
+	case fmt.Sprint(err) == fmt.Sprint(was):
+	case err == nil:
 		p.o.Log.Info().Str("store", p.o.Spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
 	case p.refusal() != nil:
-		p.o.Log.Error().Err(p.err).Msg("nothing is accepted or stored")
+		p.o.Log.Error().Err(err).Msg("nothing is accepted or stored")
 	default:
-		p.o.Log.Warn().Err(p.err).Msg("nothing is stored until the store is reached")
+		p.o.Log.Warn().Err(err).Msg("nothing is stored until the store is reached")
 	}
+	return err
 }
 
 // refusal is the reason why no record may be accepted, nil if there is none. p.mu is
@@ -231,7 +220,9 @@ func (p *Premises) Run(ctx context.Context) {
 			return
 		}
 		checking, cancel := context.WithTimeout(ctx, checkWait)
-		_ = p.Check(checking) // it is kept and logged
+		if err := p.compare(checking); ctx.Err() == nil { // a cancelled check says nothing
+			_ = p.note(err)
+		}
 		cancel()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"blobtail/internal/fsys"
 	"blobtail/internal/storeid"
@@ -18,11 +19,17 @@ import (
 type cutStore struct {
 	storage.BlobStore
 	down bool
+	hang chan struct{} // a Get sends to it and then waits for the end of its context
 }
 
 var errCut = errors.New("the cable is cut")
 
 func (s *cutStore) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	if s.hang != nil {
+		s.hang <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if s.down {
 		return nil, errCut
 	}
@@ -33,13 +40,14 @@ func (s *cutStore) Get(ctx context.Context, key string, off, n int64) (io.ReadCl
 type log struct {
 	t         *testing.T
 	dir       string
+	near      bool // its store is a directory
 	unflushed int
 	left      []storeid.Binding // the stores that it left
 }
 
 func (l *log) open(store storage.BlobStore, spec string) (*premises.Premises, error) {
 	return premises.Open(l.t.Context(), premises.Options{
-		FS: fsys.OS(), Dir: l.dir, Blobs: store, Spec: spec, Remote: true,
+		FS: fsys.OS(), Dir: l.dir, Blobs: store, Spec: spec, Remote: !l.near,
 		Unflushed: func(context.Context) (int, error) { return l.unflushed, nil },
 		Leave:     func(was storeid.Binding) error { l.left = append(l.left, was); return nil },
 	})
@@ -113,4 +121,23 @@ func TestOtherStore(t *testing.T) {
 func open(l *log, store storage.BlobStore, spec string) error {
 	_, err := l.open(store, spec)
 	return err
+}
+
+// The end of the process breaks a check off. That says nothing of the store, so the
+// ingester can still announce that it has ended.
+func TestCheckAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := &cutStore{BlobStore: mem.New(mem.Options{})}, &log{t: t, dir: t.TempDir(), near: true}
+		p := l.mustOpen(store, "dir:logs")
+		store.hang = make(chan struct{})
+		ctx, end := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); p.Run(ctx) }()
+		<-store.hang
+		end()
+		<-ended
+		if err := errors.Join(p.Ready(), p.Storing()); err != nil {
+			t.Error(err)
+		}
+	})
 }
