@@ -109,17 +109,22 @@ func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error
 	if w.stats {
 		a.stats(sum, time.Since(a.started))
 	}
+	a.report(report)
+	if err != nil {
+		return 0, err
+	}
+	sum.Problems = append(sum.Problems, report.Problems...)
+	return a.verdict(sum), nil
+}
+
+// report prints the notes and gaps of a report.
+func (a *app) report(report *newest.Report) {
 	for _, text := range report.Notes {
 		a.Note("%s", text)
 	}
 	for _, g := range report.Gaps {
 		a.gap(g)
 	}
-	if err != nil {
-		return 0, err
-	}
-	sum.Problems = append(sum.Problems, report.Problems...)
-	return a.verdict(sum), nil
 }
 
 // clock is the time now, for a run that may last.
