@@ -10,8 +10,6 @@
 // listings mark each entry of such a day as hidden, and its [Walk] passes over the
 // day. [Replacing] finds the compacted blobs that may replace others. Its caller reads
 // their indexes, because only an index names the replaced batches.
-//
-// The package changes nothing and decides nothing about an entry.
 package catalog
 
 import (

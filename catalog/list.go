@@ -88,9 +88,5 @@ func (r Range) keys(service string) (prefix, after, until string) {
 
 // nextMinute is the first full minute at or after t; periods begin with one.
 func nextMinute(t time.Time) time.Time {
-	t = t.UTC()
-	if m := t.Truncate(time.Minute); m.Before(t) {
-		return m.Add(time.Minute)
-	}
-	return t
+	return t.UTC().Add(time.Minute - 1).Truncate(time.Minute)
 }

@@ -14,11 +14,8 @@ import (
 //
 // Its first check of the horizons is concurrent with the first listing, so that no
 // request waits for it. The second, [View.Look], is concurrent with the read of the
-// listed blobs. Retention deletes a day only after it was hidden for a grace. So every
-// day that was deleted before the listing ended was hidden before that, and the second
-// check explains a short listing.
-//
-// Any number of goroutines may use a View.
+// listed blobs. It explains a short listing, because retention hides a day for a grace
+// before it deletes it. Any number of goroutines may use a View.
 type View struct {
 	store    Store
 	services []string

@@ -34,7 +34,7 @@ func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.An
 		failed = err
 	}
 	if time.Since(known.begun) > time.Second { // a follower may ask for days, so its survey is old
-		known = r.survey(ctx)
+		known = r.survey(ctx, nil)
 	}
 	k := known.wait()
 	if k.err != nil && !absent(k.err) {
@@ -64,19 +64,17 @@ func (r *Reader) ask(ctx context.Context, q live.Query, known *survey) (*live.An
 // askable are the ingesters that have an address and may answer: first the running ones,
 // by latest heartbeat, then silent ones that may hold records.
 func (k *roster) askable() []heartbeat.Ingester {
-	rows := slices.DeleteFunc(slices.Clone(k.rows), func(i heartbeat.Ingester) bool {
-		return i.Address == "" || i.State != heartbeat.Holding && !i.Live(k.now)
-	})
-	slices.SortStableFunc(rows, func(x, y heartbeat.Ingester) int {
-		if a, b := x.Live(k.now), y.Live(k.now); a != b {
-			if a {
-				return -1
-			}
-			return 1
+	var running, silent []heartbeat.Ingester
+	for _, i := range slices.SortedStableFunc(slices.Values(k.rows), func(x, y heartbeat.Ingester) int { return y.At.Compare(x.At) }) {
+		switch {
+		case i.Address == "":
+		case i.Live(k.now):
+			running = append(running, i)
+		case i.State == heartbeat.Holding:
+			silent = append(silent, i)
 		}
-		return y.At.Compare(x.At)
-	})
-	return rows
+	}
+	return append(running, silent...)
 }
 
 // askAt asks the ingester at an address; with silent it waits only a second.

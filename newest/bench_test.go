@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"blobtail/internal/heartbeat"
 	"blobtail/newest"
 	"blobtail/newest/live"
 	"blobtail/query"
@@ -73,7 +74,8 @@ func BenchmarkFollow(b *testing.B) {
 		}
 		r := newest.New(newest.Options{
 			Blobs: query.New(mem.New(mem.Options{}), query.Options{}), Live: client, Pace: 20 * time.Millisecond,
-			Store: func(context.Context) (string, error) { return storeID, nil },
+			Store:     func(context.Context) (string, error) { return storeID, nil },
+			Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return nil, time.Now(), nil },
 		})
 		lines := 0
 		before := processor()

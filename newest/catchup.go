@@ -1,6 +1,7 @@
 package newest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,7 @@ const (
 	slack = time.Minute
 	// retry is the pause after a catch-up that failed.
 	retry = 2 * time.Second
-	// endsEvery is how often a follower checks for ended ingesters. Slow tables do not
-	// delay records.
+	// endsEvery is how often a follower checks for ended ingesters.
 	endsEvery = 5 * time.Second
 	// manyPositions is the limit above which positions of gone ingesters are dropped.
 	manyPositions = 256
@@ -62,7 +62,7 @@ func (f *follower) pay(ctx context.Context) error {
 	q := f.o.Query
 	q.Limit, q.Range = 0, query.Range{From: from, To: query.Newest}
 	err := f.read(ctx, q)
-	f.exact = f.allEnded() // it may have gone beyond the positions; the logs of ended ingesters are empty
+	f.exact = f.reached(nil) // it may have gone beyond the positions; the logs of ended ingesters are empty
 	if werr := f.write(); werr != nil {
 		return werr
 	}
@@ -83,15 +83,26 @@ func (f *follower) pay(ctx context.Context) error {
 	return nil
 }
 
-// lookLive asks the ingesters for records appended since the last poll.
-func (f *follower) lookLive(ctx context.Context) error {
-	if _, err := f.poll(ctx); err != nil {
-		return err
+// check reads the ingesters and the expired days when they are due. It uses them once they
+// are there, because slow tables delay no record.
+func (f *follower) check(ctx context.Context) {
+	var services []string
+	if time.Since(f.looked) >= expiredEvery {
+		services = f.o.Query.Services
 	}
-	if k := f.checks.poll(func() *survey { return f.r.survey(ctx) }); k != nil {
-		f.judgeEnds(k)
+	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.r.asks() || services != nil) {
+		f.checking, f.checked = f.r.survey(ctx, services), time.Now()
 	}
-	return f.pay(ctx)
+	if f.checking == nil {
+		return
+	}
+	select {
+	case <-f.checking.done:
+		f.judgeEnds(f.checking)
+		f.knowExpired(f.checking.wait())
+		f.checking = nil
+	default:
+	}
 }
 
 // meet asks for the ends of the logs.
@@ -110,10 +121,6 @@ func (f *follower) meet(ctx context.Context) error {
 	return nil
 }
 
-// stranger reports whether an ingester that was not met yet may have accepted records
-// before this follower began.
-func (f *follower) stranger(id string) bool { return f.known == nil || f.known[id] }
-
 // poll asks for records after the positions; false: no ingester answered.
 //
 // An ingester without a position that is new since the follower began is read from its
@@ -128,7 +135,8 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	var met []string
 	answer, err := f.ask(ctx, question, func(p live.Positions) bool {
 		for id := range p {
-			if _, ok := f.positions[id]; !ok && f.stranger(id) {
+			// It may have accepted records before this follower began.
+			if _, ok := f.positions[id]; !ok && (f.known == nil || f.known[id]) {
 				met = append(met, id)
 			}
 		}
@@ -155,7 +163,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	for _, id := range answer.Behind {
 		f.owe(f.lastGood(id).Add(-slack), fmt.Sprintf("ingester %s does not remember all that came since the last look", id))
 	}
-	f.exact = f.exact || f.reached(answer)
+	f.exact = f.exact || f.reached(answer.Positions())
 	if len(answer.Behind) > 0 {
 		if err := f.pay(ctx); err != nil { // first, because blobs have the older records
 			return true, err
@@ -172,9 +180,8 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 }
 
 // reached reports whether an answer reached the end of each log that is read, except those
-// of ended ingesters.
-func (f *follower) reached(answer *live.Answer) bool {
-	after := answer.Positions()
+// of ended ingesters. after are its positions; none: there is no answer.
+func (f *follower) reached(after live.Positions) bool {
 	for id := range f.positions {
 		_, over := f.ended[id]
 		if _, there := after[id]; !over && (!there || f.heard.told[id]) {
@@ -184,23 +191,8 @@ func (f *follower) reached(answer *live.Answer) bool {
 	return true
 }
 
-// allEnded reports whether all ingesters with positions have ended.
-func (f *follower) allEnded() bool {
-	for id := range f.positions {
-		if _, over := f.ended[id]; !over {
-			return false
-		}
-	}
-	return true
-}
-
 // lastGood is when an ingester last answered.
-func (f *follower) lastGood(id string) time.Time {
-	if t, ok := f.good[id]; ok {
-		return t
-	}
-	return f.started
-}
+func (f *follower) lastGood(id string) time.Time { return cmp.Or(f.good[id], f.started) }
 
 // answered notes the ingesters that did.
 func (f *follower) answered(h heard, at time.Time) {

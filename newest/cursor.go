@@ -24,7 +24,7 @@ type Cursor struct {
 	// Last is the greatest record emitted, in the order of records.
 	Last record.Entry // without its line
 	// Positions say how far the log of each ingester was read. They are exact, also for
-	// late records, as long as the ingesters remember. nil: not known.
+	// late records, as long as the ingesters remember. None: not known.
 	Positions live.Positions
 }
 
@@ -67,14 +67,11 @@ func ParseCursor(text string) (Cursor, error) {
 	if b[0] != cursorVersion || len(b) < cursorFixed || (len(b)-cursorFixed)%cursorEach != 0 || len(b) > cursorFixed+cursorMost*cursorEach {
 		return Cursor{}, errCursor
 	}
-	var c Cursor
+	c := Cursor{Positions: live.Positions{}}
 	c.Last.Time = int64(binary.BigEndian.Uint64(b[1:]))
 	copy(c.Last.ID.Origin[:], b[9:])
 	c.Last.ID.Index = binary.BigEndian.Uint32(b[25:])
 	for b = b[cursorFixed:]; len(b) > 0; b = b[cursorEach:] {
-		if c.Positions == nil {
-			c.Positions = live.Positions{}
-		}
 		c.Positions[hex.EncodeToString(b[:4])] = binary.BigEndian.Uint64(b[4:])
 	}
 	return c, nil

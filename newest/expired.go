@@ -1,7 +1,6 @@
 package newest
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -41,14 +40,8 @@ func (x *hidden) entry(e *record.Entry) bool {
 
 // rows removes expired records from rows, and reports whether there were any.
 func (x *hidden) rows(rows []tailindex.Row) (any bool) {
-	if len(x.days) == 0 {
-		return false
-	}
 	for i := range rows {
 		row := &rows[i]
-		if row.First >= x.until {
-			continue
-		}
 		n := len(row.Entries)
 		row.Entries = slices.DeleteFunc(row.Entries, func(e record.Entry) bool { return x.entry(&e) })
 		any = any || len(row.Entries) < n
@@ -59,34 +52,18 @@ func (x *hidden) rows(rows []tailindex.Row) (any bool) {
 	return any
 }
 
-// expiry is a read of the expired days.
-type expiry struct {
-	days horizon.Horizons
-	err  error
-}
-
-// look starts to read the expired days of a query's services. It takes patience at most.
-func (r *Reader) look(ctx context.Context, services []string, patience time.Duration) *later[expiry] {
-	return begin(func() (x expiry) {
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		x.days, x.err = r.o.Blobs.Horizons(ctx, services)
-		return x
-	})
-}
-
 // know waits for the expired days. In mode Only a failure is just a note, since there may
 // be no store of blobs to read.
 func (g *Gathered) know() error {
-	x := g.looking.wait()
-	if x.err != nil {
+	k := g.known.wait()
+	if k.expiredErr != nil {
 		if g.mode != Only {
-			return x.err
+			return k.expiredErr
 		}
-		g.Report.note("what has expired is not known, and may be among this: %v", x.err)
-		*x = expiry{}
+		g.Report.note("what has expired is not known, and may be among this: %v", k.expiredErr)
+		k.expired, k.expiredErr = nil, nil
 	}
-	g.Query.Expired, g.hidden = x.days, hiddenBy(x.days)
+	g.Query.Expired, g.hidden = k.expired, hiddenBy(k.expired)
 	return nil
 }
 
@@ -97,12 +74,13 @@ const (
 	expiredStale = 5 * time.Minute
 )
 
-func (f *follower) knowExpired(x *expiry) {
+// knowExpired uses the expired days of a survey, if it has read them.
+func (f *follower) knowExpired(k *roster) {
 	switch {
-	case x.err == nil:
-		f.hidden, f.looked = hiddenBy(x.days), time.Now()
+	case k.expired != nil:
+		f.hidden, f.looked = hiddenBy(k.expired), time.Now()
 		f.say(expiredOver, nil)
-	case time.Since(f.looked) >= expiredStale:
-		f.say(expiredOver, fmt.Errorf("what has expired is not known, and is asked again: %w", x.err))
+	case k.expiredErr != nil && time.Since(f.looked) >= expiredStale:
+		f.say(expiredOver, fmt.Errorf("what has expired is not known, and is asked again: %w", k.expiredErr))
 	}
 }

@@ -46,7 +46,11 @@ func (o *Order) Take(now time.Time, store int64, all bool) (out []record.Entry) 
 // CatchUp makes a follower pay a debt from a time on. The follower has forgotten the
 // records it emitted up to another time.
 func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, forgotten int64, emit func([]byte) error, note func(string)) error {
-	f := newFollower(r, FollowOptions{Query: q, Emit: emit, Note: note, Problem: func(error) {}})
+	f := newFollower(r, FollowOptions{Query: q, Emit: emit, Report: func(r *Report) {
+		for _, text := range r.Notes {
+			note(text)
+		}
+	}})
 	f.seen.forgotten = forgotten
 	f.owe(from, "")
 	return f.pay(ctx)

@@ -23,11 +23,8 @@ type FollowOptions struct {
 	After *Cursor
 	// Emit gets one or more whole lines.
 	Emit func(lines []byte) error
-	// Problem gets reports of missing or late records, and Note gets useful hints. Gap
-	// gets the spans with more records than were emitted. nil: no callback.
-	Problem func(error)
-	Note    func(text string)
-	Gap     func(Gap)
+	// Report gets what is missing or late, and hints, as they become known; nil: no callback.
+	Report func(*Report)
 	// Once ends as soon as all existing records have been emitted.
 	Once bool
 }
@@ -52,14 +49,8 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	if err != nil {
 		return Cursor{}, err
 	}
-	if o.Problem == nil {
-		o.Problem = func(error) {}
-	}
-	if o.Note == nil {
-		o.Note = func(string) {}
-	}
-	if o.Gap == nil {
-		o.Gap = func(Gap) {}
+	if o.Report == nil {
+		o.Report = func(*Report) {}
 	}
 	f := newFollower(r, o)
 	f.match = match
@@ -74,8 +65,9 @@ func (r *Reader) Follow(ctx context.Context, o FollowOptions) (Cursor, error) {
 	running, cancel := context.WithCancel(ctx)
 	err = f.run(running)
 	cancel()
-	f.checks.end()
-	f.expiry.end()
+	if f.checking != nil {
+		f.checking.wait()
+	}
 	if ferr := f.release(true); ferr != nil {
 		err = ferr
 	}
@@ -113,9 +105,9 @@ type follower struct {
 	heard     heard                // from the last poll
 	unasked   map[string]string    // those that held records and were left out at the last check, with their process
 	ended     map[string]time.Time // ended ingesters, with the times of their rows
-	checks    repeated[roster]
+	checking  *survey              // the one being read; nil: none
+	checked   time.Time            // when the last one began
 	hidden    hidden
-	expiry    repeated[expiry]
 	looked    time.Time // the last time the expired days were known
 	debt      debt
 
@@ -130,7 +122,6 @@ func newFollower(r *Reader, o FollowOptions) *follower {
 		r: r, o: o, exact: true, seen: newSeen(seenMost), gaps: map[string]Gap{}, floor: query.Oldest,
 		told: map[string]time.Time{}, troubles: map[string]time.Time{}, positions: live.Positions{},
 		good: map[string]time.Time{}, ended: map[string]time.Time{}, watches: map[string]*tailindex.Watch{},
-		checks: repeated[roster]{every: endsEvery}, expiry: repeated[expiry]{every: expiredEvery},
 	}
 }
 
@@ -193,11 +184,9 @@ func (f *follower) begin(ctx context.Context) error {
 func (f *follower) learn(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
-	days := f.r.look(ctx, f.o.Query.Services, tablePatience)
-	f.company = f.r.survey(ctx)
+	f.company = f.r.survey(ctx, f.o.Query.Services)
 	k := f.company.wait()
-	f.knowExpired(days.wait())
-	f.expiry.next = time.Now().Add(expiredEvery)
+	f.knowExpired(k)
 	if k.err == nil && !k.now.IsZero() {
 		f.ahead = time.Until(k.now)
 	}
@@ -264,18 +253,15 @@ func (f *follower) resume(ctx context.Context) (bool, error) {
 		f.r.verify(ctx, &f.o.Query, f.company.wait(), &f.heard, report)
 		f.tell(report)
 	}
-	f.judgeEnds(f.r.survey(ctx)) // at once: records in blobs come first
+	f.judgeEnds(f.r.survey(ctx, nil)) // at once: records in blobs come first
 	return true, f.pay(ctx)
 }
 
 // oneKnown reports whether any ingester of a cursor is of this store, as far as the rows
 // tell.
 func (f *follower) oneKnown(p live.Positions) bool {
-	if len(f.known) == 0 {
-		return true
-	}
 	for id := range p {
-		if f.known[id] {
+		if len(f.known) == 0 || f.known[id] {
 			return true
 		}
 	}
@@ -298,11 +284,15 @@ func (f *follower) end() Cursor {
 
 // look polls for new records.
 func (f *follower) look(ctx context.Context) error {
-	if l := f.expiry.poll(func() *later[expiry] { return f.r.look(ctx, f.o.Query.Services, tablePatience) }); l != nil {
-		f.knowExpired(&l.result)
-	}
+	var err error
 	if f.r.asks() {
-		return f.lookLive(ctx)
+		_, err = f.poll(ctx)
+	} else {
+		err = f.lookRows(ctx)
 	}
-	return f.lookRows(ctx)
+	if err != nil {
+		return err
+	}
+	f.check(ctx)
+	return f.pay(ctx)
 }

@@ -47,12 +47,16 @@ func (s *screen) options(q query.Query) newest.FollowOptions {
 			}
 			return nil
 		},
-		Problem: func(err error) { s.add(&s.problems, err.Error()) },
-		Note:    func(text string) { s.add(&s.notes, text) },
-		Gap: func(g newest.Gap) {
+		Report: func(r *newest.Report) {
+			for _, err := range r.Problems {
+				s.add(&s.problems, err.Error())
+			}
+			for _, text := range r.Notes {
+				s.add(&s.notes, text)
+			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.gaps = append(s.gaps, g)
+			s.gaps = append(s.gaps, r.Gaps...)
 		},
 	}
 }

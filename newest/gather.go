@@ -28,7 +28,6 @@ type Gathered struct {
 
 	r        *Reader
 	mode     Mode
-	looking  *later[expiry]
 	hidden   hidden // set once it is known
 	known    *survey
 	heard    heard
@@ -55,7 +54,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
-	g := &Gathered{Query: q, r: r, mode: mode, looking: r.look(ctx, q.Services, math.MaxInt64), known: r.survey(ctx)}
+	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {
 		err = rows(g, ctx)
@@ -74,12 +73,8 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if kerr != nil {
+	if kerr != nil || g.r.o.Unasked {
 		return kerr
-	}
-	known := g.known.wait()
-	if g.r.o.Unasked {
-		return ctx.Err()
 	}
 	g.heard.err = err
 	switch {
@@ -94,7 +89,7 @@ func (g *Gathered) ask(ctx context.Context, question live.Query) error {
 		g.Report.problem(err) // the user named this ingester, so its failure is always a problem
 		g.heard.err = nil
 	}
-	whole := g.r.verify(ctx, &g.Query, known, &g.heard, &g.Report)
+	whole := g.r.verify(ctx, &g.Query, g.known.wait(), &g.heard, &g.Report)
 	g.Live = g.Live && whole
 	return ctx.Err()
 }
@@ -184,7 +179,7 @@ func (g *Gathered) addWritten(ctx context.Context) error {
 // addSince adds the rows since a time that are not added yet.
 func (g *Gathered) addSince(ctx context.Context, since time.Time) error {
 	q := &g.Query
-	rows, err := g.r.rows(ctx, q.Services, 0, func(ctx context.Context, service string) ([]tailindex.Row, error) {
+	rows, err := g.r.rows(ctx, q.Services, math.MaxInt64, func(ctx context.Context, service string) ([]tailindex.Row, error) {
 		return g.r.o.Tail.Written(ctx, service, errorsOnly(q), since)
 	})
 	known := map[string]bool{}
@@ -225,7 +220,7 @@ func (g *Gathered) addRows(ctx context.Context, rows []tailindex.Row, failed err
 }
 
 // rows asks the tables of the tail for rows of several services. It returns the rows that
-// it got with the first error. The tables may take as long as patience; 0: any time.
+// it got with the first error. The tables may take as long as patience.
 func (r *Reader) rows(ctx context.Context, names []string, patience time.Duration, ask func(context.Context, string) ([]tailindex.Row, error)) ([]tailindex.Row, error) {
 	if r.o.Tail == nil {
 		return nil, nil
@@ -234,44 +229,29 @@ func (r *Reader) rows(ctx context.Context, names []string, patience time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	if patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	type answer struct {
-		rows []tailindex.Row
-		err  error
-	}
-	var rows []tailindex.Row
-	for _, a := range each(services, func(service string) (a answer) {
-		a.rows, a.err = ask(ctx, service)
-		return a
-	}) {
-		rows = append(rows, a.rows...)
-		if a.err != nil && !absent(a.err) && err == nil {
-			err = a.err
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rows := make([][]tailindex.Row, len(services))
+	err = each(services, func(i int, service string) (err error) {
+		if rows[i], err = ask(ctx, service); absent(err) {
+			return nil
 		}
-	}
-	return rows, err
+		return err
+	})
+	return slices.Concat(rows...), err
 }
 
 // readers is how many services are asked for concurrently.
 const readers = 8
 
-// each asks for several services concurrently, and returns the answers in their order.
-func each[T any](services []string, ask func(service string) T) []T {
-	all := make([]T, len(services))
+// each asks for several services concurrently, and returns the first error.
+func each(services []string, ask func(i int, service string) error) error {
 	var asking errgroup.Group
 	asking.SetLimit(readers)
 	for i, service := range services {
-		asking.Go(func() error {
-			all[i] = ask(service)
-			return nil
-		})
+		asking.Go(func() error { return ask(i, service) })
 	}
-	_ = asking.Wait()
-	return all
+	return asking.Wait()
 }
 
 // services resolves names and globs. If the store does not exist yet, globs match

@@ -57,7 +57,7 @@ func (f *follower) release(all bool) error {
 	}
 	if all || !f.gapsDue.After(time.Now()) {
 		for _, g := range f.gaps {
-			f.o.Gap(g)
+			f.o.Report(&Report{Gaps: []Gap{g}})
 		}
 		clear(f.gaps)
 	}

@@ -45,6 +45,7 @@ func TestManyRows(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		r := newest.New(newest.Options{
 			Blobs: query.New(store, query.Options{}), Tail: tailindex.NewReader(store, tailindex.Options{}),
+			Store: func(context.Context) (string, error) { return "", nil },
 			Ingesters: func(context.Context) ([]heartbeat.Ingester, time.Time, error) {
 				return []heartbeat.Ingester{{ID: "00000001", At: time.Now(), Oldest: begun}}, time.Now(), nil
 			},

@@ -47,7 +47,7 @@ const (
 	Only             // no blobs
 )
 
-// Options are what a [Reader] reads. Only Blobs must be set.
+// Options are what a [Reader] reads. Blobs, Store and Ingesters must be set.
 type Options struct {
 	Blobs *query.Reader
 	// Live is the ingester to ask; nil: one that is announced.
@@ -61,10 +61,10 @@ type Options struct {
 	Tail    *tailindex.Reader // nil: there are no tables
 	// Name is the user's name for the store, for messages; "": "this store".
 	Name string
-	// Store returns the id of the store, "" if it has none; nil: it has none.
+	// Store returns the id of the store, "" if it has none.
 	Store func(ctx context.Context) (string, error)
 	// Ingesters lists the rows of the store's ingesters, as [heartbeat.List] does, with
-	// the store's time to judge them by; nil: there are none.
+	// the store's time to judge them by.
 	Ingesters func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error)
 	// Pace is how long a follower waits between polls; 0: 200 ms.
 	Pace time.Duration
@@ -81,12 +81,6 @@ type Reader struct {
 func New(o Options) *Reader {
 	if o.Pace == 0 {
 		o.Pace = 200 * time.Millisecond
-	}
-	if o.Ingesters == nil {
-		o.Ingesters = func(context.Context) ([]heartbeat.Ingester, time.Time, error) { return nil, time.Now(), nil }
-	}
-	if o.Store == nil {
-		o.Store = func(context.Context) (string, error) { return "", nil }
 	}
 	return &Reader{o: o}
 }

@@ -13,7 +13,6 @@ import (
 type order struct {
 	wait    time.Duration
 	pending []pendingEntry // sorted except for records added since
-	sorted  bool
 }
 
 type pendingEntry struct {
@@ -24,7 +23,6 @@ type pendingEntry struct {
 // add accepts a record, and keeps its line.
 func (o *order) add(e record.Entry, now time.Time) {
 	o.pending = append(o.pending, pendingEntry{e, now.Add(o.wait)})
-	o.sorted = false
 }
 
 // take returns the records that have waited long enough, and all records before them in
@@ -32,10 +30,7 @@ func (o *order) add(e record.Entry, now time.Time) {
 // when it is due, but releases no record before it: it would do so every time. store is the
 // time to compare clocks with.
 func (o *order) take(now time.Time, store int64, all bool) []pendingEntry {
-	if !o.sorted {
-		slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
-		o.sorted = true
-	}
+	slices.SortStableFunc(o.pending, func(a, b pendingEntry) int { return a.Compare(&b.Entry) })
 	bound := len(o.pending)
 	for !all && bound > 0 && (o.pending[bound-1].due.After(now) || o.pending[bound-1].Time > store) {
 		bound--

@@ -11,6 +11,7 @@ import (
 	"blobtail/internal/heartbeat"
 	"blobtail/newest/live"
 	"blobtail/query"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/tailindex"
 )
@@ -23,28 +24,48 @@ type roster struct {
 	unread   error // rows that cannot be read
 	err      error // the rows cannot be listed
 	now      time.Time
+	// expired are the expired days of the services asked for; nil: not known.
+	expired    horizon.Horizons
+	expiredErr error
 }
 
 // survey is a roster that is being read.
-type survey = later[roster]
+type survey struct {
+	begun time.Time
+	done  chan struct{}
+	found roster
+}
+
+// wait returns the roster once it is there.
+func (s *survey) wait() *roster {
+	<-s.done
+	return &s.found
+}
 
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
 // it is incomplete.
 const surveyPatience = 10 * time.Second
 
-// survey reads which ingesters there are. It takes surveyPatience at most.
-func (r *Reader) survey(ctx context.Context) *survey {
-	return begin(func() (k roster) {
-		ctx, cancel := context.WithTimeout(ctx, surveyPatience)
-		defer cancel()
+// survey reads which ingesters there are, in surveyPatience at most. It also reads the
+// expired days of services, if any are given.
+func (r *Reader) survey(ctx context.Context, services []string) *survey {
+	s := &survey{begun: time.Now(), done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		k := &s.found
 		var reading sync.WaitGroup
-		reading.Go(func() { k.store, k.storeErr = r.o.Store(ctx) })
+		if len(services) > 0 {
+			reading.Go(func() { k.expired, k.expiredErr = r.o.Blobs.Horizons(ctx, services) })
+		}
+		hasty, cancel := context.WithTimeout(ctx, surveyPatience)
+		defer cancel()
+		reading.Go(func() { k.store, k.storeErr = r.o.Store(hasty) })
 		var err error
-		k.rows, k.now, err = r.o.Ingesters(ctx)
+		k.rows, k.now, err = r.o.Ingesters(hasty)
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
-		return k
-	})
+	}()
+	return s
 }
 
 // unlisted is the error if the rows cannot be listed. Without a table there are none.
@@ -81,11 +102,8 @@ func (k *roster) writtenSince(q *query.Query) time.Time {
 	if since.IsZero() {
 		return since
 	}
-	if from := k.now.Add(-longest); from.After(since) {
-		since = from
-	}
-	if q.Range.From != query.Oldest {
-		if from := time.Unix(0, q.Range.From).Add(-tailindex.Ahead); from.After(since) {
+	for _, from := range []time.Time{k.now.Add(-longest), time.Unix(0, q.Range.From).Add(-tailindex.Ahead)} {
+		if from.After(since) {
 			since = from
 		}
 	}
@@ -126,7 +144,7 @@ func (r *Reader) verify(ctx context.Context, q *query.Query, known *roster, h *h
 	lacking := r.lacking(known, h)
 	if h.any && slices.ContainsFunc(lacking, func(i heartbeat.Ingester) bool { return i.Live(known.now) }) {
 		// It may have just started or ended: a later list is as good.
-		if again := r.survey(ctx).wait(); again.err == nil {
+		if again := r.survey(ctx, nil).wait(); again.err == nil {
 			*known = *again
 			lacking = r.lacking(known, h)
 		}
@@ -203,19 +221,15 @@ func (k *roster) doubts(h *heard, report *Report) {
 // query. It does so even if the ingester answered.
 func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
 	if i.Lost.Any() && (q.Range.From == query.Oldest || q.Range.From < i.Lost.Until.Add(latest).UnixNano()) {
-		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took%s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, lostSpan(i.Lost), i.ID))
+		since := "before "
+		if !i.Lost.Since.IsZero() {
+			since = "between " + utc(i.Lost.Since) + " and "
+		}
+		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took %s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, since+utc(i.Lost.Until), i.ID))
 	}
 	if i.BestEffort && i.State != heartbeat.Stopped {
 		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)
 	}
-}
-
-// lostSpan says when the lost records came.
-func lostSpan(l heartbeat.Loss) string {
-	if l.Since.IsZero() {
-		return " before " + utc(l.Until)
-	}
-	return fmt.Sprintf(" between %s and %s", utc(l.Since), utc(l.Until))
 }
 
 // missing returns the error for an ingester that did not answer.

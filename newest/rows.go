@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"blobtail/query"
@@ -45,37 +46,30 @@ func (f *follower) lookRows(ctx context.Context) error {
 }
 
 // pollRows polls all watches, some at a time, and handles their rows.
-func (f *follower) pollRows(ctx context.Context) (failed error) {
+func (f *follower) pollRows(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*tablePatience)
 	defer cancel()
-	type found struct {
-		rows   []tailindex.Row
-		missed []tailindex.Missed
-		err    error
-	}
-	services := slices.Collect(maps.Keys(f.watches))
-	all := each(services, func(service string) (a found) {
-		a.rows, a.missed, a.err = f.watches[service].Poll(ctx)
-		return a
-	})
-	now := time.Now()
-	for i, a := range all {
-		service := services[i]
-		f.hidden.rows(a.rows)
-		for _, row := range a.rows {
-			f.takeRow(row, now)
-		}
-		for _, m := range a.missed {
+	var handling sync.Mutex
+	var all []tailindex.Row
+	failed := each(slices.Collect(maps.Keys(f.watches)), func(_ int, service string) error {
+		rows, missed, err := f.watches[service].Poll(ctx)
+		handling.Lock()
+		defer handling.Unlock()
+		all = append(all, rows...)
+		for _, m := range missed {
 			f.problem(fmt.Errorf("%d writes of ingester process %s to the tail of %s between %s and %s are not found; blobs will have them: logquery %s --from %s",
 				m.Rows, m.Process, service, utc(m.From), utc(m.To), service, utc(m.From)))
 		}
-		var bad *tailindex.RowError
-		switch {
-		case errors.As(a.err, &bad): // then it is the only failure
-			f.problem(fmt.Errorf("some rows of the tail are left out; blobs will have their records: %w", a.err))
-		case a.err != nil && failed == nil:
-			failed = a.err
+		if bad := (*tailindex.RowError)(nil); errors.As(err, &bad) { // then it is the only failure
+			f.problem(fmt.Errorf("some rows of the tail are left out; blobs will have their records: %w", err))
+			return nil
 		}
+		return err
+	})
+	f.hidden.rows(all)
+	now := time.Now()
+	for _, row := range all {
+		f.takeRow(row, now)
 	}
 	return failed
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,17 +42,9 @@ func (f *follower) fresh(text string) bool {
 	return true
 }
 
-func (f *follower) problem(err error) {
-	if f.fresh(err.Error()) {
-		f.o.Problem(err)
-	}
-}
+func (f *follower) problem(err error) { f.tell(&Report{Problems: []error{err}}) }
 
-func (f *follower) note(text string) {
-	if f.fresh(text) {
-		f.o.Note(text)
-	}
-}
+func (f *follower) note(text string) { f.tell(&Report{Notes: []string{text}}) }
 
 // read passes the records of a query on, and then the report.
 func (f *follower) read(ctx context.Context, q query.Query) error {
@@ -67,17 +60,11 @@ func (f *follower) read(ctx context.Context, q query.Query) error {
 	return err
 }
 
-// tell passes on a report.
+// tell passes on a report, without messages of a kind that was reported lately.
 func (f *follower) tell(report *Report) {
-	for _, p := range report.Problems {
-		f.problem(p)
-	}
-	for _, n := range report.Notes {
-		f.note(n)
-	}
-	for _, g := range report.Gaps {
-		f.o.Gap(g)
-	}
+	report.Problems = slices.DeleteFunc(report.Problems, func(err error) bool { return !f.fresh(err.Error()) })
+	report.Notes = slices.DeleteFunc(report.Notes, func(text string) bool { return !f.fresh(text) })
+	f.o.Report(report)
 }
 
 // The ends of troubles. Each names its trouble too.
@@ -97,13 +84,13 @@ func (f *follower) say(over string, err error) {
 	switch {
 	case err != nil:
 		f.troubles[over] = time.Time{}
-		report := f.o.Problem
+		report := &Report{Problems: []error{err}}
 		if errors.Is(err, ErrNobody) {
-			report = func(err error) { f.o.Note(err.Error()) }
+			report = &Report{Notes: []string{err.Error()}}
 		}
 		text := over + ": " + err.Error()
 		if f.fresh(text) {
-			report(err)
+			f.o.Report(report)
 		}
 		f.told[kind(text)] = now // while it lasts it is not repeated
 	case !troubled:
@@ -112,7 +99,7 @@ func (f *follower) say(over string, err error) {
 	case now.Sub(well) >= settled: // blobs are read only if needed, so one success is enough
 		delete(f.troubles, over)
 		maps.DeleteFunc(f.told, func(kind string, _ time.Time) bool { return strings.HasPrefix(kind, over) })
-		f.o.Note(over)
+		f.o.Report(&Report{Notes: []string{over}})
 	}
 }
 

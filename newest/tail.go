@@ -90,28 +90,22 @@ func (g *Gathered) judge(oldest, newest int64) {
 		report.problem(fmt.Errorf("the tail is stale from %s on: its tables cannot be read: %w", from, err))
 		return
 	}
-	var heard time.Time
-	running := false
-	note := func(t time.Time) {
-		if t.After(heard) {
-			heard = t
-		}
-	}
+	var heard []time.Time
 	for _, i := range k.rows {
 		if i.Live(k.now) {
-			running = true
-			note(i.At)
+			heard = append(heard, i.At)
 		}
 	}
+	running := len(heard) > 0
 	since := k.unflushed()
 	for _, row := range g.rows {
-		note(row.Arrived) // after an outage rows come before heartbeats
+		heard = append(heard, row.Arrived) // after an outage rows come before heartbeats
 		if !since.IsZero() && !row.Arrived.Before(since) {
 			report.gap(row, &g.Query)
 		}
 	}
-	if running && k.now.Sub(heard) > stale {
-		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(heard)))
+	if last := slices.MaxFunc(append(heard, time.Time{}), time.Time.Compare); running && k.now.Sub(last) > stale {
+		report.problem(fmt.Errorf("the tail is stale from %s on: no ingester has written to its tables since", utc(last)))
 	}
 	report.Gaps = slices.DeleteFunc(report.Gaps, func(gap Gap) bool { return oldest <= newest && gap.To < oldest })
 }

@@ -12,7 +12,8 @@ const (
 // readahead says how far a pass fetches ahead of its merge. A cursor requests its wanted
 // blocks in the order of reading, ahead of their use.
 type readahead struct {
-	lazy     bool // a limit may end the read early: fetch little
+	lazy     bool  // a limit may end the read early: fetch little
+	first    int64 // bytes of the first group of a cursor
 	groupMax int64
 	order    []*cursor // all, in the order that the merge reaches them
 	started  int       // of order: opened, or being opened
@@ -35,27 +36,16 @@ func (a *readahead) startNext() {
 	}
 }
 
-// firstGroup is the size of the first group of a cursor, and nextGroup that of the
-// group after one of a given size. Many cursors share the memory, so each has less.
-func (a *readahead) firstGroup() int64 {
-	if a.lazy {
-		return min(firstGroup, a.groupMax)
-	}
-	return a.groupMax
-}
-
+// nextGroup is the size of the group after one of a given size. Many cursors share the
+// memory, so each has less.
 func (a *readahead) nextGroup(size int64) int64 {
 	return min(size*2, max(1<<20, min(a.groupMax, groupsLive/int64(max(1, a.open)))))
 }
 
 // start begins to open the source, unless it has begun.
 func (c *cursor) start() {
-	if c.opening == nil {
-		group := int64(0)
-		if !c.pass.ahead.lazy {
-			group = c.pass.ahead.groupMax
-		}
-		c.opening = c.pass.loader.background(func() error { return c.pass.loader.open(c.src, group) })
+	if p := c.pass; c.opening == nil {
+		c.opening = p.loader.background(func() error { return p.loader.open(c.src, p.ahead.first) })
 	}
 }
 
@@ -65,8 +55,8 @@ func (c *cursor) open() error {
 	c.start()
 	p.ahead.startNext()
 	err := c.opening()
-	c.opened, c.group, c.size = true, c.src.group, p.ahead.firstGroup()
 	p.ahead.open++
+	c.opened, c.group, c.size = true, c.src.group, p.ahead.nextGroup(p.ahead.first)
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
 	}

@@ -15,7 +15,8 @@ import (
 	"blobtail/storage"
 )
 
-const globChars = `*?[\`
+// isGlob reports whether a name of a query stands for the services that match it.
+func isGlob(name string) bool { return strings.ContainsAny(name, `*?[\`) }
 
 // asked is a checked query. All plans of one query share it; only found and noStore
 // change after [Reader.prepare].
@@ -45,7 +46,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 		return nil, badQuery("the newest and the oldest cannot be asked for at once")
 	}
 	for _, name := range q.Services {
-		if !record.ValidPattern(name) && strings.ContainsAny(name, globChars) {
+		if !record.ValidPattern(name) && isGlob(name) {
 			return nil, badQuery("glob %q: %w", name, path.ErrBadPattern)
 		}
 	}
@@ -59,15 +60,18 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 		return nil, err
 	}
 	switch {
-	case len(unknown) > 0 && strings.ContainsAny(unknown[0], globChars):
+	case len(unknown) > 0 && isGlob(unknown[0]):
 		return nil, &NoServiceError{Name: unknown[0]}
 	case len(unknown) > 0:
 		return nil, r.noService(ctx, unknown[0])
 	}
-	a.bodies = q.bodies(func(service string) bool {
-		_, wanted := slices.BinarySearch(a.services, service)
-		return wanted
-	})
+	for _, u := range q.Unflushed {
+		for _, b := range u.bodies {
+			if _, wanted := slices.BinarySearch(a.services, b.Name.Service); wanted {
+				a.bodies = append(a.bodies, b)
+			}
+		}
+	}
 	a.found = make([]found, len(a.services))
 	a.view = catalog.NewView(r.store, a.services, q.Expired)
 	return a, nil
@@ -97,7 +101,7 @@ func (r *Reader) Services(ctx context.Context, names []string) ([]string, error)
 func resolve(ctx context.Context, names []string, list func(context.Context) ([]string, error)) (services, unknown []string, err error) {
 	var all []string
 	for _, name := range names {
-		n, glob := len(services), strings.ContainsAny(name, globChars)
+		n, glob := len(services), isGlob(name)
 		if glob && all == nil {
 			if all, err = list(ctx); err != nil {
 				return nil, nil, err
@@ -132,13 +136,25 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none fails for the first service without any object, unless its days have expired.
+// none fails for the first service without stored or unflushed records, unless it had
+// some and they have expired.
 func (a *asked) none(ctx context.Context) error {
 	for i, service := range a.services {
-		if !a.found[i].any {
-			if err := a.mustExist(ctx, service); err != nil {
-				return err
-			}
+		_, dropped := a.view.Dropped(service)
+		unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
+		if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
+			continue
+		}
+		err := a.reader.noService(ctx, service)
+		if err == nil {
+			continue
+		}
+		// Its only day may have been deleted since the horizons were read.
+		if lerr := a.view.Look(ctx); lerr != nil {
+			return lerr
+		}
+		if _, dropped = a.view.Dropped(service); dropped.Empty() {
+			return err
 		}
 	}
 	return nil
@@ -155,28 +171,6 @@ func (a *asked) tellFound(sum *Summary) {
 				fmt.Errorf("%s/: %d objects are no blobs of ours and were left out, such as %s", a.services[i], f.foreign, f.first))
 		}
 	}
-}
-
-// mustExist fails for a service without stored or unflushed records, unless it had
-// some and they have expired.
-func (a *asked) mustExist(ctx context.Context, service string) error {
-	_, dropped := a.view.Dropped(service)
-	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
-	if unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
-		return nil
-	}
-	err := a.reader.noService(ctx, service)
-	if err == nil {
-		return nil
-	}
-	// Its only day may have been deleted since the horizons were read.
-	if lerr := a.view.Look(ctx); lerr != nil {
-		return lerr
-	}
-	if _, dropped = a.view.Dropped(service); !dropped.Empty() {
-		return nil
-	}
-	return err
 }
 
 // noService makes the error for a name without records.

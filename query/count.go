@@ -31,11 +31,10 @@ type counting struct {
 	plan   *Plan
 	loader *loader
 
-	mu        sync.Mutex
-	tally     tally
-	unflushed int64 // of those counted by indexes
-	sum       Summary
-	merge     []blob // must be decoded together, since they may hold copies
+	mu    sync.Mutex
+	tally tally
+	sum   Summary
+	merge []blob // must be decoded together, since they may hold copies
 }
 
 func (p *Plan) counting(by int64) *counting {
@@ -47,7 +46,6 @@ func (p *Plan) counting(by int64) *counting {
 func (c *counting) run(ctx context.Context) error {
 	err := c.plan.confirmed(ctx, &c.sum, c.countAll)
 	c.sum.Records = c.tally.total
-	c.sum.Unflushed += c.unflushed
 	c.plan.tellExpired(&c.sum)
 	return err
 }
@@ -84,11 +82,10 @@ func (c *counting) fromIndexes(ctx context.Context) error {
 	return work.Wait()
 }
 
-// stretch counts one stretch.
 func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 	sources := make([]*source, len(blobs))
-	for i := range blobs {
-		sources[i] = c.plan.reader.source(blobs[i], &c.sum)
+	for i, b := range blobs {
+		sources[i] = c.plan.reader.source(b, &c.sum)
 	}
 	shared, err := c.shared(ctx, sources)
 	if err != nil {
@@ -107,7 +104,7 @@ func (c *counting) stretch(ctx context.Context, blobs []blob) error {
 		if t == nil {
 			c.merge = append(c.merge, blobs[i])
 		} else if c.tally.add(t); s.unflushed {
-			c.unflushed += t.total
+			c.sum.Unflushed += t.total
 		}
 		c.mu.Unlock()
 	}

@@ -107,7 +107,6 @@ func (c *cursor) take(limit int64, all bool) (lines []byte, err error) {
 	return lines[:len(lines)-len(c.left)], err
 }
 
-// step moves past the current line.
 func (c *cursor) step() error {
 	if c.pass.desc {
 		c.left = c.left[:len(c.left)-len(c.line)]
@@ -143,7 +142,6 @@ func (c *cursor) spoil(err error) {
 	c.pass.sum.Problems = append(c.pass.sum.Problems, c.src.problem(0, 0, err))
 }
 
-// release returns the memory of the used-up block.
 func (c *cursor) release() {
 	c.pass.loader.recycle(c.buf)
 	c.cur, c.buf = kept{}, nil

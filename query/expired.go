@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"blobtail/catalog"
@@ -22,15 +21,10 @@ var errOld = errors.New("what was listed before may be deleted or compacted by n
 
 // Horizons reads the horizons of the services that names and globs mean.
 func (r *Reader) Horizons(ctx context.Context, names []string) (horizon.Horizons, error) {
-	var services []string
-	for _, name := range names {
-		switch {
-		case strings.ContainsAny(name, globChars):
-			return horizon.Read(ctx, r.store)
-		case catalog.IsService(name):
-			services = append(services, name)
-		}
+	if slices.ContainsFunc(names, isGlob) {
+		return horizon.Read(ctx, r.store)
 	}
+	services := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !catalog.IsService(name) })
 	if len(services) == 0 {
 		return horizon.Horizons{}, nil
 	}
@@ -81,9 +75,8 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	defer stop()
 	looking, stopLooking := context.WithCancel(inTime)
 	defer stopLooking()
-	var besides sync.WaitGroup
-	var failed error
-	besides.Go(func() { failed = a.view.Look(looking) })
+	looked := make(chan error, 1)
+	go func() { looked <- a.view.Look(looking) }()
 	err := inTime.Err()
 	if err == nil {
 		err = read(inTime)
@@ -91,7 +84,7 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	if err != nil {
 		stopLooking()
 	}
-	besides.Wait()
+	failed := <-looked
 	old := errors.Is(context.Cause(inTime), errOld)
 	switch {
 	case err == nil && failed == nil:

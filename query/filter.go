@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"regexp"
 	"strings"
 
@@ -30,10 +31,8 @@ func ParseLevels(text string) (LevelSet, error) {
 			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other", word)
 		}
 		set |= 1 << l
-		if above && l != record.Other {
-			for ; l < record.Other; l++ {
-				set |= 1 << l
-			}
+		if above {
+			set |= upFrom(l)
 		}
 	}
 	return set, nil
@@ -41,22 +40,11 @@ func ParseLevels(text string) (LevelSet, error) {
 
 // Lowest is the lowest level in the set.
 func (s LevelSet) Lowest() record.Level {
-	for l := record.Trace; l < record.Other; l++ {
-		if s.Has(l) {
-			return l
-		}
-	}
-	return record.Other
+	return record.Level(min(bits.TrailingZeros8(uint8(s)), int(record.Other)))
 }
 
-// higher is the set of levels that are not in s but above its lowest. Other is
-// neither high nor low.
-func (s LevelSet) higher() (out LevelSet) {
-	for l := s.Lowest(); l < record.Other; l++ {
-		out |= 1 << l &^ s
-	}
-	return out
-}
+// upFrom is the set of a level and those above it. Other is neither high nor low.
+func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 
 // Filter selects records of the range. All parts must match.
 //
@@ -73,7 +61,7 @@ type Filter struct {
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
 type Matcher struct {
-	levels, high LevelSet
+	levels, high LevelSet // high: those above the lowest of levels that are not in it
 	texts        [][]byte // escaped; folded if fold; the longest first
 	exprs        []*regexp.Regexp
 	invert, fold bool
@@ -85,7 +73,7 @@ func (f Filter) Matcher() (*Matcher, error) {
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
-	m.high = m.levels.higher()
+	m.high = upFrom(m.levels.Lowest()) &^ m.levels
 	for _, text := range f.Texts {
 		if text == "" {
 			return nil, badQuery("an empty text matches every record; leave it out")

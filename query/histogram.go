@@ -91,25 +91,22 @@ func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.
 	}
 }
 
-// lines counts wanted lines.
 func (t *tally) lines(raw []byte) error {
 	if t.by == 0 {
 		t.total += int64(bytes.Count(raw, newline))
 		return nil
 	}
-	for len(raw) > 0 {
-		ns, ok := record.LineTime(raw)
+	for line := range bytes.Lines(raw) {
+		ns, ok := record.LineTime(line)
 		if !ok {
 			return errLine
 		}
-		t.bucket(t.start(ns))[record.LineLevel(raw)]++
+		t.bucket(t.start(ns))[record.LineLevel(line)]++
 		t.total++
-		raw = raw[bytes.IndexByte(raw, '\n')+1:]
 	}
 	return nil
 }
 
-// add adds the counts of another tally.
 func (t *tally) add(o *tally) {
 	t.total += o.total
 	for start, levels := range o.buckets {
@@ -130,10 +127,10 @@ func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64
 	}
 	exact = len(b.Minutes) > 0 // bodies have none
 	inside := tally{by: t.by}
+	const minute = int64(time.Minute)
 	for i := range b.Minutes {
 		m := &b.Minutes[i]
-		first, last := minuteSpan(m.Minute)
-		first, last = max(first, b.First), min(last, b.Last)
+		first, last := max(m.Minute*minute, b.First), min(m.Minute*minute+(minute-1), b.Last)
 		switch {
 		case !rng.touches(first, last):
 		case rng.covers(first, last) && t.one(first, last):

@@ -24,9 +24,6 @@ type Total struct {
 }
 
 func (t *Total) add(b *catalog.Entry) {
-	if t.Blobs == 0 {
-		t.First, t.Last = b.Meta.First, b.Meta.Last
-	}
 	t.Blobs++
 	t.Records += b.Meta.Records
 	t.Raw += b.Meta.RawBytes
@@ -70,7 +67,7 @@ func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Tot
 		n, ok := at[key]
 		if !ok {
 			n = len(*to)
-			at[key], *to = n, append(*to, Total{Name: key})
+			at[key], *to = n, append(*to, Total{Name: key, First: Newest, Last: Oldest})
 		}
 		(*to)[n].add(b)
 	}

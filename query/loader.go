@@ -69,7 +69,7 @@ type future struct {
 }
 
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
-// them, of up to size bytes; 0: none.
+// them, of up to size bytes.
 func (l *loader) open(s *source, size int64) error {
 	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
@@ -83,7 +83,7 @@ func (l *loader) open(s *source, size int64) error {
 		return err
 	}
 	s.blocks = l.choose(s)
-	if len(s.blocks) > 0 && size > 0 {
+	if len(s.blocks) > 0 {
 		s.group = l.group(s, 0, size)
 	}
 	return nil
@@ -152,25 +152,19 @@ func (l *loader) block(s *source, n int, g *group) *future {
 
 // load makes the lines of a block, and reduces them to the wanted ones.
 func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (err error) {
-	var raw []byte
-	own := true
+	if l.ctx.Err() != nil {
+		return l.ctx.Err()
+	}
 	if s.body != nil {
-		change := l.match.hasText() || wanted(l.match.levels, &b.Levels) < int64(b.Records)
-		raw, own, err = s.body.lines(f.block, change, l.buffer)
+		f.buf, err = s.body.lines(f.block, l.buffer())
 	} else {
-		if l.ctx.Err() != nil {
-			return l.ctx.Err()
-		}
 		atomic.AddInt64(&l.sum.BlocksRead, 1)
-		raw, err = l.decoder.Block(l.buffer(), stored, *b)
+		f.buf, err = l.decoder.Block(l.buffer(), stored, *b)
 	}
 	if err != nil {
 		return err
 	}
-	if own {
-		f.buf = raw
-	}
-	f.kept, f.higher, err = l.match.keep(raw, b, l.task.rng)
+	f.kept, f.higher, err = l.match.keep(f.buf, b, l.task.rng)
 	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil
@@ -233,11 +227,10 @@ func (l *loader) walk(s *source) error {
 
 // describe checks and counts lines that no index describes.
 func describe(lines []byte) (b blobfmt.Block, err error) {
-	for at := 0; at < len(lines); b.Records++ {
-		t, ok := record.LineTime(lines[at:])
-		size := bytes.IndexByte(lines[at:], '\n') + 1
+	for line := range bytes.Lines(lines) {
+		t, ok := record.LineTime(line)
 		switch {
-		case !ok || size == 0:
+		case !ok || line[len(line)-1] != '\n':
 			return b, errLine
 		case b.Records == 0:
 			b.First = t
@@ -245,8 +238,8 @@ func describe(lines []byte) (b blobfmt.Block, err error) {
 			return b, errOrder
 		}
 		b.Last = t
-		b.Levels[record.LineLevel(lines[at:])]++
-		at += size
+		b.Levels[record.LineLevel(line)]++
+		b.Records++
 	}
 	return b, nil
 }

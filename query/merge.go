@@ -47,9 +47,7 @@ func (p *pass) next() ([]byte, error) {
 			continue
 		}
 		limit, alone := p.second()
-		if p.tie && p.lastPlace.Time != c.key {
-			p.tie = false
-		}
+		p.tie = p.tie && p.lastPlace.Time == c.key
 		if p.tie || !alone && limit == c.key {
 			line, err := p.nextTied(c)
 			if line != nil || err != nil {
@@ -107,7 +105,6 @@ func (p *pass) again(src *source, at *place, line []byte) bool {
 	return false
 }
 
-// advance takes the top cursor one step towards being ready.
 func (p *pass) advance(c *cursor) error {
 	more, err := c.advance()
 	if err != nil {
@@ -118,7 +115,7 @@ func (p *pass) advance(c *cursor) error {
 	} else {
 		p.pop()
 	}
-	if c.opened && c.src.walked() && !p.blind {
+	if c.opened && c.src.body != nil && !c.src.unflushed && !p.blind {
 		p.blind = true
 		p.build() // in another order
 	}
@@ -135,7 +132,6 @@ func (p *pass) moved(c *cursor) {
 	p.pop()
 }
 
-// pop removes the used-up top cursor from the heap.
 func (p *pass) pop() {
 	c := p.heap[0]
 	last := len(p.heap) - 1
@@ -151,17 +147,14 @@ func (p *pass) pop() {
 
 // second returns the least key of all cursors but the top one.
 func (p *pass) second() (key int64, alone bool) {
-	switch len(p.heap) {
-	case 1:
+	if len(p.heap) == 1 {
 		return 0, true
-	case 2:
-		return p.heap[1].key, false
 	}
-	a, b := p.heap[1].key, p.heap[2].key
-	if (a < b) != p.desc {
-		return a, false
+	key = p.heap[1].key
+	if len(p.heap) > 2 && (p.heap[2].key < key) != p.desc {
+		key = p.heap[2].key
 	}
-	return b, false
+	return key, false
 }
 
 func (p *pass) build() {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -68,7 +69,6 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 	return w.sum, err
 }
 
-// read reads window after window until there are enough.
 func (w *windows) read(ctx context.Context) error {
 	rng := w.query.Range
 	from, ok, err := w.start(ctx)
@@ -84,7 +84,7 @@ func (w *windows) read(ctx context.Context) error {
 			return err
 		}
 		full := w.sum.Records >= int64(w.query.Limit)
-		if from <= rng.From || full && w.sum.More || slices.ContainsFunc(w.sum.Problems, isOld) {
+		if from <= rng.From || full && w.sum.More || errors.Is(errors.Join(w.sum.Problems...), errOld) {
 			break
 		}
 		to = from
@@ -92,18 +92,16 @@ func (w *windows) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !ok || newest.Add(time.Hour).Compare(time.Unix(0, rng.From)) <= 0 {
-			if full {
-				break
-			}
+		more := ok && newest.Add(time.Hour).After(time.Unix(0, rng.From))
+		if full {
+			w.sum.More = more
+			break
+		}
+		if !more {
 			// The missing records may have expired meanwhile.
 			if err := w.confirmed(ctx, &w.sum, func(context.Context) error { return nil }); err != nil {
 				return err
 			}
-			break
-		}
-		if full {
-			w.sum.More = true
 			break
 		}
 		width = min(2*width, 1<<20*time.Hour)
@@ -115,67 +113,44 @@ func (w *windows) read(ctx context.Context) error {
 // hour is the start of the UTC hour of t.
 func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) }
 
-// start returns the beginning of the first window, which has no end.
+// start returns the beginning of the first window, which has no end. It estimates the
+// number of wanted unflushed records by their levels.
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
-	n, newest, oldest, err := w.newestBodies(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	if n == 0 {
+	bodies := w.unflushed(w.query.Range)
+	if len(bodies) == 0 {
 		t, ok, err := w.before(ctx, w.query.Range.To)
 		return record.ClampTime(t), ok, err
 	}
-	start := hour(newest)
-	if n == w.query.Limit {
-		start = hour(oldest)
-		if most := hour(newest).Add(-firstWindow); start.Before(most) {
-			start = most
+	slices.SortFunc(bodies, func(a, b blob) int { return cmp.Compare(b.Meta.Last, a.Meta.Last) })
+	newest := hour(min(bodies[0].Meta.Last, w.query.Range.last()))
+	start := newest
+	for n := int64(0); len(bodies) > 0; bodies = bodies[1:] {
+		if n += wanted(w.match.levels, &bodies[0].Meta.Levels); n >= int64(w.query.Limit) {
+			start = slices.MaxFunc([]time.Time{hour(bodies[0].Meta.First), newest.Add(-firstWindow)}, time.Time.Compare)
+			break
 		}
 	}
 	return record.ClampTime(start), true, nil
-}
-
-// newestBodies finds the newest unflushed records: how many there are, up to the
-// limit, and the times of the newest and the oldest of them.
-func (a *asked) newestBodies(ctx context.Context) (n int, newest, oldest int64, err error) {
-	if len(a.bodies) == 0 {
-		return 0, 0, 0, nil
-	}
-	var sum Summary
-	newest, oldest = Oldest, Newest
-	err = a.pass(ctx, task{a.unflushed(a.query.Range), a.query.Range, true, a.query.Limit}, &sum, func(got piece) error {
-		for _, line := range [][]byte{got.lines, lastLine(got.lines)} {
-			t, ok := record.LineTime(line)
-			if !ok {
-				return errLine
-			}
-			newest, oldest = max(newest, t), min(oldest, t)
-		}
-		return nil
-	})
-	return int(sum.Records), newest, oldest, err
 }
 
 // before returns the hour of the newest period, or unflushed record, that begins
 // before to, over all services.
 func (w *windows) before(ctx context.Context, to int64) (newest time.Time, ok bool, err error) {
 	starts := make([]time.Time, len(w.walks)) // zero: no period
-	errs := make([]error, len(w.walks))
-	end := time.Unix(0, to)
-	each(len(w.walks), func(i int) {
-		start, found, err := w.walks[i].Before(ctx, end)
+	err = w.each(len(w.walks), func(i int) error {
+		start, found, err := w.walks[i].Before(ctx, time.Unix(0, to))
 		if found {
 			starts[i] = start.Truncate(time.Hour)
 		}
 		w.found[i].any = w.found[i].any || w.walks[i].Seen
-		errs[i] = err
+		return err
 	})
-	for i := range starts {
-		if err := errs[i]; err != nil && !w.absent(err) {
-			return time.Time{}, false, err
-		}
-		if !starts[i].IsZero() && (!ok || starts[i].After(newest)) {
-			newest, ok = starts[i], true
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	for _, start := range starts {
+		if !start.IsZero() && (!ok || start.After(newest)) {
+			newest, ok = start, true
 		}
 	}
 	if ok || w.hours != nil { // otherwise there may be foreign objects
@@ -203,6 +178,3 @@ func (w *windows) window(ctx context.Context, rng Range) error {
 		return w.pass(ctx, task{p.blobs, rng, true, w.query.Limit}, &w.sum, w.out.take)
 	})
 }
-
-// isOld reports whether a read was too old to go on.
-func isOld(err error) bool { return errors.Is(err, errOld) }

@@ -53,23 +53,18 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 		if err != nil || chunk == nil {
 			return err
 		}
-		limit := int64(t.limit)
-		n := int64(bytes.Count(chunk, newline))
-		if limit > 0 && sum.Records+n > limit {
-			chunk = firstLines(chunk, int(limit-sum.Records), t.desc)
-			n = limit - sum.Records
-			sum.More = true
+		n, left := int64(bytes.Count(chunk, newline)), int64(t.limit)-sum.Records
+		if t.limit > 0 && n > left {
+			chunk, n, sum.More = firstLines(chunk, int(left), t.desc), left, true
 		}
 		sum.Records += n
 		if p.used.src.unflushed {
 			sum.Unflushed += n
 		}
-		if len(chunk) > 0 {
-			if err := out(piece{lines: chunk, c: p.used}); err != nil {
-				return err
-			}
+		if err := out(piece{lines: chunk, c: p.used}); err != nil {
+			return err
 		}
-		if limit > 0 && sum.Records >= limit {
+		if n == left {
 			sum.More = sum.More || len(p.heap) > 0
 			return nil
 		}
@@ -79,7 +74,10 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	opt := &a.reader.opt
 	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: newLoader(ctx, &t, a.match, opt.Workers, sum)}
-	p.ahead = readahead{lazy: t.limit > 0, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
+	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
+	if t.limit > 0 {
+		p.ahead.lazy, p.ahead.first = true, min(firstGroup, opt.GroupBytes)
+	}
 	p.heap = make([]*cursor, 0, len(t.blobs))
 	for i := range t.blobs {
 		if b := &t.blobs[i]; p.loader.wantsBlob(b) {

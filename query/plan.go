@@ -70,15 +70,14 @@ func (p *Plan) Span() (first, last int64, ok bool) {
 // list lists the wanted services by their numbers, several at a time, and sets blobs.
 func (p *Plan) list(ctx context.Context, wanted func(i int) bool) error {
 	listings := make([]listing, len(p.services))
-	each(len(listings), func(i int) {
-		if wanted(i) {
-			listings[i].err = p.listService(ctx, i, &listings[i])
+	err := p.each(len(listings), func(i int) error {
+		if !wanted(i) {
+			return nil
 		}
+		return p.listService(ctx, i, &listings[i])
 	})
-	for i := range listings {
-		if err := listings[i].err; err != nil && !p.absent(err) {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	var all []catalog.Entry
 	for _, l := range listings {
@@ -103,17 +102,25 @@ func (a *asked) unflushed(rng Range) (out []blob) {
 	return out
 }
 
-// each calls f for 0 to n-1, several concurrently, and waits.
-func each(n int, f func(i int)) {
+// each calls f for 0 to n-1, several concurrently, and waits. It returns the first error
+// that is not harmless.
+func (a *asked) each(n int, f func(i int) error) error {
+	errs := make([]error, n)
 	var work errgroup.Group
 	work.SetLimit(listers)
 	for i := range n {
 		work.Go(func() error {
-			f(i)
+			errs[i] = f(i)
 			return nil
 		})
 	}
 	work.Wait()
+	for _, err := range errs {
+		if err != nil && !a.absent(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // listing is the result of one service's LIST.
@@ -121,10 +128,8 @@ type listing struct {
 	blobs    []catalog.Entry // that may have records in the range
 	count    int64
 	problems []error
-	err      error
 }
 
-// listService lists the range of one service.
 func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 	found := &p.found[i]
 	for e, err := range p.view.Blobs(ctx, p.services[i], p.rng.periods()) {
@@ -179,9 +184,10 @@ func (r Range) periods() (out catalog.Range) {
 func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 	compacted := catalog.Replacing(all)
 	sources := make([]*source, len(compacted))
-	each(len(compacted), func(i int) {
+	p.each(len(compacted), func(i int) error {
 		sources[i] = p.reader.source(blob{Entry: compacted[i]}, &p.listed)
 		sources[i].readIndex(ctx, false)
+		return nil
 	})
 	replaced := make(map[blobfmt.BatchID]bool)
 	for _, s := range sources {
@@ -210,7 +216,6 @@ func (r *Reader) source(b blob, sum *Summary) *source {
 	return &source{Entry: b.Entry, store: r.store, sum: sum, body: b.body, unflushed: b.body != nil}
 }
 
-// summary starts a summary with the results of planning.
 func (p *Plan) summary() Summary {
 	s := p.listed
 	s.Problems, s.Warnings = slices.Clone(s.Problems), slices.Clone(s.Warnings)

@@ -26,7 +26,7 @@
 // [Summary.Problems], and its result is incomplete. It returns an error only if it cannot
 // go on: the listing fails, the store refuses, the context ends.
 //
-// The package knows nothing of terminals. A read holds the blocks being merged and a
+// A read holds the blocks being merged and a
 // bounded number ahead of them. A read of the newest N also holds those N. The memory of
 // unflushed records is bounded too.
 package query
@@ -36,7 +36,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
 	"time"
 
 	"blobtail/blobfmt"
@@ -174,7 +173,7 @@ type NoServiceError struct {
 }
 
 func (e *NoServiceError) Error() string {
-	if strings.ContainsAny(e.Name, globChars) {
+	if isGlob(e.Name) {
 		return fmt.Sprintf("no service matches %q", e.Name)
 	}
 	return fmt.Sprintf("no service %q", e.Name)

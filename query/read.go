@@ -70,7 +70,6 @@ func (s *sink) take(p piece) error {
 	return nil
 }
 
-// flush emits the pieces on hold.
 func (s *sink) flush() error {
 	for _, p := range slices.Backward(s.held) {
 		if err := s.give(p); err != nil {
@@ -80,22 +79,18 @@ func (s *sink) flush() error {
 	return nil
 }
 
-// give emits a piece.
 func (s *sink) give(p piece) error {
 	if s.visit == nil && !s.reverse { // called for each line if many blobs are merged
 		return s.emit(p.lines)
 	}
-	if s.visit == nil {
-		for len(p.lines) > 0 {
-			line := lastLine(p.lines)
-			if err := s.emit(line); err != nil {
-				return err
-			}
-			p.lines = p.lines[:len(p.lines)-len(line)]
+	for s.visit == nil && len(p.lines) > 0 {
+		line := lastLine(p.lines)
+		if err := s.emit(line); err != nil {
+			return err
 		}
-		return nil
+		p.lines = p.lines[:len(p.lines)-len(line)]
 	}
-	if p.entries == nil {
+	if p.entries == nil && s.visit != nil {
 		p.entries = p.identify(p.lines)
 	}
 	if s.reverse {
@@ -111,17 +106,16 @@ func (s *sink) give(p piece) error {
 
 // identify makes the entries of a piece. text has the same lines.
 func (p *piece) identify(text []byte) []record.Entry {
-	line := p.c.number(p.lines)
+	number := p.c.number(p.lines)
 	entries := make([]record.Entry, 0, bytes.Count(text, newline))
-	for ; len(text) > 0; line++ {
-		n := bytes.IndexByte(text, '\n') + 1
-		e := record.Entry{Line: text[:n:n]}
-		e.Time, _ = record.LineTime(e.Line)
-		if at := p.c.placeOf(line); at.known {
+	for line := range bytes.Lines(text) {
+		e := record.Entry{Line: line}
+		e.Time, _ = record.LineTime(line)
+		if at := p.c.placeOf(number); at.known {
 			e.ID = record.ID{Origin: at.Origin, Index: at.Index}
 		}
 		entries = append(entries, e)
-		text = text[n:]
+		number++
 	}
 	return entries
 }

@@ -81,9 +81,6 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 	return b[off-at:][:n:n], nil
 }
 
-// walked reports whether the source is a blob that is read without its index.
-func (s *source) walked() bool { return s.body != nil && !s.unflushed }
-
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
 	if n == 0 {
@@ -182,15 +179,8 @@ func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.body == nil {
-		from, err := index.Origins()
-		if err != nil {
-			return nil, err
-		}
-		return from.Dict, nil
-	}
 	for n := range index.Blocks {
-		rows, err := s.body.rows(n)
+		rows, err := s.readRows(n)
 		if err != nil {
 			return nil, err
 		}

@@ -126,11 +126,8 @@ func (u *Unflushed) Add(e *record.Entry) error {
 func entryService(e *record.Entry) ([]byte, error) {
 	t, ok := record.LineTime(e.Line)
 	service, whole := record.LineService(e.Line)
-	if !ok || !whole || t != e.Time {
+	if !ok || !whole || t != e.Time || bytes.IndexByte(e.Line, '\n') != len(e.Line)-1 {
 		return nil, errors.New("an entry is no canonical line of its time")
-	}
-	if i := bytes.IndexByte(e.Line, '\n'); i != len(e.Line)-1 {
-		return nil, errors.New("an entry is not one line")
 	}
 	if !catalog.IsService(string(service)) {
 		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
@@ -213,7 +210,6 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	m.Levels[level]++
 }
 
-// lastLine returns the line of the last record.
 func (b *body) lastLine() ([]byte, error) {
 	n := len(b.blocks) - 1
 	c, end := &b.blocks[n], int(b.index.Blocks[n].Raw)
@@ -223,7 +219,6 @@ func (b *body) lastLine() ([]byte, error) {
 	return b.of.read(nil, c.at+int64(end-b.line), b.line)
 }
 
-// spill moves the records in memory to the file.
 func (u *Unflushed) spill() error {
 	if u.file == nil {
 		f, err := os.CreateTemp(os.TempDir(), "blobtail-")
@@ -269,18 +264,13 @@ func (u *Unflushed) read(buf []byte, at int64, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// lines returns the lines of block n. With own they are the caller's, in memory of
-// buffer. Otherwise they must not be changed; change asks for lines that may be.
-func (b *body) lines(n int, change bool, buffer func() []byte) (raw []byte, own bool, err error) {
+// lines returns a copy of the lines of block n, in buf if it is large enough.
+func (b *body) lines(n int, buf []byte) ([]byte, error) {
 	c := &b.blocks[n]
-	switch {
-	case c.raw == nil:
-		raw, err = b.of.read(buffer(), c.at, int(b.index.Blocks[n].Raw))
-		return raw, true, err
-	case change:
-		return append(buffer(), c.raw...), true, nil
+	if c.raw == nil {
+		return b.of.read(buf, c.at, int(b.index.Blocks[n].Raw))
 	}
-	return c.raw, false, nil
+	return append(buf[:0], c.raw...), nil
 }
 
 // rows returns the rows of block n.
@@ -314,18 +304,6 @@ func (u *Unflushed) Close() {
 
 // Services are the services of the records, in order.
 func (u *Unflushed) Services() []string { return slices.Sorted(maps.Keys(u.heads)) }
-
-// bodies returns the unflushed records of the wanted services.
-func (q *Query) bodies(wanted func(service string) bool) (out []*body) {
-	for _, u := range q.Unflushed {
-		for _, b := range u.bodies {
-			if wanted(b.Name.Service) {
-				out = append(out, b)
-			}
-		}
-	}
-	return out
-}
 
 // Without returns a reader of no blobs, for unflushed records alone.
 func Without(o Options) *Reader { return New(mem.New(mem.Options{}), o) }

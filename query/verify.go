@@ -46,15 +46,10 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		return Verified{}, err
 	}
 	v := &verifying{plan: p, found: found}
-	for _, err := range p.listed.Problems {
-		key := ""
-		if pr := (*Problem)(nil); errors.As(err, &pr) {
-			key, err = pr.Blob, pr.Err
-		}
-		v.report(Finding{Key: key, Err: err})
-	}
-	for _, err := range p.summary().Warnings {
-		v.report(Finding{Err: err, Note: true})
+	sum := p.summary()
+	for _, err := range sum.Problems {
+		problem := err.(*Problem)
+		v.report(Finding{Key: problem.Blob, Err: problem.Err})
 	}
 	v.gaps()
 	v.twins()
@@ -64,7 +59,6 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	if err := p.view.Look(ctx); err != nil {
 		return v.out, err
 	}
-	var sum Summary
 	p.tellExpired(&sum)
 	for _, err := range sum.Warnings {
 		v.report(Finding{Err: err, Note: true})
@@ -91,7 +85,7 @@ func (v *verifying) report(f Finding) {
 	v.found(f)
 }
 
-// run checks all blobs, a few at a time, since each is held in memory.
+// run checks a few blobs at a time, since each is held in memory.
 func (v *verifying) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(v.plan.reader.opt.Workers)
@@ -157,26 +151,22 @@ func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 // has all blobs of. Compaction leaves gaps by design.
 func (v *verifying) gaps() {
 	compacted := make(map[string]bool) // hours; such a blob may replace some of any period in it
-	prefix := func(b *blob) (period, hour string) {
-		period = blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
-		return period, period[:len(period)-len("00/")]
-	}
+	hour := func(b *blob) string { return blobfmt.PeriodPrefix(b.Name.Service, b.Hour()) }
 	for i := range v.plan.blobs {
 		if b := &v.plan.blobs[i]; b.Meta.Compacted > 0 {
-			_, hour := prefix(b)
-			compacted[hour] = true
+			compacted[hour(b)] = true
 		}
 	}
 	inPeriod, inLane, last := "", 0, 0
 	for i := range v.plan.blobs {
 		b := &v.plan.blobs[i]
-		period, hour := prefix(b)
+		period := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
 		lane, number := b.Name.Number/blobfmt.LaneSize, b.Name.Number%blobfmt.LaneSize
 		if period != inPeriod || lane != inLane {
 			inPeriod, inLane, last = period, lane, 0
 		}
 		start := b.Name.Period.UnixNano()
-		if number > last+1 && !compacted[hour] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
+		if number > last+1 && !compacted[hour(b)] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
 			v.report(Finding{Key: period, Note: true,
 				Err: fmt.Errorf("lane %d has no numbers %d to %d", lane, last+1, number-1)})
 		}
@@ -194,16 +184,14 @@ func (v *verifying) twins() {
 		if b.State != catalog.Sound {
 			continue
 		}
-		a, ok := first[b.Meta.Batch]
-		if !ok {
+		switch a := first[b.Meta.Batch]; {
+		case a == nil:
 			first[b.Meta.Batch] = b
-			continue
-		}
-		if a.Meta.Records == b.Meta.Records && a.Meta.CRC == b.Meta.CRC {
+		case a.Meta.Records == b.Meta.Records && a.Meta.CRC == b.Meta.CRC:
 			v.report(Finding{Key: b.Key, Note: true,
 				Err: fmt.Errorf("holds the same batch as %s; a read drops the copies", a.Key)})
-			continue
+		default:
+			v.report(Finding{Key: b.Key, Err: fmt.Errorf("has the batch id of %s, and other lines", a.Key)})
 		}
-		v.report(Finding{Key: b.Key, Err: fmt.Errorf("has the batch id of %s, and other lines", a.Key)})
 	}
 }

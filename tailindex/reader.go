@@ -22,7 +22,9 @@ type Reader struct {
 // NewReader returns a reader. It uses the Prefix, the Shards, the Store and Now of the
 // options, which must be those of the ingesters. It sends the store no request.
 func NewReader(tables storage.TableStore, o Options) *Reader {
-	return &Reader{o: o.withDefaults(), tables: tables, decoder: newDecoder()}
+	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
+	return &Reader{o: o.withDefaults(), tables: tables, decoder: z}
 }
 
 const day = 24 * time.Hour
@@ -39,8 +41,7 @@ func (r *Reader) Newest(ctx context.Context, service string, errs bool, n int) (
 	if n < 1 {
 		return nil, nil
 	}
-	now := r.o.Now().Add(clocksApart)
-	tables := []string{Table(r.o.Prefix, now), Table(r.o.Prefix, now.Add(-day))}
+	tables := r.days(r.o.Now().Add(clocksApart - day))
 	_, rows, err := r.read(ctx, service, errs, tables, func(ctx context.Context, s *scan) error { return s.newest(ctx, n) })
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))

@@ -102,12 +102,6 @@ func rowProps() []string {
 	return props
 }
 
-func newDecoder() *zstd.Decoder {
-	z, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(maxScans), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderMaxWindow(8<<20)) // no error: the options are valid
-	return z
-}
-
 // decode reads a row of the service and returns it whole, or the reason why it is invalid.
 // Anybody may have written it, so decode trusts no value that it can check.
 func (r *Reader) decode(service string, kind byte, from storage.Row) (Row, string) {

@@ -76,9 +76,6 @@ func after(key string) string { return key + " " }
 // since is the end of the range of rows with a newest record of ns or later.
 func (s *scan) since(ns int64) string { return fmt.Sprintf("%c-%019d", s.kind, inverse(ns)+1) }
 
-// ends are the ends of the whole range.
-func (s *scan) ends() (from, to string) { return string(s.kind) + "-", string(s.kind) + "." }
-
 func (s *scan) wrong(key, reason string) {
 	if s.bad == nil {
 		s.bad = &RowError{Table: s.table, Partition: s.partition, Key: key, Reason: reason}
@@ -115,7 +112,7 @@ const (
 // than times, and times may be equal. Rows that begin within one tick may be in any
 // order, and all of them are read.
 func (s *scan) newest(ctx context.Context, n int) error {
-	from, to := s.ends()
+	from, to := string(s.kind)+"-", string(s.kind)+"."
 	for {
 		limit := max(n+1-len(s.rows), 1)
 		read, last := 0, ""
@@ -159,8 +156,7 @@ func (s *scan) enough(n int) bool {
 // fresh lists the heads of rows from the newest on, to the end of the range, and then
 // reads the rows that were not seen and arrived after a time.
 func (s *scan) fresh(ctx context.Context, to string, seen map[string]bool, arrived time.Time) error {
-	from, _ := s.ends()
-	for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, from, to, 0, "store", "arrived") {
+	for row, err := range s.r.tables.Scan(ctx, s.table, s.partition, string(s.kind)+"-", to, 0, "store", "arrived") {
 		if err != nil {
 			return err
 		}

@@ -88,17 +88,12 @@ func (e *RowError) Error() string {
 	return s
 }
 
-// Kinds of rows, the first byte of their keys.
-const (
-	kindAll    = 'a'
-	kindErrors = 'e'
-)
-
+// kind is the first byte of the keys of rows.
 func kind(errors bool) byte {
 	if errors {
-		return kindErrors
+		return 'e'
 	}
-	return kindAll
+	return 'a'
 }
 
 // The greatest time of .NET, and the Unix epoch, in ticks of 100 ns since the year 1.
@@ -131,7 +126,7 @@ func parseKey(key string) (r Row, inverse int64, ok bool) {
 	}
 	inverse, bad := strconv.ParseInt(parts[1], 10, 64)
 	number, err := strconv.ParseInt(parts[3], 10, 64)
-	r = Row{Key: key, Process: parts[2], Number: uint64(number), Errors: parts[0] == string(kindErrors)}
+	r = Row{Key: key, Process: parts[2], Number: uint64(number), Errors: parts[0] == "e"}
 	return r, inverse, bad == nil && err == nil && number > 0 && len(r.Process) == 8 &&
 		key == keyOf(kind(r.Errors), inverse, r.Process, r.Number)
 }

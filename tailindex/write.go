@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
 	"blobtail/storage"
@@ -135,7 +134,7 @@ func (w *Writer) serve(s *service) (pause time.Duration) {
 		w.mu.Lock()
 		s.job = j
 		w.held += j.size
-		w.bytes += j.size - b.size()
+		w.stats.Held += j.size - b.size()
 	}
 	j := s.job
 	w.mu.Unlock()
@@ -152,7 +151,7 @@ func (w *Writer) serve(s *service) (pause time.Duration) {
 	w.stats.Records += uint64(j.lines)
 	w.stats.Omitted += uint64(j.omitted)
 	w.held -= j.size
-	w.bytes -= j.size
+	w.stats.Held -= j.size
 	s.job, s.fails = nil, 0
 	return 0
 }
@@ -219,12 +218,6 @@ func (w *Writer) upkeep(ctx context.Context) {
 	}
 }
 
-func newEncoder() *zstd.Encoder {
-	z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
-		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20)) // no error: the options are valid
-	return z
-}
-
 // Stats are a writer's counters since its creation.
 type Stats struct {
 	Written, Failed uint64 // writes, one for each service
@@ -238,9 +231,7 @@ type Stats struct {
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.stats
-	s.Held = w.bytes
-	return s
+	return w.stats
 }
 
 // Waiting returns the number of services with records to write, and the longest wait. It
@@ -250,14 +241,11 @@ func (w *Writer) Waiting() (services int, behind time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.services {
-		if s.job == nil && s.batch == nil {
-			continue
-		}
-		services++
-		if s.job != nil {
-			behind = max(behind, now.Sub(s.job.since))
-		} else {
-			behind = max(behind, now.Sub(s.batch.since))
+		switch {
+		case s.job != nil:
+			services, behind = services+1, max(behind, now.Sub(s.job.since))
+		case s.batch != nil:
+			services, behind = services+1, max(behind, now.Sub(s.batch.since))
 		}
 	}
 	return services, behind

@@ -68,8 +68,7 @@ type Writer struct {
 	ending       bool            // Run was ended
 	stats        Stats
 	well, failed lane  // by the result of the last write: services that hang must not keep the rest waiting
-	bytes        int64 // that the services hold
-	held         int64 // of those, in rows that must be written unchanged
+	held         int64 // bytes of stats.Held in rows that must be written unchanged
 }
 
 // lane is services that are due, for a number of workers. A service waits as a pointer,
@@ -106,8 +105,10 @@ func (b *batch) size() int64 { return int64(b.all.size() + b.errors.size()) }
 // NewWriter returns a writer. It starts nothing and sends the store no request.
 func NewWriter(tables storage.TableStore, o Options) *Writer {
 	o = o.withDefaults()
+	z, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(workers), zstd.WithLowerEncoderMem(true),
+		zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<20)) // no error: the options are valid
 	return &Writer{
-		o: o, tables: tables, encoder: newEncoder(), reporter: reporter{log: o.Log, told: map[string]bool{}},
+		o: o, tables: tables, encoder: z, reporter: reporter{log: o.Log, told: map[string]bool{}},
 		services: map[string]*service{}, well: lane{free: workers}, failed: lane{free: retriers},
 	}
 }
@@ -132,7 +133,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	if s.batch == nil {
 		s.batch = &batch{since: time.Now()}
 	}
-	b, held := s.batch, w.bytes
+	b, held := s.batch, w.stats.Held
 	before := b.size()
 	if held > w.o.Memory {
 		b.all.drop()
@@ -140,7 +141,7 @@ func (w *Writer) Accepted(mark uint64, run *record.Run) {
 	}
 	b.mark = max(b.mark, mark)
 	b.keep(run, from, to, held > w.o.Memory+w.o.Memory/8)
-	w.bytes += b.size() - before
+	w.stats.Held += b.size() - before
 	if s.timer == nil && w.writing != nil && !w.ending {
 		w.schedule(s, s.pause(now))
 	}

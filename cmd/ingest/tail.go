@@ -57,9 +57,8 @@ func (t *tail) join(c config.Config, p *company, buf *buffer.Buffer, log zerolog
 		for _, s := range applied {
 			log.Info().Int("version", s.Version).Str("id", s.ID).Str("description", s.Description).Msg("tables migrated")
 		}
-		var newer *migrations.NewerError
 		switch {
-		case errors.As(err, &newer):
+		case errors.Is(err, migrations.ErrNewer):
 			log.Warn().Err(err).Msg("the tables are newer than this program")
 		case err != nil && ctx.Err() == nil:
 			log.Warn().Err(err).Msg("the tables are not migrated; the next start tries again")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"blobtail/query"
@@ -66,7 +67,7 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 }
 
 func (p *barPrinter) append(dst []byte, b *query.Bucket) []byte {
-	dst = time.Unix(0, b.Start).In(p.a.now.Location()).AppendFormat(dst, p.layout)
+	dst = p.a.at(b.Start).AppendFormat(dst, p.layout)
 	dst = fmt.Appendf(dst, "  %*s  ", p.width, thousands(int(total(b))))
 	dst = p.bar(dst, b)
 	for _, c := range p.columns {
@@ -89,16 +90,14 @@ func (p *barPrinter) bar(dst []byte, b *query.Bucket) []byte {
 	}
 	cells := share(b, n, length)
 	for _, l := range worstFirst() {
-		switch {
+		switch color := levelColor(l); {
 		case cells[l] == 0:
-		case p.a.color && levelColor(l) == "":
-			dst = append(dst, bytes.Repeat([]byte("█"), cells[l])...)
-		case p.a.color:
-			dst = append(dst, levelColor(l)...)
-			dst = append(dst, bytes.Repeat([]byte("█"), cells[l])...)
-			dst = append(dst, reset...)
+		case !p.a.color: // the letters are in the order of the levels
+			dst = append(dst, strings.Repeat("tdiwECo"[l:l+1], cells[l])...)
+		case color == "":
+			dst = append(dst, strings.Repeat("█", cells[l])...)
 		default:
-			dst = append(dst, bytes.Repeat([]byte{letter(l)}, cells[l])...)
+			dst = append(dst, color+strings.Repeat("█", cells[l])+reset...)
 		}
 	}
 	return append(dst, bytes.Repeat([]byte{' '}, p.room-length)...)
@@ -126,12 +125,6 @@ func share(b *query.Bucket, n int64, length int) (cells [record.NumLevels]int) {
 
 func worstFirst() []record.Level {
 	return []record.Level{record.Critical, record.Error, record.Warn, record.Info, record.Debug, record.Trace, record.Other}
-}
-
-func letter(l record.Level) byte {
-	return [record.NumLevels]byte{
-		record.Trace: 't', record.Debug: 'd', record.Info: 'i', record.Warn: 'w', record.Error: 'E', record.Critical: 'C', record.Other: 'o',
-	}[l]
 }
 
 // timeOf is the shortest layout that distinguishes the times of buckets.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -57,7 +58,6 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 	return b.verdict(), nil
 }
 
-// read sums up the services of the query.
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
 	reader, err := a.open(ctx)
 	if err != nil {
@@ -94,7 +94,6 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	return report, nil
 }
 
-// billPrinter prints a bill.
 type billPrinter struct {
 	a      *app
 	by     string
@@ -111,7 +110,7 @@ func (b *billPrinter) text() {
 	if len(b.prices.Elsewhere) > 0 {
 		other = b.prices.Elsewhere[0].Name
 	}
-	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), b.what())
+	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), strings.Replace(b.by, "day", "day (UTC)", 1))
 	total := b.report.Total
 	total.Name = "total"
 	for _, s := range append(slices.Clone(b.sums), total) {
@@ -129,13 +128,6 @@ func (b *billPrinter) text() {
 
 func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
 	return b.prices.Cost(s, time.Duration(b.a.config.Retention.Tail))
-}
-
-func (b *billPrinter) what() string {
-	if b.by == "day" {
-		return "day (UTC)"
-	}
-	return b.by
 }
 
 // costs prints the cost of the total, and of a month like it.
@@ -201,7 +193,6 @@ func money(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// A billLine is one line of JSON.
 type billLine struct {
 	Service string      `json:"service,omitempty"`
 	Day     string      `json:"day,omitempty"`
@@ -227,26 +218,22 @@ func (b *billPrinter) line(s *bill.Sum) billLine {
 }
 
 func (b *billPrinter) json() {
-	var lines []billLine
 	for i := range b.sums {
 		l := b.line(&b.sums[i])
 		if b.by == "day" {
-			l.Day = b.sums[i].Name
+			l.Day = l.Name
 		} else {
-			l.Service = b.sums[i].Name
+			l.Service = l.Name
 		}
-		lines = append(lines, l)
+		b.a.json(&l)
 	}
 	total := b.line(&b.report.Total)
 	total.Total = true
-	lines = append(lines, total)
+	b.a.json(&total)
 	if m, ok := b.report.Month(b.a.now); ok {
 		month := b.line(&m.Sum)
 		month.Month = &m
-		lines = append(lines, month)
-	}
-	for i := range lines {
-		b.a.json(&lines[i])
+		b.a.json(&month)
 	}
 }
 

@@ -82,12 +82,11 @@ func run(ctx context.Context, env environment) int {
 		err = cmp.Or(err, a.out.flush())
 	}
 	if err != nil {
-		return a.exitCode(err)
+		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
 	}
 	return code
 }
 
-// parse fills a and returns the verb.
 func (a *app) parse() (verb, error) {
 	parser, err := cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.",
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -147,7 +146,6 @@ func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
 	return query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2}), nil
 }
 
-// times returns the range of the flags.
 func (a *app) times(f rangeFlags) (query.Range, error) {
 	rng := query.Always()
 	if f.From != "" && f.Since != "" {
@@ -181,9 +179,11 @@ func (a *app) times(f rangeFlags) (query.Range, error) {
 	return rng, nil
 }
 
-// showTime writes a time in the user's zone.
+// at is a time in the user's zone.
+func (a *app) at(ns int64) time.Time { return time.Unix(0, ns).In(a.now.Location()) }
+
 func (a *app) showTime(ns int64) string {
-	return time.Unix(0, ns).In(a.now.Location()).Format("2006-01-02 15:04:05.999999999 -07:00")
+	return a.at(ns).Format("2006-01-02 15:04:05.999999999 -07:00")
 }
 
 // zoneName names the zone of a time. The local zone has no name but its letters at the

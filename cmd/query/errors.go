@@ -13,11 +13,6 @@ import (
 	"blobtail/storage"
 )
 
-// exitCode reports an error and returns the exit code.
-func (a *app) exitCode(err error) int {
-	return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
-}
-
 // ownError knows the errors of reading.
 func (a *app) ownError(err error) (code int, message string) {
 	var (

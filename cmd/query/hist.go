@@ -50,7 +50,7 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, notes: func(sum *query.Summary) { a.left(sum, &q) },
+		query: q, live: c.Live, stats: c.Stats,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			return c.print(ctx, a, blobs, q, by, form)
 		},
@@ -58,7 +58,6 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.run(ctx, a)
 }
 
-// print counts, and prints the buckets.
 func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, by time.Duration, form string) (query.Summary, error) {
 	plan, err := reader.Plan(ctx, q)
 	if err != nil {
@@ -152,7 +151,6 @@ func filled(buckets []query.Bucket, by time.Duration) iter.Seq[query.Bucket] {
 	}
 }
 
-// total is the number of records in a bucket.
 func total(b *query.Bucket) int64 {
 	n := int64(0)
 	for _, count := range b.Levels {

@@ -29,7 +29,7 @@ func (c *ingestersCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	found, now, unread, err := a.ingesters(ctx)
 	if errors.Is(err, storage.ErrUnauthorized) && a.config.Store.Remote() {
-		// Tables need another role than blobs, and exitCode would name that for blobs.
+		// Tables need another role than blobs, and ExitCode would name that for blobs.
 		a.Complain("%v; seeing the ingesters needs the role Storage Table Data Reader", err)
 		return cli.Refused, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -64,7 +65,6 @@ type whole struct {
 	stats bool
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
-	notes func(sum *query.Summary) // about records that the output does not show
 }
 
 func (w *whole) run(ctx context.Context, a *app) (int, error) {
@@ -87,42 +87,44 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		blobs = query.Without(query.Options{})
 	}
 	sum, err := w.print(blobs, g.Query)
+	if sum.Higher > 0 {
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("at least %d of higher levels left out; --level %s+ has them", sum.Higher, w.query.Filter.Levels.Lowest()))
+	}
 	return w.end(a, &sum, &g.Report, err)
 }
 
-// end prints the facts about a read, after its records, and returns its exit code.
+// end prints the facts about a read, after its records, and returns its exit code. An
+// unknown service is no error in two cases. With live records only, a service may well
+// have none. If some records are missing, the service may be among them.
 func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
-	if err = a.unknown(err, w.mode, report); err == nil {
+	if none, ok := errors.AsType[*query.NoServiceError](err); ok && len(report.Problems) > 0 {
+		a.Note("%v in blobs", none)
+		err = nil
+	} else if ok && w.mode == newest.Only {
+		err = nil
+	}
+	if err == nil {
 		err = a.out.flush()
 	}
 	if w.stats {
 		a.stats(sum, time.Since(a.started))
 	}
+	a.report(report)
 	if err != nil {
-		a.report(report)
 		return 0, err
 	}
-	w.notes(sum)
-	a.report(report)
 	sum.Problems = append(sum.Problems, report.Problems...)
 	return a.verdict(sum), nil
 }
 
-// unknown decides about the error for an unknown service. It is no error in two cases.
-// With live records only, a service may well have none. If some records are missing, the
-// service may be among them.
-func (a *app) unknown(err error, mode newest.Mode, report *newest.Report) error {
-	var none *query.NoServiceError
-	switch {
-	case !errors.As(err, &none):
-		return err
-	case len(report.Problems) > 0:
-		a.Note("%v in blobs", none)
-		return nil
-	case mode == newest.Only:
-		return nil
+// report prints the notes and gaps of a report.
+func (a *app) report(report *newest.Report) {
+	for _, text := range report.Notes {
+		a.Note("%s", text)
 	}
-	return err
+	for _, g := range report.Gaps {
+		a.gap(g)
+	}
 }
 
 // clock is the time now, for a run that may last.

@@ -18,7 +18,12 @@ type lsCmd struct {
 
 func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	var day time.Time
+	what := "service"
+	if c.Service != "" {
+		what = "day (UTC)"
+	}
 	if c.Day != "" {
+		what = "blob"
 		var err error
 		if day, err = time.Parse(time.DateOnly, c.Day); err != nil {
 			return 0, cli.Usagef("day %q: it must look like 2026-11-20", c.Day)
@@ -28,13 +33,6 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	what := "service"
-	switch {
-	case c.Day != "":
-		what = "blob"
-	case c.Service != "":
-		what = "day (UTC)"
-	}
 	entries, sum, err := reader.List(ctx, c.Service, day)
 	if err != nil {
 		return 0, err
@@ -42,9 +40,6 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 	c.print(a, what, entries)
 	if err := a.out.flush(); err != nil {
 		return 0, err
-	}
-	for _, err := range sum.Warnings {
-		a.Note("%v", err)
 	}
 	sum.Records = int64(len(entries))
 	return a.verdict(&sum), nil
@@ -63,14 +58,10 @@ func (c *lsCmd) print(a *app, what string, entries []query.Total) {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "first\tlast\tblobs\trecords\tbytes\tstored\t  %s\n", what)
 	for _, e := range entries {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", c.show(a, e.First), c.show(a, e.Last),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", a.at(e.First).Format(timeLayout), a.at(e.Last).Format(timeLayout),
 			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
 	}
 	_ = w.Flush()
-}
-
-func (c *lsCmd) show(a *app, ns int64) string {
-	return time.Unix(0, ns).In(a.now.Location()).Format(timeLayout)
 }
 
 // rfc3339 writes a time such that texts sort like times.

@@ -62,7 +62,6 @@ func (o *output) flush() error {
 // errOutput is a failed write to stdout: some of the output is missing.
 var errOutput = errors.New("write to stdout")
 
-// json writes a line of JSON to stdout.
 func (a *app) json(line any) {
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
@@ -89,38 +88,31 @@ func oneOf(flag, value string, words ...string) error {
 	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
 }
 
-// printer returns a function that prints lines in a form.
 func (a *app) printer(given string) (func(lines []byte) error, error) {
 	form, err := a.form(given, "pretty", "json", "raw")
 	if err != nil {
 		return nil, err
 	}
-	var line func(dst, line []byte) []byte
+	var print func(dst, line []byte) []byte
 	switch form {
 	case "json":
 		return func(lines []byte) error { _, err := a.out.Write(lines); return err }, nil
 	case "raw":
-		line = a.appendRaw
+		print = a.appendRaw
 	case "pretty":
-		line = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
+		print = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
 	}
 	var buf []byte
 	return func(lines []byte) error {
 		buf = buf[:0]
-		for len(lines) > 0 {
-			n := bytes.IndexByte(lines, '\n') + 1
-			if n == 0 {
-				n = len(lines)
-			}
-			buf = line(buf, lines[:n])
-			lines = lines[n:]
+		for line := range bytes.Lines(lines) {
+			buf = print(buf, line)
 		}
 		_, err := a.out.Write(buf)
 		return err
 	}, nil
 }
 
-// appendRaw appends the message alone.
 func (a *app) appendRaw(dst, line []byte) []byte {
 	msg := bytes.TrimSuffix(line, []byte("\n")) // the whole line if it is not ours
 	if off, ok := record.LineMsg(line); ok {

@@ -92,15 +92,18 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats, notes: func(sum *query.Summary) { c.notes(a, sum, q) },
+		query: q, live: c.Live, stats: c.Stats,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-			return c.print(ctx, a, blobs, q, emit)
+			sum, err := c.print(ctx, a, blobs, q, emit)
+			if sum.More && c.Number == nil && c.First == nil && !c.Count {
+				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", q.Limit))
+			}
+			return sum, err
 		},
 	}
 	return w.run(ctx, a)
 }
 
-// print prints the records, or their number.
 func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, emit func([]byte) error) (query.Summary, error) {
 	if q.Limit > 0 && !c.Count {
 		return reader.Newest(ctx, q, emit)
@@ -134,26 +137,11 @@ func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
 		bytesText(plan.Bytes()), most)
 }
 
-// notes reports records that the output does not show.
-func (c *readCmd) notes(a *app, sum *query.Summary, q query.Query) {
-	a.left(sum, &q)
-	if sum.More && c.Number == nil && c.First == nil && !c.Count {
-		a.Note("these are the newest %d, there is more; -n 0 for all", q.Limit)
-	}
-}
-
-// left reports records that a read has left out.
-func (a *app) left(sum *query.Summary, q *query.Query) {
+// verdict returns the exit code of a read, and reports its warnings and problems.
+func (a *app) verdict(sum *query.Summary) int {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
 	}
-	if sum.Higher > 0 {
-		a.Note("at least %d of higher levels left out; --level %s+ has them", sum.Higher, q.Filter.Levels.Lowest())
-	}
-}
-
-// verdict returns the exit code of a read, and reports its problems.
-func (a *app) verdict(sum *query.Summary) int {
 	a.Problems(sum.Problems)
 	switch {
 	case !sum.Complete():

@@ -81,11 +81,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	a.echo(q.Range)
 	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	w := whole{stats: c.Stats, notes: func(sum *query.Summary) {
-		for _, err := range sum.Warnings {
-			a.Note("%v", err)
-		}
-	}}
+	w := whole{stats: c.Stats}
 	return w.end(a, &sum, report, err)
 }
 
@@ -101,12 +97,13 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o new
 		return a.out.flush()
 	}
 	missing := false
-	o.Problem = func(err error) {
-		missing = true
-		a.Complain("%v", err)
+	o.Report = func(r *newest.Report) {
+		for _, err := range r.Problems {
+			missing = true
+			a.Complain("%v", err)
+		}
+		a.report(r)
 	}
-	o.Note = func(text string) { a.Note("%s", text) }
-	o.Gap = a.gap
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if pipe, ok := a.env.stdout.(*os.File); ok {
@@ -150,23 +147,12 @@ func (a *app) where() (out []string) {
 	return out
 }
 
-// report prints the notes and gaps of a read of the newest records.
-func (a *app) report(r *newest.Report) {
-	for _, text := range r.Notes {
-		a.Note("%s", text)
-	}
-	for _, g := range r.Gaps {
-		a.gap(g)
-	}
-}
-
 // gap prints the span with more records than were shown, and how to see them.
 func (a *app) gap(g newest.Gap) {
 	if a.Quiet {
 		return
 	}
-	zone := a.now.Location()
-	from, to := time.Unix(0, g.From).In(zone), time.Unix(0, g.To).In(zone)
+	from, to := a.at(g.From), a.at(g.To)
 	most := ""
 	if g.AtMost {
 		most = "up to "

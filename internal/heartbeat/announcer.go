@@ -119,8 +119,8 @@ type Announcer struct {
 	missed  atomic.Uint64
 	lease
 
+	lane   atomic.Int64 // in force
 	mu     sync.Mutex
-	lane   int       // in force
 	failed error     // of the last write; nil: it succeeded
 	good   time.Time // when a write last succeeded, or the announcer was made
 
@@ -139,11 +139,12 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 	a := &Announcer{
 		o: o, tables: tables, process: newID(), started: sync.OnceValue(o.Now),
 		first: make(chan struct{}), ended: make(chan struct{}),
-		lane: o.Lane, failed: errUnannounced, good: time.Now(),
+		failed: errors.New("this ingester is not announced yet"), good: time.Now(),
 		lease: lease{turn: semaphore.NewWeighted(1), notes: notes, upgraded: !notes.Announced && err == nil},
 	}
+	a.lane.Store(int64(o.Lane))
 	if o.Auto && notes.Lane >= 0 {
-		a.lane = min(notes.Lane, Lanes-1)
+		a.lane.Store(int64(min(notes.Lane, Lanes-1)))
 	}
 	a.holding.Store(notes.State == Holding)
 	a.busy.Store(time.Now().UnixNano())
@@ -155,11 +156,7 @@ func New(tables storage.TableStore, o Options) (*Announcer, error) {
 func (a *Announcer) Beats() (written, failed uint64) { return a.written.Load(), a.missed.Load() }
 
 // Lane is the lane in force.
-func (a *Announcer) Lane() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lane
-}
+func (a *Announcer) Lane() int { return int(a.lane.Load()) }
 
 // ID is the id in force. It changes if another ingester has the same one.
 func (a *Announcer) ID() string { return a.shown.Load().ID }
@@ -171,8 +168,6 @@ func (a *Announcer) Process() string { return a.process }
 // First is closed after the first attempt of Run, even if that fails. From then on the
 // lane is as good as it can be now.
 func (a *Announcer) First() <-chan struct{} { return a.first }
-
-var errUnannounced = errors.New("this ingester is not announced yet")
 
 // deaf is how long announcements may fail before the ingester reports that it is not
 // ready.
@@ -197,17 +192,12 @@ func (a *Announcer) Run(ctx context.Context) {
 	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
 		pause(ctx, 10*time.Millisecond)
 	}
-	tick := time.NewTicker(a.o.Every)
-	defer tick.Stop()
-	for n := 0; ; n++ {
+	for n := 0; n == 0 || a.wait(ctx); n++ {
 		if err := a.beat(ctx); ctx.Err() == nil {
 			a.report(err)
 		}
 		if n == 0 {
 			close(a.first)
-		}
-		if !a.wait(ctx, tick.C) {
-			return
 		}
 	}
 }
@@ -221,17 +211,12 @@ const soon = 500 * time.Millisecond
 const unwrittenPause = time.Second
 
 // wait returns true when it is time to announce again, false when ctx has ended.
-func (a *Announcer) wait(ctx context.Context, tick <-chan time.Time) bool {
+func (a *Announcer) wait(ctx context.Context) bool {
 	for begun := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick:
-			return true
-		case <-time.After(min(soon, a.o.Every)):
-			if a.lacks(time.Since(begun)) {
-				return true
-			}
+		pause(ctx, min(soon, a.o.Every))
+		passed := time.Since(begun)
+		if ctx.Err() != nil || passed >= a.o.Every || a.lacks(passed) {
+			return ctx.Err() == nil
 		}
 	}
 }
@@ -336,9 +321,7 @@ func (a *Announcer) resolve(peers []Ingester, yield bool) (changed, contested bo
 		changed, lane = true, free
 	}
 	if changed || first {
-		a.mu.Lock()
-		a.lane = lane
-		a.mu.Unlock()
+		a.lane.Store(int64(lane))
 		a.o.Moved(lane)
 		a.o.Log.Info().Int("lane", lane).Msg("lane taken")
 	}

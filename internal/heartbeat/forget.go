@@ -35,10 +35,7 @@ func Forget(ctx context.Context, tables storage.TableStore, store, id string, no
 // not.
 func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, silent time.Duration, now time.Time) ([]Ingester, error) {
 	l, err := scan(ctx, tables, store)
-	if errors.Is(err, storage.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, storage.ErrNotExist) {
 		return nil, err
 	}
 	errs := l.bad
@@ -47,12 +44,11 @@ func ForgetSilent(ctx context.Context, tables storage.TableStore, store string, 
 		if i.State != Holding || now.Sub(i.At) < silent {
 			continue
 		}
-		was, err := Forget(ctx, tables, store, i.ID, now)
-		if err != nil {
+		if was, err := Forget(ctx, tables, store, i.ID, now); err != nil {
 			errs = append(errs, err)
-			continue
+		} else {
+			gone = append(gone, was)
 		}
-		gone = append(gone, was)
 	}
 	return gone, errors.Join(errs...)
 }

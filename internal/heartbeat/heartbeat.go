@@ -34,6 +34,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -208,37 +209,31 @@ func Unread(err error) (rows, rest error) {
 	return nil, err
 }
 
-// get returns the row of one ingester in any store; ok is false when there is none.
-func get(ctx context.Context, tables storage.TableStore, id string) (i Ingester, ok bool, err error) {
+// get returns the row of one ingester in any store; one without an ID when there is none.
+func get(ctx context.Context, tables storage.TableStore, id string) (Ingester, error) {
 	// A space is the least character that keys may have.
 	for row, err := range tables.Scan(ctx, Table, Partition, id, id+" ", 1) {
 		if errors.Is(err, storage.ErrNotExist) {
 			break
 		}
 		if err != nil {
-			return Ingester{}, false, fmt.Errorf("read the row of ingester %s: %w", id, err)
+			return Ingester{}, fmt.Errorf("read the row of ingester %s: %w", id, err)
 		}
-		i, err = decode(row)
-		return i, err == nil, err
+		return decode(row)
 	}
-	return Ingester{}, false, nil
+	return Ingester{}, nil
 }
 
 // timeLayout has the same width for every time, like that in blobs' metadata.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// property is a property of a row, and the field with its value.
-type property struct {
-	name  string
-	field any
-}
-
-func (i *Ingester) properties() []property {
-	return []property{
-		{"process", &i.Process}, {"store", &i.Store}, {"storeid", &i.StoreID}, {"state", (*string)(&i.State)},
-		{"besteffort", &i.BestEffort}, {"lane", &i.Lane}, {"address", &i.Address}, {"host", &i.Host}, {"version", &i.Version},
-		{"position", &i.Position}, {"at", &i.At}, {"started", &i.Started}, {"oldest", &i.Oldest}, {"forgotten", &i.GivenUp},
-		{"lostsince", &i.Lost.Since}, {"lostuntil", &i.Lost.Until}, {"lostacked", &i.acked},
+// properties returns, by the names of the row's properties, the fields with their values.
+func (i *Ingester) properties() map[string]any {
+	return map[string]any{
+		"process": &i.Process, "store": &i.Store, "storeid": &i.StoreID, "state": (*string)(&i.State),
+		"besteffort": &i.BestEffort, "lane": &i.Lane, "address": &i.Address, "host": &i.Host, "version": &i.Version,
+		"position": &i.Position, "at": &i.At, "started": &i.Started, "oldest": &i.Oldest, "forgotten": &i.GivenUp,
+		"lostsince": &i.Lost.Since, "lostuntil": &i.Lost.Until, "lostacked": &i.acked,
 	}
 }
 
@@ -246,21 +241,21 @@ func (i *Ingester) properties() []property {
 // that was added later.
 func (i Ingester) row() storage.Row {
 	props := map[string]any{"format": int64(Format), "stopped": i.State == Stopped, "oldest": ""}
-	for _, p := range i.properties() {
-		switch v := p.field.(type) {
+	for name, field := range i.properties() {
+		switch v := field.(type) {
 		case *string:
-			props[p.name] = *v
+			props[name] = *v
 		case *int:
-			props[p.name] = int64(*v)
+			props[name] = int64(*v)
 		case *uint64:
-			props[p.name] = int64(*v)
+			props[name] = int64(*v)
 		case *bool:
 			if *v {
-				props[p.name] = true
+				props[name] = true
 			}
 		case *time.Time:
 			if !v.IsZero() {
-				props[p.name] = v.UTC().Format(timeLayout)
+				props[name] = v.UTC().Format(timeLayout)
 			}
 		}
 	}
@@ -276,10 +271,11 @@ func decode(row storage.Row) (Ingester, error) {
 		return Ingester{}, &RowError{row.Key, fmt.Sprintf("it is in format %d, and this version reads format %d: use a newer one", f, Format)}
 	}
 	i := Ingester{ID: row.Key, version: row.Version}
-	for _, p := range i.properties() {
-		text, _ := row.Props[p.name].(string)
-		n, _ := row.Props[p.name].(int64)
-		switch v := p.field.(type) {
+	fields := i.properties()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text, _ := row.Props[name].(string)
+		n, _ := row.Props[name].(int64)
+		switch v := fields[name].(type) {
 		case *string:
 			*v = text
 		case *int:
@@ -287,14 +283,14 @@ func decode(row storage.Row) (Ingester, error) {
 		case *uint64:
 			*v = uint64(n)
 		case *bool:
-			*v, _ = row.Props[p.name].(bool)
+			*v, _ = row.Props[name].(bool)
 		case *time.Time:
 			if text == "" && v != &i.At && v != &i.Started {
 				continue
 			}
 			var err error
 			if *v, err = time.Parse(timeLayout, text); err != nil {
-				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", p.name, text)}
+				return Ingester{}, &RowError{row.Key, fmt.Sprintf("property %s: %.40q is no time", name, text)}
 			}
 		}
 	}

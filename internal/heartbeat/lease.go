@@ -128,8 +128,6 @@ func (a *Announcer) lacks(passed time.Duration) bool {
 // tries bounds how often a write is tried again because the row has changed.
 const tries = 4
 
-var errContended = errors.New("the row changes again and again: do several processes write it?")
-
 // write writes the row with a state, and keeps the result for Err. It calls want when it
 // has the turn.
 func (a *Announcer) write(ctx context.Context, want func() State) error {
@@ -141,7 +139,7 @@ func (a *Announcer) write(ctx context.Context, want func() State) error {
 			err = a.tryWrite(ctx, want())
 		}
 		if errors.Is(err, storage.ErrChanged) {
-			err = errContended
+			err = errors.New("the row changes again and again: do several processes write it?")
 		}
 	}
 	a.mu.Lock()
@@ -230,10 +228,11 @@ func (a *Announcer) oldest(now time.Time) time.Time {
 
 // readRow reads the row and checks that it is still this ingester's.
 func (a *Announcer) readRow(ctx context.Context, storeID string) error {
-	row, there, err := get(ctx, a.tables, a.notes.ID)
+	row, err := get(ctx, a.tables, a.notes.ID)
 	if err != nil {
 		return err
 	}
+	there := row.ID != ""
 	if there && row.Store == a.o.Store && !a.wroteIt(&row) && len(a.notes.Others) > 0 {
 		// The other one is on a copy of this log, may know of no peers, and may use a new
 		// table.
@@ -247,7 +246,6 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 	}
 	switch {
 	case !there:
-		row = Ingester{}
 		if a.notes.Announced {
 			if err := a.tableGone(); err != nil {
 				return err

@@ -22,10 +22,7 @@ import (
 const notesFile = "lease"
 
 // olderFile is where older versions kept the id and the lane. The notes count.
-const (
-	olderFile = "ingester"
-	older     = `^([0-9a-f]{8}) ([0-9]{1,2}|-1)\n$`
-)
+const olderFile = "ingester"
 
 // maxWriters bounds the processes that the notes remember. A log that was started
 // more often without ever reaching the tables gets a new id when it reaches them.
@@ -81,7 +78,7 @@ func loadNotes(fsy fsys.FS, dir, id string) (notes, error) {
 	}
 	fresh.Inode, fresh.Born = fsys.Identity(dir, info)
 	if text, err := fsys.ReadFile(fsy, filepath.Join(dir, olderFile)); err == nil {
-		if m := regexp.MustCompile(older).FindSubmatch(text); m != nil {
+		if m := regexp.MustCompile(`^([0-9a-f]{8}) ([0-9]{1,2}|-1)\n$`).FindSubmatch(text); m != nil {
 			fresh.ID = string(m[1])
 			fresh.Lane, _ = strconv.Atoi(string(m[2]))
 		}

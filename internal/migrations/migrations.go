@@ -35,25 +35,9 @@ type Step struct {
 	Apply func(ctx context.Context, tables storage.TableStore) error
 }
 
-// Done is a step that was applied to a store.
-type Done struct {
-	Version         int
-	ID, Description string
-	At              time.Time
-	By              string
-}
-
-// NewerError says that a newer program has changed the tables. This one may not
+// ErrNewer says that a newer program has changed the tables. This one may not
 // understand all their rows, and readers may miss the rows that it writes.
-type NewerError struct {
-	Newest Done
-	Known  int // the last version that this program knows
-}
-
-func (e *NewerError) Error() string {
-	return fmt.Sprintf("the tables are at version %d (%s: %s; applied by %s), and this program knows versions up to %d: use a newer one",
-		e.Newest.Version, e.Newest.ID, e.Newest.Description, e.Newest.By, e.Known)
-}
+var ErrNewer = errors.New("use a newer one")
 
 // Steps are all steps in order. The prefix is that of the tables of the newest records.
 func Steps(prefix string, now func() time.Time) []Step {
@@ -81,13 +65,13 @@ type Options struct {
 }
 
 // Apply applies the pending steps in order, and returns them. It ends at the first that
-// fails. A [*NewerError] says that the tables are ahead of the steps. All known steps
+// fails. [ErrNewer] says that the tables are ahead of the steps. All known steps
 // have been applied then.
 func Apply(ctx context.Context, tables storage.TableStore, steps []Step, o Options) ([]Step, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	done, err := List(ctx, tables, o.Store)
+	done, newest, err := list(ctx, tables, o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -95,52 +79,48 @@ func Apply(ctx context.Context, tables storage.TableStore, steps []Step, o Optio
 	known := 0
 	for _, s := range steps {
 		known = max(known, s.Version)
-		if slices.ContainsFunc(done, func(d Done) bool { return d.Version == s.Version }) {
+		if slices.Contains(done, int64(s.Version)) {
 			continue
 		}
 		if err := s.Apply(ctx, tables); err != nil {
 			return applied, fmt.Errorf("apply migration %d (%s): %w", s.Version, s.ID, err)
 		}
-		row := storage.Row{Key: key(s.Version), Props: map[string]any{
+		row := storage.Row{Key: key(int64(s.Version)), Props: map[string]any{
 			"id": s.ID, "version": int64(s.Version), "description": s.Description,
-			"applied": o.Now().UTC().Format(timeLayout), "by": strings.ToValidUTF8(o.By[:min(len(o.By), 1024)], "?"),
+			"applied": o.Now().UTC().Format("2006-01-02T15:04:05.000000000Z"), "by": strings.ToValidUTF8(o.By[:min(len(o.By), 1024)], "?"),
 		}}
 		if err := tables.Upsert(ctx, Table, partition(o.Store), []storage.Row{row}); err != nil {
 			return applied, fmt.Errorf("write down migration %d (%s): %w", s.Version, s.ID, err)
 		}
 		applied = append(applied, s)
 	}
-	if n := len(done); n > 0 && done[n-1].Version > known {
-		return applied, &NewerError{done[n-1], known}
+	if n := len(done); n > 0 && done[n-1] > int64(known) {
+		return applied, fmt.Errorf("the tables are at version %d (%s: %s; applied by %s), and this program knows versions up to %d: %w",
+			done[n-1], newest["id"], newest["description"], newest["by"], known, ErrNewer)
 	}
 	return applied, nil
 }
 
-const timeLayout = "2006-01-02T15:04:05.000000000Z"
-
 // partition is that of a store; its name has no tilde.
 func partition(store string) string { return "m~" + store }
 
-func key(version int) string { return fmt.Sprintf("%06d", version) }
+func key(version int64) string { return fmt.Sprintf("%06d", version) }
 
-// List returns the steps that were applied to a store, in order of versions. It skips
-// rows that are no migrations.
-func List(ctx context.Context, tables storage.TableStore, store string) ([]Done, error) {
-	var done []Done
+// list returns the versions of the steps that were applied to a store, in order, and the
+// properties of the last one's row. It skips rows that are no migrations.
+func list(ctx context.Context, tables storage.TableStore, store string) (done []int64, newest map[string]any, err error) {
 	for row, err := range tables.Scan(ctx, Table, partition(store), "", "", 0) {
 		if errors.Is(err, storage.ErrNotExist) {
-			return nil, nil
+			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list the migrations: %w", err)
+			return nil, nil, fmt.Errorf("list the migrations: %w", err)
 		}
 		version, _ := row.Props["version"].(int64)
-		if version < 1 || version > 999999 || row.Key != key(int(version)) {
+		if version < 1 || version > 999999 || row.Key != key(version) {
 			continue
 		}
-		text := func(name string) string { s, _ := row.Props[name].(string); return s }
-		at, _ := time.Parse(timeLayout, text("applied"))
-		done = append(done, Done{int(version), text("id"), text("description"), at, text("by")})
+		done, newest = append(done, version), row.Props
 	}
-	return done, nil
+	return done, newest, nil
 }

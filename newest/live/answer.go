@@ -25,7 +25,6 @@ const (
 	// record is six times as long.
 	maxLine    = 8*record.MaxRecord + 64
 	readBuffer = 64 << 10
-	maxMissing = maxPositions
 )
 
 // The first words of the lines behind the records.
@@ -232,7 +231,7 @@ func (a *Answer) tail(line []byte) error {
 	case wordMissing, wordDamaged, wordPartly:
 		id, rest, _ := strings.Cut(rest, " ")
 		host, reason, _ := strings.Cut(rest, " ")
-		if !isID(id) && id != "-" || host == "" || len(a.missing) == maxMissing {
+		if !isID(id) && id != "-" || host == "" || len(a.missing) == maxPositions {
 			break
 		}
 		if host == "-" {

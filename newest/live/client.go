@@ -167,7 +167,7 @@ func (a *Answer) header(resp *http.Response) error {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	self := Self{resp.Header.Get(headerIngester), resp.Header.Get(headerProcess), resp.Header.Get(headerStore)}
-	version, known := optional(resp.Header.Get(headerVersion), 32, 1)
+	version, known := parseNumber([]byte(cmp.Or(resp.Header.Get(headerVersion), "1")), 32)
 	switch {
 	case !known || version == 0:
 		return foreign("the version of its answer cannot be read: %.20q", resp.Header.Get(headerVersion))
@@ -194,11 +194,14 @@ func (a *Answer) header(resp *http.Response) error {
 		return foreign("its list of ingesters cannot be read: %v", err)
 	}
 	age := resp.Header.Get(headerRowsAge)
-	ms, known := optional(age, 40, -1)
+	ms, known := parseNumber([]byte(cmp.Or(age, "0")), 40)
 	if !known {
 		return foreign("the age of its list of ingesters cannot be read: %.20q: want milliseconds", age)
 	}
 	a.RowsAge = time.Duration(ms) * time.Millisecond
+	if age == "" {
+		a.RowsAge = -time.Millisecond
+	}
 	if a.positions, err = ParsePositions(resp.Header.Get(headerPositions)); err != nil {
 		return foreign("its positions cannot be read: %v", err)
 	}
@@ -215,7 +218,7 @@ func (a *Answer) header(resp *http.Response) error {
 
 // upgrade says which program has to be upgraded before an answer of a version is read.
 // Another ingester that asked passes the text on to its reader.
-func (c *Client) upgrade(version int64) string {
+func (c *Client) upgrade(version uint64) string {
 	switch {
 	case version < Version:
 		return ", which does not name the start and the store that its records are of: upgrade that ingester"
@@ -223,15 +226,6 @@ func (c *Client) upgrade(version int64) string {
 		return fmt.Sprintf("; the ingester that asked it knows versions up to %d: upgrade the one that asked", Version)
 	}
 	return fmt.Sprintf("; this program knows versions up to %d: upgrade this program", Version)
-}
-
-// optional reads the number of a header; "" is its default.
-func optional(s string, bits int, absent int64) (n int64, ok bool) {
-	if s == "" {
-		return absent, true
-	}
-	u, ok := parseNumber([]byte(s), bits)
-	return int64(u), ok
 }
 
 // plain makes one short line of any text, without characters that control a terminal.

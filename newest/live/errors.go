@@ -12,9 +12,6 @@ type NoAnswerError struct {
 
 func (e *NoAnswerError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
-func (e *NoAnswerError) Unwrap() error { return e.Err }
-
 // Missing is an ingester without its records, or without some of them, in an answer.
 type Missing struct {
 	ID     string // "-" when the table of ingesters could not be read, so that no id is known
@@ -60,6 +57,3 @@ type CutError struct {
 func (e *CutError) Error() string {
 	return fmt.Sprintf("the answer of %s was cut short: %v", e.URL, e.Err)
 }
-
-// Unwrap returns the cause.
-func (e *CutError) Unwrap() error { return e.Err }

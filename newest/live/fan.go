@@ -144,19 +144,15 @@ func (h *Handler) askPeer(ctx context.Context, p *heartbeat.Ingester, silent boo
 func (f *fan) miss(p *heartbeat.Ingester, silent bool, err error) {
 	reason := err.Error()
 	if silent {
+		since := ""
+		if !p.Oldest.IsZero() {
+			since = " since " + p.Oldest.UTC().Format(time.RFC3339)
+		}
 		reason = fmt.Sprintf("it has been silent for over a minute and may hold records%s that are in no blob: start it again on its log, or run `ingest forget %s` if that is lost (%s)",
-			since(p.Oldest), p.ID, reason)
+			since, p.ID, reason)
 	}
 	var lacks *IncompleteError
 	f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: reason, Damaged: errors.As(err, &lacks) && lacks.Damage != ""})
-}
-
-// since names the time of the first record, if it is known.
-func since(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return " since " + t.UTC().Format(time.RFC3339)
 }
 
 // lose notes that the answer of s broke off.

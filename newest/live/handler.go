@@ -57,9 +57,6 @@ type DamageError struct{ Err error }
 
 func (e *DamageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the loss.
-func (e *DamageError) Unwrap() error { return e.Err }
-
 // Roll is the list of the other ingesters that have to be asked. Those that may have
 // unflushed records count as missing if they do not answer.
 type Roll struct {

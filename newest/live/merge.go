@@ -2,6 +2,7 @@ package live
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -36,16 +37,9 @@ type merge struct {
 	others map[string]bool
 	alike  int
 
-	holds     bool   // lines are held back: peers may have newer ones
-	kept      []kept // the newest so far, oldest first
+	holds     bool           // lines are held back: peers may have newer ones
+	kept      []record.Entry // the newest so far, oldest first
 	keptBytes int
-
-	prefix []byte
-}
-
-type kept struct {
-	id   record.ID
-	line []byte
 }
 
 // run merges all answers. The error is that of the reader, of the own log, or of ctx. The
@@ -72,7 +66,7 @@ func (m *merge) run(ctx context.Context) error {
 		return err
 	}
 	for _, k := range m.kept {
-		if err := m.send(k.id, k.line); err != nil {
+		if err := m.send(&k); err != nil {
 			return err
 		}
 	}
@@ -151,16 +145,16 @@ func (m *merge) put(e *record.Entry) error {
 // be more than were asked for.
 func (m *merge) keep(e *record.Entry) error {
 	if !m.holds {
-		return m.send(e.ID, e.Line)
+		return m.send(e)
 	}
-	m.kept = append(m.kept, kept{e.ID, append([]byte(nil), e.Line...)})
+	m.kept = append(m.kept, record.Entry{ID: e.ID, Line: bytes.Clone(e.Line)})
 	m.keptBytes += len(e.Line)
 	if len(m.kept) > m.query.Newest {
 		m.drop()
 	}
 	for m.keptBytes > maxKept {
 		k := m.drop()
-		if err := m.send(k.id, k.line); err != nil {
+		if err := m.send(&k); err != nil {
 			return err
 		}
 	}
@@ -168,22 +162,21 @@ func (m *merge) keep(e *record.Entry) error {
 }
 
 // drop removes the oldest line that is held back.
-func (m *merge) drop() kept {
+func (m *merge) drop() record.Entry {
 	k := m.kept[0]
-	m.kept[0] = kept{} // append copies the rest to a new place only when this one is full
+	m.kept[0] = record.Entry{} // append copies the rest to a new place only when this one is full
 	m.kept = m.kept[1:]
-	m.keptBytes -= len(k.line)
+	m.keptBytes -= len(k.Line)
 	return k
 }
 
 // send writes one line of the answer.
-func (m *merge) send(id record.ID, line []byte) error {
-	m.prefix = hex.AppendEncode(m.prefix[:0], id.Origin[:])
-	m.prefix = append(m.prefix, ' ')
-	m.prefix = strconv.AppendUint(m.prefix, uint64(id.Index), 10)
-	m.prefix = append(m.prefix, ' ')
+func (m *merge) send(e *record.Entry) error {
 	m.sent++
-	_, _ = m.out.Write(m.prefix) // Write of the line returns the error, if there is one
-	_, err := m.out.Write(line)
+	prefix := hex.AppendEncode(m.out.AvailableBuffer(), e.ID.Origin[:])
+	prefix = append(prefix, ' ')
+	prefix = strconv.AppendUint(prefix, uint64(e.ID.Index), 10)
+	_, _ = m.out.Write(append(prefix, ' ')) // Write of the line returns the error, if there is one
+	_, err := m.out.Write(e.Line)
 	return err
 }

@@ -175,16 +175,7 @@ func (q *Query) keep() func(line []byte) bool {
 	return func(line []byte) bool { return slices.Contains(q.Levels, record.LineLevel(line)) }
 }
 
-// levels are the words for levels, with commas between.
-func levels(all []record.Level) string {
-	words := make([]string, len(all))
-	for i, l := range all {
-		words[i] = l.String()
-	}
-	return strings.Join(words, ",")
-}
-
-// parseLevels is the inverse of levels.
+// parseLevels reads the words for levels, with commas between.
 func parseLevels(text string) (all []record.Level, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		l := record.LevelOf([]byte(word))
@@ -206,7 +197,11 @@ func (q *Query) values(alone bool) url.Values {
 	}
 	set(q.From != math.MinInt64, "from", strconv.FormatInt(q.From, 10))
 	set(q.To != math.MaxInt64, "to", strconv.FormatInt(q.To, 10))
-	set(len(q.Levels) > 0, "levels", levels(q.Levels))
+	var words []string
+	for _, l := range q.Levels {
+		words = append(words, l.String())
+	}
+	set(len(words) > 0, "levels", strings.Join(words, ","))
 	set(q.Newest > 0, "newest", strconv.Itoa(q.Newest))
 	set(q.Follow, "follow", "1")
 	set(len(q.After) > 0, "after", q.After.String())

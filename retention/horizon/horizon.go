@@ -34,14 +34,7 @@ const (
 type Day int32
 
 // DayOf is the day of t.
-func DayOf(t time.Time) Day {
-	s := t.Unix()
-	d := s / 86400
-	if s%86400 < 0 {
-		d--
-	}
-	return Day(d)
-}
+func DayOf(t time.Time) Day { return Day(t.Truncate(24*time.Hour).Unix() / 86400) }
 
 // DayOfNs is the day of a time in ns since 1970.
 func DayOfNs(ns int64) Day { return DayOf(time.Unix(0, ns)) }
@@ -88,8 +81,8 @@ type Horizons map[string]Service
 
 // Hides reports whether a day of a service has been dropped.
 func (h Horizons) Hides(service string, d Day) bool {
-	s, ok := h[service]
-	return ok && s.Hides(d)
+	s := h[service]
+	return s.Hides(d)
 }
 
 // Lister is the part of a blob store that this package needs to read.

@@ -1,6 +1,7 @@
 package horizon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,22 +138,21 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	case err == nil && !w.fresh(r):
 		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
 	}
-	if err != nil {
+	failed := w.failing
+	if w.failing = err != nil; w.failing {
 		w.fails.Add(1)
-		if !w.failing {
+		if !failed {
 			w.o.Log.Warn().Err(err).Msg("cannot see which days have been dropped: nothing is stored until that works again")
 		}
-		w.failing = true
 		return nil, err
 	}
 	r.h = Of(marks)
 	w.dropImpossible(r.h, DayOf(r.begun))
 	w.known.Store(r)
 	w.reads.Add(1)
-	if w.failing {
+	if failed {
 		w.o.Log.Info().Msg("it is known again which days have been dropped")
 	}
-	w.failing = false
 	return r.h, nil
 }
 
@@ -163,14 +163,10 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 func (w *Watch) dropImpossible(h Horizons, today Day) {
 	first := ""
 	for name, s := range h {
-		if !s.Set || s.First <= today {
-			continue
+		if s.Set && s.First > today {
+			h[name] = Service{Dropped: s.Dropped}
+			first = min(cmp.Or(first, name), name)
 		}
-		if first == "" || name < first {
-			first = name
-		}
-		s.First, s.Set = 0, false
-		h[name] = s
 	}
 	if first != "" && first != w.impossible {
 		w.o.Log.Error().Str("service", first).
@@ -195,16 +191,14 @@ type guarded struct {
 
 // Create implements [storage.BlobStore].
 func (g guarded) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	name, err := blobfmt.ParseName(key)
-	if err != nil {
-		return g.BlobStore.Create(ctx, key, body, attrs) // no blob of a day
-	}
-	h, err := g.w.Fresh(ctx)
-	if err == nil && h.Hides(name.Service, DayOf(name.Period)) {
-		err = ErrExpired
-	}
-	if err != nil {
-		return storage.AtKey("create", key, err)
+	if name, err := blobfmt.ParseName(key); err == nil { // else it is no blob of a day
+		h, err := g.w.Fresh(ctx)
+		if err == nil && h.Hides(name.Service, DayOf(name.Period)) {
+			err = ErrExpired
+		}
+		if err != nil {
+			return storage.AtKey("create", key, err)
+		}
 	}
 	return g.BlobStore.Create(ctx, key, body, attrs)
 }

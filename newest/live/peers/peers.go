@@ -127,7 +127,8 @@ var errUnlisted = errors.New("the row of the ingester that was asked is not amon
 // errAnother says that another start has the row of this ingester.
 var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records: it has just started, or cannot write its row (see its log), or two run on copies of one log")
 
-// look reads the table. The caller has its turn.
+// look reads the table. It leaves out silent ingesters that hold no records. The caller has
+// its turn.
 func (o *Peers) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -144,20 +145,13 @@ func (o *Peers) look(ctx context.Context) error {
 		return err
 	}
 	o.failed, o.reason = time.Time{}, nil
-	o.last.Store(o.read(found, &list{roll: live.Roll{Listed: begun}, unread: unread}))
-	return nil
-}
-
-// read adds the rows to a list. It leaves out silent ingesters that hold no records.
-// Silence is judged by the time of the list: no ingester becomes silent because the table
-// is away.
-func (o *Peers) read(rows []heartbeat.Ingester, l *list) *list {
-	self := o.o.Self()
-	l.roll.Now = o.o.Now()
-	if l.unread == nil {
+	// Silence is judged by the time of the list: no ingester becomes silent because the
+	// table is away.
+	self, l := o.o.Self(), &list{roll: live.Roll{Listed: begun, Now: o.o.Now()}, unread: unread}
+	if unread == nil {
 		l.other = errUnlisted
 	}
-	for _, i := range rows {
+	for _, i := range found {
 		holding := i.State == heartbeat.Holding
 		switch {
 		case i.ID == self:
@@ -169,5 +163,6 @@ func (o *Peers) read(rows []heartbeat.Ingester, l *list) *list {
 			l.roll.Peers = append(l.roll.Peers, i)
 		}
 	}
-	return l
+	o.last.Store(l)
+	return nil
 }

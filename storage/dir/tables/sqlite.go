@@ -59,11 +59,9 @@ func openTable(path string) (*table, error) {
 		return nil, bounds.Known(err)
 	}
 	t := &table{path: path, file: fi}
-	var errs [3]error
-	t.write, errs[0] = openDB(path, "mode=rw"+writing)
-	t.swap, errs[1] = openDB(path, swapping)
-	t.read, errs[2] = openDB(path, reading)
-	if err := errors.Join(errs[:]...); err != nil {
+	t.write, _ = openDB(path, "mode=rw"+writing)
+	t.swap, _ = openDB(path, swapping)
+	if t.read, err = openDB(path, reading); err != nil {
 		return nil, err // of the text of the path alone, which is the same for all
 	}
 	t.write.SetMaxOpenConns(1)
@@ -85,9 +83,6 @@ func (t *table) isThere() bool {
 }
 
 func (t *table) upsert(ctx context.Context, partition string, rows []storage.Row) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	tx, err := t.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -133,7 +128,7 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	limit = cmp.Or(limit, -1)
 	db := t.read
 	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
-	if refused(err) && t.frozen() {
+	if err != nil && t.frozen(err) {
 		if db, err = openDB(t.path, readingFrozen); err != nil {
 			return err
 		}
@@ -161,15 +156,14 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 	return rows.Err()
 }
 
-// refused reports whether SQLite could not open the files next to a database.
-func refused(err error) bool {
+// frozen reports whether SQLite could not open the files next to the database, and no
+// writer has any there.
+func (t *table) frozen(err error) bool {
 	se, ok := errors.AsType[*sqlite.Error](err)
-	return ok && (se.Code()&0xff == lib.SQLITE_CANTOPEN || se.Code()&0xff == lib.SQLITE_READONLY)
-}
-
-// frozen reports whether there are no files of a writer next to the database.
-func (t *table) frozen() bool {
-	_, err := os.Stat(t.path + "-wal")
+	if !ok || se.Code()&0xff != lib.SQLITE_CANTOPEN && se.Code()&0xff != lib.SQLITE_READONLY {
+		return false
+	}
+	_, err = os.Stat(t.path + "-wal")
 	return errors.Is(err, fs.ErrNotExist)
 }
 
