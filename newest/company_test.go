@@ -46,6 +46,7 @@ type company struct {
 	mu     sync.Mutex
 	made   bool // an ingester has been started
 	sent   int
+	asked  []int                  // the limits of questions to ingesters
 	ledger map[string]*sentRecord // by the name in the message
 }
 
@@ -118,9 +119,15 @@ type sink struct{ *blobwriter.Writer }
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error { return s.Writer.Write(ctx, b) }
 
 // journal is the journal of cmd/ingest.
-type journal struct{ buf *buffer.Buffer }
+type journal struct {
+	buf *buffer.Buffer
+	c   *company
+}
 
 func (j journal) Open(ctx context.Context, q live.LogQuery) (live.Held, error) {
+	j.c.mu.Lock()
+	j.c.asked = append(j.c.asked, q.Newest)
+	j.c.mu.Unlock()
 	held, err := j.buf.Live(ctx, buffer.LiveQuery(q))
 	if err != nil {
 		return nil, err // not a nil *Live, which is no nil Held
@@ -210,7 +217,7 @@ func (in *ingester) start() {
 	told.w = tailindex.NewWriter(mortal, tailindex.Options{Process: announcer.Process(), Lane: announcer.Lane, Durable: buf.Durable, Now: in.c.now})
 	handler := live.NewHandler(live.Options{
 		Self:    func() live.Self { return live.Self{ID: announcer.ID(), Process: announcer.Process(), Store: storeID} },
-		Journal: journal{buf}, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
+		Journal: journal{buf, in.c}, HTTP: &http.Client{Transport: in.c.wire}, Peers: others.Roll,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.log, in.announcer, in.dead, in.end, in.running = log, announcer, dead, cancel, &sync.WaitGroup{}

@@ -109,11 +109,22 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 	if err := g.know(); err != nil {
 		return err
 	}
+	matcher, err := g.Query.Filter.Matcher()
+	if err != nil {
+		return err
+	}
+	sent, wanted := 0, 0
 	records := query.NewUnflushed("live records")
-	expired, end, err := g.hidden.collect(answer, func([]byte) bool { return true }, records.Add)
+	expired, end, err := g.hidden.collect(answer, func(line []byte) bool {
+		sent++
+		if question.Newest > 0 && matcher.Line(line) {
+			wanted++
+		}
+		return true
+	}, records.Add)
 	g.heard = hear(answer, end)
-	if err == nil && expired && question.Newest > 0 {
-		// Expired records took the places of others, which were not sent.
+	if err == nil && question.Newest > 0 && (expired || sent >= question.Newest && wanted < g.Query.Limit) {
+		// Others took the places of records that were not sent.
 		records.Close()
 		question.Newest = 0
 		return g.askLive(ctx, question)

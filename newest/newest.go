@@ -129,11 +129,16 @@ func askable(services []string) string {
 	return strings.Join(names, ",")
 }
 
-// question is the question to ingesters that completes a query.
+// question is the first question to ingesters for a query. They do not search texts, so
+// for these it asks for so many of the newest records that they probably suffice.
 func question(q *query.Query) live.Query {
 	ask := asked(q)
-	if f := &q.Filter; len(f.Texts)+len(f.Exprs) == 0 && q.Limit > 0 && q.Limit < live.MaxNewest {
-		ask.Newest = q.Limit + 1 // one more, or blobs are searched for it
+	most := q.Limit + 1 // one more, or blobs are searched for it
+	if f := &q.Filter; len(f.Texts)+len(f.Exprs) > 0 {
+		most = 1000 + 50*q.Limit
+	}
+	if q.Limit > 0 && most <= live.MaxNewest {
+		ask.Newest = most
 	}
 	return ask
 }

@@ -3,6 +3,7 @@ package newest_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -117,4 +118,41 @@ func (c *company) tail(r *newest.Reader, q query.Query) (names []string, report 
 		c.t.Fatal(err)
 	}
 	return names, report
+}
+
+// A search for the newest n with a text asks for a part of the unflushed records, and for
+// all only if that part has too few.
+func TestTailOfText(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		for _, in := range c.all {
+			in.size, in.age = 1<<30, time.Hour
+			in.start()
+		}
+		time.Sleep(time.Second)
+		rng := rand.New(rand.NewPCG(7, 7))
+		for i := range 40 {
+			burst(c.all[i%2], rng, 100, "web")
+			time.Sleep(time.Second)
+		}
+		r := c.reader()
+		for _, x := range []struct {
+			text  string
+			limit int
+			asked []int
+		}{{"1 ", 5, []int{1250, 1250}}, {"r7", 20, []int{2000, 2000, 0, 0}}, {"r12345", 1, []int{1050, 1050, 0, 0}}} {
+			c.mu.Lock()
+			c.asked = nil
+			c.mu.Unlock()
+			q := always("web")
+			q.Limit, q.Filter = x.limit, query.Filter{Texts: []string{x.text}}
+			names, report := c.tail(r, q)
+			want := newestOf(c.ackedNow(func(r *sentRecord) bool { return strings.Contains(r.name+" ", x.text) }), x.limit)
+			if !slices.Equal(names, want) || len(report.Gaps)+len(report.Problems) > 0 {
+				t.Errorf("%q gives %v, want %v; %+v", x.text, names, want, report)
+			}
+			if !slices.Equal(c.asked, x.asked) {
+				t.Errorf("%q asks for %v, want %v", x.text, c.asked, x.asked)
+			}
+		}
+	})
 }

@@ -27,8 +27,8 @@ const (
 )
 
 // ballast is the file that keeps room for the records that allow segments to be deleted.
-// Only its size is known: a start accepts the file of an earlier process unchanged. While the file is smaller than a sixteenth of want, only AppendReserved may
-// use the free room.
+// Only its size is known: a start accepts the file of an earlier process unchanged. While
+// the file is smaller than a sixteenth of want, only AppendReserved may use the free room.
 type ballast struct {
 	path  string
 	spent atomic.Bool // the file is smaller than that

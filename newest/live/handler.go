@@ -70,8 +70,9 @@ type Roll struct {
 type Options struct {
 	Self    func() Self // this ingester
 	Journal Log
-	// Peers returns the other ingesters. Without fresh the list may be a few seconds old. While the table cannot be read it is the last list that
-	// was read. With an error there may be more peers than it has. nil: there are none.
+	// Peers returns the other ingesters. Without fresh the list may be a few seconds old.
+	// While the table cannot be read it is the last list that was read. With an error
+	// there may be more peers than it has. nil: there are none.
 	Peers func(ctx context.Context, fresh bool) (Roll, error)
 	HTTP  *http.Client // asks the peers; it must not follow redirects; nil: a client with its own connections
 	Log   zerolog.Logger
