@@ -23,7 +23,6 @@
 package blobwriter
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -80,6 +79,7 @@ type Writer struct {
 	store    Store
 	m        *metrics
 	encoders chan *blobfmt.Encoder
+	free     chan []byte // bodies for reuse
 	bodies   *semaphore.Weighted
 
 	mu   sync.Mutex
@@ -102,6 +102,7 @@ func New(store Store, reg prometheus.Registerer) *Writer {
 		store:    store,
 		m:        newMetrics(reg),
 		encoders: make(chan *blobfmt.Encoder, cores),
+		free:     make(chan []byte, cores),
 		bodies:   semaphore.NewWeighted(maxBodies),
 		next:     map[place]int{},
 	}
@@ -170,7 +171,7 @@ func (w *Writer) Write(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	defer w.bodies.Release(weight(body))
+	defer w.giveBack(body)
 	for passed := 0; ; {
 		mine, err := w.put(ctx, name.String(), body, meta)
 		if err != nil {
@@ -227,7 +228,20 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 		return nil, meta, err
 	}
 	// The copy frees the encoder for the next batch during the upload.
-	return bytes.Clone(body), meta, nil
+	var free []byte
+	select {
+	case free = <-w.free:
+	default:
+	}
+	return append(free[:0], body...), meta, nil
+}
+
+func (w *Writer) giveBack(body []byte) {
+	w.bodies.Release(weight(body))
+	select {
+	case w.free <- body:
+	default:
+	}
 }
 
 // weight is the size of a body in the bound. A body that is larger than the whole bound
