@@ -16,8 +16,16 @@ func (b *Buffer) unstored() []*Batch {
 // needed reports whether an unstored run is in the front segment, or a snapshot pins it.
 // b.mu is held.
 func (b *Buffer) needed(front uint32) bool {
-	return b.pinned[front] > 0 ||
-		slices.ContainsFunc(b.unstored(), func(batch *Batch) bool { return batch.named.First.Segment() == front })
+	in := func(batch *Batch) bool { return batch.named.First.Segment() == front }
+	if b.pinned[front] > 0 || slices.ContainsFunc(b.queue.batches, in) {
+		return true
+	}
+	for _, ob := range b.open {
+		if in(ob) {
+			return true
+		}
+	}
+	return false
 }
 
 // idleRoll is the size at which a log with all records stored starts a new segment. That

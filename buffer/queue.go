@@ -60,7 +60,9 @@ func (q *queue) giveBack(batch *Batch) {
 }
 
 func (q *queue) remove(batch *Batch) {
-	q.batches = slices.DeleteFunc(q.batches, func(b *Batch) bool { return b == batch })
+	if i := slices.Index(q.batches, batch); i >= 0 {
+		q.batches = slices.Delete(q.batches, i, i+1)
+	}
 }
 
 // hurry makes all batches due.

@@ -91,7 +91,9 @@ func (f *follower) check(ctx context.Context) {
 		services = f.o.Query.Services
 	}
 	if f.checking == nil && time.Since(f.checked) >= endsEvery && (f.r.asks() || services != nil) {
+		ctx, cancel := context.WithTimeout(ctx, surveyPatience) // a hung list must not end the checks
 		f.checking, f.checked = f.r.survey(ctx, services), time.Now()
+		go func(s *survey) { <-s.done; cancel() }(f.checking)
 	}
 	if f.checking == nil {
 		return

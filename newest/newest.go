@@ -133,7 +133,7 @@ func askable(services []string) string {
 // for these it asks for so many of the newest records that they probably suffice.
 func question(q *query.Query) live.Query {
 	ask := asked(q)
-	most := q.Limit + 1 // one more, or blobs are searched for it
+	most := max(q.Limit, min(q.Limit+1, live.MaxNewest)) // one more, or blobs are searched for it
 	if f := &q.Filter; len(f.Texts)+len(f.Exprs) > 0 {
 		most = 1000 + 50*q.Limit
 	}

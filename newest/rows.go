@@ -114,8 +114,11 @@ func (f *follower) addGap(g Gap, now time.Time) {
 	if d, ok := f.gaps[g.Service]; ok {
 		g.Records += d.Records
 		g.From, g.To = min(d.From, g.From), max(d.To, g.To)
-	} else if f.gapsDue = now.Add(f.order.wait); g.AtMost {
-		f.gapsDue = now.Add(gapsEvery)
+	} else if len(f.gaps) == 0 {
+		f.gapsDue = now.Add(f.order.wait)
+		if g.AtMost {
+			f.gapsDue = now.Add(gapsEvery)
+		}
 	}
 	f.gaps[g.Service] = g
 }

@@ -45,7 +45,11 @@ func (a *readahead) nextGroup(size int64) int64 {
 // start begins to open the source, unless it has begun.
 func (c *cursor) start() {
 	if p := c.pass; c.opening == nil {
-		c.opening = p.loader.background(func() error { return p.loader.open(c.src, p.ahead.first) })
+		size := p.ahead.first
+		if p.ahead.lazy {
+			size = 0 // its first block may never be reached
+		}
+		c.opening = p.loader.background(func() error { return p.loader.open(c.src, size) })
 	}
 }
 
@@ -56,7 +60,7 @@ func (c *cursor) open() error {
 	p.ahead.startNext()
 	err := c.opening()
 	p.ahead.open++
-	c.opened, c.group, c.size = true, c.src.group, p.ahead.nextGroup(p.ahead.first)
+	c.opened, c.group, c.size = true, c.src.group, p.ahead.first
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
 	}
@@ -104,7 +108,7 @@ func (c *cursor) load() error {
 // while no other cursor needs the room.
 func (c *cursor) lookAhead() {
 	a := &c.pass.ahead
-	for c.next < len(c.src.blocks) && (len(c.coming) == 0 || a.open <= 64 && a.coming < a.open+a.spare) {
+	for c.next < len(c.src.blocks) && (a.open <= 64 && len(c.coming) == 0 || a.coming < min(a.open, 64)+a.spare) {
 		c.request()
 	}
 }

@@ -83,7 +83,7 @@ func (l *loader) open(s *source, size int64) error {
 		return err
 	}
 	s.blocks = l.choose(s)
-	if len(s.blocks) > 0 {
+	if len(s.blocks) > 0 && size > 0 {
 		s.group = l.group(s, 0, size)
 	}
 	return nil

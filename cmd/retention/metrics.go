@@ -65,7 +65,7 @@ func readMetrics(name string) (map[string]float64, error) {
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case !info.Mode().IsRegular():
+	case !info.Mode().IsRegular() || info.Size() > 64<<20:
 		return nil, fmt.Errorf("%s is no file of metrics", name)
 	}
 	text, err := os.ReadFile(name)

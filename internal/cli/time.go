@@ -100,7 +100,9 @@ func parseCalendar(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	for _, form := range [...]string{"2006-01-02 15:04", "2006-01-02 15:04:05"} {
-		for _, day := range [...]time.Time{now, now.AddDate(0, 0, -1)} {
+		for back := range 2 { // today or yesterday
+			y, m, d := now.Date()
+			day := time.Date(y, m, d-back, 0, 0, 0, 0, time.UTC) // in now's zone a day may lack its midnight
 			t, err := time.ParseInLocation(form, day.Format(time.DateOnly)+" "+text, now.Location())
 			if err == nil && !t.After(now) {
 				return t, nil

@@ -192,7 +192,9 @@ func (a *Announcer) Run(ctx context.Context) {
 	for n := 0; n < 50 && !a.o.Replayed() && ctx.Err() == nil; n++ {
 		pause(ctx, 10*time.Millisecond)
 	}
-	for n := 0; n == 0 || a.wait(ctx); n++ {
+	begun := time.Now()
+	for n := 0; n == 0 || a.wait(ctx, begun); n++ {
+		begun = time.Now()
 		if err := a.beat(ctx); ctx.Err() == nil {
 			a.report(err)
 		}
@@ -211,8 +213,8 @@ const soon = 500 * time.Millisecond
 const unwrittenPause = time.Second
 
 // wait returns true when it is time to announce again, false when ctx has ended.
-func (a *Announcer) wait(ctx context.Context) bool {
-	for begun := time.Now(); ; {
+func (a *Announcer) wait(ctx context.Context, begun time.Time) bool {
+	for {
 		pause(ctx, min(soon, a.o.Every))
 		passed := time.Since(begun)
 		if ctx.Err() != nil || passed >= a.o.Every || a.lacks(passed) {

@@ -104,16 +104,21 @@ func (r *run) hour(ctx context.Context, u *unit) error {
 		return nil
 	}
 	groups, ready := r.groups(live)
+	var failed error
 	for _, g := range groups {
-		if err := r.rewrite(ctx, u, g); err != nil {
-			return err
+		if failed = r.rewrite(ctx, u, g); failed != nil {
+			break
 		}
+	}
+	if errors.Is(failed, errMoved) {
+		return failed
 	}
 	if !ready {
 		r.out.Waiting += len(dead)
-		return nil
+		return failed
 	}
-	return r.remove(ctx, live, dead)
+	// Also after a failure: on a full disk this makes the room to rewrite.
+	return errors.Join(failed, r.remove(ctx, live, dead))
 }
 
 // split parts the blobs that a reader shows from the replaced ones.

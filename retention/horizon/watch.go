@@ -41,6 +41,7 @@ type Watch struct {
 	known        atomic.Pointer[reading] // the last reading that worked; never changed
 	reads, fails atomic.Uint64
 	first        chan struct{}
+	ended        atomic.Bool        // Run has
 	once         singleflight.Group // the reading in progress, for which all callers wait
 
 	// Of the reading in progress:
@@ -72,6 +73,7 @@ func (w *Watch) First() <-chan struct{} { return w.first }
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(every)
 	defer t.Stop()
+	defer w.ended.Store(true)
 	w.read(ctx, true) // it logs an error, and the last reading stays in force
 	close(w.first)
 	for {
@@ -137,6 +139,9 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 		err = fmt.Errorf("the store is away: %v", err)
 	case err == nil && !w.fresh(r):
 		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
+	}
+	if err != nil && w.ended.Load() {
+		return nil, err // the store may be closed
 	}
 	failed := w.failing
 	if w.failing = err != nil; w.failing {

@@ -46,7 +46,17 @@ type hold struct {
 
 // enter waits until entrance bytes are available, but no longer than patience.
 func (b *budget) enter(ctx context.Context, patience time.Duration) (*hold, error) {
-	h, late := &hold{of: b}, time.After(patience)
+	h := &hold{of: b}
+	select {
+	case b.turn <- struct{}{}: // nobody waits
+		admitted := h.admitted()
+		<-b.turn
+		if admitted {
+			return h, nil
+		}
+	default:
+	}
+	late := time.After(patience)
 	turn, freed := b.turn, (chan struct{})(nil)
 	for {
 		select {

@@ -163,7 +163,7 @@ func (p *puller) next(ctx context.Context, shut chan struct{}) (*nats.Msg, error
 	}
 	select {
 	case m := <-p.arrived:
-		return m, ctx.Err()
+		return m, nil
 	case <-time.After(2*pullBeat + time.Second): // the server is silent
 		return nil, nil
 	case <-shut:

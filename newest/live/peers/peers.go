@@ -62,9 +62,9 @@ type list struct {
 func New(o Options) *Peers { return &Peers{o: o, turn: make(chan struct{}, 1)} }
 
 // Roll is for [live.Options]. With fresh it reads the table now. A follower does not wait
-// for a slow table, as it asks again and again: it gets the last list, which is then read
-// again. If it learns late of a new ingester, it misses nothing, as it has no position in
-// that log.
+// long for a slow table, as it asks again and again: it gets the last list, which is then
+// read again. If it learns late of a new ingester, it misses nothing, as it has no
+// position in that log.
 func (o *Peers) Roll(ctx context.Context, fresh bool) (live.Roll, error) {
 	if fresh {
 		return o.ask(ctx, time.Now(), true)
@@ -74,11 +74,19 @@ func (o *Peers) Roll(ctx context.Context, fresh bool) (live.Roll, error) {
 		return o.ask(ctx, wanted, false)
 	}
 	if last.roll.Listed.Before(wanted) {
+		done := make(chan struct{})
 		go func() {
+			defer close(done)
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*listWait)
 			defer cancel()
 			_, _ = o.ask(ctx, wanted, false)
 		}()
+		select {
+		case <-done:
+			last = o.last.Load()
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 	return last.roll, last.unread
 }
