@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"blobtail/newest"
+	"blobtail/storage/storagetest"
 )
 
 // A follower that cannot read the id of its store at the beginning shows records once it
@@ -65,4 +68,35 @@ func TestFollowUnasked(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A listing of the horizons that hangs for ever must not end the checks of a follower: it
+// fetches the records of an ingester that has ended.
+func TestHungHorizons(t *testing.T) {
+	scene(t, 2, func(t *testing.T, c *company, s *screen) {
+		c.all[0].start()
+		c.all[1].start()
+		time.Sleep(time.Second)
+		q := always("web")
+		q.Limit = 10
+		f := follow(c.reader(), s.options(q))
+		time.Sleep(30 * time.Second)
+		first := c.all[1].send(line{service: "web"})
+		time.Sleep(10 * time.Second)
+		var lists atomic.Int64
+		never := make(chan struct{})
+		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
+			if op == storagetest.List && strings.HasPrefix(key, "_horizon/") && lists.Add(1) == 1 {
+				return storagetest.Fault{Block: never}
+			}
+			return storagetest.Fault{}
+		})
+		time.Sleep(35 * time.Second)
+		second := c.all[1].send(line{service: "web"})
+		c.all[1].drain()
+		time.Sleep(3 * time.Minute)
+		s.shows(namesOf(first, second)...)
+		close(never)
+		f.end(t)
+	})
 }

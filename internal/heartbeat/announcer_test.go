@@ -1,6 +1,7 @@
 package heartbeat_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"blobtail/internal/heartbeat"
 	"blobtail/storage/mem"
+	"blobtail/storage/storagetest"
 )
 
 // The first unflushed record is announced at once, not with the next beat. Readers look
@@ -43,4 +45,52 @@ func TestSoonUnflushed(t *testing.T) {
 			t.Errorf("%d announcements more of what the row says already", again-written)
 		}
 	})
+}
+
+// The row is written every 10 s, however slow the tables are.
+func TestPeriodOfSlowTables(t *testing.T) {
+	for _, c := range []struct{ scan, swap time.Duration }{
+		{0, 0}, {2 * time.Second, 2 * time.Second}, {time.Hour, 4 * time.Second},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWard(t)
+				p := w.launch(logDisk(t))
+				if err := w.enter(p.Announcer); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(11 * time.Second)
+				var mu sync.Mutex
+				var last time.Time
+				var longest time.Duration
+				n := 0
+				w.setFault(func(op storagetest.Op, key string) storagetest.Fault {
+					mu.Lock()
+					defer mu.Unlock()
+					switch op {
+					case storagetest.Swap:
+						if n++; n > 1 {
+							longest = max(longest, time.Since(last))
+						}
+						last = time.Now()
+						return storagetest.Fault{Delay: c.swap}
+					case storagetest.Scan:
+						return storagetest.Fault{Delay: c.scan}
+					}
+					return storagetest.Fault{}
+				})
+				for range 1500 {
+					time.Sleep(100 * time.Millisecond)
+					if err := p.Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if n < 12 || longest > 10500*time.Millisecond {
+					t.Errorf("%d writes in 150 s, the longest pause is %v", n, longest)
+				}
+			})
+		})
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -232,4 +233,27 @@ func (c *calls) of(s storage.BlobStore) storage.BlobStore {
 		c.n[op]++
 		return storagetest.Fault{}
 	})
+}
+
+// On a full disk nothing can be rewritten, but the blobs that were replaced before go, and
+// so make room.
+func TestFullDisk(t *testing.T) {
+	w := newWorld(t)
+	late := func(lane int) {
+		for i := range 5 {
+			back := time.Duration(i+1) * -time.Hour
+			w.put(lane, hour.Add(back), shifted(request(uint64(lane), 5, 0, time.Minute), back))
+			w.put(lane+1, hour.Add(back), shifted(request(uint64(lane+1), 5, 0, time.Minute), back))
+		}
+	}
+	late(1)
+	w.run(compact.Options{})
+	w.now = w.now.Add(2 * time.Hour)
+	late(11)
+	full := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Create, "", storagetest.Fault{Before: syscall.ENOSPC}))
+	before := len(w.keys())
+	got, err := w.compact(t.Context(), full, compact.Options{})
+	if err == nil && len(got.Problems) == 0 || got.Deleted == 0 || len(w.keys()) != before-got.Deleted {
+		t.Errorf("deleted %d of %d, %v, %v", got.Deleted, before, got.Problems, err)
+	}
 }
