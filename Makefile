@@ -42,7 +42,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release demo picture test test-processes test-computed torture lint bench fuzz clean
+.PHONY: build release demo picture test test-processes test-packages test-counted torture lint bench fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -67,17 +67,19 @@ picture: build ## docs/tail.svg, from a real session; 10 s or so
 
 test: node_modules/.package-lock.json build lint ## everything; in-process tests with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
-	@$(MAKE) --no-print-directory -j 2 test-processes test-computed
+	@$(MAKE) --no-print-directory -j 3 test-processes test-packages test-counted
 	@echo "make test: all passed"
 
-# Both run at the same time. The processes wait most of the time, and time out if they
-# starve; the others only compute, so they leave them the processor. The processes are
-# built without the race detector.
+# The three parts run at the same time. The processes wait most of the time, and time out
+# if they starve; the others only compute, so they leave them the processor. The processes
+# are built without the race detector.
 test-processes:
 	go test $(TEST_FLAGS) ./integration </dev/null
 
-test-computed:
+test-packages:
 	nice -n 5 go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
+
+test-counted:
 	nice -n 5 go test $(TEST_FLAGS) -p 2 $(COUNTED) </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
