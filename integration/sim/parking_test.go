@@ -29,7 +29,6 @@ func TestParking(t *testing.T) {
 				w.quiet = true
 				w.finish()
 				w.verify()
-				testkit.Drain()
 				testkit.Report(t, seed, w)
 				t.Logf("%s", &w.totals)
 			})

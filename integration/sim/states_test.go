@@ -40,12 +40,12 @@ func TestStates(t *testing.T) {
 				t.Parallel()
 				for states.Load() < want && !t.Failed() {
 					h := newHistory(uint64(first) + uint64(seed.Add(1)-1))
-					synctest.Test(t, func(*testing.T) { h.happen(); testkit.Drain() })
+					synctest.Test(t, func(*testing.T) { h.happen() })
 					parked.Add(int64(h.parked))
 					for i := int(h.seed) % step; i < len(h.moments) && states.Load() < want; i += step {
 						testkit.Collect(moments.Add(1))
 						states.Add(int64(simdisk.Crashes))
-						synctest.Test(t, func(t *testing.T) { h.crash(t, h.moments[i]); testkit.Drain() })
+						synctest.Test(t, func(t *testing.T) { h.crash(t, h.moments[i]) })
 						h.moments[i] = nil // there are many
 					}
 				}

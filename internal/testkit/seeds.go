@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
 // Setting is a number from the environment, or another one if it has none.
@@ -53,7 +52,6 @@ func Worlds[W World](t *testing.T, s Simulation, create func(seed uint64) W, end
 					synctest.Test(t, func(*testing.T) {
 						w = create(uint64(seed))
 						w.Run()
-						Drain()
 					})
 					if Report(t, uint64(seed), w); t.Failed() || os.Getenv(s.Prefix+"_STORY") != "" {
 						t.Logf("%s\nagain: %s_FIRST=%d %s_SEEDS=1 go test ./%s -run %s -v", w.Story(), s.Prefix, seed, s.Prefix, s.Package, s.Test)
@@ -113,7 +111,3 @@ func Collect(done int64) {
 		runtime.GC()
 	}
 }
-
-// Drain waits until a simulation's last requests have ended. Readings of the horizons that
-// several callers share go on after their process, for two minutes at most.
-func Drain() { time.Sleep(3 * time.Minute) }

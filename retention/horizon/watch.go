@@ -41,7 +41,8 @@ type Watch struct {
 	known        atomic.Pointer[reading] // the last reading that worked; never changed
 	reads, fails atomic.Uint64
 	first        chan struct{}
-	ended        atomic.Bool        // Run has
+	alive        context.Context // of readings; ends with Run
+	end          context.CancelFunc
 	once         singleflight.Group // the reading in progress, for which all callers wait
 
 	// Of the reading in progress:
@@ -62,6 +63,7 @@ func NewWatch(store Lister, o WatchOptions) *Watch {
 		o.Now = time.Now
 	}
 	w := &Watch{o: o, store: store, first: make(chan struct{})}
+	w.alive, w.end = context.WithCancel(context.Background())
 	w.known.Store(&reading{})
 	return w
 }
@@ -73,7 +75,7 @@ func (w *Watch) First() <-chan struct{} { return w.first }
 func (w *Watch) Run(ctx context.Context) {
 	t := time.NewTicker(every)
 	defer t.Stop()
-	defer w.ended.Store(true)
+	defer w.end()
 	w.read(ctx, true) // it logs an error, and the last reading stays in force
 	close(w.first)
 	for {
@@ -115,20 +117,21 @@ func (w *Watch) fresh(r *reading) bool {
 // read reads the horizons, or waits for a reading that has begun. Unless it must be
 // anew, a fresh one that has just ended will do.
 func (w *Watch) read(ctx context.Context, anew bool) (Horizons, error) {
-	others := context.WithoutCancel(ctx) // they wait for it too
 	select {
-	case done := <-w.once.DoChan("", func() (any, error) { return w.perform(others, anew) }):
+	case done := <-w.once.DoChan("", func() (any, error) { return w.perform(anew) }):
 		return done.Val.(Horizons), done.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
+// perform reads the horizons for all callers that wait, so it does not end with one of
+// them.
+func (w *Watch) perform(anew bool) (Horizons, error) {
 	if r := w.known.Load(); !anew && w.fresh(r) {
 		return r.h, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(w.alive, timeout)
 	defer cancel()
 	r := &reading{begun: w.o.Now()}
 	marks, err := Marks(ctx, w.store)
@@ -140,7 +143,7 @@ func (w *Watch) perform(ctx context.Context, anew bool) (Horizons, error) {
 	case err == nil && !w.fresh(r):
 		err = fmt.Errorf("list what has been dropped: took longer than %s", maxAge)
 	}
-	if err != nil && w.ended.Load() {
+	if err != nil && w.alive.Err() != nil {
 		return nil, err // the store may be closed
 	}
 	failed := w.failing
