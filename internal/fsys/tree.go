@@ -27,13 +27,15 @@ import (
 // operator may keep a part of a store on another disk and link to it. An os.Root also
 // opens each element of a path by itself. The zero Tree has the names of the host.
 type Tree struct {
-	name string // clean
-	dir  *os.File
-	conn syscall.RawConn // of dir; a Close during a call waits for its end
+	name   string // clean
+	prefix string // of all names below it
+	dir    *os.File
+	conn   syscall.RawConn // of dir; a Close during a call waits for its end
 }
 
 // OpenTree opens a directory, through symbolic links too.
 func OpenTree(name string) (*Tree, error) {
+	name = filepath.Clean(name)
 	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,14 @@ func OpenTree(name string) (*Tree, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &Tree{name: filepath.Clean(name), dir: d, conn: conn}, nil
+	t := &Tree{name: name, prefix: name + "/", dir: d, conn: conn}
+	switch name {
+	case ".":
+		t.prefix = ""
+	case "/":
+		t.prefix = "/"
+	}
+	return t, nil
 }
 
 // Close releases the directory when the calls under way are done.
@@ -97,8 +106,11 @@ func (t *Tree) rel(name string) (string, error) {
 	if t.conn == nil {
 		return name, nil
 	}
-	rel, err := filepath.Rel(t.name, name)
-	if err != nil || !filepath.IsLocal(rel) {
+	if name == t.name {
+		return ".", nil
+	}
+	rel, ok := strings.CutPrefix(name, t.prefix)
+	if !ok || !filepath.IsLocal(rel) {
 		return "", errors.New("not below " + t.name)
 	}
 	return rel, nil
