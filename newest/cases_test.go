@@ -20,6 +20,7 @@ func scene(t *testing.T, ingesters int, play func(t *testing.T, c *company, s *s
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCompany(t, ingesters)
+		defer time.Sleep(time.Minute) // reads of tables that hang end by their time limits
 		defer c.stop()
 		play(t, c, &screen{c: c})
 	})
@@ -189,11 +190,11 @@ func TestStoreAwayWhileCatchingUp(t *testing.T) {
 	scene(t, 2, func(t *testing.T, c *company, s *screen) {
 		c.all[0].start()
 		c.all[1].start()
-		time.Sleep(time.Second)
+		time.Sleep(3*time.Second + 50*time.Millisecond) // each is in the list, and nothing else happens now
 		f := follow(c.reader(), s.options(always("web")))
 		time.Sleep(2 * time.Second)
 		c.all[1].send(line{service: "other"})
-		time.Sleep(2 * time.Second)
+		time.Sleep(2*time.Second + 50*time.Millisecond)
 		away := errors.New("the store is away")
 		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.List || op == storagetest.Get {

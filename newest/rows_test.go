@@ -143,7 +143,7 @@ func TestFollowRowsAway(t *testing.T) {
 		c.all[0].start()
 		time.Sleep(time.Second)
 		f := follow(c.reader(withoutLive), s.options(always("web")))
-		time.Sleep(6 * time.Second)
+		time.Sleep(5*time.Second + 500*time.Millisecond) // neither a write nor a read begins now
 		c.setFaults(func(op storagetest.Op, key string) storagetest.Fault {
 			if op == storagetest.Scan || op == storagetest.Upsert {
 				return storagetest.Fault{Before: errors.New("the tables are away")}
