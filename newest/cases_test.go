@@ -425,12 +425,8 @@ func TestOnce(t *testing.T) {
 
 // No log remembers the position of an old cursor: blobs have the records since.
 func TestOldCursor(t *testing.T) {
-	for _, tables := range []bool{false, true} {
+	for _, change := range [][]func(*newest.Options){nil, {withoutLive}, {lateTime}} {
 		scene(t, 1, func(t *testing.T, c *company, s *screen) {
-			var change []func(*newest.Options)
-			if tables {
-				change = append(change, withoutLive)
-			}
 			in := c.all[0]
 			in.start()
 			time.Sleep(time.Second)
@@ -453,13 +449,23 @@ func TestOldCursor(t *testing.T) {
 			o := s.options(always("web"))
 			o.After = cursor
 			f = follow(c.reader(change...), o)
-			time.Sleep(3 * time.Second)
+			time.Sleep(20 * time.Second)
 			all = append(all, in.send(line{service: "web"})...)
 			time.Sleep(3 * time.Second)
 			f.end(t)
 			s.shows(append(namesOf(first, all), first[1].name)...) // the record from a clock that was ahead comes again
 			says(t, s.get(&s.notes), 2, "times before")
 		})
+	}
+}
+
+// lateTime makes the store tell its time in whole seconds, to a reader that hears it late.
+func lateTime(o *newest.Options) {
+	list := o.Ingesters
+	o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, now, err := list(ctx)
+		time.Sleep(2500 * time.Millisecond)
+		return rows, now.Truncate(time.Second), err
 	}
 }
 

@@ -186,7 +186,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 func (f *follower) reached(after live.Positions) bool {
 	for id := range f.positions {
 		_, over := f.ended[id]
-		if _, there := after[id]; !over && (!there || f.heard.told[id]) {
+		if _, there := after[id]; f.heard.told[id] || !over && !there { // a missing one has started again
 			return false
 		}
 	}

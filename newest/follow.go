@@ -86,7 +86,8 @@ type follower struct {
 	// since when all polls succeeded; zero: the last one failed.
 	troubles map[string]time.Time
 
-	ahead   time.Duration // how far the store's clock is ahead of the local one
+	ahead   time.Duration // how far the store's clock is ahead of the local one, or up to late more
+	late    time.Duration
 	started time.Time
 	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
@@ -188,7 +189,7 @@ func (f *follower) learn(ctx context.Context) {
 	k := f.company.wait()
 	f.knowExpired(k)
 	if k.err == nil && !k.now.IsZero() {
-		f.ahead = time.Until(k.now)
+		f.ahead, f.late = k.now.Sub(k.came), k.came.Sub(f.company.begun)
 	}
 	f.started = f.now()
 	f.goodRows = f.started
@@ -227,7 +228,7 @@ func (f *follower) first(ctx context.Context) error {
 func (f *follower) resume(ctx context.Context) (bool, error) {
 	c := *f.o.After
 	// A store may report its time in whole seconds, and the last record may be from just now.
-	if now := f.now(); c.Last.Time > now.Add(3*aheadOfTime).UnixNano() {
+	if now := f.now(); c.Last.Time > now.Add(3*aheadOfTime+f.late).UnixNano() {
 		c.Last = record.Entry{Time: now.UnixNano()}
 		f.o.After = &c
 	}

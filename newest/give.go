@@ -26,7 +26,7 @@ func (f *follower) pass(e *record.Entry) error {
 func (f *follower) put(e *record.Entry) error {
 	f.buf = append(f.buf, e.Line...)
 	last := &f.cursor.Last
-	if (last.Time == 0 || e.Compare(last) > 0) && e.Time <= f.now().Add(aheadOfTime).UnixNano() {
+	if (last.Time == 0 || e.Compare(last) > 0) && e.Time <= f.now().Add(aheadOfTime+f.late).UnixNano() {
 		*last = record.Entry{Time: e.Time, ID: e.ID}
 	}
 	if len(f.buf) > 1<<20 {

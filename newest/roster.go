@@ -24,6 +24,7 @@ type roster struct {
 	unread   error // rows that cannot be read
 	err      error // the rows cannot be listed
 	now      time.Time
+	came     time.Time // when now became known, by the local clock
 	// expired are the expired days of the services asked for; nil: not known.
 	expired    horizon.Horizons
 	expiredErr error
@@ -62,6 +63,7 @@ func (r *Reader) survey(ctx context.Context, services []string) *survey {
 		reading.Go(func() { k.store, k.storeErr = r.o.Store(hasty) })
 		var err error
 		k.rows, k.now, err = r.o.Ingesters(hasty)
+		k.came = time.Now()
 		k.unread, k.err = heartbeat.Unread(err)
 		reading.Wait()
 	}()
