@@ -146,11 +146,12 @@ func (g *Gathered) askLive(ctx context.Context, question live.Query) error {
 // collect adds the records of an answer that match and have not expired. It returns how
 // the answer ended; err is that of add.
 func (x *hidden) collect(answer *live.Answer, match func(line []byte) bool, add func(*record.Entry) error) (expired bool, end, err error) {
+	var e record.Entry // one for all: add gets a pointer to it
 	for {
-		e, end := answer.Next()
-		switch {
-		case end != nil:
+		if e, end = answer.Next(); end != nil {
 			return expired, end, nil
+		}
+		switch {
 		case !match(e.Line):
 		case x.entry(&e):
 			expired = true

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"blobtail/blobfmt"
@@ -42,7 +43,8 @@ type Unflushed struct {
 	heads  map[string]*body // by service: the first body of its latest period
 	last   *body            // the head of the record that was added last
 	bodies []*body
-	size   int64 // in memory
+	size   int64     // in memory
+	spare  sync.Pool // *contents of large blocks in the file; the next ones take their memory
 	file   *os.File
 	end    int64 // of the file
 	err    error // no more can be added
@@ -102,6 +104,9 @@ func (u *Unflushed) Add(e *record.Entry) error {
 	if u.last == nil || u.last.Name.Service != string(service) {
 		u.last = u.heads[string(service)]
 	}
+	if u.last == nil && !catalog.IsService(string(service)) {
+		return fmt.Errorf("%s: an entry is of no service: %.80q", u.name, service)
+	}
 	if u.last == nil || e.Time > u.last.until {
 		if u.last, err = u.body(string(service), e); err == nil {
 			u.heads[u.last.Name.Service] = u.last
@@ -121,16 +126,13 @@ func (u *Unflushed) Add(e *record.Entry) error {
 	return u.err
 }
 
-// entryService checks an entry, which may come from any sender, and returns its
-// service.
+// entryService checks the line of an entry, which may come from any sender, and returns
+// its service.
 func entryService(e *record.Entry) ([]byte, error) {
 	t, ok := record.LineTime(e.Line)
 	service, whole := record.LineService(e.Line)
 	if !ok || !whole || t != e.Time || bytes.IndexByte(e.Line, '\n') != len(e.Line)-1 {
 		return nil, errors.New("an entry is no canonical line of its time")
-	}
-	if !catalog.IsService(string(service)) {
-		return nil, fmt.Errorf("an entry is of no service: %.80q", service)
 	}
 	return service, nil
 }
@@ -185,7 +187,8 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	if n < 0 || b.blocks[n].raw == nil || len(b.blocks[n].raw)+len(e.Line) > bodyBlock {
 		var c contents
 		if n >= 0 && b.index.Blocks[n].Raw > bodyBlock/2 {
-			c.raw = make([]byte, 0, bodyBlock)
+			c = b.of.large()
+			b.of.size += int64(cap(c.raw) + rowSize*cap(c.rows))
 		}
 		b.blocks = append(b.blocks, c)
 		b.index.Blocks = append(b.index.Blocks, blobfmt.Block{First: e.Time})
@@ -194,11 +197,13 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	c, d, m := &b.blocks[n], &b.index.Blocks[n], &b.Meta
 	ord := uint32(d.Records)
 	if last := len(c.rows) - 1; last < 0 || key.Origin != b.key.Origin || key.Index != c.rows[last].index+ord-c.rows[last].ord {
+		b.of.size -= int64(rowSize * cap(c.rows))
 		c.rows = append(c.rows, row{key.Origin, key.Index, ord})
-		b.of.size += rowSize
+		b.of.size += int64(rowSize * cap(c.rows))
 	}
+	b.of.size -= int64(cap(c.raw))
 	c.raw = append(c.raw, e.Line...)
-	b.of.size += int64(len(e.Line))
+	b.of.size += int64(cap(c.raw))
 	b.key, b.line = *key, len(e.Line)
 	level := record.LineLevel(e.Line)
 	d.Last, d.Raw = e.Time, int64(len(c.raw))
@@ -208,6 +213,14 @@ func (b *body) append(e *record.Entry, key *record.Key) {
 	m.RawBytes += int64(len(e.Line))
 	m.Records++
 	m.Levels[level]++
+}
+
+// large are the empty contents of a large block.
+func (u *Unflushed) large() contents {
+	if c, ok := u.spare.Get().(*contents); ok {
+		return contents{raw: c.raw[:0], rows: c.rows[:0]}
+	}
+	return contents{raw: make([]byte, 0, bodyBlock)}
 }
 
 func (b *body) lastLine() ([]byte, error) {
@@ -231,24 +244,30 @@ func (u *Unflushed) spill() error {
 			return err
 		}
 	}
-	var buf []byte
+	var rows []byte
 	for _, b := range u.bodies {
 		for i := range b.blocks {
 			c := &b.blocks[i]
 			if c.raw == nil {
 				continue
 			}
-			buf = append(buf[:0], c.raw...)
+			rows = rows[:0]
 			for _, r := range c.rows {
-				buf = append(buf, r.origin[:]...)
-				buf = binary.LittleEndian.AppendUint32(buf, r.index)
-				buf = binary.LittleEndian.AppendUint32(buf, r.ord)
+				rows = append(rows, r.origin[:]...)
+				rows = binary.LittleEndian.AppendUint32(rows, r.index)
+				rows = binary.LittleEndian.AppendUint32(rows, r.ord)
 			}
-			if _, err := u.file.WriteAt(buf, u.end); err != nil {
-				return err
+			at := u.end
+			for _, part := range [][]byte{c.raw, rows} {
+				if _, err := u.file.WriteAt(part, u.end); err != nil {
+					return err
+				}
+				u.end += int64(len(part))
 			}
-			*c = contents{at: u.end, num: len(c.rows)}
-			u.end += int64(len(buf))
+			if cap(c.raw) == bodyBlock {
+				u.spare.Put(&contents{raw: c.raw, rows: c.rows})
+			}
+			*c = contents{at: at, num: len(c.rows)}
 		}
 	}
 	u.size = 0

@@ -25,6 +25,8 @@ const (
 	// record is six times as long.
 	maxLine    = 8*record.MaxRecord + 64
 	readBuffer = 64 << 10
+	// maxAsked is how many services an answer remembers as asked for.
+	maxAsked = 1024
 )
 
 // The first words of the lines behind the records.
@@ -63,12 +65,13 @@ type Answer struct {
 
 	last    record.Entry // without its line
 	records int
+	asked   map[string]bool // services that were asked for, and have records here
 	missing []Missing
 	err     error // that Next returns from now on
 }
 
 func newAnswer(ctx, request context.Context, c *Client, q Query, resp *http.Response, cancel context.CancelCauseFunc) *Answer {
-	a := &Answer{client: c, query: q, ctx: ctx, request: request, cancel: cancel}
+	a := &Answer{client: c, query: q, ctx: ctx, request: request, cancel: cancel, asked: map[string]bool{}}
 	a.body = &watched{resp.Body, c.idle, cancel}
 	a.in = bufio.NewScanner(a.body)
 	a.in.Buffer(make([]byte, readBuffer), maxLine)
@@ -186,7 +189,10 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	if len(a.missing) > 0 {
 		return bad("a record behind the end")
 	}
-	if _, err := hex.Decode(e.ID.Origin[:], line[:32]); err != nil || bytes.ContainsAny(line[:32], "ABCDEF") {
+	var lower [2 * len(e.ID.Origin)]byte
+	_, err := hex.Decode(e.ID.Origin[:], line[:len(lower)])
+	hex.Encode(lower[:], e.ID.Origin[:])
+	if err != nil || string(lower[:]) != string(line[:len(lower)]) {
 		return bad("no origin")
 	}
 	number, rest, ok := bytes.Cut(line[33:], []byte{' '})
@@ -203,7 +209,7 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	switch {
 	case !ok || !bytes.HasSuffix(rest, []byte("}\n")):
 		return bad("no canonical line")
-	case !record.ValidStored(string(service)) || !a.query.Match(string(service)):
+	case !a.asked[string(service)] && !a.ask(string(service)):
 		return bad("a service that was not asked for")
 	case e.Time < a.query.From || e.Time >= a.query.To && a.query.To != math.MaxInt64:
 		return bad("a time that was not asked for")
@@ -213,6 +219,19 @@ func (a *Answer) record(line []byte) (record.Entry, error) {
 	a.last = record.Entry{Time: e.Time, ID: e.ID}
 	a.records++
 	return e, nil
+}
+
+// ask reports whether the question is about a service, and remembers it. Most records are
+// of few services.
+func (a *Answer) ask(service string) bool {
+	if !record.ValidStored(service) || !a.query.Match(service) {
+		return false
+	}
+	if len(a.asked) == maxAsked {
+		clear(a.asked)
+	}
+	a.asked[service] = true
+	return true
 }
 
 // parseNumber reads decimal digits as we write them.
