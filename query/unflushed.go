@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// inMemory is how many bytes of lines and rows of an [Unflushed] are in memory.
-	inMemory = 64 << 20
+	// inMemory is how many bytes of memory the lines and rows of an [Unflushed] take.
+	inMemory = 48 << 20
 	// bodyBlock is the approximate number of bytes of lines in a block of a body.
 	bodyBlock = 1 << 20
 	// From manyBodies on a new body has a day instead of an hour, and maxBodies is the
@@ -35,7 +35,7 @@ const (
 // identity and bytes.
 //
 // Add the records of each service in their order, name it in [Query.Unflushed], and
-// Close it after the last read. It holds up to 64 MiB in memory, and the rest in an
+// Close it after the last read. It holds up to 48 MiB in memory, and the rest in an
 // unnamed temporary file. Only one goroutine may add, and none may read meanwhile. Then
 // several goroutines may read.
 type Unflushed struct {
