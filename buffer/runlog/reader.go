@@ -144,5 +144,5 @@ func sized[T any](s []T, n int) []T {
 	if cap(s) >= n {
 		return s[:0]
 	}
-	return make([]T, 0, n+n/2)
+	return make([]T, 0, n+n/8)
 }
