@@ -15,9 +15,9 @@ FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
 TORTURE_MINUTES ?= 70
 PARTS           ?=
-# What counts cases, or handles much data, is run once more in full, without the race
-# detector, which makes it several times slower: crash states, simulated worlds, flipped
-# bits, policies. The longest are first.
+# Tests that count cases, or handle much data, run once more in full, without the race
+# detector, which makes them several times slower: crash states, simulated worlds, flipped
+# bits, policies. These packages have such tests; the longest are first.
 COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
 	./source/httpsource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
@@ -80,7 +80,7 @@ test-packages:
 	nice -n 5 go test $(RACE) $(TEST_FLAGS) $$(go list ./... | grep -v '/integration$$') </dev/null
 
 test-counted:
-	nice -n 5 go test $(TEST_FLAGS) -p 2 $(COUNTED) </dev/null
+	nice -n 5 go test $(TEST_FLAGS) -p 2 -run "$$(go run ./internal/testkit/counted $(COUNTED))" $(COUNTED) </dev/null
 
 torture: node_modules/.package-lock.json ## an hour of kills, faults and simulated crashes; figures at the end
 	TORTURE_MINUTES=$(TORTURE_MINUTES) ./integration/torture.sh $(PARTS)
