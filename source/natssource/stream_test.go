@@ -140,9 +140,17 @@ func filtered(subjects ...string) func(*testing.T, jetstream.JetStream) {
 
 func create(t testing.TB, js jetstream.JetStream, c jetstream.StreamConfig) {
 	t.Helper()
-	if _, err := js.CreateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Until(t, "the files of a deleted stream of its name are gone", func() bool {
+		_, err := js.CreateStream(t.Context(), c)
+		const noStore = 10049 // JSStreamStoreFailed of the server
+		if failed, ok := errors.AsType[*jetstream.APIError](err); ok && failed.ErrorCode == noStore {
+			return false
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
 }
 
 // The consumer is created correctly, and an existing one is changed if the server
