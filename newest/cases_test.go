@@ -20,7 +20,6 @@ func scene(t *testing.T, ingesters int, play func(t *testing.T, c *company, s *s
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCompany(t, ingesters)
-		defer time.Sleep(time.Minute) // reads of tables that hang end by their time limits
 		defer c.stop()
 		play(t, c, &screen{c: c})
 	})
@@ -425,12 +424,15 @@ func TestOnce(t *testing.T) {
 
 // No log remembers the position of an old cursor: blobs have the records since.
 func TestOldCursor(t *testing.T) {
-	for _, change := range [][]func(*newest.Options){nil, {withoutLive}, {lateTime}} {
+	for _, one := range []struct {
+		change []func(*newest.Options)
+		took   time.Duration // until the follower has caught up
+	}{{nil, 3 * time.Second}, {[]func(*newest.Options){withoutLive}, 3 * time.Second}, {[]func(*newest.Options){lateTime}, 20 * time.Second}} {
 		scene(t, 1, func(t *testing.T, c *company, s *screen) {
 			in := c.all[0]
 			in.start()
 			time.Sleep(time.Second)
-			f := follow(c.reader(change...), s.options(always("web")))
+			f := follow(c.reader(one.change...), s.options(always("web")))
 			time.Sleep(6 * time.Second)
 			first := in.send(line{service: "web"}, line{service: "web", at: 5 * time.Minute})
 			time.Sleep(3 * time.Second)
@@ -448,8 +450,8 @@ func TestOldCursor(t *testing.T) {
 			time.Sleep(time.Hour)
 			o := s.options(always("web"))
 			o.After = cursor
-			f = follow(c.reader(change...), o)
-			time.Sleep(20 * time.Second)
+			f = follow(c.reader(one.change...), o)
+			time.Sleep(one.took)
 			all = append(all, in.send(line{service: "web"})...)
 			time.Sleep(3 * time.Second)
 			f.end(t)
@@ -499,6 +501,7 @@ func TestTablesHang(t *testing.T) {
 		}
 		time.Sleep(4 * time.Second)
 		f.end(t)
+		time.Sleep(10 * time.Second) // what the ingester still reads of the tables ends by its time limit
 		if slow > 0 || len(s.names()) != 20 {
 			t.Errorf("%d of %d are late; %q", slow, len(s.names()), s.problems)
 		}
