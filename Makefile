@@ -19,7 +19,7 @@ PARTS           ?=
 # detector, which makes them several times slower: crash states, simulated worlds, flipped
 # bits, policies. These packages have such tests; the longest are first.
 COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
-	./source/httpsource ./storage/dir ./tailindex ./buffer/wal
+	./source/httpsource ./source/natssource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
 # Generator and sender of the end-to-end benchmark; it is left out without them.
 BENCH_TOOLS  ?= ../shared/bench

@@ -86,8 +86,8 @@ type follower struct {
 	// since when all polls succeeded; zero: the last one failed.
 	troubles map[string]time.Time
 
-	ahead   time.Duration // how far the store's clock is ahead of the local one, or up to late more
-	late    time.Duration
+	ahead   time.Duration // the least that the store's clock is ahead of the local one
+	late    time.Duration // how much more it may be ahead: the store's time was read so late
 	started time.Time
 	exact   bool // the emitted records are those up to the positions, except the debt
 	seen    *seen
