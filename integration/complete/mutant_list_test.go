@@ -18,7 +18,7 @@ var mutants = []mutant{
 			return func() {}, nil
 		}
 `}}},
-	{name: "idle written without a condition", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "idle written without a condition", first: 238, edits: []edit{{"internal/heartbeat/lease.go",
 		`	version, err := a.tables.Swap(ctx, Table, Partition, next.row())
 	if err != nil {
 `, `	version := ""
@@ -29,7 +29,7 @@ var mutants = []mutant{
 	}
 	if err != nil {
 `}}},
-	{name: "the file leaves holding after the row", edits: []edit{{"internal/heartbeat/lease.go",
+	{name: "the file leaves holding after the row", first: 69, edits: []edit{{"internal/heartbeat/lease.go",
 		`		if err := a.notes.change(func(n *notes) { n.State = "" }); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ var mutants = []mutant{
 		return Holding
 	}
 `, ``}}},
-	{name: "stopped while the log has records", first: 415, edits: []edit{{"internal/heartbeat/announcer.go",
+	{name: "stopped while the log has records", first: 1236, edits: []edit{{"internal/heartbeat/announcer.go",
 		`		if empty && a.rest(0) != Holding {
 `, `		if empty || a.rest(0) != Holding || a.ended != nil {
 `}}},
@@ -70,7 +70,7 @@ var mutants = []mutant{
 		`		snapshots[s.peer.ID] = s.answer.Self.Process
 `, `		snapshots[s.peer.ID] = s.peer.Process
 `}}},
-	{name: "an old list of the others called a new one", first: 184, edits: []edit{{"newest/live/fan.go",
+	{name: "an old list of the others called a new one", first: 488, edits: []edit{{"newest/live/fan.go",
 		`f.rowsAge = max(0, came.Sub(roll.Listed))`, `f.rowsAge = 0 * came.Sub(roll.Listed)`}}},
 
 	// Duties of a reader.
@@ -112,13 +112,13 @@ var mutants = []mutant{
 `}}},
 	{name: "no answer is compared with the rows", first: 149, edits: []edit{{"newest/roster.go",
 		`h.any && i.Process != "" && h.snapshots[i.ID] == i.Process && i.StoreID == known.store:`, `h.any:`}}},
-	{name: "the process is not compared", first: 238, edits: []edit{{"newest/roster.go",
+	{name: "the process is not compared", first: 446, edits: []edit{{"newest/roster.go",
 		`h.snapshots[i.ID] == i.Process`, `h.snapshots[i.ID] != ""`}, {"newest/live/self.go",
 		`	case want.Process != "" && s.Process != want.Process:
 `, `	case s.Process == "" && want.Process != "":
 `}, anotherStart}},
-	{name: "the asked ingester does not look whose its row is", first: 238, edits: []edit{anotherStart}},
-	{name: "the store is not compared", edits: []edit{{"newest/ask.go",
+	{name: "the asked ingester does not look whose its row is", first: 446, edits: []edit{anotherStart}},
+	{name: "the store is not compared", first: 39, edits: []edit{{"newest/ask.go",
 		`case self.Store == k.store && k.store != "":`, `case self.Store != "" && k.store != "":`}, {"newest/live/self.go",
 		`case s.Store != want.Store:`, `case s.Store == "" && want.Store == "":`}}},
 	{name: "a silent row believed to hold nothing", edits: []edit{{"newest/roster.go",
@@ -144,7 +144,7 @@ var mutants = []mutant{
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`}}},
-	{name: "the asked ingester's old list will do", first: 184, edits: []edit{{"newest/roster.go",
+	{name: "the asked ingester's old list will do", first: 488, edits: []edit{{"newest/roster.go",
 		`		if h.any && h.rowsAge != 0 {
 `, `		if h.any && h.rowsAge < 0 {
 `}}},
