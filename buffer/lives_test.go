@@ -14,6 +14,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/internal/fsys/simdisk"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -23,7 +24,7 @@ import (
 // right at every step.
 func TestRandomLives(t *testing.T) {
 	parked := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(testkit.Share(12, 4)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, r: rand.New(rand.NewPCG(seed, 1)), disk: simdisk.New(seed), sink: &memSink{}, sent: map[string]*sentMessage{}, want: map[string]bool{}, stored: map[string]bool{}}

@@ -347,9 +347,7 @@ func TestFlapping(t *testing.T) {
 		c.all[1].start()
 		time.Sleep(time.Second)
 		var n atomic.Int64
-		c.wire.mu.Lock()
-		c.wire.refuse = func(host string) bool { return host == "i1" && n.Add(1)%3 == 0 }
-		c.wire.mu.Unlock()
+		c.wire.refusing(func(host string) bool { return host == "i1" && n.Add(1)%3 == 0 })
 		f := follow(c.reader(), s.options(always("web")))
 		var all []*sentRecord
 		for range 100 {
@@ -459,6 +457,41 @@ func TestOldCursor(t *testing.T) {
 			says(t, s.get(&s.notes), 2, "times before")
 		})
 	}
+}
+
+// A follower shows records of an ingester that it cannot reach from blobs. Another one
+// that goes on from its cursor reaches that ingester, and does not show them again.
+func TestCursorBesideUnreachable(t *testing.T) {
+	scene(t, 3, func(t *testing.T, c *company, s *screen) {
+		for _, in := range c.all {
+			in.start()
+		}
+		time.Sleep(time.Second)
+		apart, late := c.all[1], c.all[2]
+		late.kill()
+		c.wire.refusing(func(host string) bool { return host == apart.host })
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(5 * time.Second)
+		all := apart.send(line{service: "web"})
+		if _, err := apart.buf.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late.start() // its records are found by time, in blobs
+		time.Sleep(5 * time.Second)
+		s.shows(namesOf(all)...)
+		cursor := f.end(t)
+		c.wire.refusing(nil)
+		o := s.options(always("web"))
+		o.After = cursor
+		f = follow(c.reader(), o)
+		time.Sleep(3 * time.Second)
+		all = append(all, apart.send(line{service: "web"})...)
+		time.Sleep(10 * time.Second)
+		s.shows(namesOf(all)...)
+		if cursor = f.end(t); len(cursor.Positions) != 3 {
+			t.Errorf("in the end the cursor has %d positions", len(cursor.Positions))
+		}
+	})
 }
 
 // lateTime makes the store tell its time in whole seconds, to a reader that hears it late.

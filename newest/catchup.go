@@ -181,16 +181,23 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// reached reports whether an answer reached the end of each log that is read, except those
-// of ended ingesters. after are its positions; none: there is no answer.
+// reached reports whether an answer reached the end of each log that a read may have had
+// records of, except those of ended ingesters: an ingester that a read finds in blobs may
+// not have answered yet. after are the answer's positions; none: there is no answer.
 func (f *follower) reached(after live.Positions) bool {
-	for id := range f.positions {
-		_, over := f.ended[id]
-		if _, there := after[id]; f.heard.told[id] || !over && !there { // a missing one has started again
+	k := f.company.wait()
+	for _, i := range k.rows {
+		if _, there := after[i.ID]; !there && (i.State == heartbeat.Holding || i.Live(k.now)) {
 			return false
 		}
 	}
-	return true
+	for id := range f.positions {
+		_, over := f.ended[id]
+		if _, there := after[id]; !over && !there {
+			return false
+		}
+	}
+	return len(f.heard.told) == 0 // a missing one has started again
 }
 
 // lastGood is when an ingester last answered.

@@ -51,7 +51,7 @@ func (r *Reader) CatchUp(ctx context.Context, q query.Query, from time.Time, for
 			note(text)
 		}
 	}})
-	f.seen.forgotten = forgotten
+	f.seen.forgotten, f.company = forgotten, r.survey(ctx, nil)
 	f.owe(from, "")
 	return f.pay(ctx)
 }

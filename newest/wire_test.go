@@ -39,6 +39,13 @@ func (w *wire) down(name string) {
 	}
 }
 
+// refusing refuses connections to some hosts from now on; nil: to none.
+func (w *wire) refusing(refuse func(host string) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = refuse
+}
+
 // RoundTrip implements [http.RoundTripper].
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()

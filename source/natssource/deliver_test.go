@@ -217,7 +217,7 @@ func full(t *testing.T, wait time.Duration) error {
 	full.Store(true)
 	m := &memory{refuse: while(&full)}
 	e.run(m, ackWait(wait))
-	const n = 100
+	n := testkit.Share(100, 40)
 	big := strings.Repeat("x", 500<<10) // far more than one pull may fetch
 	for i := range n {
 		e.publish("logs.web", fmt.Sprintf(`{"msg":"%d %s"}`, i, big))
@@ -266,7 +266,7 @@ func TestLogFailed(t *testing.T) {
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	const n = 200
+	n := testkit.Share(200, 90)
 	payload := make([]byte, 900<<10)
 	for i := range payload {
 		payload[i] = byte('a' + rand.IntN(26))
