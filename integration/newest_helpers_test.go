@@ -33,6 +33,8 @@ type house struct {
 	dirs  []string
 	flags [][]string
 	ps    []atomic.Pointer[ingester]
+	// unready, if set, is called when an ingester that starts again is not ready at once.
+	unready func()
 }
 
 // newHouse starts n ingesters and waits until all of them have announced themselves.
@@ -74,6 +76,14 @@ func (h *house) restart(i int, gently bool, after time.Duration) {
 	h.p(i).forget()
 	time.Sleep(after)
 	p := launch(h.t, h.at, h.dirs[i], h.flags[i]...)
+	select {
+	case <-p.unready:
+		if h.unready != nil {
+			h.unready()
+		}
+	case <-p.ready:
+	case <-p.exited:
+	}
 	if err := p.waitReady(); err != nil {
 		h.t.Fatal(err)
 	}

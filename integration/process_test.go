@@ -44,6 +44,7 @@ type ingester struct {
 	started time.Time
 	startup time.Duration // from start to ready, once it is ready
 	ready   chan struct{} // closed once it has logged that
+	unready chan struct{} // closed when it has logged that it is not ready yet
 	exited  chan struct{} // closed when it has ended
 	err     error         // of Wait, once exited is closed
 
@@ -62,7 +63,7 @@ func launch(t testing.TB, at place, wal string, flags ...string) *ingester {
 // arguments end in; nil: no such command.
 func launchBy(t testing.TB, by []string, at place, wal string, flags ...string) *ingester {
 	t.Helper()
-	p := &ingester{t: t, ready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
+	p := &ingester{t: t, ready: make(chan struct{}), unready: make(chan struct{}), exited: make(chan struct{}), started: time.Now()}
 	args := slices.Concat(by, []string{filepath.Join(shared.bin, "ingest"),
 		"--store", at.store, "--wal", wal, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--lane", "0"}, flags)
 	p.cmd = exec.Command(args[0], args[1:]...)
@@ -155,7 +156,13 @@ func (p *ingester) follow(r io.ReadCloser) {
 
 func (p *ingester) line(line []byte) {
 	var l struct{ Message, Listen, Admin string }
-	if json.Unmarshal(line, &l) != nil || l.Message != "ready" || p.listen != "" {
+	if json.Unmarshal(line, &l) != nil || p.listen != "" {
+		return
+	}
+	if l.Message == "listening, not ready" {
+		close(p.unready)
+	}
+	if l.Message != "ready" {
 		return
 	}
 	p.listen, p.admin = "http://"+l.Listen, "http://"+l.Admin
