@@ -165,7 +165,7 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 		sending.Go(func() { c.run(stop) })
 	}
 	begun, excuse := time.Now(), int64(0)
-	lasts := briefly(t, 8*time.Second, 2*time.Minute)
+	lasts := briefly(t, 6*time.Second, 2*time.Minute)
 	ledgered := func() (n int) {
 		for _, c := range tellers {
 			n += len(c.known())
