@@ -68,12 +68,13 @@ demo: build ## ship, read back, stop; 10 s or so, leaves nothing behind
 picture: build ## docs/tail.svg, from a real session; 10 s or so
 	./internal/termshot/picture.sh docs/tail.svg
 
-test: node_modules/.package-lock.json build lint ## everything; in-process tests with the race detector
+test: ## everything; in-process tests with the race detector
 	@[ -n "$(RACE)" ] || echo "make test: no C compiler, so the race detector is left out" >&2
-	@$(MAKE) --no-print-directory -j 3 test-processes test-packages test-counted
+	@$(MAKE) --no-print-directory -j 2 node_modules/.package-lock.json build
+	@$(MAKE) --no-print-directory -j 4 lint test-processes test-packages test-counted
 	@echo "make test: all passed"
 
-# The three parts run at the same time. The processes wait most of the time, and time out
+# The three parts and lint run at the same time, once what all of them need is built. The processes wait most of the time, and time out
 # if they starve; the others only compute, so they leave them the processor. The processes
 # are built without the race detector.
 test-processes:
@@ -96,8 +97,8 @@ node_modules/.package-lock.json: package-lock.json package.json
 lint: ## gofmt, vet, staticcheck, the layers
 	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./...)) && \
 	if [ -n "$$unformatted" ]; then echo "not formatted: gofmt -w" $$unformatted >&2; exit 1; fi
-	$(AS_BUILT) go vet ./...
-	$(AS_BUILT) go tool staticcheck ./...
+	$(AS_BUILT) nice -n 5 go vet ./...
+	$(AS_BUILT) nice -n 5 go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/layers
 
 bench: build ## micro-benchmarks, then the path from HTTP to blobs and back

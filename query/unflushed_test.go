@@ -193,7 +193,7 @@ func TestUnflushedSpill(t *testing.T) {
 			line: line(at, "info", fmt.Sprintf("service-%d", i%3), fmt.Sprintf("%d %s", i, text))})
 	}
 	l := query.NewUnflushed("the log")
-	n := testkit.Share(15_000, 5_000) // of 11 kB each, which is more than is kept in memory
+	n := testkit.Share(15_000, 5_100) // of 11 kB each, which is more than is kept in memory
 	for i := range n {
 		e := make(i)
 		for range 1 + i%2 { // some twice
