@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,10 +113,6 @@ func (k *roster) writtenSince(q *query.Query) time.Time {
 	return since
 }
 
-// latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
-// margin for clocks that differ.
-const latest = 25 * time.Hour
-
 // A heard is the result of asking: no answer, or one answer for all.
 type heard struct {
 	any       bool
@@ -222,12 +219,9 @@ func (k *roster) doubts(h *heard, report *Report) {
 // judge reports losses and limits from the row of one ingester, as far as they affect a
 // query. It does so even if the ingester answered.
 func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
-	if i.Lost.Any() && (q.Range.From == query.Oldest || q.Range.From < i.Lost.Until.Add(latest).UnixNano()) {
-		since := "before "
-		if !i.Lost.Since.IsZero() {
-			since = "between " + utc(i.Lost.Since) + " and "
-		}
-		report.problem(fmt.Errorf("ingester %s on %s has lost records that it took %s: `ingest forget --lost %s` acknowledges that", i.ID, i.Host, since+utc(i.Lost.Until), i.ID))
+	told := func(err error) bool { return strings.Contains(err.Error(), i.LostFrom(q.Range.From)) } // by an ingester
+	if lost := i.LostFrom(q.Range.From); lost != "" && !slices.ContainsFunc(report.Problems, told) {
+		report.problem(fmt.Errorf("ingester %s on %s %s", i.ID, i.Host, lost))
 	}
 	if i.BestEffort && i.State != heartbeat.Stopped {
 		report.note("ingester %s on %s is announced with best effort only: records that it took while the tables were away may be missing", i.ID, i.Host)

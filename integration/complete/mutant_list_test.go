@@ -6,6 +6,10 @@ var anotherStart = edit{"newest/live/peers/peers.go", `				l.other = errAnother
 `, `				l.other = nil
 `}
 
+// lossUntold removes a rule: an ingester that answers a question reports losses in the rows
+// of others.
+var lossUntold = edit{"newest/live/fan.go", `		case lost != "":`, `		case lost != "" && f == nil:`}
+
 // mutants are the rules that a complete read rests on, each left out. Rules of callers
 // are left out of their stand-ins in this package.
 var mutants = []mutant{
@@ -125,21 +129,22 @@ var mutants = []mutant{
 		`		case i.State != heartbeat.Holding:
 `, `		case i.State != heartbeat.Holding || !i.Live(known.now):
 `}, {"newest/live/fan.go",
-		`		if errs[i] != nil && holding {
-`, `		if errs[i] != nil && holding && p.Live(roll.Now) {
+		`		case errs[i] != nil && holding:
+`, `		case errs[i] != nil && holding && p.Live(roll.Now):
 `}}},
 	{name: "a silent row left out by the range", first: 395, edits: []edit{{"newest/roster.go",
 		`		if !h.told[i.ID] {
 `, `		if !h.told[i.ID] && (i.Live(known.now) || i.Oldest.IsZero() || q.Range.To > i.Oldest.UnixNano()) {
 `}, {"newest/live/fan.go",
-		`		if errs[i] != nil && holding {
-`, `		if errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()) {
+		`		case errs[i] != nil && holding:
+`, `		case errs[i] != nil && holding && (p.Live(roll.Now) || p.Oldest.IsZero() || f.query.To > p.Oldest.UnixNano()):
 `}}},
 	{name: "rows that tell of a loss believed", edits: []edit{{"newest/roster.go",
-		`	if i.Lost.Any() && (`, `	if i.GivenUp.After(i.At) && (`}, {"integration/complete/ingester_test.go",
+		`; lost != "" && !slices`, `; lost != "" && i.GivenUp.After(i.At) && !slices`}, lossUntold, {"integration/complete/ingester_test.go",
 		`	if loss := h.lost(); err == nil && loss.Any() {
 `, `	if loss := h.lost(); err == nil && loss.Any() && ctx == nil {
 `}}},
+	{name: "the asked ingester does not tell of losses in other rows", first: 1029635, edits: []edit{lossUntold}},
 	{name: "tables that cannot be read are no matter", first: 130, edits: []edit{{"newest/roster.go",
 		`	default:
 		report.problem(fmt.Errorf("the table of ingesters cannot be read, so nobody knows`, `	case h == nil:

@@ -145,6 +145,23 @@ func (i Ingester) Live(now time.Time) bool {
 	return i.State != Stopped && age < Silence && age > -ahead
 }
 
+// latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
+// margin for clocks that differ.
+const latest = 25 * time.Hour
+
+// LostFrom says what a read of records from a time on lacks for good, and what to do; "":
+// nothing.
+func (i *Ingester) LostFrom(from int64) string {
+	if !i.Lost.Any() || from >= i.Lost.Until.Add(latest).UnixNano() {
+		return ""
+	}
+	since := "before "
+	if !i.Lost.Since.IsZero() {
+		since = "between " + i.Lost.Since.UTC().Format(timeLayout) + " and "
+	}
+	return fmt.Sprintf("has lost records that it took %s%s: `ingest forget --lost %s` acknowledges that", since, i.Lost.Until.UTC().Format(timeLayout), i.ID)
+}
+
 // Forgotten reports whether the row is of no more interest. The ingester is gone for
 // long, and no record is missing because of it.
 func (i Ingester) Forgotten(now time.Time) bool {

@@ -84,19 +84,27 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
-		asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f.self.Store, f.query) })
+		if p.State == heartbeat.Holding || p.Live(roll.Now) {
+			asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f.self.Store, f.query) })
+		}
 	}
 	asking.Wait()
 	for i, p := range peers {
 		if answers[i] != nil {
 			f.answers = append(f.answers, &stream{peer: p, answer: answers[i]})
 		}
-		holding := p.State == heartbeat.Holding
-		if answers[i] != nil || holding {
+		holding, lost := p.State == heartbeat.Holding, p.LostFrom(f.query.From)
+		if f.query.Follow {
+			lost = "" // it claims no completeness
+		}
+		if answers[i] != nil || holding || lost != "" {
 			f.asked++
 		}
-		if errs[i] != nil && holding {
+		switch {
+		case errs[i] != nil && holding:
 			f.miss(&p, !p.Live(roll.Now), errs[i])
+		case lost != "": // the reader may have no right to see its row, and its next start may not either
+			f.missing = append(f.missing, Missing{ID: p.ID, Host: p.Host, Reason: lost, Damaged: true})
 		}
 	}
 }

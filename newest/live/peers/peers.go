@@ -135,8 +135,8 @@ var errUnlisted = errors.New("the row of the ingester that was asked is not amon
 // errAnother says that another start has the row of this ingester.
 var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records: it has just started, or cannot write its row (see its log), or two run on copies of one log")
 
-// look reads the table. It leaves out silent ingesters that hold no records. The caller has
-// its turn.
+// look reads the table. It leaves out silent ingesters that hold no records and lost none.
+// The caller has its turn.
 func (o *Peers) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
@@ -167,7 +167,7 @@ func (o *Peers) look(ctx context.Context) error {
 			if holding && o.o.Process != "" && i.Process != o.o.Process {
 				l.other = errAnother
 			}
-		case holding || i.Live(l.roll.Now):
+		case holding || i.Live(l.roll.Now) || i.Lost.Any():
 			l.roll.Peers = append(l.roll.Peers, i)
 		}
 	}
