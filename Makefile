@@ -74,9 +74,9 @@ test: ## everything; in-process tests with the race detector
 	@$(MAKE) --no-print-directory -j 4 lint test-processes test-packages test-counted
 	@echo "make test: all passed"
 
-# The three parts and lint run at the same time, once what all of them need is built. The processes wait most of the time, and time out
-# if they starve; the others only compute, so they leave them the processor. The processes
-# are built without the race detector.
+# The three parts and lint run at the same time, once the commands are built. The
+# processes wait most of the time, and time out if they starve. The others only compute, so
+# they leave them the processor. The processes are built without the race detector.
 test-processes:
 	$(AS_BUILT) go test $(TEST_FLAGS) ./integration </dev/null
 

@@ -187,9 +187,12 @@ func TestClockSkew(t *testing.T) {
 	at.env[0] = strings.Replace(at.env[0], a.BlobURL, proxy.URL+"/"+a.Account, 1)
 
 	p := launch(t, at, t.TempDir())
-	p.waitLog(t, `"listen":"`) // ready or not, for it asks for the time meanwhile
-	m := regexp.MustCompile(`"listen":"([^"]+)","admin":"([^"]+)"`).FindStringSubmatch(p.stderr())
-	p.listen, p.admin = "http://"+m[1], "http://"+m[2]
+	select { // it may be ready before it has heard the time
+	case <-p.ready:
+	case <-p.unready:
+	case <-p.exited:
+		t.Fatalf("the ingester ended: %v", p.err)
+	}
 	p.waitLog(t, "behind the store's, and 5m0s is allowed") // before that nothing is known of the clock
 	text := "the clock of this host is 1h0m"
 	if code, answer, header, err := p.post("/ingest/web", []byte(two)); code != 503 || !strings.Contains(answer.Error, "not ready: the clock of this host is ") || header.Get("Retry-After") == "" {

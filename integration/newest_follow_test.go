@@ -153,7 +153,7 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 	part := follow(t, h.read, parts.line, "tail", "web", "api", "-f", "-n", "0")
 	probe(t, h.p(0), "web", func() bool { return whole.probed.Load() && parts.probed.Load() })
 
-	// With an empty log an ingester announces itself before it is ready, in the store.
+	// An ingester with an empty log writes its row before it is ready, so it needs the store.
 	h.unready = func() { away(false) }
 	stop := make(chan struct{})
 	var sending sync.WaitGroup
@@ -165,7 +165,7 @@ func followRestarts(t *testing.T, at place, away func(bool)) {
 		sending.Go(func() { c.run(stop) })
 	}
 	begun, excuse := time.Now(), int64(0)
-	lasts := briefly(t, 6*time.Second, 2*time.Minute)
+	lasts := briefly(t, 8*time.Second, 2*time.Minute)
 	ledgered := func() (n int) {
 		for _, c := range tellers {
 			n += len(c.known())

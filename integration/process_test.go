@@ -39,7 +39,7 @@ func dirStore(t testing.TB) (place, string) {
 type ingester struct {
 	t       testing.TB
 	cmd     *exec.Cmd
-	listen  string // base URLs, known once it is ready
+	listen  string // base URLs, known once it is ready or has logged that it is not
 	admin   string
 	started time.Time
 	startup time.Duration // from start to ready, once it is ready
@@ -156,18 +156,18 @@ func (p *ingester) follow(r io.ReadCloser) {
 
 func (p *ingester) line(line []byte) {
 	var l struct{ Message, Listen, Admin string }
-	if json.Unmarshal(line, &l) != nil || p.listen != "" {
+	if json.Unmarshal(line, &l) != nil || p.startup > 0 || l.Message != "ready" && l.Message != "listening, not ready" {
 		return
 	}
-	if l.Message == "listening, not ready" {
+	if p.listen == "" {
+		p.listen, p.admin = "http://"+l.Listen, "http://"+l.Admin
+	}
+	if l.Message == "ready" {
+		p.startup = time.Since(p.started)
+		close(p.ready)
+	} else {
 		close(p.unready)
 	}
-	if l.Message != "ready" {
-		return
-	}
-	p.listen, p.admin = "http://"+l.Listen, "http://"+l.Admin
-	p.startup = time.Since(p.started)
-	close(p.ready)
 }
 
 func (p *ingester) waitReady() error {

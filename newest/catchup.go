@@ -187,7 +187,7 @@ func (f *follower) poll(ctx context.Context) (bool, error) {
 func (f *follower) reached(after live.Positions) bool {
 	k := f.company.wait()
 	for _, i := range k.rows {
-		if _, there := after[i.ID]; !there && (i.State == heartbeat.Holding || i.Live(k.now)) {
+		if _, there := after[i.ID]; !there && i.MayHold(k.now) {
 			return false
 		}
 	}

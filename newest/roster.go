@@ -88,7 +88,7 @@ const longest = 15 * time.Minute
 func (k *roster) unflushed() (since time.Time) {
 	for _, i := range k.rows {
 		oldest := i.Oldest
-		if oldest.IsZero() && (i.State == heartbeat.Holding || i.Live(k.now)) {
+		if oldest.IsZero() && i.MayHold(k.now) {
 			oldest = i.At // later records only
 		}
 		if i.State != heartbeat.Stopped && !oldest.IsZero() && (since.IsZero() || oldest.Before(since)) {
@@ -219,8 +219,9 @@ func (k *roster) doubts(h *heard, report *Report) {
 // judge reports losses and limits from the row of one ingester, as far as they affect a
 // query. It does so even if the ingester answered.
 func (k *roster) judge(i *heartbeat.Ingester, q *query.Query, report *Report) {
-	told := func(err error) bool { return strings.Contains(err.Error(), i.LostFrom(q.Range.From)) } // by an ingester
-	if lost := i.LostFrom(q.Range.From); lost != "" && !slices.ContainsFunc(report.Problems, told) {
+	lost := i.LostFrom(q.Range.From)
+	told := func(err error) bool { return strings.Contains(err.Error(), lost) } // by an ingester
+	if lost != "" && !slices.ContainsFunc(report.Problems, told) {
 		report.problem(fmt.Errorf("ingester %s on %s %s", i.ID, i.Host, lost))
 	}
 	if i.BestEffort && i.State != heartbeat.Stopped {

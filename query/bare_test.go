@@ -247,7 +247,7 @@ func TestVerifyNameUsedAgain(t *testing.T) {
 		store := storagetest.Faulty(b.store, func(op storagetest.Op, _ string) storagetest.Fault {
 			if op == storagetest.Get && !used {
 				used = true
-				mark(t, b.store.Delete(context.Background(), storage.Keys(key)...))
+				mark(t, b.store.Delete(context.Background(), storage.Blob{Key: key}))
 				b.put(key, body, meta.Map())
 			}
 			return storagetest.Fault{}

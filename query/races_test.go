@@ -152,7 +152,7 @@ func (r *race) compact(service string, start time.Time, hour []rec, ids []blobfm
 func (r *race) deleted(at time.Duration, keys ...string) {
 	for _, key := range keys {
 		at += r.between(1, 5*time.Minute)
-		r.then(at, func() { mark(r.t, r.b.store.Delete(context.Background(), storage.Keys(key)...)) })
+		r.then(at, func() { mark(r.t, r.b.store.Delete(context.Background(), storage.Blob{Key: key})) })
 	}
 }
 

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 )
@@ -114,33 +113,9 @@ func (b *Parts) Int(key string, n int64) {
 	}
 }
 
-// JSON adds a value, such as 12.5, null or an array. It is unchanged except for white
-// space between its tokens. A value that is not valid, or nested too deep, rejects the
-// record.
-func (b *Parts) JSON(key string, value []byte) {
-	at := MaxRecord - b.room + len(key)
-	value = bytes.Trim(value, " \t\r\n")
-	if !b.key(key, len(value)) {
-		return
-	}
-	p := b.parser
-	end, bad := p.scanValue(value)
-	if bad == nil && end < len(value) {
-		bad = syntaxError(value, end, "after a value")
-	}
-	if bad != nil {
-		p.reject = bad
-	}
-	if p.reject != nil {
-		p.reject.Offset += at
-		return
-	}
-	b.line = appendCompact(b.line, value)
-}
-
 // End ends the record and returns its line appended to dst. The error is a
-// *[RejectError]: a key is repeated, the parts have more than [MaxRecord] bytes
-// together, or a JSON value is not valid.
+// *[RejectError]: a key is repeated, or the parts have more than [MaxRecord] bytes
+// together.
 func (b *Parts) End() ([]byte, Stamp, error) {
 	p := b.parser
 	if b.own != nil {

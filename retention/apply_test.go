@@ -246,7 +246,7 @@ func TestApplyOldestOfTwoRuns(t *testing.T) {
 	w.now = w.now.Add(grace)
 	store := storagetest.Faulty(w.store, func(op storagetest.Op, prefix string) storagetest.Fault {
 		if op == storagetest.List && prefix == "_policy/" {
-			w.store.Delete(context.Background(), storage.Keys(key)...)
+			w.store.Delete(context.Background(), storage.Blob{Key: key})
 		}
 		return storagetest.Fault{}
 	})
@@ -306,7 +306,7 @@ func TestApplyReadsHorizonsAgain(t *testing.T) {
 	// The policy is listed last before anything is deleted.
 	store := storagetest.Faulty(w.store, func(op storagetest.Op, prefix string) storagetest.Fault {
 		if op == storagetest.List && prefix == "_policy/" {
-			w.store.Delete(context.Background(), storage.Keys("_horizon/app/20261021")...)
+			w.store.Delete(context.Background(), storage.Blob{Key: "_horizon/app/20261021"})
 		}
 		return storagetest.Fault{}
 	})

@@ -66,16 +66,6 @@ type Blob struct {
 	Attrs
 }
 
-// Keys makes arguments for [BlobStore.Delete] from keys alone: any object with them
-// goes.
-func Keys(keys ...string) []Blob {
-	blobs := make([]Blob, len(keys))
-	for i, key := range keys {
-		blobs[i].Key = key
-	}
-	return blobs
-}
-
 // BlobStore keeps immutable objects under keys that look like paths. Any number of
 // goroutines and processes may call all methods at once.
 type BlobStore interface {

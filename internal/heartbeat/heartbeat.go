@@ -145,6 +145,10 @@ func (i Ingester) Live(now time.Time) bool {
 	return i.State != Stopped && age < Silence && age > -ahead
 }
 
+// MayHold reports whether the ingester may hold unflushed records at now, or get some: its
+// log may have some, or it is running.
+func (i Ingester) MayHold(now time.Time) bool { return i.State == Holding || i.Live(now) }
+
 // latest is how far a record's time may be ahead of its ingester's clock (24 h), plus a
 // margin for clocks that differ.
 const latest = 25 * time.Hour
@@ -152,7 +156,7 @@ const latest = 25 * time.Hour
 // LostFrom says what a read of records from a time on lacks for good, and what to do; "":
 // nothing.
 func (i *Ingester) LostFrom(from int64) string {
-	if !i.Lost.Any() || from >= i.Lost.Until.Add(latest).UnixNano() {
+	if !i.Lost.Any() || !time.Unix(0, from).Before(i.Lost.Until.Add(latest)) {
 		return ""
 	}
 	since := "before "

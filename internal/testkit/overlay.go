@@ -16,19 +16,18 @@ import (
 // chosenEnv has the name of the mutant that a binary with several of them is to be.
 const chosenEnv = "BLOBTAIL_MUTANT"
 
-// overlay has the files of the repository that mutants change.
+// overlay is the changed source files of a build, for `go build -overlay`.
 type overlay struct {
 	root  string
 	files map[string]*mutated // by path from the root
 }
 
-// mutated is a source file with what mutants make of it.
+// mutated is a source file and its changed text.
 type mutated struct {
-	text  []byte
-	later []byte // functions of mutants, which follow the text
+	text  []byte // the source with the changes
+	later []byte // functions of mutants, to be added at the end of the text
 
-	// Of the file as it is:
-	source    []byte
+	source    []byte // the file as it is in the repository
 	functions []*ast.FuncDecl
 	pkg       string
 }
@@ -45,7 +44,7 @@ func (o *overlay) file(path string) (*mutated, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The set is new, so that a position is an offset in the source, plus 1.
+	// In a new set a position is an offset in the source, plus 1.
 	tree, err := parser.ParseFile(token.NewFileSet(), path, source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (o *overlay) file(path string) (*mutated, error) {
 	return f, nil
 }
 
-// apply makes the edits, wherever in a file they are.
+// apply makes the edits, which may be anywhere in a file.
 func (o *overlay) apply(edits []Edit) error {
 	for _, e := range edits {
 		f, err := o.file(e[0])
@@ -132,7 +131,7 @@ func (f *mutated) around(i, n int) *ast.FuncDecl {
 	return nil
 }
 
-// add appends a form of a function, and has the function call it.
+// add adds a mutant's form of a function, and a call of it at the head of the function.
 func (f *mutated) add(fn *ast.FuncDecl, mutant string, body []byte) {
 	name := fmt.Sprintf("%sMutant%d", fn.Name.Name, len(f.later))
 	before, after := f.source[fn.Pos()-1:fn.Name.Pos()-1], f.source[fn.Name.End()-1:fn.Body.Pos()-1]
@@ -157,13 +156,13 @@ func (f *mutated) add(fn *ast.FuncDecl, mutant string, body []byte) {
 	} else {
 		call = "return " + call
 	}
-	// The text is that of the source but for such calls, so the head is there once.
+	// The text differs from the source only by such calls, so it has this head once.
 	old := f.source[fn.Pos()-1 : fn.Body.Pos()]
 	f.text = bytes.Replace(f.text, old, fmt.Appendf(slices.Clone(old), "\n\tif chosenMutant == %q {\n\t\t%s\n\t}", mutant, call), 1)
 }
 
-// write leaves the changed files in a directory, and returns the path of the list that
-// `go build -overlay` takes.
+// write writes the changed files to a directory, and returns the path of the list for
+// `go build -overlay`.
 func (o *overlay) write(dir string) (string, error) {
 	var list struct{ Replace map[string]string }
 	list.Replace = make(map[string]string)

@@ -47,7 +47,7 @@ type Answer struct {
 	Snapshots map[string]string
 	// RowsAge is the age of the list of ingesters when the question came. The answering
 	// ingester chose by it the ones to ask. It is 0 if the list was read after the
-	// question, and negative if no list was read.
+	// question (never for a follower), and negative if no list was read.
 	RowsAge time.Duration
 	// Behind are the ids of ingesters that no longer remember all records behind the
 	// positions of the question.

@@ -79,12 +79,15 @@ func (h *Handler) askPeers(ctx context.Context, f *fan) {
 	}
 	if !roll.Listed.IsZero() {
 		f.rowsAge = max(0, came.Sub(roll.Listed))
+		if f.query.Follow {
+			f.rowsAge = max(1, f.rowsAge) // its losses are left out below, so it is not the whole list
+		}
 	}
 	peers := slices.DeleteFunc(slices.Clone(roll.Peers), func(p heartbeat.Ingester) bool { return p.ID == f.self.ID || !isID(p.ID) })
 	answers, errs := make([]*Answer, len(peers)), make([]error, len(peers))
 	var asking sync.WaitGroup
 	for i, p := range peers {
-		if p.State == heartbeat.Holding || p.Live(roll.Now) {
+		if p.MayHold(roll.Now) {
 			asking.Go(func() { answers[i], errs[i] = h.askPeer(ctx, &p, !p.Live(roll.Now), f.self.Store, f.query) })
 		}
 	}

@@ -60,6 +60,15 @@ func TestAnswerSaysWhose(t *testing.T) {
 			incomplete(t, err, 3, 2)
 			answer.Close()
 		}
+		// The list of a follower is not read after its question, or not always.
+		roll.Listed = time.Now().Add(time.Second)
+		q := all("web")
+		q.Follow = true
+		answer, err := n.askFor(t, "aaaaaaaa", q)
+		if err != nil || answer.RowsAge != time.Millisecond {
+			t.Fatalf("a follower: %+v, %v", answer, err)
+		}
+		answer.Close()
 	})
 }
 

@@ -72,11 +72,15 @@ func (n network) ingester(t *testing.T, id string, peers ...heartbeat.Ingester) 
 }
 
 func (n network) ask(t *testing.T, host string) (*live.Answer, error) {
+	return n.askFor(t, host, all("web"))
+}
+
+func (n network) askFor(t *testing.T, host string, q live.Query) (*live.Answer, error) {
 	c, err := live.NewClient("http://"+host, live.ClientOptions{HTTP: n.http(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Ask(t.Context(), all("web"))
+	return c.Ask(t.Context(), q)
 }
 
 // hangs sends a text and then nothing until its reader goes.

@@ -284,7 +284,7 @@ func TestNameUsedAgain(t *testing.T) {
 		store := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
 			if op == when && strings.HasSuffix(key, "/000002.log") && !used {
 				used = true
-				w.must(w.store.Delete(context.Background(), storage.Keys(key)...))
+				w.must(w.store.Delete(context.Background(), storage.Blob{Key: key}))
 				w.put(2, hour, request(3000, 10, 0, time.Hour))
 				answer = w.answer()
 			}

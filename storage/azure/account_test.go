@@ -128,7 +128,7 @@ func TestErrorsHoldNoSecrets(t *testing.T) {
 		_, updateErr := s.Swap(ctx, "tail", "p", storage.Row{Key: "k", Version: `W/"x"`})
 		for op, err := range map[string]error{
 			"Create": s.Create(ctx, "k", nil, storage.Attrs{}), "Stat": statErr, "Get": getErr, "Now": nowErr,
-			"List": last(s.List(ctx, "", "")), "Dirs": last(s.Dirs(ctx, "")), "Delete": s.Delete(ctx, storage.Keys("k")...),
+			"List": last(s.List(ctx, "", "")), "Dirs": last(s.Dirs(ctx, "")), "Delete": s.Delete(ctx, storage.Blob{Key: "k"}),
 			"Upsert": s.Upsert(ctx, "tail", "p", []storage.Row{{Key: "k"}}), "Scan": last(s.Scan(ctx, "tail", "p", "", "", 0)),
 			"Swap, no row": addErr, "Swap": updateErr,
 			"Tables": last(s.Tables(ctx, "")), "Drop": s.Drop(ctx, "tail"), "EnsureContainer": s.EnsureContainer(ctx),

@@ -38,7 +38,7 @@ func TestDeleteConditionsInBatches(t *testing.T) {
 		createAt(t, s, fmt.Sprintf("web/%d", i))
 	}
 	listed := all(t, s)
-	if err := s.Delete(t.Context(), storage.Keys("web/3")...); err != nil {
+	if err := s.Delete(t.Context(), storage.Blob{Key: "web/3"}); err != nil {
 		t.Fatal(err)
 	}
 	createAt(t, s, "web/3")

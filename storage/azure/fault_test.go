@@ -20,6 +20,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/azure"
+	"blobtail/storage/storagetest"
 )
 
 // once is a client that makes no retries; a nil transport is the SDK's own.
@@ -212,7 +213,7 @@ func TestDeleteWithoutBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := s.Delete(t.Context(), storage.Keys("web/1", "web/held", "web/2", "web/absent")...)
+	err := s.Delete(t.Context(), storagetest.Keys("web/1", "web/held", "web/2", "web/absent")...)
 	var ke *storage.KeyError
 	if !errors.As(err, &ke) || ke.Key != "web/held" || !strings.Contains(err.Error(), "BlobImmutableDueToPolicy") {
 		t.Errorf("Delete: %v", err)

@@ -18,6 +18,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // recorder records the operations that change the disk or make it durable, with paths
@@ -110,7 +111,7 @@ func TestOrder(t *testing.T) {
 		return func() error { return s.Create(t.Context(), key, []byte("x"), storage.Attrs{}) }
 	}
 	del := func(s *dir.Store, keys ...string) func() error {
-		return func() error { return s.Delete(t.Context(), storage.Keys(keys...)...) }
+		return func() error { return s.Delete(t.Context(), storagetest.Keys(keys...)...) }
 	}
 	write := func(dir string) string {
 		return fmt.Sprintf("write %s/tmp, write %s/tmp, sync %s/tmp, link %s/1, remove %s/tmp, syncdir %s", dir, dir, dir, dir, dir, dir)
@@ -224,7 +225,7 @@ func TestPowerCut(t *testing.T) {
 					}
 					if p == 0 { // directories come and go
 						s.Create(context.Background(), "web/2/gone", nil, storage.Attrs{})
-						s.Delete(context.Background(), storage.Keys("web/2/gone")...)
+						s.Delete(context.Background(), storage.Blob{Key: "web/2/gone"})
 					}
 				}
 			})

@@ -59,7 +59,7 @@ func TestDeletersWait(t *testing.T) {
 	if err := s.Delete(t.Context(), listed); err != nil || calls != 1 {
 		t.Errorf("Delete: %v after %d removals", err, calls)
 	}
-	if err := other.Delete(t.Context(), storage.Keys("web/2")...); err != nil {
+	if err := other.Delete(t.Context(), storage.Blob{Key: "web/2"}); err != nil {
 		t.Errorf("the lock is kept: %v", err)
 	}
 }

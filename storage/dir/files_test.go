@@ -15,6 +15,7 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 func TestOpenAbsent(t *testing.T) {
@@ -220,7 +221,7 @@ func TestForeign(t *testing.T) {
 		t.Errorf("Get = %q, %v", b, err)
 	}
 	// The link to a directory stays, although the directory is emptied.
-	if err := s.Delete(t.Context(), storage.Keys("zlinked/x")...); err != nil {
+	if err := s.Delete(t.Context(), storage.Blob{Key: "zlinked/x"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "zlinked")); err != nil {
@@ -242,7 +243,7 @@ func TestStaleTemporaryFiles(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(root, "old/.tmp-X"), yesterday, yesterday); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Delete(t.Context(), storage.Keys("old/1", "new/1")...); err != nil {
+	if err := s.Delete(t.Context(), storagetest.Keys("old/1", "new/1")...); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "old")); err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/dir"
+	"blobtail/storage/storagetest"
 )
 
 // put creates an object with its key as the body.
@@ -83,7 +84,7 @@ func TestRootReplaced(t *testing.T) {
 	put(t, s, "web/2026/3")
 	put(t, s, "api/4")
 	holds(t, s, "api/4", "web/1", "web/2", "web/2026/3")
-	if err := s.Delete(t.Context(), storage.Keys("api/4", "web/1", "web/9")...); err != nil {
+	if err := s.Delete(t.Context(), storagetest.Keys("api/4", "web/1", "web/9")...); err != nil {
 		t.Error(err)
 	}
 	holds(t, s, "web/2", "web/2026/3")
@@ -124,7 +125,7 @@ func TestClose(t *testing.T) {
 	for op, err := range map[string]error{
 		"Create": s.Create(t.Context(), "web/2", nil, storage.Attrs{}),
 		"Stat":   statErr,
-		"Delete": s.Delete(t.Context(), storage.Keys("web/1")...),
+		"Delete": s.Delete(t.Context(), storage.Blob{Key: "web/1"}),
 	} {
 		if !errors.Is(err, fs.ErrClosed) {
 			t.Errorf("%s after Close: %v", op, err)
@@ -206,7 +207,7 @@ func testUnmounted(t *testing.T) {
 	unmoved(t, s) // the path leads there again
 	mount("none", path, "tmpfs", 0)
 	moved(t, s, path)
-	if err := s.Delete(t.Context(), storage.Keys("web/1")...); err != nil {
+	if err := s.Delete(t.Context(), storage.Blob{Key: "web/1"}); err != nil {
 		t.Error(err)
 	}
 	put(t, s, "web/4")

@@ -57,7 +57,7 @@ func (s *states) live(store *dir.Store, life int) {
 		}
 		for k := i - 2 + life; k <= i; k++ {
 			s.flight = key(k)
-			if err := store.Delete(context.Background(), storage.Keys(key(k))...); err != nil {
+			if err := store.Delete(context.Background(), storage.Blob{Key: key(k)}); err != nil {
 				s.t.Fatal(err)
 			}
 			delete(s.there, key(k))

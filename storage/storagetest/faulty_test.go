@@ -63,7 +63,7 @@ func TestFaulty(t *testing.T) {
 		t.Error(err)
 	}
 	var ke *storage.KeyError
-	if err := f.Delete(ctx, storage.Keys("web/1", "web/2")...); !errors.As(err, &ke) || ke.Key != "web/2" {
+	if err := f.Delete(ctx, storagetest.Keys("web/1", "web/2")...); !errors.As(err, &ke) || ke.Key != "web/2" {
 		t.Errorf("Delete: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func testDirs(t *testing.T, s storage.BlobStore) {
 		}
 	}
 	// A level with nothing left below it does not exist.
-	if err := s.Delete(t.Context(), storage.Keys("a-b.c/x", "a/c/d/e/f")...); err != nil {
+	if err := s.Delete(t.Context(), Keys("a-b.c/x", "a/c/d/e/f")...); err != nil {
 		t.Fatal(err)
 	}
 	if got := collect(t, s.Dirs(t.Context(), "a/")); !slices.Equal(got, []string{"-"}) {

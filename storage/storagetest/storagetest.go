@@ -303,13 +303,13 @@ func testDelete(t *testing.T, s storage.BlobStore) {
 	}
 	// A missing object is fine, and so is a name that cannot be an object. A name that
 	// only looks like an object (a level) is not touched.
-	if err := s.Delete(t.Context(), storage.Keys("web/a/1", "web/a/1", "nothing", "web/a", "web/a/", "", "..", "web/a/2/x", "no/where/at/all")...); err != nil {
+	if err := s.Delete(t.Context(), Keys("web/a/1", "web/a/1", "nothing", "web/a", "web/a/", "", "..", "web/a/2/x", "no/where/at/all")...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := keys(collect(t, s.List(t.Context(), "", ""))); !slices.Equal(got, []string{"web/a/2", "web/b/1"}) {
 		t.Errorf("%q are left", got)
 	}
-	if err := s.Delete(t.Context(), storage.Keys("web/b/1", "web/a/2")...); err != nil {
+	if err := s.Delete(t.Context(), Keys("web/b/1", "web/a/2")...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := collect(t, s.List(t.Context(), "", "")); len(got) > 0 {
@@ -329,7 +329,7 @@ func testDeleteMany(t *testing.T, s storage.BlobStore) {
 		}
 	}
 	create(t, s, "web/stays", nil)
-	if err := s.Delete(t.Context(), storage.Keys(all...)...); err != nil {
+	if err := s.Delete(t.Context(), Keys(all...)...); err != nil {
 		t.Errorf("Delete: %v", err)
 	}
 	if got := keys(collect(t, s.List(t.Context(), "", ""))); !slices.Equal(got, []string{"web/stays"}) {
@@ -349,7 +349,7 @@ func testDeleteAndCreate(t *testing.T, s storage.BlobStore) {
 						t.Errorf("Create: %v", err)
 					}
 				}
-				if err := s.Delete(t.Context(), storage.Keys(mine, fmt.Sprintf("kept/%d/absent", i))...); err != nil {
+				if err := s.Delete(t.Context(), Keys(mine, fmt.Sprintf("kept/%d/absent", i))...); err != nil {
 					t.Errorf("Delete: %v", err)
 				}
 			}
@@ -380,7 +380,7 @@ func testCancelled(t *testing.T, s storage.BlobStore) {
 		"Get":    getErr,
 		"List":   last(s.List(ctx, "", "")),
 		"Dirs":   last(s.Dirs(ctx, "")),
-		"Delete": s.Delete(ctx, storage.Keys("web/a")...),
+		"Delete": s.Delete(ctx, storage.Blob{Key: "web/a"}),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want context.Canceled", op, err)
@@ -391,7 +391,7 @@ func testCancelled(t *testing.T, s storage.BlobStore) {
 	}
 	// The error of a Delete names each key that stays.
 	var ke *storage.KeyError
-	if err := s.Delete(ctx, storage.Keys("web/a")...); !errors.As(err, &ke) || ke.Key != "web/a" {
+	if err := s.Delete(ctx, storage.Blob{Key: "web/a"}); !errors.As(err, &ke) || ke.Key != "web/a" {
 		t.Errorf("Delete names no key: %v", err)
 	}
 }
@@ -454,4 +454,14 @@ func random(n int) []byte {
 	r := rand.NewChaCha8([32]byte{byte(n)})
 	r.Read(b)
 	return b
+}
+
+// Keys makes arguments for [storage.BlobStore.Delete] from keys alone: any object with
+// them goes.
+func Keys(keys ...string) []storage.Blob {
+	blobs := make([]storage.Blob, len(keys))
+	for i, key := range keys {
+		blobs[i].Key = key
+	}
+	return blobs
 }

@@ -53,7 +53,7 @@ func testDeleteVersion(t *testing.T, s storage.BlobStore) {
 		// name goes.
 		last := collect(t, s.List(t.Context(), "", ""))
 		if round%2 == 0 {
-			last = storage.Keys("web/a/1")
+			last = Keys("web/a/1")
 		}
 		if err := s.Delete(t.Context(), last...); err != nil {
 			t.Errorf("Delete: %v", err)
@@ -78,7 +78,7 @@ func testDeleteVersions(t *testing.T, s storage.BlobStore) {
 	var stay []string
 	for i := 0; i < n; i += 20 {
 		key := fmt.Sprintf("web/%03d", i)
-		if err := s.Delete(t.Context(), storage.Keys(key)...); err != nil {
+		if err := s.Delete(t.Context(), storage.Blob{Key: key}); err != nil {
 			t.Fatal(err)
 		}
 		if i%40 == 0 {

@@ -25,6 +25,10 @@ func main() {
 			fmt.Fprintln(os.Stderr, "counted:", err)
 			os.Exit(1)
 		}
+		if len(tests) == 0 {
+			fmt.Fprintf(os.Stderr, "counted: no test of %s has more cases without the race detector: leave it out\n", dir)
+			os.Exit(1)
+		}
 		all = append(all, tests...)
 	}
 	slices.Sort(all)

@@ -133,7 +133,7 @@ func (o *Peers) ask(ctx context.Context, wanted time.Time, strict bool) (live.Ro
 var errUnlisted = errors.New("the row of the ingester that was asked is not among them, so those of others may lack too")
 
 // errAnother says that another start has the row of this ingester.
-var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records: it has just started, or cannot write its row (see its log), or two run on copies of one log")
+var errAnother = errors.New("the row of the ingester that was asked is of another start, which may hold records or have lost some: it has just started, or cannot write its row (see its log), or two run on copies of one log")
 
 // look reads the table. It leaves out silent ingesters that hold no records and lost none.
 // The caller has its turn.
@@ -160,14 +160,13 @@ func (o *Peers) look(ctx context.Context) error {
 		l.other = errUnlisted
 	}
 	for _, i := range found {
-		holding := i.State == heartbeat.Holding
 		switch {
 		case i.ID == self:
 			l.other = nil
-			if holding && o.o.Process != "" && i.Process != o.o.Process {
+			if o.o.Process != "" && i.Process != o.o.Process && (i.State == heartbeat.Holding || i.Lost.Any()) {
 				l.other = errAnother
 			}
-		case holding || i.Live(l.roll.Now) || i.Lost.Any():
+		case i.MayHold(l.roll.Now) || i.Lost.Any():
 			l.roll.Peers = append(l.roll.Peers, i)
 		}
 	}

@@ -95,8 +95,8 @@ func TestPeers(t *testing.T) {
 	})
 }
 
-// If the row of the asked ingester is of another start, that start may hold records.
-// Readers get this error, and followers do not.
+// If the row of the asked ingester is of another start, that start may hold records, or
+// have found a loss that this one does not know of yet. Readers get this error, and followers do not.
 func TestAnotherStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		row := heartbeat.Ingester{ID: "aaaaaaaa", Process: "01234567", State: heartbeat.Holding}
@@ -119,6 +119,10 @@ func TestAnotherStart(t *testing.T) {
 		ask(true, true)
 		ask(false, false)
 		row.State = heartbeat.Idle
+		ask(true, false)
+		row.Lost.Until = time.Now()
+		ask(true, true)
+		row.Process = "01234567"
 		ask(true, false)
 	})
 }

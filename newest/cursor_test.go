@@ -1,0 +1,94 @@
+package newest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"blobtail/internal/heartbeat"
+	"blobtail/newest"
+)
+
+// No log remembers the position of an old cursor: blobs have the records since.
+func TestOldCursor(t *testing.T) {
+	for _, one := range []struct {
+		change []func(*newest.Options)
+		took   time.Duration // until the follower has caught up
+	}{{nil, 3 * time.Second}, {[]func(*newest.Options){withoutLive}, 3 * time.Second}, {[]func(*newest.Options){lateTime}, 20 * time.Second}} {
+		scene(t, 1, func(t *testing.T, c *company, s *screen) {
+			in := c.all[0]
+			in.start()
+			time.Sleep(time.Second)
+			f := follow(c.reader(one.change...), s.options(always("web")))
+			time.Sleep(6 * time.Second)
+			first := in.send(line{service: "web"}, line{service: "web", at: 5 * time.Minute})
+			time.Sleep(3 * time.Second)
+			cursor := f.end(t)
+			var all []*sentRecord
+			for range 20 {
+				all = append(all, in.send(line{service: "web", pad: 1000})...)
+				time.Sleep(time.Minute)
+			}
+			if _, err := in.buf.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			in.kill() // a log releases stored records when it is opened again
+			in.start()
+			time.Sleep(time.Hour)
+			o := s.options(always("web"))
+			o.After = cursor
+			f = follow(c.reader(one.change...), o)
+			time.Sleep(one.took)
+			all = append(all, in.send(line{service: "web"})...)
+			time.Sleep(3 * time.Second)
+			f.end(t)
+			s.shows(append(namesOf(first, all), first[1].name)...) // the record from a clock that was ahead comes again
+			says(t, s.get(&s.notes), 2, "times before")
+		})
+	}
+}
+
+// A follower shows records of an ingester that it cannot reach from blobs. Another one
+// that goes on from its cursor reaches that ingester, and does not show them again.
+func TestCursorBesideUnreachable(t *testing.T) {
+	scene(t, 3, func(t *testing.T, c *company, s *screen) {
+		for _, in := range c.all {
+			in.start()
+		}
+		time.Sleep(time.Second)
+		apart, late := c.all[1], c.all[2]
+		late.kill()
+		c.wire.refusing(func(host string) bool { return host == apart.host })
+		f := follow(c.reader(), s.options(always("web")))
+		time.Sleep(5 * time.Second)
+		all := apart.send(line{service: "web"})
+		if _, err := apart.buf.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		late.start() // its records are found by time, in blobs
+		time.Sleep(5 * time.Second)
+		s.shows(namesOf(all)...)
+		cursor := f.end(t)
+		c.wire.refusing(nil)
+		o := s.options(always("web"))
+		o.After = cursor
+		f = follow(c.reader(), o)
+		time.Sleep(3 * time.Second)
+		all = append(all, apart.send(line{service: "web"})...)
+		time.Sleep(10 * time.Second)
+		s.shows(namesOf(all)...)
+		if cursor = f.end(t); len(cursor.Positions) != 3 {
+			t.Errorf("in the end the cursor has %d positions", len(cursor.Positions))
+		}
+	})
+}
+
+// lateTime makes the store tell its time in whole seconds, to a reader that hears it late.
+func lateTime(o *newest.Options) {
+	list := o.Ingesters
+	o.Ingesters = func(ctx context.Context) ([]heartbeat.Ingester, time.Time, error) {
+		rows, now, err := list(ctx)
+		time.Sleep(2500 * time.Millisecond)
+		return rows, now.Truncate(time.Second), err
+	}
+}
