@@ -8,6 +8,6 @@ import (
 
 // Worlds are small and leave much garbage. Collecting less often makes them quicker.
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
