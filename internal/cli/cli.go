@@ -124,9 +124,11 @@ func UntilSignal() (context.Context, context.CancelFunc) {
 	go func() {
 		<-signals
 		cancel()
-		for first := time.Now(); time.Since(first) < 100*time.Millisecond; {
+		time.Sleep(100 * time.Millisecond)
+		for len(signals) > 0 {
 			<-signals
 		}
+		<-signals
 		os.Exit(Interrupted)
 	}()
 	return ctx, cancel
