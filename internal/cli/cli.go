@@ -116,7 +116,8 @@ func (c *Console) ExitCode(err error, store openstore.Spec, role string, own fun
 
 // UntilSignal returns a context that ends at the first SIGTERM or SIGINT. The second one
 // ends the process at once; no command loses data by that. timeout(1) and shells send one
-// signal to the process and one to its group: these count as one signal.
+// signal to the process and one to its group: signals within 100 ms of the first one count as
+// one.
 func UntilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
