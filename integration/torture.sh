@@ -79,7 +79,7 @@ simulation() {
 	done
 }
 
-# The longest part is last: who runs this by hand hears of the others early.
+# The longest part is last, so that the others report early.
 processes=(faults outage stuck disk azure reads newest retention kills)
 computed=(complete simulation states mutants policies log blobs)
 for part in "$@"; do
