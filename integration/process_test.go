@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -294,12 +295,19 @@ func (p *ingester) flush(query string) (int, flushed, error) {
 	return resp.StatusCode, f, err
 }
 
-// mustFlush puts all acknowledged records into blobs.
+// mustFlush puts all acknowledged records into blobs. It takes as long as each two minutes
+// put some there.
 func (p *ingester) mustFlush() {
 	p.t.Helper()
-	code, f, err := p.flush("?timeout=240s")
-	if err != nil || code != http.StatusOK || !f.Flushed {
-		p.t.Fatalf("flush: %d %+v, %v", code, f, err)
+	for left := math.MaxInt; ; {
+		code, f, err := p.flush("?timeout=120s")
+		switch {
+		case err == nil && code == http.StatusOK && f.Flushed:
+			return
+		case err != nil || f.RecordsLeft >= left:
+			p.t.Fatalf("flush: %d %+v, %v", code, f, err)
+		}
+		left = f.RecordsLeft
 	}
 }
 
