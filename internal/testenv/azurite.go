@@ -30,6 +30,8 @@ type Azurite struct {
 	ConnectionString string
 	// BlobURL and TableURL are the endpoints of the account.
 	BlobURL, TableURL string
+	// Emulator is the address of the process itself, which the endpoints stand before.
+	Emulator string
 }
 
 // Key is that of every account. It is public.
@@ -48,7 +50,7 @@ const (
 //	func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 type Env struct {
 	mu    sync.Mutex
-	ports []string            // of the emulator's services, once it runs
+	ports *ports              // of the emulator's services, once it runs
 	tests map[string]*Azurite // by the name of a test
 	err   error
 	stop  func()
@@ -98,8 +100,12 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 
 func accountName(n int) string { return fmt.Sprintf("account%d", n) }
 
-func account(name string, ports []string) *Azurite {
-	a := &Azurite{Account: name, BlobURL: "http://127.0.0.1:" + ports[0] + "/" + name, TableURL: "http://127.0.0.1:" + ports[2] + "/" + name}
+// ports are those of the emulator.
+type ports struct{ emulator, blob, table string }
+
+func account(name string, p *ports) *Azurite {
+	const host = "127.0.0.1:"
+	a := &Azurite{Account: name, BlobURL: "http://" + host + p.blob + "/" + name, TableURL: "http://" + host + p.table + "/" + name, Emulator: host + p.emulator}
 	a.ConnectionString = fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=%s;TableEndpoint=%s;",
 		name, Key, a.BlobURL, a.TableURL)
 	return a
@@ -124,7 +130,7 @@ func (e *missingError) Error() string {
 	return e.what + " is missing; with Node installed, run: npm ci --ignore-scripts"
 }
 
-func startAzurite() (ports []string, stop func(), err error) {
+func startAzurite() (p *ports, stop func(), err error) {
 	root, err := repository()
 	if err != nil {
 		return nil, nil, err
@@ -138,9 +144,9 @@ func startAzurite() (ports []string, stop func(), err error) {
 		return nil, nil, &missingError{"Node"}
 	}
 	for try := 1; ; try++ {
-		ports, stop, err = launch(node, script)
+		p, stop, err = launch(node, script)
 		if err == nil || try == startTries {
-			return ports, stop, err
+			return p, stop, err
 		}
 	}
 }
@@ -164,8 +170,8 @@ func repository() (string, error) {
 	}
 }
 
-func launch(node, script string) (ports []string, stop func(), err error) {
-	ports, err = freePorts(3)
+func launch(node, script string) (p *ports, stop func(), err error) {
+	own, err := freePorts(3)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,14 +183,18 @@ func launch(node, script string) (ports []string, stop func(), err error) {
 	// service cannot be switched off, so it gets a port.
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
-		"--blobPort", ports[0], "--queuePort", ports[1], "--tablePort", ports[2])
+		"--blobPort", own[0], "--queuePort", own[1], "--tablePort", own[2])
 	cmd.Dir = dir
 	var all strings.Builder
 	for n := range accounts {
 		all.WriteString(accountName(n) + ":" + Key + ";")
 	}
 	cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+all.String())
+	var queues []func() error
 	stop = func() {
+		for _, end := range queues {
+			end()
+		}
 		cancel()
 		cmd.Wait()
 		os.RemoveAll(dir)
@@ -196,11 +206,21 @@ func launch(node, script string) (ports []string, stop func(), err error) {
 	if err == nil {
 		err = waitFor(out, "Azurite Table service is successfully listening")
 	}
+	p = &ports{emulator: own[0]}
+	places := make(chan struct{}, atOnce)
+	for to, port := range map[*string]string{&p.blob: own[0], &p.table: own[2]} {
+		var end func() error
+		if err == nil {
+			if *to, end, err = newQueue(port, places); err == nil {
+				queues = append(queues, end)
+			}
+		}
+	}
 	if err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("start Azurite: %w", err)
 	}
-	return ports, stop, nil
+	return p, stop, nil
 }
 
 // start starts a child that dies with this process, however the process ends. The

@@ -36,7 +36,7 @@ func TestAzurite(t *testing.T) {
 // The emulator does not outlive a test process that is killed.
 func TestAzuriteDiesWithUs(t *testing.T) {
 	if os.Getenv("TESTENV_CHILD") != "" {
-		fmt.Println("\n" + env.Azurite(t).BlobURL)
+		fmt.Println("\nhttp://" + env.Azurite(t).Emulator)
 		select {}
 	}
 	env.Azurite(t) // or skip
