@@ -77,7 +77,7 @@ func checkBlobs(t *testing.T, zstd string, at place, list func() []stored) {
 	if n := p.metric("blobtail_blob_written_total"); int(n) != len(all) {
 		t.Errorf("%d blobs are there, the ingester wrote %v", len(all), n)
 	}
-	_, errs, code := logquery(t, at, "verify", "*")
+	_, errs, code := answered(t, at, "verify", "*")
 	if code != 0 || !strings.Contains(errs, fmt.Sprintf("%d blobs with %d records", len(all), records)) || !strings.Contains(errs, " 0 findings, 0 notes") {
 		t.Errorf("verify exits %d: %s", code, errs)
 	}

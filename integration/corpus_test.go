@@ -146,7 +146,7 @@ func checkParts(t *testing.T, at place, records int, from time.Time) {
 		if cuts[i] == cuts[i+1] {
 			continue
 		}
-		out, errs, code := logquery(t, at, append(span(cuts[i], cuts[i+1]), "*", "-o", "json")...)
+		out, errs, code := answered(t, at, append(span(cuts[i], cuts[i+1]), "*", "-o", "json")...)
 		if code > 1 {
 			t.Fatalf("exit code %d: %s", code, errs)
 		}

@@ -96,7 +96,7 @@ func sumsOf(t *testing.T, at place, services map[string]sum, code int, flags ...
 	t.Helper()
 	got := map[string]sum{}
 	for service, want := range services {
-		out, errs, exit := logquery(t, at, append([]string{service, "--from", "2020-01-01", "-o", "json"}, flags...)...)
+		out, errs, exit := answered(t, at, append([]string{service, "--from", "2020-01-01", "-o", "json"}, flags...)...)
 		if exit != code && (want.Lines > 0 || exit != 1) {
 			t.Errorf("logquery %s %s exits %d, want %d: %s", service, strings.Join(flags, " "), exit, code, errs)
 		}
@@ -121,7 +121,7 @@ func TestReadsStoreOf61e89a5(t *testing.T) {
 	t.Parallel()
 	at, root, wal, want := unpackOld(t)
 	sameSums(t, "blobs alone", sumsOf(t, at, want.Blobs, 0, "--live", "off"), want.Blobs)
-	if out, errs, code := logquery(t, at, "verify"); code != 0 {
+	if out, errs, code := answered(t, at, "verify"); code != 0 {
 		t.Errorf("verify exits %d: %s%s", code, out, errs)
 	}
 	id := oldRows(t, root, want.Made)
