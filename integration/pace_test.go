@@ -5,36 +5,26 @@ import (
 	"time"
 )
 
-// paced measures how late this machine wakes a sleeping goroutine, and how much longer than
-// at best a little work takes. Both grow with the load. A limit for work that several
-// processes do in turn is an idle machine's limit plus some such delays.
+// paced measures how late this machine wakes a sleeping goroutine. The delay grows
+// with the load. A limit for work that several processes do in turn is an idle
+// machine's limit plus some such delays.
 type paced struct {
 	stop chan struct{}
 	done sync.WaitGroup
-	most time.Duration // of one delay
+	most time.Duration
 }
 
 func measurePace() *paced {
 	p := &paced{stop: make(chan struct{})}
 	p.done.Go(func() {
 		const nap = 5 * time.Millisecond
-		best, sum := time.Hour, 0
-		for round := 0; ; round++ {
+		for {
 			asleep := time.Now()
 			select {
 			case <-p.stop:
 				return
 			case <-time.After(nap):
 				p.most = max(p.most, time.Since(asleep)-nap)
-			}
-			if round%10 == 0 { // a few milliseconds of work in a hundred
-				begun := time.Now()
-				for i := range 4 << 20 {
-					sum = sum*31 + i
-				}
-				took := time.Since(begun)
-				best = min(best, took)
-				p.most = max(p.most, took-best)
 			}
 		}
 	})
