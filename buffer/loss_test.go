@@ -66,11 +66,13 @@ func TestLossFoundByStart(t *testing.T) {
 	for _, c := range lossCases {
 		t.Run(c.name, func(t *testing.T) {
 			before := time.Now()
-			dir, sink := lossyLog(t)
+			var dir string
+			var sink *memSink
 			// On a slow machine a try to store db may begin a segment behind the last record.
-			for !newestHolds(t, dir, "open-one") {
+			testkit.Until(t, "the newest segment has the last record", func() bool {
 				dir, sink = lossyLog(t)
-			}
+				return newestHolds(t, dir, "open-one")
+			})
 			c.damage(t, dir)
 			c.check(t, dir, sink, before)
 			if left, err := filepath.Glob(filepath.Join(dir, "00000001.seg")); err != nil || len(left) == 0 {

@@ -27,7 +27,7 @@ func TestFaultyStore(t *testing.T) {
 	if _, long := torture(t); long {
 		pause *= 4 // the sent records are held in memory
 		// Azurite looks at every blob that it holds at each request: a read of 6,000 blobs
-		// takes it minutes.
+		// takes minutes on a busy machine.
 		flush = "min: 64KiB, max-age: 8s"
 	} else {
 		// Otherwise a hang lasts until the request times out, half a minute.

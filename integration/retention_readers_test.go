@@ -102,25 +102,31 @@ func (r *races) raise(age int) {
 	r.to.Store(int32(r.day(age)))
 	flag := config(r.t, fmt.Sprintf("tail: {prefix: %s}\nretention: {default: %dd, grace: %s}\n", r.prefix, age, r.grace))
 	now := r.now.Format(time.RFC3339)
-	testkit.Until(r.t, "the store answers the job in time", func() bool {
-		out, errs, code := retain(r.t, r.at, "plan", "--now", now, flag)
-		if code == 0 {
+	r.job(func() (out, errs string, code int) {
+		if out, errs, code = retain(r.t, r.at, "plan", "--now", now, flag); code == 0 {
 			out, errs, code = retain(r.t, r.at, "apply", "--now", now, flag, "--confirm", planHash(r.t, out))
 		}
-		if code != 0 && !tooSlow(errs, code) {
-			r.t.Errorf("the job exits %d: %s%s", code, out, errs)
-		}
-		return !tooSlow(errs, code)
+		return out, errs, code
 	})
 	r.from.Store(int32(r.day(age)))
+}
+
+// job runs a job again while the store is too slow for it.
+func (r *races) job(run func() (out, errs string, code int)) {
+	testkit.Until(r.t, "the store answers the job in time", func() bool {
+		out, errs, code := run()
+		slow := tooSlow(errs, code)
+		if code != 0 && !slow {
+			r.t.Errorf("the job exits %d: %s%s", code, out, errs)
+		}
+		return !slow
+	})
 }
 
 // compact runs the compactor again and again.
 func (r *races) compact(times int) {
 	for range times {
-		if out, errs, code := retain(r.t, r.at, "compact", r.flag); code != 0 && !tooSlow(errs, code) {
-			r.t.Errorf("compact exits %d: %s%s", code, out, errs)
-		}
+		r.job(func() (out, errs string, code int) { return retain(r.t, r.at, "compact", r.flag) })
 		time.Sleep(300 * time.Millisecond)
 	}
 }

@@ -1,7 +1,7 @@
 // Package testenv starts servers for the tests: NATS in this process, and Azurite,
 // the emulator of Azure Storage. Azurite comes from node_modules in the root of the
 // repository (npm ci), serves on loopback, keeps its data in memory, and ends with
-// the test binary.
+// the test binary. Requests to it pass through a queue in the test binary (queue.go).
 package testenv
 
 import (
@@ -30,7 +30,7 @@ type Azurite struct {
 	ConnectionString string
 	// BlobURL and TableURL are the endpoints of the account.
 	BlobURL, TableURL string
-	// Emulator is the address of the process itself, which the endpoints stand before.
+	// Emulator is the address of the emulator's blob service behind the queue.
 	Emulator string
 }
 
@@ -50,7 +50,7 @@ const (
 //	func TestMain(m *testing.M) { os.Exit(env.Run(m)) }
 type Env struct {
 	mu    sync.Mutex
-	ports *ports              // of the emulator's services, once it runs
+	ports *ports              // once the emulator runs
 	tests map[string]*Azurite // by the name of a test
 	err   error
 	stop  func()
@@ -100,8 +100,9 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 
 func accountName(n int) string { return fmt.Sprintf("account%d", n) }
 
-// ports are those of the emulator.
-type ports struct{ emulator, blob, table string }
+// ports are where the services are reached: blobs and tables through the queue, and the
+// emulator's blob service itself.
+type ports struct{ blob, table, emulator string }
 
 func account(name string, p *ports) *Azurite {
 	const host = "127.0.0.1:"
@@ -170,8 +171,8 @@ func repository() (string, error) {
 	}
 }
 
-func launch(node, script string) (p *ports, stop func(), err error) {
-	own, err := freePorts(3)
+func launch(node, script string) (*ports, func(), error) {
+	free, err := freePorts(3)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,17 +184,17 @@ func launch(node, script string) (p *ports, stop func(), err error) {
 	// service cannot be switched off, so it gets a port.
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, node, script, "--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck",
-		"--blobPort", own[0], "--queuePort", own[1], "--tablePort", own[2])
+		"--blobPort", free[0], "--queuePort", free[1], "--tablePort", free[2])
 	cmd.Dir = dir
 	var all strings.Builder
 	for n := range accounts {
 		all.WriteString(accountName(n) + ":" + Key + ";")
 	}
 	cmd.Env = append(os.Environ(), "AZURITE_ACCOUNTS="+all.String())
-	var queues []func() error
-	stop = func() {
-		for _, end := range queues {
-			end()
+	var q *queue
+	stop := func() {
+		if q != nil {
+			q.stop()
 		}
 		cancel()
 		cmd.Wait()
@@ -206,21 +207,14 @@ func launch(node, script string) (p *ports, stop func(), err error) {
 	if err == nil {
 		err = waitFor(out, "Azurite Table service is successfully listening")
 	}
-	p = &ports{emulator: own[0]}
-	places := make(chan struct{}, atOnce)
-	for to, port := range map[*string]string{&p.blob: own[0], &p.table: own[2]} {
-		var end func() error
-		if err == nil {
-			if *to, end, err = newQueue(port, places); err == nil {
-				queues = append(queues, end)
-			}
-		}
+	if err == nil {
+		q, err = newQueue(free[0], free[2])
 	}
 	if err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("start Azurite: %w", err)
 	}
-	return p, stop, nil
+	return &ports{blob: q.ports[0], table: q.ports[1], emulator: free[0]}, stop, nil
 }
 
 // start starts a child that dies with this process, however the process ends. The

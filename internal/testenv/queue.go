@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
 	"time"
 )
 
@@ -23,41 +24,72 @@ const (
 // become so many that each sender gives up before its turn, and none gets an answer for
 // minutes. In the queue a request ends with its sender.
 type queue struct {
-	places  chan struct{}
-	forward http.Handler
+	places  chan struct{} // one for each request that the emulator has
+	ports   []string      // of the queue, in the order of the emulator's
+	servers []*http.Server
 }
 
-// newQueue serves on a free port for one of the emulator's ports. Its queues share places.
-func newQueue(port string, places chan struct{}) (own string, stop func() error, err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
+// newQueue serves on a free port for each of the emulator's ports.
+func newQueue(ports ...string) (*queue, error) {
+	q := &queue{places: make(chan struct{}, atOnce)}
+	for _, port := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			q.stop()
+			return nil, err
+		}
+		server := &http.Server{Handler: q.before(port)}
+		q.servers = append(q.servers, server)
+		q.ports = append(q.ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+		go server.Serve(l)
 	}
-	server := &http.Server{Handler: &queue{places, &httputil.ReverseProxy{
+	return q, nil
+}
+
+func (q *queue) stop() {
+	for _, s := range q.servers {
+		s.Close()
+	}
+}
+
+// before handles requests to a port of the emulator. If one cannot be forwarded, it cuts the
+// connection, as the emulator would.
+func (q *queue) before(port string) http.Handler {
+	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "127.0.0.1:"+port },
 		// Node closes idle connections after five seconds, and must not do so under a request.
 		Transport:    &http.Transport{MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 2 * time.Second, DisableCompression: true},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}}}
-	go server.Serve(l)
-	_, own, err = net.SplitHostPort(l.Addr().String())
-	return own, server.Close, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := takeBody(r); err != nil || !q.enter(r.Context()) {
+			panic(http.ErrAbortHandler) // its sender has left
+		}
+		defer func() { <-q.places }()
+		// The emulator does not notice that a sender leaves: its place is taken until it ends.
+		// A context without cancel would let the proxy watch the sender's connection instead.
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		defer cancel()
+		forward.ServeHTTP(w, r.WithContext(ctx))
+	})
 }
 
-func (q *queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength > 0 && r.ContentLength <= wholeBody {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-	}
+// enter waits for a place. It returns false if the sender leaves first.
+func (q *queue) enter(sender context.Context) bool {
 	select {
 	case q.places <- struct{}{}:
-	case <-r.Context().Done():
-		panic(http.ErrAbortHandler)
+		return true
+	case <-sender.Done():
+		return false
 	}
-	defer func() { <-q.places }()
-	// The emulator does not notice that a sender leaves, so the place is taken until it ends.
-	q.forward.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+}
+
+// takeBody reads the body of a request, unless it is very long.
+func takeBody(r *http.Request) error {
+	if r.ContentLength <= 0 || r.ContentLength > wholeBody {
+		return nil
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return err
 }

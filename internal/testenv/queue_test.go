@@ -1,0 +1,77 @@
+package testenv
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"blobtail/internal/testkit"
+)
+
+// The emulator has a few requests at a time, and never gets one whose sender left while it
+// waited. A place is free again only when the emulator has answered.
+func TestQueue(t *testing.T) {
+	var got atomic.Int32
+	answer := make(chan struct{})
+	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Add(1)
+		<-answer
+	}))
+	defer emulator.Close()
+	u, err := url.Parse(emulator.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, inside := &queue{places: make(chan struct{}, atOnce)}, atomic.Int32{}
+	forward := q.before(u.Port())
+	before := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inside.Add(1)
+		defer inside.Add(-1)
+		forward.ServeHTTP(w, r)
+	}))
+	defer before.Close()
+	var sending sync.WaitGroup
+	put := func(ctx context.Context) {
+		sending.Go(func() {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPut, before.URL+"/blob", strings.NewReader("body"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if (err != nil) != (ctx.Err() != nil) {
+				t.Errorf("%v, and the sender: %v", err, ctx.Err())
+			}
+		})
+	}
+	left, leave := context.WithCancel(t.Context())
+	for range atOnce / 2 {
+		put(t.Context())
+		put(left)
+	}
+	testkit.Until(t, "the emulator has all that it may have", func() bool { return got.Load() == atOnce })
+	for range 5 * atOnce {
+		put(left)
+	}
+	put(t.Context())
+	testkit.Until(t, "the others wait", func() bool { return inside.Load() == 6*atOnce+1 })
+	leave()
+	testkit.Until(t, "only those are left that the emulator has, and one", func() bool { return inside.Load() == atOnce+1 })
+	if n := got.Load(); n != atOnce {
+		t.Errorf("%d requests at once", n)
+	}
+	close(answer)
+	sending.Wait()
+	testkit.Until(t, "all places are free", func() bool { return len(q.places) == 0 })
+	if n := got.Load(); n != atOnce+1 {
+		t.Errorf("the emulator got %d requests, %d of them from senders that had left", n, n-atOnce-1)
+	}
+}
