@@ -3,6 +3,7 @@ package compact_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -274,7 +275,13 @@ func TestLatePut(t *testing.T) {
 // A name that is used again during a run belongs to the new blob, which is neither
 // deleted nor reported as damage.
 func TestNameUsedAgain(t *testing.T) {
-	for _, when := range []storagetest.Op{storagetest.Get, storagetest.Delete} {
+	for _, c := range []struct {
+		when   storagetest.Op
+		number int
+	}{
+		{storagetest.Get, 2}, {storagetest.Delete, 2},
+		{storagetest.Get, 990001}, // read for the batches that it replaces
+	} {
 		w := newWorld(t)
 		w.minutes(5)
 		w.run(compact.Options{})
@@ -282,20 +289,20 @@ func TestNameUsedAgain(t *testing.T) {
 		used := false
 		var answer string
 		store := storagetest.Faulty(w.store, func(op storagetest.Op, key string) storagetest.Fault {
-			if op == when && strings.HasSuffix(key, "/000002.log") && !used {
+			if op == c.when && strings.HasSuffix(key, fmt.Sprintf("/%06d.log", c.number)) && !used {
 				used = true
 				w.must(w.store.Delete(context.Background(), storage.Blob{Key: key}))
-				w.put(2, hour, request(3000, 10, 0, time.Hour))
+				w.put(c.number, hour, request(3000, 5000, 0, time.Hour))
 				answer = w.answer()
 			}
 			return storagetest.Fault{}
 		})
 		got, err := w.compact(t.Context(), store, compact.Options{})
 		if err != nil || len(got.Problems) > 0 || !used {
-			t.Errorf("used again at %s: %+v, %v", when, got, err)
+			t.Errorf("number %d used again at %s: %+v, %v", c.number, c.when, got, err)
 		}
 		if w.answer() != answer {
-			t.Errorf("used again at %s: the new blob is gone", when)
+			t.Errorf("number %d used again at %s: the new blob is gone", c.number, c.when)
 		}
 	}
 }

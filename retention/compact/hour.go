@@ -163,9 +163,11 @@ func (r *run) readReplaces(ctx context.Context, u *unit) (ok bool, err error) {
 			continue
 		}
 		x, err := blobfmt.ReadIndex(d.Key, d.Size, func(off, n int64) ([]byte, error) { return r.read(ctx, d, off, n) })
-		_, corrupt := errors.AsType[*blobfmt.CorruptError](err)
+		if _, corrupt := errors.AsType[*blobfmt.CorruptError](err); corrupt || errors.Is(err, blobfmt.ErrNewer) {
+			err = r.damaged(ctx, d, err)
+		}
 		switch {
-		case corrupt || isDamage(err) || errors.Is(err, blobfmt.ErrNewer):
+		case isDamage(err):
 			r.problem(d.Key, fmt.Errorf("what it replaces cannot be told, so nothing of this hour was touched: %w", err))
 			return false, nil
 		case err != nil:
