@@ -111,7 +111,7 @@ func (w *watched) Read(p []byte) (int, error) {
 // next poll asks for these records again. It does not do so for damage, which stays.
 func (a *Answer) Positions() Positions {
 	p, from := Positions{}, a.positions
-	if _, cut := a.err.(*CutError); cut || a.err != nil && a.ctx.Err() != nil {
+	if _, cut := a.err.(*CutError); cut {
 		from = a.query.After
 	}
 	maps.Copy(p, from)

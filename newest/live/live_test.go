@@ -220,6 +220,28 @@ func TestFollowPositionsStay(t *testing.T) {
 	}
 }
 
+// Once an answer came to its end, its positions stay, also if its caller ends before it
+// asks for them: the caller has the records.
+func TestFollowPositionsAtTheEnd(t *testing.T) {
+	a := newIngester(t, "aaaaaaaa")
+	a.log.add(entry(1, 1, 0, "web"))
+	q := all("web")
+	q.Follow, q.After = true, live.Positions{"aaaaaaaa": 0}
+	ctx, leave := context.WithCancel(t.Context())
+	answer, err := client(t, a.url).Ask(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := rest(answer); len(got) != 1 || err != io.EOF {
+		t.Fatalf("%v, %v", got, err)
+	}
+	answer.Close()
+	leave()
+	if p := answer.Positions(); p["aaaaaaaa"] != 1 {
+		t.Errorf("positions %v", p)
+	}
+}
+
 // Damage of the own log is reported when all the rest has been sent.
 func TestDamage(t *testing.T) {
 	b := newIngester(t, "bbbbbbbb")
