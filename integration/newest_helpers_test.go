@@ -263,6 +263,7 @@ type teller struct {
 	pause    time.Duration
 	keys     bool
 	rand     *rand.Rand
+	rests    func() bool // it sends nothing meanwhile; nil: never
 
 	mu      sync.Mutex
 	acked   []told // in order of their acknowledgement
@@ -285,6 +286,9 @@ func (c *teller) run(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-time.After(c.pause):
+		}
+		if c.rests != nil && c.rests() {
+			continue
 		}
 		service := c.services[c.rand.IntN(len(c.services))]
 		var body []byte

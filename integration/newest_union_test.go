@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,15 +25,14 @@ func TestUnion(t *testing.T) {
 		ledger := &check.Ledger{}
 		stop := make(chan struct{})
 		var working, flushing sync.WaitGroup
-		var tellers []*teller
+		u := &union{t: t, at: h.read}
 		for i := range 3 {
 			c := &teller{name: fmt.Sprintf("c%d", i), services: []string{"web", "api"}, ledger: ledger, house: h, only: i,
-				size: 20, pause: 20 * time.Millisecond, rand: rand.New(rand.NewPCG(rng.Uint64(), 1))}
-			tellers = append(tellers, c)
+				size: 20, pause: 20 * time.Millisecond, rand: rand.New(rand.NewPCG(rng.Uint64(), 1)), rests: u.slow}
+			u.tellers = append(u.tellers, c)
 			working.Go(func() { c.run(stop) })
 			flushing.Go(func() { flushUntil(h.p(i), 150*time.Millisecond, stop) })
 		}
-		u := &union{t: t, at: h.read, tellers: tellers}
 		u.awaitServices()
 		begun := time.Now()
 		for lasts := briefly(t, 8*time.Second, 2*time.Minute); (time.Since(begun) < lasts || u.reads < 5) && !t.Failed(); {
@@ -73,6 +73,23 @@ type union struct {
 	tellers       []*teller
 	reads, counts int
 	longest       time.Duration
+	asked         atomic.Int64 // when the current read or count began; 0: there is none
+}
+
+// slow reports that a read takes longer than any on a quiet machine. Senders rest then:
+// otherwise the next read has more blobs, and takes longer still.
+func (u *union) slow() bool {
+	asked := u.asked.Load()
+	return asked != 0 && time.Since(time.Unix(0, asked)) > 5*time.Second
+}
+
+// answer asks for records or their number.
+func (u *union) answer(ask func()) {
+	begun := time.Now()
+	u.asked.Store(begun.UnixNano())
+	ask()
+	u.asked.Store(0)
+	u.longest = max(u.longest, time.Since(begun))
 }
 
 // awaitServices waits for records of both services: a read of an unknown service is
@@ -108,7 +125,8 @@ func (u *union) sent() (n int) {
 func (u *union) count() {
 	u.counts++
 	least := len(u.known())
-	n := count(u.t, u.at, "web", "api")
+	var n int
+	u.answer(func() { n = count(u.t, u.at, "web", "api") })
 	if most := u.sent(); n < least || n > most {
 		u.t.Errorf("--count says %d; %d were acknowledged before, and %d sent until it ended", n, least, most)
 	}
@@ -123,10 +141,13 @@ func (u *union) read(from time.Time) {
 	}
 	must := u.known()
 	begun := time.Now()
-	out, errs, code := answered(u.t, u.at, args...)
-	u.longest = max(u.longest, time.Since(begun))
-	if code > 1 {
-		u.t.Errorf("read %d exits %d: %s", u.reads, code, errs)
+	var out []byte
+	var errs string
+	var code int
+	u.answer(func() { out, errs, code = answered(u.t, u.at, args...) })
+	if code < 0 || code > 1 {
+		u.t.Errorf("read %d exits %d after %v: %s", u.reads, code, u.longest, errs)
+		return
 	}
 	seen := map[string]bool{}
 	last := int64(0)
