@@ -76,8 +76,8 @@ type union struct {
 	asked         atomic.Int64 // when the current read or count began; 0: there is none
 }
 
-// slow reports that a read takes longer than any on a quiet machine. Senders rest then:
-// otherwise the next read has more blobs, and takes longer still.
+// slow reports that the current read began long ago. Senders rest then: otherwise the next
+// read has more blobs, and takes longer still.
 func (u *union) slow() bool {
 	asked := u.asked.Load()
 	return asked != 0 && time.Since(time.Unix(0, asked)) > 5*time.Second
@@ -146,7 +146,7 @@ func (u *union) read(from time.Time) {
 	var code int
 	u.answer(func() { out, errs, code = answered(u.t, u.at, args...) })
 	if code < 0 || code > 1 {
-		u.t.Errorf("read %d exits %d after %v: %s", u.reads, code, u.longest, errs)
+		u.t.Errorf("read %d exits %d after %v: %s", u.reads, code, time.Since(begun), errs)
 		return
 	}
 	seen := map[string]bool{}

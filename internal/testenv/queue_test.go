@@ -35,6 +35,8 @@ func TestQueue(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	defer before.Close()
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release() // before the servers close: they wait for their handlers
 	var sending sync.WaitGroup
 	put := func(ctx context.Context) {
 		sending.Go(func() {
@@ -68,7 +70,7 @@ func TestQueue(t *testing.T) {
 	if n := got.Load(); n != atOnce {
 		t.Errorf("%d requests at once", n)
 	}
-	close(answer)
+	release()
 	sending.Wait()
 	testkit.Until(t, "all places are free", func() bool { return len(q.places) == 0 })
 	if n := got.Load(); n != atOnce+1 {
