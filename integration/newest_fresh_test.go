@@ -240,7 +240,7 @@ func TestFreshAndInOrder(t *testing.T) {
 		time.Sleep(time.Second) // for duplicates
 		reader.interrupt()
 		poor.interrupt()
-		limit := pace.end(fresh)
+		limit := pace.endBusy(fresh)
 		live.judge(t, reader, sent, took, limit)
 		if live.shows() != sent {
 			t.Errorf("%d records printed of %d", live.shows(), sent)
@@ -269,7 +269,7 @@ func TestFreshRows(t *testing.T) {
 		testkit.Until(t, "all is printed", func() bool { return f.shows()+reader.told() >= sent })
 		time.Sleep(time.Second) // for duplicates
 		reader.interrupt()
-		f.judge(t, reader, sent, took, pace.end(fresh))
+		f.judge(t, reader, sent, took, pace.endBusy(fresh))
 		if told := reader.told(); f.shows() != sent || told != 0 {
 			t.Errorf("%d records printed of %d, and %d more told of", f.shows(), sent, told)
 		}
