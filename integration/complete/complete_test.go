@@ -96,9 +96,9 @@ func byCause(m map[string]int) string {
 }
 
 func (t *totals) String() string {
-	return fmt.Sprintf("%d starts, %d kills, %d power cuts, %d stops, %d disks destroyed, %d logs called damaged after a power cut, %d times stopped by SIGSTOP, %d logs copied, %d tables removed, %d starts refused with another store;\n"+
-		"%d requests sent, %d acknowledged, not: %s;\n"+
-		"rows turned to holding %d times, idle %d, stopped %d, %d forgotten, %d times losses acknowledged; %d late writes, of which %d were carried out;\n"+
+	return fmt.Sprintf("%d starts, %d kills, %d power cuts, %d stops, %d disks destroyed, %d logs called damaged after a power cut, %d times stopped by SIGSTOP, %d logs copied, %d tables removed, %d starts refused with another store; "+
+		"%d requests sent, %d acknowledged, not: %s; "+
+		"rows turned to holding %d times, idle %d, stopped %d, %d forgotten, %d times losses acknowledged; %d late writes, of which %d were carried out; "+
 		"%d reads, %d complete, %d without any URL, incomplete for: %s",
 		t.Starts, t.Kills, t.PowerCuts, t.Stops, t.Destroyed, t.Damaged, t.Frozen, t.Copies, t.Drops, t.OtherStore,
 		t.Sent, t.Acked, byCause(t.refused), t.Holding, t.Idle, t.Stopped, t.Forgotten, t.Losses, t.LateWrites, t.LateLanded,
