@@ -11,18 +11,16 @@ import (
 	"time"
 )
 
-const (
-	// atOnce is how many requests the emulator has at a time. It is one thread.
-	atOnce = 8
-	// wholeBody is the size up to which a body is read before its request gets a place:
-	// the server notices that a sender leaves only when it has read all it sent.
-	wholeBody = 16 << 20
-)
+// atOnce is how many requests the emulator has at a time. It is one thread.
+const atOnce = 8
 
 // A queue stands before the emulator. The emulator works on every request that arrives,
 // also if its sender has given up and tries again. On a busy machine the waiting ones can
 // become so many that each sender gives up before its turn, and none gets an answer for
 // minutes. In the queue a request ends with its sender.
+//
+// A request has a place only while the emulator works on it. Its body is read before, and
+// its answer is passed on afterwards: a sender or a reader that is stopped holds no place.
 type queue struct {
 	places  chan struct{} // one for each request that the emulator has
 	ports   []string      // of the queue, in the order of the emulator's
@@ -58,38 +56,46 @@ func (q *queue) before(port string) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "127.0.0.1:"+port },
 		// Node closes idle connections after five seconds, and must not do so under a request.
-		Transport:    &http.Transport{MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 2 * time.Second, DisableCompression: true},
+		Transport:    inTurn{q, &http.Transport{MaxIdleConnsPerHost: atOnce, IdleConnTimeout: 2 * time.Second, DisableCompression: true}},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := takeBody(r); err != nil || !q.enter(r.Context()) {
-			panic(http.ErrAbortHandler) // its sender has left
+		// The server notices that a sender leaves only when it has read all it sent.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
 		}
-		defer func() { <-q.places }()
-		// The emulator does not notice that a sender leaves: its place is taken until it ends.
-		// A context without cancel would let the proxy watch the sender's connection instead.
-		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-		defer cancel()
-		forward.ServeHTTP(w, r.WithContext(ctx))
+		if len(body) > 0 {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		forward.ServeHTTP(w, r)
 	})
 }
 
-// enter waits for a place. It returns false if the sender leaves first.
-func (q *queue) enter(sender context.Context) bool {
-	select {
-	case q.places <- struct{}{}:
-		return true
-	case <-sender.Done():
-		return false
-	}
+// inTurn sends requests that have a place.
+type inTurn struct {
+	q        *queue
+	emulator http.RoundTripper
 }
 
-// takeBody reads the body of a request, unless it is very long.
-func takeBody(r *http.Request) error {
-	if r.ContentLength <= 0 || r.ContentLength > wholeBody {
-		return nil
+// RoundTrip waits for a place and keeps it until the whole answer is there.
+func (t inTurn) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case t.q.places <- struct{}{}:
+		defer func() { <-t.q.places }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err() // its sender has left
 	}
-	body, err := io.ReadAll(r.Body)
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err
+	// The emulator does not notice that a sender leaves: its place is taken until it ends.
+	resp, err := t.emulator.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, nil
 }

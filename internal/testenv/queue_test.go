@@ -1,7 +1,9 @@
 package testenv
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -76,4 +78,64 @@ func TestQueue(t *testing.T) {
 	if n := got.Load(); n != atOnce+1 {
 		t.Errorf("the emulator got %d requests, %d of them from senders that had left", n, n-atOnce-1)
 	}
+}
+
+// Readers that stop in the middle of their answers, and senders that stop in the middle of
+// their bodies, do not keep others from the emulator.
+func TestQueuePassesStopped(t *testing.T) {
+	large := bytes.Repeat([]byte("x"), 16<<20) // more than the sockets take
+	emulator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/large" {
+			_, _ = w.Write(large) // its reader may leave
+		}
+	}))
+	defer emulator.Close()
+	u, err := url.Parse(emulator.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &queue{places: make(chan struct{}, atOnce)}
+	before := httptest.NewServer(q.before(u.Port()))
+	defer before.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	for range atOnce {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, before.URL+"/large", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+	}
+	body, sender := io.Pipe()
+	defer sender.Close()
+	for range atOnce {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, before.URL+"/blob", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if resp, err := client.Do(r); err == nil {
+				resp.Body.Close()
+			}
+		}()
+	}
+	if _, err := sender.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(ctx, testkit.Patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(soon, http.MethodGet, before.URL+"/small", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatalf("another one gets no answer: %v", err)
+	}
+	resp.Body.Close()
 }
