@@ -78,6 +78,10 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	if a := e.tests[test]; a != nil {
+		return a
+	}
 	if e.ports == nil && e.err == nil {
 		e.ports, e.stop, e.err = startAzurite()
 	}
@@ -88,13 +92,31 @@ func (e *Env) Azurite(t testing.TB) *Azurite {
 	case e.err != nil:
 		t.Fatal(e.err)
 	}
-	test, _, _ := strings.Cut(t.Name(), "/")
+	return e.join(test, e.ports)
+}
+
+// Alone gives a test an emulator of its own, until the test ends. It is for a test that
+// keeps the emulator busy for long: other tests would wait for theirs.
+func (e *Env) Alone(t testing.TB) {
+	t.Helper()
+	ports, stop, err := startAzurite()
+	if _, missing := errors.AsType[*missingError](err); missing {
+		return // [Env.Azurite] reports it
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.join(t.Name(), ports)
+}
+
+// join gives a test an account of an emulator.
+func (e *Env) join(test string, p *ports) *Azurite {
 	if e.tests == nil {
 		e.tests = map[string]*Azurite{}
 	}
-	if e.tests[test] == nil {
-		e.tests[test] = account(accountName(len(e.tests)%accounts), e.ports)
-	}
+	e.tests[test] = account(accountName(len(e.tests)%accounts), p)
 	return e.tests[test]
 }
 
