@@ -110,10 +110,10 @@ func (p *ingester) looked() {
 }
 
 // forget drops the log of an ended process if it has no errors: of many processes,
-// only the last logs are of interest.
+// only the last logs are of interest, and those that explain a loss.
 func (p *ingester) forget() {
 	p.looked()
-	if !p.t.Failed() {
+	if !p.t.Failed() && !strings.Contains(p.stderr(), `"level":"error"`) {
 		p.mu.Lock()
 		p.log.Reset()
 		p.mu.Unlock()
