@@ -9,7 +9,7 @@ SHELL := /bin/bash
 
 # After how long a package's tests are taken for stuck, on a machine however busy, and
 # how long each fuzz target runs.
-TEST_TIMEOUT ?= 60m
+TEST_TIMEOUT ?= 30m
 TEST_FLAGS   := -vet=off -count=1 -timeout $(TEST_TIMEOUT) '-ldflags=-s -w'
 FUZZTIME     ?= 30s
 # About how long `make torture` takes, and which of its parts (all if none).
