@@ -21,7 +21,7 @@ import (
 // they have whole days, or they report that those expired.
 func TestReadersBesideRetention(t *testing.T) {
 	t.Parallel()
-	shared.Alone(t) // its readers make half of the requests of all tests
+	shared.Alone(t) // its readers make two fifths of the requests of all tests
 	stores(t, func(t *testing.T, at place) {
 		const days, least = 30, 6
 		e := newEstate(t, at, "default: keep, grace: 1m")
