@@ -255,7 +255,7 @@ func (a *Announcer) readRow(ctx context.Context, storeID string) error {
 		return a.takeNewID(true) // the row stays for the reads of the other store
 	case !a.mine(&row):
 		return a.takeNewID(false)
-	case !a.wrote:
+	case !a.wrote && row.Process != a.process: // the answer to a write may have been lost
 		a.left = row.Oldest
 		a.compareEnd(&row)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/internal/heartbeat"
+	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )
 
@@ -402,6 +403,42 @@ func TestLogGoesBack(t *testing.T) {
 				disk = p.end(disk)
 				p = w.launch(disk, at(c.found))
 				if r := w.row(); r.Lost.Any() != c.lost || p.Loss().Any() != c.lost || r.Position != 500 {
+					t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
+				}
+			})
+		})
+	}
+}
+
+// A write of the row may reach the table although its answer does not come. The position
+// in that row is this process's own: it lies behind the end that the start found, and
+// nothing is lost.
+func TestOwnPositionIsNoLoss(t *testing.T) {
+	for _, c := range []struct {
+		earlier bool // the row is that of an earlier process
+		answer  error
+	}{
+		{false, storagetest.ErrFault},
+		{false, storage.ErrChanged}, // to a repeated request
+		{true, storagetest.ErrFault},
+		{true, storage.ErrChanged},
+	} {
+		t.Run(fmt.Sprintf("earlier %v, %v", c.earlier, c.answer), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, disk := newWard(t), logDisk(t)
+				at := func(found, position uint64) func(*heartbeat.Options) {
+					return func(o *heartbeat.Options) { o.Found, o.Position = found, func() uint64 { return position } }
+				}
+				w.took()
+				found := uint64(0)
+				if c.earlier {
+					p := w.launch(disk, at(0, 500))
+					disk, found = p.end(disk), 500
+				}
+				w.setFault(storagetest.Times(1, storagetest.Swap, "", storagetest.Fault{After: c.answer}))
+				p := w.launch(disk, at(found, 600))
+				time.Sleep(11 * time.Second)
+				if r := w.row(); r.Lost.Any() || p.Loss().Any() || r.Position != 600 || r.Process != p.Process() {
 					t.Errorf("the row says %+v, the ingester %v", r, p.Loss())
 				}
 			})
