@@ -127,7 +127,7 @@ func (l *Live) follow(end wal.Pos) {
 	u := runlog.Unit{Span: runlog.Span{First: math.MinInt64, Last: math.MaxInt64}}
 	for i := r.since(after); i < len(r.ring); i++ {
 		switch run := r.at(i); {
-		case !match(run.service):
+		case !match(run.service.Value()):
 		case run.Pos.Segment() < front:
 			l.behind = true
 		default:

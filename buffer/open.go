@@ -3,6 +3,7 @@ package buffer
 import (
 	"crypto/rand"
 	"time"
+	"unique"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
@@ -95,7 +96,7 @@ func (b *Buffer) gather(pos wal.Pos, runs []runlog.Written, m *message) []*Batch
 		}
 		at := runlog.Extent{Pos: pos + wal.Pos(r.Off), Len: uint32(r.Len)}
 		ob.add(at, r.Span, r.Records, r.Bytes)
-		b.recent.add(at, ob.bin.Service)
+		b.recent.add(at, unique.Make(ob.bin.Service))
 		if m != nil {
 			ob.messages = append(ob.messages, m)
 		}

@@ -2,12 +2,13 @@ package buffer
 
 import (
 	"sort"
+	"unique"
 
 	"blobtail/buffer/runlog"
 	"blobtail/buffer/wal"
 )
 
-// maxRecent is the number of runs that are remembered for followers, 32 bytes each.
+// maxRecent is the number of runs that are remembered for followers, 24 bytes each.
 const maxRecent = 1 << 18
 
 // recent remembers the last runs for followers, in the order of the log, stored or not.
@@ -24,7 +25,7 @@ type recent struct {
 
 type recentRun struct {
 	runlog.Extent
-	service string
+	service unique.Handle[string]
 }
 
 // newRecent returns an empty recent of a log. The runs of deleted segments are forgotten.
@@ -40,7 +41,7 @@ func newRecent(log *wal.Log) *recent {
 func (r *recent) at(i int) *recentRun { return &r.ring[(r.first+i)%len(r.ring)] }
 
 // add remembers a run behind all others, in place of the oldest if there are too many.
-func (r *recent) add(e runlog.Extent, service string) {
+func (r *recent) add(e runlog.Extent, service unique.Handle[string]) {
 	r.last = max(r.last, e.End())
 	if len(r.ring) < maxRecent {
 		r.ring = append(r.ring, recentRun{e, service})

@@ -203,7 +203,7 @@ func (p *replay) runs(rec wal.Record) error {
 		}
 		f := found(r)
 		f.m, f.came = m, came
-		p.recent.add(r.Extent, unique.Make(r.Service).Value()) // one string of each service
+		p.recent.add(r.Extent, unique.Make(r.Service))
 		p.open[r.Bin] = append(p.open[r.Bin], f)
 	})
 	if err != nil {

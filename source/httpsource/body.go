@@ -16,7 +16,7 @@ func (s *Source) readWire(r *http.Request, p *pace, enc body.Encoding, h *hold) 
 	limit := enc.WireLimit()
 	buf := s.buffers.get(least)
 	for {
-		if len(buf) == cap(buf) {
+		if len(buf) == cap(buf) || len(buf) >= least/2 && cap(buf) == least && r.ContentLength > least {
 			want := nextSize(len(buf), r.ContentLength, limit)
 			if err := h.atLeast(int64(sizeFor(want))); err != nil {
 				return buf, err
@@ -47,6 +47,8 @@ func nextSize(n int, contentLength, limit int64) int {
 	}
 	want := 2 * n
 	switch {
+	case n <= least:
+		want = 16 * n
 	case n < 64<<10:
 		want = 4 * n
 	case n < 512<<10:

@@ -3,8 +3,8 @@ package httpsource
 import "math/bits"
 
 const (
-	// least is the smallest buffer. A body must bring as much before it gets more
-	// memory and more time.
+	// least is the smallest buffer. A body must bring half of it, which net/http has read
+	// with the head, before it gets more memory, and all of it before it gets more time.
 	least = 4 << 10
 	// maxKept is the largest buffer that is used again.
 	maxKept = 2 << 20
