@@ -35,9 +35,13 @@ func (l *ledger) Begin(h record.Head) *record.Parts {
 	return l.parser.Begin(nil, h, record.Defaults{})
 }
 
-func (l *ledger) Record(raw []byte, end int) bool {
-	if len(raw) == 0 || bytes.IndexByte(raw, '\n') >= 0 {
-		l.t.Errorf("no line: %q", raw)
+func (l *ledger) Scanned() (ns int64, own bool) { return 0, false }
+
+func (l *ledger) Last() (ns int64, own, any bool) { return 0, false, l.accepted > 0 }
+
+func (l *ledger) Record(raw []byte, places, end int) bool {
+	if lines := bytes.FieldsFunc(raw, func(r rune) bool { return r == '\n' }); len(raw) == 0 || places < 1 || places > len(lines) {
+		l.t.Errorf("%d places: %q", places, raw)
 	}
 	l.accepted++
 	return l.note(raw, end)
@@ -75,7 +79,7 @@ func shapes() []shape {
 		{"lines", decodeLines, " \t\r\n"},
 		{"json", decodeJSON, " \t\r\n[],"},
 		{"sniffed", decodeSniffed, " \t\r\n[],"},
-		{"text", decodeText, "\r\n"},
+		{"mixed", decodeMixed, " \t\r\n"},
 	}
 }
 

@@ -45,7 +45,9 @@ type Gatherer struct {
 	parts    *record.Parts // of the record begun last
 	hash     *xxh3.Hasher
 	services map[string]uint32
-	last     uint32   // service of the previous line
+	last     uint32       // service of the previous line
+	before   record.Stamp // of the last record of the body, if begun
+	begun    bool
 	untimed  []uint32 // of a keyed body, the accepted lines without a time
 }
 
@@ -74,7 +76,7 @@ const maxAhead = 24 * time.Hour
 // Arrive begins a body. Records without a time get that of the key, if it has one, else
 // the arrival. If the time of a key is too far ahead, all records would be rejected.
 func (g *Gatherer) Arrive(a Arrival) {
-	g.arrival = a
+	g.arrival, g.begun = a, false
 	g.defaults = record.Defaults{Service: a.Service, Time: a.Time}
 	if ms, ok := record.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
@@ -97,8 +99,18 @@ func (g *Gatherer) Scan(src []byte) (int, error) { return g.parser.Scan(src) }
 // Object adds the object scanned last.
 func (g *Gatherer) Object(raw []byte, end int) bool {
 	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
-	return g.line(data, &stamp, raw, end)
+	return g.line(data, &stamp, raw, 1, end)
 }
+
+// Scanned returns the time of the object scanned last, as in [Sink].
+func (g *Gatherer) Scanned() (ns int64, own bool) {
+	data, stamp := g.parser.AppendLine(g.Req.Data, g.defaults)
+	g.Req.Data = data[:len(g.Req.Data)]
+	return stamp.Time, stamp.OwnTime
+}
+
+// Last returns the time of the last record of the body, as in [Sink].
+func (g *Gatherer) Last() (ns int64, own, any bool) { return g.before.Time, g.before.OwnTime, g.begun }
 
 // Begin begins a record by parts, as in [Sink].
 func (g *Gatherer) Begin(h record.Head) *record.Parts {
@@ -107,21 +119,21 @@ func (g *Gatherer) Begin(h record.Head) *record.Parts {
 }
 
 // Record adds the record begun last.
-func (g *Gatherer) Record(raw []byte, end int) bool {
+func (g *Gatherer) Record(raw []byte, places, end int) bool {
 	data, stamp, err := g.parts.End()
 	if err != nil {
 		why, _ := rejectionOf(err)
-		return g.Reject(raw, why, end)
+		return g.reject(raw, why, places, end)
 	}
-	return g.line(data, &stamp, raw, end)
+	return g.line(data, &stamp, raw, places, end)
 }
 
 // line accepts the canonical line that data has beyond g.Req.Data.
-func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, end int) bool {
+func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, places, end int) bool {
 	g.found(stamp)
 	if stamp.Time > g.latest() {
-		return g.Reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
-			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, end)
+		return g.reject(raw, Rejection{Reason: fmt.Sprintf("time %s is more than 24h ahead of %s",
+			record.AppendTime(nil, stamp.Time), g.arrival.Clock)}, places, end)
 	}
 	g.longest = max(g.longest, len(raw))
 	if stamp.OwnTime {
@@ -130,7 +142,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, end int) b
 		g.untimed = append(g.untimed, uint32(len(g.Req.Lines)))
 	}
 	g.add(data, stamp.Time, stamp.Service, g.Places)
-	g.Places++
+	g.Places += places
 	if g.Accepted == 0 || stamp.Time < g.earliest {
 		g.earliest = stamp.Time
 	}
@@ -141,6 +153,7 @@ func (g *Gatherer) line(data []byte, stamp *record.Stamp, raw []byte, end int) b
 // found counts a record, accepted or not.
 func (g *Gatherer) found(stamp *record.Stamp) {
 	g.Found++
+	g.before, g.begun = *stamp, true
 	if stamp.OwnTime && (!g.AnyOwn || stamp.Time < g.EarliestOwn) {
 		g.EarliestOwn, g.AnyOwn = stamp.Time, true
 	}
@@ -181,6 +194,10 @@ func (g *Gatherer) service(name string) uint32 {
 // rejected line has as many places as the lenient reading finds records in it. So the
 // records after it have the same place in both readings.
 func (g *Gatherer) Reject(raw []byte, why Rejection, end int) bool {
+	return g.reject(raw, why, 1, end)
+}
+
+func (g *Gatherer) reject(raw []byte, why Rejection, places, end int) bool {
 	g.longest = max(g.longest, len(raw))
 	r := Rejected{Reason: why.Reason, Index: g.Past + g.Places, raw: raw, place: g.Places}
 	if why.Line {
@@ -189,7 +206,7 @@ func (g *Gatherer) Reject(raw []byte, why Rejection, end int) bool {
 	if why.Syntax {
 		g.Broken++
 	}
-	g.Places = max(g.Places, r.place+1)
+	g.Places = max(g.Places, r.place+places)
 	g.Rejected = append(g.Rejected, r)
 	return g.After(end)
 }

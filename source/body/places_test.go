@@ -53,6 +53,15 @@ func TestPlaces(t *testing.T) {
 		body := object() + "\n" + strings.Join(lines, "\n")
 		strict, a := reading(decodeLines, body)
 		loose, b := reading(decodeJSON, body)
+		mixed, c := reading(decodeMixed, body)
+		for line, place := range a {
+			if c[line] != place {
+				t.Fatalf("%q: %s has place %d in lines, %d in mixed ones", body, line, place, c[line])
+			}
+		}
+		if strict.Places != mixed.Places {
+			t.Fatalf("%q: %d places in lines, %d in mixed ones", body, strict.Places, mixed.Places)
+		}
 		for line, place := range a {
 			if b[line] != place {
 				t.Fatalf("%q: %s has place %d in lines, %d in objects", body, line, place, b[line])

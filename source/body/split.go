@@ -19,10 +19,16 @@ type Sink interface {
 	Scan(src []byte) (n int, err error)
 	// Object accepts the object scanned last.
 	Object(raw []byte, end int) bool
+	// Scanned returns the time of the object scanned last, and whether that is its own.
+	Scanned() (ns int64, own bool)
+	// Last returns the time of the last record of the body, accepted or not, and whether
+	// that is its own; any is false before the first one.
+	Last() (ns int64, own, any bool)
 	// Begin begins a record by parts; the caller adds its fields, then calls Record.
 	Begin(record.Head) *record.Parts
-	// Record accepts the record begun last. raw is the source of it, for a rejection.
-	Record(raw []byte, end int) bool
+	// Record accepts the record begun last. raw is the source of it, for a rejection. It
+	// takes so many places in the body.
+	Record(raw []byte, places, end int) bool
 	// Reject accepts the bytes of an invalid record.
 	Reject(raw []byte, why Rejection, end int) bool
 }
@@ -133,13 +139,10 @@ func decodeJSON(body []byte, off int, to Sink) {
 // decodeSniffed distinguishes JSON from text. Text lines often begin with a bracket,
 // so a bracket alone is not enough.
 func decodeSniffed(body []byte, off int, to Sink) {
-	switch from := skipSpace(body, off); {
-	case looksLikeObject(body[from:]):
-		decodeObjects(body, from, to)
-	case looksLikeArray(body[from:]):
+	if from := skipSpace(body, off); looksLikeArray(body[from:]) {
 		decodeArray(body, from, to)
-	default:
-		decodeText(body, off, to)
+	} else {
+		decodeMixed(body, off, to)
 	}
 }
 
@@ -183,35 +186,44 @@ func pass(raw []byte, why Rejection, end int, to Sink) bool {
 	return to.Reject(raw, why, end)
 }
 
-// decodeObjects decodes objects one after the other, with any line breaks. A broken
-// object is rejected to the end of the line it begins on, so that a truncated line
-// does not swallow the lines after it.
+// decodeObjects decodes objects one after the other, with any line breaks.
 func decodeObjects(body []byte, off int, to Sink) {
-	wasted := 0
-	for off = skipSpace(body, off); off < len(body); off = skipSpace(body, off) {
-		n, why, looked := objectAt(body[off:], to)
-		end := off + n
-		if n > 0 && !atEnd(body, end) {
-			if why.Reason == "" {
-				why = Rejection{Reason: fmt.Sprintf("at byte %d: text after the object", n), Syntax: true}
-			}
-			n = 0
-		}
-		if n == 0 {
-			end = lineEnd(body, end)
-			wasted += looked
-		}
-		// Lines that each leave an object open would be scanned to the end again and
-		// again. From there on, a line has to be an object by itself.
-		if wasted > 4*len(body) {
-			decodeLines(body, off, to)
-			return
-		}
-		if !pass(bytes.TrimRight(body[off:end], " \t\r"), why, end, to) {
-			return
-		}
-		off = end
+	o, more := objects{body: body, to: to}, true
+	for off = skipSpace(body, off); more && off < len(body); off = skipSpace(body, off) {
+		off, more = o.next(off)
 	}
+}
+
+// objects passes the objects of a body to a sink.
+type objects struct {
+	body   []byte
+	to     Sink
+	wasted int // bytes that were scanned for an end that there is not
+}
+
+// next passes the object at off, and returns its end. A broken object is rejected to the
+// end of the line it begins on, so that a truncated line does not swallow the lines after
+// it.
+func (o *objects) next(off int) (end int, more bool) {
+	// Lines that each leave an object open would be scanned to the end again and again.
+	// From there on, a line has to be an object by itself.
+	if o.wasted > 4*len(o.body) {
+		end = lineEnd(o.body, off)
+		return end, oneObject(bytes.Trim(o.body[off:end], " \t\r"), end, o.to)
+	}
+	n, why, looked := objectAt(o.body[off:], o.to)
+	end = off + n
+	if n > 0 && !atEnd(o.body, end) {
+		if why.Reason == "" {
+			why = Rejection{Reason: fmt.Sprintf("at byte %d: text after the object", n), Syntax: true}
+		}
+		n = 0
+	}
+	if n == 0 {
+		end = lineEnd(o.body, end)
+		o.wasted += looked
+	}
+	return end, pass(bytes.TrimRight(o.body[off:end], " \t\r"), why, end, o.to)
 }
 
 // objectAt returns the length of the object at the start of b, or 0 when it has no
@@ -246,21 +258,6 @@ func atEnd(body []byte, off int) bool {
 		}
 	}
 	return true
-}
-
-// decodeText makes a record of every line that is not empty, with the line as its
-// message.
-func decodeText(body []byte, off int, to Sink) {
-	for off < len(body) {
-		end := lineEnd(body, off)
-		if line := bytes.TrimSuffix(body[off:end], []byte("\r")); len(line) > 0 {
-			to.Begin(record.Head{Msg: line})
-			if !to.Record(line, end) {
-				return
-			}
-		}
-		off = end + 1
-	}
 }
 
 // rejectionOf returns the reason of an error of Scan, which is always a

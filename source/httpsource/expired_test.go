@@ -54,7 +54,7 @@ func TestExpiredInParts(t *testing.T) {
 			body.WriteString("{\"msg\":\"new\"}\n")
 		}
 	}
-	body.WriteString("{")
+	body.WriteString(`{"`)
 	reg := prometheus.NewRegistry()
 	s := newSource(&memory{expired: olds}, func(o *httpsource.Options) { o.Metrics = reg })
 	a := send(t, s, "/ingest/web", body.String())

@@ -471,7 +471,7 @@ func TestMemoryIsFreeWhileWaiting(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := newSource(&memory{}, func(o *httpsource.Options) { o.Metrics = reg })
-	body := `{"ts":1.5,"msg":"a"}` + "\n" + `{"ts":2.5}` + "\n{\n"
+	body := `{"ts":1.5,"msg":"a"}` + "\n" + `{"ts":2.5}` + "\n{\"\n"
 	send(t, s, "/ingest/web", body)
 	send(t, s, "/ingest/web", body)
 	send(t, s, "/nowhere", "")
