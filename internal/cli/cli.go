@@ -1,6 +1,6 @@
 // Package cli has the parts of a command line that ingest, logquery and
 // retention share: the parser, exit codes, messages on stderr, safe text for
-// terminals, times and the version.
+// terminals and the version.
 //
 // A command makes a parser for its flags with [NewParser], reports errors with
 // [Console.ExitCode], and exits with the code. The package opens no store and
@@ -52,6 +52,8 @@ type Console struct {
 	Name   string // of the command
 	Stderr io.Writer
 	Quiet  bool // Note writes nothing
+	// Explain returns what to do about an error of the store, or ""; nil: nothing is known.
+	Explain func(error) string
 }
 
 // Complain writes a message. Control characters in it are escaped.
@@ -93,10 +95,19 @@ func (c *Console) ExitCode(err error, store openstore.Spec, role string, own fun
 		spec  *openstore.BadSpecError
 	)
 	code, message := own(err)
+	explained := ""
+	if c.Explain != nil {
+		explained = c.Explain(err)
+	}
 	switch {
 	case message != "":
 	case errors.As(err, &usage), errors.As(err, &spec):
 		code, message = Usage, err.Error()
+	case explained != "":
+		code, message = NoStore, fmt.Sprintf("%.200v; %s", err, explained)
+		if errors.Is(err, storage.ErrUnauthorized) {
+			code = Refused
+		}
 	case errors.Is(err, storage.ErrUnauthorized) && store.Remote():
 		code, message = Refused, fmt.Sprintf("%v; %s", err, role)
 	case errors.Is(err, storage.ErrUnauthorized):

@@ -15,6 +15,8 @@ type Store struct {
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
 	Close  func() error // releases the store
+	// Explain returns what to do about an error of the store, in one line, or "".
+	Explain func(error) string
 }
 
 // makeTimeout bounds the time that making a container may add to a start. An
@@ -44,7 +46,7 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 			defer cancel()
 			_ = s.EnsureContainer(ctx)
 		}
-		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }}, nil
+		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }, Explain: s.Explain}, nil
 	}
 	_, err := Parse(spec.String())
 	return nil, err

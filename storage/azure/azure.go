@@ -48,6 +48,7 @@ type Options struct {
 type Store struct {
 	storage.TableStore
 	name      string // account/container
+	account   account
 	container *container.Client
 	retry     policy.RetryOptions
 	create    bool
@@ -80,7 +81,10 @@ func Open(spec string, o Options) (s *Store, err error) {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
-	s = &Store{name: a.name + "/" + containerName, retry: co.Retry, create: o.Create}
+	if co.Retry.ShouldRetry == nil && co.Retry.StatusCodes == nil {
+		co.Retry.ShouldRetry = again
+	}
+	s = &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
 	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co))
 }
 

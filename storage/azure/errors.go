@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -141,6 +143,10 @@ func redact(err error) error {
 		e.cause = context.DeadlineExceeded
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.cause = io.ErrUnexpectedEOF
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.cause = syscall.ECONNREFUSED
+	case isNoHost(err):
+		e.cause, _ = errors.AsType[*net.DNSError](err)
 	}
 	return e
 }
