@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -51,7 +52,8 @@ func NewParser(grammar any, name, description string, options ...kong.Option) (*
 func Preset(k *kong.Kong) {
 	for _, f := range k.Model.Flags {
 		if len(f.Envs) > 0 {
-			f.HasDefault, f.Default = true, fmt.Sprint(f.Target.Interface())
+			// kong replaces variables in defaults; $$ is a dollar there.
+			f.HasDefault, f.Default = true, strings.ReplaceAll(fmt.Sprint(f.Target.Interface()), "$", "$$")
 		}
 	}
 }

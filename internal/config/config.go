@@ -134,7 +134,47 @@ func Load(path string) (Config, error) {
 	case err != nil:
 		return c, fmt.Errorf("configuration %s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
 	}
+	if err := variables(reflect.ValueOf(next), ""); err != nil {
+		return c, fmt.Errorf("configuration %s: %w", path, err)
+	}
 	return next, nil
+}
+
+// variable is what people expect to be replaced by the environment's value.
+var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+
+// variables refuses values with ${NAME}: nothing replaces it in a file.
+func variables(v reflect.Value, key string) error {
+	if store, ok := v.Interface().(openstore.Spec); ok {
+		v = reflect.ValueOf(store.String())
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if !f.IsExported() || name == "" {
+				continue
+			}
+			if err := variables(v.Field(i), strings.TrimPrefix(key+"."+name, ".")); err != nil {
+				if env := f.Tag.Get("env"); env != "" {
+					return fmt.Errorf("%w; set %s instead", err, env)
+				}
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := variables(v.Index(i), fmt.Sprintf("%s[%d]", key, i)); err != nil {
+				return err
+			}
+		}
+	case reflect.String:
+		if name := variable.FindString(v.String()); name != "" {
+			return fmt.Errorf("%s: %s stays as it is in this file", key, name)
+		}
+	}
+	return nil
 }
 
 // YAML is the configuration as a file that Load would read back. It holds no

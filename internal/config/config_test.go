@@ -198,3 +198,28 @@ func TestRetention(t *testing.T) {
 		t.Errorf("read back %+v (%v)\nfrom %s", back.Retention, err, text)
 	}
 }
+
+// A dollar is a dollar, and a variable is refused with the setting to use instead.
+func TestDollar(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	c, err := config.Load(write("store: 'dir:./a$$b$c'\nnats: {url: 'nats://u:pa$$word@127.0.0.1:4222'}\n"))
+	if err != nil || c.Store.String() != "dir:./a$$b$c" || string(c.NATS.URL) != "nats://u:pa$$word@127.0.0.1:4222" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for text, want := range map[string]string{
+		"nats: {url: '${NATS_URL}'}":        "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
+		"store: 'dir:${HOME}/logs'":         "store: ${HOME} stays as it is in this file; set BLOBTAIL_STORE instead",
+		"live: 'http://${HOST}:8514'":       "live: ${HOST} stays as it is in this file",
+		"ingest: {wal: '/var/${NAME}/wal'}": "ingest.wal: ${NAME} stays as it is in this file; set BLOBTAIL_WAL instead",
+	} {
+		if _, err := config.Load(write(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
