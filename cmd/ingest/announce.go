@@ -155,7 +155,7 @@ const readyEvery = 250 * time.Millisecond
 // it has become ready.
 func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
-		event.Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
+		event.Str("send", "http://"+ingest.Addr().String()+"/ingest/SERVICE").Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
 			Stringer("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
 	}
 	err := ready()

@@ -6,8 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 )
@@ -76,7 +74,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
-	log := zerolog.New(stderr).With().Timestamp().Logger()
+	log := cli.NewLog(stderr)
 	ctx, cancel := cli.UntilSignal()
 	defer cancel()
 	if err := run(ctx, c, log); err != nil {

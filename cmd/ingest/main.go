@@ -89,18 +89,19 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		options.Messages = stream.source
 	}
 	buf := buffer.New(journal, out, options)
-	records, err := net.Listen("tcp", c.Ingest.Listen)
+	records, err := listen("--listen", c.Ingest.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for records: %w", err)
 	}
 	defer records.Close()
+	warnOpen(log, records)
 	company, err = newCompany(c, store, premises, journal, buf, out.SetLane, "http://"+records.Addr().String(), log, reg)
 	if err != nil {
 		return err
 	}
 	tail.join(c, company, buf, log, reg)
 	in, ready := newIntake(c, buf, company, stream, log, reg)
-	operators, err := net.Listen("tcp", c.Ingest.Admin)
+	operators, err := listen("--admin", c.Ingest.Admin)
 	if err != nil {
 		return fmt.Errorf("listen for operators: %w", err)
 	}

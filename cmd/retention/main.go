@@ -19,6 +19,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/internal/when"
 	"blobtail/retention"
 )
 
@@ -59,7 +60,7 @@ type app struct {
 
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: zerolog.New(os.Stderr).With().Timestamp().Logger()}
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: cli.NewLog(os.Stderr)}
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {
@@ -130,7 +131,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	}
 	if now != nil {
 		// The days of logs are in UTC.
-		if o.At, err = cli.ParseTime(*now, time.Now().UTC()); err != nil {
+		if o.At, err = when.Time(*now, time.Now().UTC()); err != nil {
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}
