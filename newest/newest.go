@@ -134,7 +134,7 @@ func askable(services []string) string {
 func question(q *query.Query) live.Query {
 	ask := asked(q)
 	most := max(q.Limit, min(q.Limit+1, live.MaxNewest)) // one more, or blobs are searched for it
-	if f := &q.Filter; len(f.Texts)+len(f.Exprs) > 0 {
+	if f := &q.Filter; f.ReadsLines() {
 		most = 1000 + 50*q.Limit
 	}
 	if q.Limit > 0 && most <= live.MaxNewest {

@@ -138,5 +138,5 @@ func gapOf(row tailindex.Row, q *query.Query) (Gap, bool) {
 // rowsTell reports whether a query matches all records of a row.
 func rowsTell(q *query.Query) bool {
 	f := &q.Filter
-	return len(f.Texts)+len(f.Exprs) == 0 && (f.Levels == 0 || f.Levels == errorLevels)
+	return !f.ReadsLines() && (f.Levels == 0 || f.Levels == errorLevels)
 }

@@ -31,6 +31,7 @@ type asked struct {
 	began    time.Time // every listing of a plan is later
 	found    []found   // by service, in all listings
 	noStore  error     // the store does not exist, and that is a warning
+	unknown  []error   // a [*NoServiceError] for each name without records, next to others
 }
 
 // found counts the listed objects of a service.
@@ -59,11 +60,13 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
 	}
-	switch {
-	case len(unknown) > 0 && isGlob(unknown[0]):
-		return nil, &NoServiceError{Name: unknown[0]}
-	case len(unknown) > 0:
-		return nil, r.noService(ctx, unknown[0])
+	for _, name := range unknown {
+		if err := r.noService(ctx, name); err != nil {
+			if _, ok := errors.AsType[*NoServiceError](err); !ok || len(a.services) == 0 {
+				return nil, err
+			}
+			a.unknown = append(a.unknown, err)
+		}
 	}
 	for _, u := range q.Unflushed {
 		for _, b := range u.bodies {
@@ -136,26 +139,45 @@ func (a *asked) absent(err error) bool {
 	return true
 }
 
-// none fails for the first service without stored or unflushed records, unless it had
-// some and they have expired.
-func (a *asked) none(ctx context.Context) error {
-	for i, service := range a.services {
-		_, dropped := a.view.Dropped(service)
-		unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
-		if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
-			continue
-		}
-		err := a.reader.noService(ctx, service)
-		if err == nil {
-			continue
-		}
-		// Its only day may have been deleted since the horizons were read.
-		if lerr := a.view.Look(ctx); lerr != nil {
-			return lerr
-		}
-		if _, dropped = a.view.Dropped(service); dropped.Empty() {
+// none finds the services without stored or unflushed records, except those whose
+// records have expired, and adds their errors to problems. It fails if no service is left.
+func (a *asked) none(ctx context.Context, problems *[]error) error {
+	left := len(a.services)
+	for i := range a.services {
+		err := a.noneOf(ctx, i)
+		if none, ok := errors.AsType[*NoServiceError](err); ok {
+			a.unknown = append(a.unknown, none)
+			left--
+		} else if err != nil {
 			return err
 		}
+	}
+	if left == 0 && len(a.unknown) > 0 {
+		return a.unknown[0]
+	}
+	*problems = append(*problems, a.unknown...)
+	return nil
+}
+
+// noneOf fails for a service without stored or unflushed records, unless it had some and
+// they have expired.
+func (a *asked) noneOf(ctx context.Context, i int) error {
+	service := a.services[i]
+	_, dropped := a.view.Dropped(service)
+	unflushed := slices.ContainsFunc(a.query.Unflushed, func(u *Unflushed) bool { return u.heads[service] != nil })
+	if a.found[i].any || unflushed || slices.Contains(a.stored, service) || !dropped.Empty() {
+		return nil
+	}
+	err := a.reader.noService(ctx, service)
+	if err == nil {
+		return nil
+	}
+	// Its only day may have been deleted since the horizons were read.
+	if lerr := a.view.Look(ctx); lerr != nil {
+		return lerr
+	}
+	if _, dropped = a.view.Dropped(service); dropped.Empty() {
+		return err
 	}
 	return nil
 }
@@ -173,23 +195,60 @@ func (a *asked) tellFound(sum *Summary) {
 	}
 }
 
-// noService makes the error for a name without records.
+// noService makes the error for a name or a glob without records.
 func (r *Reader) noService(ctx context.Context, name string) error {
+	if isGlob(name) {
+		return &NoServiceError{Name: name}
+	}
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil {
 		return err
 	}
-	e := &NoServiceError{Name: name}
-	folded := record.FoldService(name)
+	if slices.Contains(names, name) {
+		return nil
+	}
+	return &NoServiceError{Name: name, Near: near(record.FoldService(name), names), Stored: names}
+}
+
+// near returns the name that was probably meant: the same one, one that begins with the
+// other, or the one with the fewest typing mistakes; "" if none is near.
+func near(name string, names []string) string {
+	best, least := "", 1+min(2, len(name)/3)
 	for _, s := range names {
-		switch {
-		case s == name:
-			return nil
-		case s == folded:
-			e.Near = s
-		case e.Near == "" && (strings.HasPrefix(s, folded) || strings.HasPrefix(folded, s)):
-			e.Near = s
+		if s == name {
+			return s
+		}
+		if strings.HasPrefix(s, name) || strings.HasPrefix(name, s) {
+			if least > 0 {
+				best, least = s, 0
+			}
+		} else if d := mistakes(name, s); d < least {
+			best, least = s, d
 		}
 	}
-	return e
+	return best
+}
+
+// mistakes counts the fewest bytes to insert, delete or replace, or neighbours to swap, that
+// turn a into b.
+func mistakes(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := last[j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			row[j+1] = min(replaced, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

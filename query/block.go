@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"blobtail/blobfmt"
+	"blobtail/query/search"
 	"blobtail/record"
 )
 
@@ -30,12 +31,12 @@ func (k *kept) ord(line uint32) uint32 {
 func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher int64, err error) {
 	lo, hi := 0, len(raw)
 	if b.First < r.From {
-		if lo, err = search(raw, r.From); err != nil {
+		if lo, err = searchTime(raw, r.From); err != nil {
 			return kept{}, 0, err
 		}
 	}
 	if r.To != Newest && b.Last >= r.To {
-		if hi, err = search(raw, r.To); err != nil {
+		if hi, err = searchTime(raw, r.To); err != nil {
 			return kept{}, 0, err
 		}
 	}
@@ -44,7 +45,7 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 	}
 	k.base = uint32(bytes.Count(raw[:lo], newline))
 	k.raw = raw[lo:hi]
-	if m.hasText() || wanted(m.levels, &b.Levels) < int64(b.Records) {
+	if m.readsLines() || wanted(m.levels, &b.Levels) < int64(b.Records) {
 		higher = m.filter(&k)
 	}
 	if len(k.raw) == 0 {
@@ -62,17 +63,21 @@ func (m *Matcher) keep(raw []byte, b *blobfmt.Block, r Range) (k kept, higher in
 // filter moves the matching lines of k to its front and numbers them.
 func (m *Matcher) filter(k *kept) (higher int64) {
 	low := m.folded(k.raw)
-	// If a text is required, only the lines that contain it are examined.
-	skip := len(m.texts) > 0 && !m.invert
+	// If a text is required, only the lines that have a spelling of it are examined.
+	var finder *search.Finder
+	if len(m.patterns) > 0 && !m.invert && m.patterns[0].Weight() > 0 {
+		finder = m.patterns[0].Finder(low)
+	}
 	k.ords = []uint32{}
+	var scratch search.Line
 	out, pos, ord := 0, 0, k.base
 	for pos < len(k.raw) {
-		if skip {
-			i := bytes.Index(low[pos:], m.texts[0])
-			if i < 0 {
+		if finder != nil {
+			at := finder.From(pos)
+			if at == len(low) {
 				break
 			}
-			start := pos + bytes.LastIndexByte(low[pos:pos+i], '\n') + 1
+			start := pos + bytes.LastIndexByte(low[pos:at], '\n') + 1
 			ord += uint32(bytes.Count(k.raw[pos:start], newline))
 			pos = start
 		}
@@ -81,7 +86,7 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 			end = len(k.raw)
 		}
 		line := k.raw[pos:end]
-		if want, high := m.line(line, low[pos:end]); want {
+		if want, high := m.line(line, low[pos:end], &scratch); want {
 			// low may be raw itself: the moved lines lie before the part that is still to
 			// be searched.
 			out += copy(k.raw[out:], line)
@@ -96,33 +101,8 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 	return higher
 }
 
-// line reports whether a line is wanted. If it is not, high reports whether only its
-// level is wrong, and above a wanted one.
-func (m *Matcher) line(line, low []byte) (want, high bool) {
-	if m.levels != allLevels {
-		l := record.LineLevel(line)
-		want, high = m.levels.Has(l), m.high.Has(l)
-		if !want && !high {
-			return false, false
-		}
-	} else {
-		want = true
-	}
-	if m.hasText() {
-		off, ok := record.LineMsg(line)
-		if !ok {
-			off = 0
-		}
-		// The text may have been found before msg, so all texts are searched for.
-		if end := max(off, len(line)-1); m.text(line[off:end], low[off:end]) == m.invert {
-			return false, false
-		}
-	}
-	return want, high
-}
-
-// search finds the offset of the first line of raw that is not before t.
-func search(raw []byte, t int64) (int, error) {
+// searchTime finds the offset of the first line of raw that is not before t.
+func searchTime(raw []byte, t int64) (int, error) {
 	lo, hi := 0, len(raw) // both at starts of lines
 	for lo < hi {
 		start := lo + bytes.LastIndexByte(raw[lo:lo+(hi-lo)/2], '\n') + 1

@@ -67,7 +67,7 @@ func TestCompactedAcrossTheRange(t *testing.T) {
 			if err != nil || n != int64(len(want)) || sum.Copies > 0 {
 				t.Errorf("%d to %d: counted %d, want %d; %+v, %v", from, to, n, len(want), sum, err)
 			}
-			buckets, _, err := plan.Histogram(t.Context(), time.Minute)
+			buckets, _, err := plan.Histogram(t.Context(), query.Buckets{Length: time.Minute})
 			mark(t, err)
 			total := [2]int64{}
 			for _, b := range buckets {

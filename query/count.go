@@ -17,7 +17,7 @@ import (
 // indexes if they give an exact number: without texts, and if no two blobs can hold
 // copies of one record. It decodes the rest.
 func (p *Plan) Count(ctx context.Context) (int64, Summary, error) {
-	c := p.counting(0)
+	c := p.counting(Buckets{})
 	err := c.run(ctx)
 	sum := c.sum
 	if limit := int64(max(p.query.Limit, p.query.First)); limit > 0 && sum.Records > limit {
@@ -37,7 +37,7 @@ type counting struct {
 	merge []blob // must be decoded together, since they may hold copies
 }
 
-func (p *Plan) counting(by int64) *counting {
+func (p *Plan) counting(by Buckets) *counting {
 	return &counting{plan: p, sum: p.summary(), tally: tally{by: by}}
 }
 
@@ -53,7 +53,7 @@ func (c *counting) run(ctx context.Context) error {
 func (c *counting) countAll(ctx context.Context) error {
 	c.loader = newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, c.plan.reader.opt.Workers, &c.sum)
 	defer c.loader.stop()
-	if c.plan.match.hasText() {
+	if c.plan.match.readsLines() {
 		c.merge = c.plan.blobs
 	} else if err := c.fromIndexes(ctx); err != nil || len(c.merge) == 0 {
 		return err

@@ -221,9 +221,17 @@ func TestForeignAndNames(t *testing.T) {
 		{[]string{"../etc"}, 0, `no service "../etc"`},
 		{[]string{"x*"}, 0, `no service matches "x*"`},
 		{[]string{"[x"}, 0, `glob "[x": syntax error in pattern`},
-		{[]string{"web", "nope"}, 0, `no service "nope"`},
+		{[]string{"web", "nope"}, 3, `no service "nope"`},
 	} {
 		plan, err := r.Plan(context.Background(), query.Query{Services: c.names, Range: query.Always()})
+		if len(c.names) > 1 && c.err != "" && err == nil { // the other service is read, and this one is missing
+			n := 0
+			sum, err := plan.Read(context.Background(), func(b []byte) error { n += strings.Count(string(b), "\n"); return nil })
+			if err != nil || n != c.lines || len(sum.Problems) != 1 || sum.Problems[0].Error() != c.err {
+				t.Errorf("%v: %d lines, %v, %v", c.names, n, sum.Problems, err)
+			}
+			continue
+		}
 		if err != nil || c.err != "" {
 			if err == nil || err.Error() != c.err {
 				t.Errorf("%v: error %v, want %s", c.names, err, c.err)

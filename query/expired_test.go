@@ -111,7 +111,7 @@ func TestHidden(t *testing.T) {
 		mark(t, err)
 		n, sum, err := plan.Count(t.Context())
 		check("count", int(n), sum, err)
-		buckets, sum, err := plan.Histogram(t.Context(), time.Nanosecond)
+		buckets, sum, err := plan.Histogram(t.Context(), query.Buckets{Length: time.Nanosecond})
 		records := int64(0)
 		for _, b := range buckets {
 			records += b.Levels[record.Info]
@@ -132,7 +132,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%v %v: newest: %s, %v", c.services, c.rng, found, sum.Warnings)
 		}
 	}
-	listed, sum, err := r.List(t.Context(), "app", time.Time{})
+	listed, sum, err := r.List(t.Context(), []string{"app"}, time.Time{})
 	if err != nil || len(listed) != 3 || listed[0].Name != "2026-11-19" || len(sum.Warnings) != 1 {
 		t.Errorf("%v, %+v, %v", listed, sum, err)
 	}

@@ -1,12 +1,14 @@
 package query
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"math/bits"
-	"regexp"
+	"slices"
 	"strings"
 
+	"blobtail/query/search"
+	"blobtail/query/where"
 	"blobtail/record"
 )
 
@@ -46,108 +48,140 @@ func (s LevelSet) Lowest() record.Level {
 // upFrom is the set of a level and those above it. Other is neither high nor low.
 func upFrom(l record.Level) LevelSet { return 1<<record.Other - 1<<l }
 
-// Filter selects records of the range. All parts must match.
-//
-// Texts and expressions are matched against the stored line from the value of msg to
-// its end, so a text finds a field's value as well as the message. `"` and control
-// characters in a text are escaped as a stored line escapes them.
+// Filter selects records of the range. All parts must match. Package search says what the
+// texts of a record are.
 type Filter struct {
-	Levels LevelSet // 0: all
-	Texts  []string // each must occur
-	Exprs  []string // RE2, each must match
-	Invert bool     // wanted are the lines that the texts and expressions do not all match
-	Fold   bool     // upper and lower case of ASCII letters are equal
+	Levels LevelSet    // 0: all
+	Texts  []string    // each must occur
+	Words  []string    // each must occur, between borders of words
+	Exprs  []string    // RE2, each must match
+	Where  *where.Expr // nil: all records match
+	Invert bool        // wanted are the records that Texts, Words and Exprs do not all match
+	Fold   bool        // upper and lower case of ASCII letters are equal
+}
+
+// ReadsLines reports whether the filter needs more of a record than its time and level.
+func (f *Filter) ReadsLines() bool {
+	return len(f.Texts)+len(f.Words)+len(f.Exprs) > 0 || f.Where != nil
 }
 
 // Matcher is a compiled [Filter]. It may be used by several goroutines at once.
 type Matcher struct {
-	levels, high LevelSet // high: those above the lowest of levels that are not in it
-	texts        [][]byte // escaped; folded if fold; the longest first
-	exprs        []*regexp.Regexp
-	invert, fold bool
+	levels, high LevelSet          // high: those above the lowest of levels that are not in it
+	patterns     []*search.Pattern // the one that rules out most lines is first
+	where        *where.Expr
+	invert       bool
+	folds        bool // a pattern needs lines in lower case
 }
 
 // Matcher compiles the filter; an error is a [*BadQueryError].
 func (f Filter) Matcher() (*Matcher, error) {
-	m := &Matcher{levels: f.Levels, invert: f.Invert, fold: f.Fold}
+	m := &Matcher{levels: f.Levels, where: f.Where, invert: f.Invert}
 	if m.levels == 0 {
 		m.levels = allLevels
 	}
 	m.high = upFrom(m.levels.Lowest()) &^ m.levels
-	for _, text := range f.Texts {
+	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
 		if text == "" {
 			return nil, badQuery("an empty text matches every record; leave it out")
 		}
-		b := record.AppendEscaped(nil, []byte(text))
-		if f.Fold {
-			foldASCII(b, b)
-		}
-		m.texts = append(m.texts, b)
-		if last := len(m.texts) - 1; len(b) > len(m.texts[0]) {
-			m.texts[0], m.texts[last] = m.texts[last], m.texts[0]
-		}
+	}
+	for _, text := range f.Texts {
+		m.patterns = append(m.patterns, search.Fixed(text, f.Fold))
+	}
+	for _, word := range f.Words {
+		m.patterns = append(m.patterns, search.Word(word, f.Fold))
 	}
 	for _, expr := range f.Exprs {
-		if expr == "" {
-			return nil, badQuery("an empty expression matches every record; leave it out")
-		}
-		if f.Fold {
-			expr = "(?i:" + expr + ")"
-		}
-		re, err := regexp.Compile(expr)
+		p, err := search.Expr(expr, f.Fold)
 		if err != nil {
+			if strings.Contains(expr, "(?<") || strings.Contains(expr, "(?=") || strings.Contains(expr, "(?!") {
+				err = fmt.Errorf("%w (RE2 has no lookbehind and no lookahead)", err)
+			}
 			return nil, badQuery("%w; to search text as it is: -F", err)
 		}
-		m.exprs = append(m.exprs, re)
+		m.patterns = append(m.patterns, p)
 	}
-	if m.invert && !m.hasText() {
-		return nil, badQuery("-v inverts text filters: add -F or -g")
+	slices.SortStableFunc(m.patterns, func(a, b *search.Pattern) int { return cmp.Compare(b.Weight(), a.Weight()) })
+	m.folds = slices.ContainsFunc(m.patterns, (*search.Pattern).Folds)
+	if m.invert && len(m.patterns) == 0 {
+		return nil, badQuery("-v inverts text filters: add -F, -w or -g")
 	}
 	return m, nil
 }
 
-func (m *Matcher) hasText() bool { return len(m.texts)+len(m.exprs) > 0 }
+func (m *Matcher) readsLines() bool { return len(m.patterns) > 0 || m.where != nil }
 
 // Line reports whether the filter accepts a line, which ends in a newline.
 func (m *Matcher) Line(line []byte) bool {
-	want, _ := m.line(line, m.folded(line))
+	want, _ := m.line(line, m.folded(line), new(search.Line))
 	return want
 }
 
-// folded returns the bytes in which texts are searched: a folded copy, or the same.
+// folded returns the bytes in which folded texts are searched: a folded copy, or the same.
 func (m *Matcher) folded(raw []byte) []byte {
-	if !m.fold || len(m.texts) == 0 {
+	if !m.folds {
 		return raw
 	}
 	low := make([]byte, len(raw))
-	foldASCII(low, raw)
+	search.Fold(low, raw)
 	return low
 }
 
-// text reports whether all texts and expressions match the searchable part of a line. low
-// is the same bytes folded, or the same slice.
-func (m *Matcher) text(tail, low []byte) bool {
-	for _, t := range m.texts {
-		if !bytes.Contains(low, t) {
-			return false
+// line reports whether a line is wanted. If it is not, high reports whether only its
+// level is wrong, and above a wanted one. low is the same bytes folded, or the same slice.
+func (m *Matcher) line(line, low []byte, scratch *search.Line) (want, high bool) {
+	want = true
+	if m.levels != allLevels {
+		l := record.LineLevel(line)
+		want, high = m.levels.Has(l), m.high.Has(l)
+		if !want && !high {
+			return false, false
 		}
 	}
-	for _, re := range m.exprs {
-		if !re.Match(tail) {
+	end := max(0, len(line)-1)
+	if len(m.patterns) > 0 {
+		scratch.Set(line[:end], low[:end])
+		if m.all(scratch) == m.invert {
+			return false, false
+		}
+	}
+	if m.where != nil && !m.where.Match(line[:end]) {
+		return false, false
+	}
+	return want, high
+}
+
+// Spans returns where the text filters match in a text that people see: start and end of
+// each match, in order, none within another. There are none if the filter is inverted.
+func (m *Matcher) Spans(text []byte) (spans [][2]int) {
+	if m.invert {
+		return nil
+	}
+	for _, p := range m.patterns {
+		spans = p.Spans(spans, text)
+	}
+	if len(m.patterns) < 2 || len(spans) < 2 {
+		return spans
+	}
+	slices.SortFunc(spans, func(a, b [2]int) int { return cmp.Or(a[0]-b[0], b[1]-a[1]) })
+	n := 1
+	for _, s := range spans[1:] {
+		if last := &spans[n-1]; s[0] <= last[1] {
+			last[1] = max(last[1], s[1])
+		} else {
+			spans[n] = s
+			n++
+		}
+	}
+	return spans[:n]
+}
+
+func (m *Matcher) all(line *search.Line) bool {
+	for _, p := range m.patterns {
+		if !p.Match(line) {
 			return false
 		}
 	}
 	return true
-}
-
-// foldASCII writes src to dst with ASCII letters in lower case; dst is at least
-// as long and may be src.
-func foldASCII(dst, src []byte) {
-	dst = dst[:len(src)]
-	for i, c := range src {
-		if c-'A' < 26 {
-			c += 'a' - 'A'
-		}
-		dst[i] = c
-	}
 }

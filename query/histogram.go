@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -19,16 +18,14 @@ type Bucket struct {
 	Levels [record.NumLevels]int64
 }
 
-// Histogram counts the records of the query by time and level, and ignores its limit.
-// Buckets have the given length and begin at multiples of it since 1970, UTC, so that
-// days are UTC days. It returns only buckets with records, in order. If a bucket is a
-// number of whole minutes it decodes no more than Count does: the indexes' counts by
-// the minute suffice.
-func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summary, error) {
-	if by <= 0 {
+// Histogram counts the records of the query by time and level, and ignores its limit. It
+// returns only buckets with records, in order. If buckets begin at whole minutes it decodes
+// no more than Count does: the indexes' counts by the minute suffice.
+func (p *Plan) Histogram(ctx context.Context, by Buckets) ([]Bucket, Summary, error) {
+	if by.Length <= 0 {
 		return nil, Summary{}, badQuery("a bucket must be longer than nothing")
 	}
-	c := p.counting(int64(by))
+	c := p.counting(by)
 	err := c.run(ctx)
 	out := make([]Bucket, 0, len(c.tally.buckets))
 	for start, levels := range c.tally.buckets {
@@ -38,26 +35,25 @@ func (p *Plan) Histogram(ctx context.Context, by time.Duration) ([]Bucket, Summa
 	return out, c.sum, err
 }
 
-// A tally counts wanted records: in all, and if by is set, by time and level.
+// A tally counts wanted records: in all, and if by has a length, by time and level.
 type tally struct {
-	by      int64
+	by      Buckets
 	total   int64
 	buckets map[int64]*[record.NumLevels]int64
+	// The bucket of the time asked for last: most times are in that too.
+	from, to int64
 }
 
 // start returns the start of the bucket of a time.
 func (t *tally) start(ns int64) int64 {
-	if t.by == 0 {
+	if t.by.Length == 0 {
 		return 0
 	}
-	past := ns % t.by
-	if past < 0 {
-		past += t.by
+	if ns < t.from || ns >= t.to {
+		t.from = t.by.Start(ns)
+		t.to = t.by.Next(t.from)
 	}
-	if ns < math.MinInt64+past {
-		return math.MinInt64
-	}
-	return ns - past
+	return t.from
 }
 
 // one reports whether all times from first to last are in one bucket.
@@ -80,7 +76,7 @@ func (t *tally) bucket(start int64) *[record.NumLevels]int64 {
 func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.NumLevels]N) {
 	n := wanted(set, levels)
 	t.total += n
-	if t.by == 0 || n == 0 {
+	if t.by.Length == 0 || n == 0 {
 		return
 	}
 	b := t.bucket(t.start(at))
@@ -92,7 +88,7 @@ func addLevels[N int | int64](t *tally, at int64, set LevelSet, levels *[record.
 }
 
 func (t *tally) lines(raw []byte) error {
-	if t.by == 0 {
+	if t.by.Length == 0 {
 		t.total += int64(bytes.Count(raw, newline))
 		return nil
 	}

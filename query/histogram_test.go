@@ -32,7 +32,7 @@ func TestHistogramReadsNoBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, sum, err := plan.Histogram(t.Context(), c.by)
+		got, sum, err := plan.Histogram(t.Context(), query.Buckets{Length: c.by})
 		if err != nil || len(got) != c.buckets || sum.Records != c.records || len(w.gets) > c.gets {
 			t.Errorf("by %v: %d buckets by %d GETs, want %d by %d; %+v, %v", c.by, len(got), len(w.gets), c.buckets, c.gets, sum, err)
 		}
@@ -83,11 +83,11 @@ func TestHistogramEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := plan.Histogram(t.Context(), 24*time.Hour)
+	got, _, err := plan.Histogram(t.Context(), query.Buckets{Length: 24 * time.Hour})
 	if err != nil || len(got) != 4 || got[0].Start != math.MinInt64 || got[1].Start != -86400e9 || got[2].Start != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if bad := (*query.BadQueryError)(nil); !errors.As(func() error { _, _, err := plan.Histogram(t.Context(), 0); return err }(), &bad) {
+	if bad := (*query.BadQueryError)(nil); !errors.As(func() error { _, _, err := plan.Histogram(t.Context(), query.Buckets{Length: 0}); return err }(), &bad) {
 		t.Error("a bucket of no length")
 	}
 }

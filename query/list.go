@@ -32,13 +32,13 @@ func (t *Total) add(b *catalog.Entry) {
 }
 
 // List sums up the blobs of each service, system ones last; of each day (UTC, of the
-// blobs' names) if a service is given; or each blob of a day, unless that is zero.
+// blobs' names) if services are given; or each blob of a day, unless that is zero.
 // Unreadable blobs are among the summary's problems.
-func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Total, Summary, error) {
-	q := Query{Services: []string{service}, Range: Always()}
+func (r *Reader) List(ctx context.Context, services []string, day time.Time) ([]Total, Summary, error) {
+	q, all := Query{Services: services, Range: Always()}, len(services) == 0
 	name := func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) }
 	switch {
-	case service == "" && day.IsZero():
+	case all && day.IsZero():
 		var err error
 		if q.Services, err = catalog.Services(ctx, r.store); err != nil || len(q.Services) == 0 {
 			return nil, Summary{}, err
@@ -60,7 +60,7 @@ func (r *Reader) List(ctx context.Context, service string, day time.Time) ([]Tot
 		if b.State != catalog.Sound {
 			continue // it is among the problems
 		}
-		if service == "" && b.Name.Service[0] == '_' {
+		if all && b.Name.Service[0] == '_' {
 			to = &system
 		}
 		key := name(b)

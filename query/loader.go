@@ -99,7 +99,7 @@ func (l *loader) choose(s *source) []int {
 		case !l.task.rng.touches(b.First, b.Last):
 		case wanted(l.match.levels, &b.Levels) > 0:
 			blocks = append(blocks, i)
-		case !l.match.hasText():
+		case !l.match.readsLines():
 			// With texts the number of those of higher levels is unknown.
 			higher, _ := new(tally).block(b, l.task.rng, l.match)
 			atomic.AddInt64(&l.sum.Higher, higher)
@@ -250,7 +250,7 @@ func (l *loader) wantsBlob(b *blob) bool {
 	if b.State != catalog.Sound || wanted(l.match.levels, &b.Meta.Levels) > 0 {
 		return true
 	}
-	if !l.match.hasText() && l.task.rng.covers(b.Meta.First, b.Meta.Last) {
+	if !l.match.readsLines() && l.task.rng.covers(b.Meta.First, b.Meta.Last) {
 		atomic.AddInt64(&l.sum.Higher, wanted(l.match.high, &b.Meta.Levels))
 	}
 	return false

@@ -143,6 +143,7 @@ func (p *pass) pop() {
 		p.ahead.open--
 	}
 	p.ahead.done++
+	p.asked.reader.opt.Progress.finish(c.src.Size)
 }
 
 // second returns the least key of all cursors but the top one.

@@ -192,9 +192,15 @@ func TestNewestTells(t *testing.T) {
 		t.Errorf("%d lines, %+v", len(got), sum)
 	}
 	for _, name := range []string{"none", "n*", "../x"} {
-		_, err := r.Newest(t.Context(), query.Query{Services: []string{"web", name}, Range: query.Always(), Limit: 5}, func([]byte) error { return nil })
-		if none := (*query.NoServiceError)(nil); !errors.As(err, &none) || none.Name != name {
+		var none *query.NoServiceError
+		_, err := r.Newest(t.Context(), query.Query{Services: []string{name}, Range: query.Always(), Limit: 5}, func([]byte) error { return nil })
+		if !errors.As(err, &none) || none.Name != name {
 			t.Errorf("%s: %v", name, err)
+		}
+		// Next to another one it is a problem.
+		got, sum := newest(t, r, query.Query{Services: []string{"web", name}, Range: query.Always(), Limit: 5})
+		if len(got) != 5 || sum.Complete() || !errors.As(errors.Join(sum.Problems...), &none) || none.Name != name {
+			t.Errorf("%s: %d lines, %v", name, len(got), sum.Problems)
 		}
 	}
 }

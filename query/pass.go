@@ -79,12 +79,17 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 		p.ahead.lazy, p.ahead.first = true, min(firstGroup, opt.GroupBytes)
 	}
 	p.heap = make([]*cursor, 0, len(t.blobs))
+	bytes := int64(0)
 	for i := range t.blobs {
-		if b := &t.blobs[i]; p.loader.wantsBlob(b) {
+		b := &t.blobs[i]
+		sum.Examined += b.Meta.Records
+		if p.loader.wantsBlob(b) {
+			bytes += b.Size
 			s := a.reader.source(*b, sum)
 			p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}
+	opt.Progress.expect(len(p.heap), bytes)
 	slices.SortStableFunc(p.heap, func(a, b *cursor) int {
 		if t.desc {
 			a, b = b, a

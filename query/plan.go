@@ -42,7 +42,7 @@ func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
 		return nil, err
 	}
 	// Is a service empty in the range, or missing altogether?
-	return p, a.none(ctx)
+	return p, a.none(ctx, &p.listed.Problems)
 }
 
 // Bytes is the size of all stored blobs to be read; a read that needs only parts of

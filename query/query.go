@@ -102,6 +102,8 @@ type Options struct {
 	// MaxAge is the largest age of a read: half of the time between hiding and
 	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
+	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
+	Progress *Progress
 }
 
 // Reader reads one store. Several goroutines may use it at once.
@@ -135,6 +137,8 @@ type Summary struct {
 	// Higher counts records that fail the filter only because their level is above the
 	// lowest wanted one. It is a lower bound: unread blocks may have more.
 	Higher int64
+	// Examined counts the records that the read blobs have in all, by their metadata.
+	Examined int64
 	// More says that a limit left records out, or may have.
 	More     bool
 	Problems []error
@@ -170,6 +174,8 @@ type NoServiceError struct {
 	Name string
 	// Near is a service of a similar name, or "".
 	Near string
+	// Stored are all services in blobs, sorted; nil for a glob.
+	Stored []string
 }
 
 func (e *NoServiceError) Error() string {

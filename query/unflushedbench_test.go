@@ -85,7 +85,7 @@ func BenchmarkUnflushed(b *testing.B) {
 			return plan.Entries(context.Background(), func(*record.Entry) error { return nil })
 		})
 		run("hist", func() (query.Summary, error) {
-			_, sum, err := plan.Histogram(context.Background(), time.Minute)
+			_, sum, err := plan.Histogram(context.Background(), query.Buckets{Length: time.Minute})
 			return sum, err
 		})
 		limited := q

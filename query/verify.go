@@ -48,8 +48,11 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 	v := &verifying{plan: p, found: found}
 	sum := p.summary()
 	for _, err := range sum.Problems {
-		problem := err.(*Problem)
-		v.report(Finding{Key: problem.Blob, Err: problem.Err})
+		f := Finding{Err: err}
+		if problem, ok := errors.AsType[*Problem](err); ok {
+			f = Finding{Key: problem.Blob, Err: problem.Err}
+		}
+		v.report(f)
 	}
 	v.gaps()
 	v.twins()
@@ -89,6 +92,7 @@ func (v *verifying) report(f Finding) {
 func (v *verifying) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(v.plan.reader.opt.Workers)
+	v.plan.reader.opt.Progress.expect(len(v.plan.blobs), v.plan.Bytes())
 	for i := range v.plan.blobs {
 		if v.plan.blobs[i].State != catalog.Sound {
 			continue // the listing has reported it, and there is nothing to check it against
@@ -99,6 +103,7 @@ func (v *verifying) run(ctx context.Context) error {
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
+	defer v.plan.reader.opt.Progress.finish(b.Size)
 	s := v.plan.reader.source(blob{Entry: b}, new(Summary))
 	body, err := s.fetch(ctx, 0, b.Size)
 	if err := fatal(ctx, err); err != nil {

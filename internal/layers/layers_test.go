@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"record":        {},
 	"storage":       {},
 	"internal/fsys": {},
+	"internal/when": {},
 	"buffer/wal":    {"internal/fsys"},
 
 	// 1: stored forms and drivers.
@@ -57,10 +58,12 @@ var allowed = map[string][]string{
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
-	"query":             {"record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog"},
+	"query/search":      {"record"},
+	"query/where":       {"record"},
+	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog"},
 	"configs":           {},
 	"internal/bill":     {"configs", "record", "blobfmt", "catalog"},
-	"internal/config":   {"record", "internal/openstore"},
+	"internal/config":   {"record", "internal/openstore", "internal/fsys"},
 	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog"},
 	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew"},
 	// It joins the records in blobs with unflushed ones.
@@ -71,8 +74,8 @@ var allowed = map[string][]string{
 	"internal/cli":       {"internal/config", "storage", "internal/openstore"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/fsys"},
-	"cmd/retention": {"internal/cli", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact"},
-	"cmd/query":     {"internal/cli", "internal/config", "record", "blobfmt", "storage", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid"},
+	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact"},
+	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid"},
 }
 
 // forTests are packages that only tests and development programs import, with the

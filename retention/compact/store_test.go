@@ -209,7 +209,7 @@ func (w *world) answer() string {
 		if err != nil || !sum.Complete() {
 			w.t.Fatalf("count: %v, %v", err, sum.Problems)
 		}
-		buckets, sum, err := plan.Histogram(context.Background(), time.Minute)
+		buckets, sum, err := plan.Histogram(context.Background(), query.Buckets{Length: time.Minute})
 		if err != nil || !sum.Complete() {
 			w.t.Fatalf("histogram: %v, %v", err, sum.Problems)
 		}

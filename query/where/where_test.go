@@ -1,0 +1,88 @@
+package where_test
+
+import (
+	"strings"
+	"testing"
+
+	"blobtail/query/where"
+)
+
+const line = `{"ts":"2026-11-20T15:04:05Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl"}` + "\n"
+
+func TestMatch(t *testing.T) {
+	for text, want := range map[string]bool{
+		`status >= 500 && path startsWith "/api"`: true,
+		`status == 502`:                         true,
+		`status == 502.0`:                       true,
+		`status in [500, 502]`:                  true,
+		`status in 500..510`:                    true, // a number of JSON and one of the language
+		`status == "502"`:                       false,
+		`status >= "5"`:                         false, // it fails
+		`!(missing >= 5)`:                       false, // so does this
+		`missing == nil`:                        true,
+		`missing?.x == nil`:                     true,
+		`none == nil`:                           true,
+		`not ok`:                                true,
+		`msg == "say \"hi\""`:                   true,
+		`msg contains 'hi'`:                     true,
+		`msg matches "^say"`:                    true,
+		`level == "error" and service == "web"`: true,
+		`ts startsWith "2026-11"`:               true,
+		`http.method == "GET"`:                  true,
+		`http.status == 404`:                    true,
+		`http.a.b == 1`:                         true,
+		`http.nothing == 1`:                     false,
+		`"b" in tags`:                           true,
+		`len(tags) == 2`:                        true,
+		`any(tags, # == "a")`:                   true,
+		`took / 1000 > 1`:                       true,
+		`größe == "xl"`:                         true,
+		`$env["http.method"] == "GET"`:          true,
+		`let n = status; n > 500`:               true,
+		`let h = http; h.status == 404`:         true,
+		`status > 500 ? true : false`:           true,
+		`upper(path) == "/API/X"`:               true,
+	} {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if e.Match([]byte(line)) != want {
+			t.Errorf("%s: not %v; %q", text, want, e.Notes())
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                 "",
+		"status >":         "column 8: unexpected token EOF",
+		"status = 5":       "column 8",
+		"1 + 1":            "bool",
+		"true":             "names no field",
+		"status > 5 &&& x": "column",
+		"unknown(5)":       "unknown",
+	} {
+		if _, err := where.Parse(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestNotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"stauts == 502": `no record has the field "stauts"; there are größe, http, http.method, level,`,
+		"status > path": "the expression fails where all its fields are: ",
+		"status == 502": "",
+		"path":          "the expression fails where all its fields are: column 1",
+	} {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		e.Match([]byte(line))
+		if got := strings.Join(e.Notes(), "\n"); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package record
+
+import (
+	"bytes"
+	"iter"
+)
+
+// Fields iterates over the keys and values at the top level of a canonical line, which is
+// compact JSON known to be valid. On any other text it stops early. A key is the text
+// between its quotes, still escaped. A value is unchanged.
+func Fields(line []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		for rest := line; len(rest) > 1 && (rest[0] == '{' || rest[0] == ',') && rest[1] == '"'; {
+			k := 1 + ValueLen(rest[1:])
+			if k == 1 || k >= len(rest) || rest[k] != ':' {
+				return
+			}
+			key := rest[2 : k-1]
+			rest = rest[k+1:]
+			n := ValueLen(rest)
+			if n == 0 || !yield(key, rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
+}
+
+// Lookup returns the value of a field of a canonical line: of the one with that name, or
+// else for a.b of the one named b in the object a. ok is false if there is none.
+func Lookup(line []byte, name string) (value []byte, ok bool) {
+	for key, value := range Fields(line) {
+		if isKey(key, name) {
+			return value, true
+		}
+	}
+	for i := range len(name) {
+		if name[i] != '.' {
+			continue
+		}
+		for key, object := range Fields(line) {
+			if object[0] == '{' && isKey(key, name[:i]) {
+				if value, ok := Lookup(object, name[i+1:]); ok {
+					return value, true
+				}
+			}
+		}
+	}
+	return nil, false
+}
+
+// isKey reports whether a key, escaped, has a name.
+func isKey(key []byte, name string) bool {
+	if bytes.IndexByte(key, '\\') < 0 {
+		return string(key) == name
+	}
+	return string(AppendUnescaped(nil, key)) == name
+}
+
+// IsString reports whether a value of a canonical line is a string.
+func IsString(value []byte) bool { return len(value) >= 2 && value[0] == '"' }
+
+// Bare is a value as it stands behind "key=": a string without its quotes, unless it is
+// empty or would be ambiguous without them; any other value, and any other string,
+// unchanged.
+func Bare(value []byte) []byte {
+	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value[1:len(value)-1], " =\"\\") {
+		return value[1 : len(value)-1]
+	}
+	return value
+}
