@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -12,15 +14,15 @@ import (
 
 // arrange puts an argument list as people write it into a form that the parser always
 // accepts: the verb first, then flags in their long form with their values joined by "=",
-// and services in between. So flags may come before the verb, and a value may begin with
-// "-", as in --from -2h.
+// then the other arguments. So flags may stand anywhere, and a value may begin with "-", as
+// in --from -2h.
 //
 // The verb is the first argument that is not a flag, if it is a verb; otherwise the verb
-// is read. Unknown flags stay unchanged, and the parser reports them.
+// is read. "help" before a verb is the flag --help behind it. Unknown flags stay
+// unchanged, and the parser reports them.
 func arrange(app *kong.Application, args []string) []string {
-	flags := flagsOf(app)
-	var out []string
-	bare := -1 // place in out of the first argument that is not a flag
+	known := flagsOf(app)
+	var flags, bare, rest []string
 	help := false
 	for len(args) > 0 && args[0] != "--" {
 		arg := args[0]
@@ -31,17 +33,22 @@ func arrange(app *kong.Application, args []string) []string {
 			_, size := utf8.DecodeRuneInString(arg[1:])
 			name, value, joined = arg[:1+size], strings.TrimPrefix(arg[1+size:], "="), true
 		}
-		f := flags[name]
-		if f == nil {
-			if bare < 0 && (len(arg) < 2 || arg[0] != '-') {
-				bare = len(out)
-			}
-			out = append(out, arg)
+		f := known[name]
+		switch {
+		case f != nil:
+		case len(arg) > 1 && arg[0] == '-':
+			flags = append(flags, arg)
+			continue
+		case len(bare) == 0 && !help && arg == "help":
+			help = true
+			continue
+		default:
+			bare = append(bare, arg)
 			continue
 		}
 		long := "--" + f.Name
 		switch {
-		case f.IsBool() && joined && name != long:
+		case f.IsBool() && joined && name[1] != '-':
 			joined, args = false, append([]string{"-" + arg[len(name):]}, args...)
 		case !f.IsBool() && !joined && len(args) > 0:
 			joined, value, args = true, args[0], args[1:]
@@ -49,18 +56,36 @@ func arrange(app *kong.Application, args []string) []string {
 		if joined {
 			long += "=" + value
 		}
-		out = append(out, long)
-		help = help || f.Name == "help"
+		switch {
+		case f.Name == "help":
+			help = true
+		case !f.IsBool() && !joined:
+			rest = []string{long} // the end, where its value is missing
+		default:
+			flags = append(flags, long)
+		}
 	}
-	out = append(out, args...) // the parser accepts "--" and all behind it unchanged
 	verb := "read"
-	if bare >= 0 && slices.ContainsFunc(app.Children, func(n *kong.Node) bool { return n.Name == out[bare] }) {
-		verb = out[bare]
-		out = slices.Delete(out, bare, bare+1)
-	} else if bare < 0 && help {
-		return out // a flag of all verbs
+	switch {
+	case len(bare) > 0 && verbOf(app, bare[0]) != nil:
+		verb, bare = bare[0], bare[1:]
+	case len(bare) == 0 && help:
+		return []string{"--help"} // of all verbs
 	}
-	return append([]string{verb}, out...)
+	if help {
+		flags = append(flags, "--help")
+	}
+	return slices.Concat([]string{verb}, flags, bare, rest, args) // the parser accepts "--" and all behind it unchanged
+}
+
+// verbOf returns the verb of a name, or nil.
+func verbOf(app *kong.Application, name string) *kong.Node {
+	for _, n := range app.Children {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
 }
 
 // flagsOf returns the flags of all verbs, as they may be written.
@@ -69,6 +94,9 @@ func flagsOf(app *kong.Application) map[string]*kong.Flag {
 	for _, n := range append([]*kong.Node{app.Node}, app.Children...) {
 		for _, f := range n.Flags {
 			flags["--"+f.Name] = f
+			for _, alias := range f.Aliases {
+				flags["--"+alias] = f
+			}
 			if f.Short != 0 {
 				flags["-"+string(f.Short)] = f
 			}
@@ -93,6 +121,9 @@ func mistake(app *kong.Application, args []string) error {
 				return cli.Usagef("there is no %s; for so many of the newest: -n %s", arg, arg[1:])
 			}
 			continue
+		}
+		if !joined && !f.IsBool() {
+			return cli.Usagef("%s needs a value, such as %s %s", flagName(f), strings.Fields(flagName(f))[0], f.FormatPlaceHolder())
 		}
 		var verbs []string
 		for _, n := range app.Children {
@@ -120,4 +151,20 @@ func flagName(f *kong.Flag) string {
 		return "-" + string(f.Short) + " (--" + f.Name + ")"
 	}
 	return "--" + f.Name
+}
+
+// number is how many records a flag asks for.
+type number int
+
+// UnmarshalText reads a number, and refuses separators with the number that is meant.
+func (n *number) UnmarshalText(text []byte) error {
+	v, err := strconv.Atoi(string(text))
+	if err == nil {
+		*n = number(v)
+		return nil
+	}
+	if plain := strings.NewReplacer(",", "", "_", "", "'", "", " ", "").Replace(string(text)); plain != "" && strings.Trim(plain, "0123456789") == "" && len(plain) < len(text) {
+		return fmt.Errorf("%q is no number; write %s", text, plain)
+	}
+	return fmt.Errorf("%q is no number; want one such as 100", text)
 }

@@ -36,7 +36,7 @@ const (
 
 // bars prints the header and returns the printer of the buckets.
 func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
-	p := &barPrinter{a: a, layout: timeOf(by, a.now.Location())}
+	p := &barPrinter{a: a, layout: timeOf(by)}
 	var most [record.NumLevels]int64
 	for i := range all {
 		p.longest = max(p.longest, total(&all[i]))
@@ -128,13 +128,13 @@ func worstFirst() []record.Level {
 }
 
 // timeOf is the shortest layout that distinguishes the times of buckets.
-func timeOf(by time.Duration, zone *time.Location) string {
+func timeOf(by time.Duration) string {
 	switch {
 	case by%time.Second != 0:
 		return timeLayout
 	case by%time.Minute != 0:
 		return time.DateTime
-	case by%(24*time.Hour) == 0 && zone == time.UTC:
+	case by%(24*time.Hour) == 0:
 		return time.DateOnly
 	}
 	return "2006-01-02 15:04"

@@ -26,7 +26,7 @@ type billCmd struct {
 }
 
 func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
-	form, err := a.form(c.Output, "text", "json", "csv")
+	form, err := a.form(c.Output, "pretty", "json", "csv")
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 		b.sums = report.Days
 	}
 	if len(b.sums) > 0 {
-		map[string]func(){"text": b.text, "json": b.json, "csv": b.csv}[form]()
+		map[string]func(){"pretty": b.text, "json": b.json, "csv": b.csv}[form]()
 		if err := a.out.flush(); err != nil {
 			return 0, err
 		}

@@ -14,16 +14,16 @@ import (
 )
 
 type catCmd struct {
-	Name   string `arg:"" help:"Key of a blob in the store, or a file."`
-	Output string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+	Name        string `arg:"" help:"Key of a blob in the store, or a file."`
+	outputFlags `group:"Output"`
 }
 
 func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
-	emit, err := a.printer(c.Output)
+	out, err := a.printer(c.outputFlags, query.Filter{})
 	if err != nil {
 		return 0, err
 	}
-	code := cli.Nothing
+	code, printed := cli.Nothing, false
 	bad := func(err error) {
 		a.Complain("%v", err)
 		code = cli.Incomplete
@@ -42,15 +42,21 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 			bad(err)
 			continue
 		}
-		if err := emit(frame.Lines); err != nil {
+		if err := out.print(frame.Lines); err != nil {
 			return 0, err
 		}
+		printed = true
 		if code == cli.Nothing {
 			code = cli.OK
 		}
 	}
+	out.end()
 	if code == cli.Incomplete {
-		a.Complain("INCOMPLETE: the rest of the blob was printed")
+		rest := "the rest of the blob was printed"
+		if !printed {
+			rest = "nothing could be printed"
+		}
+		a.Complain("INCOMPLETE: %s", rest)
 	}
 	return code, nil
 }

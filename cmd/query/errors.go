@@ -10,6 +10,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/query"
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -35,12 +36,48 @@ func (a *app) ownError(err error) (code int, message string) {
 	return 0, ""
 }
 
+// noService says what was probably meant by a name that is no service.
 func (a *app) noService(e *query.NoServiceError) string {
-	switch {
-	case e.Near != "":
-		return fmt.Sprintf("%v; there is %q", e, e.Near)
-	case strings.ContainsAny(e.Name, `*?[\`), !slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == 'F' }):
-		return fmt.Sprintf("%v; logquery ls lists them", e)
+	level := record.ParseLevel([]byte(e.Name))
+	has := func(flag rune) bool {
+		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
 	}
-	return fmt.Sprintf("%v; to search text: -F %s", e, cli.ShellWords(e.Name))
+	hint := "logquery ls lists them"
+	switch verb := verbOf(a.model, e.Name); {
+	case a.env.isFile(e.Name):
+		hint = "a file has that name: if the shell made it of *, quote that: '*'"
+	case e.Near != "":
+		hint = fmt.Sprintf("there is %q", e.Near)
+	case strings.ContainsAny(e.Name, `*?[\`):
+	case verb != nil:
+		hint = fmt.Sprintf("for the verb write it first: logquery %s SERVICE", e.Name)
+	case level != record.Other && has('l'):
+		hint = fmt.Sprintf("for the level: --level %s", level)
+	case has('F'):
+		hint = "to search text: -F " + cli.ShellWords(e.Name)
+	}
+	return fmt.Sprintf("%v; %s%s", e, hint, thereAre(e))
+}
+
+// thereAre lists the services that exist, if they are few enough for a line.
+func thereAre(e *query.NoServiceError) string {
+	const most = 10
+	names := slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return name[0] == '_' })
+	switch {
+	case len(names) == 0 || e.Near != "":
+		return ""
+	case len(names) > most:
+		return fmt.Sprintf("; there are %s and %d more (logquery ls)", strings.Join(names[:most], ", "), len(names)-most)
+	case len(names) == 1:
+		return "; there is only " + names[0]
+	}
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// misread explains an error of the parser.
+func (a *app) misread(err error) error {
+	if strings.HasPrefix(err.Error(), `expected "<service>`) {
+		return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
+	}
+	return cli.Usagef("%w; see logquery --help", err)
 }

@@ -18,14 +18,16 @@ const (
 	mostBuckets = 1_000_000
 	// chosenBuckets is the maximum number of buckets unless --by is given.
 	chosenBuckets = 60
+	// mostEmpty is how many empty buckets in a row people get line by line.
+	mostEmpty = 10
 )
 
 type histCmd struct {
 	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
-	By          string   `help:"Length of a bucket; the default suits the range. Buckets begin at multiples of it, UTC." placeholder:"D"`
+	By          string   `help:"Length of a bucket; the default suits the range. Days and weeks are those of the zone." placeholder:"D"`
 	rangeFlags  `group:"Time"`
 	filterFlags `group:"Filters"`
-	Output      string      `short:"o" help:"text, json (the default into a pipe) or csv." placeholder:"FORM"`
+	Output      string      `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
 	Stats       bool        `help:"Say on stderr what the read took."`
 	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range, where indexes do not tell." default:"10GiB" placeholder:"SIZE"`
@@ -45,7 +47,7 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, cli.Usagef("--by %s: it must be longer than nothing, such as 1m", c.By)
 		}
 	}
-	form, err := a.form(c.Output, "text", "json", "csv")
+	form, err := a.form(c.Output, "pretty", "json", "csv")
 	if err != nil {
 		return 0, err
 	}
@@ -73,19 +75,31 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 		return query.Summary{}, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
 			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
 	}
-	if len(q.Filter.Texts)+len(q.Filter.Exprs) > 0 || by%time.Minute != 0 {
+	if q.Filter.ReadsLines() || by%time.Minute != 0 {
 		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
 			return query.Summary{}, err
 		}
 	}
-	buckets, sum, err := plan.Histogram(ctx, by)
+	cut := query.Buckets{Length: by, Zone: a.now.Location()}
+	buckets, sum, err := plan.Histogram(ctx, cut)
 	if err != nil || len(buckets) == 0 {
 		return sum, err
 	}
 	line := a.histogram(form, by, buckets)
 	var buf []byte
-	for b := range filled(buckets, by) {
-		buf = append(line(buf[:0], &b), '\n')
+	most := chosenBuckets // programs get no fewer lines than they may expect without --by
+	if form == "pretty" {
+		most = mostEmpty
+	}
+	for b, empty := range filled(buckets, cut, most) {
+		if empty > 0 {
+			if form != "pretty" {
+				continue
+			}
+			buf = fmt.Appendf(buf[:0], "... %s empty\n", thousands(empty))
+		} else {
+			buf = append(line(buf[:0], &b), '\n')
+		}
 		if _, err := a.out.Write(buf); err != nil {
 			return sum, err
 		}
@@ -129,22 +143,30 @@ func bucketFor(span time.Duration) time.Duration {
 	return 10 * 365 * day
 }
 
-// filled returns the buckets with the empty ones between them.
-func filled(buckets []query.Bucket, by time.Duration) iter.Seq[query.Bucket] {
-	return func(yield func(query.Bucket) bool) {
+// filled returns the buckets with the empty ones between them. Of a stretch of more than
+// most empty ones it returns only their number.
+func filled(buckets []query.Bucket, by query.Buckets, most int) iter.Seq2[query.Bucket, int] {
+	return func(yield func(b query.Bucket, empty int) bool) {
 		for i, b := range buckets {
-			at := b.Start
+			var between []query.Bucket
 			if i > 0 {
-				at = buckets[i-1].Start
+				for at := by.Next(buckets[i-1].Start); at < b.Start && len(between) <= most; at = by.Next(at) {
+					between = append(between, query.Bucket{Start: at})
+				}
 			}
-			// Unsigned, because all of time has no length in an int64.
-			for uint64(b.Start)-uint64(at) > uint64(by) {
-				at += int64(by)
-				if !yield(query.Bucket{Start: at}) {
+			if len(between) > most {
+				empty := int((float64(b.Start)-float64(buckets[i-1].Start))/float64(by.Length)+0.5) - 1
+				if !yield(query.Bucket{}, empty) {
+					return
+				}
+				between = nil
+			}
+			for _, e := range between {
+				if !yield(e, 0) {
 					return
 				}
 			}
-			if !yield(b) {
+			if !yield(b, 0) {
 				return
 			}
 		}
@@ -162,7 +184,7 @@ func total(b *query.Bucket) int64 {
 // histogram returns a function that appends a bucket in a form.
 func (a *app) histogram(form string, by time.Duration, all []query.Bucket) func(dst []byte, b *query.Bucket) []byte {
 	switch form {
-	case "text":
+	case "pretty":
 		return a.bars(by, all).append
 	case "csv":
 		fmt.Fprint(a.out, "ts,total")

@@ -41,7 +41,10 @@ func TestBucketFor(t *testing.T) {
 func TestFilled(t *testing.T) {
 	n, by := 0, 100*365*24*time.Hour
 	var last int64
-	for b := range filled([]query.Bucket{{Start: query.Oldest}, {Start: -int64(by)}, {Start: 0}}, by) {
+	for b, empty := range filled([]query.Bucket{{Start: query.Oldest}, {Start: -int64(by)}, {Start: 0}}, query.Buckets{Length: by}, 10) {
+		if empty > 0 {
+			t.Errorf("%d empty ones", empty)
+		}
 		if n > 0 && b.Start <= last {
 			t.Fatalf("%d behind %d", b.Start, last)
 		}
@@ -50,6 +53,20 @@ func TestFilled(t *testing.T) {
 	}
 	if n != 4 || last != 0 {
 		t.Errorf("%d buckets, the last at %d", n, last)
+	}
+}
+
+// A long stretch of empty buckets is one line.
+func TestFolded(t *testing.T) {
+	for _, c := range []struct{ gap, lines, empty int }{{1, 2, 0}, {2, 3, 0}, {21, 22, 0}, {22, 3, 21}, {10_188, 3, 10_187}} {
+		lines, folded := 0, 0
+		for _, empty := range filled([]query.Bucket{{Start: 0}, {Start: int64(c.gap) * int64(time.Minute)}}, query.Buckets{Length: time.Minute}, 20) {
+			lines++
+			folded += empty
+		}
+		if lines != c.lines || folded != c.empty {
+			t.Errorf("%+v: %d lines, %d folded", c, lines, folded)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -63,6 +64,7 @@ type whole struct {
 	live  string // --live
 	mode  newest.Mode
 	stats bool
+	logs  *newest.Reader
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
 }
@@ -76,6 +78,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	w.logs = logs
 	a.echo(w.query.Range)
 	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
 	g, err := logs.Gather(ctx, w.query, w.mode)
@@ -90,17 +93,19 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if sum.Higher > 0 {
 		sum.Warnings = append(sum.Warnings, fmt.Errorf("at least %d of higher levels left out; --level %s+ has them", sum.Higher, w.query.Filter.Levels.Lowest()))
 	}
-	return w.end(a, &sum, &g.Report, err)
+	return w.end(ctx, a, &sum, &g.Report, err)
 }
 
 // end prints the facts about a read, after its records, and returns its exit code. An
-// unknown service is no error in two cases. With live records only, a service may well
-// have none. If some records are missing, the service may be among them.
-func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
+// unknown service is no error in three cases. An ingester may have records of it that the
+// query does not want. With live records only, a service may well have none. If some records
+// are missing, the service may be among them.
+func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
+	sum.Problems = slices.DeleteFunc(sum.Problems, func(err error) bool { return w.held(ctx, err) })
 	if none, ok := errors.AsType[*query.NoServiceError](err); ok && len(report.Problems) > 0 {
 		a.Note("%v in blobs", none)
 		err = nil
-	} else if ok && w.mode == newest.Only {
+	} else if ok && (w.mode == newest.Only || w.held(ctx, err)) {
 		err = nil
 	}
 	if err == nil {
@@ -113,8 +118,23 @@ func (w *whole) end(a *app, sum *query.Summary, report *newest.Report, err error
 	if err != nil {
 		return 0, err
 	}
+	if w.query.Filter.Where != nil {
+		for _, note := range w.query.Filter.Where.Notes() {
+			a.Note("--where: %s", note)
+		}
+	}
 	sum.Problems = append(sum.Problems, report.Problems...)
 	return a.verdict(sum), nil
+}
+
+// held reports whether an error is of a service that is in no blob, but exists.
+func (w *whole) held(ctx context.Context, err error) bool {
+	none, ok := errors.AsType[*query.NoServiceError](err)
+	if !ok || w.mode == newest.Off || ctx.Err() != nil {
+		return false
+	}
+	holds, _ := w.logs.Holds(ctx, none.Name) // if nobody can tell, it stays unknown
+	return holds
 }
 
 // report prints the notes and gaps of a report.

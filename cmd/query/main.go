@@ -20,10 +20,16 @@ func main() {
 	// If the reader of stdout goes away, a failed write ends the command quietly. By
 	// default the signal would kill it before output is flushed.
 	signal.Ignore(syscall.SIGPIPE)
+	configDir, err := os.UserConfigDir()
+	if err != nil {
+		configDir = "" // there is no home, and so no file of contexts
+	}
 	os.Exit(run(ctx, environment{
 		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: columns(os.Stdout),
-		now: time.Now(), local: time.Local,
+		configDir: configDir,
+		isFile:    func(name string) bool { _, err := os.Lstat(name); return err == nil },
+		now:       time.Now(), local: time.Local,
 	}))
 }
 
@@ -34,6 +40,8 @@ type environment struct {
 	getenv         func(string) string
 	outTTY, errTTY bool
 	columns        int // of the terminal; 0 without one
+	isFile         func(name string) bool
+	configDir      string // of the user; "" if there is none
 	now            time.Time
 	local          *time.Location
 }

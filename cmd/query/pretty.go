@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
-	"iter"
+	"hash/fnv"
 	"time"
 	"unicode/utf8"
 
 	"blobtail/internal/cli"
+	"blobtail/query"
 	"blobtail/record"
 )
 
@@ -17,38 +18,63 @@ import (
 type prettyPrinter struct {
 	zone  *time.Location
 	color bool
-	text  []byte // of one value, unescaped
+	// fields are those to print behind the message, in this order; none: all.
+	fields []string
+	match  *query.Matcher // whose matches are highlighted; nil: none are
+	text   []byte         // of one value, unescaped
 }
 
 const (
 	timeLayout = "2006-01-02 15:04:05.000"
 	dim        = "\x1b[2m"
-	cyan       = "\x1b[36m"
+	reverse    = "\x1b[7m"
+	forward    = "\x1b[27m"
 	reset      = "\x1b[0m"
 )
 
 func (p *prettyPrinter) append(dst, line []byte) []byte {
-	ns, ok := record.LineTime(line)
-	if !ok {
+	if _, ok := record.LineTime(line); !ok {
 		return append(cli.AppendSafe(dst, bytes.TrimSuffix(line, []byte("\n")), "\n    "), '\n')
 	}
-	dst = p.paint(dst, dim, func(dst []byte) []byte {
-		return time.Unix(0, ns).In(p.zone).AppendFormat(dst, timeLayout)
-	})
-	for key, value := range fields(line) {
-		switch string(key) {
-		case "ts":
-		case "level":
-			dst = p.level(append(dst, ' '), value, record.LineLevel(line))
-		case "service":
-			dst = p.paint(append(dst, ' '), cyan, func(dst []byte) []byte { return p.value(dst, value, "\\n") })
-		case "msg":
-			dst = p.value(append(dst, ' '), value, "\n    ")
-		default:
-			dst = p.field(append(dst, ' '), key, value)
+	start := len(dst)
+	chosen{p.fields}.each(line, func(name, value []byte) {
+		if value == nil {
+			return
 		}
-	}
+		if len(dst) > start {
+			dst = append(dst, ' ')
+		}
+		dst = p.part(dst, line, name, value)
+	})
 	return append(dst, '\n')
+}
+
+// part writes one field of a line.
+func (p *prettyPrinter) part(dst, line, name, value []byte) []byte {
+	switch string(name) {
+	case "ts":
+		ns, _ := record.LineTime(line)
+		return p.paint(dst, dim, func(dst []byte) []byte {
+			return time.Unix(0, ns).In(p.zone).AppendFormat(dst, timeLayout)
+		})
+	case "level":
+		return p.level(dst, value, record.LineLevel(line))
+	case "service":
+		return p.paint(dst, p.serviceColor(value), func(dst []byte) []byte { return p.value(dst, value, "\\n") })
+	case "msg":
+		return p.value(dst, value, "\n    ")
+	}
+	return p.field(dst, name, value)
+}
+
+// serviceColors tell services apart. Red, yellow and green are those of levels.
+var serviceColors = [...]string{"\x1b[36m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[95m", "\x1b[94m", "\x1b[38;5;208m", "\x1b[38;5;141m", "\x1b[38;5;37m", "\x1b[38;5;175m"}
+
+// serviceColor is the same for a service in each run.
+func (p *prettyPrinter) serviceColor(value []byte) string {
+	h := fnv.New32a()
+	h.Write(value)
+	return serviceColors[h.Sum32()%uint32(len(serviceColors))]
 }
 
 // paint wraps the output of body in a colour.
@@ -84,38 +110,39 @@ func (p *prettyPrinter) value(dst, value []byte, newline string) []byte {
 		return cli.AppendSafe(dst, value, newline)
 	}
 	p.text = record.AppendUnescaped(p.text[:0], value[1:len(value)-1])
-	return cli.AppendSafe(dst, p.text, newline)
+	return p.highlit(dst, p.text, newline)
 }
 
 // field writes k=v. A string stays in its quotes, escaped, if it would be ambiguous
 // without.
-func (p *prettyPrinter) field(dst, key, value []byte) []byte {
-	dst = p.paint(dst, dim, func(dst []byte) []byte {
-		return append(cli.AppendSafe(dst, record.AppendUnescaped(nil, key), "\\n"), '=')
-	})
-	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value[1:len(value)-1], " =\"\\") {
-		value = value[1 : len(value)-1]
+func (p *prettyPrinter) field(dst, name, value []byte) []byte {
+	bare := record.Bare(value)
+	pair := append(append(append(p.text[:0], name...), '='), bare...)
+	p.text = pair
+	if len(p.spans(pair)) > 0 {
+		return p.highlit(dst, pair, "\\n")
 	}
-	return cli.AppendSafe(dst, value, "\\n")
+	dst = p.paint(dst, dim, func(dst []byte) []byte {
+		return append(cli.AppendSafe(dst, name, "\\n"), '=')
+	})
+	return cli.AppendSafe(dst, bare, "\\n")
 }
 
-// fields iterates over the keys and values at the top level of a canonical line, which is
-// compact JSON known to be valid. On any other text it stops early. A key is the text
-// between its quotes; a value is unchanged.
-func fields(line []byte) iter.Seq2[[]byte, []byte] {
-	return func(yield func(key, value []byte) bool) {
-		for rest := line; len(rest) > 1 && (rest[0] == '{' || rest[0] == ',') && rest[1] == '"'; {
-			k := 1 + record.ValueLen(rest[1:])
-			if k == 1 || k >= len(rest) || rest[k] != ':' {
-				return
-			}
-			key := rest[2 : k-1]
-			rest = rest[k+1:]
-			n := record.ValueLen(rest)
-			if n == 0 || !yield(key, rest[:n]) {
-				return
-			}
-			rest = rest[n:]
-		}
+// spans are the matches in a text that are to be highlighted.
+func (p *prettyPrinter) spans(text []byte) [][2]int {
+	if !p.color || p.match == nil {
+		return nil
 	}
+	return p.match.Spans(text)
+}
+
+// highlit writes a text with its matches in reversed colours.
+func (p *prettyPrinter) highlit(dst, text []byte, newline string) []byte {
+	at := 0
+	for _, span := range p.spans(text) {
+		dst = cli.AppendSafe(dst, text[at:span[0]], newline)
+		dst = append(cli.AppendSafe(append(dst, reverse...), text[span[0]:span[1]], newline), forward...)
+		at = span[1]
+	}
+	return cli.AppendSafe(dst, text[at:], newline)
 }

@@ -23,6 +23,8 @@ type output struct {
 	mu    sync.Mutex
 	w     *bufio.Writer
 	armed bool // a flush will come
+	// before is called before the first write; nil: nothing is.
+	before func()
 }
 
 const (
@@ -37,6 +39,10 @@ func newOutput(w io.Writer) *output { return &output{w: bufio.NewWriterSize(w, o
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.before != nil && len(b) > 0 {
+		o.before()
+		o.before = nil
+	}
 	n, err := o.w.Write(b)
 	if err != nil {
 		return n, fmt.Errorf("%w: %w", errOutput, err)
@@ -71,9 +77,15 @@ func (a *app) json(line any) {
 // form is the form of output: as given, else json, or the first of forms on a terminal.
 func (a *app) form(given string, forms ...string) (string, error) {
 	switch {
+	case given == "jsonl":
+		given = "json"
+	case given == "text":
+		given = "pretty"
+	}
+	switch {
 	case given != "":
 		return given, oneOf("-o", given, forms...)
-	case a.env.outTTY:
+	case a.env.outTTY, a.flags.Color == "always":
 		return forms[0], nil
 	}
 	return "json", nil
@@ -86,31 +98,6 @@ func oneOf(flag, value string, words ...string) error {
 	}
 	last := len(words) - 1
 	return cli.Usagef("%s %s: it must be %s or %s", flag, value, strings.Join(words[:last], ", "), words[last])
-}
-
-func (a *app) printer(given string) (func(lines []byte) error, error) {
-	form, err := a.form(given, "pretty", "json", "raw")
-	if err != nil {
-		return nil, err
-	}
-	var print func(dst, line []byte) []byte
-	switch form {
-	case "json":
-		return func(lines []byte) error { _, err := a.out.Write(lines); return err }, nil
-	case "raw":
-		print = a.appendRaw
-	case "pretty":
-		print = (&prettyPrinter{zone: a.now.Location(), color: a.color}).append
-	}
-	var buf []byte
-	return func(lines []byte) error {
-		buf = buf[:0]
-		for line := range bytes.Lines(lines) {
-			buf = print(buf, line)
-		}
-		_, err := a.out.Write(buf)
-		return err
-	}, nil
 }
 
 func (a *app) appendRaw(dst, line []byte) []byte {

@@ -8,7 +8,9 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/newest/live"
 	"blobtail/query"
+	"blobtail/query/where"
 )
 
 // defaultOnTerminal is how many records a terminal gets unless asked for more.
@@ -16,19 +18,27 @@ const defaultOnTerminal = 1000
 
 // filterFlags select records.
 type filterFlags struct {
-	Level  string   `help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
+	Level  string   `short:"l" help:"Only these levels: error,critical or warn+." placeholder:"LEVELS"`
 	Fixed  []string `short:"F" sep:"none" help:"Only records with this text; all of them if repeated." placeholder:"TEXT"`
+	Words  []string `short:"w" sep:"none" help:"The same, but the text is not a part of longer words." placeholder:"WORDS"`
 	Regexp []string `short:"g" sep:"none" help:"Only records that match (RE2); all of them if repeated." placeholder:"REGEX"`
-	Invert bool     `short:"v" help:"Only records that -F and -g do not match."`
-	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F and -g."`
+	Where  string   `help:"Only records for which this is true, such as 'status >= 500 and path startsWith \"/api\"'." placeholder:"EXPR"`
+	Invert bool     `short:"v" help:"Only records that -F, -w and -g do not match."`
+	Ignore bool     `short:"i" name:"ignore-case" help:"Upper and lower case are the same for -F, -w and -g."`
 }
 
 func (f filterFlags) filter() (query.Filter, error) {
-	out := query.Filter{Texts: f.Fixed, Exprs: f.Regexp, Invert: f.Invert, Fold: f.Ignore}
+	out := query.Filter{Texts: f.Fixed, Words: f.Words, Exprs: f.Regexp, Invert: f.Invert, Fold: f.Ignore}
 	if f.Level != "" {
 		var err error
 		if out.Levels, err = query.ParseLevels(f.Level); err != nil {
 			return out, cli.Usagef("--level: %w", err)
+		}
+	}
+	if f.Where != "" {
+		var err error
+		if out.Where, err = where.Parse(f.Where); err != nil {
+			return out, cli.Usagef("--where: %w", err)
 		}
 	}
 	return out, nil
@@ -36,7 +46,7 @@ func (f filterFlags) filter() (query.Filter, error) {
 
 // query makes the query of the flags that several verbs have.
 func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q query.Query, err error) {
-	q.Services = services
+	q.Services = serviceNames(services)
 	if q.Range, err = a.times(times); err == nil {
 		q.Filter, err = filter.filter()
 	}
@@ -44,26 +54,27 @@ func (a *app) query(services []string, times rangeFlags, filter filterFlags) (q 
 }
 
 type readCmd struct {
-	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
-	rangeFlags  `group:"Time"`
-	filterFlags `group:"Filters"`
-	Number      *int        `short:"n" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
-	First       *int        `help:"The oldest N; 0 for all." placeholder:"N"`
-	Reverse     bool        `short:"r" help:"Newest first."`
-	Output      string      `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
-	Count       bool        `help:"Print only how many records there are."`
-	Stats       bool        `help:"Say on stderr what the read took."`
-	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
-	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+	Services     []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	rangeFlags   `group:"Time"`
+	filterFlags  `group:"Filters"`
+	contextFlags `group:"Filters"`
+	Number       *number `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first; 0 for all. 1000 on a terminal." placeholder:"N"`
+	First        *number `help:"The oldest N; 0 for all." placeholder:"N"`
+	Reverse      bool    `short:"r" help:"Newest first."`
+	outputFlags  `group:"Output"`
+	Count        bool        `help:"Print only how many records there are."`
+	Stats        bool        `help:"Say on stderr what the read took."`
+	Live         string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes     config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
 
 // limits returns the limits of newest and of oldest records; 0 is all.
 func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	if c.Number != nil {
-		newest = *c.Number
+		newest = int(*c.Number)
 	}
 	if c.First != nil {
-		oldest = *c.First
+		oldest = int(*c.First)
 	}
 	switch {
 	case newest < 0:
@@ -78,6 +89,21 @@ func (c *readCmd) limits(a *app) (newest, oldest int, err error) {
 	return newest, oldest, nil
 }
 
+// around returns how many records are printed around each match of a query.
+func (c *readCmd) around(q *query.Query) (surroundings, error) {
+	s, err := c.surroundings()
+	switch {
+	case err != nil || !s.any():
+	case !q.Filter.ReadsLines() && q.Filter.Levels == 0:
+		err = cli.Usagef("-A, -B and -C show what is around matches; add --level, -F, -w, -g or --where")
+	case c.Count:
+		err = cli.Usagef("--count counts matches; leave out -A, -B and -C")
+	case c.Reverse:
+		err = cli.Usagef("-A, -B and -C are in order of time; leave out -r")
+	}
+	return s, err
+}
+
 func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
 	if err != nil {
@@ -87,16 +113,32 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if q.Limit, q.First, err = c.limits(a); err != nil {
 		return 0, err
 	}
-	emit, err := a.printer(c.Output)
+	out, err := a.printer(c.outputFlags, q.Filter)
 	if err != nil {
 		return 0, err
+	}
+	around, err := c.around(&q)
+	if err != nil {
+		return 0, err
+	}
+	wanted := q
+	if around.any() {
+		q.Filter, q.Limit, q.First = query.Filter{}, 0, 0 // what is around the matches is wanted too
 	}
 	w := whole{
 		query: q, live: c.Live, stats: c.Stats,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
-			sum, err := c.print(ctx, a, blobs, q, emit)
+			print := c.print
+			if around.any() {
+				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
+				print = around.print
+			}
+			sum, err := print(ctx, a, blobs, q, out)
 			if sum.More && c.Number == nil && c.First == nil && !c.Count {
 				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the newest %d, there is more; -n 0 for all", q.Limit))
+			}
+			if !c.Count {
+				out.end()
 			}
 			return sum, err
 		},
@@ -104,9 +146,9 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	return w.run(ctx, a)
 }
 
-func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, emit func([]byte) error) (query.Summary, error) {
+func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q query.Query, out *printer) (query.Summary, error) {
 	if q.Limit > 0 && !c.Count {
-		return reader.Newest(ctx, q, emit)
+		return reader.Newest(ctx, q, out.print)
 	}
 	plan, err := reader.Plan(ctx, q)
 	if _, none := errors.AsType[*query.NoServiceError](err); none && c.Count {
@@ -119,7 +161,7 @@ func (c *readCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
 			return query.Summary{}, err
 		}
-		return plan.Read(ctx, emit)
+		return plan.Read(ctx, out.print)
 	}
 	n, sum, err := plan.Count(ctx)
 	if err == nil {
@@ -142,12 +184,26 @@ func (a *app) verdict(sum *query.Summary) int {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
 	}
+	for i, err := range sum.Problems {
+		if none, ok := errors.AsType[*query.NoServiceError](err); ok {
+			sum.Problems[i] = errors.New(a.noService(none))
+		} else if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
+			sum.Problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
+		}
+	}
 	a.Problems(sum.Problems)
 	switch {
 	case !sum.Complete():
-		a.Complain("INCOMPLETE: %d part(s) could not be read", len(sum.Problems))
+		parts := "1 part"
+		if n := len(sum.Problems); n > 1 {
+			parts = fmt.Sprintf("%d parts", n)
+		}
+		a.Complain("INCOMPLETE: %s could not be read", parts)
 		return cli.Incomplete
 	case sum.Records == 0:
+		if sum.Examined > 0 {
+			a.Note("0 of %s records", thousands(int(sum.Examined)))
+		}
 		return cli.Nothing
 	}
 	return cli.OK

@@ -148,7 +148,7 @@ func terminal(t *testing.T, store string, args ...string) (code int, stdout, std
 	var out, errs strings.Builder
 	code = run(context.Background(), environment{
 		args: append([]string{"--store", "dir:" + store}, args...), stdout: &out, stderr: &errs,
-		getenv: func(string) string { return "" }, outTTY: true, errTTY: true,
+		isFile: func(string) bool { return false }, getenv: func(string) string { return "" }, outTTY: true, errTTY: true,
 		now: time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC), local: time.UTC,
 	})
 	return code, out.String(), errs.String()
@@ -173,7 +173,7 @@ func TestTerminal(t *testing.T) {
 	if code != cli.OK || strings.Count(out, "\n") != 1000 || !strings.Contains(errs, "there is more; -n 0 for all") {
 		t.Errorf("exit %d, %d lines, stderr %s", code, strings.Count(out, "\n"), errs)
 	}
-	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[36mweb\x1b[0m message 500 \\x1b[2J\n") {
+	if !strings.HasPrefix(out, "\x1b[2m2026-11-20 14:08:20.000\x1b[0m \x1b[32minfo \x1b[0m \x1b[96mweb\x1b[0m message 500 \\x1b[2J\n") {
 		t.Errorf("%.200q", out)
 	}
 	if code, out, errs = terminal(t, path, "web", "-n", "0", "-q", "--color", "never"); code != cli.OK || strings.Count(out, "\n") != 1500 || errs != "" {

@@ -21,12 +21,12 @@ const defaultTail = 100
 
 type tailCmd struct {
 	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
-	Number      *int     `short:"n" help:"The newest N, oldest first (100); with --since 0 for all." placeholder:"N"`
-	Since       string   `help:"Nothing older than this long ago." placeholder:"D"`
+	Number      *number  `short:"n" aliases:"tail,lines,limit" help:"The newest N, oldest first (100); with --since 0 for all." placeholder:"N"`
+	Since       string   `short:"s" help:"Nothing older than this long ago." placeholder:"D"`
 	Follow      bool     `short:"f" help:"Go on with what comes in, until interrupted."`
 	After       string   `help:"Go on where another tail -f ended." placeholder:"CURSOR"`
 	filterFlags `group:"Filters"`
-	Output      string `short:"o" help:"pretty, json (the stored lines) or raw (the messages)." placeholder:"FORM"`
+	outputFlags `group:"Output"`
 	Stats       bool   `help:"Say on stderr what the read took."`
 	Live        string `help:"auto or off: whether to ask ingesters for what they hold." default:"auto" placeholder:"WHEN"`
 }
@@ -44,7 +44,7 @@ func (c *tailCmd) query(a *app) (q query.Query, after *newest.Cursor, err error)
 		q.Limit = 0
 	}
 	if c.Number != nil {
-		q.Limit = *c.Number
+		q.Limit = int(*c.Number)
 	}
 	switch {
 	case q.Limit < 0:
@@ -68,7 +68,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	emit, err := a.printer(c.Output)
+	out, err := a.printer(c.outputFlags, q.Filter)
 	if err != nil {
 		return 0, err
 	}
@@ -77,12 +77,13 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if c.Follow || after != nil || q.Limit == 0 {
-		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: emit, Once: !c.Follow})
+		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: out.print, Once: !c.Follow})
 	}
 	a.echo(q.Range)
-	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return emit(e.Line) })
-	w := whole{stats: c.Stats}
-	return w.end(a, &sum, report, err)
+	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return out.print(e.Line) })
+	out.end()
+	w := whole{query: q, stats: c.Stats, logs: logs}
+	return w.end(ctx, a, &sum, report, err)
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
@@ -120,7 +121,7 @@ func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o new
 		if a.env.errTTY && !a.Quiet {
 			fmt.Fprintln(a.env.stderr) // below the terminal's ^C
 		}
-		again := append(slices.Clone(c.Services), cli.Words(a.verb, "level", "fixed", "regexp", "invert", "ignore-case", "output", "live")...)
+		again := append(slices.Clone(c.Services), cli.Words(a.verb, "level", "fixed", "words", "regexp", "invert", "where", "ignore-case", "output", "fields", "template", "live")...)
 		again = append(again, a.where()...)
 		a.Note("to go on from here: logquery tail %s -f --after %s", cli.ShellWords(again...), cursor)
 		return cli.Interrupted, nil

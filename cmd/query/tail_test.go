@@ -36,7 +36,7 @@ func follow(t *testing.T, path string, stop func(cancel context.CancelFunc, read
 	go func() {
 		done <- run(ctx, environment{
 			args: append([]string{"--store", "dir:" + path, "tail", "-f", "web"}, args...), stdout: writer, stderr: &errs,
-			getenv: func(string) string { return "" }, now: time.Now(), local: time.UTC,
+			isFile: func(string) bool { return false }, getenv: func(string) string { return "" }, now: time.Now(), local: time.UTC,
 		})
 	}()
 	first, err = bufio.NewReader(reader).ReadString('\n')
@@ -64,7 +64,7 @@ func TestFollowInterrupted(t *testing.T) {
 		t.Errorf("exit %d, printed %q", code, first)
 	}
 	_, hint, _ := strings.Cut(errs, "to go on from here: ")
-	if !strings.HasPrefix(hint, "logquery tail web --level warn+ -F x -g '^x|a b$' -i -o raw --live off --store dir:"+path+" -f --after A") {
+	if !strings.HasPrefix(hint, "logquery tail web -l warn+ -F x -g '^x|a b$' -i -o raw --live off --store dir:"+path+" -f --after A") {
 		t.Errorf("stderr %s", errs)
 	}
 }

@@ -11,9 +11,17 @@ import (
 type verifyCmd struct {
 	Services   []string `arg:"" optional:"" name:"service" help:"Services or globs; all if none."`
 	rangeFlags `group:"Time"`
+	Output     string `short:"o" help:"pretty, or json: a line for each finding, and one for the sum." placeholder:"FORM"`
 }
 
 func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Output == "" {
+		c.Output = "pretty" // into a pipe too: it is for people first
+	}
+	form, err := a.form(c.Output, "pretty", "json")
+	if err != nil {
+		return 0, err
+	}
 	rng, err := a.times(c.rangeFlags)
 	if err != nil {
 		return 0, err
@@ -22,7 +30,15 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	v, err := reader.Verify(ctx, query.Query{Services: c.Services, Range: rng}, func(f query.Finding) {
+	v, err := reader.Verify(ctx, query.Query{Services: serviceNames(c.Services), Range: rng}, func(f query.Finding) {
+		if form == "json" {
+			a.json(struct {
+				Blob    string `json:"blob,omitempty"`
+				Note    bool   `json:"note"`
+				Finding string `json:"finding"`
+			}{f.Key, f.Note, f.Err.Error()})
+			return
+		}
 		print := a.Complain
 		if f.Note {
 			print = a.Note
@@ -34,6 +50,15 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	})
 	if err != nil {
 		return 0, err
+	}
+	if form == "json" {
+		a.json(struct {
+			Blobs    int64 `json:"blobs"`
+			Records  int64 `json:"records"`
+			Bytes    int64 `json:"bytes"`
+			Findings int64 `json:"findings"`
+			Notes    int64 `json:"notes"`
+		}{v.Blobs, v.Records, v.Bytes, v.Bad, v.Notes})
 	}
 	a.Note("%d blobs with %d records in %s verified, %d findings, %d notes", v.Blobs, v.Records, bytesText(v.Bytes), v.Bad, v.Notes)
 	switch {

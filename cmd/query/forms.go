@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"blobtail/internal/cli"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// outputFlags select the form of records.
+type outputFlags struct {
+	Output   string   `short:"o" help:"pretty, json (the stored lines), raw (the messages), csv or logfmt." placeholder:"FORM"`
+	Fields   []string `help:"Only these fields, in this order." placeholder:"A,B"`
+	Template string   `help:"Write each record by a template of Go, such as '{{.ts}} {{.msg}}'." placeholder:"TEXT"`
+}
+
+// columnsOfCSV are the fields of csv without --fields. A line cannot get more columns
+// than the header before it.
+var columnsOfCSV = []string{"ts", "level", "service", "msg"}
+
+// A printer writes lines of records in one form.
+type printer struct {
+	a    *app
+	line func(dst, line []byte) []byte // nil: lines stay as they are
+	buf  []byte
+	// people read the form.
+	people bool
+	// The names of fields that csv has no column for.
+	left map[string]bool
+}
+
+func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
+	form, err := a.form(f.Output, "pretty", "json", "raw", "csv", "logfmt")
+	if err != nil {
+		return nil, err
+	}
+	p := &printer{a: a, people: f.Template == "" && (form == "pretty" || form == "raw")}
+	switch {
+	case f.Template != "" && (f.Output != "" || len(f.Fields) > 0):
+		return nil, cli.Usagef("--template is a form of its own; leave out -o and --fields")
+	case f.Template != "":
+		p.line, err = templated(f.Template)
+	case form == "raw" && len(f.Fields) > 0:
+		return nil, cli.Usagef("-o raw has the message only; for fields: -o csv or logfmt")
+	case form == "raw":
+		p.line = a.appendRaw
+	case form == "json" && len(f.Fields) > 0:
+		p.line = chosen{f.Fields}.appendJSON
+	case form == "logfmt":
+		p.line = chosen{f.Fields}.appendLogfmt
+	case form == "csv":
+		p.left = map[string]bool{}
+		p.line, err = p.csv(f.Fields)
+	case form == "pretty":
+		pretty := &prettyPrinter{zone: a.now.Location(), color: a.color, fields: f.Fields}
+		if pretty.match, err = filter.Matcher(); err != nil {
+			return nil, err
+		}
+		p.line = pretty.append
+	}
+	if err == nil && a.env.outTTY && !p.people && p.line != nil {
+		p.line = safely(p.line)
+	}
+	return p, err
+}
+
+// safely makes a form safe for terminals.
+func safely(line func(dst, line []byte) []byte) func(dst, line []byte) []byte {
+	var text []byte
+	return func(dst, of []byte) []byte {
+		text = line(text[:0], of)
+		return append(cli.AppendSafe(dst, bytes.TrimSuffix(text, []byte("\n")), "\n"), '\n')
+	}
+}
+
+// print writes lines.
+func (p *printer) print(lines []byte) error {
+	if p.line != nil {
+		p.buf = p.buf[:0]
+		for line := range bytes.Lines(lines) {
+			p.buf = p.line(p.buf, line)
+		}
+		lines = p.buf
+	}
+	_, err := p.a.out.Write(lines)
+	return err
+}
+
+// separate stands between records that are not adjacent, in the forms for people.
+func (p *printer) separate() error {
+	if !p.people {
+		return nil
+	}
+	_, err := p.a.out.Write([]byte("--\n"))
+	return err
+}
+
+// end says which fields have no column.
+func (p *printer) end() {
+	if len(p.left) == 0 {
+		return
+	}
+	const most = 10
+	names := slices.Sorted(maps.Keys(p.left))
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], ", ..."
+	}
+	p.a.Note("the columns are %s; the records also have %s%s: --fields ts,msg,%s", strings.Join(columnsOfCSV, ", "), strings.Join(names, ", "), more, cli.ShellWords(names[0]))
+}
+
+// chosen are the fields that a form has, in this order; none: all.
+type chosen struct{ fields []string }
+
+// each calls yield for each chosen field of a line.
+func (c chosen) each(line []byte, yield func(name, value []byte)) {
+	if len(c.fields) == 0 {
+		for name, value := range record.Fields(line) {
+			yield(record.AppendUnescaped(nil, name), value)
+		}
+		return
+	}
+	for _, name := range c.fields {
+		value, _ := record.Lookup(line, name)
+		yield([]byte(name), value)
+	}
+}
+
+func (c chosen) appendJSON(dst, line []byte) []byte {
+	dst = append(dst, '{')
+	c.each(line, func(name, value []byte) {
+		if value == nil {
+			return
+		}
+		if dst[len(dst)-1] != '{' {
+			dst = append(dst, ',')
+		}
+		dst = append(record.AppendEscaped(append(dst, '"'), name), `":`...)
+		dst = append(dst, value...)
+	})
+	return append(dst, "}\n"...)
+}
+
+func (c chosen) appendLogfmt(dst, line []byte) []byte {
+	start := len(dst)
+	c.each(line, func(name, value []byte) {
+		if value == nil {
+			return
+		}
+		if len(dst) > start {
+			dst = append(dst, ' ')
+		}
+		for _, c := range name {
+			if c <= ' ' || c == '=' || c == '"' {
+				c = '_' // such a key has no form
+			}
+			dst = append(dst, c)
+		}
+		dst = append(append(dst, '='), record.Bare(value)...)
+	})
+	return append(dst, '\n')
+}
+
+// csv returns a function that appends a line of RFC 4180, and before the first one the
+// header.
+func (p *printer) csv(fields []string) (func(dst, line []byte) []byte, error) {
+	columns := fields
+	if len(fields) == 0 {
+		columns = columnsOfCSV
+	}
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	row := slices.Clone(columns)
+	if err := w.Write(row); err != nil {
+		return nil, err
+	}
+	of := chosen{columns}
+	return func(dst, line []byte) []byte {
+		if len(fields) == 0 {
+			for name := range record.Fields(line) {
+				if !slices.Contains(columns, string(name)) && !p.left[string(name)] {
+					p.left[string(name)] = true
+				}
+			}
+		}
+		row = row[:0]
+		of.each(line, func(_, value []byte) { row = append(row, plain(value)) })
+		_ = w.Write(row) // a buffer takes everything
+		w.Flush()
+		dst = append(dst, out.Bytes()...)
+		out.Reset()
+		return dst
+	}, nil
+}
+
+// plain is a value without its quotes and escapes.
+func plain(value []byte) string {
+	if record.IsString(value) {
+		return string(record.AppendUnescaped(nil, value[1:len(value)-1]))
+	}
+	return string(value)
+}
+
+// templated returns a function that appends what a template makes of a record, and a
+// newline.
+func templated(text string) (func(dst, line []byte) []byte, error) {
+	t, err := template.New("record").Parse(text)
+	if err != nil {
+		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	// A mistake such as a field of a text shows itself with any record.
+	if err := t.Execute(io.Discard, map[string]any{}); err != nil {
+		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
+	}
+	var out bytes.Buffer
+	return func(dst, line []byte) []byte {
+		fields := map[string]any{}
+		for name, value := range record.Fields(line) {
+			var v any
+			if json.Unmarshal(value, &v) == nil {
+				fields[string(record.AppendUnescaped(nil, name))] = v
+			}
+		}
+		out.Reset()
+		if err := t.Execute(&out, fields); err != nil {
+			out.WriteString(err.Error())
+		}
+		return append(append(dst, out.Bytes()...), '\n')
+	}, nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/config"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+type topCmd struct {
+	Field       string   `arg:"" help:"The field, such as status, level or http.method."`
+	Services    []string `arg:"" name:"service" help:"Services, or globs such as 'web-*' and '*'."`
+	Number      *number  `short:"n" aliases:"limit" help:"The N most frequent values (10); 0 for all." placeholder:"N"`
+	rangeFlags  `group:"Time"`
+	filterFlags `group:"Filters"`
+	Output      string      `short:"o" help:"pretty, json (the default into a pipe) or csv." placeholder:"FORM"`
+	Stats       bool        `help:"Say on stderr what the read took."`
+	Live        string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
+	MaxBytes    config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
+}
+
+const (
+	defaultTop = 10
+	// mostValues bounds the memory for values.
+	mostValues = 1_000_000
+)
+
+// errValues ends a count of a field such as an id.
+var errValues = errors.New("too many values")
+
+func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
+	q, err := a.query(c.Services, c.rangeFlags, c.filterFlags)
+	if err != nil {
+		return 0, err
+	}
+	form, err := a.form(c.Output, "pretty", "json", "csv")
+	if err != nil {
+		return 0, err
+	}
+	most := defaultTop
+	if c.Number != nil {
+		most = int(*c.Number)
+	}
+	if most < 0 {
+		return 0, cli.Usagef("-n %d: it must be positive, or 0 for all", most)
+	}
+	w := whole{
+		query: q, live: c.Live, stats: c.Stats,
+		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+			plan, err := blobs.Plan(ctx, q)
+			if err != nil {
+				return query.Summary{}, err
+			}
+			if err := a.bounded(c.MaxBytes, q, plan); err != nil {
+				return query.Summary{}, err
+			}
+			values := values{counts: map[string]int64{}}
+			sum, err := plan.Read(ctx, func(lines []byte) error { return values.add(lines, c.Field) })
+			if errors.Is(err, errValues) {
+				return sum, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, thousands(mostValues))
+			}
+			if err == nil {
+				err = c.print(a, form, most, &values, &sum)
+			}
+			return sum, err
+		},
+	}
+	return w.run(ctx, a)
+}
+
+// values counts the values of a field.
+type values struct {
+	counts  map[string]int64 // by value, as it is stored
+	records int64
+	with    int64 // records that have the field
+}
+
+func (v *values) add(lines []byte, field string) error {
+	for line := range bytes.Lines(lines) {
+		v.records++
+		value, ok := record.Lookup(line, field)
+		if !ok {
+			continue
+		}
+		v.with++
+		if _, known := v.counts[string(value)]; !known && len(v.counts) == mostValues {
+			return errValues
+		}
+		v.counts[string(value)]++
+	}
+	return nil
+}
+
+// print prints the most frequent values. Those of equal number are in the order of their
+// text.
+func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summary) error {
+	all := make([]string, 0, len(v.counts))
+	for value := range v.counts {
+		all = append(all, value)
+	}
+	slices.SortFunc(all, func(x, y string) int { return cmp.Or(cmp.Compare(v.counts[y], v.counts[x]), cmp.Compare(x, y)) })
+	if most > 0 && len(all) > most {
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the %d most frequent of %s values; -n 0 for all", most, thousands(len(all))))
+		all = all[:most]
+	}
+	sum.Records = v.with
+	if missing := v.records - v.with; v.with == 0 && missing > 0 {
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", thousands(int(missing)), c.Field))
+		return nil
+	} else if missing > 0 {
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s records have no %s", thousands(int(missing)), thousands(int(v.records)), c.Field))
+	}
+	share := func(n int64) string { return strconv.FormatFloat(100*float64(n)/float64(v.records), 'f', 1, 64) }
+	switch form {
+	case "json":
+		for _, value := range all {
+			a.out.Write([]byte(`{"value":` + value + `,"records":` + strconv.FormatInt(v.counts[value], 10) + "}\n"))
+		}
+	case "csv":
+		w := csv.NewWriter(a.out)
+		_ = w.Write([]string{c.Field, "records"})
+		for _, value := range all {
+			_ = w.Write([]string{plain([]byte(value)), strconv.FormatInt(v.counts[value], 10)})
+		}
+		w.Flush()
+		return w.Error()
+	default:
+		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintf(w, "records\tshare\t  %s\n", cli.Safe(c.Field))
+		for _, value := range all {
+			fmt.Fprintf(w, "%s\t%s %%\t  %s\n", thousands(int(v.counts[value])), share(v.counts[value]), cli.Safe(plain([]byte(value))))
+		}
+		return w.Flush()
+	}
+	return nil
+}
