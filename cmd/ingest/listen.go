@@ -36,6 +36,7 @@ func listener(address string) string {
 	}
 	const listening = 10 // its state in /proc/net/tcp
 	var sockets []string
+	//lint:ignore SA1019 netlink would be a dependency for the sake of one message
 	for _, table := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} {
 		lines, err := table()
 		if err != nil {

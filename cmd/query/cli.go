@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/when"
 	"blobtail/query"
+	"blobtail/storage/traffic"
 )
 
 // grammar is the command line. Only the store and the ingester can come from the
@@ -69,6 +70,7 @@ type app struct {
 	started  time.Time
 	out      *output
 	progress query.Progress
+	sent     traffic.Counter // to ingesters; the store counts its own
 }
 
 // verb is one command of the grammar.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"blobtail/newest/live"
 	"blobtail/query"
 	"blobtail/storage"
+	"blobtail/storage/traffic"
 	"blobtail/tailindex"
 )
 
@@ -47,13 +49,13 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.
 	switch {
 	case !alive:
 	case a.config.Live != "":
-		client, err := live.NewClient(a.config.Live, live.ClientOptions{})
+		client, err := live.NewClient(a.config.Live, live.ClientOptions{HTTP: a.counted()})
 		if err != nil {
 			return nil, nil, cli.Usagef("BLOBTAIL_LIVE: %w", err)
 		}
 		o.Live = client
 	case !a.config.Store.Remote():
-		o.Announced = live.NewHTTP()
+		o.Announced = a.counted()
 	}
 	return blobs, newest.New(o), nil
 }
@@ -135,6 +137,13 @@ func (w *whole) held(ctx context.Context, err error) bool {
 	}
 	holds, _ := w.logs.Holds(ctx, none.Name) // if nobody can tell, it stays unknown
 	return holds
+}
+
+// counted is a client for ingesters whose requests are counted.
+func (a *app) counted() *http.Client {
+	c := live.NewHTTP()
+	c.Transport = a.sent.Transport(traffic.Live, c.Transport)
+	return c
 }
 
 // report prints the notes and gaps of a report.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -207,10 +206,4 @@ func (a *app) verdict(sum *query.Summary) int {
 		return cli.Nothing
 	}
 	return cli.OK
-}
-
-func (a *app) stats(sum *query.Summary, took time.Duration) {
-	fmt.Fprintf(a.env.stderr, "%d records, %s; blobs %d listed, %d opened; blocks %d read, %d skipped; %d requests, %s fetched; %d copies dropped; %s\n",
-		sum.Records, bytesText(sum.Bytes), sum.BlobsListed, sum.BlobsOpened, sum.BlocksRead, sum.BlocksSkipped,
-		sum.Requests, bytesText(sum.Fetched), sum.Copies, took.Round(10*time.Microsecond))
 }

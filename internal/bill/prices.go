@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"blobtail/configs"
+	"blobtail/storage/traffic"
 )
 
 // Prices are a table of prices. Each line has its source and date, because prices
@@ -31,8 +32,9 @@ type Here struct {
 	Storage      Price  `yaml:"storage"`       // a GB and month
 	Writes       Price  `yaml:"writes"`        // 10,000 PUTs of blobs
 	Lists        Price  `yaml:"lists"`         // 10,000 LISTs
+	Reads        Price  `yaml:"reads"`         // 10,000 GETs of blobs, or of anything else
 	TableStorage Price  `yaml:"table-storage"` // a GB and month
-	TableWrites  Price  `yaml:"table-writes"`  // 10,000 transactions
+	TableWrites  Price  `yaml:"table-writes"`  // 10,000 transactions, reads too
 }
 
 // Price is one line of the table.
@@ -118,7 +120,7 @@ func (p *Prices) validate() error {
 func (p *Prices) lines() map[string]Price {
 	h := &p.Here
 	lines := map[string]Price{
-		"here.storage": h.Storage, "here.writes": h.Writes, "here.lists": h.Lists,
+		"here.storage": h.Storage, "here.writes": h.Writes, "here.lists": h.Lists, "here.reads": h.Reads,
 		"here.table-storage": h.TableStorage, "here.table-writes": h.TableWrites,
 	}
 	for i, e := range p.Elsewhere {
@@ -168,6 +170,17 @@ func (p *Prices) Cost(s *Sum, tail time.Duration) Cost {
 		c.Elsewhere = append(c.Elsewhere, digits(float64(s.Raw)/1e9**e.GB+float64(s.Records)/1e6*e.Million))
 	}
 	return c
+}
+
+// Sent is the cost of requests. Traffic within a region of Azure is free, and other traffic
+// is not counted.
+func (p *Prices) Sent(t *traffic.Counter) float64 {
+	of := func(k traffic.Kind, price Price) float64 {
+		n, _ := t.Of(k)
+		return float64(n) / 1e4 * *price.Price
+	}
+	h := &p.Here
+	return digits(of(traffic.List, h.Lists) + of(traffic.Put, h.Writes) + of(traffic.Get, h.Reads) + of(traffic.Other, h.Reads) + of(traffic.Table, h.TableWrites))
 }
 
 // digits rounds to 12 places, more than any bill needs.

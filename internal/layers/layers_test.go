@@ -38,7 +38,8 @@ var allowed = map[string][]string{
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
 	"storage/dir/tables":      {"storage", "storage/internal/bounds", "internal/fsys"},
-	"storage/azure":           {"storage", "storage/internal/bounds"},
+	"storage/traffic":         {},
+	"storage/azure":           {"storage", "storage/internal/bounds", "storage/traffic"},
 
 	// 2: the flow. The buffer does not know blobs, the writer does not know the log.
 	"buffer":                    {"record", "buffer/wal", "buffer/runlog"},
@@ -62,7 +63,7 @@ var allowed = map[string][]string{
 	"query/where":       {"record"},
 	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog"},
 	"configs":           {},
-	"internal/bill":     {"configs", "record", "blobfmt", "catalog"},
+	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic"},
 	"internal/config":   {"record", "internal/openstore", "internal/fsys"},
 	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog"},
 	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew"},
@@ -70,12 +71,12 @@ var allowed = map[string][]string{
 	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure"},
+	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact"},
-	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid"},
+	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid"},
 }
 
 // forTests are packages that only tests and development programs import, with the

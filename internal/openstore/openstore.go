@@ -8,6 +8,7 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/azure"
+	"blobtail/storage/traffic"
 )
 
 // Store is an open store. Its blobs are a [storage.Clock] if the store has one.
@@ -17,6 +18,8 @@ type Store struct {
 	Close  func() error // releases the store
 	// Explain returns what to do about an error of the store, in one line, or "".
 	Explain func(error) string
+	// Traffic counts the requests to the store; nil if it is a directory.
+	Traffic *traffic.Counter
 }
 
 // makeTimeout bounds the time that making a container may add to a start. An
@@ -36,7 +39,8 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 	case inDir:
 		return openDir(spec, create)
 	case inAzure:
-		s, err := azure.Open(spec.place, azure.Options{Create: create})
+		sent := new(traffic.Counter)
+		s, err := azure.Open(spec.place, azure.Options{Create: create, Traffic: sent})
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +50,7 @@ func Open(ctx context.Context, spec Spec, create bool) (*Store, error) {
 			defer cancel()
 			_ = s.EnsureContainer(ctx)
 		}
-		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }, Explain: s.Explain}, nil
+		return &Store{Blobs: s, Tables: s, Close: func() error { return nil }, Explain: s.Explain, Traffic: sent}, nil
 	}
 	_, err := Parse(spec.String())
 	return nil, err

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,6 +30,7 @@ import (
 
 	"blobtail/storage"
 	"blobtail/storage/internal/bounds"
+	"blobtail/storage/traffic"
 )
 
 // Options are the tunables of [Open]. The zero value works.
@@ -41,6 +43,8 @@ type Options struct {
 	// Client tunes the SDK: retries, transport. A try of a request ends after
 	// Retry.TryTimeout, 0 is 30 s. An upload gets more, depending on its size.
 	Client azcore.ClientOptions
+	// Traffic counts the requests; nil: nobody does.
+	Traffic *traffic.Counter
 }
 
 // Store implements [storage.BlobStore], [storage.TableStore] and
@@ -85,12 +89,14 @@ func Open(spec string, o Options) (s *Store, err error) {
 		co.Retry.ShouldRetry = again
 	}
 	s = &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
-	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co))
+	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co, o.Traffic))
 }
 
 // connect makes the clients of both services.
-func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions) error {
+func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions, sent *traffic.Counter) error {
 	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
+	bo.PerRetryPolicies = slices.Concat(co.PerRetryPolicies, []policy.Policy{counting{sent, false}})
+	to.PerRetryPolicies = slices.Concat(co.PerRetryPolicies, []policy.Policy{counting{sent, true}})
 	var service *aztables.ServiceClient
 	var berr, terr error
 	switch {
