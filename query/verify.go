@@ -1,9 +1,12 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +21,7 @@ import (
 type Finding struct {
 	Key string // of the blob, or the prefix of the period
 	Err error
-	// Note says that there may be no error. A gap in the numbers can come from a lost
-	// blob, but also from a writer that met another writer's blob.
+	// Note says that no record is missing or damaged.
 	Note bool
 }
 
@@ -54,9 +56,8 @@ func (r *Reader) Verify(ctx context.Context, q Query, found func(Finding)) (Veri
 		}
 		v.report(f)
 	}
-	v.gaps()
 	v.twins()
-	if err := v.run(ctx); err != nil {
+	if err := cmp.Or(v.run(ctx), v.gaps(ctx)); err != nil {
 		return v.out, err
 	}
 	if err := p.view.Look(ctx); err != nil {
@@ -152,9 +153,35 @@ func (v *verifying) another(ctx context.Context, b *catalog.Entry) bool {
 	return err == nil && meta.Batch != b.Meta.Batch
 }
 
-// gaps notes the gaps in the numbers of a lane, from 1 on, in periods that the plan
-// has all blobs of. Compaction leaves gaps by design.
-func (v *verifying) gaps() {
+// gaps reports the gaps in the numbers of a lane, from 1 on, in periods that the plan
+// has all blobs of. Compaction leaves gaps by design. A writer stores several batches at
+// once, so a number that is missing may have come since: the period is listed again.
+func (v *verifying) gaps(ctx context.Context) error {
+	for _, g := range v.missing() {
+		for b, err := range v.plan.reader.store.List(ctx, g.period, "") {
+			if err != nil {
+				return fmt.Errorf("list %s: %w", g.period, err)
+			}
+			if name, err := blobfmt.ParseName(b.Key); err == nil {
+				g.numbers = slices.DeleteFunc(g.numbers, func(n int) bool { return n == name.Number })
+			}
+		}
+		if len(g.numbers) > 0 {
+			v.report(Finding{Key: g.period, Err: fmt.Errorf("lane %d lacks %s: a blob was lost, or its ingester has yet to store it",
+				g.numbers[0]/blobfmt.LaneSize, numbersText(g.numbers))})
+		}
+	}
+	return nil
+}
+
+// gap is a lane of a period with missing numbers.
+type gap struct {
+	period  string
+	numbers []int
+}
+
+// missing finds the gaps in the listed blobs.
+func (v *verifying) missing() (gaps []gap) {
 	compacted := make(map[string]bool) // hours; such a blob may replace some of any period in it
 	hour := func(b *blob) string { return blobfmt.PeriodPrefix(b.Name.Service, b.Hour()) }
 	for i := range v.plan.blobs {
@@ -165,18 +192,43 @@ func (v *verifying) gaps() {
 	inPeriod, inLane, last := "", 0, 0
 	for i := range v.plan.blobs {
 		b := &v.plan.blobs[i]
-		period := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period)
-		lane, number := b.Name.Number/blobfmt.LaneSize, b.Name.Number%blobfmt.LaneSize
+		period, lane := blobfmt.PeriodPrefix(b.Name.Service, b.Name.Period), b.Name.Number/blobfmt.LaneSize
 		if period != inPeriod || lane != inLane {
-			inPeriod, inLane, last = period, lane, 0
+			inPeriod, inLane, last = period, lane, lane*blobfmt.LaneSize
 		}
 		start := b.Name.Period.UnixNano()
-		if number > last+1 && !compacted[hour(b)] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
-			v.report(Finding{Key: period, Note: true,
-				Err: fmt.Errorf("lane %d has no numbers %d to %d", lane, last+1, number-1)})
+		if b.Name.Number > last+1 && !compacted[hour(b)] && v.plan.rng.covers(start, start+int64(time.Hour)-1) {
+			if n := len(gaps); n == 0 || gaps[n-1].period != period || gaps[n-1].numbers[0]/blobfmt.LaneSize != lane {
+				gaps = append(gaps, gap{period: period})
+			}
+			g := &gaps[len(gaps)-1]
+			for n := last + 1; n < b.Name.Number; n++ {
+				g.numbers = append(g.numbers, n)
+			}
 		}
-		last = number
+		last = b.Name.Number
 	}
+	return gaps
+}
+
+// numbersText names numbers of blobs, in order, as ranges.
+func numbersText(numbers []int) string {
+	var ranges []string
+	for len(numbers) > 0 {
+		n := 1
+		for n < len(numbers) && numbers[n] == numbers[0]+n {
+			n++
+		}
+		text := fmt.Sprintf("%06d", numbers[0])
+		if n > 1 {
+			text += fmt.Sprintf(" to %06d", numbers[n-1])
+		}
+		ranges, numbers = append(ranges, text), numbers[n:]
+	}
+	if len(ranges) == 1 && !strings.Contains(ranges[0], " ") {
+		return "number " + ranges[0]
+	}
+	return "numbers " + strings.Join(ranges, ", ")
 }
 
 // twins notes blobs with the same batch: a writer stores it again under another name
