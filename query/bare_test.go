@@ -126,7 +126,7 @@ func TestCutFileSelection(t *testing.T) {
 	if p := (*query.Problem)(nil); !errors.As(err, &p) || !errors.Is(err, storage.ErrDamaged) || !bytes.Equal(body, whole[:len(whole)-3]) {
 		t.Errorf("Body: %d bytes of %d, %v", len(body), len(whole)-3, err)
 	}
-	entries, sum, err := r.List(t.Context(), nil, time.Time{})
+	entries, sum, err := r.List(t.Context(), query.Query{}, time.Time{})
 	if err != nil || len(entries) != 1 || entries[0].Records != 30 || len(sum.Problems) != 1 {
 		t.Errorf("%+v, %v, %v", entries, sum.Problems, err)
 	}

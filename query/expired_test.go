@@ -132,7 +132,7 @@ func TestHidden(t *testing.T) {
 			t.Errorf("%v %v: newest: %s, %v", c.services, c.rng, found, sum.Warnings)
 		}
 	}
-	listed, sum, err := r.List(t.Context(), []string{"app"}, time.Time{})
+	listed, sum, err := r.List(t.Context(), query.Query{Services: []string{"app"}}, time.Time{})
 	if err != nil || len(listed) != 3 || listed[0].Name != "2026-11-19" || len(sum.Warnings) != 1 {
 		t.Errorf("%v, %+v, %v", listed, sum, err)
 	}

@@ -19,35 +19,49 @@ type Total struct {
 	Records int64
 	Raw     int64 // bytes of lines
 	Stored  int64 // bytes of blobs
-	First   int64 // times of the oldest and the newest record
-	Last    int64
+	// Unflushed are the records of [Query.Unflushed]. The others do not have them, but First
+	// and Last do. A record that was stored meanwhile may count in both.
+	Unflushed int64
+	First     int64 // times of the oldest and the newest record
+	Last      int64
 }
 
-func (t *Total) add(b *catalog.Entry) {
+func (t *Total) add(b *blob) {
+	t.First, t.Last = min(t.First, b.Meta.First), max(t.Last, b.Meta.Last)
+	if b.body != nil {
+		t.Unflushed += b.Meta.Records
+		return
+	}
 	t.Blobs++
 	t.Records += b.Meta.Records
 	t.Raw += b.Meta.RawBytes
 	t.Stored += b.Size
-	t.First, t.Last = min(t.First, b.Meta.First), max(t.Last, b.Meta.Last)
 }
 
-// List sums up the blobs of each service, system ones last; of each day (UTC, of the
-// blobs' names) if services are given; or each blob of a day, unless that is zero.
-// Unreadable blobs are among the summary's problems.
-func (r *Reader) List(ctx context.Context, services []string, day time.Time) ([]Total, Summary, error) {
-	q, all := Query{Services: services, Range: Always()}, len(services) == 0
-	name := func(b *catalog.Entry) string { return b.Name.Period.Format(time.DateOnly) }
+// List sums up the blobs and the unflushed records of each service, system ones last, if q
+// names none; else those of each day (UTC, of the blobs' names); or those of each blob of a
+// day, unless that is zero. The unflushed records of a day have the key "". Of q, the
+// services and the unflushed records count. Unreadable blobs are among the summary's
+// problems.
+func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Summary, error) {
+	q, all := Query{Services: q.Services, Unflushed: q.Unflushed, Range: Always()}, len(q.Services) == 0
+	name := func(b *blob) string { return b.Name.Period.Format(time.DateOnly) }
 	switch {
 	case all && day.IsZero():
 		var err error
-		if q.Services, err = catalog.Services(ctx, r.store); err != nil || len(q.Services) == 0 {
+		if q.Services, err = (&asked{reader: r, query: q}).listServices(ctx); err != nil || len(q.Services) == 0 {
 			return nil, Summary{}, err
 		}
-		name = func(b *catalog.Entry) string { return b.Name.Service }
+		name = func(b *blob) string { return b.Name.Service }
 	case !day.IsZero():
 		day = day.UTC().Truncate(24 * time.Hour)
 		q.Range = Range{From: day.UnixNano(), To: day.AddDate(0, 0, 1).UnixNano()}
-		name = func(b *catalog.Entry) string { return b.Key }
+		name = func(b *blob) string {
+			if b.body != nil {
+				return ""
+			}
+			return b.Key
+		}
 	}
 	p, err := r.Plan(ctx, q)
 	if err != nil {
@@ -56,7 +70,7 @@ func (r *Reader) List(ctx context.Context, services []string, day time.Time) ([]
 	var out, system []Total
 	at := make(map[string]int) // a glob may bring the same day again
 	for i := range p.blobs {
-		b, to := p.blobs[i].Entry, &out
+		b, to := &p.blobs[i], &out
 		if b.State != catalog.Sound {
 			continue // it is among the problems
 		}

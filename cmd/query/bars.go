@@ -2,9 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,6 +56,11 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 			p.columns = append(p.columns, c)
 			p.room -= 2 + c.width
 		}
+	}
+	for p.room < leastRoom && len(p.columns) > 0 { // the mildest level is in the total, and in the bar
+		last := len(p.columns) - 1
+		p.room += 2 + p.columns[last].width
+		p.columns = p.columns[:last]
 	}
 	p.room = max(p.room, leastRoom)
 	fmt.Fprintf(a.out, "%-*s  %*s  %*s", len(p.layout), "from", p.width, "total", p.room, "")
@@ -140,13 +145,5 @@ func timeOf(by time.Duration) string {
 	return "2006-01-02 15:04"
 }
 
-// columns is the width of the terminal, or COLUMNS.
-func (a *app) columns() int {
-	if a.env.columns > 0 {
-		return a.env.columns
-	}
-	if n, err := strconv.Atoi(a.env.getenv("COLUMNS")); err == nil && n > 0 && n < 10_000 {
-		return n
-	}
-	return usualColumns
-}
+// columns is the width of the terminal, or the usual one.
+func (a *app) columns() int { return cmp.Or(a.width(), usualColumns) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"blobtail/catalog"
@@ -105,12 +104,12 @@ type billPrinter struct {
 // text prints a table of the sums, and one of the total cost. The first of the prices
 // elsewhere has a column in the upper table.
 func (b *billPrinter) text() {
-	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	other := "elsewhere"
 	if len(b.prices.Elsewhere) > 0 {
 		other = b.prices.Elsewhere[0].Name
 	}
-	fmt.Fprintf(w, "blobs\trecords\tbytes\tstored\tratio\there, %s\t%s\t  %s\n", b.prices.Currency, cli.Safe(other), strings.Replace(b.by, "day", "day (UTC)", 1))
+	t := table{heads: []head{{"blobs", false, 6}, {"records", false, 2}, {"bytes", false, 3}, {"stored", false, 4}, {"ratio", false, 5},
+		{"here, " + b.prices.Currency, false, 0}, {cli.Safe(other), false, 1}, {strings.Replace(b.by, "day", "day (UTC)", 1), true, 0}}}
 	total := b.report.Total
 	total.Name = "total"
 	for _, s := range append(slices.Clone(b.sums), total) {
@@ -118,10 +117,10 @@ func (b *billPrinter) text() {
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
-		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%.2f\t%s\t%s\t  %s\n", s.Blobs, s.Records, bytesText(s.Raw), bytesText(s.Stored), s.Ratio(),
+		t.add(thousands(int(s.Blobs)), thousands(int(s.Records)), bytesText(s.Raw), bytesText(s.Stored), fmt.Sprintf("%.2f", s.Ratio()),
 			money(cost.Here()), elsewhere, cli.Safe(s.Name))
 	}
-	_ = w.Flush()
+	t.print(b.a, "-o json")
 	fmt.Fprintln(b.a.out)
 	b.costs()
 }
@@ -132,41 +131,44 @@ func (b *billPrinter) cost(s *bill.Sum) bill.Cost {
 
 // costs prints the cost of the total, and of a month like it.
 func (b *billPrinter) costs() {
-	w := tabwriter.NewWriter(b.a.out, 0, 8, 2, ' ', 0)
 	type column struct {
 		*bill.Sum
 		cost bill.Cost
 	}
 	columns := []column{{&b.report.Total, b.cost(&b.report.Total)}}
-	fmt.Fprintf(w, "%s\tall of these", b.prices.Currency)
-	if month, ok := b.report.Month(b.a.now); ok {
+	t := table{heads: []head{{b.prices.Currency, true, 0}, {"all of these", true, 0}}}
+	month, ok := b.report.Month(b.a.now)
+	if ok {
 		columns = append(columns, column{&month.Sum, b.cost(&month.Sum)})
-		fmt.Fprintf(w, "\t30 days like %s (estimated)", monthText(&month))
+		t.heads = append(t.heads, head{"30 days (estimated)", true, 1})
 	}
-	fmt.Fprintln(w)
-	line := func(name string, value func(c column) string) {
-		fmt.Fprint(w, cli.Safe(name))
+	t.heads = append(t.heads, head{"kept", true, 2})
+	line := func(name, kept string, value func(c column) string) {
+		row := []string{cli.Safe(name)}
 		for _, c := range columns {
-			fmt.Fprint(w, "\t", value(c))
+			row = append(row, value(c))
 		}
-		fmt.Fprintln(w)
+		t.add(append(row, kept)...)
 	}
-	line("bytes of lines", func(c column) string { return bytesText(c.Raw) })
-	line("bytes stored", func(c column) string { return bytesText(c.Stored) })
-	line("here: "+b.prices.Here.Name, func(c column) string { return money(c.cost.Here()) })
-	line("  kept for a month", func(c column) string { return money(c.cost.Storage) })
-	line("  PUTs, once", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Puts), c.Puts) })
-	line("  tables of the newest, once (estimated)", func(c column) string { return money(c.cost.Tail) })
-	line("  each LIST of it (not in the sum)", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Lists), c.Lists()) })
+	line("bytes of lines", "", func(c column) string { return bytesText(c.Raw) })
+	line("bytes stored", "", func(c column) string { return bytesText(c.Stored) })
+	line("here: "+b.prices.Here.Name, "", func(c column) string { return money(c.cost.Here()) })
+	line("  kept for a month", "", func(c column) string { return money(c.cost.Storage) })
+	line("  PUTs, once", "", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Puts), c.Puts) })
+	line("  tables of the newest, once (estimated)", "", func(c column) string { return money(c.cost.Tail) })
+	line("  each LIST of it (not in the sum)", "", func(c column) string { return fmt.Sprintf("%s for %d", money(c.cost.Lists), c.Lists()) })
 	for i := range b.prices.Elsewhere {
 		e := &b.prices.Elsewhere[i]
-		name := "elsewhere: " + e.Name
+		kept := ""
 		if e.Keeps > 0 {
-			name += fmt.Sprintf(" (%d days kept)", e.Keeps)
+			kept = fmt.Sprintf("%d days", e.Keeps)
 		}
-		line(name, func(c column) string { return money(c.cost.Elsewhere[i]) })
+		line("elsewhere: "+e.Name, kept, func(c column) string { return money(c.cost.Elsewhere[i]) })
 	}
-	_ = w.Flush()
+	t.print(b.a, "-o json")
+	if ok {
+		fmt.Fprintf(b.a.out, "The estimate is for 30 days like %s.\n", monthText(&month))
+	}
 }
 
 // monthText names the days that a month is projected from.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"blobtail/internal/cli"
 	"blobtail/query"
@@ -153,13 +152,13 @@ func (s *survey) print(a *app, form string) error {
 		w.Flush()
 		return w.Error()
 	}
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprint(w, "field\ttype\tshare\texamples\n")
+	t := table{heads: []head{{"field", true, 0}, {"type", true, 2}, {"share", false, 1}, {"examples", true, 0}}}
 	for _, key := range s.order {
 		f := s.fields[key]
-		fmt.Fprintf(w, "%s\t%s\t%.1f %%\t%s\n", cli.Safe(named(key)), strings.Join(f.types, ", "), 100*float64(f.records)/float64(s.records), a.examples(f.examples))
+		t.add(cli.Safe(named(key)), strings.Join(f.types, ", "), fmt.Sprintf("%.1f %%", 100*float64(f.records)/float64(s.records)), a.examples(f.examples))
 	}
-	return w.Flush()
+	t.print(a, "-o json")
+	return nil
 }
 
 // named is a key without its escapes.

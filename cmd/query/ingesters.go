@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"text/tabwriter"
+	"strconv"
 	"time"
 
 	"blobtail/internal/cli"
@@ -128,17 +127,17 @@ func (c *ingestersCmd) printTable(a *app, found []heartbeat.Ingester, now time.T
 	if len(found) == 0 {
 		return
 	}
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "ingester\tstate\tholds\tlane\toldest unflushed\tseen\thost\taddress\tversion")
+	t := table{heads: []head{{"ingester", true, 0}, {"state", true, 0}, {"holds", true, 4}, {"lane", false, 3}, {"oldest unflushed", true, 0},
+		{"seen", true, 2}, {"host", true, 1}, {"address", true, 6}, {"version", true, 5}}}
 	for _, i := range found {
 		oldest := "-"
 		if !i.Oldest.IsZero() {
 			oldest = age(now.Sub(i.Oldest)) + " ago"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s ago\t%s\t%s\t%s\n", i.ID, c.state(i, now), c.holds(&i), i.Lane, oldest, age(now.Sub(i.At)),
+		t.add(i.ID, c.state(i, now), c.holds(&i), strconv.Itoa(i.Lane), oldest, age(now.Sub(i.At))+" ago",
 			cli.Safe(cmp.Or(i.Host, "-")), cli.Safe(cmp.Or(i.Address, "-")), cli.Safe(cmp.Or(i.Version, "-")))
 	}
-	_ = w.Flush()
+	t.print(a, "-o json")
 }
 
 // age writes how long ago something was, to the second.

@@ -66,6 +66,7 @@ type whole struct {
 	live  string // --live
 	mode  newest.Mode
 	stats bool
+	mute  bool // about the range: the verb has none
 	logs  *newest.Reader
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
@@ -81,7 +82,9 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w.logs = logs
-	a.echo(w.query.Range)
+	if !w.mute {
+		a.echo(w.query.Range)
+	}
 	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
 	g, err := logs.Gather(ctx, w.query, w.mode)
 	if err != nil {

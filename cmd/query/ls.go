@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"blobtail/internal/cli"
@@ -16,6 +15,7 @@ import (
 type lsCmd struct {
 	Service string `arg:"" optional:"" help:"List its days."`
 	Day     string `arg:"" optional:"" help:"List the blobs of that day (UTC), such as 2026-11-20."`
+	Live    string `help:"auto or off: count records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	Output  string `short:"o" help:"pretty, json or csv; without it, into a pipe: fields between tabs." placeholder:"FORM"`
 }
 
@@ -38,60 +38,73 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 			return 0, &cli.UsageError{Err: err}
 		}
 	}
-	reader, err := a.open(ctx)
-	if err != nil {
-		return 0, err
+	w := whole{
+		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, mute: true,
+		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
+			if c.Service == "" {
+				q.Services = nil
+			}
+			entries, sum, err := blobs.List(ctx, q, day)
+			if err == nil {
+				c.print(a, form, what, entries)
+				c.note(a, entries, &sum)
+			}
+			sum.Records = int64(len(entries))
+			return sum, err
+		},
 	}
-	entries, sum, err := reader.List(ctx, serviceNames([]string{c.Service}), day)
-	if err != nil {
-		return 0, err
+	if c.Service == "" {
+		w.query.Services = []string{"*", "_*"}
 	}
-	c.print(a, form, what, entries)
-	if err := a.out.flush(); err != nil {
-		return 0, err
-	}
-	sum.Records = int64(len(entries))
+	return w.run(ctx, a)
+}
+
+// note tells what the table does not show.
+func (c *lsCmd) note(a *app, entries []query.Total, sum *query.Summary) {
 	switch {
 	case len(entries) > 0 || !sum.Complete():
+		for _, e := range entries {
+			if e.Name == "" {
+				a.Note("%s of that day in no blob yet", countOf(e.Unflushed, "record"))
+			}
+		}
 	case c.Day != "":
 		a.Note("%s has no blobs of that day", c.Service)
 	case c.Service == "":
-		a.Note("%s is empty: no service has a blob yet", a.config.Store)
+		a.Note("%s is empty: no service has a record yet", a.config.Store)
 	}
-	return a.verdict(&sum), nil
 }
 
 // print writes a table for people, with times in their zone. The other forms have plain
-// bytes and UTC.
+// bytes and UTC. Records of a day that are in no blob have no row among its blobs.
 func (c *lsCmd) print(a *app, form, what string, entries []query.Total) {
 	key, _, _ := strings.Cut(what, " ")
-	switch form {
-	case "tabs":
-		for _, e := range entries {
-			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
-				rfc3339(e.First), rfc3339(e.Last))
-		}
-		return
-	case "json":
-		for _, e := range entries {
-			fmt.Fprintf(a.out, `{"%s":"%s","blobs":%d,"records":%d,"bytes":%d,"stored":%d,"first":"%s","last":"%s"}`+"\n",
-				key, e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last))
-		}
-		return
-	case "csv":
-		fmt.Fprintf(a.out, "%s,blobs,records,bytes,stored,first,last\n", key)
-		for _, e := range entries {
-			fmt.Fprintf(a.out, "%s,%d,%d,%d,%d,%s,%s\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last))
-		}
-		return
+	t := table{heads: []head{{"first", true, 4}, {"last", true, 2}, {"blobs", false, 5}, {"records", false, 0}, {"in no blob", false, 1},
+		{"bytes", false, 6}, {"stored", false, 3}, {what, true, 0}}}
+	if form == "csv" {
+		fmt.Fprintf(a.out, "%s,blobs,records,bytes,stored,first,last,unflushed\n", key)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "first\tlast\tblobs\trecords\tbytes\tstored\t  %s\n", what)
 	for _, e := range entries {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", a.at(e.First).Format(timeLayout), a.at(e.Last).Format(timeLayout),
-			e.Blobs, e.Records, bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
+		if e.Name == "" {
+			continue
+		}
+		switch form {
+		case "tabs":
+			fmt.Fprintf(a.out, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%d\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored,
+				rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
+		case "json":
+			fmt.Fprintf(a.out, `{"%s":"%s","blobs":%d,"records":%d,"bytes":%d,"stored":%d,"first":"%s","last":"%s","unflushed":%d}`+"\n",
+				key, e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
+		case "csv":
+			fmt.Fprintf(a.out, "%s,%d,%d,%d,%d,%s,%s,%d\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
+		default:
+			t.add(a.at(e.First).Format(time.DateTime), a.at(e.Last).Format(time.DateTime), thousands(e.Blobs), thousands(int(e.Records)),
+				thousands(int(e.Unflushed)), bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
+		}
 	}
-	_ = w.Flush()
+	if len(t.rows) > 0 {
+		t.print(a, "-o json")
+	}
 }
 
 // rfc3339 writes a time such that texts sort like times.

@@ -189,7 +189,7 @@ func TestTerminal(t *testing.T) {
 	if _, out, _ = terminal(t, path, "web", "--count"); out != "1500\n" {
 		t.Errorf("%q", out)
 	}
-	if _, out, _ = terminal(t, path, "ls"); !strings.Contains(out, "1500") || !strings.Contains(out, "2026-11-20 14:00:00.000") {
+	if _, out, _ = terminal(t, path, "ls"); !strings.Contains(out, "1,500") || !strings.Contains(out, "2026-11-20 14:00:00") {
 		t.Errorf("%s", out)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -135,12 +134,11 @@ func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summ
 		w.Flush()
 		return w.Error()
 	default:
-		w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(w, "records\tshare\t  %s\n", cli.Safe(c.Field))
+		t := table{heads: []head{{"records", false, 0}, {"share", false, 1}, {cli.Safe(c.Field), true, 0}}}
 		for _, value := range all {
-			fmt.Fprintf(w, "%s\t%s %%\t  %s\n", thousands(int(v.counts[value])), share(v.counts[value]), cli.Safe(plain([]byte(value))))
+			t.add(thousands(int(v.counts[value])), share(v.counts[value])+" %", cli.Safe(plain([]byte(value))))
 		}
-		return w.Flush()
+		t.print(a, "-o json")
 	}
 	return nil
 }

@@ -77,11 +77,11 @@ func readings(t *testing.T, s storage.BlobStore) string {
 	r := query.New(s, query.Options{Workers: 1})
 	names, err := r.Services(t.Context(), []string{"*", "_*"})
 	tell("services", names, err)
-	services, sum, err := r.List(t.Context(), nil, time.Time{})
+	services, sum, err := r.List(t.Context(), query.Query{}, time.Time{})
 	tell("ls", services, err)
 	tell("ls, problems", sum.Problems, nil)
 	for _, name := range names {
-		days, _, err := r.List(t.Context(), []string{name}, time.Time{})
+		days, _, err := r.List(t.Context(), query.Query{Services: []string{name}}, time.Time{})
 		tell("ls of a service", days, err)
 	}
 	v, err := r.Verify(t.Context(), query.Query{Range: query.Always()}, func(f query.Finding) {
@@ -205,7 +205,7 @@ func TestAlone(t *testing.T) {
 	s := mem.New(mem.Options{Now: func() time.Time { return now }})
 	ensure(t, s)
 	r := query.New(s, query.Options{})
-	services, sum, err := r.List(t.Context(), nil, time.Time{})
+	services, sum, err := r.List(t.Context(), query.Query{}, time.Time{})
 	if err != nil || len(services) > 0 || len(sum.Problems) > 0 {
 		t.Errorf("ls: %v, %v, %v", services, sum.Problems, err)
 	}
