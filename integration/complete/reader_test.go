@@ -217,20 +217,16 @@ func (r *reading) readAll(ctx context.Context, n *newest.Reader) {
 	r.err, r.problems = err, append(sum.Problems, g.Report.Problems...)
 }
 
-// complete tells whether logquery would exit with 0, or with 1 because there is no
-// such service: both say that there is no more.
+// complete tells whether logquery would say that there is no more: by exit code 0, by 1
+// because there is no such service, or by 3 only because one of several is unknown.
 func (r *reading) complete() bool {
-	return len(r.problems) == 0 && (r.err == nil || r.none() != "")
+	return !slices.ContainsFunc(r.problems, func(err error) bool { return !unknown(err) }) && (r.err == nil || unknown(r.err))
 }
 
-// none returns the service that does not exist as far as the reader knows, or "" if the
-// reader did not report one.
-func (r *reading) none() string {
+// unknown reports whether an error says that a service does not exist.
+func unknown(err error) bool {
 	var none *query.NoServiceError
-	if errors.As(r.err, &none) {
-		return none.Name
-	}
-	return ""
+	return errors.As(err, &none)
 }
 
 // judge checks the rule.
@@ -289,9 +285,6 @@ func (r *reading) lacking() (bad []string) {
 	}
 	for name, s := range r.w.records {
 		if got[name] || !r.wants(s) || full && s.time <= r.oldest {
-			continue
-		}
-		if none := r.none(); none != "" && none != "*" && none != s.service {
 			continue
 		}
 		for _, a := range s.acks {
