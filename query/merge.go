@@ -143,7 +143,7 @@ func (p *pass) pop() {
 		p.ahead.open--
 	}
 	p.ahead.done++
-	p.asked.reader.opt.Progress.finish(c.src.Size)
+	p.asked.reader.opt.Progress.Finish(1, c.src.Size)
 }
 
 // second returns the least key of all cursors but the top one.

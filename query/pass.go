@@ -89,7 +89,7 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 			p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}
-	opt.Progress.expect(len(p.heap), bytes)
+	opt.Progress.Expect(len(p.heap), bytes)
 	slices.SortStableFunc(p.heap, func(a, b *cursor) int {
 		if t.desc {
 			a, b = b, a

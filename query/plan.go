@@ -136,6 +136,7 @@ func (p *Plan) listService(ctx context.Context, i int, l *listing) error {
 		if err != nil {
 			return err
 		}
+		p.reader.opt.Progress.Find()
 		found.any = true
 		if !e.Named() {
 			if found.foreign++; found.foreign == 1 {

@@ -39,6 +39,7 @@ import (
 	"time"
 
 	"blobtail/blobfmt"
+	"blobtail/internal/progress"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
@@ -103,7 +104,7 @@ type Options struct {
 	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
-	Progress *Progress
+	Progress *progress.Counter
 }
 
 // Reader reads one store. Several goroutines may use it at once.

@@ -93,7 +93,7 @@ func (v *verifying) report(f Finding) {
 func (v *verifying) run(ctx context.Context) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(v.plan.reader.opt.Workers)
-	v.plan.reader.opt.Progress.expect(len(v.plan.blobs), v.plan.Bytes())
+	v.plan.reader.opt.Progress.Expect(len(v.plan.blobs), v.plan.Bytes())
 	for i := range v.plan.blobs {
 		if v.plan.blobs[i].State != catalog.Sound {
 			continue // the listing has reported it, and there is nothing to check it against
@@ -104,7 +104,7 @@ func (v *verifying) run(ctx context.Context) error {
 }
 
 func (v *verifying) blob(ctx context.Context, b *catalog.Entry) error {
-	defer v.plan.reader.opt.Progress.finish(b.Size)
+	defer v.plan.reader.opt.Progress.Finish(1, b.Size)
 	s := v.plan.reader.source(blob{Entry: b}, new(Summary))
 	body, err := s.fetch(ctx, 0, b.Size)
 	if err := fatal(ctx, err); err != nil {

@@ -65,6 +65,8 @@ func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {
 	}
 	// This order makes a killed run harmless: an earlier run has hidden the blobs that this
 	// one deletes, and the policy is recorded before it hides anything.
+	due := p.Total(Delete)
+	j.o.Progress.Expect(due.Blobs, due.Bytes)
 	recordErr := j.recordPolicy(ctx, p)
 	r.tidy(ctx)
 	if err := r.deleteDays(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"blobtail/catalog"
+	"blobtail/internal/progress"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
@@ -63,6 +64,7 @@ func (r *run) deleteService(ctx context.Context, s *service, to *Result) error {
 
 type remover struct {
 	blobs storage.BlobStore
+	count *progress.Counter
 	done  Day
 	next  []catalog.Entry
 	left  map[string]undeleted
@@ -78,7 +80,7 @@ type undeleted struct {
 // that cannot be deleted. It lists the whole prefix of service and day, which no
 // other service shares, and checks the parsed names.
 func (r *run) deleteDay(ctx context.Context, d *Day, to *Result) error {
-	m := &remover{blobs: r.job.blobs, left: map[string]undeleted{}, done: Day{Service: d.Service, Day: d.Day, Step: Delete}}
+	m := &remover{blobs: r.job.blobs, count: r.job.o.Progress, left: map[string]undeleted{}, done: Day{Service: d.Service, Day: d.Day, Step: Delete}}
 	found, err := true, error(nil)
 	for n := 0; n < rounds && found && err == nil; n++ {
 		found, err = m.list(ctx)
@@ -158,6 +160,7 @@ func (m *remover) delete(ctx context.Context) {
 			m.left[b.Key] = undeleted{b, reason}
 		} else {
 			m.done.add(&b)
+			m.count.Finish(1, b.Size)
 		}
 	}
 	m.next = m.next[:0]

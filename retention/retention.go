@@ -27,6 +27,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/internal/clockskew"
+	"blobtail/internal/progress"
 	"blobtail/storage"
 )
 
@@ -52,7 +53,9 @@ type Options struct {
 	At time.Time
 	// Clock is the host's clock; nil is time.Now.
 	Clock func() time.Time
-	Log   zerolog.Logger // records everything that is hidden or deleted
+	// Progress counts the blobs that are listed and those that are deleted; nil: nobody waits.
+	Progress *progress.Counter
+	Log      zerolog.Logger // records everything that is hidden or deleted
 }
 
 // Job deletes expired logs from one store. It may be used for several calls, one

@@ -164,6 +164,7 @@ func (j *Job) takeDay(ctx context.Context, s *service, day horizon.Day, p *Plan)
 		case err != nil:
 			return err
 		case e.Blob():
+			j.o.Progress.Find()
 			d.add(&e)
 			if e.Created.After(p.newest) {
 				p.newest = e.Created

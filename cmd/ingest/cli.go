@@ -74,7 +74,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
-	log := cli.NewLog(stderr)
+	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
 	ctx, cancel := cli.UntilSignal()
 	defer cancel()
 	if err := run(ctx, c, log); err != nil {

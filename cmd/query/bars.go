@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"blobtail/internal/cli"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -44,7 +45,7 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 			most[l] = max(most[l], n)
 		}
 	}
-	p.width = max(len("total"), len(thousands(int(p.longest))))
+	p.width = max(len("total"), len(cli.Thousands(int(p.longest))))
 	p.room = a.columns() - len(p.layout) - 2 - p.width - 2
 	for _, l := range worstFirst() {
 		if most[l] > 0 {
@@ -52,7 +53,7 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 			if l == record.Critical {
 				c.name = "crit" // to leave room for the bar
 			}
-			c.width = max(len(c.name), len(thousands(int(most[l]))))
+			c.width = max(len(c.name), len(cli.Thousands(int(most[l]))))
 			p.columns = append(p.columns, c)
 			p.room -= 2 + c.width
 		}
@@ -73,12 +74,12 @@ func (a *app) bars(by time.Duration, all []query.Bucket) *barPrinter {
 
 func (p *barPrinter) append(dst []byte, b *query.Bucket) []byte {
 	dst = p.a.at(b.Start).AppendFormat(dst, p.layout)
-	dst = fmt.Appendf(dst, "  %*s  ", p.width, thousands(int(total(b))))
+	dst = fmt.Appendf(dst, "  %*s  ", p.width, cli.Thousands(int(total(b))))
 	dst = p.bar(dst, b)
 	for _, c := range p.columns {
 		text := ""
 		if n := b.Levels[c.level]; n > 0 {
-			text = thousands(int(n))
+			text = cli.Thousands(int(n))
 		}
 		dst = fmt.Appendf(dst, "  %*s", c.width, text)
 	}

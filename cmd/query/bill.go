@@ -77,7 +77,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if rng.To != query.Newest {
 		periods.To = time.Unix(0, rng.To)
 	}
-	report, err := bill.Read(ctx, a.store.Blobs, services, periods)
+	report, err := bill.Read(ctx, a.store.Blobs, services, periods, &a.progress)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (b *billPrinter) text() {
 		if len(cost.Elsewhere) > 0 {
 			elsewhere = money(cost.Elsewhere[0])
 		}
-		t.add(thousands(int(s.Blobs)), thousands(int(s.Records)), bytesText(s.Raw), bytesText(s.Stored), fmt.Sprintf("%.2f", s.Ratio()),
+		t.add(cli.Thousands(int(s.Blobs)), cli.Thousands(int(s.Records)), bytesText(s.Raw), bytesText(s.Stored), fmt.Sprintf("%.2f", s.Ratio()),
 			money(cost.Here()), elsewhere, cli.Safe(s.Name))
 	}
 	t.print(b.a, "-o json")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -12,6 +13,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/internal/progress"
 	"blobtail/internal/when"
 	"blobtail/query"
 	"blobtail/storage/traffic"
@@ -69,7 +71,7 @@ type app struct {
 	now      time.Time // at the start, in the zone of the user
 	started  time.Time
 	out      *output
-	progress query.Progress
+	progress progress.Counter
 	sent     traffic.Counter // to ingesters; the store counts its own
 }
 
@@ -84,21 +86,21 @@ func run(ctx context.Context, env environment) int {
 	code := 0
 	v, err := a.parse()
 	if err == nil {
-		line := a.showProgress(&a.progress)
+		line := cli.ShowProgress(a.progressTo(), &a.progress, "blobs")
 		left := func() {} // waits until the user leaves the pager
 		if env.outTTY {
 			a.out.before = func() {
-				line.end()
+				line.End()
 				if a.pages() {
 					left = a.page()
 				}
 			}
 		}
 		code, err = v.run(ctx, a)
-		line.end()
+		line.End()
 		defer func() { left() }()
-		if done, all := a.progress.Blobs(); errors.Is(err, context.Canceled) && all > 0 {
-			a.Complain("interrupted: %s of %s blobs", thousands(int(done)), thousands(int(all)))
+		if errors.Is(err, context.Canceled) {
+			line.Interrupted(&a.Console)
 		}
 		if a.store != nil {
 			_ = a.store.Close() // it was only read
@@ -109,6 +111,14 @@ func run(ctx context.Context, env environment) int {
 		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
 	}
 	return code
+}
+
+// progressTo is the terminal for the line of progress; nil: there is none.
+func (a *app) progressTo() io.Writer {
+	if !a.env.errTTY || a.Quiet {
+		return nil
+	}
+	return a.env.stderr
 }
 
 func (a *app) parse() (verb, error) {

@@ -65,10 +65,10 @@ func (c *fieldsCmd) run(ctx context.Context, a *app) (int, error) {
 				return sum, err
 			}
 			if sum.More {
-				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", thousands(q.Limit)))
+				sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the fields of the newest %s records; -n 0 for all", cli.Thousands(q.Limit)))
 			}
 			if s.full {
-				sum.Warnings = append(sum.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", thousands(mostFields)))
+				sum.Warnings = append(sum.Warnings, fmt.Errorf("there are more than %s fields; the others are left out", cli.Thousands(mostFields)))
 			}
 			return sum, s.print(a, form)
 		},

@@ -73,7 +73,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 		by = time.Minute // an empty result
 	case any && (float64(last)-float64(first))/float64(by) > mostBuckets:
 		return query.Summary{}, cli.Usagef("--by %s makes more than %s buckets of %s to %s; give a longer one, or --from and --to",
-			c.By, thousands(mostBuckets), a.showTime(first), a.showTime(last))
+			c.By, cli.Thousands(mostBuckets), a.showTime(first), a.showTime(last))
 	}
 	if q.Filter.ReadsLines() || by%time.Minute != 0 {
 		if err := a.bounded(c.MaxBytes, q, plan); err != nil {
@@ -96,7 +96,7 @@ func (c *histCmd) print(ctx context.Context, a *app, reader *query.Reader, q que
 			if form != "pretty" {
 				continue
 			}
-			buf = fmt.Appendf(buf[:0], "... %s empty\n", thousands(empty))
+			buf = fmt.Appendf(buf[:0], "... %s empty\n", cli.Thousands(empty))
 		} else {
 			buf = append(line(buf[:0], &b), '\n')
 		}

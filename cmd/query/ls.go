@@ -98,8 +98,8 @@ func (c *lsCmd) print(a *app, form, what string, entries []query.Total) {
 		case "csv":
 			fmt.Fprintf(a.out, "%s,%d,%d,%d,%d,%s,%s,%d\n", e.Name, e.Blobs, e.Records, e.Raw, e.Stored, rfc3339(e.First), rfc3339(e.Last), e.Unflushed)
 		default:
-			t.add(a.at(e.First).Format(time.DateTime), a.at(e.Last).Format(time.DateTime), thousands(e.Blobs), thousands(int(e.Records)),
-				thousands(int(e.Unflushed)), bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
+			t.add(a.at(e.First).Format(time.DateTime), a.at(e.Last).Format(time.DateTime), cli.Thousands(e.Blobs), cli.Thousands(int(e.Records)),
+				cli.Thousands(int(e.Unflushed)), bytesText(e.Raw), bytesText(e.Stored), cli.Safe(e.Name))
 		}
 	}
 	if len(t.rows) > 0 {

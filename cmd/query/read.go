@@ -201,7 +201,7 @@ func (a *app) verdict(sum *query.Summary) int {
 		return cli.Incomplete
 	case sum.Records == 0:
 		if sum.Examined > 0 {
-			a.Note("0 of %s records", thousands(int(sum.Examined)))
+			a.Note("0 of %s records", cli.Thousands(int(sum.Examined)))
 		}
 		return cli.Nothing
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -162,14 +161,5 @@ func (a *app) gap(g newest.Gap) {
 		g.Service, "--from", from.Format(time.RFC3339Nano), "--to", to.Add(time.Nanosecond).Format(time.RFC3339Nano),
 	}, a.where()...)
 	fmt.Fprintf(a.env.stderr, "... %s%s more between %s and %s: logquery %s\n",
-		most, thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), cli.Safe(cli.ShellWords(words...)))
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+		most, cli.Thousands(g.Records), from.Format(time.TimeOnly), to.Format(time.TimeOnly), cli.Safe(cli.ShellWords(words...)))
 }

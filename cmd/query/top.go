@@ -66,7 +66,7 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 			values := values{counts: map[string]int64{}}
 			sum, err := plan.Read(ctx, func(lines []byte) error { return values.add(lines, c.Field) })
 			if errors.Is(err, errValues) {
-				return sum, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, thousands(mostValues))
+				return sum, cli.Usagef("%s has more than %s different values; give a shorter range or a filter", c.Field, cli.Thousands(mostValues))
 			}
 			if err == nil {
 				err = c.print(a, form, most, &values, &sum)
@@ -109,15 +109,15 @@ func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summ
 	}
 	slices.SortFunc(all, func(x, y string) int { return cmp.Or(cmp.Compare(v.counts[y], v.counts[x]), cmp.Compare(x, y)) })
 	if most > 0 && len(all) > most {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the %d most frequent of %s values; -n 0 for all", most, thousands(len(all))))
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the %d most frequent of %s values; -n 0 for all", most, cli.Thousands(len(all))))
 		all = all[:most]
 	}
 	sum.Records = v.with
 	if missing := v.records - v.with; v.with == 0 && missing > 0 {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", thousands(int(missing)), c.Field))
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("none of %s records has the field %s; logquery fields lists them", cli.Thousands(int(missing)), c.Field))
 		return nil
 	} else if missing > 0 {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s records have no %s", thousands(int(missing)), thousands(int(v.records)), c.Field))
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s records have no %s", cli.Thousands(int(missing)), cli.Thousands(int(v.records)), c.Field))
 	}
 	share := func(n int64) string { return strconv.FormatFloat(100*float64(n)/float64(v.records), 'f', 1, 64) }
 	switch form {
@@ -136,7 +136,7 @@ func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summ
 	default:
 		t := table{heads: []head{{"records", false, 0}, {"share", false, 1}, {cli.Safe(c.Field), true, 0}}}
 		for _, value := range all {
-			t.add(thousands(int(v.counts[value])), share(v.counts[value])+" %", cli.Safe(plain([]byte(value))))
+			t.add(cli.Thousands(int(v.counts[value])), share(v.counts[value])+" %", cli.Safe(plain([]byte(value))))
 		}
 		t.print(a, "-o json")
 	}

@@ -29,7 +29,7 @@ func (c *compactCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	o.Grace = cmp.Or(o.Grace, -1) // none; for the compactor 0 is its default
-	r, err := compact.Run(ctx, a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log})
+	r, err := compact.Run(ctx, a.store.Blobs, compact.Options{Grace: o.Grace, Services: c.Service, Log: a.log, Progress: &a.progress})
 	if len(r.Unmatched) > 0 && r.Services == 0 && err == nil {
 		return 0, cli.Usagef("no service is called %s; logquery ls has those that there are", strings.Join(r.Unmatched, " or "))
 	}

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
 	"blobtail/internal/openstore"
+	"blobtail/internal/progress"
 	"blobtail/internal/when"
 	"blobtail/retention"
 )
@@ -55,16 +57,22 @@ type app struct {
 	store  *openstore.Store // nil until open
 	log    zerolog.Logger
 
-	applied retention.Result // zero if apply had none
+	progress progress.Counter
+	applied  retention.Result // zero if apply had none
 }
 
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context) int {
-	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}, log: cli.NewLog(os.Stderr)}
+	a := &app{Console: cli.Console{Name: "retention", Stderr: os.Stderr}}
 	v, err := a.parse()
 	code := cli.OK
 	if err == nil {
+		line := a.progressLine()
 		code, err = v.run(ctx, a)
+		line.End()
+		if errors.Is(err, context.Canceled) {
+			line.Interrupted(&a.Console)
+		}
 		if a.store != nil {
 			err = errors.Join(err, a.store.Close())
 		}
@@ -79,6 +87,23 @@ func run(ctx context.Context) int {
 		}
 	}
 	return code
+}
+
+// progressLine shows on a terminal how far the verb is. The log and the messages go above
+// the line.
+func (a *app) progressLine() *cli.Progress {
+	terminal := cli.IsTerminal(os.Stderr)
+	noun, to := "blobs", io.Writer(nil)
+	if a.verb.Name == "compact" {
+		noun = "services"
+	}
+	if terminal {
+		to = os.Stderr
+	}
+	line := cli.ShowProgress(to, &a.progress, noun)
+	a.Stderr = line.Over(os.Stderr)
+	a.log = cli.NewLog(a.Stderr, terminal)
+	return line
 }
 
 // parse fills a and returns the verb. The verb comes with an error of the configuration
@@ -119,7 +144,7 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 	c := a.config.Retention
 	o = retention.Options{
 		Policy: retention.Policy{Default: time.Duration(c.Default), Tail: time.Duration(c.Tail)},
-		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Log: a.log,
+		Grace:  time.Duration(c.Grace), Prefix: a.config.Tail.Prefix, Log: a.log, Progress: &a.progress,
 	}
 	for _, r := range c.Rules {
 		o.Policy.Rules = append(o.Policy.Rules, retention.Rule{Service: r.Service, Age: time.Duration(r.Age)})

@@ -18,6 +18,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/progress"
 	"blobtail/record"
 )
 
@@ -110,13 +111,13 @@ type Report struct {
 }
 
 // Read sums up services, each once, in a range. It fails if the store does not exist;
-// a service without blobs has no sum.
-func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range) (*Report, error) {
+// a service without blobs has no sum. listed counts the blobs while it runs; it may be nil.
+func Read(ctx context.Context, store catalog.Store, services []string, rng catalog.Range, listed *progress.Counter) (*Report, error) {
 	parts := make([]Report, len(services))
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(8) // services listed at once
 	for i, service := range services {
-		work.Go(func() error { return parts[i].list(ctx, store, service, rng) })
+		work.Go(func() error { return parts[i].list(ctx, store, service, rng, listed) })
 	}
 	if err := work.Wait(); err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (r *Report) addDay(s *Sum) {
 }
 
 // list fills the report of one service: its days, and their total under its name.
-func (r *Report) list(ctx context.Context, store catalog.Store, service string, rng catalog.Range) error {
+func (r *Report) list(ctx context.Context, store catalog.Store, service string, rng catalog.Range, listed *progress.Counter) error {
 	r.Total.Name = service
 	var hour time.Time
 	var compacted, others bool // the kinds of blobs in the hour
@@ -161,6 +162,7 @@ func (r *Report) list(ctx context.Context, store catalog.Store, service string, 
 		if err != nil {
 			return err
 		}
+		listed.Find()
 		if !e.Blob() {
 			r.ForeignKey = cmp.Or(r.ForeignKey, e.Key)
 			r.Foreign++

@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, catalog.Range{})
+	r, err := bill.Read(t.Context(), s, []string{"web", "app", "none"}, catalog.Range{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestRead(t *testing.T) {
 	if r.Foreign != 3 || r.ForeignBytes != 3000 || r.ForeignKey != "web/2026/11/20/1500/000003.log" || r.Twice != 1 {
 		t.Errorf("%+v", r)
 	}
-	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, catalog.Range{}); !errors.Is(err, storage.ErrUnauthorized) {
+	if _, err := bill.Read(t.Context(), failing{}, []string{"web"}, catalog.Range{}, nil); !errors.Is(err, storage.ErrUnauthorized) {
 		t.Error(err)
 	}
 }
@@ -119,7 +119,7 @@ func TestRangesAddUp(t *testing.T) {
 			cut = cut.Truncate(10 * time.Minute)
 		}
 		read := func(rng catalog.Range) *bill.Report {
-			r, err := bill.Read(t.Context(), s, services, rng)
+			r, err := bill.Read(t.Context(), s, services, rng, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestMonth(t *testing.T) {
 	for i, raw := range []int64{10, 20, 60} { // the 18th, the 19th, and part of the 21st
 		put(t, s, "web", day.AddDate(0, 0, []int{0, 1, 3}[i]), 1, 3, blobfmt.Meta{Records: raw, RawBytes: raw})
 	}
-	r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{})
+	r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestMonth(t *testing.T) {
 	if m, _ = r.Month(at(t, "2026-11-22T00:00:00Z")); m.Raw != 900 || m.Days != 3 || m.Partial {
 		t.Errorf("%+v", m)
 	}
-	r, err = bill.Read(t.Context(), s, []string{"web"}, catalog.Range{From: at(t, "2026-11-21T00:00:00Z")})
+	r, err = bill.Read(t.Context(), s, []string{"web"}, catalog.Range{From: at(t, "2026-11-21T00:00:00Z")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestTail(t *testing.T) {
 		m := blobfmt.Meta{Records: c.records, RawBytes: c.raw, First: hour.UnixNano(), Last: last}
 		m.Levels[record.Error], m.Levels[record.Info] = c.severe, c.records-c.severe
 		put(t, s, "web", hour, 1, 1, m)
-		r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{})
+		r, err := bill.Read(t.Context(), s, []string{"web"}, catalog.Range{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

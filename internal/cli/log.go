@@ -9,11 +9,17 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// IsTerminal reports whether a file is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
 // NewLog returns the log of a command that runs for long: JSON lines, or lines for people
-// if w is a terminal.
-func NewLog(w io.Writer) zerolog.Logger {
-	if f, ok := w.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		w = zerolog.ConsoleWriter{Out: f, TimeFormat: time.DateTime, NoColor: os.Getenv("NO_COLOR") != ""}
+// on a terminal.
+func NewLog(w io.Writer, terminal bool) zerolog.Logger {
+	if terminal {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.DateTime, NoColor: os.Getenv("NO_COLOR") != ""}
 	}
 	return zerolog.New(w).With().Timestamp().Logger()
 }

@@ -25,11 +25,12 @@ const module = "blobtail"
 // sees each new import as a decision. Test files are free.
 var allowed = map[string][]string{
 	// 0: words and contracts.
-	"record":        {},
-	"storage":       {},
-	"internal/fsys": {},
-	"internal/when": {},
-	"buffer/wal":    {"internal/fsys"},
+	"record":            {},
+	"storage":           {},
+	"internal/fsys":     {},
+	"internal/when":     {},
+	"internal/progress": {},
+	"buffer/wal":        {"internal/fsys"},
 
 	// 1: stored forms and drivers.
 	"blobfmt":                 {"record"},
@@ -61,22 +62,22 @@ var allowed = map[string][]string{
 	"source/natssource": {"record", "source/body"},
 	"query/search":      {"record"},
 	"query/where":       {"record"},
-	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog"},
+	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress"},
 	"configs":           {},
-	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic"},
+	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
 	"internal/config":   {"record", "internal/openstore", "internal/fsys"},
-	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog"},
-	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew"},
+	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
+	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
 	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon"},
 
 	// 4: wiring.
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic"},
-	"internal/cli":       {"internal/config", "storage", "internal/openstore"},
+	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/fsys"},
-	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact"},
-	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid"},
+	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
+	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress"},
 }
 
 // forTests are packages that only tests and development programs import, with the

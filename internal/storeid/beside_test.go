@@ -94,7 +94,7 @@ func readings(t *testing.T, s storage.BlobStore) string {
 	}
 	_, err = plan.Read(t.Context(), func(lines []byte) error { out.Write(lines); return nil })
 	tell("read", "", err)
-	b, err := bill.Read(t.Context(), s, names, catalog.Range{})
+	b, err := bill.Read(t.Context(), s, names, catalog.Range{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

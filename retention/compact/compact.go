@@ -32,6 +32,7 @@ import (
 
 	"blobtail/blobfmt"
 	"blobtail/catalog"
+	"blobtail/internal/progress"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -56,7 +57,9 @@ type Options struct {
 	// Now is the store's time; nil: the store's clock, or time.Now if it has none. It
 	// is called once.
 	Now func() time.Time
-	Log zerolog.Logger
+	// Progress counts the services; nil: nobody waits.
+	Progress *progress.Counter
+	Log      zerolog.Logger
 }
 
 // Result counts the work of a run. Problems make it incomplete; each names a blob or
@@ -97,9 +100,11 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	}
 	services, err := r.services(ctx)
 	r.view = catalog.NewView(store, services, nil)
+	o.Progress.Expect(len(services), 0)
 	for i := 0; i < len(services) && err == nil; i++ {
 		r.out.Services++
 		err = r.service(ctx, services[i])
+		o.Progress.Finish(1, 0)
 	}
 	return r.out, err
 }

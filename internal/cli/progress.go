@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"blobtail/internal/progress"
+)
+
+const (
+	// quietFor is how long a command may take without a sign of life.
+	quietFor = time.Second
+	// progressEvery is how often the line is drawn.
+	progressEvery = 250 * time.Millisecond
+)
+
+// A Progress is a line on a terminal that shows how far a command is. It is drawn from the
+// second second on, and goes away when the command ends or prints to the terminal.
+type Progress struct {
+	of   *progress.Counter
+	noun string
+	done chan struct{}
+	once sync.Once
+	mu   sync.Mutex // of the terminal
+	up   bool       // the line is on the terminal
+	gone sync.WaitGroup
+}
+
+// ShowProgress draws the line on a terminal until End is called; w is nil for no line. noun
+// names the things that the counter counts, as "blobs".
+func ShowProgress(w io.Writer, of *progress.Counter, noun string) *Progress {
+	p := &Progress{of: of, noun: noun, done: make(chan struct{})}
+	if w != nil {
+		p.gone.Go(func() { p.draw(w) })
+	}
+	return p
+}
+
+// End removes the line. It may be called again.
+func (p *Progress) End() {
+	p.once.Do(func() { close(p.done) })
+	p.gone.Wait()
+}
+
+// Over returns a writer for lines that go to the terminal of the progress. They take its
+// place, and it is drawn again below.
+func (p *Progress) Over(w io.Writer) io.Writer { return &over{p, w} }
+
+type over struct {
+	line *Progress
+	w    io.Writer
+}
+
+// Write implements [io.Writer].
+func (o *over) Write(b []byte) (int, error) {
+	o.line.mu.Lock()
+	defer o.line.mu.Unlock()
+	if o.line.up {
+		if _, err := io.WriteString(o.w, "\r\x1b[2K"); err != nil {
+			return 0, err
+		}
+		o.line.up = false
+	}
+	return o.w.Write(b)
+}
+
+// Interrupted tells how far the command came, if it began.
+func (p *Progress) Interrupted(c *Console) {
+	if done, all := p.of.Things(); all > 0 {
+		c.Complain("interrupted: %s of %s %s", Thousands(done), Thousands(all), p.noun)
+	}
+}
+
+func (p *Progress) draw(w io.Writer) {
+	select {
+	case <-p.done:
+		return
+	case <-time.After(quietFor):
+	}
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	var bar *progressbar.ProgressBar
+	sized := false // the bar goes by bytes
+	for {
+		done, all := p.of.Things()
+		bytes, allBytes := p.of.Bytes()
+		if by := allBytes > 0; bar == nil || by != sized {
+			bar, sized = newBar(w, by), by
+		}
+		if !sized {
+			bytes, allBytes = done, all
+		}
+		text := fmt.Sprintf("%s of %s %s", Thousands(done), Thousands(all), p.noun)
+		if all == 0 {
+			text = Thousands(p.of.Found()) + " blobs listed"
+		}
+		p.mu.Lock()
+		bar.ChangeMax64(max(allBytes, 1))
+		bar.Describe(text)
+		_ = bar.Set64(min(bytes, max(allBytes, 1)-1)) // at its maximum the bar would end
+		p.up = true
+		p.mu.Unlock()
+		select {
+		case <-p.done:
+			_ = bar.Clear()
+			p.up = false
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func newBar(w io.Writer, bytes bool) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionShowBytes(bytes), progressbar.OptionUseIECUnits(true),
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(), progressbar.OptionShowTotalBytes(bytes))
+}
+
+// Thousands writes a number with commas.
+func Thousands[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
