@@ -18,6 +18,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"blobtail/internal/testkit/pty"
 )
 
 func main() {
@@ -44,7 +46,7 @@ func run(args []string) error {
 			}
 		}
 		fmt.Fprintf(s, "\x1b[1;32m$\x1b[0m \x1b[1m%s\x1b[0m\n", command)
-		if err := onTerminal(command, *columns, after, s); err != nil {
+		if err := pty.Run(command, *columns, after, s); err != nil {
 			return fmt.Errorf("%s: %w", command, err)
 		}
 	}

@@ -1,4 +1,5 @@
-package main
+// Package pty runs commands on a terminal, for tests and pictures.
+package pty
 
 import (
 	"errors"
@@ -12,12 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// rows is the height of the terminal.
 const rows = 50
 
-// onTerminal runs a command of the shell on a terminal of its own and copies its
+// Run runs a command of the shell on a terminal of its own and copies its
 // output. After the given time, if any, it sends Ctrl-C. The exit code of the command
 // does not matter.
-func onTerminal(command string, columns int, after time.Duration, out io.Writer) error {
+func Run(command string, columns int, after time.Duration, out io.Writer) error {
 	ours, theirs, err := openPTY(columns)
 	if err != nil {
 		return fmt.Errorf("open a pseudo-terminal: %w", err)
