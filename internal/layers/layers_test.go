@@ -88,6 +88,7 @@ var forTests = map[string][]string{
 	"internal/testenv":        {},
 	"internal/testenv/stores": {"internal/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/testkit":        {},
+	"internal/testkit/pty":    {},
 	"internal/check":          {"record"},
 	"internal/loggen":         {"record"},
 }
