@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/internal/spelling"
 	"blobtail/record"
 	"blobtail/storage"
 )
@@ -207,48 +208,5 @@ func (r *Reader) noService(ctx context.Context, name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return &NoServiceError{Name: name, Near: near(record.FoldService(name), names), Stored: names}
-}
-
-// near returns the name that was probably meant: the same one, one that begins with the
-// other, or the one with the fewest typing mistakes; "" if none is near.
-func near(name string, names []string) string {
-	best, least := "", 1+min(2, len(name)/3)
-	for _, s := range names {
-		if s == name {
-			return s
-		}
-		if strings.HasPrefix(s, name) || strings.HasPrefix(name, s) {
-			if least > 0 {
-				best, least = s, 0
-			}
-		} else if d := mistakes(name, s); d < least {
-			best, least = s, d
-		}
-	}
-	return best
-}
-
-// mistakes counts the fewest bytes to insert, delete or replace, or neighbours to swap, that
-// turn a into b.
-func mistakes(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := last[j]
-			if a[i] != b[j] {
-				replaced++
-			}
-			row[j+1] = min(replaced, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
+	return &NoServiceError{Name: name, Near: spelling.Near(record.FoldService(name), names), Stored: names}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -115,15 +116,18 @@ func Default() Config {
 	}
 }
 
-// Load reads the file at path over the defaults. A key it does not know is an
-// error that names the line.
+// Load reads the file at path over the defaults. A key that does not exist is an error that
+// names its line and the key that was probably meant.
 func Load(path string) (Config, error) {
 	c := Default()
 	if path == "" {
 		return c, nil
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return c, noFile(path)
+	case err != nil:
 		return c, fmt.Errorf("read configuration: %w", err)
 	}
 	next := c
@@ -132,7 +136,7 @@ func Load(path string) (Config, error) {
 	case errors.Is(err, io.EOF), reflect.ValueOf(next).IsZero():
 		return c, nil // comments alone, which decode as null and clear the struct
 	case err != nil:
-		return c, fmt.Errorf("configuration %s: %s", path, strings.TrimSpace(yaml.FormatError(err, false, true)))
+		return c, fmt.Errorf("configuration %s: %w", path, explain(text, err))
 	}
 	if err := variables(reflect.ValueOf(next), ""); err != nil {
 		return c, fmt.Errorf("configuration %s: %w", path, err)
@@ -212,6 +216,31 @@ func (c Config) LaneNumber(host string) (lane int, ok bool) {
 	return 0, false
 }
 
+// leastFlush is the smallest flush.size. Below it, blobs cost more in requests than the
+// records in them are worth, and a forgotten unit would make a blob of each record.
+const leastFlush Size = 64 << 10
+
+// isPort reports whether a text is the number of a port.
+func isPort(text string) bool {
+	port, err := strconv.Atoi(text)
+	return err == nil && port >= 0 && port <= 65535
+}
+
+// withHost completes an address that is a port alone, or returns the usual one.
+func withHost(address, usual string) string {
+	if port := strings.TrimPrefix(address, ":"); isPort(port) {
+		host, _, _ := net.SplitHostPort(usual)
+		return net.JoinHostPort(host, port)
+	}
+	return usual
+}
+
+// isAddress reports whether a text is a URL at which an ingester can be asked.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil
+}
+
 // mistakes are the mistakes in a configuration.
 type mistakes []error
 
@@ -232,10 +261,10 @@ func (c Config) Validate() error {
 	var m mistakes
 	m.check(c.Store != openstore.Spec{}, "store", "", "want dir:PATH or azure:[ACCOUNT/]CONTAINER")
 	in := c.Ingest
-	for _, a := range []struct{ key, value string }{{"ingest.listen", in.Listen}, {"ingest.admin", in.Admin}} {
+	usual := Default().Ingest
+	for _, a := range []struct{ key, value, usual string }{{"ingest.listen", in.Listen, usual.Listen}, {"ingest.admin", in.Admin, usual.Admin}} {
 		_, text, err := net.SplitHostPort(a.value)
-		port, bad := strconv.Atoi(text)
-		m.check(err == nil && bad == nil && port >= 0 && port <= 65535, a.key, a.value, "want host:port, for example 127.0.0.1:8514")
+		m.check(err == nil && isPort(text), a.key, a.value, "want host:port, for example "+withHost(a.value, a.usual))
 	}
 	lane, err := strconv.Atoi(in.Lane)
 	m.check(in.Lane == "auto" || err == nil && lane >= 0 && lane <= 98, "ingest.lane", in.Lane, "want auto or 0 to 98")
@@ -245,16 +274,22 @@ func (c Config) Validate() error {
 	m.check(slices.Contains([]string{"body", "key", "off"}, in.Dedupe), "ingest.dedupe", in.Dedupe, "want body, key or off")
 	m.check(slices.Contains([]string{"required", "best-effort"}, in.Announce), "ingest.announce", in.Announce, "want required or best-effort")
 	for _, a := range []struct{ key, value string }{{"live", c.Live}, {"ingest.advertise", c.Ingest.Advertise}} {
-		u, err := url.Parse(a.value)
-		m.check(a.value == "" || err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil,
-			a.key, a.value, "want a URL without a name or password, for example http://10.0.0.5:8514")
+		example := "http://10.0.0.5:8514"
+		if whole := "http://" + a.value; isAddress(whole) {
+			example = whole
+		}
+		m.check(a.value == "" || isAddress(a.value), a.key, a.value, "want a URL without a name or password, for example "+example)
 	}
 	const more = "want more than nothing"
 	m.check(c.Ingest.Grace > 0, "ingest.grace", c.Ingest.Grace, more)
-	m.check(c.Flush.Size > 0, "flush.size", c.Flush.Size, more)
+	m.check(c.Flush.Size >= leastFlush, "flush.size", c.Flush.Size,
+		"want at least "+leastFlush.String()+", for example "+Default().Flush.Size.String()+": each blob costs requests")
 	m.check(c.Flush.Age > 0, "flush.age", c.Flush.Age, more)
 	m.check(c.Flush.MaxAge > 0, "flush.max-age", c.Flush.MaxAge, more)
 	m.check(c.Flush.Size <= 1<<30, "flush.size", c.Flush.Size, "want at most 1GiB: a batch is sorted in memory")
+	// A lower size alone is no mistake: the default of min has no effect then, and needs none.
+	m.check(c.Flush.Min <= c.Flush.Size || c.Flush.Min == Default().Flush.Min, "flush.min", c.Flush.Min,
+		"want at most flush.size ("+c.Flush.Size.String()+"), or flush.age has no effect")
 	m.check(c.Limits.InFlight >= 128<<20, "limits.in-flight", c.Limits.InFlight,
 		"want at least 128MiB: one request may hold 16MiB as sent and 64MiB decompressed")
 	l := c.Log

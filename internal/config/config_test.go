@@ -102,6 +102,16 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"bad glob", "retention: {rules: [{service: '[a', age: keep}]}", "retention.rules[0].service"},
 		{"no age of the tail", "retention: {tail: ''}", "retention.tail"},
 		{"in flight", "limits: {in-flight: 1MiB}", "limits.in-flight"},
+		{"listen at a port", "ingest: {listen: '9000'}", "for example 127.0.0.1:9000"},
+		{"admin without a port", "ingest: {admin: localhost}", "for example 127.0.0.1:8515"},
+		{"what was advertised", "ingest: {advertise: '10.0.0.4:8514'}", "for example http://10.0.0.4:8514"},
+		{"a blob of each record", "flush: {size: 1}", "flush.size: 1B: want at least 64KiB, for example 32MiB"},
+		{"min over size", "flush: {size: 1MiB, min: 2MiB}", "flush.min: 2MiB: want at most flush.size (1MiB)"},
+		{"rule behind all", "retention: {rules: [{service: '*', age: 4d}, {service: web, age: keep}]}",
+			`retention.rules[1].service: "web": the rule never counts, because rules[0] ("*") is before it`},
+		{"rule twice", "retention: {rules: [{service: web, age: 4d}, {service: api, age: 4d}, {service: web, age: keep}]}", "rules[2].service"},
+		{"rule behind a glob", "retention: {rules: [{service: 'we?', age: 4d}, {service: web, age: keep}]}", "rules[1].service"},
+		{"glob behind a glob", "retention: {rules: [{service: 'web*', age: 4d}, {service: 'web-*-db', age: keep}]}", "rules[1].service"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, err := load(t, tc.text)
@@ -112,6 +122,80 @@ func TestMistakesAreNamed(t *testing.T) {
 				t.Fatalf("got %v, want something about %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// A rule may be behind one that leaves something to it, and a size may be lower than the
+// default of min.
+func TestNoMistakes(t *testing.T) {
+	for _, text := range []string{
+		"retention: {rules: [{service: '*', age: 4d}, {service: _rejected, age: keep}, {service: '_*', age: 3d}]}",
+		"retention: {rules: [{service: 'web-*', age: 4d}, {service: 'web*', age: keep}, {service: '*', age: 3d}]}",
+		"retention: {rules: [{service: '[a-c]*', age: 4d}, {service: 'a*', age: keep}]}",
+		"flush: {size: 64KiB}",
+	} {
+		c, err := load(t, text)
+		if err == nil {
+			err = c.Validate()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A mistake in the file is answered in one line that names the line, the key and the fix.
+func TestExplained(t *testing.T) {
+	for text, want := range map[string]string{
+		"ingest:\n  lisen: x\n":                       `line 2: there is no key ingest.lisen; did you mean "listen"?`,
+		"ingest:\n  maxAge: 1h\n":                     `line 2: there is no key ingest.maxAge; ingest may have listen, admin, wal, lane, period, dedupe, grace, advertise, announce`,
+		"flush: {maxAge: 1h}":                         `line 1: there is no key flush.maxAge; did you mean "max-age"?`,
+		"flush: {max_age: 1h}":                        `line 1: there is no key flush.max_age; did you mean "max-age"?`,
+		"listen: x":                                   `line 1: there is no key listen; there is ingest.listen`,
+		"flush-size: 1MiB":                            `line 1: there is no key flush-size; there is flush.size`,
+		"retention:\n  age: 3d":                       `line 2: there is no key retention.age; there is flush.age and retention.rules[].age`,
+		"retention: {rules: [{service: a, aeg: 3d}]}": `line 1: there is no key retention.rules[0].aeg; did you mean "age"?`,
+		"flush:\n  size: 1MiB\n  age: 60\n":           `line 3: flush.age: "60" is no duration; want a number and a unit, for example 90s, 15m, 12h, 3d or 1d12h`,
+		"ingest: {lane: [1]}":                         "line 1: ingest.lane: want one value",
+		"nats: nats://me:s3cret@x":                    "line 1: nats: want the keys url, stream, consumer, allow-lossy, ack-wait, credentials, ca, cert, key",
+		"log: {disk-full: many}":                      "line 1: log.disk-full: want a whole number",
+		"tail: {enabled: maybe}":                      "line 1: tail.enabled: want true or false",
+		"retention: {rules: 3}":                       "line 1: retention.rules: want a list",
+		"store:\n  dir: x":                            "line 2: store: want one value",
+		"words":                                       "line 1: want the keys store, live, ingest, flush, limits, log, nats, tail, retention",
+		"# a key\nnats: {url: '${NATS_URL}'}":         "nats.url: ${NATS_URL} stays as it is in this file; set BLOBTAIL_NATS instead",
+	} {
+		_, err := load(t, text)
+		if err == nil {
+			t.Errorf("%q is taken", text)
+			continue
+		}
+		if _, got, _ := strings.Cut(err.Error(), ".yaml: "); got != want {
+			t.Errorf("%q:\n%s\nwant\n%s", text, got, want)
+		}
+	}
+	if _, err := load(t, "store: dir:x\n\tingest: {}\n"); err == nil || !strings.Contains(err.Error(), "[2:1] found character a tab that cannot start any token; indent with spaces\n") {
+		t.Error(err)
+	}
+}
+
+// A file that does not exist is named with its directory, and with the file that was
+// probably meant.
+func TestNoFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = config.Load("blobtail.yml")
+	if want := "configuration " + here + "/blobtail.yml: there is no such file; correct --config or BLOBTAIL_CONFIG, or leave it out for the defaults"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := os.WriteFile("blobtail.yaml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = config.Load("blobtail.yml"); err == nil || !strings.HasSuffix(err.Error(), "; there is blobtail.yaml") {
+		t.Error(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,5 +87,26 @@ func (r Retention) validate(m *mistakes) {
 		known := strings.Trim(rule.Service, `abcdefghijklmnopqrstuvwxyz0123456789._-*?[]^\`) == ""
 		m.check(record.ValidPattern(rule.Service) && known, key+".service", rule.Service,
 			"want a name or a glob of lower-case letters, digits and . _ -, for example audit-*")
+		if first := slices.IndexFunc(r.Rules[:i], func(earlier Rule) bool { return covers(earlier.Service, rule.Service) }); first >= 0 {
+			m.check(false, key+".service", rule.Service, fmt.Sprintf(
+				"the rule never counts, because rules[%d] (%q) is before it and matches the same services; put it before that", first, r.Rules[first].Service))
+		}
 	}
+}
+
+// covers reports whether each service that a pattern matches is surely matched by an
+// earlier one too. Of two globs it knows only the case that the earlier one is a text with
+// one * at its end.
+func covers(earlier, pattern string) bool {
+	const special = `*?[\`
+	if earlier == pattern {
+		return true
+	}
+	if !strings.ContainsAny(pattern, special) {
+		return record.MatchService(earlier, pattern)
+	}
+	begin, glob := strings.CutSuffix(earlier, "*")
+	known := pattern[:strings.IndexAny(pattern, special)]
+	system := strings.HasPrefix(known, "_") && !strings.HasPrefix(begin, "_") // "*" matches no system services
+	return glob && !strings.ContainsAny(begin, special) && strings.HasPrefix(known, begin) && !system
 }

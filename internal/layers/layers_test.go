@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/fsys":     {},
 	"internal/when":     {},
 	"internal/progress": {},
+	"internal/spelling": {},
 	"buffer/wal":        {"internal/fsys"},
 
 	// 1: stored forms and drivers.
@@ -62,10 +63,10 @@ var allowed = map[string][]string{
 	"source/natssource": {"record", "source/body"},
 	"query/search":      {"record"},
 	"query/where":       {"record"},
-	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress"},
+	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
 	"configs":           {},
 	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
-	"internal/config":   {"record", "internal/openstore", "internal/fsys"},
+	"internal/config":   {"record", "internal/openstore", "internal/fsys", "internal/spelling"},
 	"retention/compact": {"record", "blobfmt", "storage", "retention/horizon", "catalog", "internal/progress"},
 	"retention":         {"record", "storage", "retention/horizon", "catalog", "tailindex", "internal/clockskew", "internal/progress"},
 	// It joins the records in blobs with unflushed ones.
