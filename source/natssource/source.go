@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -114,7 +115,7 @@ func (s *Source) start(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	if err != nil {
-		s.o.Log.Warn().Err(err).Msg("no stream yet; trying until there is one")
+		s.o.Log.Warn().Err(err).Msg("no stream yet; trying until there is one, and records over HTTP are taken")
 	}
 	s.parts.Go(func() { s.ledger.run(s.closing) })
 	s.parts.Go(func() { s.keepLooking(s.closing) })
@@ -144,7 +145,7 @@ func (s *Source) connect() (*nats.Conn, error) {
 		}),
 		nats.ReconnectErrHandler(func(c *nats.Conn, err error) {
 			s.refused.Store(&err)
-			problems.Warn().Err(err).Str("servers", hosts(c.Servers())).Msg("cannot connect to NATS")
+			problems.Warn().Err(err).Str("servers", hosts(c.Servers())).Msg("cannot connect to NATS; " + remedy(err))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			problems.Warn().Err(err).Msg("NATS reports an error")
@@ -160,6 +161,17 @@ func (s *Source) connect() (*nats.Conn, error) {
 		options = append(options, nats.ClientCert(s.o.Cert, s.o.Key))
 	}
 	return nats.Connect(s.o.URL, options...)
+}
+
+// remedy says what to do if no connection can be made.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):
+		return "correct the user and password, or the token, of --nats (nats.url), or the file of nats.credentials"
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, syscall.ECONNREFUSED):
+		return "no server answers there: start it, or correct --nats (nats.url)"
+	}
+	return "trying again; --nats (nats.url) has the servers, and nats.ca, nats.cert and nats.key are for TLS"
 }
 
 // hosts are servers without the users and passwords that their URLs may have.
@@ -187,10 +199,10 @@ func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error 
 		return nil
 	case <-ctx.Done():
 		if err := s.refused.Load(); err != nil {
-			return fmt.Errorf("no connection to NATS: %w", *err)
+			return fmt.Errorf("no connection to NATS: %w; %s", *err, remedy(*err))
 		}
 		if err := s.conn.LastError(); err != nil {
-			return fmt.Errorf("no connection to NATS: %w", err)
+			return fmt.Errorf("no connection to NATS: %w; %s", err, remedy(err))
 		}
 		return errors.New("no connection to NATS")
 	}
