@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,8 +22,8 @@ import (
 )
 
 // newAdmin returns the operators' server. It answers changes and dumps of memory on
-// this host only.
-func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheus.Registry) *http.Server {
+// this host only. records is the address of the listener for records.
+func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, records string, reg *prometheus.Registry) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "alive") })
@@ -33,10 +34,26 @@ func newAdmin(buf *buffer.Buffer, in *intake, ready func() error, reg *prometheu
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	for _, path := range []string{"/ingest", "/ingest/", "/live/"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { sendToRecords(w, r, records) })
+	}
 	mux.Handle("POST /flush", loopback(patient(flush(buf))))
 	mux.Handle("POST /drain", loopback(patient(drain(buf, in))))
 	mux.Handle("/debug/pprof/", loopback(http.DefaultServeMux)) // which net/http/pprof sets up
 	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+}
+
+// sendToRecords answers a request that belongs to the listener for records. It names that
+// with the host that the client knows, if it listens on all addresses.
+func sendToRecords(w http.ResponseWriter, r *http.Request, records string) {
+	host, port, err := net.SplitHostPort(records)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		if known, _, err := net.SplitHostPort(r.Host); err == nil {
+			records = net.JoinHostPort(known, port)
+		}
+	}
+	where := url.URL{Scheme: "http", Host: records, Path: r.URL.Path}
+	http.Error(w, "this is the admin listener; records are sent to the one of --listen: "+where.String(), http.StatusNotFound)
 }
 
 // flush answers when every record acknowledged before is in a blob. If its time is over
@@ -124,7 +141,10 @@ func askDrain(c config.Config, timeout config.Duration, stdout io.Writer) error 
 	begun := time.Now()
 	resp, err := http.Post(where.String(), "", nil)
 	if err != nil {
-		return fmt.Errorf("no ingester answers at %s: %w; --admin says where it listens", where.Host, err)
+		if failed, ok := errors.AsType[*url.Error](err); ok {
+			err = failed.Err // the rest is our own request
+		}
+		return fmt.Errorf("no ingester answers at %s: %w; give the --admin that it was started with", where.Host, err)
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))

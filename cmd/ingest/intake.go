@@ -41,6 +41,7 @@ func newIntake(c config.Config, buf *buffer.Buffer, company *company, stream *st
 	source := httpsource.New(httpsource.Options{
 		Accept:      gate{buf, company.announcer, company.premises},
 		Ready:       func() error { return errors.Join(in.err(), company.taking(buf)) },
+		Admin:       c.Ingest.Admin,
 		Dedupe:      httpsource.Dedupe(c.Ingest.Dedupe),
 		MaxInFlight: int64(c.Limits.InFlight),
 		Log:         part(log, "http"),

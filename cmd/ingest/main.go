@@ -106,7 +106,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 		return fmt.Errorf("listen for operators: %w", err)
 	}
 	defer operators.Close()
-	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, reg), records, operators}
+	p := &parts{out.watch, buf, stream, company, tail, in, ready, newAdmin(buf, in, ready, records.Addr().String(), reg), records, operators}
 	return p.run(ctx, c, log, begun.Add(companyWait))
 }
 

@@ -23,6 +23,7 @@ type answer struct {
 	Expired   int         `json:"expired,omitempty"` // neither: their day has been dropped
 	Duplicate bool        `json:"duplicate,omitempty"`
 	Errors    []lineError `json:"errors,omitempty"`
+	Note      string      `json:"note,omitempty"`  // it was taken, and may not mean what it does
 	Error     string      `json:"error,omitempty"` // nothing could be read
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,10 +21,14 @@ type intake struct {
 	stored  bool   // answer only when the records are in a blob
 }
 
-// parseHead parses the path and the header of a request.
-func parseHead(r *http.Request) (in intake, err error) {
+// parseHead parses the path and the header of a request. admin is the address of the
+// listener for operators, "" for none.
+func parseHead(r *http.Request, admin string) (in intake, err error) {
 	name, ok := serviceIn(r.URL.EscapedPath())
 	switch {
+	case !ok && admin != "" && forOperators(r.URL.Path):
+		return in, refuse(http.StatusNotFound,
+			"%s is answered at the admin listener, %s (--admin); records are sent here, to /ingest/{service}", body.Short(r.URL.Path), admin)
 	case !ok:
 		return in, refuse(http.StatusNotFound,
 			"no such path %s; send records to /ingest/{service}, or to /ingest when each has a field \"service\"", body.Short(r.URL.Path))
@@ -40,6 +45,11 @@ func parseHead(r *http.Request) (in intake, err error) {
 	}
 	in.stored, err = ackOf(r.Header)
 	return in, err
+}
+
+// forOperators reports whether a path is one of the listener for operators.
+func forOperators(path string) bool {
+	return slices.Contains([]string{"/metrics", "/healthz", "/readyz", "/flush", "/drain"}, path) || strings.HasPrefix(path, "/debug/pprof")
 }
 
 // serviceIn returns the service of /ingest/{service}, "" for /ingest. A path is not

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"blobtail/source/httpsource"
 )
 
 // A typing error must not weaken the promise of an acknowledgement.
@@ -41,4 +43,40 @@ func TestNoRedirect(t *testing.T) {
 			t.Errorf("%s: %+v", path, a)
 		}
 	}
+}
+
+// A request that was taken and may not mean what it does gets a note. The bodies of other
+// clients get none.
+func TestNote(t *testing.T) {
+	const form = "application/x-www-form-urlencoded"
+	long := strings.Repeat("word ", 300)
+	for _, c := range []struct{ path, contentType, body, want string }{
+		{"/ingest/web?time_field=x&a=1", "", "one", "no query parameter has an effect here (a, time_field); give the fields one of these names: ts,"},
+		{"/ingest/web?", "", "one", ""},
+		{"/ingest/web", form, "2026-11-20 15:04 one2026-11-20 15:04 two", "the body is one line of 40 bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary"},
+		{"/ingest/web", form + "; charset=utf-8", "[2026-11-20] one[2026-11-20] two", "--data-binary"},
+		{"/ingest/web?x=y", form, long, "service, service.name, app; the body is one line"},
+		{"/ingest/web", "text/plain", long, ""},
+		{"/ingest/web", "", long, ""},
+		{"/ingest/web", form, "2026-11-20 15:04 one\n2026-11-20 15:04 two", ""},
+		{"/ingest/web", form, "a b", ""},
+		{"/ingest/web", form, "2026-11-20 15:04 a single line", ""},
+		{"/ingest/web", form, `{"msg":"` + long + `"}`, ""},
+		{"/ingest/web", form, `[{"msg":"` + long + `"}]`, ""},
+	} {
+		a := send(t, newSource(&memory{}), c.path, c.body, "Content-Type", c.contentType)
+		if a.Accepted == 0 || (c.want == "") != (a.Note == "") || !strings.Contains(a.Note, c.want) {
+			t.Errorf("%s, %.40s: %d accepted, note %q; want %q", c.path, c.body, a.Accepted, a.Note, c.want)
+		}
+	}
+}
+
+// A request that belongs to the other listener is told its address.
+func TestForOperators(t *testing.T) {
+	s := newSource(&memory{}, func(o *httpsource.Options) { o.Admin = "127.0.0.1:8515" })
+	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/flush", "/drain", "/debug/pprof/heap"} {
+		wantStatus(t, send(t, s, path, ""), 404, path+" is answered at the admin listener, 127.0.0.1:8515 (--admin)")
+	}
+	wantStatus(t, send(t, s, "/other", ""), 404, "no such path /other; send records to")
+	wantStatus(t, send(t, newSource(&memory{}), "/metrics", ""), 404, "no such path /metrics; send records to")
 }

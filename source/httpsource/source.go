@@ -55,6 +55,9 @@ type Options struct {
 	Dedupe Dedupe
 	// Ready returns the reason that nothing can be accepted now. Nil: always ready.
 	Ready func() error
+	// Admin is the address of the listener for operators, for the answer to a request that
+	// belongs there. Empty: there is none.
+	Admin string
 	// Log is the ingester's own log. The zero value writes nothing.
 	Log zerolog.Logger
 	// Metrics registers the counters. Nil: they are not registered.
@@ -83,6 +86,7 @@ type Source struct {
 	builders sync.Pool      // of *builder
 	rejects  zerolog.Logger // the log, for events that clients cause
 	failures zerolog.Logger
+	unused   zerolog.Logger            // of parameters: a shipper sends them with each request
 	refused  atomic.Pointer[time.Time] // when the first request in a row was refused
 }
 
@@ -107,6 +111,7 @@ func New(o Options) *Source {
 		builders: sync.Pool{New: func() any { return &builder{Gatherer: body.NewGatherer()} }},
 		rejects:  o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
 		failures: o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Second}),
+		unused:   o.Log.Sample(&zerolog.BurstSampler{Burst: 1, Period: time.Hour}),
 	}
 }
 
@@ -137,7 +142,7 @@ func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // take reads the body of a request, decodes it, appends its parts to the log and waits
 // until they are durable.
 func (s *Source) take(w http.ResponseWriter, r *http.Request) (answer, error) {
-	in, err := parseHead(r)
+	in, err := parseHead(r, s.o.Admin)
 	if err != nil {
 		return answer{}, err
 	}
@@ -193,6 +198,9 @@ func (s *Source) appendAll(w http.ResponseWriter, r *http.Request, in intake) (a
 		return answer{}, nil, err
 	}
 	err = b.end()
+	if err == nil {
+		b.answer.Note = s.note(r, decoded, &b.answer)
+	}
 	return b.answer, b.receipts, err
 }
 

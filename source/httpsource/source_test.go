@@ -142,6 +142,7 @@ type reply struct {
 	Expired   int
 	Duplicate bool
 	Error     string
+	Note      string
 	Errors    []struct {
 		Index  int
 		Reason string

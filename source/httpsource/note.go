@@ -1,0 +1,56 @@
+package httpsource
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"blobtail/source/body"
+)
+
+// note returns a remark for the client about a request that was taken, "" for none. Such a
+// request is no error, because a shipper drops a body that is answered 400, and the proxies
+// between add parameters of their own.
+func (s *Source) note(r *http.Request, decoded []byte, a *answer) string {
+	var notes []string
+	if r.URL.RawQuery != "" {
+		if text := unusedParameters(r.URL.Query()); text != "" {
+			s.unused.Warn().Str("path", body.Short(r.URL.Path)).Msg(text)
+			notes = append(notes, text)
+		}
+	}
+	if a.Accepted+a.Expired == 1 && joinedByCurl(r.Header.Get("Content-Type"), decoded) {
+		notes = append(notes, fmt.Sprintf("the body is one line of %d bytes; if the file has more lines, curl -d removed the line feeds: send it with --data-binary", len(decoded)))
+	}
+	return strings.Join(notes, "; ")
+}
+
+// unusedParameters says which query parameters have no effect, and what to do instead.
+func unusedParameters(q url.Values) string {
+	const most = 3
+	names := slices.Sorted(maps.Keys(q))
+	if len(names) == 0 {
+		return ""
+	}
+	shown := body.Short(strings.Join(names[:min(most, len(names))], ", "))
+	return fmt.Sprintf("no query parameter has an effect here (%s); give the fields one of these names: "+
+		"ts, time, timestamp, @timestamp, date; level, severity, lvl, log.level; msg, message, log; service, service.name, app", shown)
+}
+
+// joinedByCurl reports whether a body of one text record looks like a file whose line feeds
+// curl -d removed: it has the Content-Type that curl -d sends and no line feed, and it is
+// long, or its beginning, such as a date, comes again.
+func joinedByCurl(contentType string, decoded []byte) bool {
+	const long, begin = 1 << 10, 10
+	media, _, _ := strings.Cut(contentType, ";")
+	text := bytes.TrimSpace(decoded)
+	if !strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") || len(text) <= 2*begin ||
+		text[0] == '{' || bytes.HasPrefix(text, []byte("[{")) || bytes.IndexByte(text, '\n') >= 0 {
+		return false
+	}
+	return len(text) >= long || bytes.Contains(text[begin:], text[:begin])
+}
