@@ -94,7 +94,7 @@ func parse(args []string) (*grammar, string, error) {
 	}
 	cli.Preset(parser)
 	if _, err := parser.Parse(args); err != nil {
-		return nil, "", err
+		return nil, "", misread(parser.Model, err)
 	}
 	// Now the file is known. Its values are the defaults of the flags.
 	if g.Config, err = config.Load(g.File); err != nil {

@@ -9,11 +9,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ingest": main})
+	testscript.Main(m, map[string]func(){"ingest": main, "send": send})
 }
 
 // The scripts test the view of users: output, messages and exit codes.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, Setup: tableEnv(t),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": testkit.Exits}})
 }
