@@ -50,8 +50,8 @@ func (j *Job) newRun(p *Plan) *run {
 
 // Apply does one run of the scheduled job. It deletes days that have been hidden for a
 // grace, and expired tables of the tail, and hides the days that are past their age now.
-// confirm is the hash of a plan that needs confirmation; otherwise it is ignored. If
-// nothing was done, the error is a *[ConfirmError] or a *[RefusedError]; otherwise it is
+// confirm is the hash of the plan, or "" if that needs no confirmation. If nothing was done,
+// the error is a *[ConfirmError] or a *[RefusedError]; otherwise it is
 // the error of a store that could not be read or written. The result reports the work
 // done, also with an error.
 func (j *Job) Apply(ctx context.Context, confirm string) (*Result, error) {

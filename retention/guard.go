@@ -153,23 +153,29 @@ func (j *Job) clockGuard(ctx context.Context, p *Plan) (why string, err error) {
 	return fmt.Sprintf("everything that expires is past its age, and %s: is this host's clock right? It says %s", since, p.now.UTC().Format(time.DateOnly)), nil
 }
 
-// ConfirmError says that a run needs a confirmation and did not get it.
+// ConfirmError says that a run needs a confirmation and did not get it, or that it got one
+// of another plan.
 type ConfirmError struct {
-	Why   string
+	Why   string // "": this plan needs no confirmation
 	Hash  string // the hash that confirms it
 	Given string // the hash that the caller gave; "": none
 }
 
 func (e *ConfirmError) Error() string {
+	if e.Given != "" && e.Why == "" {
+		return fmt.Sprintf("%s is not the hash of this plan, which is %s and needs no confirmation", e.Given, e.Hash)
+	}
 	if e.Given != "" {
 		return fmt.Sprintf("%s is not the hash of this plan, which is %s; %s", e.Given, e.Hash, e.Why)
 	}
 	return e.Why
 }
 
-// confirmed checks the caller's confirmation against a hash.
+// confirmed checks the caller's confirmation against a hash. A confirmation of another plan
+// is a mistake also if none is needed: the caller saw a plan that is not carried out.
 func confirmed(why, hash, given string) error {
-	if why == "" || strings.EqualFold(strings.TrimSpace(given), hash) {
+	given = strings.TrimSpace(given)
+	if why == "" && given == "" || strings.EqualFold(given, hash) {
 		return nil
 	}
 	return &ConfirmError{Why: why, Hash: hash, Given: given}

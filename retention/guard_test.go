@@ -66,7 +66,11 @@ func TestGuard(t *testing.T) {
 			w.blob("app", days(2000), 5000)
 			w.blob("app", days(2001), 5000)
 			w.blob("app", days(2002), 5000)
-			if _, err = w.job(policy).Apply(t.Context(), "not needed"); err != nil {
+			_, err = w.job(policy).Apply(t.Context(), strings.Repeat("0", 64))
+			if !errors.As(err, &confirm) || confirm.Why != "" || !strings.HasSuffix(err.Error(), "and needs no confirmation") {
+				t.Errorf("a wrong hash of a plan that needs none: %v", err)
+			}
+			if _, err = w.job(policy).Apply(t.Context(), ""); err != nil {
 				t.Errorf("a second run: %v", err)
 			}
 		})

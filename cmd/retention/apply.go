@@ -44,7 +44,7 @@ func (c *planCmd) run(ctx context.Context, a *app) (int, error) {
 type applyCmd struct {
 	Now         *string `help:"The time that ages count back from (now); not later than now." placeholder:"T"`
 	Grace       string  `help:"How long a day has to have been hidden before it is deleted (retention.grace of the configuration, 1h)." placeholder:"D"`
-	Confirm     string  `help:"Hash of the plan, where one is asked for." placeholder:"HASH"`
+	Confirm     string  `help:"Hash of the plan. Some plans need it; another hash is always an error." placeholder:"HASH"`
 	MetricsFile string  `help:"Write metrics to this file, for the textfile collector of node_exporter." env:"BLOBTAIL_METRICS_FILE" placeholder:"FILE"`
 }
 

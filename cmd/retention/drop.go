@@ -4,24 +4,39 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/when"
 	"blobtail/retention"
 	"blobtail/retention/horizon"
 )
 
 type dropCmd struct {
 	Service  string `arg:"" help:"Name of the service."`
-	Day      string `help:"The day (UTC), such as 2026-11-20." required:"" placeholder:"D"`
+	Day      string `help:"The day (UTC), such as 2026-11-20 or yesterday." required:"" placeholder:"D"`
 	Confirm  string `help:"Hash that the command prints without it." placeholder:"HASH"`
 	KeepTail bool   `help:"Leave the tables of the newest records, which have other services too. They go when they are past retention.tail."`
 }
 
+// parseDay reads a day in UTC, as people write it or as names of objects have it.
+func parseDay(text string, now time.Time) (horizon.Day, error) {
+	if day, err := horizon.ParseDay(text); err == nil {
+		return day, nil
+	}
+	begin, _, err := when.Day(text, now.UTC())
+	if err != nil {
+		return 0, err
+	}
+	return horizon.DayOf(begin), nil
+}
+
 func (c *dropCmd) run(ctx context.Context, a *app) (int, error) {
-	day, err := horizon.ParseDay(c.Day)
+	day, err := parseDay(c.Day, time.Now())
 	if err != nil {
 		return 0, cli.Usagef("--day: %w", err)
 	}
+	c.Day = day.String() // in the command that confirms it: yesterday is another day tomorrow
 	o, err := a.open(ctx, nil, "")
 	if err != nil {
 		return 0, err

@@ -6,22 +6,35 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"blobtail/internal/cli"
 	"blobtail/retention"
 	"blobtail/storage"
 )
 
-// unconfirmed reports that a plan has to be confirmed, and returns the exit code. The
-// command that confirms it names the store and the configuration of this run: a user may
+// unconfirmed reports that a plan has to be confirmed, or that another one was, and returns
+// the exit code. The command that carries it out names the store and the configuration of this run: a user may
 // copy it to another shell.
 func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 	words := append([]string{a.Name, a.verb.Name}, args...)
 	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail")...)
 	words = append(words, cli.Words(a.verb.Parent, "config", "store")...)
+	if e.Why != "" {
+		words = append(words, "--confirm", e.Hash)
+	}
 	a.Complain("%v; nothing was done", e)
-	a.Complain("if it is right: %s --confirm %s", cli.ShellWords(words...), e.Hash)
+	a.Complain("if it is right: %s", cli.ShellWords(words...))
 	return cli.Usage
+}
+
+// misread explains an error of the parser. People write the day of drop without its flag.
+func misread(err error) error {
+	word, argument := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if _, derr := parseDay(word, time.Now()); argument && derr == nil {
+		return cli.Usagef("unexpected argument %s; a day is given with its flag: --day %s", word, cli.ShellWords(word))
+	}
+	return cli.Usagef("%w; see retention --help", err)
 }
 
 // exitCode reports an error and returns the exit code.

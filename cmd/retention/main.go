@@ -117,7 +117,7 @@ func (a *app) parse() (verb, error) {
 	}
 	parsed, err := parser.Parse(joined(os.Args[1:]))
 	if err != nil {
-		return nil, cli.Usagef("%w; see retention --help", err)
+		return nil, misread(err)
 	}
 	a.verb = parsed.Selected()
 	v := a.verb.Target.Addr().Interface().(verb)
