@@ -14,6 +14,6 @@ func TestMain(m *testing.M) {
 
 // The scripts test the view of users: output, messages and exit codes.
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, Setup: tableEnv(t),
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": testkit.Exits}})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, Setup: withStream(t),
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": testkit.Exits, "addresses": addresses}})
 }

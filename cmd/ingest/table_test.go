@@ -3,24 +3,27 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
+	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"blobtail/internal/testenv"
 )
 
-// send [-X METHOD] [-H HEADER]... [-gzip] [-until] URL [BODY] sends a request and prints the
-// status and the answer. With -until it repeats it for 30 s until the status is 200.
+// send [-X METHOD] [-H HEADER]... [-gzip] URL [BODY] sends a request and prints the status and
+// the answer.
 func send() {
 	if err := sendRequest(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,7 +37,6 @@ func sendRequest(args []string, stdout io.Writer) error {
 	method := flags.String("X", http.MethodPost, "method")
 	flags.Func("H", "header", func(text string) error { headers = append(headers, text); return nil })
 	packed := flags.Bool("gzip", false, "compress the body")
-	until := flags.Bool("until", false, "repeat it until it is answered 200")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -49,56 +51,75 @@ func sendRequest(args []string, stdout io.Writer) error {
 			return err
 		}
 	}
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		r, err := http.NewRequest(*method, flags.Arg(0), bytes.NewReader(body.Bytes()))
-		if err != nil {
-			return err
-		}
-		for _, text := range headers {
-			name, value, _ := strings.Cut(text, ": ")
-			r.Header.Set(name, value)
-		}
-		var status int
-		var answer []byte
-		resp, err := http.DefaultClient.Do(r)
-		if err == nil {
-			status = resp.StatusCode
-			answer, err = io.ReadAll(resp.Body)
-			resp.Body.Close()
-		}
-		if *until && status != http.StatusOK && time.Since(begun) < 30*time.Second {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(stdout, "%d %s", status, answer)
+	r, err := http.NewRequest(*method, flags.Arg(0), body)
+	if err != nil {
 		return err
 	}
+	for _, text := range headers {
+		name, value, _ := strings.Cut(text, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%d %s", resp.StatusCode, answer)
+	return err
 }
 
-// tableEnv gives a script two free addresses, LISTEN and ADMIN, and in NATS a server that has
-// the stream OTHER, without the subjects of records.
-func tableEnv(t *testing.T) func(e *testscript.Env) error {
+// withStream sets NATS to the URL of a server that has the stream OTHER, without the subjects
+// of records.
+func withStream(t *testing.T) func(e *testscript.Env) error {
 	server := testenv.StartNATS(t)
 	_, js := server.Connect()
 	stream := testenv.Stream("OTHER")
 	stream.Subjects = []string{"other.>"}
-	if _, err := js.CreateStream(context.Background(), stream); err != nil {
+	if _, err := js.CreateStream(t.Context(), stream); err != nil {
 		t.Fatal(err)
 	}
 	return func(e *testscript.Env) error {
 		e.Setenv("NATS", server.URL)
-		for _, name := range []string{"LISTEN", "ADMIN"} {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			e.Setenv(name, l.Addr().String())
-			if err := l.Close(); err != nil {
-				return err
+		return nil
+	}
+}
+
+// addresses LOG waits until the log of an ingester says that it is ready, and sets LISTEN and
+// ADMIN to its addresses.
+func addresses(ts *testscript.TestScript, _ bool, args []string) {
+	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+		log, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			ts.Fatalf("%v", err)
+		}
+		for line := range bytes.Lines(log) {
+			var ready struct{ Message, Listen, Admin string }
+			if json.Unmarshal(line, &ready) == nil && ready.Message == "ready" {
+				ts.Setenv("LISTEN", ready.Listen)
+				ts.Setenv("ADMIN", ready.Admin)
+				return
 			}
 		}
-		return nil
+	}
+	ts.Fatalf("no ingester is ready by %s", args[0])
+}
+
+// A client that sends records to the admin listener is told an address that it can reach.
+func TestSendToRecords(t *testing.T) {
+	for records, want := range map[string]string{
+		"127.0.0.1:8514": "http://127.0.0.1:8514/ingest/web",
+		"[::]:9000":      "http://logs.example:9000/ingest/web",
+		"0.0.0.0:9000":   "http://logs.example:9000/ingest/web",
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "http://logs.example:8515/ingest/web", nil)
+		newAdmin(nil, nil, nil, records, prometheus.NewRegistry()).Handler.ServeHTTP(w, r)
+		if got := w.Body.String(); w.Code != http.StatusNotFound || !strings.HasSuffix(got, ": "+want+"\n") {
+			t.Errorf("%s: %d %s, want %s", records, w.Code, got, want)
+		}
 	}
 }
