@@ -220,6 +220,13 @@ type TableStore interface {
 	Drop(ctx context.Context, table string) error
 }
 
+// Trier is implemented by stores that can tell whether they would create an object.
+type Trier interface {
+	// TryCreate does all that Create does for a new key, but leaves no object. Its
+	// error is the one that Create would return.
+	TryCreate(ctx context.Context) error
+}
+
 // Clock is implemented by stores that can report their own time. That time decides if
 // two hosts disagree.
 type Clock interface {

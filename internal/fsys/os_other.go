@@ -20,6 +20,12 @@ func OS() FS { return none{} }
 // Identity is not known here.
 func Identity(string, fs.FileInfo) (inode uint64, born int64) { return 0, 0 }
 
+// Remedy knows nothing here.
+func Remedy(error, string) string { return "" }
+
+// Owner is not known here.
+func Owner(string) (name string, other bool) { return "", false }
+
 type none struct{}
 
 func (none) OpenFile(string, int, fs.FileMode) (File, error) { return nil, errNotLinux }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -33,18 +34,42 @@ const slowest = 256 << 10
 func (s *Store) Create(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
 	err := errors.Join(ctx.Err(), bounds.Key(key), bounds.Attrs(attrs))
 	if err == nil {
-		err = s.put(ctx, key, body, attrs)
-	}
-	if s.create && errors.Is(err, storage.ErrNotExist) {
-		if err = s.EnsureContainer(ctx); err == nil {
-			err = s.put(ctx, key, body, attrs)
-		}
+		err = s.inContainer(ctx, func() error { return s.put(ctx, key, body, md5.Sum(body), attrs) })
 	}
 	return storage.AtKey("create", key, err)
 }
 
-func (s *Store) put(ctx context.Context, key string, body []byte, attrs storage.Attrs) error {
-	sum := md5.Sum(body)
+// inContainer sends a write, and makes the container if it is missing and s may make it.
+func (s *Store) inContainer(ctx context.Context, send func() error) error {
+	err := send()
+	if s.create && errors.Is(err, storage.ErrNotExist) {
+		if err = s.EnsureContainer(ctx); err == nil {
+			err = send()
+		}
+	}
+	return err
+}
+
+// TryCreate implements [storage.Trier]. It sends a body with a wrong checksum. The service
+// checks rights, container and name first, and then refuses the body. So nothing has to be
+// deleted, which most credentials of ingesters may not do.
+func (s *Store) TryCreate(ctx context.Context) error {
+	const body = "a test of blobtail"
+	key := "_check-" + rand.Text()
+	err := s.inContainer(ctx, func() error {
+		return s.put(ctx, key, []byte(body), md5.Sum([]byte("not "+body)), storage.Attrs{})
+	})
+	if hasCode(err, "Md5Mismatch", "InvalidOperation") { // the second is Azurite's
+		return nil
+	}
+	if err == nil { // something between us and the service does not check
+		_ = s.Delete(ctx, storage.Blob{Key: key})
+	}
+	return storage.AtKey("create", key, err)
+}
+
+// put sends an object, with the MD5 of its body.
+func (s *Store) put(ctx context.Context, key string, body []byte, sum [md5.Size]byte, attrs storage.Attrs) error {
 	anyone := azcore.ETagAny
 	o := &blockblob.UploadOptions{
 		HTTPHeaders:      &blob.HTTPHeaders{BlobContentMD5: sum[:]},

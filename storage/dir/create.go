@@ -54,7 +54,25 @@ func (s *Store) create(path string, body, frame []byte) error {
 	if _, err := s.fs.Stat(path); err == nil {
 		return fs.ErrExist
 	}
-	tmp := filepath.Join(filepath.Dir(path), tmpPrefix+rand.Text())
+	return s.withFile(filepath.Dir(path), body, frame, func(tmp string) error { return s.fs.Link(tmp, path) })
+}
+
+// TryCreate implements [storage.Trier]. It makes a temporary file in the root, which is no
+// object.
+func (s *Store) TryCreate(ctx context.Context) (err error) {
+	defer bounds.At("create", "a test object", &err)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	const size = 4 << 10 // it takes a block of the disk
+	err = s.withFile(s.root, make([]byte, size), appendFrame(nil, size, storage.Attrs{}), func(string) error { return nil })
+	return known(err)
+}
+
+// withFile calls use with a temporary file in dir that has the body and the frame of an
+// object, and removes the file.
+func (s *Store) withFile(dir string, body, frame []byte, use func(tmp string) error) error {
+	tmp := filepath.Join(dir, tmpPrefix+rand.Text())
 	f, err := s.fs.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_CLOEXEC, 0o440)
 	if err != nil {
 		return err
@@ -72,7 +90,7 @@ func (s *Store) create(path string, body, frame []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.fs.Link(tmp, path)
+	return use(tmp)
 }
 
 // settle makes the name of path durable. The object there is ours (err is nil) or that

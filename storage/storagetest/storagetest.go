@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open) {
 		{"DeleteVersions", testDeleteVersions},
 		{"DeleteVersionRace", testDeleteVersionRace},
 		{"Cancelled", testCancelled},
+		{"TryCreate", testTryCreate},
 	} {
 		t.Run("Blobs/"+test.name, func(t *testing.T) {
 			blobs, _ := open(t)
