@@ -160,6 +160,8 @@ func (a *app) open(ctx context.Context, now *string, grace string) (o retention.
 			return o, cli.Usagef("--now: %w", err)
 		}
 	}
-	a.store, err = openstore.Open(ctx, a.config.Store, false)
+	if a.store, err = openstore.Open(ctx, a.config.Store, false); err == nil {
+		a.Explain = a.store.Explain
+	}
 	return o, err
 }

@@ -73,7 +73,7 @@ var allowed = map[string][]string{
 	"newest": {"record", "storage", "query", "tailindex", "newest/live", "internal/heartbeat", "retention/horizon"},
 
 	// 4: wiring.
-	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic"},
+	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic", "internal/fsys"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
 		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/fsys"},

@@ -4,19 +4,25 @@ package openstore
 
 import (
 	"errors"
+	"fmt"
 
+	"blobtail/internal/fsys"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
 )
 
 func openDir(spec Spec, create bool) (*Store, error) {
+	explain := func(err error) string { return fsys.Remedy(err, spec.place) }
 	blobs, err := dir.Open(spec.place, dir.Options{Create: create})
 	if err != nil {
+		if fix := explain(err); fix != "" {
+			err = fmt.Errorf("%w; %s", err, fix)
+		}
 		return nil, err
 	}
 	rows, err := tables.Open(spec.place)
 	if err != nil {
 		return nil, errors.Join(err, blobs.Close())
 	}
-	return &Store{Blobs: blobs, Tables: rows, Close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
+	return &Store{Blobs: blobs, Tables: rows, Explain: explain, Close: func() error { return errors.Join(rows.Close(), blobs.Close()) }}, nil
 }

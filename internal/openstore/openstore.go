@@ -4,6 +4,7 @@ package openstore
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"blobtail/storage"
@@ -21,6 +22,26 @@ type Store struct {
 	// Traffic counts the requests to the store; nil if it is a directory.
 	Traffic *traffic.Counter
 }
+
+// Explained returns an error of the store with what to do about it, in one line; nil stays
+// nil. The text of err is cut if it is long: some errors of credentials fill a page.
+func (s *Store) Explained(err error) error {
+	if err == nil {
+		return nil
+	}
+	if fix := s.Explain(err); fix != "" {
+		return &explainedError{err, fix}
+	}
+	return err
+}
+
+type explainedError struct {
+	err error
+	fix string
+}
+
+func (e *explainedError) Error() string { return fmt.Sprintf("%.200s; %s", e.err, e.fix) }
+func (e *explainedError) Unwrap() error { return e.err }
 
 // makeTimeout bounds the time that making a container may add to a start. An
 // ingester must accept records while the service is down.

@@ -7,10 +7,14 @@ package testenv
 import (
 	"bufio"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -140,6 +144,32 @@ func (a *Azurite) Getenv(name string) string {
 		return a.ConnectionString
 	}
 	return ""
+}
+
+// SAS returns a SAS of the account for blobs and tables, with these rights (such as "rl"),
+// valid until end.
+func (a *Azurite) SAS(rights string, end time.Time) (string, error) {
+	key, err := base64.StdEncoding.DecodeString(Key)
+	if err != nil {
+		return "", err
+	}
+	const services, resources, protocols, version = "bt", "sco", "https,http", "2019-12-12"
+	until := end.UTC().Format(time.RFC3339)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(strings.Join([]string{a.Account, rights, services, resources, "", until, "", protocols, version, ""}, "\n")))
+	return url.Values{
+		"sv": {version}, "ss": {services}, "srt": {resources}, "sp": {rights}, "se": {until}, "spr": {protocols},
+		"sig": {base64.StdEncoding.EncodeToString(mac.Sum(nil))},
+	}.Encode(), nil
+}
+
+// Environ returns the variables with which storage/azure finds the emulator by a SAS or by
+// a key, whichever is not "".
+func (a *Azurite) Environ(sas, key string) []string {
+	return []string{
+		"AZURE_STORAGE_ACCOUNT=" + a.Account, "AZURE_STORAGE_SAS_TOKEN=" + sas, "AZURE_STORAGE_KEY=" + key,
+		"AZURE_STORAGE_BLOB_ENDPOINT=" + a.BlobURL, "AZURE_STORAGE_TABLE_ENDPOINT=" + a.TableURL,
+	}
 }
 
 // Name returns a fresh name that a container, a table or a part of one may have:

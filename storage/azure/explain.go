@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,13 +21,6 @@ import (
 func (s *Store) Explain(err error) string {
 	a := &s.account
 	_, container, _ := strings.Cut(s.name, "/")
-	host := func(endpoint string) string {
-		u, err := url.Parse(endpoint)
-		if err != nil {
-			return endpoint
-		}
-		return u.Host
-	}
 	switch {
 	case err == nil:
 	case isNoHost(err):
@@ -34,16 +28,26 @@ func (s *Store) Explain(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s or %s; correct the connection string, or AZURE_STORAGE_BLOB_ENDPOINT and AZURE_STORAGE_TABLE_ENDPOINT", host(a.blobURL), host(a.tableURL))
 	case hasCode(err, "ContainerNotFound"):
-		return fmt.Sprintf("account %s has no container %s; an ingester makes it, or: az storage container create --account-name %s --name %s", a.name, container, a.name, container)
+		return fmt.Sprintf("account %s has no container %s; an ingester makes it if it may, or: az storage container create --account-name %s --name %s", a.name, container, a.name, container)
 	case !errors.Is(err, storage.ErrUnauthorized):
 	case a.sas != "":
 		return a.explainSAS(err, time.Now())
+	case hasCode(err, "KeyBasedAuthenticationNotPermitted"):
+		return fmt.Sprintf("account %s takes no keys; unset AZURE_STORAGE_KEY and AZURE_STORAGE_CONNECTION_STRING, set AZURE_STORAGE_ACCOUNT, and run az login", a.name)
 	case a.key != "":
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
 	case !isAnswer(err):
 		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
 	}
 	return ""
+}
+
+func host(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return endpoint
+	}
+	return u.Host
 }
 
 // explainSAS says what is wrong with a SAS. Its parts are not secret but for the signature.
@@ -66,10 +70,46 @@ func (a *account) explainSAS(err error, now time.Time) string {
 	if start, ok := at("st"); ok && now.Before(start) {
 		return fmt.Sprintf("the SAS is valid from %s on; is this host's clock right?", start.Format(time.RFC3339))
 	}
-	if hasCode(err, "AuthorizationPermissionMismatch", "AuthorizationResourceTypeMismatch", "AuthorizationServiceMismatch", "AuthorizationFailure") {
-		return fmt.Sprintf("the SAS has the rights sp=%s (services ss=%s); reading needs r and l, ingesting also a, c, u and w, retention also d, for blobs and tables (b and t)", parts.Get("sp"), parts.Get("ss"))
+	if op := operation(err); parts.Get("sr") != "" && slices.Contains([]string{"scan", "tables", "drop", "upsert", "swap"}, op) {
+		return fmt.Sprintf("the SAS is for blobs alone (sr=%s) and tables are needed too; make one of the account (ss=bt, srt=sco)", parts.Get("sr"))
+	}
+	if lacks := lacking(parts, err); lacks != "" {
+		return fmt.Sprintf("the SAS has sp=%s and lacks %s; make one for blobs and tables (ss=bt, srt=sco): logquery needs sp=rl, ingest sp=rlacwu, retention sp=rlacwd", parts.Get("sp"), lacks)
 	}
 	return fmt.Sprintf("the SAS is refused: it is not of account %s, or its key has changed; make a new one", a.name)
+}
+
+// lacking names the part of a SAS without which an operation is refused; "" if the error is
+// not about that.
+func lacking(parts url.Values, err error) string {
+	switch {
+	case hasCode(err, "AuthorizationServiceMismatch"):
+		return "a service in ss=" + parts.Get("ss")
+	case hasCode(err, "AuthorizationResourceTypeMismatch"):
+		return "a kind of resource in srt=" + parts.Get("srt")
+	case !hasCode(err, "AuthorizationPermissionMismatch", "AuthorizationFailure"):
+		return ""
+	}
+	for _, need := range []struct{ op, right, name string }{
+		{"create", "c", "c (create)"}, {"get", "r", "r (read)"}, {"stat", "r", "r (read)"}, {"list", "l", "l (list)"}, {"dirs", "l", "l (list)"},
+		{"delete", "d", "d (delete)"}, {"drop", "d", "d (delete)"}, {"scan", "r", "r (read)"}, {"tables", "l", "l (list)"},
+		{"upsert", "a", "a (add)"}, {"upsert", "u", "u (update)"}, {"upsert", "c", "c (create)"},
+		{"swap", "a", "a (add)"}, {"swap", "u", "u (update)"}, {"swap", "c", "c (create)"},
+	} {
+		covered := strings.Contains(parts.Get("sp"), need.right) || need.right == "c" && strings.Contains(parts.Get("sp"), "w")
+		if need.op == operation(err) && !covered {
+			return need.name
+		}
+	}
+	return "a right"
+}
+
+// operation is the operation that failed, "" if the error does not say.
+func operation(err error) string {
+	if e, ok := errors.AsType[*storage.KeyError](err); ok {
+		return e.Op
+	}
+	return ""
 }
 
 // isAnswer reports whether an error is an answer of the service.
@@ -91,7 +131,7 @@ var retryable = []int{
 }
 
 // again reports whether a request is worth another try. A name without an address is not:
-// it is most likely a mistake, and who waits for it would wait for ten seconds.
+// it is most likely a mistake, and three more tries take ten seconds.
 func again(resp *http.Response, err error) bool {
 	if err != nil {
 		return !isNoHost(err)
