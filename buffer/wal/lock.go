@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"blobtail/internal/fsys"
@@ -63,6 +64,36 @@ func readPID(f fsys.File) int {
 	pid := 0
 	_, _ = fmt.Fscan(io.NewSectionReader(f, 0, 32), &pid)
 	return pid
+}
+
+// Holder returns the process that has the log in dir open; 0 if there is none, or if this
+// user may not see it. It does not touch the lock, which a start might want just now.
+func Holder(dir string) (pid int) {
+	path, err := filepath.Abs(filepath.Join(dir, "lock"))
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return 0
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		return 0
+	}
+	open := fmt.Sprintf("/proc/%d/fd", pid)
+	files, err := os.ReadDir(open)
+	if err != nil {
+		return 0 // it has ended, or is another user's
+	}
+	for _, f := range files {
+		if to, err := os.Readlink(filepath.Join(open, f.Name())); err == nil && to == path {
+			return pid
+		}
+	}
+	return 0
 }
 
 // writePID notes the process id for the error message of the next opener, so it need not

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
+	"blobtail/internal/trial"
 	"blobtail/newest/live"
 	"blobtail/newest/live/peers"
 	"blobtail/storage"
@@ -33,7 +35,9 @@ type company struct {
 	clock     *clockskew.Checker
 	tables    storage.TableStore
 	premises  *premises.Premises
+	trial     *trial.Trial // whether the store takes anything
 	peers     *peers.Peers // ingesters whose records readers need too
+	explained func(error) error
 	log       zerolog.Logger
 	quit      context.CancelFunc
 }
@@ -56,7 +60,8 @@ const (
 func newCompany(c config.Config, store *openstore.Store, premises *premises.Premises, journal *wal.Log, buf *buffer.Buffer, setLane func(int) error, address string, log zerolog.Logger, reg prometheus.Registerer) (*company, error) {
 	log = part(log, "company")
 	clock, _ := store.Blobs.(storage.Clock) // nil: a store on this host
-	p := &company{clock: clockskew.New(clock, log), premises: premises, log: log}
+	p := &company{clock: clockskew.New(clock, log), premises: premises, explained: store.Explained, log: log}
+	p.trial = trial.New(trial.Options{Blobs: store.Blobs, Remote: c.Store.Remote(), Storing: premises.Storing, Explained: store.Explained, Log: log})
 	tables := premises.Tables(store.Tables)
 	p.tables = tables
 	host, _ := os.Hostname()
@@ -103,7 +108,7 @@ func (p *company) run(ctx context.Context, group *errgroup.Group) {
 		await(ctx, time.Now().Add(clockWait), p.clock.First())
 		p.announcer.Run(ctx)
 	}
-	for _, run := range []func(context.Context){p.clock.Run, announce, p.peers.Run, p.premises.Run} {
+	for _, run := range []func(context.Context){p.clock.Run, announce, p.peers.Run, p.premises.Run, p.trial.Run} {
 		group.Go(func() error { run(ctx); return nil })
 	}
 }
@@ -133,9 +138,13 @@ func (p *company) taking(buf *buffer.Buffer) error {
 	return errors.Join(p.premises.Ready(), p.clock.Err())
 }
 
-// ready returns the reason why records cannot be accepted, stored or announced now.
+// ready returns the reason why records cannot be accepted, stored or announced now, with
+// the fix if the store is the reason.
 func (p *company) ready(buf *buffer.Buffer) error {
-	return errors.Join(p.taking(buf), p.announcer.Err(), p.premises.Stalled())
+	if err := p.taking(buf); err != nil {
+		return err
+	}
+	return cmp.Or(p.trial.Err(), p.explained(errors.Join(p.announcer.Err(), p.premises.Stalled())))
 }
 
 // noteLoss notes the loss of records for the next start.

@@ -14,6 +14,7 @@ import (
 	"blobtail/internal/fsys"
 	"blobtail/internal/heartbeat"
 	"blobtail/internal/storeid/premises"
+	"blobtail/internal/trial"
 	"blobtail/newest/live/peers"
 	"blobtail/storage"
 	"blobtail/storage/mem"
@@ -72,6 +73,7 @@ func TestAnnouncedFirst(t *testing.T) {
 					announcer: announcer,
 					clock:     clockskew.New(nil, zerolog.Nop()),
 					premises:  belonging,
+					trial:     trial.New(trial.Options{Blobs: store, Storing: belonging.Storing, Explained: func(err error) error { return err }}),
 				}
 				list := func(ctx context.Context) ([]heartbeat.Ingester, error) { return heartbeat.List(ctx, store, "") }
 				p.peers = peers.New(peers.Options{Self: announcer.ID, List: list, Now: time.Now})

@@ -26,7 +26,8 @@ type grammar struct {
 		Lost   bool            `help:"Acknowledge what the ingester has lost, so that reads are complete without it."`
 		Silent config.Duration `help:"Every ingester that may hold records and has been silent for so long." placeholder:"DURATION"`
 	} `cmd:"" help:"Give up an ingester whose log directory is lost for good, with what was in no blob."`
-	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound."`
+	Check       struct{} `cmd:"" help:"Try the store, the log directory, the addresses, the clock and NATS, and say what would fail."`
+	CheckConfig struct{} `cmd:"" help:"Say whether the configuration is sound, and try nothing."`
 	PrintConfig struct{} `cmd:"" help:"Print the configuration that is in force."`
 }
 
@@ -42,7 +43,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return cli.OK
-	case errors.Is(err, errLogged):
+	case errors.Is(err, errLogged), errors.Is(err, errSaid):
 		return cli.Failed
 	}
 	console := cli.Console{Name: "ingest", Stderr: stderr}
@@ -55,6 +56,9 @@ func command(args []string, stdout, stderr io.Writer) int {
 
 // errLogged is an error that is already in our own log.
 var errLogged = errors.New("logged")
+
+// errSaid is an error that is already on stdout.
+var errSaid = errors.New("said")
 
 // run does the work of a verb.
 func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
@@ -74,9 +78,12 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
-	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
 	ctx, cancel := cli.UntilSignal()
 	defer cancel()
+	if verb == "check" {
+		return check(ctx, c, stdout)
+	}
+	log := cli.NewLog(stderr, cli.IsTerminal(stderr))
 	if err := run(ctx, c, log); err != nil {
 		log.Error().Err(err).Msg("ended")
 		return errLogged

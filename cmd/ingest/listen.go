@@ -17,22 +17,46 @@ import (
 func listen(flag, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is taken by %s; %s chooses another address", address, listener(address), flag)
+		return nil, &takenError{flag, address, listener(address)}
 	}
 	return l, err
 }
 
-// listener names the process that listens at an address, as far as this user may see it.
-func listener(address string) string {
-	const another = "another process"
+// takenError says that an address is taken.
+type takenError struct {
+	flag, address string
+	by            process
+}
+
+// Error implements error.
+func (e *takenError) Error() string {
+	return fmt.Sprintf("%s is taken by %s; %s chooses another address", e.address, e.by, e.flag)
+}
+
+// process is a process of this host. The zero value is one that this user may not see.
+type process struct {
+	name string
+	pid  int
+}
+
+// String names the process.
+func (p process) String() string {
+	if p.pid == 0 {
+		return "another process"
+	}
+	return fmt.Sprintf("%s, process %d", p.name, p.pid)
+}
+
+// listener is the process that listens at an address, as far as this user may see it.
+func listener(address string) process {
 	_, text, err := net.SplitHostPort(address)
 	if err != nil {
-		return another
+		return process{}
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	proc, perr := procfs.NewDefaultFS()
 	if err != nil || perr != nil {
-		return another
+		return process{}
 	}
 	const listening = 10 // its state in /proc/net/tcp
 	var sockets []string
@@ -50,7 +74,7 @@ func listener(address string) string {
 	}
 	all, err := proc.AllProcs()
 	if err != nil {
-		return another
+		return process{}
 	}
 	for _, p := range all {
 		open, err := p.FileDescriptorTargets()
@@ -62,17 +86,24 @@ func listener(address string) string {
 			if err != nil {
 				name = "a process"
 			}
-			return fmt.Sprintf("%s, process %d", name, p.PID)
+			return process{name, p.PID}
 		}
 	}
-	return another
+	return process{}
 }
+
+// openToOthers is the warning about an address that others than this host may reach.
+const openToOthers = "every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"
 
 // warnOpen warns if others than this host can send records and read them.
 func warnOpen(log zerolog.Logger, l net.Listener) {
-	at, ok := l.Addr().(*net.TCPAddr)
-	if !ok || at.IP.IsLoopback() {
-		return
+	if !isLoopback(l) {
+		log.Warn().Str("listen", l.Addr().String()).Msg(openToOthers)
 	}
-	log.Warn().Str("listen", at.String()).Msg("every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated")
+}
+
+// isLoopback reports whether only this host reaches a listener.
+func isLoopback(l net.Listener) bool {
+	at, ok := l.Addr().(*net.TCPAddr)
+	return !ok || at.IP.IsLoopback()
 }

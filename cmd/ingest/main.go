@@ -11,6 +11,7 @@
 //	gate: no record is accepted unless heartbeat's row says so --> tables <-- readers
 //	other ingesters <-- heartbeat, clockskew --> tables, the store's clock
 //	premises: log and store belong together --> storeid --> blob store
+//	trial: not ready until the store takes objects --> blob store
 //	operators --HTTP--> admin: /metrics /healthz /readyz /flush /drain /debug/pprof
 //
 // It starts in the reverse order of the flow, so that each accepted record has a place to
@@ -61,9 +62,9 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	}
 	defer store.Close()
 
-	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
+	journal, err := openJournal(c, log)
 	if err != nil {
-		return fmt.Errorf("open the log: %w", err)
+		return err
 	}
 	defer journal.Close()
 
@@ -135,7 +136,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })
 	p.company.run(working, group)
-	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First())
+	await(ctx, until, p.watch.First(), p.company.announcer.First(), p.company.clock.First(), p.company.trial.First())
 	group.Go(func() error { return p.stream.run(working, gate{p.buf, p.company.announcer, p.company.premises}) })
 	group.Go(func() error { return serve(p.in.http, p.records) })
 	group.Go(func() error { return serve(p.admin, p.operators) })
@@ -154,6 +155,18 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	p.in.http.Close()
 	p.admin.Close()
 	return group.Wait()
+}
+
+// openJournal opens the log. An error names the fix.
+func openJournal(c config.Config, log zerolog.Logger) (*wal.Log, error) {
+	journal, err := wal.Open(c.WALDir(), wal.Options{SegmentSize: int64(c.Log.Segment), Log: part(log, "wal")})
+	if fix := fsys.Remedy(err, c.WALDir()); fix != "" {
+		err = fmt.Errorf("%w; %s", err, fix)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	return journal, nil
 }
 
 // openPremises makes sure that the log and the store belong together.

@@ -29,7 +29,19 @@ func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prom
 	if c.URL == "" {
 		return nil, nil
 	}
-	source, err := natssource.Open(ctx, natssource.Options{
+	o := natsOptions(c)
+	o.Log, o.Metrics = log, reg
+	source, err := natssource.Open(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("take from NATS: %w", err)
+	}
+	s := &stream{source: source, ended: make(chan struct{})}
+	s.pulling, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+func natsOptions(c config.NATS) natssource.Options {
+	return natssource.Options{
 		URL:         c.URL,
 		Stream:      c.Stream,
 		Consumer:    c.Consumer,
@@ -39,15 +51,7 @@ func openStream(ctx context.Context, c config.NATS, log zerolog.Logger, reg prom
 		CA:          c.CA,
 		Cert:        c.Cert,
 		Key:         c.Key,
-		Log:         log,
-		Metrics:     reg,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("take from NATS: %w", err)
 	}
-	s := &stream{source: source, ended: make(chan struct{})}
-	s.pulling, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	return s, nil
 }
 
 // run accepts messages until stop is called or ctx ends.

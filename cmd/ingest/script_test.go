@@ -5,12 +5,22 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 )
 
+// env is shared by the tests of this package: Azurite takes a second to start.
+var env testenv.Env
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ingest": main, "send": send})
+	testscript.Main(environment{m}, map[string]func(){"ingest": main, "send": send})
 }
+
+// environment runs the tests, and then stops the servers that they started.
+type environment struct{ m *testing.M }
+
+// Run implements [testscript.TestingM].
+func (e environment) Run() int { return env.Run(e.m) }
 
 // The scripts test the view of users: output, messages and exit codes.
 func TestScript(t *testing.T) {

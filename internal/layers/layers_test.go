@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"internal/storeid/premises": {"internal/storeid", "storage", "internal/fsys"},
 	"internal/heartbeat":        {"storage", "internal/fsys"},
 	"internal/clockskew":        {"storage"},
+	"internal/trial":            {"storage"},
 	"newest/live":               {"record", "internal/heartbeat"},
 	"newest/live/peers":         {"internal/heartbeat", "newest/live", "storage"},
 	"tailindex":                 {"record", "storage"},
@@ -76,7 +77,7 @@ var allowed = map[string][]string{
 	"internal/openstore": {"storage", "storage/dir", "storage/dir/tables", "storage/azure", "storage/traffic", "internal/fsys"},
 	"internal/cli":       {"internal/config", "storage", "internal/openstore", "internal/progress"},
 	"cmd/ingest": {"internal/cli", "internal/config", "buffer/wal", "buffer", "blobwriter", "source/httpsource", "source/natssource", "storage", "internal/openstore",
-		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/fsys"},
+		"internal/heartbeat", "internal/clockskew", "record", "newest/live", "newest/live/peers", "tailindex", "internal/migrations", "retention/horizon", "internal/storeid", "internal/storeid/premises", "internal/trial", "internal/fsys"},
 	"cmd/retention": {"internal/cli", "internal/when", "record", "internal/config", "storage", "internal/openstore", "retention/horizon", "retention", "retention/compact", "internal/progress"},
 	"cmd/query":     {"query/where", "internal/cli", "internal/when", "internal/config", "record", "blobfmt", "storage", "storage/traffic", "query", "internal/openstore", "internal/heartbeat", "newest", "newest/live", "tailindex", "internal/bill", "catalog", "internal/storeid", "internal/progress"},
 }

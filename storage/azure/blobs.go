@@ -39,15 +39,20 @@ func (s *Store) Create(ctx context.Context, key string, body []byte, attrs stora
 	return storage.AtKey("create", key, err)
 }
 
-// inContainer sends a write, and makes the container if it is missing and s may make it.
+// inContainer sends a write. If the container is missing it makes it, if s is to do that.
+// Without the right to make it the error says that it is missing.
 func (s *Store) inContainer(ctx context.Context, send func() error) error {
 	err := send()
-	if s.create && errors.Is(err, storage.ErrNotExist) {
-		if err = s.EnsureContainer(ctx); err == nil {
-			err = send()
-		}
+	if !s.create || !errors.Is(err, storage.ErrNotExist) {
+		return err
 	}
-	return err
+	switch made := s.EnsureContainer(ctx); {
+	case errors.Is(made, storage.ErrUnauthorized):
+		return err
+	case made != nil:
+		return made
+	}
+	return send()
 }
 
 // TryCreate implements [storage.Trier]. It sends a body with a wrong checksum. The service
@@ -65,7 +70,7 @@ func (s *Store) TryCreate(ctx context.Context) error {
 	if err == nil { // something between us and the service does not check
 		_ = s.Delete(ctx, storage.Blob{Key: key})
 	}
-	return storage.AtKey("create", key, err)
+	return storage.AtKey("create", "a test object", err)
 }
 
 // put sends an object, with the MD5 of its body.

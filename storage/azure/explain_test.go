@@ -89,6 +89,27 @@ func TestExplainRefusals(t *testing.T) {
 	}
 }
 
+// Credentials that may write to a container, but not make one, are told that it is missing.
+func TestExplainContainerNotMade(t *testing.T) {
+	a := env.Azurite(t)
+	refuse := roundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut && r.URL.Query().Get("restype") == "container" {
+			return &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"X-Ms-Error-Code": {"AuthorizationPermissionMismatch"}},
+				Body: http.NoBody, Request: r}, nil
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})
+	s, err := azure.Open("nosuch", azure.Options{Getenv: a.Getenv, Create: true, Client: once(refuse)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.TryCreate(t.Context()), s.Create(t.Context(), "k", nil, storage.Attrs{})} {
+		if got := s.Explain(err); !strings.HasPrefix(got, "account "+a.Account+" has no container nosuch") {
+			t.Errorf("%v: %q", err, got)
+		}
+	}
+}
+
 // What cannot be reached is explained too. An account that does not exist is found out by
 // the first try.
 func TestExplainUnreachable(t *testing.T) {

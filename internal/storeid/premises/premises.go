@@ -178,7 +178,7 @@ func (p *Premises) note(err error) error {
 	case p.refusal() != nil:
 		p.o.Log.Error().Err(err).Msg("nothing is accepted or stored")
 	default:
-		p.o.Log.Warn().Err(err).Msg("nothing is stored until the store is reached")
+		p.o.Log.Warn().Err(err).Msg("nothing is stored until the store can be read")
 	}
 	return err
 }

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"blobtail/buffer/wal"
+	"blobtail/internal/cli"
+	"blobtail/internal/clockskew"
+	"blobtail/internal/config"
+	"blobtail/internal/fsys"
+	"blobtail/internal/openstore"
+	"blobtail/internal/storeid"
+	"blobtail/internal/trial"
+	"blobtail/source/natssource"
+	"blobtail/storage"
+)
+
+// checkWait bounds each check.
+const checkWait = 15 * time.Second
+
+// checking checks whether an ingester with a configuration could work, and prints one line
+// for each check.
+type checking struct {
+	c        config.Config
+	stdout   io.Writer
+	problems int
+	unsaid   error // of a line that could not be written
+}
+
+// check prints what stands in the way of an ingester. It leaves nothing in the store but
+// one row of a table.
+func check(ctx context.Context, c config.Config, stdout io.Writer) error {
+	k := &checking{c: c, stdout: stdout}
+	k.report("configuration", "sound", nil)
+	k.store(ctx)
+	good, err := k.logDir()
+	k.report("log directory", good, err)
+	holder := wal.Holder(c.WALDir())
+	for _, l := range []struct{ name, flag, address string }{
+		{"records", "--listen", c.Ingest.Listen}, {"operators", "--admin", c.Ingest.Admin},
+	} {
+		good, err := address(l.flag, l.address, holder)
+		k.report(l.name, good, err)
+	}
+	if c.NATS.URL != "" {
+		ctx, cancel := context.WithTimeout(ctx, checkWait)
+		defer cancel()
+		k.report("NATS", "stream "+c.NATS.Stream+" can be used", natssource.Check(ctx, natsOptions(c.NATS)))
+	}
+	switch {
+	case k.unsaid != nil:
+		return k.unsaid
+	case k.problems > 0:
+		return errSaid
+	}
+	return nil
+}
+
+// report prints the result of a check.
+func (k *checking) report(name, good string, err error) {
+	state, text := "ok", good
+	if err != nil {
+		k.problems++
+		state, text = "problem", err.Error()
+	}
+	if _, err := fmt.Fprintf(k.stdout, "%-8s %-13s  %s\n", state, name, cli.SafeLine(text)); err != nil && k.unsaid == nil {
+		k.unsaid = err
+	}
+}
+
+// store checks the store. If it cannot be opened there is one line for all of it.
+func (k *checking) store(ctx context.Context) {
+	spec := k.c.Store
+	if owner, other := fsys.Owner(spec.Dir()); spec.Dir() != "" && other && os.Geteuid() == 0 {
+		// Root may do anything, and its files would be out of reach for the owner.
+		k.report("store", "", fmt.Errorf("%s belongs to user %s; run the ingester and this check as %s", spec.Dir(), owner, owner))
+		return
+	}
+	// A directory that this check made would perhaps belong to the wrong user.
+	store, err := openstore.Open(ctx, spec, spec.Remote())
+	if errors.Is(err, storage.ErrNotExist) && !spec.Remote() {
+		parent, err := writableParent(spec.Dir())
+		k.report("store", fmt.Sprintf("there is none at %s yet; the ingester makes it in %s", spec.Dir(), parent), err)
+		return
+	}
+	if err != nil {
+		k.report("store", "", err)
+		return
+	}
+	defer store.Close()
+	each := func(name, good string, do func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(ctx, checkWait)
+		defer cancel()
+		k.report(name, good, store.Explained(do(ctx)))
+	}
+	each("blobs", "objects can be created, read and listed in "+spec.String(), func(ctx context.Context) error { return trial.Blobs(ctx, store.Blobs) })
+	each("tables", "rows can be written and read", func(ctx context.Context) error { return k.tables(ctx, store.Tables) })
+	each("identity", "the log belongs to this store, or to none yet", func(ctx context.Context) error { return k.identity(ctx, store.Blobs) })
+	each("clock", "right", func(ctx context.Context) error { return k.clock(ctx, store.Blobs) })
+}
+
+// tables tries the tables. Those of a directory can be dropped at once, and are. Azure takes
+// a while for that, and an ingester needs no right to drop tables there.
+func (k *checking) tables(ctx context.Context, tables storage.TableStore) error {
+	err := trial.Tables(ctx, tables)
+	if err == nil && !k.c.Store.Remote() {
+		err = tables.Drop(ctx, trial.Table)
+	}
+	return err
+}
+
+// identity compares the store with the one that the log belongs to.
+func (k *checking) identity(ctx context.Context, blobs storage.BlobStore) error {
+	bound, err := storeid.LoadBinding(fsys.OS(), k.c.WALDir())
+	if err != nil {
+		return err
+	}
+	id, err := storeid.Read(ctx, blobs)
+	if err != nil || bound.ID == "" || bound.ID == id {
+		return err
+	}
+	return fmt.Errorf("the log %s belongs to the store %s (id %s), and %s is another one (id %s); start with that store, or use another --wal",
+		k.c.WALDir(), bound.Spec, bound.ID, k.c.Store, id)
+}
+
+// clock compares the clock of this host with the store's.
+func (k *checking) clock(ctx context.Context, blobs storage.BlobStore) error {
+	const allowed = time.Minute // the ingester allows more: minutes are fixed before they become hours
+	begun := time.Now()
+	there, err := storage.Now(ctx, blobs, begun)
+	if err != nil {
+		return err
+	}
+	if skew := begun.Add(time.Since(begun) / 2).Sub(there); skew.Abs() > allowed {
+		return clockskew.TooFar(skew, allowed)
+	}
+	return nil
+}
+
+// logDir checks the directory of the log, and its disk.
+func (k *checking) logDir() (good string, err error) {
+	dir := k.c.WALDir()
+	if pid := wal.Holder(dir); pid != 0 {
+		return fmt.Sprintf("%s is in use by process %d; a second ingester needs its own --wal", dir, pid), nil
+	}
+	owner, other := fsys.Owner(dir)
+	if other && os.Geteuid() == 0 {
+		return "", fmt.Errorf("%s belongs to user %s; run the ingester and this check as %s", dir, owner, owner)
+	}
+	parent, err := writableParent(dir)
+	switch {
+	case err != nil:
+		return "", err
+	case diskFull(parent, k.c.Log.DiskFull):
+		return "", fmt.Errorf("the disk of %s is filled to log.disk-full (%d%%) and records would be refused; make room, or choose another disk with --wal", dir, k.c.Log.DiskFull)
+	case parent != dir:
+		return fmt.Sprintf("%s is missing; the ingester makes it in %s", dir, parent), nil
+	}
+	return dir + " can be written", nil
+}
+
+// writableParent returns a directory, or its nearest parent that exists, and tries to write
+// to it.
+func writableParent(dir string) (string, error) {
+	at := filepath.Clean(dir)
+	fi, err := os.Stat(at)
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(at) != at {
+		at = filepath.Dir(at)
+		fi, err = os.Stat(at)
+	}
+	if err == nil && !fi.IsDir() {
+		return at, fmt.Errorf("%s is no directory; choose another path", at)
+	}
+	if err == nil {
+		err = tryFile(at)
+	}
+	if fix := fsys.Remedy(err, at); err != nil && fix != "" {
+		err = fmt.Errorf("%w; %s", err, fix)
+	}
+	return at, err
+}
+
+// tryFile writes a file to a directory and removes it.
+func tryFile(dir string) error {
+	f, err := os.CreateTemp(dir, ".check-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, 4<<10))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// address checks whether an address can be opened. The ingester with this log may have it
+// open already: holder is its process, 0 if none runs.
+func address(flag, address string, holder int) (good string, err error) {
+	l, err := listen(flag, address)
+	taken, ok := errors.AsType[*takenError](err)
+	switch {
+	case ok && holder != 0 && taken.by.pid == holder:
+		return fmt.Sprintf("%s is open in the ingester of this log, process %d", address, holder), nil
+	case ok:
+		return "", err
+	case err != nil:
+		return "", fmt.Errorf("%w; %s chooses another address", err, flag)
+	}
+	defer l.Close()
+	if !isLoopback(l) && flag == "--listen" {
+		return fmt.Sprintf("%s is free; %s", address, openToOthers), nil
+	}
+	return address + " is free", nil
+}

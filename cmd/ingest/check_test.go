@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/cli"
+	"blobtail/internal/testenv"
+	"blobtail/storage/azure"
+)
+
+// checked runs `ingest check` and returns its exit code and its lines by name.
+func checked(t *testing.T, args ...string) (code int, lines map[string]string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = command(append([]string{"check"}, args...), &out, &err)
+	if err.Len() > 0 {
+		t.Errorf("stderr: %s", err.String())
+	}
+	lines = map[string]string{}
+	for line := range strings.Lines(out.String()) {
+		// STATE NAME  TEXT; a name may have a blank.
+		if len(line) < 24 {
+			t.Fatalf("line %q", line)
+		}
+		lines[strings.TrimSpace(line[9:24])] = strings.TrimSpace(line[:9]) + ": " + strings.TrimSpace(line[24:])
+	}
+	return code, lines
+}
+
+// expect compares lines with the beginning of those that are wanted.
+func expect(t *testing.T, lines, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if !strings.HasPrefix(lines[name], text) {
+			t.Errorf("%s: %q, want %q", name, lines[name], text)
+		}
+	}
+}
+
+// free returns the flags for two addresses that nobody has.
+func free(t *testing.T) []string {
+	t.Helper()
+	flags := []string{"--listen", "", "--admin", ""}
+	for i := 1; i < len(flags); i += 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		flags[i] = l.Addr().String()
+	}
+	return flags
+}
+
+// A directory that is not there yet is not made. One that is, is left as it was.
+func TestCheckDir(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "deep", "store")
+	args := append(free(t), "--store", "dir:"+root)
+	code, lines := checked(t, args...)
+	expect(t, lines, map[string]string{
+		"configuration": "ok: sound", "store": "ok: there is none at " + root + " yet; the ingester makes it in ",
+		"log directory": "ok: " + root + "/.wal is missing", "records": "ok: 127.0.0.1:", "operators": "ok: 127.0.0.1:",
+	})
+	if _, err := os.Stat(filepath.Dir(root)); code != cli.OK || !os.IsNotExist(err) {
+		t.Errorf("exit code %d, %v", code, err)
+	}
+	if err := os.MkdirAll(root+"/.wal", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, lines = checked(t, args...)
+	expect(t, lines, map[string]string{
+		"blobs": "ok: objects can be created, read and listed in dir:" + root, "tables": "ok: ", "clock": "ok: ", "identity": "ok: ",
+		"log directory": "ok: " + root + "/.wal can be written",
+	})
+	if code != cli.OK {
+		t.Errorf("exit code %d", code)
+	}
+	for _, dir := range []string{root, root + "/.wal", root + "/.tables"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			if name := e.Name(); name != ".wal" && name != ".tables" {
+				t.Errorf("the check leaves %s/%s", dir, name)
+			}
+		}
+	}
+}
+
+// Each problem of a host has its line with the fix, and the others are checked all the same.
+func TestCheckProblems(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	mine := fmt.Sprintf(", process %d; --listen chooses another address", os.Getpid())
+	code, lines := checked(t, "--listen", l.Addr().String(), "--admin", "192.0.2.1:1", "--store", "dir:"+file, "--wal", file+"/wal",
+		"--nats", "nats://127.0.0.1:1")
+	expect(t, lines, map[string]string{
+		"configuration": "ok", "store": "problem: open store " + file + ": it is a file; a store is a directory",
+		"log directory": "problem: ", "records": "problem: " + l.Addr().String() + " is taken by ", "operators": "problem: listen tcp 192.0.2.1:1",
+		"NATS": "problem: no connection to NATS: ",
+	})
+	if code != cli.Failed || !strings.HasSuffix(lines["records"], mine) || !strings.HasSuffix(lines["NATS"], "or correct nats.url (--nats) or nats.credentials") {
+		t.Errorf("exit code %d; %v", code, lines)
+	}
+	args := append(free(t), "--store", "dir:"+dir)
+	args[1] = "0.0.0.0:0"
+	if code, lines := checked(t, args...); code != cli.OK || !strings.HasSuffix(lines["records"], "is free; "+openToOthers) {
+		t.Errorf("beyond loopback: %d, %v", code, lines)
+	}
+	if code := command([]string{"check", "--period", "7m"}, &bytes.Buffer{}, &bytes.Buffer{}); code != cli.Usage {
+		t.Errorf("a configuration that is not sound: %d", code)
+	}
+}
+
+// What belongs to another user is named with its owner. Root could write it, and its files
+// would be out of reach for the owner.
+func TestCheckOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	store, wal := t.TempDir(), t.TempDir()
+	for _, dir := range []string{store, wal} {
+		if err := syscall.Chown(dir, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, lines := checked(t, append(free(t), "--store", "dir:"+store, "--wal", wal)...)
+	expect(t, lines, map[string]string{
+		"store":         "problem: " + store + " belongs to user nobody; run the ingester and this check as nobody",
+		"log directory": "problem: " + wal + " belongs to user nobody; run the ingester and this check as nobody",
+	})
+	if entries, err := os.ReadDir(store); code != cli.Failed || err != nil || len(entries) > 0 {
+		t.Errorf("exit code %d; %v, %v", code, entries, err)
+	}
+}
+
+// Credentials of Azure that are wrong are named with their fix, for blobs and for tables.
+func TestCheckAzure(t *testing.T) {
+	a := env.Azurite(t)
+	container := testenv.Name("c")
+	yesterday, tomorrow := time.Now().Add(-24*time.Hour), time.Now().Add(24*time.Hour)
+	sas := func(rights string, end time.Time) string {
+		token, err := a.SAS(rights, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	made, err := azure.Open(container, azure.Options{Getenv: a.Getenv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := made.EnsureContainer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, container, sas, key string
+		code                      int
+		want                      map[string]string
+	}{
+		{"key", testenv.Name("new"), "", testenv.Key, cli.OK, map[string]string{"blobs": "ok: ", "tables": "ok: ", "identity": "ok: ", "clock": "ok: "}},
+		{"SAS of an ingester", container, sas("rlacwu", tomorrow), "", cli.OK, map[string]string{"blobs": "ok: ", "tables": "ok: ", "clock": "ok: "}},
+		{"wrong key", container, "", base64.StdEncoding.EncodeToString([]byte("wrong")), cli.Failed, map[string]string{
+			"blobs": "problem: ~the key of account " + a.Account + " is refused", "tables": "problem: ~the key of account " + a.Account + " is refused", "clock": "ok: "}},
+		{"expired", container, sas("rlacwu", yesterday), "", cli.Failed, map[string]string{
+			"blobs": "problem: ~the SAS expired at " + yesterday.UTC().Format(time.RFC3339), "tables": "problem: ~the SAS expired at "}},
+		// Azurite lets every SAS write rows of an existing table; storage/azure has the test of a new one.
+		{"only reads", container, sas("rl", tomorrow), "", cli.Failed, map[string]string{
+			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, v := range a.Environ(c.sas, c.key) {
+				name, value, _ := strings.Cut(v, "=")
+				t.Setenv(name, value)
+			}
+			code, lines := checked(t, append(free(t), "--store", "azure:"+c.container, "--wal", t.TempDir())...)
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			for name, want := range c.want {
+				begin, fix, _ := strings.Cut(want, "~")
+				if !strings.HasPrefix(lines[name], begin) || !strings.Contains(lines[name], fix) || strings.Contains(lines[name], "sig=") {
+					t.Errorf("%s: %q, want %q", name, lines[name], want)
+				}
+			}
+		})
+	}
+	for b, err := range made.List(t.Context(), "", "") {
+		t.Errorf("the checks leave %s, %v", b.Key, err)
+	}
+}
