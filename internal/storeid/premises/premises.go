@@ -172,13 +172,13 @@ func (p *Premises) note(err error) error {
 	was := p.err
 	p.err, p.sure = err, p.sure || err == nil
 	switch {
-	case fmt.Sprint(err) == fmt.Sprint(was):
+	case err == nil && was == nil, err != nil && was != nil && storage.Gist(err) == storage.Gist(was):
 	case err == nil:
 		p.o.Log.Info().Str("store", p.o.Spec).Str("id", p.bound.ID).Msg("the store is the one that the log belongs to")
 	case p.refusal() != nil:
 		p.o.Log.Error().Err(err).Msg("nothing is accepted or stored")
 	default:
-		p.o.Log.Warn().Err(err).Msg("nothing is stored until the store can be read")
+		p.o.Log.Warn().Err(err).Msg("nothing is stored until it is known which store this is")
 	}
 	return err
 }

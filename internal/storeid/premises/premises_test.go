@@ -1,12 +1,16 @@
 package premises_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rs/zerolog"
 
 	"blobtail/internal/fsys"
 	"blobtail/internal/storeid"
@@ -140,4 +144,34 @@ func TestCheckAtTheEnd(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// numbered refuses each request with the next number of a request.
+type numbered struct {
+	storage.BlobStore
+	n int
+}
+
+func (s *numbered) Get(context.Context, string, int64, int64) (io.ReadCloser, error) {
+	s.n++
+	return nil, fmt.Errorf("%w: 403 (request %d)", storage.ErrUnauthorized, s.n)
+}
+
+// A refusal is logged once, although each answer has another number.
+func TestRefusalLoggedOnce(t *testing.T) {
+	var said bytes.Buffer
+	p, err := premises.Open(t.Context(), premises.Options{
+		FS: fsys.OS(), Dir: t.TempDir(), Blobs: &numbered{}, Spec: "azure:logs", Remote: true, Log: zerolog.New(&said),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := p.Check(t.Context()); !errors.Is(err, storage.ErrUnauthorized) {
+			t.Errorf("Check: %v", err)
+		}
+	}
+	if n := strings.Count(said.String(), "nothing is stored until it is known which store this is"); n != 1 {
+		t.Errorf("logged %d times: %s", n, said.String())
+	}
 }

@@ -1,0 +1,177 @@
+package integration_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"blobtail/internal/check"
+	"blobtail/internal/testkit"
+)
+
+// unreadyWith waits until an ingester is not ready for a reason. Its log must name the
+// reason and not contradict itself.
+func (p *ingester) unreadyWith(t *testing.T, reason string) {
+	t.Helper()
+	select {
+	case <-p.unready:
+	case <-p.ready:
+		t.Fatal("the ingester is ready")
+	case <-p.exited:
+		t.Fatalf("the ingester ended: %v", p.err)
+	}
+	testkit.Until(t, "readyz says "+reason, func() bool {
+		code, text := p.readyz(t)
+		return code == http.StatusServiceUnavailable && strings.HasPrefix(text, "not ready: ") && strings.Contains(text, reason)
+	})
+	p.waitLog(t, "not ready: nothing can be stored")
+	for _, wrong := range []string{"taken and stored as before", "until the store is reached"} {
+		if strings.Contains(p.stderr(), wrong) {
+			t.Errorf("the log says %q", wrong)
+		}
+	}
+}
+
+// An ingester that starts with an empty log on a store that refuses it accepts nothing,
+// and names the reason and the fix. It becomes ready by itself when the store allows it.
+func TestRefusedStore(t *testing.T) {
+	t.Parallel()
+	through, _, px := proxied(t)
+	px.set(all(forbid))
+	p := launch(t, through, t.TempDir())
+	p.unreadyWith(t, "look it up: az storage account keys list")
+	if code, answer, _, err := p.post("/ingest/web", []byte(two)); code != http.StatusServiceUnavailable {
+		t.Errorf("POST: %d %+v, %v", code, answer, err)
+	}
+	px.set(healthy)
+	if err := p.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	p.mustPost("/ingest/web", []byte(two))
+	p.mustFlush()
+	if n := count(t, through, "web"); n != 2 {
+		t.Errorf("%d records, want 2", n)
+	}
+}
+
+// An ingester with records in its log goes on accepting, as in any state of the store. But
+// it says that it is not ready, so that senders with a choice take another one.
+func TestRefusedStoreHolding(t *testing.T) {
+	t.Parallel()
+	through, direct, px := proxied(t)
+	ledger, wal := &check.Ledger{}, t.TempDir()
+	leaveHolding(t, through, wal, ledger)
+	px.set(func(r *http.Request) fault {
+		if puts(r) {
+			return forbid
+		}
+		return none
+	})
+	p := launch(t, through, wal, config(t, small))
+	p.unreadyWith(t, "the store takes nothing: create a test object: not authorized")
+	sendFor(p, ledger, 1, 300*time.Millisecond)
+	px.set(healthy)
+	if err := p.waitReady(); err != nil {
+		t.Fatal(err)
+	}
+	p.mustFlush()
+	if rep := verifyLedger(t, direct, ledger); rep.Unknown != 0 || rep.Found != rep.Acked {
+		t.Error(rep)
+	}
+}
+
+// Credentials that are wrong from the start are named by /readyz with their fix, and the
+// signature stays secret.
+func TestWrongCredentials(t *testing.T) {
+	t.Parallel()
+	a := shared.Azurite(t)
+	good, client := azureStore(t)
+	if _, err := client.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	sas := func(rights string, end time.Time) string {
+		token, err := a.SAS(rights, end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	yesterday, tomorrow := time.Now().Add(-24*time.Hour), time.Now().Add(24*time.Hour)
+	for name, c := range map[string]struct {
+		env  []string
+		want string
+	}{
+		"wrong key":  {a.Environ("", base64.StdEncoding.EncodeToString([]byte("wrong"))), "the key of account " + a.Account + " is refused"},
+		"expired":    {a.Environ(sas("rlacwu", yesterday), ""), "the SAS expired at " + yesterday.UTC().Format(time.RFC3339) + "; make a new one"},
+		"only reads": {a.Environ(sas("rl", tomorrow), ""), "the SAS has sp=rl and lacks c (create)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, place{store: good.store, env: c.env}, t.TempDir())
+			p.unreadyWith(t, c.want)
+			if _, text := p.readyz(t); strings.Contains(text+p.stderr(), "sig=") {
+				t.Error("a signature is shown")
+			}
+		})
+	}
+	p := start(t, place{store: good.store, env: a.Environ(sas("rlacwu", tomorrow), "")}, t.TempDir())
+	p.mustPost("/ingest/web", []byte(two))
+	p.mustFlush()
+}
+
+// An address that is taken is named with its process and the flag. A directory of another
+// user is named with its owner. Both are errors of a start.
+func TestStartRefused(t *testing.T) {
+	t.Parallel()
+	at, root := dirStore(t)
+	p := start(t, at, t.TempDir())
+	listen := strings.TrimPrefix(p.listen, "http://")
+	q := launch(t, at, t.TempDir(), "--listen", listen)
+	<-q.exited
+	want := fmt.Sprintf("listen for records: %s is taken by ingest, process %d; --listen chooses another address", listen, p.cmd.Process.Pid)
+	if code := q.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(q.stderr(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, q.stderr(), want)
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil || os.Getuid() != 0 {
+		t.Skip("only root with setpriv can start a process of another user")
+	}
+	for dir := root; dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if dir != root {
+			_ = os.Chmod(dir, 0o755)
+		}
+	}
+	own := t.TempDir()
+	if err := syscall.Chown(own, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	o := launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, own)
+	<-o.exited
+	want = root + " belongs to user root and this process runs as nobody; run it as root, or: chown -R nobody " + root
+	if code := o.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(o.stderr(), want) {
+		t.Errorf("exit code %d, %s; want 1 and %q", code, o.stderr(), want)
+	}
+	if err := os.Chmod(root, 0o755); err != nil { // now it can be read, and not written
+		t.Fatal(err)
+	}
+	o = launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, own)
+	o.unreadyWith(t, want)
+}
+
+// Whoever reaches the listener for records can send and read: a start beyond loopback warns.
+func TestWarnsBeyondLoopback(t *testing.T) {
+	t.Parallel()
+	at, _ := dirStore(t)
+	const warning = `"message":"every host that reaches this address can send records and read those that are in no blob yet; nobody is authenticated"`
+	if p := start(t, at, t.TempDir()); strings.Contains(p.stderr(), warning) {
+		t.Error("it warns on loopback")
+	}
+	p := start(t, at, t.TempDir(), "--listen", "0.0.0.0:0")
+	p.waitLog(t, warning)
+}
