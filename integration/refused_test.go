@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"blobtail/internal/check"
+	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
 )
 
@@ -115,10 +116,19 @@ func TestWrongCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := launch(t, place{store: good.store, env: c.env}, t.TempDir())
 			p.unreadyWith(t, c.want)
-			if _, text := p.readyz(t); strings.Contains(text+p.stderr(), "sig=") {
+			_, text := p.readyz(t)
+			_, said, code := logquery(t, place{store: good.store, env: c.env}, "ls")
+			if name != "only reads" && (code != 4 || !strings.Contains(said, c.want)) {
+				t.Errorf("logquery: exit code %d, %s; want 4 and %q", code, said, c.want)
+			}
+			if strings.Contains(text+p.stderr()+said, "sig=") {
 				t.Error("a signature is shown")
 			}
 		})
+	}
+	_, said, code := logquery(t, place{store: "azure:nosuch", env: a.Environ("", testenv.Key)}, "ls")
+	if want := "az storage container create --account-name " + a.Account + " --name nosuch"; code != 5 || !strings.Contains(said, want) {
+		t.Errorf("a container that is missing: exit code %d, %s; want 5 and %q", code, said, want)
 	}
 	p := start(t, place{store: good.store, env: a.Environ(sas("rlacwu", tomorrow), "")}, t.TempDir())
 	p.mustPost("/ingest/web", []byte(two))

@@ -183,8 +183,14 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	if err.Error() != want {
 		t.Errorf("says %q", err)
 	}
+	if pid := wal.Holder(dir); pid != os.Getpid() {
+		t.Errorf("Holder = %d", pid)
+	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if pid := wal.Holder(dir) + wal.Holder(dir+"/nowhere"); pid != 0 {
+		t.Errorf("Holder of a closed log = %d", pid)
 	}
 	open(t, dir, wal.Options{})
 }

@@ -22,7 +22,7 @@ func Check(ctx context.Context, o Options) error {
 	defer conn.Close()
 	s.conn = conn
 	if err := s.awaitConnection(ctx, firstConnection); err != nil {
-		return fmt.Errorf("%w; start the server at %s, or correct nats.url (--nats) or nats.credentials", err, hosts(conn.Servers()))
+		return err
 	}
 	if s.js, err = jetstream.New(conn); err != nil {
 		return fmt.Errorf("use JetStream: %w", err)

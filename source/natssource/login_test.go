@@ -80,7 +80,7 @@ func TestWrongPassword(t *testing.T) {
 	s.Close(t.Context())
 	_, host, _ := strings.Cut(e.nats.URL, "@")
 	text := e.log.String()
-	for _, want := range []string{`"servers":"` + host + `"`, "no connection to NATS: nats: Authorization Violation"} {
+	for _, want := range []string{`"servers":"` + host + `"`, "no connection to NATS at " + host + ": nats: Authorization Violation"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s, want %s", text, want)
 		}

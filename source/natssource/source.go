@@ -198,13 +198,14 @@ func (s *Source) awaitConnection(ctx context.Context, wait time.Duration) error 
 	case <-status:
 		return nil
 	case <-ctx.Done():
+		reason := s.conn.LastError()
 		if err := s.refused.Load(); err != nil {
-			return fmt.Errorf("no connection to NATS: %w; %s", *err, remedy(*err))
+			reason = *err
 		}
-		if err := s.conn.LastError(); err != nil {
-			return fmt.Errorf("no connection to NATS: %w; %s", err, remedy(err))
+		if reason == nil {
+			reason = errors.New("no answer")
 		}
-		return errors.New("no connection to NATS")
+		return fmt.Errorf("no connection to NATS at %s: %w; %s", hosts(s.conn.Servers()), reason, remedy(reason))
 	}
 }
 

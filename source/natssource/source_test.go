@@ -136,11 +136,22 @@ func newEnv(t testing.TB, change ...func(*jetstream.StreamConfig)) *env {
 // open opens a source.
 func (e *env) open(change ...func(*natssource.Options)) (*natssource.Source, error) {
 	e.reg = prometheus.NewRegistry()
-	o := natssource.Options{URL: e.nats.URL, Stream: "LOGS", Consumer: "blobtail", Log: zerolog.New(e.log), Metrics: e.reg}
+	o := e.options(change...)
+	o.Log, o.Metrics = zerolog.New(e.log), e.reg
+	return natssource.Open(e.t.Context(), o)
+}
+
+func (e *env) options(change ...func(*natssource.Options)) natssource.Options {
+	o := natssource.Options{URL: e.nats.URL, Stream: "LOGS", Consumer: "blobtail"}
 	for _, f := range change {
 		f(&o)
 	}
-	return natssource.Open(e.t.Context(), o)
+	return o
+}
+
+// check checks without opening a source.
+func (e *env) check(change ...func(*natssource.Options)) error {
+	return natssource.Check(e.t.Context(), e.options(change...))
 }
 
 // run opens a source and runs it until the test or e.stop ends it.

@@ -47,7 +47,11 @@ func TestLossyStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEnv(t, tt.change)
+			checked := e.check()
 			s, err := e.open()
+			if fmt.Sprint(checked) != fmt.Sprint(err) {
+				t.Errorf("Check: %v; Open: %v", checked, err)
+			}
 			if tt.want == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -116,9 +120,11 @@ func TestUnfit(t *testing.T) {
 			e := &env{t: t, nats: testenv.StartNATS(t), log: &syncBuffer{}}
 			_, e.js = e.nats.Connect()
 			tt.make(t, e.js)
-			_, err := e.open(func(o *natssource.Options) { o.AllowLossy = true })
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%v, want %s", err, tt.want)
+			lossy := func(o *natssource.Options) { o.AllowLossy = true }
+			checked := e.check(lossy)
+			_, err := e.open(lossy)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || checked == nil || checked.Error() != err.Error() {
+				t.Errorf("%v, want %s; Check: %v", err, tt.want, checked)
 			}
 		})
 	}
@@ -214,6 +220,22 @@ func TestServerRestart(t *testing.T) {
 	}
 	e.source.Stored(second.Reply)
 	e.left(0)
+}
+
+// A check changes nothing: it makes no consumer.
+func TestCheckMakesNothing(t *testing.T) {
+	e := newEnv(t)
+	if err := e.check(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.js.Consumer(t.Context(), "LOGS", "blobtail"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Errorf("the consumer: %v", err)
+	}
+	_, host, _ := strings.Cut(e.nats.URL, "://")
+	e.nats.Stop()
+	if err := e.check(); err == nil || !strings.Contains(err.Error(), "; start the server at "+host+", or correct nats.url (--nats)") {
+		t.Errorf("a server that is down: %v", err)
+	}
 }
 
 // A server that is down at the start is found later.
