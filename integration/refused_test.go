@@ -40,7 +40,7 @@ func (p *ingester) unreadyWith(t *testing.T, reason string) {
 	}
 }
 
-// An ingester that starts with an empty log on a store that refuses it accepts nothing,
+// An ingester that starts with an empty log on a store that refuses it all accepts nothing,
 // and names the reason and the fix. It becomes ready by itself when the store allows it.
 func TestRefusedStore(t *testing.T) {
 	t.Parallel()

@@ -12,24 +12,25 @@ import (
 
 	"blobtail/blobwriter"
 	"blobtail/buffer"
+	"blobtail/internal/openstore"
 	"blobtail/internal/storeid/premises"
 	"blobtail/retention/horizon"
-	"blobtail/storage"
 )
 
 // sink joins the buffer to the writer and to the dropped days. Buffer and writer do not
 // know each other.
 type sink struct {
 	*blobwriter.Writer
-	watch    *horizon.Watch
-	premises *premises.Premises
+	watch     *horizon.Watch
+	premises  *premises.Premises
+	explained func(error) error // adds to an error of the store what to do about it
 }
 
-func newSink(blobs storage.BlobStore, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
-	watch := horizon.NewWatch(blobs, horizon.WatchOptions{Log: log})
+func newSink(store *openstore.Store, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
+	watch := horizon.NewWatch(store.Blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
 	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
-	return sink{blobwriter.New(watch.Guard(blobs), reg), watch, premises}
+	return sink{blobwriter.New(watch.Guard(store.Blobs), reg), watch, premises, store.Explained}
 }
 
 // expired reports whether the day of a period has been dropped.
@@ -42,7 +43,7 @@ func (s sink) expired(service string, period time.Time) bool {
 // to a store before the store is known to be the log's.
 func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	if err := s.premises.Storing(); err != nil {
-		return err
+		return s.explained(err)
 	}
 	if s.expired(b.Service(), b.Period()) {
 		return fmt.Errorf("%w: %s of %s", buffer.ErrExpired, horizon.DayOf(b.Period()), b.Service())
@@ -57,5 +58,5 @@ func (s sink) Write(ctx context.Context, b *buffer.Batch) error {
 	case errors.Is(err, blobwriter.ErrIDReused):
 		return fmt.Errorf("%w: %w", buffer.ErrAside, err)
 	}
-	return err
+	return s.explained(err)
 }

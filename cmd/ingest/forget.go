@@ -42,7 +42,7 @@ func forgetRow(c config.Config, id string, lost bool, silent time.Duration, stdo
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	defer func() { err = errors.Join(err, opened.Close()) }()
+	defer func() { err = errors.Join(opened.Explained(err), opened.Close()) }()
 	now, err := storage.Now(ctx, opened.Blobs, time.Now())
 	if err != nil {
 		return err

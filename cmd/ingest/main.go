@@ -72,7 +72,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	out := newSink(store.Blobs, premises, part(log, "horizon"), reg)
+	out := newSink(store, premises, part(log, "horizon"), reg)
 	stream, err := openStream(ctx, c.NATS, part(log, "nats"), reg)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ package openstore
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"blobtail/storage"
@@ -24,7 +25,8 @@ type Store struct {
 }
 
 // Explained returns an error of the store with what to do about it, in one line; nil stays
-// nil. The text of err is cut if it is long: some errors of credentials fill a page.
+// nil. The text of err is cut if it is long, because some errors of credentials fill a page.
+// It loses the ids of requests, which differ each time: nobody has to ask the service.
 func (s *Store) Explained(err error) error {
 	if err == nil {
 		return nil
@@ -40,7 +42,11 @@ type explainedError struct {
 	fix string
 }
 
-func (e *explainedError) Error() string { return fmt.Sprintf("%.200s; %s", e.err, e.fix) }
+func (e *explainedError) Error() string {
+	ids := regexp.MustCompile(` \(request [^)]*\)`)
+	return fmt.Sprintf("%.200s; %s", ids.ReplaceAllString(e.err.Error(), ""), e.fix)
+}
+
 func (e *explainedError) Unwrap() error { return e.err }
 
 // makeTimeout bounds the time that making a container may add to a start. An

@@ -2,6 +2,8 @@ package openstore_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"blobtail/internal/openstore"
@@ -35,6 +37,27 @@ func TestOpen(t *testing.T) {
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// An error is explained in one line: what happened, cut, without the id of the request, and
+// the fix. Its cause stays. Errors without a fix are left alone.
+func TestExplained(t *testing.T) {
+	cause := fmt.Errorf("%w: 403 No (request 1-2): %s", storage.ErrUnauthorized, strings.Repeat("x", 1000))
+	s := &openstore.Store{Explain: func(err error) string {
+		if errors.Is(err, storage.ErrUnauthorized) {
+			return "ask nicely"
+		}
+		return ""
+	}}
+	got := s.Explained(cause)
+	text := got.Error()
+	if !errors.Is(got, storage.ErrUnauthorized) || len(text) > 220 || !strings.HasPrefix(text, "not authorized: 403 No: xxx") || !strings.HasSuffix(text, "x; ask nicely") {
+		t.Errorf("%v", got)
+	}
+	other := errors.New("other")
+	if s.Explained(nil) != nil || s.Explained(other) != other {
+		t.Errorf("%v, %v", s.Explained(nil), s.Explained(other))
 	}
 }
 
