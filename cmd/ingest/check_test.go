@@ -117,7 +117,7 @@ func TestCheckProblems(t *testing.T) {
 		"log directory": "problem: ", "records": "problem: " + l.Addr().String() + " is taken by ", "operators": "problem: listen tcp 192.0.2.1:1",
 		"NATS": "problem: no connection to NATS at ",
 	})
-	if code != cli.Failed || !strings.HasSuffix(lines["records"], mine) || !strings.HasSuffix(lines["NATS"], "or correct nats.url (--nats) or nats.credentials") {
+	if code != cli.Failed || !strings.HasSuffix(lines["records"], mine) || !strings.HasSuffix(lines["NATS"], "start it, or correct --nats (nats.url)") {
 		t.Errorf("exit code %d; %v", code, lines)
 	}
 	args := append(free(t), "--store", "dir:"+dir)

@@ -233,7 +233,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	}
 	_, host, _ := strings.Cut(e.nats.URL, "://")
 	e.nats.Stop()
-	if err := e.check(); err == nil || !strings.Contains(err.Error(), "; start the server at "+host+", or correct nats.url (--nats)") {
+	if err := e.check(); err == nil || !strings.Contains(err.Error(), "NATS at "+host+": ") || !strings.HasSuffix(err.Error(), "start it, or correct --nats (nats.url)") {
 		t.Errorf("a server that is down: %v", err)
 	}
 }
