@@ -58,11 +58,12 @@ func (c *billCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Report, error) {
-	reader, err := a.open(ctx)
+	reader, _, err := a.openLogs(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	names := c.Services
+	named := serviceNames(c.Services)
+	names := named
 	if len(names) == 0 {
 		names = []string{"*", "_*"} // the services of the system too: they cost money
 	}
@@ -81,7 +82,7 @@ func (c *billCmd) read(ctx context.Context, a *app, rng query.Range) (*bill.Repo
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range c.Services {
+	for _, name := range named {
 		if slices.ContainsFunc(report.Services, func(s bill.Sum) bool { return record.MatchService(name, s.Name) }) {
 			continue
 		}

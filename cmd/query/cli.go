@@ -15,6 +15,7 @@ import (
 	"blobtail/internal/openstore"
 	"blobtail/internal/progress"
 	"blobtail/internal/when"
+	"blobtail/newest"
 	"blobtail/query"
 	"blobtail/storage/traffic"
 )
@@ -66,6 +67,7 @@ type app struct {
 	verb     *kong.Node
 	config   config.Config    // under the flags
 	store    *openstore.Store // nil until open
+	logs     *newest.Reader   // nil unless the verb reads the logs of ingesters
 	color    bool
 	contexts *config.Contexts
 	now      time.Time // at the start, in the zone of the user
@@ -83,6 +85,11 @@ type verb interface {
 // run parses the command line, runs the verb and returns the exit code.
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
+	defer func() {
+		if a.store != nil {
+			_ = a.store.Close() // it was only read
+		}
+	}()
 	code := 0
 	v, err := a.parse()
 	if err == nil {
@@ -102,13 +109,10 @@ func run(ctx context.Context, env environment) int {
 		if errors.Is(err, context.Canceled) {
 			line.Interrupted(&a.Console)
 		}
-		if a.store != nil {
-			_ = a.store.Close() // it was only read
-		}
 		err = cmp.Or(err, a.out.flush())
 	}
 	if err != nil {
-		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", a.ownError)
+		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
 	}
 	return code
 }

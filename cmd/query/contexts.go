@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"text/tabwriter"
 
 	"blobtail/internal/cli"
@@ -68,7 +70,13 @@ func (a *app) useContext() error {
 	f := &a.flags
 	var err error
 	if a.contexts, err = config.ReadContexts(a.env.configDir); err != nil {
-		return &cli.UsageError{Err: err}
+		// Another user's contexts, as after sudo, and broken ones must not be in the way of a
+		// store that is named otherwise.
+		wanted := f.Context != "" || a.verb.Name == "context"
+		if wanted || f.Store == (openstore.Spec{}) && f.Config == "" && !errors.Is(err, fs.ErrPermission) {
+			return &cli.UsageError{Err: err}
+		}
+		a.contexts = &config.Contexts{}
 	}
 	name := f.Context
 	switch {

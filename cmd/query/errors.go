@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,7 +16,7 @@ import (
 )
 
 // ownError knows the errors of reading.
-func (a *app) ownError(err error) (code int, message string) {
+func (a *app) ownError(ctx context.Context, err error) (code int, message string) {
 	var (
 		bad     *query.BadQueryError
 		service *query.NoServiceError
@@ -25,7 +26,7 @@ func (a *app) ownError(err error) (code int, message string) {
 	case errors.As(err, &bad):
 		return cli.Usage, err.Error()
 	case errors.As(err, &service):
-		return cli.Nothing, a.noService(service)
+		return cli.Nothing, a.noService(ctx, service)
 	case errors.As(err, &blob) && blob.Expired:
 		return cli.Nothing, err.Error()
 	case errors.As(err, &blob):
@@ -37,7 +38,10 @@ func (a *app) ownError(err error) (code int, message string) {
 }
 
 // noService says what was probably meant by a name that is no service.
-func (a *app) noService(e *query.NoServiceError) string {
+func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
+	if a.held(ctx, e.Name) {
+		return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
+	}
 	level := record.ParseLevel([]byte(e.Name))
 	has := func(flag rune) bool {
 		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
@@ -56,13 +60,16 @@ func (a *app) noService(e *query.NoServiceError) string {
 	case has('F'):
 		hint = "to search text: -F " + cli.ShellWords(e.Name)
 	}
-	return fmt.Sprintf("%v; %s%s", e, hint, thereAre(e))
+	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
 }
 
 // thereAre lists the services that exist, if they are few enough for a line.
-func thereAre(e *query.NoServiceError) string {
+func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 	const most = 10
 	names := slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return name[0] == '_' })
+	if len(names) == 0 && a.logs != nil {
+		names, _ = a.logs.Services(ctx) // they are a help only
+	}
 	switch {
 	case len(names) == 0 || e.Near != "":
 		return ""

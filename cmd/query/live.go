@@ -57,7 +57,8 @@ func (a *app) openLogs(ctx context.Context, alive bool) (*query.Reader, *newest.
 	case !a.config.Store.Remote():
 		o.Announced = a.counted()
 	}
-	return blobs, newest.New(o), nil
+	a.logs = newest.New(o)
+	return blobs, a.logs, nil
 }
 
 // whole is a read of blobs and of unflushed records.
@@ -66,8 +67,9 @@ type whole struct {
 	live  string // --live
 	mode  newest.Mode
 	stats bool
-	mute  bool // about the range: the verb has none
-	logs  *newest.Reader
+	// listing says that the verb lists blobs: it has no range, and unflushed records that
+	// cannot be read are a note.
+	listing bool
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
 }
@@ -81,8 +83,7 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.logs = logs
-	if !w.mute {
+	if !w.listing {
 		a.echo(w.query.Range)
 	}
 	// Unflushed records first: records that leave the logs meanwhile are in blobs then.
@@ -106,11 +107,21 @@ func (w *whole) run(ctx context.Context, a *app) (int, error) {
 // query does not want. With live records only, a service may well have none. If some records
 // are missing, the service may be among them.
 func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *newest.Report, err error) (int, error) {
-	sum.Problems = slices.DeleteFunc(sum.Problems, func(err error) bool { return w.held(ctx, err) })
+	held := func(err error) bool {
+		none, ok := errors.AsType[*query.NoServiceError](err)
+		if !ok || w.mode == newest.Off || !a.held(ctx, none.Name) {
+			return false
+		}
+		if sum.Records == 0 {
+			a.Note("%s has records in no blob yet, and none that match", none.Name)
+		}
+		return true
+	}
+	sum.Problems = slices.DeleteFunc(sum.Problems, held)
 	if none, ok := errors.AsType[*query.NoServiceError](err); ok && len(report.Problems) > 0 {
 		a.Note("%v in blobs", none)
 		err = nil
-	} else if ok && (w.mode == newest.Only || w.held(ctx, err)) {
+	} else if ok && (w.mode == newest.Only || held(err)) {
 		err = nil
 	}
 	if err == nil {
@@ -128,17 +139,22 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 			a.Note("--where: %s", note)
 		}
 	}
+	if w.listing && sum.Records > 0 {
+		for _, err := range report.Problems {
+			a.Note("%v", err)
+		}
+		return a.verdict(ctx, sum), nil
+	}
 	sum.Problems = append(sum.Problems, report.Problems...)
-	return a.verdict(sum), nil
+	return a.verdict(ctx, sum), nil
 }
 
-// held reports whether an error is of a service that is in no blob, but exists.
-func (w *whole) held(ctx context.Context, err error) bool {
-	none, ok := errors.AsType[*query.NoServiceError](err)
-	if !ok || w.mode == newest.Off || ctx.Err() != nil {
+// held reports whether a service that is in no blob exists.
+func (a *app) held(ctx context.Context, service string) bool {
+	if a.logs == nil || ctx.Err() != nil {
 		return false
 	}
-	holds, _ := w.logs.Holds(ctx, none.Name) // if nobody can tell, it stays unknown
+	holds, _ := a.logs.Holds(ctx, service) // if nobody can tell, it stays unknown
 	return holds
 }
 

@@ -39,7 +39,7 @@ func (c *lsCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	w := whole{
-		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, mute: true,
+		query: query.Query{Services: serviceNames([]string{c.Service}), Range: query.Always()}, live: c.Live, listing: true,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			if c.Service == "" {
 				q.Services = nil

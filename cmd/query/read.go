@@ -179,13 +179,13 @@ func (a *app) bounded(most config.Size, q query.Query, plan *query.Plan) error {
 }
 
 // verdict returns the exit code of a read, and reports its warnings and problems.
-func (a *app) verdict(sum *query.Summary) int {
+func (a *app) verdict(ctx context.Context, sum *query.Summary) int {
 	for _, err := range sum.Warnings {
 		a.Note("%v", err)
 	}
 	for i, err := range sum.Problems {
 		if none, ok := errors.AsType[*query.NoServiceError](err); ok {
-			sum.Problems[i] = errors.New(a.noService(none))
+			sum.Problems[i] = errors.New(a.noService(ctx, none))
 		} else if gone, ok := errors.AsType[*live.NoAnswerError](err); ok && gone.Status == 0 {
 			sum.Problems[i] = fmt.Errorf("%w; is one running there? logquery ingesters lists them", err)
 		}

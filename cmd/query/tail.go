@@ -81,7 +81,7 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 	a.echo(q.Range)
 	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return out.print(e.Line) })
 	out.end()
-	w := whole{query: q, stats: c.Stats, logs: logs}
+	w := whole{query: q, stats: c.Stats}
 	return w.end(ctx, a, &sum, report, err)
 }
 

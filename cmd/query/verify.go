@@ -26,7 +26,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reader, err := a.open(ctx)
+	reader, _, err := a.openLogs(ctx, true)
 	if err != nil {
 		return 0, err
 	}

@@ -154,7 +154,7 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadClo
 		return nil, errors.New("negative offset")
 	}
 	f, b, err := s.open(ctx, key)
-	if n < 0 && errors.Is(err, storage.ErrDamaged) {
+	if n < 0 && f != nil && errors.Is(err, storage.ErrDamaged) {
 		return &reader{ctx: ctx, key: key, f: f, off: off, end: b.Size, last: err}, nil
 	}
 	if err != nil {
@@ -171,8 +171,8 @@ func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadClo
 }
 
 // open opens an object and reads its attributes. A path that cannot be an object, or is
-// a directory, does not exist. With a [storage.ErrDamaged] the file is open too, and
-// described as in List.
+// a directory, does not exist. With a [storage.ErrDamaged] the file is described as in List,
+// and it is open too, unless its mode forbids that.
 func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.Blob{}, err
@@ -181,6 +181,12 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 		return nil, storage.Blob{}, storage.ErrNotExist
 	}
 	f, err := s.fs.OpenFile(s.path(key), openRead, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		// The directory can be read, so the store is ours: one file has another mode.
+		if fi, serr := s.fs.Stat(s.path(key)); serr == nil {
+			return nil, storage.Blob{Key: key, Size: fi.Size(), Created: fi.ModTime()}, fmt.Errorf("%w: %v", storage.ErrDamaged, err)
+		}
+	}
 	if err != nil {
 		return nil, storage.Blob{}, known(err)
 	}
