@@ -172,6 +172,12 @@ func TestStartRefused(t *testing.T) {
 	}
 	o = launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, own)
 	o.unreadyWith(t, want)
+	theirs := t.TempDir()
+	o = launchBy(t, []string{setpriv, "--reuid", "65534", "--clear-groups"}, at, theirs)
+	<-o.exited
+	if want := theirs + " belongs to user root and this process runs as nobody"; !strings.Contains(o.stderr(), "open the log") || !strings.Contains(o.stderr(), want) {
+		t.Errorf("%s; want %q", o.stderr(), want)
+	}
 }
 
 // Whoever reaches the listener for records can send and read: a start beyond loopback warns.

@@ -95,14 +95,24 @@ func (k *checking) store(ctx context.Context) {
 		return
 	}
 	defer store.Close()
-	each := func(name, good string, do func(context.Context) error) {
+	each := func(name, good string, do func(context.Context) error) error {
 		ctx, cancel := context.WithTimeout(ctx, checkWait)
 		defer cancel()
-		k.report(name, good, store.Explained(do(ctx)))
+		err := do(ctx)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w; there is no answer within %s: check the name of the store, and the network from here to it", err, checkWait)
+		}
+		k.report(name, good, store.Explained(err))
+		return err
 	}
-	each("blobs", "objects can be created, read and listed in "+spec.String(), func(ctx context.Context) error { return trial.Blobs(ctx, store.Blobs) })
+	err = each("blobs", "objects can be created, read and listed in "+spec.String(), func(ctx context.Context) error { return trial.Blobs(ctx, store.Blobs) })
+	if err != nil && !errors.Is(err, storage.ErrUnauthorized) && !errors.Is(err, storage.ErrNotExist) {
+		return // it cannot be reached, or its disk fails
+	}
 	each("tables", "rows can be written and read", func(ctx context.Context) error { return k.tables(ctx, store.Tables) })
-	each("identity", "the log belongs to this store, or to none yet", func(ctx context.Context) error { return k.identity(ctx, store.Blobs) })
+	if err == nil {
+		each("identity", "the log belongs to this store, or to none yet", func(ctx context.Context) error { return k.identity(ctx, store.Blobs) })
+	}
 	each("clock", "right", func(ctx context.Context) error { return k.clock(ctx, store.Blobs) })
 }
 

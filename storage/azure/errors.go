@@ -64,9 +64,16 @@ func translate(err error) error {
 	}
 	var auth *azidentity.AuthenticationFailedError
 	if errors.As(err, &auth) || strings.Contains(err.Error(), "DefaultAzureCredential") {
-		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, redact(err))
+		return fmt.Errorf("%w: %w", storage.ErrUnauthorized, shorten(redact(err)))
 	}
 	return redact(err)
+}
+
+// shorten cuts the text of an error of credentials, which has whole answers of servers
+// between rows of dashes.
+func shorten(e *redacted) *redacted {
+	text := regexp.MustCompile(`\s*-{9,}\s*`).ReplaceAllString(e.text, " ")
+	return &redacted{text: fmt.Sprintf("%.300s", text), cause: e.cause}
 }
 
 func serviceError(re *azcore.ResponseError) error {
@@ -132,7 +139,7 @@ func (e *redacted) Unwrap() error { return e.cause }
 
 // redact keeps only the parts of an error that callers decide by: that the context ended,
 // or that a body broke off.
-func redact(err error) error {
+func redact(err error) *redacted {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	secrets := regexp.MustCompile(`(?i)((?:\bsig|AccountKey|SharedAccessSignature|client_secret|Authorization)\s*[=:]\s*)[^\s&;"]+`)
 	e := &redacted{text: secrets.ReplaceAllString(text, "${1}REDACTED")}

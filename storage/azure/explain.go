@@ -36,8 +36,12 @@ func (s *Store) Explain(err error) string {
 		return fmt.Sprintf("account %s takes no keys; unset AZURE_STORAGE_KEY and AZURE_STORAGE_CONNECTION_STRING, set AZURE_STORAGE_ACCOUNT, and run az login", a.name)
 	case a.key != "":
 		return fmt.Sprintf("the key of account %s is refused; look it up: az storage account keys list --account-name %s", a.name, a.name)
+	case strings.Contains(err.Error(), "EnvironmentCredential authentication failed"):
+		return "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused; correct these and its secret, or unset them and run az login"
 	case !isAnswer(err):
 		return "there are no credentials: run az login, or set AZURE_STORAGE_CONNECTION_STRING, or AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN"
+	default:
+		return fmt.Sprintf("the identity of this process lacks a role on account %s: logquery needs Storage Blob Data Reader and Storage Table Data Reader, ingest and retention need the Contributor roles", a.name)
 	}
 	return ""
 }

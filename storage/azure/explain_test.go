@@ -143,6 +143,24 @@ func TestExplainUnreachable(t *testing.T) {
 	}
 }
 
+// An error of credentials is one line of bearable length, without answers of servers between
+// rows of dashes. A client secret that no server can be asked about fails at once.
+func TestCredentialErrorsAreShort(t *testing.T) {
+	for name, value := range map[string]string{
+		"AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential", "AZURE_TENANT_ID": "not a tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": "s3cret",
+	} {
+		t.Setenv(name, value)
+	}
+	s, err := azure.Open("acct/logs", azure.Options{Getenv: env2(), Client: once(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Stat(t.Context(), "k")
+	if !errors.Is(err, storage.ErrUnauthorized) || len(err.Error()) > 360 || strings.Contains(err.Error(), "----") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("%d characters: %v", len(err.Error()), err)
+	}
+}
+
 // Without any credentials the fix is a login, or one of the variables.
 func TestExplainNoCredentials(t *testing.T) {
 	s, err := azure.Open("acct/logs", azure.Options{Getenv: env2()})
@@ -155,6 +173,14 @@ func TestExplainNoCredentials(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q does not name %s", got, want)
 		}
+	}
+	err = fmt.Errorf("%w: DefaultAzureCredential: Attempted credentials: EnvironmentCredential authentication failed. POST ...", storage.ErrUnauthorized)
+	if got := s.Explain(err); !strings.HasPrefix(got, "the identity in AZURE_TENANT_ID and AZURE_CLIENT_ID is refused") {
+		t.Errorf("a secret that is refused: %q", got)
+	}
+	err = fmt.Errorf("list: %w", &azure.ServiceError{Status: http.StatusForbidden, Code: "AuthorizationPermissionMismatch"})
+	if got := s.Explain(errors.Join(storage.ErrUnauthorized, err)); !strings.HasPrefix(got, "the identity of this process lacks a role on account acct: logquery needs Storage Blob Data Reader") {
+		t.Errorf("a role that is missing: %q", got)
 	}
 	if got := s.Explain(errors.New("anything else")); got != "" {
 		t.Errorf("an error without advice: %q", got)
