@@ -27,26 +27,43 @@ func Fields(line []byte) iter.Seq2[[]byte, []byte] {
 }
 
 // Lookup returns the value of a field of a canonical line: of the one with that name, or
-// else for a.b of the one named b in the object a. ok is false if there is none.
+// else for a.b of the one named b in the object a. ok is false if there is none. An object
+// may have a key several times; the last one counts, as in encoding/json.
 func Lookup(line []byte, name string) (value []byte, ok bool) {
-	for key, value := range Fields(line) {
-		if isKey(key, name) {
-			return value, true
-		}
+	return lookup(line, name, true)
+}
+
+// lookup is Lookup in an object. unique says that no key comes twice.
+func lookup(line []byte, name string, unique bool) (value []byte, ok bool) {
+	if value, ok = lookupKey(line, name, unique); ok {
+		return value, true
 	}
 	for i := range len(name) {
 		if name[i] != '.' {
 			continue
 		}
-		for key, object := range Fields(line) {
-			if object[0] == '{' && isKey(key, name[:i]) {
-				if value, ok := Lookup(object, name[i+1:]); ok {
-					return value, true
-				}
-			}
+		object, ok := lookupKey(line, name[:i], unique)
+		if !ok || object[0] != '{' {
+			continue
+		}
+		if value, ok := lookup(object, name[i+1:], false); ok {
+			return value, true
 		}
 	}
 	return nil, false
+}
+
+// lookupKey returns the last value of a key.
+func lookupKey(line []byte, name string, unique bool) (value []byte, ok bool) {
+	for key, v := range Fields(line) {
+		if isKey(key, name) {
+			value, ok = v, true
+			if unique {
+				break
+			}
+		}
+	}
+	return value, ok
 }
 
 // isKey reports whether a key, escaped, has a name.
