@@ -6,17 +6,19 @@
 // read, [Expr.Notes] explains what the expression may have missed.
 //
 // The language is that of github.com/expr-lang/expr. A name is a field at the top level of
-// a record, with ts, level, service and msg among them. "http.status" is the field of that
-// name, or else status in the object http. Values are those of encoding/json: text,
-// float64, bool, nil, lists and objects. A field that a record lacks is nil.
+// a record, with ts, level, service and msg among them, also if the language has a function
+// of that name. "http.status" is the field of that name, or else status in the object http.
+// Values are those of encoding/json: text, float64, bool, nil, lists and objects. A field
+// that a record lacks is nil.
 //
-// A record matches if the result is true. It does not match if the expression fails for
-// it, as status >= 500 does where status is a text or is missing.
+// A condition that fails for a record is unknown: neither true nor false. So does
+// status >= 500 where status is a text or is missing. "and", "or" and "not" treat unknown as
+// SQL does: unknown or true is true, unknown and false is false, and not unknown is unknown.
+// A record matches if the whole is true.
 package where
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,10 +26,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/expr-lang/expr"
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
 	"blobtail/record"
@@ -35,10 +33,10 @@ import (
 
 // Expr is a compiled expression. It may be used by several goroutines at once.
 type Expr struct {
-	program *vm.Program
-	names   []string // that it uses
-	whole   bool     // it uses $env, which has all fields
-	vms     sync.Pool
+	root  *condition
+	names []string // that it uses
+	whole bool     // it uses $env, which has all fields
+	vms   sync.Pool
 
 	matched atomic.Bool
 	mu      sync.Mutex
@@ -55,106 +53,35 @@ const (
 	mostNames = 20
 )
 
-// Parse compiles an expression. An error says what is wrong, and where.
-func Parse(text string) (*Expr, error) {
-	names := &names{used: map[string]bool{}, own: map[string]bool{}}
-	tree, err := parser.Parse(text)
-	if err != nil {
-		return nil, reason(err)
-	}
-	ast.Walk(&tree.Node, (*variables)(names))
-	program, err := expr.Compile(text, expr.AllowUndefinedVariables(), expr.AsBool(), expr.Patch(names))
-	switch {
-	case err != nil:
-		return nil, reason(err)
-	case names.function != "":
-		return nil, fmt.Errorf("there is no function %s", names.function)
-	}
-	e := &Expr{program: program, whole: names.used["$env"], seen: map[string]bool{}, others: map[string]bool{}}
-	delete(names.used, "$env")
-	e.names = slices.Sorted(maps.Keys(names.used))
-	if len(e.names) == 0 && !e.whole {
-		return nil, errors.New("it names no field; want one such as status >= 500")
-	}
-	e.vms.New = func() any { return new(vm.VM) }
-	return e, nil
-}
-
-// reason is an error in one line. A column counts from 1.
-func reason(err error) error {
-	if at, ok := errors.AsType[*file.Error](err); ok {
-		return fmt.Errorf("column %d: %s", at.Column+1, at.Message)
-	}
-	return err
-}
-
-// names finds the fields that an expression uses. It makes one name of a.b.c.
-type names struct {
-	used, own map[string]bool // own are variables of the expression
-	function  string          // an unknown one
-}
-
-// variables finds the variables that an expression declares, for names.
-type variables names
-
-// Visit implements [ast.Visitor].
-func (v *variables) Visit(node *ast.Node) {
-	if of, ok := (*node).(*ast.VariableDeclaratorNode); ok {
-		v.own[of.Name] = true
-	}
-}
-
-// Visit implements [ast.Visitor]. It sees the parts of a node before the node.
-func (n *names) Visit(node *ast.Node) {
-	switch at := (*node).(type) {
-	case *ast.IdentifierNode:
-		if !n.own[at.Value] {
-			n.used[at.Value] = true
-		}
-	case *ast.CallNode:
-		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
-			n.function = of.Value
-		}
-	case *ast.MemberNode:
-		of, named := at.Node.(*ast.IdentifierNode)
-		field, fixed := at.Property.(*ast.StringNode)
-		if named && fixed && !at.Method && !n.own[of.Value] && of.Value != "$env" {
-			delete(n.used, of.Value)
-			name := of.Value + "." + field.Value
-			n.used[name] = true
-			ast.Patch(node, &ast.IdentifierNode{Value: name})
-		}
-	}
-}
-
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
-	env := e.fields(line)
+	env, found := e.fields(line)
 	machine := e.vms.Get().(*vm.VM)
-	result, err := machine.Run(e.program, env)
+	result, err := e.root.of(machine, env)
 	e.vms.Put(machine)
-	if err != nil {
-		e.fail(env, err)
-		return false
+	matched := result == yes
+	if err != nil && !matched {
+		e.fail(found, err)
 	}
-	matched := result == true
 	if matched {
 		e.matched.Store(true)
 	}
 	return matched
 }
 
-// fields decodes the values of the expression's names.
-func (e *Expr) fields(line []byte) map[string]any {
-	env := make(map[string]any, len(e.names))
+// fields decodes the values of the expression's names. found are the names that the record
+// has.
+func (e *Expr) fields(line []byte) (env map[string]any, found []string) {
+	env = make(map[string]any, len(e.names))
 	for _, name := range e.names {
 		if value, ok := record.Lookup(line, name); ok {
-			env[name] = decode(value)
+			env[inside(name)] = decode(value)
+			found = append(found, name)
 		}
 	}
 	survey := e.survey()
 	if !survey && !e.whole {
-		return env
+		return env, found
 	}
 	var keys []string
 	for key, value := range record.Fields(line) {
@@ -165,9 +92,9 @@ func (e *Expr) fields(line []byte) map[string]any {
 		}
 	}
 	if survey {
-		e.note(keys, env)
+		e.note(keys, found)
 	}
-	return env
+	return env, found
 }
 
 // decode returns a value as encoding/json decodes it; nil if that fails.
@@ -192,7 +119,7 @@ func (e *Expr) survey() bool {
 	return e.records <= surveyed
 }
 
-func (e *Expr) note(keys []string, env map[string]any) {
+func (e *Expr) note(keys, found []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, key := range keys {
@@ -200,14 +127,14 @@ func (e *Expr) note(keys []string, env map[string]any) {
 			e.others[key] = true
 		}
 	}
-	for name := range env {
+	for _, name := range found {
 		e.seen[name] = true
 	}
 }
 
 // fail keeps the first error of a record that has all fields.
-func (e *Expr) fail(env map[string]any, err error) {
-	if len(env) < len(e.names) || e.matched.Load() {
+func (e *Expr) fail(found []string, err error) {
+	if len(found) < len(e.names) || e.matched.Load() {
 		return
 	}
 	e.mu.Lock()

@@ -7,41 +7,52 @@ import (
 	"blobtail/query/where"
 )
 
-const line = `{"ts":"2026-11-20T15:04:05Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl"}` + "\n"
+const line = `{"ts":"2026-11-20T15:04:05Z","level":"error","service":"web","msg":"say \"hi\"","status":502,"path":"/api/x","ok":false,"none":null,"http.method":"GET","http":{"status":404,"a":{"b":1}},"tags":["a","b"],"took":1.5e3,"größe":"xl","count":7,"duration":{"len":3}}` + "\n"
 
 func TestMatch(t *testing.T) {
 	for text, want := range map[string]bool{
 		`status >= 500 && path startsWith "/api"`: true,
-		`status == 502`:                         true,
-		`status == 502.0`:                       true,
-		`status in [500, 502]`:                  true,
-		`status in 500..510`:                    true, // a number of JSON and one of the language
-		`status == "502"`:                       false,
-		`status >= "5"`:                         false, // it fails
-		`!(missing >= 5)`:                       false, // so does this
-		`missing == nil`:                        true,
-		`missing?.x == nil`:                     true,
-		`none == nil`:                           true,
-		`not ok`:                                true,
-		`msg == "say \"hi\""`:                   true,
-		`msg contains 'hi'`:                     true,
-		`msg matches "^say"`:                    true,
-		`level == "error" and service == "web"`: true,
-		`ts startsWith "2026-11"`:               true,
-		`http.method == "GET"`:                  true,
-		`http.status == 404`:                    true,
-		`http.a.b == 1`:                         true,
-		`http.nothing == 1`:                     false,
-		`"b" in tags`:                           true,
-		`len(tags) == 2`:                        true,
-		`any(tags, # == "a")`:                   true,
-		`took / 1000 > 1`:                       true,
-		`größe == "xl"`:                         true,
-		`$env["http.method"] == "GET"`:          true,
-		`let n = status; n > 500`:               true,
-		`let h = http; h.status == 404`:         true,
-		`status > 500 ? true : false`:           true,
-		`upper(path) == "/API/X"`:               true,
+		`status == 502`:                             true,
+		`status == 502.0`:                           true,
+		`status in [500, 502]`:                      true,
+		`status in 500..510`:                        true, // a number of JSON and one of the language
+		`status == "502"`:                           false,
+		`status >= "5"`:                             false, // it fails
+		`!(missing >= 5)`:                           false, // so does this
+		`missing >= 5 or status == 502`:             true,
+		`status == 502 or missing >= 5`:             true,
+		`not (missing >= 5 and status == 1)`:        true,
+		`missing >= 5 and status == 502`:            false,
+		`missing != 5`:                              true,
+		`not (status in ["a", "b"])`:                true,
+		`status not in ["a"] and ok == false`:       true,
+		`http != nil and http.status == 404`:        true,
+		`count > 5 and duration.len == 3`:           true, // these are functions too
+		`count(tags, # == "a") == 1 and count == 7`: true,
+		`len(missing) > 2 or ok == false`:           true,
+		`missing == nil`:                            true,
+		`missing?.x == nil`:                         true,
+		`none == nil`:                               true,
+		`not ok`:                                    true,
+		`msg == "say \"hi\""`:                       true,
+		`msg contains 'hi'`:                         true,
+		`msg matches "^say"`:                        true,
+		`level == "error" and service == "web"`:     true,
+		`ts startsWith "2026-11"`:                   true,
+		`http.method == "GET"`:                      true,
+		`http.status == 404`:                        true,
+		`http.a.b == 1`:                             true,
+		`http.nothing == 1`:                         false,
+		`"b" in tags`:                               true,
+		`len(tags) == 2`:                            true,
+		`any(tags, # == "a")`:                       true,
+		`took / 1000 > 1`:                           true,
+		`größe == "xl"`:                             true,
+		`$env["http.method"] == "GET"`:              true,
+		`let n = status; n > 500`:                   true,
+		`let h = http; h.status == 404`:             true,
+		`status > 500 ? true : false`:               true,
+		`upper(path) == "/API/X"`:                   true,
 	} {
 		e, err := where.Parse(text)
 		if err != nil {
@@ -70,7 +81,7 @@ func TestParse(t *testing.T) {
 
 func TestNotes(t *testing.T) {
 	for text, want := range map[string]string{
-		"stauts == 502": `no record has the field "stauts"; there are größe, http, http.method, level,`,
+		"stauts == 502": `no record has the field "stauts"; there are count, duration, größe, http, http.method, level,`,
 		"status > path": "the expression fails where all its fields are: ",
 		"status == 502": "",
 		"path":          "the expression fails where all its fields are: column 1",

@@ -1,0 +1,196 @@
+package where
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Parse compiles an expression. An error says what is wrong, and where.
+func Parse(text string) (*Expr, error) {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return nil, reason(err)
+	}
+	names := &names{used: map[string]int{}, own: map[string]bool{}}
+	ast.Walk(&tree.Node, (*variables)(names))
+	ast.Walk(&tree.Node, names)
+	e := &Expr{whole: names.used["$env"] > 0, seen: map[string]bool{}, others: map[string]bool{}}
+	e.root, err = compile(tree.Node, tree.Source)
+	switch {
+	case err != nil:
+		return nil, reason(err)
+	case names.function != "":
+		return nil, fmt.Errorf("there is no function %s", names.function)
+	}
+	delete(names.used, "$env")
+	maps.DeleteFunc(names.used, func(_ string, n int) bool { return n == 0 })
+	e.names = slices.Sorted(maps.Keys(names.used))
+	if len(e.names) == 0 && !e.whole {
+		return nil, errors.New("it names no field; want one such as status >= 500")
+	}
+	e.vms.New = func() any { return new(vm.VM) }
+	return e, nil
+}
+
+// reason is an error in one line. A column counts from 1.
+func reason(err error) error {
+	if at, ok := errors.AsType[*file.Error](err); ok {
+		return fmt.Errorf("column %d: %s", at.Column+1, at.Message)
+	}
+	return err
+}
+
+// truth is the result of a condition.
+type truth int
+
+const (
+	no truth = iota
+	unknown
+	yes
+)
+
+// A condition is a program, or conditions that are joined: by && or || if there are two,
+// and by a negation if there is one.
+type condition struct {
+	program *vm.Program
+	joined  []*condition
+	or      bool
+}
+
+// compile makes the conditions of a tree whose names are those of the environment.
+func compile(node ast.Node, source file.Source) (*condition, error) {
+	var joined []ast.Node
+	c := &condition{}
+	switch at := node.(type) {
+	case *ast.BinaryNode:
+		c.or = at.Operator == "||" || at.Operator == "or"
+		if c.or || at.Operator == "&&" || at.Operator == "and" {
+			joined = []ast.Node{at.Left, at.Right}
+		}
+	case *ast.UnaryNode:
+		if at.Operator == "!" || at.Operator == "not" {
+			joined = []ast.Node{at.Node}
+		}
+	}
+	for _, node := range joined {
+		sub, err := compile(node, source)
+		if err != nil {
+			return nil, err
+		}
+		c.joined = append(c.joined, sub)
+	}
+	if joined != nil {
+		return c, nil
+	}
+	config := conf.CreateNew()
+	config.Strict = false // names are not known
+	config.Expect, config.ExpectAny = reflect.Bool, true
+	tree := &parser.Tree{Node: node, Source: source}
+	if _, err := checker.Check(tree, config); err != nil {
+		return nil, err
+	}
+	// The tree is not optimized: status in ["a"] would fail where status is a number.
+	var err error
+	c.program, err = compiler.Compile(tree, config)
+	return c, err
+}
+
+// of evaluates the condition. err is the first failure of a part of it.
+func (c *condition) of(machine *vm.VM, env map[string]any) (result truth, err error) {
+	if c.program != nil {
+		got, err := machine.Run(c.program, env)
+		switch {
+		case err != nil:
+			return unknown, err
+		case got == true:
+			return yes, nil
+		}
+		return no, nil
+	}
+	result, err = c.joined[0].of(machine, env)
+	if len(c.joined) == 1 {
+		return yes - result, err
+	}
+	if c.or && result == yes || !c.or && result == no {
+		return result, err
+	}
+	second, failed := c.joined[1].of(machine, env)
+	if err == nil {
+		err = failed
+	}
+	if c.or {
+		return max(result, second), err
+	}
+	return min(result, second), err
+}
+
+// names finds the fields that an expression uses. It makes one name of a.b.c.
+type names struct {
+	used     map[string]int  // how often
+	own      map[string]bool // variables of the expression
+	function string          // an unknown one
+}
+
+// variables finds the variables that an expression declares, for names.
+type variables names
+
+// Visit implements [ast.Visitor].
+func (v *variables) Visit(node *ast.Node) {
+	if of, ok := (*node).(*ast.VariableDeclaratorNode); ok {
+		v.own[of.Name] = true
+	}
+}
+
+// Visit implements [ast.Visitor]. It sees the parts of a node before the node.
+func (n *names) Visit(node *ast.Node) {
+	switch at := (*node).(type) {
+	case *ast.IdentifierNode:
+		if !n.own[at.Value] {
+			n.used[at.Value]++
+			at.Value = inside(at.Value)
+		}
+	case *ast.CallNode:
+		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
+			n.function = of.Value
+		}
+	case *ast.MemberNode:
+		of, named := at.Node.(*ast.IdentifierNode)
+		field, fixed := at.Property.(*ast.StringNode)
+		if named && fixed && !at.Method && !n.own[of.Value] && of.Value != "$env" {
+			outer := outside(of.Value)
+			n.used[outer]--
+			name := outer + "." + field.Value
+			n.used[name]++
+			ast.Patch(node, &ast.IdentifierNode{Value: name})
+		}
+	}
+}
+
+// inside is the name of a field in an environment. A name that the language has for a
+// function, such as count, would be that function there.
+func inside(name string) string {
+	if _, ok := builtin.Index[name]; ok {
+		return "." + name
+	}
+	return name
+}
+
+// outside is the name of the field that has a name in an environment.
+func outside(name string) string {
+	if name != "" && name[0] == '.' {
+		return name[1:]
+	}
+	return name
+}
