@@ -14,7 +14,7 @@ const mostSpellings = 16
 // flag i. An error is one of the expression.
 func Expr(expr string, fold bool) (*Pattern, error) {
 	if fold {
-		expr = "(?i:" + expr + ")"
+		expr = "(?i)" + expr // until its end, also if it has "|" or an open \Q
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
