@@ -66,7 +66,11 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 	// If a text is required, only the lines that have a spelling of it are examined.
 	var finder *search.Finder
 	if len(m.patterns) > 0 && !m.invert && m.patterns[0].Weight() > 0 {
-		finder = m.patterns[0].Finder(low)
+		searched := k.raw // also by a pattern beside one that folds
+		if m.patterns[0].Folds() {
+			searched = low
+		}
+		finder = m.patterns[0].Finder(searched)
 	}
 	k.ords = []uint32{}
 	var scratch search.Line
@@ -87,8 +91,8 @@ func (m *Matcher) filter(k *kept) (higher int64) {
 		}
 		line := k.raw[pos:end]
 		if want, high := m.line(line, low[pos:end], &scratch); want {
-			// low may be raw itself: the moved lines lie before the part that is still to
-			// be searched.
+			// The finder may search raw itself: the moved lines lie before the part that is
+			// still to be searched.
 			out += copy(k.raw[out:], line)
 			k.ords = append(k.ords, ord)
 		} else if high {
