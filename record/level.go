@@ -49,7 +49,7 @@ func LevelOf(canonicalWord []byte) Level {
 const maxLevelWord = 13
 
 // ParseLevel returns the level of word in any of the usual vocabularies (syslog, log4j,
-// slog, pino, journald). Letter case and surrounding spaces do not matter. Numbers are
+// slog, pino, journald, .NET). Letter case and surrounding spaces do not matter. Numbers are
 // syslog severities from 0 to 7, pino's levels from 10. Any other word is Other.
 func ParseLevel(word []byte) Level {
 	if l := LevelOf(word); l != Other {
@@ -67,15 +67,15 @@ func ParseLevel(word []byte) Level {
 		buf[i] = c
 	}
 	switch string(buf[:len(word)]) {
-	case "trace", "t", "trc", "verbose", "v", "vrb", "finest", "finer", "10":
+	case "trace", "t", "trc", "trce", "verbose", "v", "vrb", "finest", "finer", "10":
 		return Trace
-	case "debug", "d", "dbg", "fine", "config", "7", "20":
+	case "debug", "d", "dbg", "dbug", "fine", "config", "7", "20":
 		return Debug
 	case "info", "i", "inf", "information", "informational", "notice", "n", "5", "6", "30":
 		return Info
 	case "warn", "w", "wrn", "warning", "4", "40":
 		return Warn
-	case "error", "e", "err", "severe", "3", "50":
+	case "error", "e", "err", "severe", "fail", "3", "50":
 		return Error
 	case "critical", "c", "crit", "fatal", "f", "ftl", "panic", "dpanic", "alert", "emerg", "emergency",
 		"0", "1", "2", "60":

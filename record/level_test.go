@@ -12,11 +12,11 @@ func TestParseLevel(t *testing.T) {
 		level record.Level
 		words string
 	}{
-		{record.Trace, "trace t trc verbose v vrb finest finer 10"},
-		{record.Debug, "debug d dbg fine config 7 20"},
+		{record.Trace, "trace t trc trce verbose v vrb finest finer 10"},
+		{record.Debug, "debug d dbg dbug fine config 7 20"},
 		{record.Info, "info i inf information informational notice n 5 6 30"},
 		{record.Warn, "warn w wrn warning 4 40"},
-		{record.Error, "error e err severe 3 50"},
+		{record.Error, "error e err severe fail 3 50"},
 		{record.Critical, "critical c crit fatal f ftl panic dpanic alert emerg emergency 0 1 2 60"},
 	} {
 		for _, word := range strings.Fields(row.words) {
