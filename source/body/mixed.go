@@ -69,7 +69,9 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	case m.begun && m.own:
 		head.Time = m.time
 	case !m.begun:
-		head.Time, _ = m.ahead(end)
+		if ns, timed := m.ahead(end); timed {
+			head.Time = ns
+		}
 	}
 	next, places := traceEnd(m.body, off, end)
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
@@ -78,15 +80,20 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 	return next, m.to.Record(head.Msg, places, next)
 }
 
-// ahead returns the time of the first record from off on that is not a text without a time;
-// 0 if it has none.
+// ahead returns the time of the first record from off on that is not a text without a time.
+// ok is false if that record has none of its own.
 func (m *mixed) ahead(off int) (ns int64, ok bool) {
 	for off < len(m.body) {
 		end := lineEnd(m.body, off)
 		from := skipBlanks(m.body[:end], off)
 		if from < end && looksLikeObject(m.body[from:]) {
-			if n, err := m.to.Scan(m.body[from:]); err == nil && n > 0 {
+			if _, err := m.to.Scan(m.body[from:]); err == nil {
 				return m.to.Scanned()
+			} else if _, looked := rejectionOf(err); looked > 0 {
+				m.wasted += looked
+			}
+			if m.wasted > len(m.body) {
+				return 0, false
 			}
 		} else if head, own := textHead(m.body[off:end]); own {
 			return head.Time, true
@@ -194,96 +201,4 @@ func isDigit(c byte) bool { return c-'0' < 10 }
 // isWord reports whether a letter or a digit is at a place.
 func isWord(s []byte, at int) bool {
 	return at < len(s) && (isDigit(s[at]) || (s[at]|0x20)-'a' < 26)
-}
-
-// levelTokens is how many words behind the time may be a level: others put the name of a
-// thread or of a module before it.
-const levelTokens = 4
-
-// textLevel finds the level of a line of text: in logfmt, a word in upper case, one in
-// brackets or before a colon, right behind a time in any case, the letter of glog, or the
-// number of syslog. It returns a part of the line, or nil.
-func textLevel(rest []byte, timed bool) []byte {
-	if word := logfmtLevel(rest); word != nil {
-		return word
-	}
-	if n := bytes.IndexByte(rest, '>'); n > 1 && n < 5 && rest[0] == '<' {
-		return severity(rest[1:n])
-	}
-	for range levelTokens {
-		at := 0
-		for at < len(rest) && bytes.IndexByte([]byte(" \t[](){}<>|:-\""), rest[at]) >= 0 {
-			at++
-		}
-		end := at
-		for isWord(rest, end) {
-			end++
-		}
-		word := rest[at:end]
-		if len(word) == 0 {
-			return nil
-		}
-		marked := at > 0 && rest[at-1] == '[' && end < len(rest) && rest[end] == ']' || end < len(rest) && rest[end] == ':'
-		switch {
-		case len(word) == 5 && bytes.IndexByte([]byte("IWEF"), word[0]) >= 0 && allDigits(word[1:]):
-			return word[:1] // I1120 of glog
-		case len(word) < 3 || isDigit(word[0]) || record.ParseLevel(word) == record.Other:
-		case timed, marked, allUpper(word):
-			return word
-		}
-		timed = false // only the word right behind the time counts in any case
-		rest = rest[end:]
-	}
-	return nil
-}
-
-// logfmtLevel finds the value of level, lvl or severity.
-func logfmtLevel(line []byte) []byte {
-	for _, key := range [...]string{"level=", "lvl=", "severity="} {
-		at := bytes.Index(line, []byte(key))
-		if at < 0 || at > 0 && line[at-1] != ' ' && line[at-1] != '\t' {
-			continue
-		}
-		word := bytes.TrimPrefix(line[at+len(key):], []byte(`"`))
-		if end := bytes.IndexAny(word, " \t\""); end >= 0 {
-			word = word[:end]
-		}
-		if len(word) > 0 && record.ParseLevel(word) != record.Other {
-			return word
-		}
-	}
-	return nil
-}
-
-// severity returns the last of syslog's eight levels that a priority has, as a digit.
-func severity(priority []byte) []byte {
-	if !allDigits(priority) {
-		return nil
-	}
-	n := 0
-	for _, c := range priority {
-		n = 10*n + int(c-'0')
-	}
-	if n > 191 {
-		return nil
-	}
-	return []byte{'0' + byte(n%8)}
-}
-
-func allDigits(s []byte) bool {
-	for _, c := range s {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return len(s) > 0
-}
-
-func allUpper(s []byte) bool {
-	for _, c := range s {
-		if c-'A' >= 26 {
-			return false
-		}
-	}
-	return len(s) > 0
 }

@@ -7,7 +7,7 @@ import "bytes"
 // many as lines that are not empty: so the records behind have the same places if the
 // lines are read one by one.
 func traceEnd(body []byte, off, end int) (next, places int) {
-	t := trace{python: isTraceback(body[off:end])}
+	t := trace{python: isTraceback(body[off:end]), rust: isPanic(body[off:end])}
 	next, places = end, 1
 	for at := end + 1; at < len(body) && places < mostTraceLines; {
 		e := lineEnd(body, at)
@@ -40,6 +40,7 @@ func behind(body []byte, end int) []byte {
 // A trace is a stack trace so far.
 type trace struct {
 	python   bool // it is a traceback of Python, whose error is still to come
+	rust     bool // it is a panic of Rust, whose message is on this line
 	indented bool // the line before is
 }
 
@@ -52,10 +53,13 @@ var continuing = [...]string{
 
 // has reports whether a line that is not empty belongs to the trace.
 func (t *trace) has(line, next []byte) bool {
-	before := t.indented
-	t.indented = line[0] == ' ' || line[0] == '\t'
+	before, rust := t.indented, t.rust
+	t.indented, t.rust = line[0] == ' ' || line[0] == '\t', false
+	if _, _, own := textTime(line); own {
+		return false // the next record of a program that indents its lines
+	}
 	switch {
-	case t.indented:
+	case t.indented, rust:
 		return true
 	case isTraceback(line):
 		t.python = true

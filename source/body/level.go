@@ -1,0 +1,273 @@
+package body
+
+import (
+	"bytes"
+
+	"blobtail/record"
+)
+
+const (
+	// levelReach is how many bytes behind the time may have a level, and levelWords how many
+	// words.
+	levelReach = 160
+	levelWords = 12
+	// levelNames is how many words behind a time may stand before a level in upper case:
+	// those of a host, a thread, a logger.
+	levelNames = 3
+)
+
+// textLevel finds the level of a line of text. It returns a part of the line, or a word for
+// it, or nil. rest is the line behind its time, if timed.
+//
+// A word is a level only where loggers write one, because sentences have such words too:
+// a pair of logfmt; the number of syslog or the letter of glog at the beginning; a word in
+// brackets or before a colon, in any case; a word in upper case, or in any case right behind
+// a time. Names in brackets, numbers and words before ":" or "|" may stand before it. Behind
+// a time so may other words, before one in upper case.
+func textLevel(rest []byte, timed bool) []byte {
+	if word, ok := logfmtLevel(rest); ok {
+		return word
+	}
+	if n := bytes.IndexByte(rest, '>'); n > 1 && n < 5 && rest[0] == '<' {
+		return severity(rest[1:n])
+	}
+	if word := uncaught(rest); word != nil {
+		return word
+	}
+	s := levelScan{rest: rest[:min(len(rest), levelReach)], behind: timed, names: -1}
+	if timed {
+		s.names = levelNames
+	}
+	for range levelWords {
+		if word, done := s.next(); done {
+			return word
+		}
+	}
+	return nil
+}
+
+// levelScan goes through the words of a line until one is a level, or none can be.
+type levelScan struct {
+	rest   []byte
+	at     int
+	behind bool // the next word is right behind a time
+	names  int  // names that may come yet; less than 0: none, as no time came
+	// The word before is a month or a day of the week.
+	calendar bool
+}
+
+// next returns the next word if it is a level. done says that there is nothing to look at
+// behind it.
+func (s *levelScan) next() (level []byte, done bool) {
+	for s.at < len(s.rest) && !isNameByte(s.rest[s.at]) {
+		s.at++
+	}
+	from := s.at
+	for s.at < len(s.rest) && isNameByte(s.rest[s.at]) {
+		s.at++
+	}
+	word := bytes.TrimRight(s.rest[from:s.at], "-.,")
+	if from == s.at {
+		return nil, true
+	}
+	before, after := byte(0), byte(0)
+	if from > 0 {
+		before = s.rest[from-1]
+	}
+	if s.at < len(s.rest) {
+		after = s.rest[s.at]
+	}
+	first := s.names < 0 || s.names == levelNames // no name came
+	marked := after == ':' || after == ']' && (before == '[' || before == ':') || after == ')' && before == '(' || after == '>' && before == '<'
+	switch kind := levelKind(word); {
+	case len(word) < s.at-from, !first && !allUpper(word):
+	case kind == sure && (marked || allUpper(word) && ends(after) || s.behind && ends(after)):
+		return word, true
+	case kind == rare && (marked || s.behind && allUpper(word) && ends(after)), kind == upper && allUpper(word) && (marked || s.behind && ends(after)):
+		return word, true
+	case s.names < 0 && from == 0 && isGlog(s.rest):
+		return word[:1], true
+	}
+	return nil, !s.pass(word, before, after)
+}
+
+// pass reports whether a level may follow a word that is none. before and after are the
+// bytes next to it.
+func (s *levelScan) pass(word []byte, before, after byte) bool {
+	clock, calendar, plain := isClock(word, s.rest[s.at:]), s.calendar, !bytes.ContainsFunc(word, isLetterOrDigit)
+	if clock {
+		s.at += len(":05:06") // with its minutes and seconds
+		for s.at < len(s.rest) && (isDigit(s.rest[s.at]) || s.rest[s.at] == '.' || s.rest[s.at] == ',') {
+			s.at++
+		}
+		s.names = levelNames
+	}
+	s.behind, s.calendar = clock || s.behind && plain, isCalendar(word)
+	if s.names >= 0 && (after == ':' || bytes.HasPrefix(s.rest[s.at:], []byte("]:"))) {
+		s.names = levelNames // the names of syslog are complete
+	}
+	open := bytes.LastIndexAny(s.rest[:s.at], "[]")
+	rest := bytes.TrimLeft(s.rest[s.at:], " ")
+	switch {
+	case clock, plain, s.calendar, after == ':', open >= 0 && s.rest[open] == '[':
+		return true
+	case bytes.HasPrefix(rest, []byte("|")), bytes.HasPrefix(rest, []byte("- ")):
+		return true
+	case bytes.ContainsAny(word, "0123456789") && (s.names >= 0 || calendar || before == ':'):
+		return true
+	}
+	s.names--
+	return s.names >= 0
+}
+
+// The kinds of words for levels: those that hardly mean anything else, those that need a
+// mark, and those that need upper case too.
+const (
+	none = iota
+	sure
+	rare
+	upper
+)
+
+func levelKind(word []byte) int {
+	if len(word) < 3 || len(word) > len("informational") || isDigit(word[0]) || record.ParseLevel(word) == record.Other {
+		return none
+	}
+	switch string(bytes.ToLower(word)) {
+	case "fine", "finer", "finest", "config":
+		return upper
+	case "verbose", "vrb", "information", "informational", "notice", "panic", "dpanic", "alert", "emerg", "emergency", "fail":
+		return rare
+	}
+	return sure
+}
+
+// isNameByte reports whether a byte may be in a word, such as the name of a logger.
+func isNameByte(c byte) bool {
+	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || bytes.IndexByte([]byte("._-/#@$*'&+=%"), c) >= 0
+}
+
+func isLetterOrDigit(r rune) bool {
+	return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || r >= 0x80
+}
+
+// ends reports whether a level may stand before a byte; 0 is the end of the line.
+func ends(c byte) bool { return bytes.IndexByte([]byte("\x00 \t\r\n:[])>|,;\""), c) >= 0 }
+
+// isClock reports whether a word is the hour of a clock such as 15:04:05.
+func isClock(word, behind []byte) bool {
+	return len(word) == 2 && allDigits(word) && len(behind) >= 6 && behind[0] == ':' && allDigits(behind[1:3]) && behind[3] == ':' && allDigits(behind[4:6])
+}
+
+// isCalendar reports whether a word is a month or a day of the week, as in the times of
+// syslog.
+func isCalendar(word []byte) bool {
+	const all = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun"
+	at := bytes.Index([]byte(all), word)
+	return len(word) == 3 && at >= 0 && at%4 == 0
+}
+
+// isGlog reports whether a line begins as I1120 15:04:05 does.
+func isGlog(line []byte) bool {
+	const least = len("I1120 15:04:05")
+	return len(line) > least && bytes.IndexByte([]byte("IWEF"), line[0]) >= 0 && allDigits(line[1:5]) && line[5] == ' ' && isClock(line[6:8], line[8:])
+}
+
+// uncaught returns the level of what runtimes write when a program ends: of Go and PHP, of
+// Java, Python, Rust, JavaScript and .NET.
+func uncaught(line []byte) []byte {
+	for _, begin := range [...]string{"fatal error: ", "Fatal error: ", "PHP Fatal error: "} {
+		if bytes.HasPrefix(line, []byte(begin)) {
+			return []byte("critical")
+		}
+	}
+	for _, begin := range [...]string{"Exception in thread ", "Traceback (most recent call last):", "Unhandled exception", "Uncaught "} {
+		if bytes.HasPrefix(line, []byte(begin)) {
+			return []byte("error")
+		}
+	}
+	if isPanic(line) {
+		return []byte("error")
+	}
+	return nil
+}
+
+// isPanic reports whether a line begins a panic of Rust. Its message is on the next line.
+func isPanic(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("thread '")) && bytes.Contains(line, []byte("' panicked at "))
+}
+
+// logfmtLevel finds the value of level, lvl or severity in a line of logfmt. ok is false if
+// the line is none: each word has to be a pair.
+func logfmtLevel(line []byte) (word []byte, ok bool) {
+	line = bytes.TrimLeft(line, `"])`) // behind a time
+	for at := skipBlanks(line, 0); at < len(line); at = skipBlanks(line, at) {
+		from := at
+		for at < len(line) && line[at] > ' ' && line[at] != '=' && line[at] != '"' {
+			at++
+		}
+		key := line[from:at]
+		if len(key) == 0 || at == len(line) || line[at] != '=' {
+			return nil, false
+		}
+		at++
+		value := line[at : at+logfmtValue(line[at:])]
+		at += len(value)
+		switch string(key) {
+		case "level", "lvl", "severity":
+			value = bytes.Trim(value, `"`)
+			return value, len(value) > 0 && record.ParseLevel(value) != record.Other
+		}
+	}
+	return nil, false
+}
+
+// logfmtValue is the length of a value of logfmt, with its quotes.
+func logfmtValue(s []byte) int {
+	n := 0
+	if len(s) > 0 && s[0] == '"' {
+		for n = 1; n < len(s) && s[n] != '"'; n++ {
+			if s[n] == '\\' {
+				n++
+			}
+		}
+		return min(n+1, len(s))
+	}
+	for n < len(s) && s[n] > ' ' {
+		n++
+	}
+	return n
+}
+
+// severity returns the last of syslog's eight levels that a priority has, as a digit.
+func severity(priority []byte) []byte {
+	if !allDigits(priority) {
+		return nil
+	}
+	n := 0
+	for _, c := range priority {
+		n = 10*n + int(c-'0')
+	}
+	if n > 191 {
+		return nil
+	}
+	return []byte{'0' + byte(n%8)}
+}
+
+func allDigits(s []byte) bool {
+	for _, c := range s {
+		if !isDigit(c) {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+func allUpper(s []byte) bool {
+	for _, c := range s {
+		if c-'A' >= 26 {
+			return false
+		}
+	}
+	return len(s) > 0
+}
