@@ -144,7 +144,11 @@ func levelKind(word []byte) int {
 
 // isNameByte reports whether a byte may be in a word, such as the name of a logger.
 func isNameByte(c byte) bool {
-	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || bytes.IndexByte([]byte("._-/#@$*'&+=%"), c) >= 0
+	switch c {
+	case '.', '_', '-', '/', '#', '@', '$', '*', '\'', '&', '+', '=', '%':
+		return true
+	}
+	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
 }
 
 func isLetterOrDigit(r rune) bool {
@@ -152,7 +156,13 @@ func isLetterOrDigit(r rune) bool {
 }
 
 // ends reports whether a level may stand before a byte; 0 is the end of the line.
-func ends(c byte) bool { return bytes.IndexByte([]byte("\x00 \t\r\n:[])>|,;\""), c) >= 0 }
+func ends(c byte) bool {
+	switch c {
+	case 0, ' ', '\t', '\r', '\n', ':', '[', ']', ')', '>', '|', ',', ';', '"':
+		return true
+	}
+	return false
+}
 
 // isClock reports whether a word is the hour of a clock such as 15:04:05.
 func isClock(word, behind []byte) bool {

@@ -95,8 +95,8 @@ func (m *mixed) ahead(off int) (ns int64, ok bool) {
 			if m.wasted > len(m.body) {
 				return 0, false
 			}
-		} else if head, own := textHead(m.body[off:end]); own {
-			return head.Time, true
+		} else if _, ns, own := textTime(m.body[off:end]); own {
+			return ns, true
 		}
 		off = end + 1
 	}
