@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/procfs"
@@ -58,20 +60,7 @@ func listener(address string) process {
 	if err != nil || perr != nil {
 		return process{}
 	}
-	const listening = 10 // its state in /proc/net/tcp
-	var sockets []string
-	//lint:ignore SA1019 netlink would be a dependency for the sake of one message
-	for _, table := range []func() (procfs.NetTCP, error){proc.NetTCP, proc.NetTCP6} {
-		lines, err := table()
-		if err != nil {
-			continue
-		}
-		for _, line := range lines {
-			if line.LocalPort == port && line.St == listening {
-				sockets = append(sockets, fmt.Sprintf("socket:[%d]", line.Inode))
-			}
-		}
-	}
+	sockets := listening(uint16(port))
 	all, err := proc.AllProcs()
 	if err != nil {
 		return process{}
@@ -90,6 +79,25 @@ func listener(address string) process {
 		}
 	}
 	return process{}
+}
+
+// listening returns the sockets that listen at a port, in the form in which a descriptor
+// names them. The kernel's documentation of proc_net_tcp has the form of the tables.
+func listening(port uint16) (sockets []string) {
+	const local, state, inode = 1, 3, 9 // fields of a line
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			f := strings.Fields(line)
+			if len(f) > inode && strings.HasSuffix(f[local], fmt.Sprintf(":%04X", port)) && f[state] == "0A" {
+				sockets = append(sockets, "socket:["+f[inode]+"]")
+			}
+		}
+	}
+	return sockets
 }
 
 // openToOthers is the warning about an address that others than this host may reach.
