@@ -10,7 +10,7 @@ import (
 	"blobtail/storage/traffic"
 )
 
-// stats tells what a read took, and what its requests cost.
+// stats tells the work of a read, and the price of its requests.
 func (a *app) stats(sum *query.Summary, took time.Duration) {
 	copies := ""
 	if sum.Copies > 0 {

@@ -18,13 +18,13 @@ type Store struct {
 	Blobs  storage.BlobStore
 	Tables storage.TableStore
 	Close  func() error // releases the store
-	// Explain returns what to do about an error of the store, in one line, or "".
+	// Explain returns the remedy of an error of the store, in one line, or "".
 	Explain func(error) string
 	// Traffic counts the requests to the store; nil if it is a directory.
 	Traffic *traffic.Counter
 }
 
-// Explained returns an error of the store with what to do about it, in one line; nil stays
+// Explained returns an error of the store with its remedy, in one line; nil stays
 // nil. The text of err is cut if it is long, because some errors of credentials fill a page.
 // It loses the ids of requests, which differ each time: nobody has to ask the service.
 func (s *Store) Explained(err error) error {

@@ -1,4 +1,4 @@
-// Package trial finds out whether a store takes what an ingester sends to it, before a
+// Package trial finds out whether a store takes the writes of an ingester, before a
 // record depends on that.
 //
 // [Blobs] and [Tables] try it once. A [Trial] tries the blobs at the start of an ingester,
@@ -58,14 +58,14 @@ func Tables(ctx context.Context, tables storage.TableStore) error {
 	return errors.New("the row that was just written is not there")
 }
 
-// Options say which store is tried. All but Remote and Log must be given.
+// Options name the store. All but Remote and Log must be given.
 type Options struct {
 	Blobs storage.BlobStore
 	// Remote says that a network is between the ingester and the store.
 	Remote bool
 	// Storing is the reason why nothing may be sent to the store, nil if there is none.
 	Storing func() error
-	// Explained adds to an error of the store what to do about it.
+	// Explained adds the remedy to an error of the store.
 	Explained func(error) error
 	// Every is the pause between two tries; 0: 5 s.
 	Every time.Duration
@@ -133,7 +133,7 @@ func (t *Trial) try(ctx context.Context) (done bool) {
 // note keeps the result of a try. It logs an error once, and its end.
 func (t *Trial) note(err error) {
 	if err != nil && !t.refused(err) {
-		return // what was known stands
+		return // the last result stands
 	}
 	if err != nil {
 		err = fmt.Errorf("the store takes nothing: %w", t.o.Explained(err))

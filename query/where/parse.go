@@ -17,7 +17,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// Parse compiles an expression. An error says what is wrong, and where.
+// Parse compiles an expression. An error names the mistake and its place.
 func Parse(text string) (*Expr, error) {
 	tree, err := parser.Parse(text)
 	if err != nil {

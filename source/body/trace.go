@@ -39,8 +39,8 @@ func behind(body []byte, end int) []byte {
 
 // A trace is a stack trace so far.
 type trace struct {
-	python   bool // it is a traceback of Python, whose error is still to come
-	rust     bool // it is a panic of Rust, whose message is on this line
+	python   bool // it is a traceback of Python without its error so far
+	rust     bool // it is a panic of Rust with its message on this line
 	indented bool // the line before is
 }
 

@@ -29,7 +29,7 @@ func (s *Source) note(r *http.Request, decoded []byte, a *answer) string {
 	return strings.Join(notes, "; ")
 }
 
-// unusedParameters says which query parameters have no effect, and what to do instead.
+// unusedParameters names the query parameters without effect, and the remedy.
 func unusedParameters(q url.Values) string {
 	const most = 3
 	names := slices.Sorted(maps.Keys(q))

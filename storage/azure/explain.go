@@ -16,7 +16,7 @@ import (
 	"blobtail/storage"
 )
 
-// Explain returns what to do about an error of this store, in one line; "" for an error
+// Explain returns the remedy of an error of this store, in one line; "" for an error
 // that it has no advice for.
 func (s *Store) Explain(err error) string {
 	a := &s.account
@@ -54,7 +54,7 @@ func host(endpoint string) string {
 	return u.Host
 }
 
-// explainSAS says what is wrong with a SAS. Its parts are not secret but for the signature.
+// explainSAS names the fault of a SAS. Its parts are not secret but for the signature.
 func (a *account) explainSAS(err error, now time.Time) string {
 	parts, perr := url.ParseQuery(a.sas)
 	if perr != nil || parts.Get("sig") == "" {
