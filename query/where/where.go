@@ -55,13 +55,13 @@ const (
 
 // Match reports whether a canonical line matches.
 func (e *Expr) Match(line []byte) bool {
-	env, found := e.fields(line)
+	env := e.fields(line)
 	machine := e.vms.Get().(*vm.VM)
 	result, err := e.root.of(machine, env)
 	e.vms.Put(machine)
 	matched := result == yes
 	if err != nil && !matched {
-		e.fail(found, err)
+		e.fail(env, err)
 	}
 	if matched {
 		e.matched.Store(true)
@@ -69,19 +69,17 @@ func (e *Expr) Match(line []byte) bool {
 	return matched
 }
 
-// fields decodes the values of the expression's names. found are the names that the record
-// has.
-func (e *Expr) fields(line []byte) (env map[string]any, found []string) {
-	env = make(map[string]any, len(e.names))
+// fields decodes the values of the expression's names.
+func (e *Expr) fields(line []byte) map[string]any {
+	env := make(map[string]any, len(e.names))
 	for _, name := range e.names {
 		if value, ok := record.Lookup(line, name); ok {
 			env[inside(name)] = decode(value)
-			found = append(found, name)
 		}
 	}
 	survey := e.survey()
 	if !survey && !e.whole {
-		return env, found
+		return env
 	}
 	var keys []string
 	for key, value := range record.Fields(line) {
@@ -92,9 +90,9 @@ func (e *Expr) fields(line []byte) (env map[string]any, found []string) {
 		}
 	}
 	if survey {
-		e.note(keys, found)
+		e.note(keys, env)
 	}
-	return env, found
+	return env
 }
 
 // decode returns a value as encoding/json decodes it; nil if that fails.
@@ -119,7 +117,7 @@ func (e *Expr) survey() bool {
 	return e.records <= surveyed
 }
 
-func (e *Expr) note(keys, found []string) {
+func (e *Expr) note(keys []string, env map[string]any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, key := range keys {
@@ -127,15 +125,22 @@ func (e *Expr) note(keys, found []string) {
 			e.others[key] = true
 		}
 	}
-	for _, name := range found {
-		e.seen[name] = true
+	for _, name := range e.names {
+		if _, ok := env[inside(name)]; ok {
+			e.seen[name] = true
+		}
 	}
 }
 
 // fail keeps the first error of a record that has all fields.
-func (e *Expr) fail(found []string, err error) {
-	if len(found) < len(e.names) || e.matched.Load() {
+func (e *Expr) fail(env map[string]any, err error) {
+	if e.matched.Load() {
 		return
+	}
+	for _, name := range e.names {
+		if _, ok := env[inside(name)]; !ok {
+			return
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
