@@ -48,6 +48,7 @@ func arrange(app *kong.Application, args []string) []string {
 		}
 		long := "--" + f.Name
 		switch {
+		case f.IsBool() && name[1] != '-' && strings.HasPrefix(arg[len(name):], "="): // -q=false
 		case f.IsBool() && joined && name[1] != '-':
 			joined, args = false, append([]string{"-" + arg[len(name):]}, args...)
 		case !f.IsBool() && !joined && len(args) > 0:

@@ -67,6 +67,7 @@ type app struct {
 	verb     *kong.Node
 	config   config.Config    // under the flags
 	store    *openstore.Store // nil until open
+	reader   *query.Reader    // of its blobs
 	logs     *newest.Reader   // nil unless the verb reads the logs of ingesters
 	color    bool
 	contexts *config.Contexts
@@ -197,5 +198,6 @@ func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
 		return nil, err
 	}
 	a.Explain = a.store.Explain
-	return query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress}), nil
+	a.reader = query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress})
+	return a.reader, nil
 }

@@ -146,7 +146,13 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 		return a.verdict(ctx, sum), nil
 	}
 	sum.Problems = append(sum.Problems, report.Problems...)
-	return a.verdict(ctx, sum), nil
+	code := a.verdict(ctx, sum)
+	if code == cli.Nothing && !a.Quiet {
+		if hint := a.meant(ctx, &w.query); hint != "" {
+			a.Note("%s", hint)
+		}
+	}
+	return code, nil
 }
 
 // held reports whether a service that is in no blob exists.

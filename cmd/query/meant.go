@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"blobtail/catalog"
+	"blobtail/internal/cli"
+	"blobtail/internal/spelling"
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// sampled is how many records tell the fields of services after a search found nothing.
+const sampled = 200
+
+// pair is a text that names a field and its value, in one of the forms that people write.
+var pair = regexp.MustCompile(`^"?([A-Za-z_][A-Za-z0-9_.-]*)"?[=:] *"?([^"]*)"?$`)
+
+// meant tells, after a text filter found nothing, the level, the service or the field that
+// was probably meant by the text, with its command; "" if the text looks like none of them.
+func (a *app) meant(ctx context.Context, q *query.Query) string {
+	f := &q.Filter
+	if f.Invert || a.reader == nil || ctx.Err() != nil {
+		return ""
+	}
+	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
+		key, value := "", text
+		if m := pair.FindStringSubmatch(text); m != nil {
+			key, value = m[1], m[2]
+		}
+		level := record.ParseLevel([]byte(value))
+		switch {
+		case level != record.Other && (key == "" || key == "level"):
+			return "for the level: " + a.instead(text, "--level", level.String())
+		case key == "service" || key == "" && record.ValidService(record.FoldService(text)):
+			if hint := a.meantService(ctx, value); hint != "" {
+				return hint
+			}
+		case key != "":
+			if hint := a.meantField(ctx, q, text, key, value); hint != "" {
+				return hint
+			}
+		}
+	}
+	return ""
+}
+
+// meantService tells the service of a name, if there is one.
+func (a *app) meantService(ctx context.Context, name string) string {
+	names, err := catalog.Services(ctx, a.store.Blobs)
+	if err != nil || name == "" {
+		return "" // it is a help only
+	}
+	if near := spelling.Near(record.FoldService(name), names); near != "" {
+		return "for the service: logquery " + cli.ShellWords(near)
+	}
+	return ""
+}
+
+// meantField tells the field of a name, if some of the newest records have it or one with a
+// name like it.
+func (a *app) meantField(ctx context.Context, q *query.Query, text, key, value string) string {
+	s := survey{fields: map[string]*field{}}
+	sample := query.Query{Services: q.Services, Range: q.Range, Unflushed: q.Unflushed, Limit: sampled}
+	if _, err := a.reader.Newest(ctx, sample, s.add); err != nil {
+		return ""
+	}
+	name := spelling.Near(key, s.order)
+	switch {
+	case name == "":
+		return ""
+	case name == key:
+		return "for the values of " + key + ": logquery top " + cli.ShellWords(append([]string{key}, q.Services...)...)
+	}
+	literal := strconv.Quote(value)
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		literal = value
+	}
+	return "for the field " + name + ": " + a.instead(text, "--where", name+" == "+literal)
+}
+
+// instead is the command line with another filter in place of a text filter.
+func (a *app) instead(text, flag, value string) string {
+	args := slices.Clone(a.env.args)
+	if at := slices.Index(args, text); at > 0 && strings.HasPrefix(args[at-1], "-") {
+		args[at-1], args[at] = flag, value
+	} else if at := slices.IndexFunc(args, func(arg string) bool { return len(arg) > 2 && arg[0] == '-' && strings.HasSuffix(arg, text) }); at >= 0 {
+		args = slices.Replace(args, at, at+1, flag, value)
+	} else {
+		return flag + " " + cli.ShellWords(value)
+	}
+	return "logquery " + cli.ShellWords(args...)
+}
