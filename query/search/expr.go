@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// mostSpellings bounds the texts that a block is searched for.
-const mostSpellings = 16
+// mostLiterals bounds the texts that a block is searched for.
+const mostLiterals = 8
 
 // Expr matches an expression of package regexp. If fold is set, it is matched with the
 // flag i. An error is one of the expression.
@@ -35,12 +35,12 @@ func Expr(expr string, fold bool) (*Pattern, error) {
 		if p.fold {
 			Fold(text, text)
 		}
-		p.spellings = spellings(p.spellings, text)
+		p.literals = append(p.literals, spell(text))
 	}
-	if len(p.spellings) > mostSpellings {
-		p.spellings = nil
+	if len(p.literals) > mostLiterals {
+		p.literals = nil
 	}
-	p.fold = p.fold && p.spellings != nil
+	p.fold = p.fold && p.literals != nil
 	return p, nil
 }
 

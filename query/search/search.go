@@ -42,8 +42,8 @@ type Pattern struct {
 	equals  bool // expr can match "="
 	fold    bool // spellings are folded
 
-	// Each line that matches has one of them. nil: unknown.
-	spellings [][]byte
+	// Each line that matches has a spelling of one of them. nil: unknown.
+	literals []spelt
 }
 
 // Fixed matches a text that is not empty. If fold is set, upper and lower case of ASCII
@@ -54,7 +54,7 @@ func Fixed(text string, fold bool) *Pattern {
 	if fold {
 		Fold(literal, literal)
 	}
-	return &Pattern{literal: literal, fold: fold, spellings: spellings(nil, literal)}
+	return &Pattern{literal: literal, fold: fold, literals: []spelt{spell(literal)}}
 }
 
 // Word is Fixed for a text between borders of words: no letter, digit or underscore stands
@@ -65,34 +65,17 @@ func Word(text string, fold bool) *Pattern {
 	return p
 }
 
-// spellings appends the forms that a text may have in stored lines.
-func spellings(dst [][]byte, text []byte) [][]byte {
-	dst = append(dst, text)
-	if escaped := record.AppendEscaped(nil, text); !bytes.Equal(escaped, text) {
-		dst = append(dst, escaped)
-	}
-	for i, c := range text {
-		if c != '=' {
-			continue
-		}
-		key, value := append(record.AppendEscaped(nil, text[:i]), `":`...), text[i+1:]
-		dst = append(dst, bytes.Join([][]byte{key, value}, nil))
-		if len(value) > 0 {
-			dst = append(dst, bytes.Join([][]byte{key, value}, []byte{'"'}))
-		}
-	}
-	return dst
-}
-
 // Folds reports whether the pattern needs lines in lower case beside the stored ones.
 func (p *Pattern) Folds() bool { return p.fold }
 
 // Weight is larger for a pattern that rules out more lines; 0 if it rules out none.
 func (p *Pattern) Weight() int {
 	least := 0
-	for i, s := range p.spellings {
-		if i == 0 || len(s) < least {
-			least = len(s)
+	for _, l := range p.literals {
+		for _, s := range l.spellings {
+			if least == 0 || len(s.text) < least {
+				least = len(s.text)
+			}
 		}
 	}
 	return least
@@ -117,11 +100,14 @@ func (l *Line) Set(raw, low []byte) {
 
 // Match reports whether the pattern matches a text of the line.
 func (p *Pattern) Match(l *Line) bool {
-	if p.stored(l) {
+	// A literal is quicker to find as typed, and an expression is slower than its spellings.
+	switch {
+	case p.expr == nil && p.stored(l):
 		return true
-	}
-	if p.spellings != nil && !p.spelt(l) {
+	case !p.spelt(l):
 		return false
+	case p.expr != nil && p.stored(l):
+		return true
 	}
 	for key, value := range record.Fields(l.Raw) {
 		if p.field(l, key, value) {
@@ -169,17 +155,18 @@ func inWord(r rune) bool {
 	return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
+// spelt reports whether the line has a spelling of a literal, or none is known.
 func (p *Pattern) spelt(l *Line) bool {
 	line := l.Raw
 	if p.fold {
 		line = l.Low
 	}
-	for _, s := range p.spellings {
-		if bytes.Contains(line, s) {
+	for i := range p.literals {
+		if p.literals[i].find(line, 0) < len(line) {
 			return true
 		}
 	}
-	return false
+	return p.literals == nil
 }
 
 // field reports a match in the texts of one field. They are not searched if each match in
@@ -247,36 +234,4 @@ func Fold(dst, src []byte) {
 		}
 		dst[i] = c
 	}
-}
-
-// A Finder finds the spellings of a pattern in a block.
-type Finder struct {
-	block     []byte
-	spellings [][]byte
-	next      []int // place of each spelling at or behind the last question
-}
-
-// Finder searches a block, folded if the pattern folds.
-func (p *Pattern) Finder(block []byte) *Finder {
-	f := &Finder{block: block, spellings: p.spellings, next: make([]int, len(p.spellings))}
-	for i := range f.next {
-		f.next[i] = -1
-	}
-	return f
-}
-
-// From returns the first place of a spelling at pos or behind, or the length of the block.
-// Questions come in ascending order.
-func (f *Finder) From(pos int) int {
-	first := len(f.block)
-	for i, s := range f.spellings {
-		if f.next[i] < pos {
-			f.next[i] = len(f.block)
-			if at := bytes.Index(f.block[pos:], s); at >= 0 {
-				f.next[i] = pos + at
-			}
-		}
-		first = min(first, f.next[i])
-	}
-	return first
 }
