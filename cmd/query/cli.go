@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -76,6 +77,7 @@ type app struct {
 	out      *output
 	progress progress.Counter
 	sent     traffic.Counter // to ingesters; the store counts its own
+	paged    atomic.Bool     // the user may be in a pager
 }
 
 // verb is one command of the grammar.
@@ -92,6 +94,7 @@ func run(ctx context.Context, env environment) int {
 		}
 	}()
 	code := 0
+	defer a.leave(ctx)()
 	v, err := a.parse()
 	if err == nil {
 		line := cli.ShowProgress(a.progressTo(), &a.progress, "blobs")
@@ -100,6 +103,7 @@ func run(ctx context.Context, env environment) int {
 			a.out.before = func() {
 				line.End()
 				if a.pages() {
+					a.paged.Store(true)
 					left = a.page()
 				}
 			}
@@ -116,6 +120,29 @@ func run(ctx context.Context, env environment) int {
 		return a.ExitCode(err, a.config.Store, "reading needs the role Storage Blob Data Reader", func(err error) (int, string) { return a.ownError(ctx, err) })
 	}
 	return code
+}
+
+// patience is how long an interrupted run may take to end by itself.
+const patience = 2 * time.Second
+
+// leave ends the process if a run does not end by itself after an interrupt. A write to a pipe
+// that nobody reads, and a template without end, do not notice the interrupt. The user of a
+// pager leaves that first. The run calls ended when it is over.
+func (a *app) leave(ctx context.Context) (ended func()) {
+	over := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-time.After(patience):
+			if a.env.exit != nil && !a.paged.Load() {
+				a.env.exit(cli.Interrupted)
+			}
+		}
+	})
+	return func() {
+		stop()
+		close(over)
+	}
 }
 
 // progressTo is the terminal for the line of progress; nil: there is none.

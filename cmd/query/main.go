@@ -29,7 +29,7 @@ func main() {
 		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: columns(os.Stdout),
 		configDir: configDir,
 		isFile:    func(name string) bool { _, err := os.Lstat(name); return err == nil },
-		now:       time.Now(), local: time.Local,
+		now:       time.Now(), local: time.Local, exit: os.Exit,
 	}))
 }
 
@@ -44,4 +44,5 @@ type environment struct {
 	configDir      string // of the user; "" if there is none
 	now            time.Time
 	local          *time.Location
+	exit           func(code int) // ends the process; nil: an interrupted run always ends by itself
 }
