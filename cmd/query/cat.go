@@ -51,6 +51,9 @@ func (c *catCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	out.end()
+	if err := out.problem(); err != nil {
+		bad(err)
+	}
 	if code == cli.Incomplete {
 		rest := "the rest of the blob was printed"
 		if !printed {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -35,6 +37,12 @@ type printer struct {
 	people bool
 	// The names of fields that csv has no column for.
 	left map[string]bool
+	// unseen are those of --fields that no record has had; printed: there was a record.
+	unseen  []string
+	printed bool
+	// failed counts the records for which the template fails; failure is the first error.
+	failed  int
+	failure error
 }
 
 func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
@@ -42,12 +50,15 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &printer{a: a, people: f.Template == "" && (form == "pretty" || form == "raw")}
+	for i, name := range f.Fields {
+		f.Fields[i] = strings.TrimSpace(name) // --fields 'ts, msg'
+	}
+	p := &printer{a: a, people: f.Template == "" && (form == "pretty" || form == "raw"), unseen: slices.Clone(f.Fields)}
 	switch {
 	case f.Template != "" && (f.Output != "" || len(f.Fields) > 0):
 		return nil, cli.Usagef("--template is a form of its own; leave out -o and --fields")
 	case f.Template != "":
-		p.line, err = templated(f.Template)
+		p.line, err = p.templated(f.Template)
 	case form == "raw" && len(f.Fields) > 0:
 		return nil, cli.Usagef("-o raw has the message only; for fields: -o csv or logfmt")
 	case form == "raw":
@@ -76,13 +87,16 @@ func (a *app) printer(f outputFlags, filter query.Filter) (*printer, error) {
 func safely(line func(dst, line []byte) []byte) func(dst, line []byte) []byte {
 	var text []byte
 	return func(dst, of []byte) []byte {
-		text = line(text[:0], of)
+		if text = line(text[:0], of); len(text) == 0 {
+			return dst
+		}
 		return append(cli.AppendSafe(dst, bytes.TrimSuffix(text, []byte("\n")), "\n"), '\n')
 	}
 }
 
 // print writes lines.
 func (p *printer) print(lines []byte) error {
+	p.look(lines)
 	if p.line != nil {
 		p.buf = p.buf[:0]
 		for line := range bytes.Lines(lines) {
@@ -94,6 +108,20 @@ func (p *printer) print(lines []byte) error {
 	return err
 }
 
+// look crosses the fields that a record has off the unseen ones.
+func (p *printer) look(lines []byte) {
+	p.printed = p.printed || len(lines) > 0
+	for line := range bytes.Lines(lines) {
+		if len(p.unseen) == 0 {
+			return
+		}
+		p.unseen = slices.DeleteFunc(p.unseen, func(name string) bool {
+			_, ok := record.Lookup(line, name)
+			return ok
+		})
+	}
+}
+
 // separate stands between records that are not adjacent, in the forms for people.
 func (p *printer) separate() error {
 	if !p.people {
@@ -103,8 +131,23 @@ func (p *printer) separate() error {
 	return err
 }
 
-// end says which fields have no column.
+// problem is the failure of the template, after all records; nil: there is none.
+func (p *printer) problem() error {
+	if p.failed == 0 {
+		return nil
+	}
+	records := "1 record, which is"
+	if p.failed > 1 {
+		records = cli.Thousands(p.failed) + " records, which are"
+	}
+	return fmt.Errorf("--template fails for %s left out: %w", records, p.failure)
+}
+
+// end says which fields have no column, and which columns have no field.
 func (p *printer) end() {
+	if len(p.unseen) > 0 && p.printed {
+		p.a.Note("--fields: none of these records has %s; logquery fields lists the fields", strings.Join(p.unseen, ", "))
+	}
 	if len(p.left) == 0 {
 		return
 	}
@@ -210,14 +253,17 @@ func plain(value []byte) string {
 }
 
 // templated returns a function that appends what a template makes of a record, and a
-// newline.
-func templated(text string) (func(dst, line []byte) []byte, error) {
+// newline. It leaves out a record for which the template fails.
+func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
 	t, err := template.New("record").Parse(text)
-	if err != nil {
-		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
+	if err == nil {
+		// Other failures depend on the record, such as {{slice .msg 0 9}} of one without msg.
+		err = t.Execute(io.Discard, map[string]any{})
+		if err != nil && !strings.Contains(err.Error(), "not defined") && !strings.Contains(err.Error(), "maximum template depth") {
+			err = nil
+		}
 	}
-	// A mistake such as a field of a text shows itself with any record.
-	if err := t.Execute(io.Discard, map[string]any{}); err != nil {
+	if err != nil {
 		return nil, cli.Usagef("--template: %s", strings.TrimPrefix(err.Error(), "template: "))
 	}
 	var out bytes.Buffer
@@ -231,7 +277,10 @@ func templated(text string) (func(dst, line []byte) []byte, error) {
 		}
 		out.Reset()
 		if err := t.Execute(&out, fields); err != nil {
-			out.WriteString(err.Error())
+			if p.failed++; p.failed == 1 {
+				p.failure = errors.New(strings.TrimPrefix(err.Error(), "template: "))
+			}
+			return dst
 		}
 		return append(append(dst, out.Bytes()...), '\n')
 	}, nil

@@ -139,6 +139,9 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 			if !c.Count {
 				out.end()
 			}
+			if bad := out.problem(); bad != nil {
+				sum.Problems = append(sum.Problems, bad)
+			}
 			return sum, err
 		},
 	}

@@ -76,27 +76,32 @@ func (c *tailCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	if c.Follow || after != nil || q.Limit == 0 {
-		return c.follow(ctx, a, logs, newest.FollowOptions{Query: q, After: after, Emit: out.print, Once: !c.Follow})
+		return c.follow(ctx, a, logs, out, newest.FollowOptions{Query: q, After: after, Once: !c.Follow})
 	}
 	a.echo(q.Range)
 	sum, report, err := logs.Tail(ctx, q, func(e *record.Entry) error { return out.print(e.Line) })
 	out.end()
+	if bad := out.problem(); bad != nil {
+		sum.Problems = append(sum.Problems, bad)
+	}
 	w := whole{query: q, stats: c.Stats}
 	return w.end(ctx, a, &sum, report, err)
 }
 
 // follow prints new records until it is interrupted, and then the command to go on.
-func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, o newest.FollowOptions) (int, error) {
-	printed := false
-	print := o.Emit
+func (c *tailCmd) follow(ctx context.Context, a *app, logs *newest.Reader, out *printer, o newest.FollowOptions) (int, error) {
+	printed, missing := false, false
 	o.Emit = func(lines []byte) error {
 		printed = true
-		if err := print(lines); err != nil {
+		if err := out.print(lines); err != nil {
 			return err
+		}
+		if bad := out.problem(); bad != nil && !missing {
+			missing = true
+			a.Complain("%v", bad)
 		}
 		return a.out.flush()
 	}
-	missing := false
 	o.Report = func(r *newest.Report) {
 		for _, err := range r.Problems {
 			missing = true
