@@ -24,12 +24,14 @@ func main() {
 	if err != nil {
 		configDir = "" // there is no home, and so no file of contexts
 	}
+	pager, set := os.LookupEnv("PAGER")
 	os.Exit(run(ctx, environment{
 		args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		outTTY: isTerminal(os.Stdout), errTTY: isTerminal(os.Stderr), columns: columns(os.Stdout),
-		configDir: configDir,
-		isFile:    func(name string) bool { _, err := os.Lstat(name); return err == nil },
-		now:       time.Now(), local: time.Local, exit: os.Exit,
+		emptyPager: set && pager == "",
+		configDir:  configDir,
+		isFile:     func(name string) bool { _, err := os.Lstat(name); return err == nil },
+		now:        time.Now(), local: time.Local, exit: os.Exit,
 	}))
 }
 
@@ -39,7 +41,8 @@ type environment struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	outTTY, errTTY bool
-	columns        int // of the terminal; 0 without one
+	emptyPager     bool // PAGER is set to nothing
+	columns        int  // of the terminal; 0 without one
 	isFile         func(name string) bool
 	configDir      string // of the user; "" if there is none
 	now            time.Time

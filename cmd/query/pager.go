@@ -37,6 +37,22 @@ func (a *app) page() (left func()) {
 	}
 }
 
+// pagerWords is the command line of the pager, or nothing for none: PAGER is empty or cat, or
+// it is not set and the terminal is a dumb one, where less waits for a key.
+func (a *app) pagerWords() []string {
+	pager := a.env.getenv("PAGER")
+	words := strings.Fields(pager)
+	switch {
+	case pager == "" && (a.env.emptyPager || a.env.getenv("TERM") == "dumb"):
+		return nil
+	case pager == "":
+		return []string{"less"}
+	case len(words) > 0 && words[0] == "cat":
+		return nil
+	}
+	return words
+}
+
 // startPager starts PAGER, or less, and returns its input, and a function that waits until
 // the user leaves it. It returns nil if there is none. As git does, it tells less to end at
 // once if the output fits the screen, and to show colours.
@@ -45,11 +61,8 @@ func (a *app) startPager() (in io.WriteCloser, wait func()) {
 	if !ok {
 		return nil, nil
 	}
-	words := []string{"less"}
-	if pager, set := a.env.getenv("PAGER"), a.env.getenv("PAGER") != ""; set {
-		words = strings.Fields(pager)
-	}
-	if len(words) == 0 || words[0] == "cat" {
+	words := a.pagerWords()
+	if len(words) == 0 {
 		return nil, nil
 	}
 	cmd := exec.Command(words[0], words[1:]...)
