@@ -30,7 +30,7 @@ func ParseLevels(text string) (LevelSet, error) {
 		name, above := strings.CutSuffix(word, "+")
 		l := record.ParseLevel([]byte(name))
 		if name == "" || l == record.Other && name != record.Other.String() {
-			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other", word)
+			return 0, fmt.Errorf("no level %q; levels are trace, debug, info, warn, error, critical, other: write error,critical or warn+", word)
 		}
 		set |= 1 << l
 		if above {

@@ -135,7 +135,11 @@ func mistake(app *kong.Application, args []string) error {
 		single := joined && !f.IsBool() && !f.IsCumulative()
 		switch {
 		case len(verbs) > 0 && !slices.Contains(verbs, args[0]):
-			return cli.Usagef("logquery %s has no %s; these have: %s", args[0], flagName(f), strings.Join(verbs, ", "))
+			hint := ""
+			if v := verbOf(app, args[0]); f.Name == "after" && v != nil && slices.ContainsFunc(v.Flags, func(of *kong.Flag) bool { return of.Name == "from" }) {
+				hint = "; for the oldest time: --from"
+			}
+			return cli.Usagef("logquery %s has no %s; these have: %s%s", args[0], flagName(f), strings.Join(verbs, ", "), hint)
 		case single && value == "":
 			return cli.Usagef("%s is given without a value; give one, or leave it out", flagName(f))
 		case single && given[f]:

@@ -160,13 +160,20 @@ func (a *app) parse() (verb, error) {
 		return nil, err
 	}
 	a.model = parser.Model
+	if given := a.env.args; len(given) > 1 && given[0] == "help" && given[1][:min(1, len(given[1]))] != "-" && verbOf(parser.Model, given[1]) == nil {
+		return nil, cli.Usagef("there is no command %s; see logquery --help", cli.ShellWords(given[1]))
+	}
 	args := arrange(parser.Model, a.env.args)
 	parsed, err := parser.Parse(args)
 	if err := mistake(parser.Model, args); err != nil {
 		return nil, err
 	}
 	if err != nil {
-		return nil, a.misread(err)
+		verb := args[0]
+		if verbOf(parser.Model, verb) == nil {
+			verb = ""
+		}
+		return nil, a.misread(verb, err)
 	}
 	a.verb = parsed.Selected()
 	if err := a.configure(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"blobtail/internal/cli"
+	"blobtail/internal/spelling"
 	"blobtail/query"
 	"blobtail/record"
 	"blobtail/storage"
@@ -46,21 +47,73 @@ func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
 	has := func(flag rune) bool {
 		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
 	}
-	hint := "logquery ls lists them"
+	hint, typed := "logquery ls lists them", a.typed(e.Name)
+	meant := a.verbMeant(typed)
+	begin := beginning(e)
 	switch verb := verbOf(a.model, e.Name); {
 	case a.env.isFile(e.Name):
 		hint = "a file has that name: if the shell made it of *, quote that: '*'"
+	case a.verb.Name == "top" && slices.Contains(e.Stored, a.flags.Top.Field):
+		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.flags.Top.Field)
+	case len(begin) > 1:
+		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
 	case e.Near != "":
 		hint = fmt.Sprintf("there is %q", e.Near)
 	case strings.ContainsAny(e.Name, `*?[\`):
 	case verb != nil:
 		hint = fmt.Sprintf("for the verb write it first: logquery %s SERVICE", e.Name)
+	case meant != "":
+		hint = "for that: logquery " + meant
 	case level != record.Other && has('l'):
 		hint = fmt.Sprintf("for the level: --level %s", level)
 	case has('F'):
-		hint = "to search text: -F " + cli.ShellWords(e.Name)
+		hint = "to search text: -F " + cli.ShellWords(typed)
 	}
 	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
+}
+
+// typed is the argument from which a service's name was made, such as one with blanks.
+func (a *app) typed(name string) string {
+	for _, arg := range a.env.args {
+		if names := serviceNames([]string{arg}); len(names) == 1 && names[0] == name {
+			return arg
+		}
+	}
+	return name
+}
+
+// otherVerbs are what people write for a verb.
+var otherVerbs = map[string]string{
+	"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
+	"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
+}
+
+// verbMeant is the command that was probably meant by the first argument, which is neither a
+// verb nor a service; "" if there is none.
+func (a *app) verbMeant(first string) string {
+	if len(a.env.args) == 0 || a.env.args[0] != first || a.verb.Name != "read" {
+		return ""
+	}
+	if other := otherVerbs[first]; other != "" {
+		return other
+	}
+	var verbs []string
+	for _, n := range a.model.Children {
+		// A word that only begins like a verb, such as readme, is no mistake.
+		if long := len(first) - len(n.Name); !n.Hidden && (long == 1 || long == -1 || !strings.HasPrefix(first, n.Name) && !strings.HasPrefix(n.Name, first)) {
+			verbs = append(verbs, n.Name)
+		}
+	}
+	verb := spelling.Near(first, verbs)
+	if n := verbOf(a.model, verb); n != nil && slices.ContainsFunc(n.Positional, func(p *kong.Positional) bool { return p.Name == "service" && p.Required }) {
+		verb += " SERVICE"
+	}
+	return verb
+}
+
+// beginning are the services whose names begin with the unknown one.
+func beginning(e *query.NoServiceError) []string {
+	return slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return !strings.HasPrefix(name, e.Name) })
 }
 
 // thereAre lists the services that exist, if they are few enough for a line.
@@ -71,7 +124,7 @@ func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 		names, _ = a.logs.Services(ctx) // they are a help only
 	}
 	switch {
-	case len(names) == 0 || e.Near != "":
+	case len(names) == 0 || e.Near != "" || len(beginning(e)) > 1:
 		return ""
 	case len(names) > most:
 		return fmt.Sprintf("; there are %s and %d more (logquery ls)", strings.Join(names[:most], ", "), len(names)-most)
@@ -81,10 +134,40 @@ func (a *app) thereAre(ctx context.Context, e *query.NoServiceError) string {
 	return "; there are " + strings.Join(names, ", ")
 }
 
-// misread explains an error of the parser.
-func (a *app) misread(err error) error {
+// misread explains an error of the parser in the arguments of a verb.
+func (a *app) misread(verb string, err error) error {
 	if strings.HasPrefix(err.Error(), `expected "<service>`) {
 		return cli.Usagef("which service? logquery ls lists them; all of them are '*'")
 	}
-	return cli.Usagef("%w; see logquery --help", err)
+	if strings.HasPrefix(err.Error(), `expected "<field>`) {
+		return cli.Usagef("which field, and of which service? For example: logquery top status web. For a service called top: logquery read top")
+	}
+	see := "logquery --help"
+	if verb != "" {
+		see = "logquery " + verb + " --help"
+	}
+	unknown, flag := strings.CutPrefix(err.Error(), "unknown flag ")
+	name, _, _ := strings.Cut(unknown, ",")
+	switch hint := otherFlags[name]; {
+	case flag && hint != "":
+		return cli.Usagef("unknown flag %s; %s", name, hint)
+	case flag && len(name) == 2: // all short flags are near
+		return cli.Usagef("unknown flag %s; see %s", name, see)
+	}
+	return cli.Usagef("%w; see %s", err, see)
 }
+
+// otherFlags are what people write for a flag, with what to write.
+var otherFlags = map[string]string{
+	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText,
+	"--service": "services are arguments: logquery web", "--app": "services are arguments: logquery web",
+	"--start": "for the oldest time: --from", "--begin": "for the oldest time: --from",
+	"--end": "for the newest time: --to", "--before": "for the newest time: --to",
+	"--last": "for the last hour: --since 1h", "--today": "for today: --day today", "--head": "for the oldest ones: --first",
+	"--csv": "for that form: -o csv", "--json": "for that form: -o json", "--format": "for a form: -o csv",
+	"--interval": "for the length of a bucket: hist --by 5m", "--step": "for the length of a bucket: hist --by 5m",
+	"--min-level": "for a level and those above it: --level warn+", "--severity": "for a level and those above it: --level warn+",
+	"--all": "for all records: -n 0",
+}
+
+const findText = "to search text: -F TEXT, or -g REGEX"
