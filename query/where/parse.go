@@ -21,7 +21,7 @@ import (
 func Parse(text string) (*Expr, error) {
 	tree, err := parser.Parse(text)
 	if err != nil {
-		return nil, reason(err)
+		return nil, hinted(text, err)
 	}
 	names := &names{used: map[string]int{}, own: map[string]bool{}}
 	ast.Walk(&tree.Node, (*variables)(names))
@@ -40,6 +40,7 @@ func Parse(text string) (*Expr, error) {
 	if len(e.names) == 0 && !e.whole {
 		return nil, errors.New("it names no field; want one such as status >= 500")
 	}
+	e.compared = names.compared
 	e.vms.New = func() any { return new(vm.VM) }
 	return e, nil
 }
@@ -141,6 +142,7 @@ type names struct {
 	used     map[string]int  // how often
 	own      map[string]bool // variables of the expression
 	function string          // an unknown one
+	compared []comparison
 }
 
 // variables finds the variables that an expression declares, for names.
@@ -165,6 +167,8 @@ func (n *names) Visit(node *ast.Node) {
 		if of, ok := at.Callee.(*ast.IdentifierNode); ok {
 			n.function = of.Value
 		}
+	case *ast.BinaryNode:
+		n.compare(at)
 	case *ast.MemberNode:
 		of, named := at.Node.(*ast.IdentifierNode)
 		field, fixed := at.Property.(*ast.StringNode)
@@ -193,4 +197,24 @@ func outside(name string) string {
 		return name[1:]
 	}
 	return name
+}
+
+// compare keeps a comparison of a field with a constant.
+func (n *names) compare(at *ast.BinaryNode) {
+	left, right := at.Left, at.Right
+	if _, turned := right.(*ast.IdentifierNode); turned {
+		left, right = right, left
+	}
+	field, ok := left.(*ast.IdentifierNode)
+	if !ok || at.Operator != "==" || n.own[field.Value] {
+		return
+	}
+	switch of := right.(type) {
+	case *ast.StringNode:
+		n.compared = append(n.compared, comparison{outside(field.Value), of.Value})
+	case *ast.IntegerNode:
+		n.compared = append(n.compared, comparison{outside(field.Value), of.Value})
+	case *ast.FloatNode:
+		n.compared = append(n.compared, comparison{outside(field.Value), of.Value})
+	}
 }

@@ -38,10 +38,13 @@ type Expr struct {
 	whole bool     // it uses $env, which has all fields
 	vms   sync.Pool
 
+	compared []comparison
+
 	matched atomic.Bool
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have
+	unlike  string          // of the first comparison that cannot be true
 	failed  error           // of the first record that has all names
 	records int             // whose names are in others
 }
@@ -130,6 +133,11 @@ func (e *Expr) note(keys []string, env map[string]any) {
 			e.seen[name] = true
 		}
 	}
+	for i := range e.compared {
+		if e.unlike == "" {
+			e.unlike = e.compared[i].unlike(env[inside(e.compared[i].name)])
+		}
+	}
 }
 
 // fail keeps the first error of a record that has all fields.
@@ -150,7 +158,7 @@ func (e *Expr) fail(env map[string]any, err error) {
 }
 
 // Notes explains why no record has matched: a field that no record had, next to those that
-// there are, or a failure. It returns nothing if a record has matched.
+// there are, a number that is compared with a text, or a failure. It returns nothing if a record has matched.
 func (e *Expr) Notes() (notes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -161,6 +169,9 @@ func (e *Expr) Notes() (notes []string) {
 		if !e.seen[name] {
 			notes = append(notes, fmt.Sprintf("no record has the field %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(e.others)), ", ")))
 		}
+	}
+	if e.unlike != "" {
+		notes = append(notes, e.unlike)
 	}
 	if e.failed != nil {
 		notes = append(notes, fmt.Sprintf("the expression fails where all its fields are: %v", e.failed))

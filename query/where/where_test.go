@@ -72,6 +72,13 @@ func TestParse(t *testing.T) {
 		"true":             "names no field",
 		"status > 5 &&& x": "column",
 		"unknown(5)":       "unknown",
+
+		`took_ms = 1000`:                  `column 9: unexpected token Operator("="); write ==`,
+		`took_ms > 1s`:                    `; write numbers without units: took_ms > 1000`,
+		`status == 500 AND user == "a=b"`: `; write and, or, not in lower case`,
+		`path =~ "api"`:                   `; write a regular expression: path matches "^/api"`,
+		`path LIKE "%api%"`:               `; write a part of a text: path contains "api"`,
+		`status between 1 and 2`:          `; write a range: status >= 400 and status < 500`,
 	} {
 		if _, err := where.Parse(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -84,7 +91,11 @@ func TestNotes(t *testing.T) {
 		"stauts == 502": `no record has the field "stauts"; there are count, duration, größe, http, http.method, level,`,
 		"status > path": "the expression fails where all its fields are: ",
 		"status == 502": "",
-		"path":          "the expression fails where all its fields are: column 1",
+
+		`status == "200"`:          "status is a number; write status == 200",
+		`"x" == status and 1 == 2`: `status is a number, and "x" is a text`,
+		`level == 5`:               `level is a text; write level == "5"`,
+		"path":                     "the expression fails where all its fields are: column 1",
 	} {
 		e, err := where.Parse(text)
 		if err != nil {
