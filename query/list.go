@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"blobtail/blobfmt"
@@ -84,6 +86,11 @@ func (r *Reader) List(ctx context.Context, q Query, day time.Time) ([]Total, Sum
 			at[key], *to = n, append(*to, Total{Name: key, First: Newest, Last: Oldest})
 		}
 		(*to)[n].add(b)
+	}
+	if day.IsZero() { // unflushed records come last, and their service or day may be a new one
+		byName := func(a, b Total) int { return strings.Compare(a.Name, b.Name) }
+		slices.SortFunc(out, byName)
+		slices.SortFunc(system, byName)
 	}
 	sum := p.summary()
 	err = p.confirmed(ctx, &sum, func(context.Context) error { return nil })

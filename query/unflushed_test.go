@@ -44,6 +44,26 @@ func entries(recs []rec) []*record.Entry {
 	return out
 }
 
+// A service with unflushed records only is listed in its place among the others.
+func TestListUnflushed(t *testing.T) {
+	b := newBuilder(t, 500)
+	b.add(time.Hour, some("web", 10, 1))
+	b.add(time.Hour, some("api", 10, 1))
+	l := unflushed(t, append(entries(some("worker", 5, 1)), entries(some("orders", 5, 1))...)...)
+	defer l.Close()
+	list, _, err := query.New(b.store, query.Options{}).List(t.Context(), query.Query{Unflushed: []*query.Unflushed{l}}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, total := range list {
+		names = append(names, total.Name)
+	}
+	if want := []string{"api", "orders", "web", "worker"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
 // Unflushed records are read in their place among the stored ones. A record that is
 // both is read once.
 func TestUnflushed(t *testing.T) {

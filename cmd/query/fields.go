@@ -169,9 +169,12 @@ func (a *app) examples(values []string) string {
 	room := max(20, a.columns()/2)
 	var out []string
 	for _, value := range values {
-		text := []rune(cli.Safe(plain([]byte(value))))
+		text := []rune(cli.SafeLine(plain([]byte(value))))
 		if len(text) > room/len(values) {
 			text = append(text[:room/len(values)-1], '…')
+		}
+		if slices.Contains(out, string(text)) { // they differ behind the cut, as times do
+			return a.examples(values[:1])
 		}
 		out = append(out, string(text))
 	}

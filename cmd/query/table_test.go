@@ -41,3 +41,19 @@ func TestTableFits(t *testing.T) {
 		}
 	}
 }
+
+// A value of several lines, or a long one, stays in its row.
+func TestCell(t *testing.T) {
+	a := &app{}
+	a.env.columns, a.env.getenv = 60, func(string) string { return "" }
+	for value, want := range map[string]string{
+		`""`:                                 `""`,
+		`502`:                                `502`,
+		`"two\n\tlines"`:                     `two\n\tlines`,
+		`"` + strings.Repeat("é", 100) + `"`: strings.Repeat("é", 41) + "…",
+	} {
+		if got := a.cell(value); got != want {
+			t.Errorf("%s: %s, want %s", value, got, want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
@@ -100,6 +101,18 @@ func (v *values) add(lines []byte, field string) error {
 	return nil
 }
 
+// cell is a value in one line that the terminal has room for. An empty text shows its quotes.
+func (a *app) cell(value string) string {
+	if value == `""` {
+		return value
+	}
+	text := []rune(strings.ReplaceAll(cli.SafeLine(plain([]byte(value))), "\t", `\t`))
+	if room := a.width() - len("records  100.0 %  "); a.width() > 0 && len(text) > max(room, 20) {
+		text = append(text[:max(room, 20)-1], '…')
+	}
+	return string(text)
+}
+
 // print prints the most frequent values. Those of equal number are in the order of their
 // text.
 func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summary) error {
@@ -136,7 +149,7 @@ func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summ
 	default:
 		t := table{heads: []head{{"records", false, 0}, {"share", false, 1}, {cli.Safe(c.Field), true, 0}}}
 		for _, value := range all {
-			t.add(cli.Thousands(int(v.counts[value])), share(v.counts[value])+" %", cli.Safe(plain([]byte(value))))
+			t.add(cli.Thousands(int(v.counts[value])), share(v.counts[value])+" %", a.cell(value))
 		}
 		t.print(a, "-o json")
 	}
