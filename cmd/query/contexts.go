@@ -15,12 +15,12 @@ import (
 )
 
 type contextCmd struct {
-	Do   string `arg:"" optional:"" enum:"ls,add,use,rm" default:"ls" help:"ls, add, use or rm."`
+	Do   string `arg:"" optional:"" enum:"ls,add,use,rm,list,remove" name:"do" default:"ls" help:"ls, add, use or rm."`
 	Name string `arg:"" optional:"" help:"Name of the context."`
 }
 
 func (c *contextCmd) run(_ context.Context, a *app) (int, error) {
-	if c.Do == "ls" {
+	if c.Do == "ls" || c.Do == "list" {
 		return c.list(a)
 	}
 	if c.Name == "" {

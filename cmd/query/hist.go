@@ -9,6 +9,7 @@ import (
 
 	"blobtail/internal/cli"
 	"blobtail/internal/config"
+	"blobtail/internal/when"
 	"blobtail/query"
 	"blobtail/record"
 )
@@ -40,7 +41,10 @@ func (c *histCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	var by time.Duration
 	if c.By != "" {
-		if by, err = config.ParseDuration(c.By); err != nil {
+		by, err = config.ParseDuration(c.By)
+		if length, ok := when.Length(c.By); ok && err != nil {
+			by = length // 5 minutes, as --since has it too
+		} else if err != nil {
 			return 0, cli.Usagef("--by: %w", err)
 		}
 		if by <= 0 {

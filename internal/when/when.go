@@ -24,6 +24,9 @@ import (
 // and give examples.
 func Time(text string, now time.Time) (time.Time, error) {
 	text = strings.Join(strings.Fields(text), " ")
+	if n := len(text); n > 1 && text[0] == '[' && text[n-1] == ']' {
+		text = text[1 : n-1] // as nginx writes it
+	}
 	t, err := parse(text, now)
 	if err != nil {
 		return t, fmt.Errorf("time %q: %w", text, err)
@@ -41,7 +44,7 @@ func Since(text string, until, now time.Time) (time.Time, error) {
 	if s, ok := parseSpan(strings.ToLower(text)); ok {
 		return s.before(until), nil
 	}
-	if _, err := strconv.Atoi(text); err == nil && len(text) < unixDigits {
+	if n, err := strconv.Atoi(text); err == nil && n != 0 && len(text) < unixDigits {
 		return time.Time{}, unitMissing(text)
 	}
 	if t, err := Time(text, now); err == nil {
@@ -50,6 +53,13 @@ func Since(text string, until, now time.Time) (time.Time, error) {
 		return t, err
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a duration nor a time; want 90s, 15m, 12h, 3d, 1d12h, today or 15:04", text)
+}
+
+// Length reads how long a stretch is, such as 5m, "5 minutes" and 1d12h. Months have no
+// length.
+func Length(text string) (time.Duration, bool) {
+	s, ok := parseSpan(strings.ToLower(strings.Join(strings.Fields(text), " ")))
+	return s.rest, ok && s.months == 0
 }
 
 // Day reads a day: a date, today, yesterday, tomorrow or the name of a weekday, which is

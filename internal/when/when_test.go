@@ -45,6 +45,7 @@ func TestTime(t *testing.T) {
 		"20261120T150405":                 "2026-11-20T14:04:05Z",
 		"2026-11-20 3pm":                  "2026-11-20T14:00:00Z",
 		"10/Nov/2026:15:04:05 +0000":      "2026-11-10T15:04:05Z",
+		"[10/Nov/2026:15:04:05 +0000]":    "2026-11-10T15:04:05Z",
 		"Nov 10 15:04:05":                 "2026-11-10T14:04:05Z",
 		"Nov  9 15:04:05":                 "2026-11-09T14:04:05Z",
 		"Nov 21 15:04:05":                 "2025-11-21T14:04:05Z", // not yet this year
@@ -180,7 +181,7 @@ func TestSince(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", text, got.UTC().Format(time.RFC3339Nano), err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "neither", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
+	for text, want := range map[string]string{"": "neither", "0": "neither", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
 		if got, err := when.Since(text, until, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}
