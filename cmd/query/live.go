@@ -146,6 +146,9 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 		return a.verdict(ctx, sum), nil
 	}
 	sum.Problems = append(sum.Problems, report.Problems...)
+	if sum.Complete() && sum.Records+sum.Examined == 0 && !w.listing && w.query.Range != query.Always() {
+		a.Note("0 records in that range")
+	}
 	code := a.verdict(ctx, sum)
 	if code == cli.Nothing && !a.Quiet {
 		if hint := a.meant(ctx, &w.query); hint != "" {
