@@ -73,7 +73,10 @@ func (m *mixed) text(off, end int) (next int, more bool) {
 			head.Time = ns
 		}
 	}
-	next, places := traceEnd(m.body, off, end)
+	next, places, framed := traceEnd(m.body, off, end)
+	if framed && head.Level == nil {
+		head.Level = []byte("error") // an exception that was printed without a level
+	}
 	head.Msg = bytes.TrimRight(m.body[off:next], "\r\n")
 	m.begun, m.time, m.own = true, head.Time, head.Time != 0
 	m.to.Begin(head)

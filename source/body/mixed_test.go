@@ -78,7 +78,7 @@ func TestMixed(t *testing.T) {
 		{"Java", "Exception in thread \"main\" java.lang.RuntimeException: no\n\tat app.App.main(App.java:5)\nCaused by: java.io.IOException: disk\n\tat app.B.b(B.java:7)\n\t... 3 more\n",
 			[]string{"15:04:05 error Exception in thread \"main\" java.lang.RuntimeException: no|\tat app.App.main(App.java:5)|Caused by: java.io.IOException: disk|\tat app.B.b(B.java:7)|\t... 3 more"}},
 		{"logged by Java", "2026-11-10 15:04:07,123 ERROR [main] app.App - failed\njava.io.IOException: disk\n\tat app.App.main(App.java:5)\n",
-			[]string{"15:04:07.123 error 2026-11-10 15:04:07,123 ERROR [main] app.App - failed", "15:04:07.123 - java.io.IOException: disk|\tat app.App.main(App.java:5)"}},
+			[]string{"15:04:07.123 error 2026-11-10 15:04:07,123 ERROR [main] app.App - failed", "15:04:07.123 error java.io.IOException: disk|\tat app.App.main(App.java:5)"}},
 		{"Python", "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    main()\nKeyError: 'a'\n\nDuring handling of the above exception, another exception occurred:\n\n" +
 			"Traceback (most recent call last):\n  File \"a.py\", line 5, in <module>\napp.errors.Missing: x\n",
 			[]string{"15:04:05 error Traceback (most recent call last):|  File \"a.py\", line 3, in <module>|    main()|KeyError: 'a'||During handling of the above exception, another exception occurred:||" +

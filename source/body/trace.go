@@ -5,8 +5,9 @@ import "bytes"
 // traceEnd returns the end of the text whose first line goes from off to end: behind the
 // lines of a stack trace, if such lines follow. places is how many places they have, as
 // many as lines that are not empty: so the records behind have the same places if the
-// lines are read one by one.
-func traceEnd(body []byte, off, end int) (next, places int) {
+// lines are read one by one. framed reports whether one of them is a call of Java,
+// JavaScript, .NET or Python.
+func traceEnd(body []byte, off, end int) (next, places int, framed bool) {
 	t := trace{python: isTraceback(body[off:end]), rust: isPanic(body[off:end])}
 	next, places = end, 1
 	for at := end + 1; at < len(body) && places < mostTraceLines; {
@@ -15,18 +16,25 @@ func traceEnd(body []byte, off, end int) (next, places int) {
 		blank := skipBlanks(line, 0) == len(line)
 		switch {
 		case e-off > longestTrace:
-			return next, places
+			return next, places, framed
 		case blank:
 			t.indented = false
 		case looksLikeObject(line[skipBlanks(line, 0):]), !t.has(line, behind(body, e)):
-			return next, places
+			return next, places, framed
 		default:
 			next = e
 			places++
+			framed = framed || isCall(line)
 		}
 		at = e + 1
 	}
-	return next, places
+	return next, places, framed
+}
+
+// isCall reports whether a line is a call in a trace of Java, JavaScript, .NET or Python.
+func isCall(line []byte) bool {
+	call := line[skipBlanks(line, 0):]
+	return len(call) < len(line) && (bytes.HasPrefix(call, []byte("at ")) || bytes.HasPrefix(call, []byte(`File "`)))
 }
 
 // behind returns the line behind the one that ends at end.
