@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
+	"blobtail/internal/cli"
 )
 
 func TestArrange(t *testing.T) {
-	var c grammar
-	parser, err := kong.New(&c, kong.Name("logquery"))
+	a := &app{Console: cli.Console{Name: "logquery"}}
+	parser, err := a.all()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func TestArrange(t *testing.T) {
 func FuzzArrange(f *testing.F) {
 	f.Add("--from\n-2h\nread\nweb\n-vF\n-x")
 	f.Add("web\n--\n-n")
-	var c grammar
-	parser, err := kong.New(&c, kong.Name("logquery"))
+	a := &app{Console: cli.Console{Name: "logquery"}}
+	parser, err := a.all()
 	if err != nil {
 		f.Fatal(err)
 	}

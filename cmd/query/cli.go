@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -34,22 +37,25 @@ type grammar struct {
 	Quiet    bool            `short:"q" help:"No notes on stderr, only errors."`
 	Context  string          `help:"Use a context (logquery context): a store by a name of your own." env:"BLOBTAIL_CONTEXT" placeholder:"NAME"`
 	Version  cli.VersionFlag `help:"Print the version."`
+}
 
-	Read       readCmd       `cmd:"" help:"Print records in order of time (the default)."`
-	Tail       tailCmd       `cmd:"" help:"Print the newest records; with -f go on with what comes in."`
-	Hist       histCmd       `cmd:"" help:"Count records by time and level."`
-	Top        topCmd        `cmd:"" help:"Count the values of a field, the most frequent first."`
-	Fields     fieldsCmd     `cmd:"" help:"List the fields of records: types, share and examples."`
-	Ls         lsCmd         `cmd:"" help:"List services; the days of one; the blobs of a day."`
-	Ingesters  ingestersCmd  `cmd:"" help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
-	Cat        catCmd        `cmd:"" help:"Print the lines of one blob, of the store or in a file."`
-	Verify     verifyCmd     `cmd:"" help:"Check every blob: checksums, order, metadata, name."`
-	Bill       billCmd       `cmd:"" help:"Tell who logs how much, and what it costs here and would cost elsewhere."`
-	Contexts   contextCmd    `cmd:"" name:"context" help:"Give stores names: list, add, use or remove contexts."`
-	Completion completionCmd `cmd:"" help:"Print a script that completes verbs, flags, services and fields in a shell."`
-	Complete   completeCmd   `cmd:"" hidden:""`
-	Man        manCmd        `cmd:"" help:"Print the manual page."`
-	Vers       versionCmd    `cmd:"" name:"version" help:"Print the version."`
+// verbs are the commands.
+type verbs struct {
+	Read       readCmd       `help:"Print records in order of time (the default)."`
+	Tail       tailCmd       `help:"Print the newest records; with -f go on with what comes in."`
+	Hist       histCmd       `help:"Count records by time and level."`
+	Top        topCmd        `help:"Count the values of a field, the most frequent first."`
+	Fields     fieldsCmd     `help:"List the fields of records: types, share and examples."`
+	Ls         lsCmd         `help:"List services; the days of one; the blobs of a day."`
+	Ingesters  ingestersCmd  `help:"List the ingesters: who is alive, lane, oldest unflushed record, version."`
+	Cat        catCmd        `help:"Print the lines of one blob, of the store or in a file."`
+	Verify     verifyCmd     `help:"Check every blob: checksums, order, metadata, name."`
+	Bill       billCmd       `help:"Tell who logs how much, and what it costs here and would cost elsewhere."`
+	Contexts   contextCmd    `name:"context" help:"Give stores names: list, add, use or remove contexts."`
+	Completion completionCmd `help:"Print a script that completes verbs, flags, services and fields in a shell."`
+	Complete   completeCmd   `hidden:""`
+	Man        manCmd        `help:"Print the manual page."`
+	Vers       versionCmd    `name:"version" help:"Print the version."`
 }
 
 type versionCmd struct{}
@@ -64,6 +70,7 @@ type app struct {
 	cli.Console
 	env      environment
 	flags    grammar
+	verbs    verbs
 	model    *kong.Application
 	verb     *kong.Node
 	config   config.Config    // under the flags
@@ -154,32 +161,78 @@ func (a *app) progressTo() io.Writer {
 }
 
 func (a *app) parse() (verb, error) {
-	parser, err := cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.",
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	// Making the model of all verbs costs a third of a start. A mistake may be explained by
+	// another verb.
+	err := a.parseBy(a.named())
+	if err != nil {
+		err = a.parseBy(a.all())
+	}
+	if err == nil {
+		err = a.configure()
+	}
 	if err != nil {
 		return nil, err
 	}
+	return a.verb.Target.Addr().Interface().(verb), nil
+}
+
+// named returns a parser of the verbs that the arguments may name, or of all verbs if these
+// are shown.
+func (a *app) named() (*kong.Kong, error) {
+	for _, arg := range a.env.args {
+		letters := len(arg) > 1 && arg[0] == '-' && arg[1] != '-'
+		if letters && strings.Contains(arg, "h") || slices.Contains([]string{"help", "--help", "completion", "complete", "man"}, arg) {
+			return a.all()
+		}
+	}
+	return a.parser(func(verb string) bool { return verb == "read" || slices.Contains(a.env.args, verb) })
+}
+
+// all returns a parser of all verbs.
+func (a *app) all() (*kong.Kong, error) { return a.parser(func(string) bool { return true }) }
+
+// parser returns a parser of some verbs, by the fields of [verbs].
+func (a *app) parser(wanted func(verb string) bool) (*kong.Kong, error) {
+	options := []kong.Option{kong.ConfigureHelp(kong.HelpOptions{Compact: true})}
+	fields := reflect.ValueOf(&a.verbs).Elem()
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		name := cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))
+		if !wanted(name) {
+			continue
+		}
+		var tags []string
+		if _, hidden := field.Tag.Lookup("hidden"); hidden {
+			tags = append(tags, `hidden:""`)
+		}
+		options = append(options, kong.DynamicCommand(name, field.Tag.Get("help"), "", fields.Field(i).Addr().Interface(), tags...))
+	}
+	return cli.NewParser(&a.flags, a.Name, "Read logs that are kept in blobs. Times, filters and forms of output: logquery read --help.", options...)
+}
+
+// parseBy parses the command line by a parser.
+func (a *app) parseBy(parser *kong.Kong, err error) error {
+	if err != nil {
+		return err
+	}
 	a.model = parser.Model
 	if given := a.env.args; len(given) > 1 && given[0] == "help" && given[1][:min(1, len(given[1]))] != "-" && verbOf(parser.Model, given[1]) == nil {
-		return nil, cli.Usagef("there is no command %s; see logquery --help", cli.ShellWords(given[1]))
+		return cli.Usagef("there is no command %s; see logquery --help", cli.ShellWords(given[1]))
 	}
 	args := arrange(parser.Model, a.env.args)
 	parsed, err := parser.Parse(args)
 	if err := mistake(parser.Model, args); err != nil {
-		return nil, err
+		return err
 	}
 	if err != nil {
 		verb := args[0]
 		if verbOf(parser.Model, verb) == nil {
 			verb = ""
 		}
-		return nil, a.misread(verb, err)
+		return a.misread(verb, err)
 	}
 	a.verb = parsed.Selected()
-	if err := a.configure(); err != nil {
-		return nil, err
-	}
-	return a.verb.Target.Addr().Interface().(verb), nil
+	return nil
 }
 
 // configure reads the common flags, the environment, the contexts and the file.

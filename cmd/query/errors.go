@@ -47,14 +47,17 @@ func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
 	has := func(flag rune) bool {
 		return slices.ContainsFunc(a.verb.Flags, func(f *kong.Flag) bool { return f.Short == flag })
 	}
+	if every, err := a.all(); err == nil {
+		a.model = every.Model // the name may be meant as any verb
+	}
 	hint, typed := "logquery ls lists them", a.typed(e.Name)
 	meant := a.verbMeant(typed)
 	begin := beginning(e)
 	switch verb := verbOf(a.model, e.Name); {
 	case a.env.isFile(e.Name):
 		hint = "a file has that name: if the shell made it of *, quote that: '*'"
-	case a.verb.Name == "top" && slices.Contains(e.Stored, a.flags.Top.Field):
-		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.flags.Top.Field)
+	case a.verb.Name == "top" && slices.Contains(e.Stored, a.verbs.Top.Field):
+		hint = "the field comes first: logquery top " + cli.ShellWords(typed, a.verbs.Top.Field)
 	case len(begin) > 1:
 		hint = fmt.Sprintf("%d services begin so: '%s*'", len(begin), e.Name)
 	case e.Near != "":

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
+	"blobtail/internal/cli"
 )
 
 // word is a word of a shell's command line, with quotes or without.
@@ -14,8 +14,8 @@ var word = regexp.MustCompile(`'[^']*'|"[^"]*"|[^ '"]+`)
 
 // Each verb's help has three examples. Those of logquery itself parse.
 func TestExamples(t *testing.T) {
-	var g grammar
-	parser, err := kong.New(&g, kong.Name("logquery"))
+	a := &app{Console: cli.Console{Name: "logquery"}}
+	parser, err := a.all()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestExamples(t *testing.T) {
 
 // The manual page has each flag and each verb, and no line that troff would misread.
 func TestManual(t *testing.T) {
-	var g grammar
-	parser, err := kong.New(&g, kong.Name("logquery"), kong.Description("Read logs."))
+	a := &app{Console: cli.Console{Name: "logquery"}}
+	parser, err := a.all()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,9 @@ import (
 const sampled = 200
 
 // pair is a text that names a field and its value, in one of the forms that people write.
-var pair = regexp.MustCompile(`^"?([A-Za-z_][A-Za-z0-9_.-]*)"?[=:] *"?([^"]*)"?$`)
+func pair() *regexp.Regexp {
+	return regexp.MustCompile(`^"?([A-Za-z_][A-Za-z0-9_.-]*)"?[=:] *"?([^"]*)"?$`)
+}
 
 // meant tells, after a text filter found nothing, the level, the service or the field that
 // was probably meant by the text, with its command; "" if the text looks like none of them.
@@ -29,7 +31,7 @@ func (a *app) meant(ctx context.Context, q *query.Query) string {
 	}
 	for _, text := range slices.Concat(f.Texts, f.Words, f.Exprs) {
 		key, value := "", text
-		if m := pair.FindStringSubmatch(text); m != nil {
+		if m := pair().FindStringSubmatch(text); m != nil {
 			key, value = m[1], m[2]
 		}
 		level := record.ParseLevel([]byte(value))

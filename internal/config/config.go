@@ -145,7 +145,7 @@ func Load(path string) (Config, error) {
 }
 
 // variable is what people expect to be replaced by the environment's value.
-var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+func variable() *regexp.Regexp { return regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`) }
 
 // variables refuses values with ${NAME}: nothing replaces it in a file.
 func variables(v reflect.Value, key string) error {
@@ -174,7 +174,7 @@ func variables(v reflect.Value, key string) error {
 			}
 		}
 	case reflect.String:
-		if name := variable.FindString(v.String()); name != "" {
+		if name := variable().FindString(v.String()); name != "" {
 			return fmt.Errorf("%s: %s stays as it is in this file", key, name)
 		}
 	}
@@ -185,7 +185,7 @@ func variables(v reflect.Value, key string) error {
 // secrets: those of a store come from the environment alone, and user, password or
 // token of a URL are left out.
 func (c Config) YAML() ([]byte, error) {
-	c.NATS.URL = userinfo.ReplaceAllString(c.NATS.URL, "${1}redacted@")
+	c.NATS.URL = userinfo().ReplaceAllString(c.NATS.URL, "${1}redacted@")
 	return yaml.Marshal(c)
 }
 

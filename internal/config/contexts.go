@@ -33,7 +33,7 @@ type Context struct {
 	Timezone string `yaml:"timezone,omitempty"`
 }
 
-var contextName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+func contextName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) }
 
 // ReadContexts reads the contexts of a configuration directory, as of
 // [os.UserConfigDir]. There are none without a file, or if the user has no directory.
@@ -74,7 +74,7 @@ func (c *Contexts) Names() []string { return slices.Sorted(maps.Keys(c.All)) }
 
 // Add adds or replaces a context. The first one becomes the current one.
 func (c *Contexts) Add(name string, context Context) error {
-	if !contextName.MatchString(name) {
+	if !contextName().MatchString(name) {
 		return fmt.Errorf("context %q: want up to 63 letters, digits, dots, dashes and underscores", name)
 	}
 	if len(c.All) == 0 {

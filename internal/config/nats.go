@@ -24,7 +24,7 @@ type NATS struct {
 }
 
 // userinfo is the scheme of a URL, and the user, password or token behind it.
-var userinfo = regexp.MustCompile(`([^,/]*://)?[^,]*@`)
+func userinfo() *regexp.Regexp { return regexp.MustCompile(`([^,/]*://)?[^,]*@`) }
 
 // plain is a text that is shown without quotes.
 type plain string

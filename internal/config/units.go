@@ -14,12 +14,12 @@ import (
 type Duration time.Duration
 
 // amount is a number and its unit, which 0 does not need.
-var amount = regexp.MustCompile(`[0-9.]+[^0-9.]*`)
+func amount() *regexp.Regexp { return regexp.MustCompile(`[0-9.]+[^0-9.]*`) }
 
 // ParseDuration reads a [Duration]. It accepts no sign.
 func ParseDuration(s string) (time.Duration, error) {
 	total, bad := time.Duration(0), s == ""
-	rest := amount.ReplaceAllStringFunc(s, func(text string) string {
+	rest := amount().ReplaceAllStringFunc(s, func(text string) string {
 		times := time.Duration(1)
 		if days, ok := strings.CutSuffix(text, "d"); ok {
 			text, times = days+"h", 24

@@ -18,7 +18,9 @@ func (s span) before(t time.Time) time.Time { return t.AddDate(0, -s.months, 0).
 func (s span) after(t time.Time) time.Time  { return t.AddDate(0, s.months, 0).Add(s.rest) }
 
 // amount is a number with its unit.
-var amount = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?(µs|[a-z]+)(?: and |, ?| )?`)
+func amount() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?(µs|[a-z]+)(?: and |, ?| )?`)
+}
 
 // units by name. A month is 0 here.
 var units = map[string]time.Duration{
@@ -35,7 +37,7 @@ var months = map[string]int{"mo": 1, "month": 1, "y": 12, "yr": 12, "year": 12}
 // parseSpan reads a span in lower case, such as 1d12h, 2 hours, 1h and 30 minutes, 1mo.
 func parseSpan(text string) (total span, ok bool) {
 	for text != "" {
-		part := amount.FindStringSubmatch(text)
+		part := amount().FindStringSubmatch(text)
 		if part == nil {
 			return span{}, false
 		}

@@ -28,7 +28,7 @@ var yearless = [...]string{"Jan 2 15:04:05", "Jan 2 15:04"}
 // parseStamp reads a date with a time of day, and a zone if there is one. known is false
 // for other forms.
 func parseStamp(text string, now time.Time) (t time.Time, known bool, err error) {
-	text = comma.ReplaceAllString(text, "$1.$2")
+	text = comma().ReplaceAllString(text, "$1.$2")
 	for _, form := range zoned {
 		if t, err := time.Parse(form, text); err == nil {
 			if name, off := t.Zone(); off == 0 && name != "UTC" && name != "GMT" && name != "" && name[0] != '+' {
@@ -65,7 +65,7 @@ func parseStamp(text string, now time.Time) (t time.Time, known bool, err error)
 }
 
 // comma separates a fraction of seconds in many logs.
-var comma = regexp.MustCompile(`(:\d\d),(\d+)`)
+func comma() *regexp.Regexp { return regexp.MustCompile(`(:\d\d),(\d+)`) }
 
 func stamp(text string, zone *time.Location) (time.Time, bool) {
 	for _, form := range stamps {
@@ -77,11 +77,11 @@ func stamp(text string, zone *time.Location) (time.Time, bool) {
 }
 
 // numbers are day, month and year, or month, day and year.
-var numbers = regexp.MustCompile(`^(\d{1,2})[./-](\d{1,2})[./-](\d{4})(.*)$`)
+func numbers() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,2})[./-](\d{1,2})[./-](\d{4})(.*)$`) }
 
 // mixedUp refuses dates that do not tell the day from the month, and lists the readings.
 func mixedUp(text string) (t time.Time, known bool, err error) {
-	part := numbers.FindStringSubmatch(text)
+	part := numbers().FindStringSubmatch(text)
 	if part == nil {
 		return t, false, nil
 	}
@@ -101,11 +101,13 @@ func mixedUp(text string) (t time.Time, known bool, err error) {
 }
 
 // zoneAtEnd is Z, an offset or a name at the end of a time.
-var zoneAtEnd = regexp.MustCompile(`^(.*\d(?:\.\d+)?(?: ?[aApP][mM])?)(?: ?([zZ]|[+-]\d\d:?\d\d|[+-]\d\d)| ([A-Za-z]{2,5}))$`)
+func zoneAtEnd() *regexp.Regexp {
+	return regexp.MustCompile(`^(.*\d(?:\.\d+)?(?: ?[aApP][mM])?)(?: ?([zZ]|[+-]\d\d:?\d\d|[+-]\d\d)| ([A-Za-z]{2,5}))$`)
+}
 
 // cutZone cuts the zone off the end of a time.
 func cutZone(text string) (rest, zone string, ok bool) {
-	part := zoneAtEnd.FindStringSubmatch(text)
+	part := zoneAtEnd().FindStringSubmatch(text)
 	if part == nil {
 		return text, "", false
 	}
