@@ -252,10 +252,31 @@ func plain(value []byte) string {
 	return string(value)
 }
 
+// escapes makes tabs and newlines of \t and \n outside of actions, as people know them from
+// other tools with templates.
+func escapes(text string) string {
+	var out strings.Builder
+	spelt := strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
+	for {
+		plain, action, more := strings.Cut(text, "{{")
+		out.WriteString(spelt.Replace(plain))
+		if !more {
+			return out.String()
+		}
+		inside, rest, closed := strings.Cut(action, "}}")
+		out.WriteString("{{" + inside)
+		if !closed {
+			return out.String() // the parser reports it
+		}
+		out.WriteString("}}")
+		text = rest
+	}
+}
+
 // templated returns a function that appends what a template makes of a record, and a
 // newline. It leaves out a record for which the template fails.
 func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
-	t, err := template.New("record").Parse(text)
+	t, err := template.New("record").Parse(escapes(text))
 	if err == nil {
 		// Other failures depend on the record, such as {{slice .msg 0 9}} of one without msg.
 		err = t.Execute(io.Discard, map[string]any{})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"blobtail/record"
@@ -27,5 +28,6 @@ func serviceNames(args []string) (names []string) {
 			}
 		}
 	}
-	return names
+	slices.Sort(names) // several names of one service are one question
+	return slices.Compact(names)
 }

@@ -122,7 +122,7 @@ func (c *topCmd) print(a *app, form string, most int, v *values, sum *query.Summ
 	}
 	slices.SortFunc(all, func(x, y string) int { return cmp.Or(cmp.Compare(v.counts[y], v.counts[x]), cmp.Compare(x, y)) })
 	if most > 0 && len(all) > most {
-		sum.Warnings = append(sum.Warnings, fmt.Errorf("these are the %d most frequent of %s values; -n 0 for all", most, cli.Thousands(len(all))))
+		sum.Warnings = append(sum.Warnings, fmt.Errorf("%s of %s values, the most frequent; -n 0 for all", cli.Thousands(most), cli.Thousands(len(all))))
 		all = all[:most]
 	}
 	sum.Records = v.with

@@ -96,8 +96,11 @@ func (p *Progress) draw(w io.Writer) {
 			bytes, allBytes = done, all
 		}
 		text := fmt.Sprintf("%s of %s %s", Thousands(done), Thousands(all), p.noun)
-		if all == 0 {
-			text = Thousands(p.of.Found()) + " blobs listed"
+		switch found := p.of.Found(); {
+		case all == 0 && found == 0:
+			text = "waiting for the first answer"
+		case all == 0:
+			text = Thousands(found) + " blobs listed"
 		}
 		p.mu.Lock()
 		bar.ChangeMax64(max(allBytes, 1))
