@@ -31,6 +31,7 @@ func TestFreshService(t *testing.T) {
 		{"ls FreshSvc", cli.OK, "\t0\t0\t0\t0\t", ""},
 		{"verify FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
 		{"bill FreshSvc", cli.Nothing, "", "freshsvc has no blob yet"},
+		{"freshsvc --live-url " + in.admin, cli.Incomplete, "", "is it an ingester's listener for records"},
 		{"nosuch", cli.Nothing, "", `no service "nosuch"; to search text: -F nosuch; there is only freshsvc`},
 	} {
 		out, errs, code := logquery(t, at, strings.Fields(tt.args)...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,8 @@ func (c *catCmd) body(ctx context.Context, a *app) ([]byte, error) {
 			return nil, fmt.Errorf("%w: %w", storage.ErrUnauthorized, err)
 		case err != nil:
 			return nil, cli.Usagef("%w; a blob of the store looks like web/2026/11/20/1500/000001.log", err)
+		case !bytes.Contains(body, []byte("\x28\xb5\x2f\xfd")): // a frame of zstd begins so (RFC 8878)
+			return nil, cli.Usagef("%s is no blob: nothing in it is compressed by zstd; a blob of the store looks like web/2026/11/20/1500/000001.log", c.Name)
 		}
 		return body, nil
 	}
