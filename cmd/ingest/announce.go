@@ -164,6 +164,9 @@ const readyEvery = 250 * time.Millisecond
 // it has become ready.
 func (p *company) started(ctx context.Context, group *errgroup.Group, log zerolog.Logger, ready func() error, c config.Config, ingest, admin net.Listener) {
 	tell := func(event *zerolog.Event, state string) {
+		if c.NATS.URL != "" {
+			event = event.Str("stream", c.NATS.Stream)
+		}
 		event.Str("send", "http://"+ingest.Addr().String()+"/ingest/SERVICE").Str("listen", ingest.Addr().String()).Str("admin", admin.Addr().String()).
 			Stringer("store", c.Store).Str("wal", c.WALDir()).Int("lane", p.announcer.Lane()).Str("version", cli.Version()).Msg(state)
 	}
