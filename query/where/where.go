@@ -41,12 +41,12 @@ type Expr struct {
 	compared []comparison
 
 	matched atomic.Bool
+	records atomic.Int64 // whose names are in others
 	mu      sync.Mutex
 	seen    map[string]bool // of names: a record had it
 	others  map[string]bool // some names that records have
 	unlike  string          // of the first comparison that cannot be true
 	failed  error           // of the first record that has all names
-	records int             // whose names are in others
 }
 
 const (
@@ -110,14 +110,9 @@ func decode(value []byte) any {
 	return v
 }
 
+// survey reports whether the names of one more record are wanted.
 func (e *Expr) survey() bool {
-	if e.matched.Load() {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.records++
-	return e.records <= surveyed
+	return !e.matched.Load() && e.records.Load() < surveyed && e.records.Add(1) <= surveyed
 }
 
 func (e *Expr) note(keys []string, env map[string]any) {
@@ -158,7 +153,8 @@ func (e *Expr) fail(env map[string]any, err error) {
 }
 
 // Notes explains why no record has matched: a field that no record had, next to those that
-// there are, a number that is compared with a text, or a failure. It returns nothing if a record has matched.
+// there are, a number that is compared with a text, or a failure. It returns nothing if a
+// record has matched.
 func (e *Expr) Notes() (notes []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
