@@ -182,7 +182,8 @@ func TestCheckAzure(t *testing.T) {
 			"blobs": "problem: ~the key of account " + a.Account + " is refused", "tables": "problem: ~the key of account " + a.Account + " is refused", "clock": "ok: "}},
 		{"expired", container, sas("rlacwu", yesterday), "", cli.Failed, map[string]string{
 			"blobs": "problem: ~the SAS expired at " + yesterday.UTC().Format(time.RFC3339), "tables": "problem: ~the SAS expired at "}},
-		// Azurite lets every SAS write rows of an existing table; storage/azure has the test of a new one.
+		// Azurite lets every SAS write rows of an existing table; storage/azure has the test of a
+		// new one.
 		{"only reads", container, sas("rl", tomorrow), "", cli.Failed, map[string]string{
 			"blobs": "problem: create a test object: ~the SAS has sp=rl and lacks c (create)"}},
 	} {

@@ -14,8 +14,8 @@ import (
 )
 
 // unconfirmed reports that a plan has to be confirmed, or that another one was, and returns
-// the exit code. The command that carries it out names the store and the configuration of this run: a user may
-// copy it to another shell.
+// the exit code. The command that carries it out names the store and the configuration of
+// this run: a user may copy it to another shell.
 func (a *app) unconfirmed(e *retention.ConfirmError, args ...string) int {
 	words := append([]string{a.Name, a.verb.Name}, args...)
 	words = append(words, cli.Words(a.verb, "now", "grace", "day", "keep-tail")...)
