@@ -59,16 +59,22 @@ var continuing = [...]string{
 	"During handling of the above exception", "The above exception was the direct cause", "--- End of ",
 }
 
-// has reports whether a line that is not empty belongs to the trace.
+// has reports whether a line that is not empty belongs to the trace. A line with a time does
+// not: it is the next record of a program that indents its lines.
 func (t *trace) has(line, next []byte) bool {
 	before, rust := t.indented, t.rust
 	t.indented, t.rust = line[0] == ' ' || line[0] == '\t', false
-	if _, _, own := textTime(line); own {
-		return false // the next record of a program that indents its lines
+	if !t.indented && !rust && !t.continues(line, next, before) {
+		return false
 	}
+	_, _, own := textTime(line)
+	return !own
+}
+
+// continues reports whether a line that is not indented continues the trace by its pattern.
+// before says that the line before is indented.
+func (t *trace) continues(line, next []byte, before bool) bool {
 	switch {
-	case t.indented, rust:
-		return true
 	case isTraceback(line):
 		t.python = true
 		return true
@@ -79,7 +85,7 @@ func (t *trace) has(line, next []byte) bool {
 		return true
 	}
 	for _, begin := range continuing {
-		if bytes.HasPrefix(line, []byte(begin)) {
+		if line[0] == begin[0] && bytes.HasPrefix(line, []byte(begin)) {
 			return true
 		}
 	}
