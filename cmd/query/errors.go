@@ -38,7 +38,7 @@ func (a *app) ownError(ctx context.Context, err error) (code int, message string
 	return 0, ""
 }
 
-// noService says what was probably meant by a name that is no service.
+// noService tells the likely meaning of a name that is no service.
 func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
 	if a.held(ctx, e.Name) {
 		return fmt.Sprintf("%s has no blob yet; ingesters have its records: logquery %s", e.Name, e.Name)
@@ -75,7 +75,7 @@ func (a *app) noService(ctx context.Context, e *query.NoServiceError) string {
 	return fmt.Sprintf("%v; %s%s", e, hint, a.thereAre(ctx, e))
 }
 
-// typed is the argument from which a service's name was made, such as one with blanks.
+// typed is the argument behind a service's name, such as one with blanks.
 func (a *app) typed(name string) string {
 	for _, arg := range a.env.args {
 		if names := serviceNames([]string{arg}); len(names) == 1 && names[0] == name {
@@ -85,7 +85,7 @@ func (a *app) typed(name string) string {
 	return name
 }
 
-// otherVerbs are what people write for a verb.
+// otherVerbs are the words of other programs for a verb.
 var otherVerbs = map[string]string{
 	"list": "ls", "services": "ls", "follow": "tail -f SERVICE", "count": "SERVICE --count", "export": "SERVICE -o csv",
 	"grep": "SERVICE -F TEXT", "search": "SERVICE -F TEXT", "find": "SERVICE -F TEXT",
@@ -114,7 +114,7 @@ func (a *app) verbMeant(first string) string {
 	return verb
 }
 
-// beginning are the services whose names begin with the unknown one.
+// beginning are the services with names that begin with the unknown one.
 func beginning(e *query.NoServiceError) []string {
 	return slices.DeleteFunc(slices.Clone(e.Stored), func(name string) bool { return !strings.HasPrefix(name, e.Name) })
 }
@@ -160,7 +160,7 @@ func (a *app) misread(verb string, err error) error {
 	return cli.Usagef("%w; see %s", err, see)
 }
 
-// otherFlags are what people write for a flag, with what to write.
+// otherFlags are the flags of other programs, with ours.
 var otherFlags = map[string]string{
 	"--grep": findText, "--search": findText, "--text": findText, "--filter": findText, "-e": findText,
 	"--service": "services are arguments: logquery web", "--app": "services are arguments: logquery web",
