@@ -73,6 +73,7 @@ type app struct {
 	verbs    verbs
 	model    *kong.Application
 	verb     *kong.Node
+	args     []string         // as arranged, up to "--"
 	config   config.Config    // under the flags
 	store    *openstore.Store // nil until open
 	reader   *query.Reader    // of its blobs
@@ -105,6 +106,7 @@ func run(ctx context.Context, env environment) int {
 	v, err := a.parse()
 	if err == nil {
 		line := cli.ShowProgress(a.progressTo(), &a.progress, "blobs")
+		a.Stderr = line.Over(env.stderr)
 		left := func() {} // waits until the user leaves the pager
 		if env.outTTY {
 			a.out.before = func() {
@@ -220,6 +222,10 @@ func (a *app) parseBy(parser *kong.Kong, err error) error {
 		return cli.Usagef("there is no command %s; see logquery --help", cli.ShellWords(given[1]))
 	}
 	args := arrange(parser.Model, a.env.args)
+	a.args = args
+	if at := slices.Index(args, "--"); at >= 0 {
+		a.args = args[:at]
+	}
 	parsed, err := parser.Parse(args)
 	if err := mistake(parser.Model, args); err != nil {
 		return err

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"blobtail/internal/cli"
@@ -39,7 +42,8 @@ func (c *contextCmd) change(a *app) error {
 		if f.Store == (openstore.Spec{}) && f.Config == "" {
 			return cli.Usagef("logquery context add %s: add --store, and --live-url or --config if the store needs them", c.Name)
 		}
-		return a.contexts.Add(c.Name, config.Context{Store: f.Store.String(), Live: f.LiveURL, Config: f.Config, Timezone: f.Timezone})
+		of := config.Context{Store: f.Store.String(), Live: f.LiveURL, Config: f.Config, Timezone: f.Timezone}
+		return a.contexts.Add(c.Name, anywhere(of, f.Store.Dir()))
 	case "use":
 		return a.contexts.Use(c.Name)
 	}
@@ -64,16 +68,31 @@ func (c *contextCmd) list(a *app) (int, error) {
 	return cli.OK, w.Flush()
 }
 
+// anywhere makes the paths of a context absolute, because it is used in other directories.
+func anywhere(of config.Context, dir string) config.Context {
+	if path, err := filepath.Abs(dir); err == nil && dir != "" {
+		of.Store = "dir:" + path
+	}
+	if path, err := filepath.Abs(of.Config); err == nil && of.Config != "" {
+		of.Config = path
+	}
+	return of
+}
+
 // useContext sets the flags that are not given from a context: the one of --context, or
 // the current one unless a store or a file is given.
 func (a *app) useContext() error {
 	f := &a.flags
+	if slices.Contains([]string{"version", "man", "completion"}, a.verb.Name) {
+		a.contexts = &config.Contexts{}
+		return nil // they read no store
+	}
 	var err error
 	if a.contexts, err = config.ReadContexts(a.env.configDir); err != nil {
 		// Another user's contexts, as after sudo, and broken ones must not be in the way of a
 		// store that is named otherwise.
 		wanted := f.Context != "" || a.verb.Name == "context"
-		if wanted || f.Store == (openstore.Spec{}) && f.Config == "" && !errors.Is(err, fs.ErrPermission) {
+		if wanted || a.verb.Name != "complete" && f.Store == (openstore.Spec{}) && f.Config == "" && !errors.Is(err, fs.ErrPermission) {
 			return &cli.UsageError{Err: err}
 		}
 		a.contexts = &config.Contexts{}
@@ -83,12 +102,15 @@ func (a *app) useContext() error {
 	case a.verb.Name == "context":
 		return nil // its flags are of a new one
 	case name != "":
-		// It is given for this run, and the environment for all.
-		if f.Store.String() == a.env.getenv("BLOBTAIL_STORE") {
+		// It counts more than the other variables of the environment, and less than flags.
+		if !a.given("store") {
 			f.Store = openstore.Spec{}
 		}
-		if f.LiveURL == a.env.getenv("BLOBTAIL_LIVE") {
+		if !a.given("live-url") {
 			f.LiveURL = ""
+		}
+		if !a.given("config") {
+			f.Config = ""
 		}
 	case f.Store == (openstore.Spec{}) && f.Config == "":
 		name = a.contexts.Current
@@ -113,4 +135,9 @@ func (a *app) useContext() error {
 		f.Timezone = of.Timezone
 	}
 	return nil
+}
+
+// given reports whether a flag with a value is on the command line.
+func (a *app) given(flag string) bool {
+	return slices.ContainsFunc(a.args, func(arg string) bool { return strings.HasPrefix(arg, "--"+flag+"=") })
 }

@@ -141,7 +141,7 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 	}
 	if w.listing && sum.Records > 0 {
 		for _, err := range report.Problems {
-			a.Note("%v", err)
+			a.Complain("%v", err) // the blobs are listed, but services may be missing
 		}
 		return a.verdict(ctx, sum), nil
 	}

@@ -110,8 +110,12 @@ func (p *Progress) draw(w io.Writer) {
 		p.mu.Unlock()
 		select {
 		case <-p.done:
-			_ = bar.Clear()
+			p.mu.Lock()
+			if p.up {
+				_ = bar.Clear()
+			}
 			p.up = false
+			p.mu.Unlock()
 			return
 		case <-tick.C:
 		}

@@ -42,7 +42,11 @@ func Time(text string, now time.Time) (time.Time, error) {
 func Since(text string, until, now time.Time) (time.Time, error) {
 	text = strings.Join(strings.Fields(text), " ")
 	if s, ok := parseSpan(strings.ToLower(text)); ok {
-		return s.before(until), nil
+		t := s.before(until)
+		if y := t.Year(); y < 1678 || y > 2261 {
+			return t, fmt.Errorf("%q is too long: the year must be from 1678 to 2261", text)
+		}
+		return t, nil
 	}
 	if n, err := strconv.Atoi(text); err == nil && n != 0 && len(text) < unixDigits {
 		return time.Time{}, unitMissing(text)

@@ -181,7 +181,7 @@ func TestSince(t *testing.T) {
 			t.Errorf("%q: %s, %v, want %s", text, got.UTC().Format(time.RFC3339Nano), err, want)
 		}
 	}
-	for text, want := range map[string]string{"": "neither", "0": "neither", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
+	for text, want := range map[string]string{"": "neither", "0": "neither", "400y": "too long", "2000y": "too long", "90": "90s, 90m or 90h", "soon": "neither a duration nor a time", "10/11/2026": "2026-11-10 or 2026-10-11"} {
 		if got, err := when.Since(text, until, now); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}

@@ -141,7 +141,9 @@ func literalOf(re *syntax.Regexp) (text string, fold bool) {
 	if re.Flags&syntax.FoldCase == 0 {
 		return clean(string(re.Rune), func(r rune) bool { return false }), false
 	}
-	return clean(strings.ToLower(string(re.Rune)), func(r rune) bool { return r == 'k' || r == 's' || r >= utf8.RuneSelf }), true
+	// In lower case only afterwards: U+0130 would become an i, which it does not match.
+	text = clean(string(re.Rune), func(r rune) bool { return strings.ContainsRune("kKsS", r) || r >= utf8.RuneSelf })
+	return strings.ToLower(text), true
 }
 
 // clean returns the longest part of a text without separators and without U+FFFD, which

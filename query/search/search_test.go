@@ -72,6 +72,7 @@ func TestTexts(t *testing.T) {
 		{"the sign of Kelvin does not", folded(`k`), "{\"msg\":\"\u212a\"}", false},
 		{"nor the long s", folded(`s`), "{\"msg\":\"\u017f\"}", false},
 		{"nor letters beyond ASCII", folded("\u00c9"), "{\"msg\":\"\u00e9\"}", false},
+		{"an expression with a letter that becomes ASCII in lower case", expr("(?i)\u0130zmir is"), "{\"msg\":\"\u0130ZMIR is big\"}", true},
 		{"an expression folds all", expr(`(?i)k`), "{\"msg\":\"\u212a\"}", true},
 		{"a word", word(`disk`), `{"msg":"out of disk"}`, true},
 		{"not a part of one", word(`disk`), `{"msg":"disks"}`, false},
