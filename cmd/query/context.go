@@ -78,7 +78,9 @@ func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Que
 	any := false
 	for _, service := range slices.Sorted(maps.Keys(found)) {
 		around := query.Query{Services: []string{service}, Range: q.Range, Unflushed: q.Unflushed, Expired: q.Expired}
-		if err := s.widen(ctx, blobs, around, found[service]); err != nil {
+		lacking, err := s.widen(ctx, blobs, around, found[service])
+		sum.Problems = append(sum.Problems, lacking...)
+		if err != nil {
 			return sum, err
 		}
 		around.Range = query.Range{From: max(found[service].first, q.Range.From), To: q.Range.To}
@@ -97,6 +99,13 @@ func (s surroundings) read(ctx context.Context, blobs *query.Reader, q query.Que
 		}
 		any = g.begun
 	}
+	// A part that cannot be read is met by several of these reads.
+	seen := map[string]bool{}
+	sum.Problems = slices.DeleteFunc(sum.Problems, func(err error) bool {
+		again := seen[err.Error()]
+		seen[err.Error()] = true
+		return again
+	})
 	return sum, nil
 }
 
@@ -111,8 +120,9 @@ func (s surroundings) matches(ctx context.Context, blobs *query.Reader, q query.
 	return plan.Read(ctx, emit)
 }
 
-// widen makes a stretch longer by the records before and after.
-func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Query, f *stretch) error {
+// widen makes a stretch longer by the records before and after. Those that cannot be read
+// are problems of the whole read.
+func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Query, f *stretch) (problems []error, err error) {
 	whole := *f
 	grow := func(lines []byte) error {
 		for line := range bytes.Lines(lines) {
@@ -125,8 +135,9 @@ func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Qu
 		before := q
 		before.Range.To, before.Limit = whole.first, s.before
 		if before.Range.From < before.Range.To {
-			if _, err := blobs.Newest(ctx, before, grow); err != nil {
-				return err
+			sum, err := blobs.Newest(ctx, before, grow)
+			if problems = sum.Problems; err != nil {
+				return problems, err
 			}
 		}
 	}
@@ -134,13 +145,14 @@ func (s surroundings) widen(ctx context.Context, blobs *query.Reader, q query.Qu
 		after.Range.From, after.First = whole.last+1, s.after
 		if after.Range.From < after.Range.To {
 			plan, err := blobs.Plan(ctx, after)
-			if err == nil {
-				_, err = plan.Read(ctx, grow)
+			if err != nil {
+				return problems, err
 			}
-			return err
+			sum, err := plan.Read(ctx, grow)
+			return append(problems, sum.Problems...), err
 		}
 	}
-	return nil
+	return problems, nil
 }
 
 // groups prints the matches among the lines of a service with their surroundings, and
@@ -198,7 +210,7 @@ func (g *groups) keep(line []byte) {
 		if g.before == 0 {
 			return
 		}
-		g.kept = append(g.kept[:0], g.kept[1:]...)
+		g.kept = g.kept[1:] // not moved: append makes room once in a while
 	}
 	g.kept = append(g.kept, bytes.Clone(line))
 }
