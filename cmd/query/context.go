@@ -19,7 +19,11 @@ type contextFlags struct {
 }
 
 // surroundings are how many records are printed around each match.
-type surroundings struct{ before, after int }
+type surroundings struct {
+	before, after int
+	// bounded refuses a search for matches that would read too much.
+	bounded func(*query.Plan) error
+}
 
 func (c contextFlags) surroundings() (s surroundings, err error) {
 	for _, flag := range []struct {
@@ -49,7 +53,7 @@ func (s surroundings) print(ctx context.Context, a *app, blobs *query.Reader, q 
 	return s.read(ctx, blobs, q, match, out)
 }
 
-func (s surroundings) any() bool { return s != surroundings{} }
+func (s surroundings) any() bool { return s.before+s.after > 0 }
 
 // A stretch is the times of the matches of a service.
 type stretch struct{ first, last int64 }
@@ -114,6 +118,9 @@ func (s surroundings) matches(ctx context.Context, blobs *query.Reader, q query.
 		return blobs.Newest(ctx, q, emit)
 	}
 	plan, err := blobs.Plan(ctx, q)
+	if err == nil {
+		err = s.bounded(plan)
+	}
 	if err != nil {
 		return query.Summary{}, err
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -273,6 +275,42 @@ func escapes(text string) string {
 	}
 }
 
+// templateValue decodes a value for a template, with its numbers as [decimal].
+func templateValue(value []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return decimals(v), err
+}
+
+// decimals makes a decimal of each number in a value. An integer that a float64 cannot hold
+// stays a text of digits.
+func decimals(v any) any {
+	switch of := v.(type) {
+	case json.Number:
+		f, err := of.Float64()
+		if err != nil || math.Abs(f) > 1<<53 {
+			return of
+		}
+		return decimal(f)
+	case map[string]any:
+		for key, value := range of {
+			of[key] = decimals(value)
+		}
+	case []any:
+		for i, value := range of {
+			of[i] = decimals(value)
+		}
+	}
+	return v
+}
+
+// A decimal is a number that a template prints without an exponent, as records have it.
+type decimal float64
+
+// String implements [fmt.Stringer].
+func (d decimal) String() string { return strconv.FormatFloat(float64(d), 'f', -1, 64) }
+
 // templated returns a function that appends what a template makes of a record, and a
 // newline. It leaves out a record for which the template fails.
 func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) {
@@ -291,8 +329,7 @@ func (p *printer) templated(text string) (func(dst, line []byte) []byte, error) 
 	return func(dst, line []byte) []byte {
 		fields := map[string]any{}
 		for name, value := range record.Fields(line) {
-			var v any
-			if json.Unmarshal(value, &v) == nil {
+			if v, err := templateValue(value); err == nil {
 				fields[string(record.AppendUnescaped(nil, name))] = v
 			}
 		}

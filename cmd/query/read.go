@@ -130,6 +130,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 			print := c.print
 			if around.any() {
 				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
+				around.bounded = func(plan *query.Plan) error { return a.bounded(c.MaxBytes, q, plan) }
 				print = around.print
 			}
 			sum, err := print(ctx, a, blobs, q, out)
