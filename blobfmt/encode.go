@@ -17,6 +17,9 @@ import (
 type EncoderOptions struct {
 	Level     zstd.EncoderLevel // 0: SpeedFastest
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 1 MiB
+	// NoFilters leaves out the words and ids by which a search rules out blocks. It saves a
+	// seventh of the CPU, and a twentieth of the bytes.
+	NoFilters bool
 }
 
 const (
@@ -53,6 +56,7 @@ type Encoder struct {
 	crc      uint32
 	replaces []BatchID
 	origins  originTable
+	filters  *lineFilters // nil: none
 
 	last    record.Key // of the last line
 	hourEnd int64      // last time allowed in this blob: every period lies in one hour
@@ -82,6 +86,9 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 		return nil, fmt.Errorf("blobfmt: new encoder: %w", err)
 	}
 	e := &Encoder{blockSize: o.BlockSize, zstd: z}
+	if !o.NoFilters {
+		e.filters = newLineFilters()
+	}
 	e.Reset()
 	return e, nil
 }
@@ -94,6 +101,9 @@ func (e *Encoder) Reset() {
 	e.blocks, e.replaces = e.blocks[:0], e.replaces[:0]
 	e.openBlock()
 	e.origins.reset()
+	if e.filters != nil {
+		e.filters.reset()
+	}
 }
 
 // openBlock opens the next block, with the memory of an earlier one's minutes.
@@ -133,7 +143,12 @@ func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) 
 	e.lines = append(e.lines, line...)
 	e.raw += int64(len(line))
 	e.origins.add(&key, &e.last)
-	e.open.count(t, record.LineLevel(line))
+	level := record.LineLevel(line)
+	e.open.count(t, level)
+	if e.filters != nil {
+		// The copy, because it has other bytes behind it, which the filters' reading uses.
+		e.filters.add(e.lines[len(e.lines)-len(line):], level)
+	}
 	e.last = key
 	return nil
 }
@@ -181,6 +196,9 @@ func (e *Encoder) cut() {
 	b.CRC = checksum(0, e.body[b.Offset:])
 	e.blocks = append(e.blocks, b)
 	e.origins.cut()
+	if e.filters != nil {
+		e.filters.Cut()
+	}
 	e.lines = e.lines[:0]
 	e.openBlock()
 }
@@ -208,7 +226,7 @@ func (e *Encoder) Finish(batch BatchID) (body []byte, m Meta, err error) {
 	slices.SortFunc(e.replaces, func(a, b BatchID) int { return bytes.Compare(a[:], b[:]) })
 	e.replaces = slices.Compact(e.replaces)
 	m.Compacted = len(e.replaces)
-	if err := e.appendIndex(); err != nil {
+	if m.IDs, err = e.appendIndex(); err != nil {
 		return nil, Meta{}, fmt.Errorf("blobfmt: finish: %w", err)
 	}
 	return e.body, m, nil

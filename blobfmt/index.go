@@ -47,6 +47,8 @@ type Index struct {
 	tail    []byte // the bytes of the blob in memory, from tailAt on
 	tailAt  int64
 	origins section
+	filters section // of words
+	ids     section
 }
 
 // ReadIndex reads the index of a blob of the given size. It reads the last 64 KiB at
@@ -58,14 +60,18 @@ func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range []uint16{sectionOrigins, sectionBlocks, sectionReplaces} {
+	for _, id := range []uint16{sectionOrigins, sectionBlocks, sectionReplaces, sectionFilters, sectionIDs} {
 		i := slices.IndexFunc(sections, func(s section) bool { return s.ID == id })
 		switch {
-		case i < 0 && id == sectionReplaces: // most blobs replace nothing
+		case i < 0 && id != sectionOrigins && id != sectionBlocks: // most blobs replace nothing, old ones have no filters
 		case i < 0:
 			return nil, x.corrupt(size-footerSize, footerSize, fmt.Sprintf("index: section %d is missing", id))
 		case id == sectionOrigins:
 			x.origins = sections[i]
+		case id == sectionFilters:
+			x.filters = sections[i]
+		case id == sectionIDs:
+			x.ids = sections[i]
 		case id == sectionBlocks:
 			err = x.parse(sections[i], "blocks: ", func(s *sectionReader) { x.Blocks = parseBlocks(s, key, x.Offset) })
 		case id == sectionReplaces:

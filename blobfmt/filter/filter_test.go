@@ -1,0 +1,193 @@
+package filter_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/blobfmt/filter"
+	"blobtail/record"
+)
+
+// A blob of the tests: the searched texts of its blocks, and its filters.
+type blob struct {
+	blocks  [][]string
+	words   *filter.Words
+	ids     []byte
+	buckets int
+}
+
+func build(t testing.TB, b *filter.Builder, blocks [][]string) blob {
+	b.Reset()
+	for _, texts := range blocks {
+		for _, text := range texts {
+			b.Add([]byte(text))
+		}
+		b.Cut()
+	}
+	out := blob{blocks: blocks}
+	list, ok := b.AppendWords(nil)
+	if !ok {
+		t.Fatal("no words")
+	}
+	var err error
+	if out.words, err = filter.ParseWords(list, len(blocks)); err != nil {
+		t.Fatal(err)
+	}
+	out.ids, out.buckets = b.AppendIDs(nil)
+	if err := b.Check(out.words, out.ids, out.buckets); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// may returns the blocks that are not ruled out.
+func (b *blob) may(t testing.TB, needs filter.Needs) []bool {
+	may := make([]bool, len(b.blocks))
+	for i := range may {
+		may[i] = true
+	}
+	for _, word := range needs.Words {
+		b.words.Rule(may, word)
+	}
+	for _, key := range needs.Keys {
+		if b.buckets == 0 {
+			return make([]bool, len(b.blocks))
+		}
+		stride := len(b.ids) / b.buckets
+		have, err := filter.Find(b.ids[filter.BucketOf(key, b.buckets)*stride:][:stride], key, b.buckets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range may {
+			may[i] = may[i] && have[i]
+		}
+	}
+	return may
+}
+
+// makeText makes a text of few pieces, so that they meet in many ways.
+func makeText(r *rand.Rand) string {
+	var s strings.Builder
+	for range 1 + r.IntN(12) {
+		switch r.IntN(9) {
+		case 0:
+			fmt.Fprintf(&s, "%x", r.Uint64()>>r.IntN(60))
+		case 1:
+			fmt.Fprintf(&s, "%016x%016x", r.Uint64(), r.Uint64())
+		case 2:
+			s.WriteString([]string{`\n`, `\"`, `\\`, `\t`, `\u001b`, `\ud800`}[r.IntN(6)])
+		case 3:
+			s.WriteString([]string{"é", "\u212a", "\u017f", "\uFFFD", "\u0130", "日本"}[r.IntN(6)])
+		case 4:
+			s.WriteString(strings.Repeat(string(rune('a'+r.IntN(26))), 1+r.IntN(90)))
+		case 5:
+			fmt.Fprint(&s, r.IntN(3_000_000))
+		case 6:
+			s.WriteString([]string{"_", "-", ".", "=", " ", ":"}[r.IntN(6)])
+		default:
+			word := []string{"Error", "disk", "CAFE", "timeout", "deadbeef", "xyz", "ab", "u", "internationalization"}[r.IntN(9)]
+			s.WriteString(word[r.IntN(len(word)):])
+		}
+	}
+	return s.String()
+}
+
+// tokenAt reports whether a letter, a digit or an underscore is at a place.
+func tokenAt(text string, at int) bool {
+	if at < 0 || at >= len(text) {
+		return false
+	}
+	c := text[at]
+	return (c|0x20)-'a' < 26 || c-'0' < 10 || c == '_'
+}
+
+// A block that has a text is never ruled out: as a part, or between borders.
+func TestNoRecordIsLost(t *testing.T) {
+	n := 100_000
+	if testing.Short() {
+		n = 5000
+	}
+	b := filter.NewBuilder()
+	r := rand.New(rand.NewPCG(14, 1))
+	ruled, asked := 0, 0
+	for asked < n {
+		blocks := make([][]string, 1+r.IntN(1+r.IntN(70)))
+		for i := range blocks {
+			for range 1 + r.IntN(6) {
+				blocks[i] = append(blocks[i], makeText(r))
+			}
+		}
+		stored := build(t, b, blocks)
+		for range 200 {
+			block := r.IntN(len(blocks))
+			text := blocks[block][r.IntN(len(blocks[block]))]
+			if r.IntN(2) == 0 {
+				text = string(record.AppendUnescaped(nil, []byte(text)))
+			}
+			from := r.IntN(len(text) + 1)
+			to := from + r.IntN(len(text)+1-from)
+			part := text[from:to]
+			left, right := !tokenAt(text, from-1) && r.IntN(2) == 0, !tokenAt(text, to) && r.IntN(2) == 0
+			if r.IntN(2) == 0 {
+				part = string(bytes.ToUpper([]byte(part)))
+				if strings.ToLower(part) != strings.ToLower(text[from:to]) {
+					continue // a letter beyond ASCII
+				}
+			}
+			asked++
+			may := stored.may(t, filter.NeedsOf(part, left, right))
+			if !may[block] {
+				t.Fatalf("%q (borders %v, %v) of %q is ruled out", part, left, right, text)
+			}
+			if slices.Contains(may, false) {
+				ruled++
+			}
+		}
+	}
+	if ruled < asked/10 {
+		t.Errorf("only %d of %d texts ruled out a block", ruled, asked)
+	}
+}
+
+// A text that is nowhere rules out nearly all blocks.
+func TestAbsent(t *testing.T) {
+	r := rand.New(rand.NewPCG(14, 2))
+	blocks := make([][]string, 20)
+	for i := range blocks {
+		for range 2000 {
+			blocks[i] = append(blocks[i], fmt.Sprintf(`GET /api/%d request_id=%016x%016x user=u%06d took %dms`, r.IntN(100), r.Uint64(), r.Uint64(), r.IntN(100_000), r.IntN(1000)))
+		}
+	}
+	stored := build(t, filter.NewBuilder(), blocks)
+	count := func(text string, bounded bool) (n int) {
+		for _, may := range stored.may(t, filter.NeedsOf(text, bounded, bounded)) {
+			if may {
+				n++
+			}
+		}
+		return n
+	}
+	for _, absent := range []string{"timeout", "quests", "request_identity", "requ est"} {
+		if n := count(absent, false); n > 0 {
+			t.Errorf("%q: %d blocks", absent, n)
+		}
+	}
+	left := 0
+	for range 1000 {
+		left += count(fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()), false)
+		left += count(fmt.Sprintf("u%06d", 100_000+r.IntN(900_000)), true)
+	}
+	if each := float64(left) / 2000; each > 0.3 {
+		t.Errorf("%.2f blocks are left for an id that is nowhere", each)
+	}
+	for range 200 {
+		text := blocks[7][r.IntN(2000)]
+		if n := count(text[strings.Index(text, "id=")+3:][:32], false); n > 3 {
+			t.Errorf("%d blocks are left for an id in one", n)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package filter
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+)
+
+const (
+	// spread is the number of places for each pair of a key and a block. So a look-up of an
+	// absent key names an eighth of a block of each blob.
+	spread = 8
+	// bucketLen is about the length of a bucket.
+	bucketLen = 3900
+	// maxBlocks of a blob with ids.
+	maxBlocks = 1 << 16
+)
+
+// AppendIDs appends the keys of all blocks: buckets of the same length. Their number is 0 if
+// there are too many keys, or none.
+func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
+	if b.noIDs || len(b.keys) == 0 || b.block > maxBlocks {
+		return dst, 0
+	}
+	b.sortKeys()
+	codes := b.codes()
+	gap := float64(spread * (b.block + 1))
+	l := layout{blocks: b.block, low: int(math.Log2(gap * math.Ln2))}
+	size := float64(len(codes)) * (float64(l.low) + 1 + 1/math.Expm1(float64(uint64(1)<<l.low)/gap)) / 8
+	buckets = 1 + int(size)/bucketLen
+	l.places = uint64(1 + spread*len(codes)/buckets)
+	stride := 0
+	encoded, ends := b.plain[:0], make([]int, 0, buckets)
+	for i := range buckets {
+		n := 0
+		for n < len(codes) && BucketOf(uint32(codes[n]>>32), buckets) == i {
+			n++
+		}
+		start := len(encoded)
+		encoded = l.appendBucket(encoded, l.values(codes[:n], buckets), i, buckets)
+		codes = codes[n:]
+		stride = max(stride, len(encoded)-start+bucketSum)
+		ends = append(ends, len(encoded))
+	}
+	from := 0
+	for _, end := range ends {
+		start := len(dst)
+		dst = append(dst, encoded[from:end]...)
+		dst = append(dst, make([]byte, stride-bucketSum-(end-from))...)
+		dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
+		from = end
+	}
+	b.plain = encoded
+	return dst, buckets
+}
+
+// bucketSum is the length of a bucket's checksum, at its end.
+const bucketSum = 4
+
+// codes returns the sorted pairs of a key and a block. A key that is in more than a quarter
+// of the blocks, and in more than one if there are more, has one pair, with the number of
+// blocks as its block.
+func (b *Builder) codes() []uint64 {
+	out := b.spare[:0]
+	for keys := b.keys; len(keys) > 0; {
+		n := 1
+		for n < len(keys) && keys[n]>>32 == keys[0]>>32 {
+			n++
+		}
+		if n > max(1, b.block/4) || b.block == 1 {
+			out = append(out, keys[0]&^math.MaxUint32|uint64(b.block))
+		} else {
+			out = append(out, keys[:n]...)
+		}
+		keys = keys[n:]
+	}
+	return out
+}
+
+// BucketOf returns the number of the bucket that has a key.
+func BucketOf(key uint32, buckets int) int { return int(uint64(key) * uint64(buckets) >> 32) }
+
+// A layout maps the pairs of a bucket to numbers: place x (blocks + 1) + block. The place of
+// a key in its bucket is in the order of keys.
+type layout struct {
+	places uint64
+	blocks int
+	low    int // bits of a gap that are stored as they are
+}
+
+func (l *layout) place(key uint32, buckets int) uint64 {
+	return uint64(uint32(uint64(key)*uint64(buckets))) * l.places >> 32
+}
+
+// values turns the pairs of a bucket into numbers, in place, ascending, each once.
+func (l *layout) values(codes []uint64, buckets int) []uint64 {
+	out := codes[:0]
+	for _, c := range codes {
+		v := l.place(uint32(c>>32), buckets)*uint64(l.blocks+1) + c&math.MaxUint32
+		// Keys of one place lie next to each other, but not their blocks in order.
+		i := len(out)
+		for i > 0 && out[i-1] > v {
+			i--
+		}
+		if i > 0 && out[i-1] == v {
+			continue
+		}
+		out = append(out, 0)
+		copy(out[i+1:], out[i:])
+		out[i] = v
+	}
+	return out
+}
+
+// appendBucket appends the gaps between numbers in Rice's code: a gap without its low bits
+// in ones with a zero behind them, then the low bits.
+func (l *layout) appendBucket(dst []byte, values []uint64, number, buckets int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(number))
+	dst = binary.AppendUvarint(dst, uint64(buckets))
+	dst = binary.AppendUvarint(dst, l.places)
+	dst = binary.AppendUvarint(dst, uint64(l.blocks))
+	dst = binary.AppendUvarint(dst, uint64(len(values)))
+	dst = append(dst, byte(l.low))
+	w := bitWriter{dst: dst}
+	next := uint64(0)
+	for _, v := range values {
+		gap := v - next
+		next = v + 1
+		q := gap >> l.low
+		for ; q >= 32; q -= 32 {
+			w.put(1<<32-1, 32)
+		}
+		w.put(1<<q-1, int(q)+1)
+		w.put(gap, l.low)
+	}
+	return w.end()
+}
+
+// A bitWriter writes from the lowest bit of a byte on.
+type bitWriter struct {
+	dst  []byte
+	bits uint64
+	n    int
+}
+
+// put writes the lowest n bits, at most 33.
+func (w *bitWriter) put(v uint64, n int) {
+	w.bits |= (v & (1<<n - 1)) << w.n
+	w.n += n
+	if w.n >= 32 {
+		// The rest of a number of up to 33 bits fits behind 31.
+		w.dst = binary.LittleEndian.AppendUint32(w.dst, uint32(w.bits))
+		w.bits >>= 32
+		w.n -= 32
+	}
+}
+
+func (w *bitWriter) end() []byte {
+	for ; w.n > 0; w.n -= 8 {
+		w.dst = append(w.dst, byte(w.bits))
+		w.bits >>= 8
+	}
+	return w.dst
+}
+
+// ErrBucket means that a bucket of ids is damaged.
+var ErrBucket = errors.New("ids: a bucket is damaged")
+
+// A bucket is one of ids, parsed.
+type bucket struct {
+	layout
+	number, buckets uint64
+	count           uint64
+	gaps            []byte
+}
+
+// parseBucket checks a bucket.
+func parseBucket(b []byte) (out bucket, err error) {
+	if len(b) < bucketSum || checksum(b[:len(b)-bucketSum]) != binary.LittleEndian.Uint32(b[len(b)-bucketSum:]) {
+		return out, ErrBucket
+	}
+	b = b[:len(b)-bucketSum]
+	var numbers [5]uint64
+	for i := range numbers {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return out, ErrBucket
+		}
+		numbers[i], b = v, b[n:]
+	}
+	out.number, out.buckets, out.places, out.blocks, out.count = numbers[0], numbers[1], numbers[2], int(numbers[3]), numbers[4]
+	if len(b) < 1 || b[0] > 32 || out.places > 1<<32 || numbers[3] < 1 || numbers[3] > maxBlocks || out.count > 8*uint64(len(b)) {
+		return out, ErrBucket
+	}
+	out.low, out.gaps = int(b[0]), b[1:]
+	return out, nil
+}
+
+// Find returns the blocks that may have a key, from the key's bucket of so many. The error is
+// [ErrBucket] if it is another bucket, or a damaged one.
+func Find(b []byte, key uint32, buckets int) ([]bool, error) {
+	bucket, err := parseBucket(b)
+	if err != nil {
+		return nil, err
+	}
+	if bucket.buckets != uint64(buckets) || bucket.number != uint64(BucketOf(key, buckets)) {
+		return nil, ErrBucket
+	}
+	have := make([]bool, bucket.blocks)
+	return have, bucket.find(key, have)
+}
+
+// find sets the blocks that may have a key.
+func (b *bucket) find(key uint32, have []bool) error {
+	width := uint64(b.blocks + 1)
+	first := b.place(key, int(b.buckets)) * width
+	return b.each(func(v uint64) bool {
+		switch {
+		case v >= first+width:
+			return false
+		case v == first+width-1:
+			for i := range have {
+				have[i] = true
+			}
+		case v >= first:
+			have[v-first] = true
+		}
+		return true
+	})
+}
+
+// each calls f for the numbers in ascending order, until it returns false.
+func (b *bucket) each(f func(v uint64) bool) error {
+	r := bitReader{rest: b.gaps}
+	next := uint64(0)
+	for range b.count {
+		q := uint64(0)
+		for {
+			r.fill()
+			ones := bits.TrailingZeros64(^r.bits)
+			if ones < r.n {
+				q += uint64(ones)
+				r.skip(ones + 1)
+				break
+			}
+			if r.n == 0 {
+				return ErrBucket
+			}
+			q += uint64(r.n)
+			r.skip(r.n)
+		}
+		r.fill()
+		if r.n < b.low {
+			return ErrBucket
+		}
+		next += q<<b.low | r.bits&(1<<b.low-1)
+		r.skip(b.low)
+		if !f(next) {
+			return nil
+		}
+		next++
+	}
+	return nil
+}
+
+// A bitReader reads what a bitWriter wrote. Bits from n on are zero.
+type bitReader struct {
+	rest []byte
+	bits uint64
+	n    int
+}
+
+// fill makes at least 32 bits ready, if there are as many.
+func (r *bitReader) fill() {
+	if r.n >= 32 {
+		return
+	}
+	if len(r.rest) >= 4 {
+		r.bits |= uint64(binary.LittleEndian.Uint32(r.rest)) << r.n
+		r.rest = r.rest[4:]
+		r.n += 32
+		return
+	}
+	for ; len(r.rest) > 0; r.rest = r.rest[1:] {
+		r.bits |= uint64(r.rest[0]) << r.n
+		r.n += 8
+	}
+}
+
+func (r *bitReader) skip(n int) {
+	r.bits >>= n
+	r.n -= n
+}

@@ -1,0 +1,204 @@
+package blobfmt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"blobtail/blobfmt/filter"
+	"blobtail/record"
+)
+
+// Filters larger than these shares of a blob's blocks are left out, in percent.
+const (
+	mostWords = 3
+	mostIDs   = 6
+)
+
+// IDs is the place of a blob's ids, in buckets of equal length. The zero value says that
+// there are none, or that they are of a version that this package does not know.
+type IDs struct {
+	Offset, Length int64
+	Buckets        int
+}
+
+// Bucket returns the part of the blob that has a key.
+func (ids IDs) Bucket(key uint32) (off, n int64) {
+	n = ids.Length / int64(ids.Buckets)
+	return ids.Offset + n*int64(filter.BucketOf(key, ids.Buckets)), n
+}
+
+// String is the form in the metadata; "" if there are none.
+func (ids IDs) String() string {
+	if ids.Buckets == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d.%d", filter.Version, ids.Offset, ids.Length, ids.Buckets)
+}
+
+// parseIDs is the inverse of String. Any other value counts as none, because a reader can do
+// without.
+func parseIDs(text string) IDs {
+	parts := strings.Split(text, ".")
+	if len(parts) != 4 {
+		return IDs{}
+	}
+	var n [4]int64
+	for i, p := range parts {
+		n[i], _ = strconv.ParseInt(p, 10, 64)
+	}
+	ids := IDs{Offset: n[1], Length: n[2], Buckets: int(n[3])}
+	if ids.String() != text || ids.Buckets < 1 || ids.Length < 1 || ids.Offset < 1 || ids.Length%n[3] != 0 {
+		return IDs{}
+	}
+	return ids
+}
+
+// A Filters section says what filters a blob has.
+//
+//	uvarint  version of the rules
+//	uvarint  buckets of ids; 0: none
+//	uvarint  1 if the list of words follows; 0: there is none
+type Filters struct {
+	Words   *filter.Words // nil: none
+	Buckets int           // of ids; 0: none
+}
+
+// lineFilters collects the filters of a blob's lines.
+type lineFilters struct {
+	*filter.Builder
+	msgAt [record.NumLevels]int // where msg's value began in the last line of a level
+}
+
+func newLineFilters() *lineFilters { return &lineFilters{Builder: filter.NewBuilder()} }
+
+func (f *lineFilters) reset() {
+	f.Reset()
+	f.msgAt = [record.NumLevels]int{}
+}
+
+// add adds the searched text of a line: from the value of msg on, and a level that is none of
+// the six.
+func (f *lineFilters) add(line []byte, level record.Level) {
+	if level == record.Other {
+		if word, ok := record.LineLevelText(line); ok && len(word) > 0 {
+			f.Add(word)
+		}
+	}
+	// All lines of a blob have one service, so msg begins at one place for each level.
+	at := f.msgAt[level]
+	if level == record.Other || !record.MsgAt(line, at) {
+		at, _ = record.LineMsg(line) // of a line that is not canonical, all is searched
+		f.msgAt[level] = at
+	}
+	f.Add(line[at : len(line)-1])
+}
+
+// appendIDs appends the section of the ids, if it is small enough.
+func (e *Encoder) appendIDs(blocks int) (entry, int) {
+	start := len(e.body)
+	var buckets int
+	e.body, buckets = e.filters.AppendIDs(e.body)
+	n := len(e.body) - start
+	if buckets == 0 || n*100 > blocks*mostIDs {
+		e.body = e.body[:start]
+		return entry{}, 0
+	}
+	return entry{ID: sectionIDs, Codec: codecRaw, Stored: uint32(n), Raw: uint32(n), CRC: checksum(0, e.body[start:])}, buckets
+}
+
+// appendFilters appends the section of the filters, without words if they are too large.
+func (e *Encoder) appendFilters(blocks, buckets int) entry {
+	head := binary.AppendUvarint(e.scratch[:0], filter.Version)
+	head = binary.AppendUvarint(head, uint64(buckets))
+	start := len(e.body)
+	if section, ok := e.filters.AppendWords(append(head, 1)); ok && len(section) <= maxRaw {
+		s := e.appendSection(sectionFilters, section)
+		e.scratch = section[:0]
+		if int(s.Stored)*100 <= blocks*mostWords {
+			return s
+		}
+		e.body = e.body[:start]
+	}
+	return e.appendSection(sectionFilters, append(head, 0))
+}
+
+// HasFilters reports whether the index has filters of a version that this package knows.
+func (x *Index) HasFilters() bool { return x.filters.ID == sectionFilters }
+
+// Filters reads the words of the blob. Each call parses them again. It returns nil if there
+// are none of a version that this package knows.
+func (x *Index) Filters() (f *Filters, err error) {
+	if x.filters.ID != sectionFilters {
+		return nil, nil
+	}
+	err = x.parse(x.filters, "filters: ", func(r *sectionReader) { f = parseFilters(r, len(x.Blocks)) })
+	return f, err
+}
+
+func parseFilters(r *sectionReader, blocks int) *Filters {
+	if version := r.upTo(1 << 32); r.err != nil || version != filter.Version {
+		r.rest = nil
+		return nil
+	}
+	f := &Filters{Buckets: int(r.upTo(1 << 31))}
+	if r.upTo(1) == 0 {
+		return f
+	}
+	words, err := filter.ParseWords(r.rest, blocks)
+	if err != nil {
+		r.fail(err.Error())
+		return nil
+	}
+	r.rest = nil
+	f.Words = words
+	return f
+}
+
+// IDs is the place of the ids, as the metadata have it.
+func (x *Index) IDs() IDs {
+	f, err := x.Filters()
+	if err != nil || f == nil || f.Buckets == 0 || x.ids.ID != sectionIDs {
+		return IDs{}
+	}
+	return IDs{Offset: x.ids.offset, Length: int64(x.ids.Stored), Buckets: f.Buckets}
+}
+
+// verifyFilters compares the filters with the lines, and the metadata with both.
+func (v *verifier) verifyFilters(body []byte, x *Index, m Meta) {
+	f, err := x.Filters()
+	if err != nil {
+		v.add(err)
+		return
+	}
+	if ids := x.IDs(); ids != m.IDs {
+		v.addf("metadata say that ids are at %q, the index says %q", m.IDs, ids)
+		return
+	}
+	if f == nil || v.damaged {
+		return
+	}
+	var ids []byte
+	if f.Buckets > 0 {
+		ids = body[m.IDs.Offset:][:m.IDs.Length]
+		if checksum(0, ids) != x.ids.CRC {
+			v.add(x.corrupt(m.IDs.Offset, m.IDs.Length, "index: the checksum of the ids is wrong"))
+			return
+		}
+	}
+	if err := v.filters.Check(f.Words, ids, f.Buckets); err != nil {
+		v.addf("the filters do not describe the lines: %v", err)
+	}
+}
+
+var errNoBucket = errors.New("the blob has no ids")
+
+// Find returns the blocks of the blob that may have a key, by its bucket.
+func (ids IDs) Find(bucket []byte, key uint32) ([]bool, error) {
+	if ids.Buckets == 0 {
+		return nil, errNoBucket
+	}
+	return filter.Find(bucket, key, ids.Buckets)
+}
