@@ -2,7 +2,6 @@ package blobfmt
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,10 +10,10 @@ import (
 	"blobtail/record"
 )
 
-// Filters larger than these shares of a blob's blocks are left out, in percent.
+// The default of [EncoderOptions.FilterPercent].
 const (
-	mostWords = 3
-	mostIDs   = 6
+	wordsPercent = 3
+	idsPercent   = 6
 )
 
 // IDs is the place of a blob's ids, in buckets of equal length. The zero value says that
@@ -102,7 +101,7 @@ func (e *Encoder) appendIDs(blocks int) (entry, int) {
 	var buckets int
 	e.body, buckets = e.filters.AppendIDs(e.body)
 	n := len(e.body) - start
-	if buckets == 0 || n*100 > blocks*mostIDs {
+	if buckets == 0 || n*100 > blocks*e.percent.ids {
 		e.body = e.body[:start]
 		return entry{}, 0
 	}
@@ -117,7 +116,7 @@ func (e *Encoder) appendFilters(blocks, buckets int) entry {
 	if section, ok := e.filters.AppendWords(append(head, 1)); ok && len(section) <= maxRaw {
 		s := e.appendSection(sectionFilters, section)
 		e.scratch = section[:0]
-		if int(s.Stored)*100 <= blocks*mostWords {
+		if int(s.Stored)*100 <= blocks*e.percent.words {
 			return s
 		}
 		e.body = e.body[:start]
@@ -191,14 +190,4 @@ func (v *verifier) verifyFilters(body []byte, x *Index, m Meta) {
 	if err := v.filters.Check(f.Words, ids, f.Buckets); err != nil {
 		v.addf("the filters do not describe the lines: %v", err)
 	}
-}
-
-var errNoBucket = errors.New("the blob has no ids")
-
-// Find returns the blocks of the blob that may have a key, by its bucket.
-func (ids IDs) Find(bucket []byte, key uint32) ([]bool, error) {
-	if ids.Buckets == 0 {
-		return nil, errNoBucket
-	}
-	return filter.Find(bucket, key, ids.Buckets)
 }

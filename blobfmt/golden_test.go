@@ -30,7 +30,7 @@ func tiny(t *testing.T, o blobfmt.EncoderOptions) ([]byte, blobfmt.Meta, []rec) 
 // comparison and the document may follow. Blobs without filters are those of earlier
 // versions.
 func TestGolden(t *testing.T) {
-	for file, o := range map[string]blobfmt.EncoderOptions{"testdata/tiny.log": {}, "testdata/tiny-nofilters.log": {NoFilters: true}} {
+	for file, o := range map[string]blobfmt.EncoderOptions{"testdata/tiny.log": {}, "testdata/tiny-nofilters.log": {FilterPercent: -1}} {
 		body, m, recs := tiny(t, o)
 		golden, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(golden, body) {
@@ -62,7 +62,7 @@ func large(t *testing.T, o blobfmt.EncoderOptions) ([]byte, blobfmt.Meta, []rec)
 }
 
 func TestGoldenLarge(t *testing.T) {
-	for file, o := range map[string]blobfmt.EncoderOptions{"testdata/large.log": {}, "testdata/large-nofilters.log": {NoFilters: true}} {
+	for file, o := range map[string]blobfmt.EncoderOptions{"testdata/large.log": {}, "testdata/large-nofilters.log": {FilterPercent: -1}} {
 		golden, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestGoldenLarge(t *testing.T) {
 			t.Errorf("%s is not what the encoder writes", file)
 		}
 		ids := []byte{5, 2, 3, 1, 4}
-		if o.NoFilters {
+		if o.FilterPercent < 0 {
 			ids = []byte{2, 3, 4}
 		}
 		table := golden[len(golden)-32-len(ids)*16:]

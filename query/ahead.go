@@ -64,6 +64,9 @@ func (c *cursor) open() error {
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
 	}
+	if c.src.unfiltered != nil {
+		p.sum.Warnings = append(p.sum.Warnings, notFiltered(c.src))
+	}
 	p.sum.Problems = append(p.sum.Problems, c.src.lost...)
 	if err != nil {
 		return p.blame(c.src, c.src.problem(0, 0, err))

@@ -24,8 +24,9 @@ type loader struct {
 	match *Matcher
 	sum   *Summary // only for atomic additions
 
-	decoder *blobfmt.Decoder
-	buffers chan []byte
+	decoder  *blobfmt.Decoder
+	buffers  chan []byte
+	surveyed atomic.Bool // a block was read for the fields that it has
 }
 
 func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
@@ -71,6 +72,9 @@ type future struct {
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
 // them, of up to size bytes.
 func (l *loader) open(s *source, size int64) error {
+	if none, err := l.readIDs(s); none || err != nil {
+		return err
+	}
 	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {
 	case errors.As(err, &corrupt), errors.Is(err, blobfmt.ErrNewer), errors.Is(err, storage.ErrDamaged):
@@ -82,6 +86,7 @@ func (l *loader) open(s *source, size int64) error {
 	if err != nil {
 		return err
 	}
+	l.readWords(s)
 	s.blocks = l.choose(s)
 	if len(s.blocks) > 0 && size > 0 {
 		s.group = l.group(s, 0, size)
@@ -97,6 +102,7 @@ func (l *loader) choose(s *source) []int {
 		b := &s.index.Blocks[i]
 		switch {
 		case !l.task.rng.touches(b.First, b.Last):
+		case l.rulesOut(s, i):
 		case wanted(l.match.levels, &b.Levels) > 0:
 			blocks = append(blocks, i)
 		case !l.match.readsLines():

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -102,6 +103,9 @@ func wildBody(rng *rand.Rand, n int) []byte {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for _, name := range names[:rng.IntN(5)] {
 			out = fmt.Appendf(out, `,%q: %s`, name, wildValue(rng, 2))
+		}
+		if rng.IntN(2) == 0 {
+			out = fmt.Appendf(out, `,"id":"%02x","order":"o-%08d"`, sha256.Sum256([]byte{byte(rng.IntN(50))}), rng.IntN(100)*1_234_567)
 		}
 		for k := range rng.IntN(3) {
 			out = fmt.Appendf(out, `,"%d%s : %s`, k, wildText(rng, 4)[1:], wildValue(rng, 1))

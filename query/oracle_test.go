@@ -82,7 +82,11 @@ func part(rng *rand.Rand, all []*seen) string {
 	texts := all[rng.IntN(len(all))].texts
 	runes := []rune(texts[rng.IntN(len(texts))])
 	from := rng.IntN(len(runes) + 1)
-	s := string(runes[from : from+rng.IntN(min(len(runes)-from, 12)+1)])
+	most := 12
+	if rng.IntN(6) == 0 {
+		most = 80 // a long id
+	}
+	s := string(runes[from : from+rng.IntN(min(len(runes)-from, most)+1)])
 	switch rng.IntN(10) {
 	case 0:
 		s = strings.ToUpper(s)

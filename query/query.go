@@ -131,10 +131,13 @@ func New(store storage.BlobStore, o Options) *Reader {
 type Summary struct {
 	Records, Bytes            int64 // emitted
 	BlobsListed, BlobsOpened  int64
-	BlocksRead, BlocksSkipped int64 // skipped: in an opened blob, but ruled out by its index
-	Requests, Fetched         int64 // GETs after the listing, and their bytes
-	Copies                    int64 // records left out as copies of emitted ones
-	Unflushed                 int64 // of the emitted or counted records, those in no blob of the read
+	BlocksRead, BlocksSkipped int64 // skipped: ruled out by the index of an opened blob, or by the ids of an unopened one
+	// RuledOutByIDs and RuledOutByWords count the skipped blocks by the filter that ruled
+	// them out.
+	RuledOutByIDs, RuledOutByWords int64
+	Requests, Fetched              int64 // GETs after the listing, and their bytes
+	Copies                         int64 // records left out as copies of emitted ones
+	Unflushed                      int64 // of the emitted or counted records, those in no blob of the read
 	// Higher counts records that fail the filter only because their level is above the
 	// lowest wanted one. It is a lower bound: unread blocks may have more.
 	Higher int64

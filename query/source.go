@@ -37,7 +37,10 @@ type source struct {
 	blocks []int // the wanted ones, in the order of reading
 	group  *group
 	warn   error // why it is read without its index
-	lost   []error
+	sieve  sieve
+	// unfiltered says why the blob's filters cannot be used.
+	unfiltered error
+	lost       []error
 
 	// end is the end of the blob from offset endAt on, read with the index. It often
 	// holds blocks too.

@@ -58,7 +58,8 @@ type builder struct {
 }
 
 func newBuilder(t testing.TB, blockSize int) *builder {
-	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: blockSize})
+	// Blobs of tests are small, and yet have filters.
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: blockSize, FilterPercent: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

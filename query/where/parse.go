@@ -41,6 +41,7 @@ func Parse(text string) (*Expr, error) {
 		return nil, errors.New("it names no field; want one such as status >= 500")
 	}
 	e.compared = names.compared
+	e.equals = equals(tree.Node, names, nil)
 	e.vms.New = func() any { return new(vm.VM) }
 	return e, nil
 }
@@ -197,6 +198,26 @@ func outside(name string) string {
 		return name[1:]
 	}
 	return name
+}
+
+// equals appends the texts that fields must equal for a condition to be true.
+func equals(node ast.Node, n *names, dst []string) []string {
+	at, ok := node.(*ast.BinaryNode)
+	if !ok {
+		return dst
+	}
+	if at.Operator == "&&" || at.Operator == "and" {
+		return equals(at.Right, n, equals(at.Left, n, dst))
+	}
+	one := names{own: n.own}
+	one.compare(at)
+	for _, c := range one.compared {
+		text, isText := c.value.(string)
+		if isText && c.name != "ts" && c.name != "level" && c.name != "service" {
+			dst = append(dst, text)
+		}
+	}
+	return dst
 }
 
 // compare keeps a comparison of a field with a constant.

@@ -39,6 +39,7 @@ type Expr struct {
 	vms   sync.Pool
 
 	compared []comparison
+	equals   []string
 
 	matched atomic.Bool
 	records atomic.Int64 // whose names are in others
@@ -109,6 +110,10 @@ func decode(value []byte) any {
 	}
 	return v
 }
+
+// Equals returns texts that a field of each matching record equals. None of them is of ts,
+// level or service.
+func (e *Expr) Equals() []string { return e.equals }
 
 // survey reports whether the names of one more record are wanted.
 func (e *Expr) survey() bool {

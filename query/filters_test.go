@@ -1,0 +1,66 @@
+package query_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"blobtail/blobfmt"
+	"blobtail/internal/testkit"
+	"blobtail/query"
+)
+
+// A search by filters finds what a search without them finds: the same records are stored
+// with filters and without.
+func TestFilters(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	queries, each := testkit.Share(100_000, 5000), 500
+	byIDs, byWords, matched := int64(0), int64(0), 0
+	for asked := 0; asked < queries; {
+		blockSize := 500 + rng.IntN(3000)
+		with, without := newBuilder(t, blockSize), newBuilder(t, blockSize)
+		var err error
+		if without.enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{BlockSize: blockSize, FilterPercent: -1}); err != nil {
+			t.Fatal(err)
+		}
+		body := wildBody(rng, 40)
+		if rng.IntN(2) == 0 {
+			body = realBody(t, rng, 40)
+		}
+		hours := map[int64][]rec{}
+		var all []*seen
+		for _, r := range storedRecs(t, "web", body) {
+			hours[r.time/3600e9] = append(hours[r.time/3600e9], r)
+			all = append(all, see(t, r.line))
+		}
+		for _, recs := range hours {
+			slices.SortFunc(recs, compareRecs)
+			with.add(time.Hour, recs)
+			without.add(time.Hour, recs)
+		}
+		filtered, full := query.New(with.store, query.Options{Workers: 1}), query.New(without.store, query.Options{Workers: 1})
+		for range min(each, queries-asked) {
+			asked++
+			q := ask(t, rng, all)
+			ask := query.Query{Services: []string{"web"}, Range: query.Always(), Filter: q.filter}
+			got, sum := read(t, filtered, ask)
+			want, fullSum := read(t, full, ask)
+			if !slices.Equal(got, want) || len(sum.Problems)+len(sum.Warnings)+len(fullSum.Problems) > 0 {
+				t.Fatalf("seed %d: %v: %d records, want %d; %v %v", seed, q, len(got), len(want), sum.Problems, sum.Warnings)
+			}
+			byIDs, byWords = byIDs+sum.RuledOutByIDs, byWords+sum.RuledOutByWords
+			if len(got) > 0 {
+				matched++
+			}
+			if fullSum.RuledOutByIDs+fullSum.RuledOutByWords > 0 {
+				t.Fatal("a blob without filters has ruled out blocks")
+			}
+		}
+	}
+	t.Logf("%d queries, %d matched; blocks ruled out: %d by ids, %d by words; seed %d", queries, matched, byIDs, byWords, seed)
+	if byIDs < int64(queries)/100 || byWords < int64(queries)/10 || matched < queries/4 {
+		t.Error("the filters were hardly asked")
+	}
+}
