@@ -78,6 +78,7 @@ const (
 type Writer struct {
 	store    Store
 	m        *metrics
+	encoding blobfmt.EncoderOptions
 	encoders chan *blobfmt.Encoder
 	free     chan []byte // bodies for reuse
 	bodies   *semaphore.Weighted
@@ -94,9 +95,14 @@ type place struct {
 	lane    int
 }
 
+// Options tune a [Writer]. Attempts of one batch may differ in them.
+type Options struct {
+	NoFilters bool // blobs have no filters, see [blobfmt.EncoderOptions]
+}
+
 // New returns a Writer with lane 0 and metrics at reg; nil: none. It starts nothing and
 // asks the store nothing. It encodes as many batches at once as there are cores.
-func New(store Store, reg prometheus.Registerer) *Writer {
+func New(store Store, o Options, reg prometheus.Registerer) *Writer {
 	cores := runtime.GOMAXPROCS(0)
 	w := &Writer{
 		store:    store,
@@ -105,6 +111,9 @@ func New(store Store, reg prometheus.Registerer) *Writer {
 		free:     make(chan []byte, cores),
 		bodies:   semaphore.NewWeighted(maxBodies),
 		next:     map[place]int{},
+	}
+	if o.NoFilters {
+		w.encoding.FilterPercent = -1
 	}
 	for range cores {
 		w.encoders <- nil // encode makes it
@@ -212,7 +221,7 @@ func (w *Writer) encode(ctx context.Context, b Batch) ([]byte, blobfmt.Meta, err
 	}
 	defer func() { w.encoders <- enc }()
 	if enc == nil {
-		if enc, err = blobfmt.NewEncoder(blobfmt.EncoderOptions{}); err != nil {
+		if enc, err = blobfmt.NewEncoder(w.encoding); err != nil {
 			return nil, blobfmt.Meta{}, fmt.Errorf("make an encoder: %w", err)
 		}
 	}

@@ -54,7 +54,7 @@ func (b *batch) Each(_ context.Context, f func([]byte, int64, record.Origin, uin
 
 func newWriter(t *testing.T, s blobwriter.Store, lane int) *blobwriter.Writer {
 	t.Helper()
-	w := blobwriter.New(s, nil)
+	w := blobwriter.New(s, blobwriter.Options{}, nil)
 	if err := w.SetLane(lane); err != nil {
 		t.Fatal(err)
 	}

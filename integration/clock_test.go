@@ -41,7 +41,7 @@ func byClock(t *testing.T, now time.Time, dedupe httpsource.Dedupe) (bodies map[
 		}
 		defer journal.Close()
 		store := mem.New(mem.Options{})
-		buf := buffer.New(journal, writerSink{blobwriter.New(store, nil)}, buffer.Options{})
+		buf := buffer.New(journal, writerSink{blobwriter.New(store, blobwriter.Options{}, nil)}, buffer.Options{})
 		source := httpsource.New(httpsource.Options{Accept: buf, Dedupe: dedupe})
 		ctx, end := context.WithCancel(t.Context())
 		ran := make(chan error)

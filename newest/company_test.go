@@ -198,7 +198,7 @@ func (in *ingester) start() {
 	dead := &atomic.Bool{}
 	blobs, tables := in.c.faulty()
 	mortal := mortalTables{tables, dead, &in.cut}
-	writer := blobwriter.New(mortalBlobs{blobs, dead}, nil)
+	writer := blobwriter.New(mortalBlobs{blobs, dead}, blobwriter.Options{}, nil)
 	if err := writer.SetLane(in.n); err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func drawRecords(t *testing.T, rng *rand.Rand, small bool) (storage.BlobStore, m
 				b.add(time.Hour, recs)
 				continue
 			}
-			w := blobwriter.New(b.store, nil)
+			w := blobwriter.New(b.store, blobwriter.Options{}, nil)
 			if err := w.Write(t.Context(), newBatch(w, b.batch(), recs)); err != nil {
 				t.Fatal(err)
 			}

@@ -26,11 +26,11 @@ type sink struct {
 	explained func(error) error // adds to an error of the store what to do about it
 }
 
-func newSink(store *openstore.Store, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
+func newSink(store *openstore.Store, o blobwriter.Options, premises *premises.Premises, log zerolog.Logger, reg prometheus.Registerer) sink {
 	watch := horizon.NewWatch(store.Blobs, horizon.WatchOptions{Log: log})
 	c := counters{promauto.With(reg)}
 	c.results("blobtail_horizon_readings_total", "Readings of which days have been dropped, by result.", "worked", watch.Readings)
-	return sink{blobwriter.New(watch.Guard(store.Blobs), reg), watch, premises, store.Explained}
+	return sink{blobwriter.New(watch.Guard(store.Blobs), o, reg), watch, premises, store.Explained}
 }
 
 // expired reports whether the day of a period has been dropped.

@@ -35,6 +35,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"blobtail/blobwriter"
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/internal/config"
@@ -72,7 +73,7 @@ func run(ctx context.Context, c config.Config, log zerolog.Logger) error {
 	if err != nil {
 		return err
 	}
-	out := newSink(store, premises, part(log, "horizon"), reg)
+	out := newSink(store, blobwriter.Options{NoFilters: !c.Flush.Filters}, premises, part(log, "horizon"), reg)
 	stream, err := openStream(ctx, c.NATS, part(log, "nats"), reg)
 	if err != nil {
 		return err

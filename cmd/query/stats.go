@@ -17,8 +17,12 @@ func (a *app) stats(sum *query.Summary, took time.Duration) {
 		// A record is in a log and in a blob for a while; both are read, and one is printed.
 		copies = fmt.Sprintf("; %s read twice and printed once", countOf(sum.Copies, "record"))
 	}
-	fmt.Fprintf(a.env.stderr, "%s, %s; blobs %d listed, %d opened; blocks %d read, %d skipped; %s, %s fetched%s; %s\n",
-		countOf(sum.Records, "record"), bytesText(sum.Bytes), sum.BlobsListed, sum.BlobsOpened, sum.BlocksRead, sum.BlocksSkipped,
+	filtered := ""
+	if sum.RuledOutByIDs+sum.RuledOutByWords > 0 {
+		filtered = fmt.Sprintf(" (%d by ids, %d by words)", sum.RuledOutByIDs, sum.RuledOutByWords)
+	}
+	fmt.Fprintf(a.env.stderr, "%s, %s; blobs %d listed, %d opened; blocks %d read, %d skipped%s; %s, %s fetched%s; %s\n",
+		countOf(sum.Records, "record"), bytesText(sum.Bytes), sum.BlobsListed, sum.BlobsOpened, sum.BlocksRead, sum.BlocksSkipped, filtered,
 		countOf(sum.Requests, "read"), bytesText(sum.Fetched), copies, took.Round(10*time.Microsecond))
 	a.requests()
 }

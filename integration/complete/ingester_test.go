@@ -154,7 +154,7 @@ func (p *process) wire(fs host) error {
 	in, w := p.in, p.in.w
 	y := &way{w: w, name: in.host, gate: p.gate, tables: &in.tables, writes: &in.writes, blobs: &in.blobs}
 	blobs, tables := y.blobsOf(p.to), y.tablesOf(p.to)
-	writer := blobwriter.New(blobs, nil)
+	writer := blobwriter.New(blobs, blobwriter.Options{}, nil)
 	err := writer.SetLane(in.n)
 	if err != nil {
 		return err

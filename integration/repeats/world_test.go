@@ -68,7 +68,7 @@ func (in *ingester) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer := blobwriter.New(in.w.store, nil)
+	writer := blobwriter.New(in.w.store, blobwriter.Options{}, nil)
 	if err := writer.SetLane(in.lane); err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func openOn(disk *simdisk.Disk, told buffer.Messages, refuses bool) (*process, e
 		store, p.reg = refusing{blobs}, prometheus.NewRegistry()
 		o.Soft, o.Metrics = 2000, p.reg
 	}
-	p.buf = buffer.New(log, sink{Writer: blobwriter.New(store, nil)}, o)
+	p.buf = buffer.New(log, sink{Writer: blobwriter.New(store, blobwriter.Options{}, nil)}, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	p.end = cancel
 	go func() {

@@ -347,7 +347,7 @@ func (w *world) open(i int, dead <-chan struct{}, rng *rand.Rand) (*process, err
 		p.watch = horizon.NewWatch(store, horizon.WatchOptions{Now: w.expiry.now})
 		store = p.watch.Guard(store)
 	}
-	writer := blobwriter.New(store, nil)
+	writer := blobwriter.New(store, blobwriter.Options{}, nil)
 	if err := writer.SetLane(lane); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,8 @@ var allowed = map[string][]string{
 	"buffer/wal":        {"internal/fsys"},
 
 	// 1: stored forms and drivers.
-	"blobfmt":                 {"record"},
+	"blobfmt/filter":          {"record"},
+	"blobfmt":                 {"record", "blobfmt/filter"},
 	"buffer/runlog":           {"record", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
@@ -62,9 +63,9 @@ var allowed = map[string][]string{
 	"source/body":       {"record"},
 	"source/httpsource": {"record", "source/body"},
 	"source/natssource": {"record", "source/body"},
-	"query/search":      {"record"},
+	"query/search":      {"record", "blobfmt/filter"},
 	"query/where":       {"record"},
-	"query":             {"query/search", "query/where", "record", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
+	"query":             {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},
 	"configs":           {},
 	"internal/bill":     {"configs", "record", "blobfmt", "catalog", "storage/traffic", "internal/progress"},
 	"internal/config":   {"record", "internal/openstore", "internal/fsys", "internal/spelling"},
