@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"blobtail/retention/horizon"
@@ -13,8 +14,11 @@ import (
 // layouts are the paths below a service: of its years, months, days and periods.
 var layouts = [...]string{"2006", "2006/01", "2006/01/02", "2006/01/02/1504"}
 
-// dayLevels is how many levels lead to the days.
-const dayLevels = 3
+// Levels of layouts that lead to the days of a month, and to the days.
+const (
+	monthLevels = 2
+	dayLevels   = 3
+)
 
 // Days lists the days of a service in ascending order, from the day of a time on; a
 // zero time is before all of them. It goes by the names of directories: three requests
@@ -36,6 +40,14 @@ func Days(ctx context.Context, store Store, service string, from time.Time) iter
 	}
 }
 
+// pathOf is the path of the directory of a time, with a slash at its end.
+func pathOf(at time.Time, levels int) string {
+	if levels == 0 {
+		return ""
+	}
+	return at.UTC().Format(layouts[levels-1]) + "/"
+}
+
 // tree finds the directories of one level of a service, in one direction, and lists
 // no directory that it can pass over.
 type tree struct {
@@ -46,12 +58,20 @@ type tree struct {
 	// left are the paths that are left of each level, below the last one taken from the
 	// level above; the next one first.
 	left [][]string
+	// near is a time with a directory; zero: none is known. The first listings are requested
+	// at once, as if that one were wanted.
+	near time.Time
+	// early are listings by their paths, which may be loaded later or again.
+	early map[string][]string
 }
 
 // next returns the start of the first directory at or after a time; backwards, of the
 // last one before it. The times of later calls must only move in that direction.
 func (t *tree) next(ctx context.Context, bound time.Time) (start time.Time, ok bool, err error) {
 	if t.left == nil {
+		if !t.near.IsZero() {
+			t.request(ctx, 0, t.depth)
+		}
 		err = t.load(ctx, "")
 	}
 	for err == nil && len(t.left) > 0 {
@@ -82,17 +102,53 @@ func (t *tree) next(ctx context.Context, bound time.Time) (start time.Time, ok b
 }
 
 // load lists the directories below a path.
-func (t *tree) load(ctx context.Context, path string) error {
+func (t *tree) load(ctx context.Context, path string) (err error) {
+	paths, ok := t.early[path]
+	if !ok {
+		paths, err = t.list(ctx, path)
+	}
+	if err != nil {
+		return err
+	}
+	t.left = append(t.left, paths)
+	if t.early != nil {
+		t.early[path] = paths
+	}
+	return nil
+}
+
+// request lists some levels of the directories that lead to near, at once, for load. A
+// listing that fails is left out: it may not be needed, or load finds the same error.
+func (t *tree) request(ctx context.Context, from, to int) {
+	found, errs := make([][]string, to), make([]error, to)
+	var work sync.WaitGroup
+	for level := from; level < to; level++ {
+		if path := pathOf(t.near, level); t.early[path] == nil {
+			work.Go(func() { found[level], errs[level] = t.list(ctx, path) })
+		}
+	}
+	work.Wait()
+	if t.early == nil {
+		t.early = make(map[string][]string)
+	}
+	for level, paths := range found {
+		if paths != nil && errs[level] == nil {
+			t.early[pathOf(t.near, level)] = paths
+		}
+	}
+}
+
+// list returns the paths of the directories below a path, the next one first.
+func (t *tree) list(ctx context.Context, path string) ([]string, error) {
 	paths := []string{}
 	for name, err := range t.store.Dirs(ctx, t.service+"/"+path) {
 		if err != nil {
-			return fmt.Errorf("list %s/: %w", t.service, err)
+			return nil, fmt.Errorf("list %s/: %w", t.service, err)
 		}
 		paths = append(paths, path+name)
 	}
 	if t.back {
 		slices.Reverse(paths)
 	}
-	t.left = append(t.left, paths)
-	return nil
+	return paths, nil
 }

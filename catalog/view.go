@@ -112,6 +112,25 @@ func (v *View) Walk(service string) *Walk {
 	return &Walk{Service: service, view: v, tree: tree{store: v.store, service: service, depth: len(layouts), back: true}}
 }
 
+// Guess guesses the start of the newest period that begins before a time: it returns the
+// newest one of the month of near, which must not be later than that time. It does not look
+// at later months, and does not leave out dropped days. So a guess is a place to list from,
+// and does not show which periods there are. Two requests at once find it if it is on the
+// day of near; a third follows if not. The walk uses their answers, and sends the rest of its
+// first requests at once.
+func (w *Walk) Guess(ctx context.Context, near, before time.Time) (start time.Time, ok bool, err error) {
+	t := &w.tree
+	t.near = near
+	t.request(ctx, monthLevels, len(layouts))
+	month := *t
+	month.left = make([][]string, monthLevels) // nothing but this month
+	if err = month.load(ctx, pathOf(near, monthLevels)); err == nil {
+		start, ok, err = month.next(ctx, before)
+	}
+	t.near = start
+	return start, ok, err
+}
+
 // Before returns the start of the newest period that begins before a time and has not
 // been dropped. Later calls must pass the same time or an earlier one. An error of the
 // first check is returned unchanged.

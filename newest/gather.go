@@ -40,6 +40,9 @@ func (g *Gathered) Close() {
 	for _, u := range g.Query.Unflushed {
 		u.Close()
 	}
+	if g.Query.Scout != nil {
+		g.Query.Scout.Close()
+	}
 }
 
 // Gather finds the unflushed records of a query and adds them to the query. Call it
@@ -55,6 +58,9 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
 	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
+	if q.Limit > 0 && mode == Auto && !r.asks() { // otherwise the answer says where to begin
+		g.Query.Scout = r.o.Blobs.Scout(ctx, q)
+	}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {
 		err = rows(g, ctx)

@@ -23,6 +23,8 @@ type loader struct {
 	task  *task
 	match *Matcher
 	sum   *Summary // only for atomic additions
+	// distant says that requests to the store take long.
+	distant bool
 
 	decoder  *blobfmt.Decoder
 	buffers  chan []byte
@@ -74,6 +76,9 @@ type future struct {
 func (l *loader) open(s *source, size int64) error {
 	if none, err := l.readIDs(s); none || err != nil {
 		return err
+	}
+	if l.distant {
+		l.foresee(s, size)
 	}
 	_, err := s.readIndex(l.ctx, true)
 	switch corrupt := (*blobfmt.CorruptError)(nil); {

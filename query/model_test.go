@@ -351,9 +351,17 @@ func read(t interface {
 func TestReadAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt, t)
-		r := query.New(w.b.store, query.Options{Workers: 2, GroupBytes: rapid.SampledFrom([]int64{1, 500, 8 << 20}).Draw(rt, "group")})
+		now := time.Unix(0, w.start).Add(time.Duration(rapid.IntRange(-60, 60).Draw(rt, "now")) * time.Hour)
+		r := query.New(w.b.store, query.Options{
+			Workers: 2, GroupBytes: rapid.SampledFrom([]int64{1, 500, 8 << 20}).Draw(rt, "group"),
+			Distant: rapid.Bool().Draw(rt, "distant"), Now: func() time.Time { return now },
+		})
 		for range 4 {
 			q := drawQuery(rt, w)
+			if q.Limit > 0 && rapid.Bool().Draw(rt, "scouted") {
+				q.Scout = r.Scout(context.Background(), q)
+				defer q.Scout.Close()
+			}
 			plan, err := r.Plan(context.Background(), q)
 			if none, ok := err.(*query.NoServiceError); ok {
 				if w.has(none.Name) {

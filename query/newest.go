@@ -30,8 +30,8 @@ type windows struct {
 }
 
 // Newest emits the newest records of a query with a limit, like Plan and Read, but
-// without listing all older blobs. It finds the newest hour with a blob, reads it, and
-// goes on from there in windows of twice the length until it has enough records. If
+// without listing all older blobs. It guesses the newest hour with a blob, reads from there
+// on, and goes back in windows of twice the length until it has enough records. If
 // unflushed records reach the limit, it lists only the blobs from their hour on.
 // Without a limit it is Plan and Read.
 func (r *Reader) Newest(ctx context.Context, q Query, emit func(lines []byte) error) (Summary, error) {
@@ -56,10 +56,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 		return Summary{}, err
 	}
 	to.reverse, to.hold = q.Reverse, !q.Reverse
-	w := &windows{asked: a, out: &to}
-	for _, service := range a.services {
-		w.walks = append(w.walks, a.view.Walk(service))
-	}
+	w := &windows{asked: a, out: &to, walks: walks(a.view, a.services)}
 	if err = w.read(ctx); err == nil {
 		err = to.flush()
 	}
@@ -118,6 +115,9 @@ func hour(t int64) time.Time { return time.Unix(0, t).UTC().Truncate(time.Hour) 
 func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 	bodies := w.unflushed(w.query.Range)
 	if len(bodies) == 0 {
+		if t := w.guess(ctx); !t.IsZero() {
+			return record.ClampTime(t), true, nil
+		}
 		t, ok, err := w.before(ctx, w.query.Range.To)
 		return record.ClampTime(t), ok, err
 	}
@@ -131,6 +131,15 @@ func (w *windows) start(ctx context.Context) (from int64, ok bool, err error) {
 		}
 	}
 	return record.ClampTime(start), true, nil
+}
+
+// guess guesses the hour of the newest records; zero: there is no guess.
+func (w *windows) guess(ctx context.Context) time.Time {
+	if s := w.query.Scout; s != nil {
+		<-s.done
+		return s.guess
+	}
+	return w.reader.recent(ctx, w.walks, w.query.Range.To)
 }
 
 // before returns the hour of the newest period, or unflushed record, that begins

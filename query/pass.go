@@ -74,6 +74,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	opt := &a.reader.opt
 	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: newLoader(ctx, &t, a.match, opt.Workers, sum)}
+	p.loader.distant = opt.Distant
 	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
 	if t.limit > 0 {
 		p.ahead.lazy, p.ahead.first = true, min(firstGroup, opt.GroupBytes)

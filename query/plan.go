@@ -13,8 +13,9 @@ import (
 	"blobtail/storage"
 )
 
-// listers is how many services are listed at once.
-const listers = 8
+// listers is how many services are listed, or indexes read, at once. They mostly wait: a
+// request to a remote store takes some ten milliseconds.
+const listers = 32
 
 // Plan is a query with its blobs. It is made from listings alone and may be read
 // several times.
@@ -105,6 +106,16 @@ func (a *asked) unflushed(rng Range) (out []blob) {
 // each calls f for 0 to n-1, several concurrently, and waits. It returns the first error
 // that is not harmless.
 func (a *asked) each(n int, f func(i int) error) error {
+	for _, err := range atOnce(n, f) {
+		if err != nil && !a.absent(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// atOnce calls f for 0 to n-1, several concurrently, and returns the errors.
+func atOnce(n int, f func(i int) error) []error {
 	errs := make([]error, n)
 	var work errgroup.Group
 	work.SetLimit(listers)
@@ -115,12 +126,7 @@ func (a *asked) each(n int, f func(i int) error) error {
 		})
 	}
 	work.Wait()
-	for _, err := range errs {
-		if err != nil && !a.absent(err) {
-			return err
-		}
-	}
-	return nil
+	return errs
 }
 
 // listing is the result of one service's LIST.

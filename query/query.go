@@ -6,7 +6,7 @@
 // [Plan.Count] for their number, or [Plan.Histogram] for their numbers by time and
 // level. A plan costs one LIST of its whole range for each service. It knows how many
 // bytes a read would fetch. [Reader.Newest] reads the newest N records without a plan: it
-// finds the newest hour by the names of directories, and lists from there back only as
+// guesses the newest hour by the names of directories, and lists from there back only as
 // far as it must. Package catalog does the listing.
 //
 // A caller puts unflushed records, from any source, into an [Unflushed] and names that in
@@ -94,6 +94,9 @@ type Query struct {
 	// Expired are horizons that the caller has read. It has left their expired days out
 	// of Unflushed. nil: the plan reads them.
 	Expired horizon.Horizons
+	// Scout is a guess of the newest hour that was begun earlier; nil: the read guesses. Only
+	// reads with a Limit use it.
+	Scout *Scout
 }
 
 // Options tune a [Reader]. The zero value suits a command.
@@ -103,8 +106,13 @@ type Options struct {
 	// MaxAge is the largest age of a read: half of the time between hiding and
 	// deleting, and between compacting and deleting. 0: 30 min.
 	MaxAge time.Duration
+	// Distant says that a request to the store takes long. Parts of blobs that a read probably
+	// needs are then requested together with the index that tells.
+	Distant bool
 	// Progress counts the blobs of all reads of the Reader; nil: they are not counted.
 	Progress *progress.Counter
+	// Now is the host's clock, by which the newest hour is guessed; nil: [time.Now].
+	Now func() time.Time
 }
 
 // Reader reads one store. Several goroutines may use it at once.
@@ -123,6 +131,9 @@ func New(store storage.BlobStore, o Options) *Reader {
 	}
 	if o.MaxAge <= 0 {
 		o.MaxAge = defaultMaxAge
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	return &Reader{store: store, opt: o}
 }

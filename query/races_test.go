@@ -310,10 +310,18 @@ func (r *race) read() string {
 	if r.rng.IntN(3) == 0 {
 		q.Range.To = firstOfRace().Add(r.between(96*time.Hour, 120*time.Hour)).UnixNano()
 	}
-	reader := query.New(r.store, query.Options{Workers: 2})
+	now := firstOfRace().Add(r.between(0, 144*time.Hour))
+	reader := query.New(r.store, query.Options{Workers: 2, Distant: r.rng.IntN(2) == 0, Now: func() time.Time { return now }})
 	r.services = len(q.Services)
 	if q.Services[0] == "*" {
 		r.services = 2
+	}
+	kind := r.rng.IntN(6)
+	if kind < 2 && r.rng.IntN(2) == 0 {
+		// It looks at the store a while before the read.
+		q.Scout = reader.Scout(r.t.Context(), q)
+		defer q.Scout.Close()
+		time.Sleep(r.between(0, time.Hour))
 	}
 	begun := time.Now()
 	var got []string
@@ -323,7 +331,7 @@ func (r *race) read() string {
 		got = append(got, slices.Collect(strings.Lines(string(lines)))...)
 		return nil
 	}
-	counted, kind := int64(-1), r.rng.IntN(6)
+	counted := int64(-1)
 	switch kind {
 	case 0, 1:
 		q.Limit = 1 + r.rng.IntN(60)

@@ -43,9 +43,12 @@ type source struct {
 	lost       []error
 
 	// end is the end of the blob from offset endAt on, read with the index. It often
-	// holds blocks too.
-	end   []byte
-	endAt int64
+	// holds blocks too. It has endLen bytes or more.
+	end    []byte
+	endAt  int64
+	endLen int64
+	// foreseen is requested with the index, and not used yet.
+	foreseen atomic.Pointer[foreseen]
 
 	from       *blobfmt.Origins
 	originsErr error
@@ -71,8 +74,12 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
 	at, length := off, n
-	if whole && s.Size <= smallBlob {
-		at, length = 0, s.Size
+	if s.end == nil {
+		at = min(off, s.Size-max(s.endLen, indexGuess(s.Size)))
+		if whole && s.Size <= smallBlob {
+			at = 0
+		}
+		length = s.Size - at
 	}
 	b, err := s.fetch(ctx, at, length)
 	if err != nil {
@@ -116,6 +123,16 @@ func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
 	if at := off - s.endAt; s.end != nil && at >= 0 && at+size <= int64(len(s.end)) {
 		return s.end[at:][:size:size], nil
 	}
+	if n > 0 {
+		if b := s.take(ctx, off, n); b != nil {
+			return b, nil
+		}
+	}
+	return s.request(ctx, off, n, size)
+}
+
+// request sends the request of get.
+func (s *source) request(ctx context.Context, off, n, size int64) ([]byte, error) {
 	atomic.AddInt64(&s.sum.Requests, 1)
 	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {

@@ -291,6 +291,6 @@ func (a *app) open(ctx context.Context) (reader *query.Reader, err error) {
 		return nil, err
 	}
 	a.Explain = a.store.Explain
-	a.reader = query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress})
+	a.reader = query.New(a.store.Blobs, query.Options{MaxAge: time.Duration(a.config.Retention.Grace) / 2, Progress: &a.progress, Distant: a.config.Store.Remote()})
 	return a.reader, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -190,13 +191,17 @@ func (a *app) clock() time.Time { return a.now.Add(time.Since(a.started)) }
 // ingesters lists the rows of the store's ingesters, with the time to judge them by.
 // unread is the error of unreadable rows, next to the readable ones.
 func (a *app) ingesters(ctx context.Context) (rows []heartbeat.Ingester, now time.Time, unread, err error) {
+	var timeless error
+	var asking sync.WaitGroup
+	asking.Go(func() { now, timeless = storage.Now(ctx, a.store.Blobs, a.clock()) })
 	rows, err = heartbeat.List(ctx, a.store.Tables, a.config.Store.Name())
+	asking.Wait()
 	unread, err = heartbeat.Unread(err)
-	now = a.clock()
-	if err == nil && len(rows) > 0 {
-		if now, err = storage.Now(ctx, a.store.Blobs, now); err != nil {
-			return nil, a.clock(), nil, err
-		}
+	if err != nil || len(rows) == 0 {
+		return rows, a.clock(), unread, err
 	}
-	return rows, now, unread, err
+	if timeless != nil {
+		return nil, a.clock(), nil, timeless
+	}
+	return rows, now, unread, nil
 }

@@ -93,7 +93,7 @@ type Lister interface {
 // oneByOne is the greatest number of services that are listed one by one, at once: two
 // requests each. All services together take two requests, and two more for every 2,500
 // services or so, one after another.
-const oneByOne = 8
+const oneByOne = 4
 
 // Read returns the horizons of some services, perhaps with others; of all if none are
 // named. A missing store has none.

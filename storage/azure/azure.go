@@ -15,8 +15,10 @@ package azure
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -85,11 +87,35 @@ func Open(spec string, o Options) (s *Store, err error) {
 	// Without a timeout a request that hangs holds a batch for ever.
 	co.Retry.TryTimeout = cmp.Or(co.Retry.TryTimeout, 30*time.Second)
 	co.Telemetry.ApplicationID = "blobtail"
+	if co.Transport == nil {
+		co.Transport = &http.Client{Transport: transport()}
+	}
 	if co.Retry.ShouldRetry == nil && co.Retry.StatusCodes == nil {
 		co.Retry.ShouldRetry = again
 	}
 	s = &Store{name: a.name + "/" + containerName, account: a, retry: co.Retry, create: o.Create}
 	return s, translate(s.connect(a, a.blobURL+"/"+containerName, co, o.Traffic))
+}
+
+// mostIdle is how many connections to a service stay open for its next request. A reader
+// sends so many requests at once, and a new connection takes several times as long as one
+// that is open.
+const mostIdle = 64
+
+// transport is like that of the SDK, and keeps more connections.
+func transport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          2 * mostIdle,
+		MaxIdleConnsPerHost:   mostIdle,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+	}
 }
 
 // connect makes the clients of both services.

@@ -1,0 +1,81 @@
+package query_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"blobtail/query"
+	"blobtail/record"
+)
+
+// noisy are records of which a blob of some blocks is made: one each second of an hour, of
+// 2 KB that hardly shrink.
+func noisy(service string, n int) []rec {
+	recs := some(service, n, 1)
+	seed := uint64(1)
+	for i := range recs {
+		var text strings.Builder
+		for range 110 {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			fmt.Fprintf(&text, "%016x ", seed)
+		}
+		recs[i].time = noon + int64(i)*1e9
+		level := record.Level(record.Info)
+		if i%1000 == 0 {
+			level = record.Error
+		}
+		recs[i].line = line(recs[i].time, level.String(), service, text.String())
+	}
+	return recs
+}
+
+// A distant store gets the request for the probable blocks together with that for the index.
+// The result is the same, whether they were the right ones or not.
+func TestForeseen(t *testing.T) {
+	b := newBuilder(t, 0)
+	recs := noisy("web", 3600)
+	b.add(60*60e9, recs)
+	b.add(60*60e9, noisy("dense", 3600)[:3000])
+	odd := noisy("odd", 3600) // most records are in the last minute
+	for i := range odd {
+		odd[i].time = noon + 3540e9 + int64(i)*1e6
+		if i < 10 {
+			odd[i].time = noon + int64(i)*300e9
+		}
+		odd[i].line = line(odd[i].time, "info", "odd", odd[i].line[100:200]+strings.Repeat("x", i%7)+odd[i].line[300:1900])
+	}
+	slices.SortFunc(odd, compareRecs)
+	b.add(60*60e9, odd)
+	errorsOnly, _ := query.ParseLevels("error")
+	minutes := func(from, to int) query.Range {
+		return query.Range{From: noon + int64(from)*60e9, To: noon + int64(to)*60e9}
+	}
+	for _, c := range []struct {
+		name     string
+		q        query.Query
+		requests int64 // of a distant store, at most
+	}{
+		{"all", query.Query{Services: []string{"web"}, Range: query.Always()}, 1},
+		{"the first minutes", query.Query{Services: []string{"web"}, Range: minutes(0, 2)}, 2},
+		{"the middle", query.Query{Services: []string{"web"}, Range: minutes(30, 32)}, 2},
+		{"the last minutes", query.Query{Services: []string{"web"}, Range: minutes(58, 60)}, 1},
+		{"the newest", query.Query{Services: []string{"web"}, Range: query.Always(), Limit: 10}, 1},
+		{"the newest until", query.Query{Services: []string{"web"}, Range: minutes(0, 20), Limit: 10}, 2},
+		{"few of a level", query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Levels: errorsOnly}}, 5},
+		{"a text", query.Query{Services: []string{"web"}, Range: minutes(30, 32), Filter: query.Filter{Texts: []string{"ff"}}}, 2},
+		{"in vain", query.Query{Services: []string{"odd"}, Range: minutes(0, 50)}, 3},
+		{"two blobs", query.Query{Services: []string{"web", "dense"}, Range: minutes(10, 12)}, 4},
+	} {
+		near, sum := newest(t, query.New(b.store, query.Options{}), c.q)
+		distant, dsum := newest(t, query.New(b.store, query.Options{Distant: true}), c.q)
+		if len(near) == 0 || !slices.Equal(near, distant) || !sum.Complete() || !dsum.Complete() {
+			t.Errorf("%s: %d and %d lines, %v, %v", c.name, len(near), len(distant), sum.Problems, dsum.Problems)
+		}
+		if dsum.Requests > c.requests || sum.BlocksRead != dsum.BlocksRead {
+			t.Errorf("%s: %d requests, want %d; near %+v, distant %+v", c.name, dsum.Requests, c.requests, sum, dsum)
+		}
+		t.Logf("%s: %d requests of %d bytes near, %d of %d distant", c.name, sum.Requests, sum.Fetched, dsum.Requests, dsum.Fetched)
+	}
+}
