@@ -13,6 +13,7 @@ const (
 // blocks in the order of reading, ahead of their use.
 type readahead struct {
 	lazy     bool  // a limit may end the read early: fetch little
+	probable int   // of order: the read probably comes to them
 	first    int64 // bytes of the first group of a cursor
 	groupMax int64
 	order    []*cursor // all, in the order that the merge reaches them
@@ -23,14 +24,14 @@ type readahead struct {
 	spare    int       // blocks that may be requested, beyond one for each open cursor
 }
 
-// startNext starts to open the next cursors in order. A lazy pass starts none until it
-// has used one up.
+// startNext starts to open the next cursors in order. A lazy pass starts only those that it
+// probably comes to, until it has used one up.
 func (a *readahead) startNext() {
 	further := openAhead
 	if a.lazy {
 		further = min(further, a.done)
 	}
-	for ; a.started < min(a.done+a.open+1+further, len(a.order)); a.started++ {
+	for ; a.started < min(max(a.done+a.open+1+further, a.probable), len(a.order)); a.started++ {
 		a.order[a.started].start()
 		a.order[a.started] = nil // a used-up cursor can take much memory
 	}
@@ -45,11 +46,11 @@ func (a *readahead) nextGroup(size int64) int64 {
 // start begins to open the source, unless it has begun.
 func (c *cursor) start() {
 	if p := c.pass; c.opening == nil {
-		size := p.ahead.first
-		if p.ahead.lazy {
+		size, early := p.ahead.first, p.ahead.started < p.ahead.probable
+		if p.ahead.lazy && !early {
 			size = 0 // its first block may never be reached
 		}
-		c.opening = p.loader.background(func() error { return p.loader.open(c.src, size) })
+		c.opening = p.loader.background(func() error { return p.loader.open(c.src, size, early) })
 	}
 }
 
@@ -122,7 +123,11 @@ func (c *cursor) request() {
 	if c.group == nil || c.next >= c.group.end {
 		c.group, c.size = p.loader.group(c.src, c.next, c.size), p.ahead.nextGroup(c.size)
 	}
-	c.coming = append(c.coming, p.loader.block(c.src, c.src.blocks[c.next], c.group))
+	f := c.src.early
+	if c.src.early = nil; f == nil {
+		f = p.loader.block(c.src, c.src.blocks[c.next], c.group)
+	}
+	c.coming = append(c.coming, f)
 	p.ahead.coming++
 	c.next++
 }

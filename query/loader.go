@@ -28,11 +28,12 @@ type loader struct {
 
 	decoder  *blobfmt.Decoder
 	buffers  chan []byte
-	surveyed atomic.Bool // a block was read for the fields that it has
+	surveyed atomic.Bool   // a block was read for the fields that it has
+	slots    chan struct{} // one for each block that may be decoded at once
 }
 
 func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
-	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8)}
+	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8), slots: make(chan struct{}, workers)}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l
 }
@@ -72,8 +73,8 @@ type future struct {
 }
 
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
-// them, of up to size bytes.
-func (l *loader) open(s *source, size int64) error {
+// them, of up to size bytes. If early is set, it begins to decode the first of them too.
+func (l *loader) open(s *source, size int64, early bool) error {
 	if none, err := l.readIDs(s); none || err != nil {
 		return err
 	}
@@ -95,6 +96,9 @@ func (l *loader) open(s *source, size int64) error {
 	s.blocks = l.choose(s)
 	if len(s.blocks) > 0 && size > 0 {
 		s.group = l.group(s, 0, size)
+		if early {
+			s.early = l.block(s, s.blocks[0], s.group)
+		}
 	}
 	return nil
 }
@@ -163,6 +167,8 @@ func (l *loader) block(s *source, n int, g *group) *future {
 
 // load makes the lines of a block, and reduces them to the wanted ones.
 func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (err error) {
+	l.slots <- struct{}{} // before a buffer is taken, so that a few do for many blocks
+	defer func() { <-l.slots }()
 	if l.ctx.Err() != nil {
 		return l.ctx.Err()
 	}
@@ -176,6 +182,11 @@ func (l *loader) load(f *future, s *source, b *blobfmt.Block, stored []byte) (er
 		return err
 	}
 	f.kept, f.higher, err = l.match.keep(f.buf, b, l.task.rng)
+	if l.task.desc && l.task.limit > 0 && l.task.limit < int(b.Records) && err == nil {
+		// One more shows that there are more. Copies of these lines may come from other
+		// blobs, but then they count there.
+		err = f.kept.newest(l.task.limit + 1)
+	}
 	if len(f.kept.raw) < len(f.buf)/4 { // a few lines must not hold the memory of a whole block
 		buf := f.buf
 		f.kept.raw, f.buf = append([]byte(nil), f.kept.raw...), nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	"blobtail/record"
 	"blobtail/storage"
 )
 
@@ -98,6 +99,9 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 		return cmp.Compare(a.key, b.key)
 	})
 	p.ahead.order = slices.Clone(p.heap)
+	if p.ahead.lazy {
+		p.ahead.probable = t.probable(p.heap, a.match)
+	}
 	p.build()
 	return p
 }
@@ -157,4 +161,26 @@ func firstLines(chunk []byte, n int, desc bool) []byte {
 		at += bytes.IndexByte(chunk[at:], '\n') + 1
 	}
 	return chunk[:at]
+}
+
+// newest reduces kept lines to the last n.
+func (k *kept) newest(n int) error {
+	at := len(k.raw)
+	for ; n > 0 && at > 0; n-- {
+		at -= len(lastLine(k.raw[:at]))
+	}
+	if at == 0 {
+		return nil
+	}
+	if k.ords != nil {
+		k.ords = k.ords[bytes.Count(k.raw[:at], newline):]
+	} else {
+		k.base += uint32(bytes.Count(k.raw[:at], newline))
+	}
+	k.raw = k.raw[at:]
+	var ok bool
+	if k.first, ok = record.LineTime(k.raw); !ok {
+		return errLine
+	}
+	return nil
 }

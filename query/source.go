@@ -36,7 +36,8 @@ type source struct {
 	// The loader's findings at the opening.
 	blocks []int // the wanted ones, in the order of reading
 	group  *group
-	warn   error // why it is read without its index
+	early  *future // of blocks[0], if it is already being decoded
+	warn   error   // why it is read without its index
 	sieve  sieve
 	// unfiltered says why the blob's filters cannot be used.
 	unfiltered error
