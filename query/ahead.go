@@ -5,14 +5,17 @@ import "fmt"
 // Limits on fetching ahead.
 const (
 	openAhead  = 3         // blobs
-	groupsLive = 64 << 20  // bytes of stored blocks, over all cursors
-	firstGroup = 256 << 10 // bytes of the first group when a limit may end the read: a block
+	siftAhead  = 32        // blobs, if filters rule out most: a few small reads each
+	groupsLive = 24 << 20  // bytes of stored blocks, over all cursors
+	groupLeast = 1 << 20   // bytes of a group; less would take more requests than it saves memory
+	firstGroup = 256 << 10 // bytes of the first group when the read may need no more: a block
 )
 
 // readahead says how far a pass fetches ahead of its merge. A cursor requests its wanted
 // blocks in the order of reading, ahead of their use.
 type readahead struct {
 	lazy     bool  // a limit may end the read early: fetch little
+	sifts    bool  // filters may rule out most blocks: open many blobs, and fetch little
 	probable int   // of order: the read probably comes to them
 	first    int64 // bytes of the first group of a cursor
 	groupMax int64
@@ -28,6 +31,9 @@ type readahead struct {
 // probably comes to, until it has used one up.
 func (a *readahead) startNext() {
 	further := openAhead
+	if a.sifts {
+		further = siftAhead
+	}
 	if a.lazy {
 		further = min(further, a.done)
 	}
@@ -37,16 +43,16 @@ func (a *readahead) startNext() {
 	}
 }
 
-// nextGroup is the size of the group after one of a given size. Many cursors share the
-// memory, so each has less.
-func (a *readahead) nextGroup(size int64) int64 {
-	return min(size*2, max(1<<20, min(a.groupMax, groupsLive/int64(max(1, a.open)))))
+// share is the size that a group may have. Cursors share the memory, and each may hold two
+// groups.
+func (a *readahead) share() int64 {
+	return max(groupLeast, min(a.groupMax, groupsLive/2/int64(a.open+1+openAhead)))
 }
 
 // start begins to open the source, unless it has begun.
 func (c *cursor) start() {
 	if p := c.pass; c.opening == nil {
-		size, early := p.ahead.first, p.ahead.started < p.ahead.probable
+		size, early := min(p.ahead.first, p.ahead.share()), p.ahead.started < p.ahead.probable
 		if p.ahead.lazy && !early {
 			size = 0 // its first block may never be reached
 		}
@@ -61,7 +67,7 @@ func (c *cursor) open() error {
 	p.ahead.startNext()
 	err := c.opening()
 	p.ahead.open++
-	c.opened, c.group, c.size = true, c.src.group, p.ahead.first
+	c.opened, c.group, c.size = true, c.src.group, min(p.ahead.first, p.ahead.share())
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
 	}
@@ -121,7 +127,7 @@ func (c *cursor) lookAhead() {
 func (c *cursor) request() {
 	p := c.pass
 	if c.group == nil || c.next >= c.group.end {
-		c.group, c.size = p.loader.group(c.src, c.next, c.size), p.ahead.nextGroup(c.size)
+		c.group, c.size = p.loader.group(c.src, c.next, c.size), min(2*c.size, p.ahead.share())
 	}
 	f := c.src.early
 	if c.src.early = nil; f == nil {

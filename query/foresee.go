@@ -66,7 +66,7 @@ func (l *loader) foresee(s *source, size int64) {
 	default:
 		f := &foreseen{off: lo, len: hi - lo}
 		f.wait = l.background(func() (err error) {
-			f.data, err = s.request(l.ctx, f.off, f.len, f.len)
+			f.data, err = s.request(l.ctx, nil, f.off, f.len, f.len)
 			return err
 		})
 		s.foreseen.Store(f)

@@ -27,13 +27,14 @@ type loader struct {
 	distant bool
 
 	decoder  *blobfmt.Decoder
-	buffers  chan []byte
+	buffers  chan []byte   // of decoded blocks
+	spares   chan []byte   // of groups
 	surveyed atomic.Bool   // a block was read for the fields that it has
 	slots    chan struct{} // one for each block that may be decoded at once
 }
 
 func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
-	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8), slots: make(chan struct{}, workers)}
+	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8), slots: make(chan struct{}, workers)}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l
 }
@@ -60,6 +61,9 @@ type group struct {
 	off, len int64
 	data     []byte
 	told     bool // the cursor's: its error is reported
+
+	own  bool         // nobody else has the memory of data
+	left atomic.Int32 // blocks that are not decoded yet
 }
 
 // future is a block on its way. wait sets the fields below group.
@@ -132,6 +136,7 @@ func (l *loader) choose(s *source) []int {
 // group fetches the wanted block of a number and the following ones that are adjacent in
 // the blob, until they have size bytes. Those of a body have no bytes to be fetched.
 func (l *loader) group(s *source, next int, size int64) *group {
+	begin := next
 	b := &s.index.Blocks[s.blocks[next]]
 	off, end := b.Offset, b.Offset+b.Stored
 	for next++; next < len(s.blocks); next++ {
@@ -143,11 +148,28 @@ func (l *loader) group(s *source, next int, size int64) *group {
 		off, end = lo, hi
 	}
 	g := &group{end: next, off: off, len: end - off}
+	g.left.Store(int32(next - begin))
 	g.wait = l.background(func() (err error) {
-		g.data, err = s.fetch(l.ctx, g.off, g.len)
+		var spare []byte
+		select {
+		case spare = <-l.spares:
+		default:
+		}
+		g.data, g.own, err = s.fetchInto(l.ctx, spare, g.off, g.len)
 		return err
 	})
 	return g
+}
+
+// decoded notes that a block of the group needs its data no more. The last one gives up the
+// memory.
+func (l *loader) decoded(g *group) {
+	if g.left.Add(-1) == 0 && g.own {
+		select {
+		case l.spares <- g.data:
+		default:
+		}
+	}
 }
 
 // block requests a block of a source, which comes with a group.
@@ -158,6 +180,7 @@ func (l *loader) block(s *source, n int, g *group) *future {
 		err := g.wait()
 		if err == nil {
 			err = l.load(f, s, b, g.data[b.Offset-g.off:][:b.Stored])
+			l.decoded(g)
 			atomic.AddInt64(&l.sum.Higher, f.higher)
 		}
 		return err

@@ -77,8 +77,9 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: newLoader(ctx, &t, a.match, opt.Workers, sum)}
 	p.loader.distant = opt.Distant
 	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
-	if t.limit > 0 {
-		p.ahead.lazy, p.ahead.first = true, min(firstGroup, opt.GroupBytes)
+	p.ahead.lazy, p.ahead.sifts = t.limit > 0, a.match.sifts()
+	if p.ahead.lazy || p.ahead.sifts {
+		p.ahead.first = min(firstGroup, opt.GroupBytes)
 	}
 	p.heap = make([]*cursor, 0, len(t.blobs))
 	bytes := int64(0)

@@ -33,6 +33,9 @@ func (m *Matcher) needs(service string) (all needs) {
 	return all
 }
 
+// sifts reports whether the filter rules out blocks of most services.
+func (m *Matcher) sifts() bool { return len(m.needs("")) > 0 }
+
 // keys are the keys of all ids.
 func (n needs) keys() (keys []uint32) {
 	for _, one := range n {

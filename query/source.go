@@ -94,15 +94,25 @@ func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte,
 
 // fetch reads exactly n bytes from off.
 func (s *source) fetch(ctx context.Context, off, n int64) ([]byte, error) {
+	b, _, err := s.fetchInto(ctx, nil, off, n)
+	return b, err
+}
+
+// fetchInto is fetch into the memory of spare, if that is enough. own says that nobody else
+// has the memory of the result.
+func (s *source) fetchInto(ctx context.Context, spare []byte, off, n int64) (b []byte, own bool, err error) {
 	if n == 0 {
-		return nil, nil
+		return nil, false, nil
 	}
-	b, err := s.get(ctx, off, n, n)
+	if b = s.held(ctx, off, n); b != nil {
+		return b, false, nil
+	}
+	b, err = s.request(ctx, spare, off, n, n)
 	got := int64(len(b))
 	if err == nil && got < n || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &blobfmt.CorruptError{Blob: s.Key, Offset: off + got, Length: n - got, Reason: "the blob ends before"}
+		return nil, false, &blobfmt.CorruptError{Blob: s.Key, Offset: off + got, Length: n - got, Reason: "the blob ends before"}
 	}
-	return b, err
+	return b, true, err
 }
 
 // maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
@@ -115,32 +125,33 @@ func (s *source) whole(ctx context.Context) ([]byte, error) {
 	if s.Size > maxWhole {
 		return nil, fmt.Errorf("too large to be read without its index: %d bytes", s.Size)
 	}
-	return s.get(ctx, 0, -1, s.Size)
+	if b := s.held(ctx, 0, s.Size); b != nil {
+		return b, nil
+	}
+	return s.request(ctx, nil, 0, -1, s.Size)
 }
 
-// get reads a range of the store; n is -1 for the rest of the blob. size is its length,
-// if that is known. With an error it returns the bytes before it.
-func (s *source) get(ctx context.Context, off, n, size int64) ([]byte, error) {
-	if at := off - s.endAt; s.end != nil && at >= 0 && at+size <= int64(len(s.end)) {
-		return s.end[at:][:size:size], nil
+// held returns a part of the blob that was read, or is being read, with another one.
+func (s *source) held(ctx context.Context, off, n int64) []byte {
+	if at := off - s.endAt; s.end != nil && at >= 0 && at+n <= int64(len(s.end)) {
+		return s.end[at:][:n:n]
 	}
-	if n > 0 {
-		if b := s.take(ctx, off, n); b != nil {
-			return b, nil
-		}
-	}
-	return s.request(ctx, off, n, size)
+	return s.take(ctx, off, n)
 }
 
-// request sends the request of get.
-func (s *source) request(ctx context.Context, off, n, size int64) ([]byte, error) {
+// request reads a range of the store; n is -1 for the rest of the blob. size is its length.
+// With an error it returns the bytes before it.
+func (s *source) request(ctx context.Context, spare []byte, off, n, size int64) ([]byte, error) {
 	atomic.AddInt64(&s.sum.Requests, 1)
 	r, err := s.store.Get(ctx, s.Key, off, n)
 	if err != nil {
 		return nil, err
 	}
 	// With room for the last read, which finds the end.
-	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	if int64(cap(spare)) < size+bytes.MinRead {
+		spare = make([]byte, 0, size+bytes.MinRead)
+	}
+	b := bytes.NewBuffer(spare[:0])
 	got, err := b.ReadFrom(r)
 	atomic.AddInt64(&s.sum.Fetched, got)
 	if cerr := r.Close(); err == nil {

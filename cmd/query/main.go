@@ -15,6 +15,7 @@ import (
 )
 
 func main() {
+	collectLater(os.Getenv)
 	ctx, stop := cli.UntilSignal()
 	defer stop()
 	// If the reader of stdout goes away, a failed write ends the command quietly. By
