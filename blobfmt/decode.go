@@ -1,7 +1,6 @@
 package blobfmt
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,7 +10,11 @@ import (
 )
 
 // A Decoder decompresses blocks. It keeps its buffers.
-type Decoder struct{ zstd *zstd.Decoder }
+type Decoder struct {
+	zstd *zstd.Decoder
+	// described is for frames whose CRC-32C an index has. It leaves out zstd's own checksum.
+	described *zstd.Decoder
+}
 
 // overAlloc is the room behind the content that lets zstd take its fast path.
 const overAlloc = 16
@@ -22,13 +25,17 @@ const maxDecoded = 64 << 20
 // NewDecoder returns a Decoder that at most n goroutines use at once; others wait. It
 // needs no closing.
 func NewDecoder(n int) *Decoder {
-	z, _ := zstd.NewReader(nil, // it fails only for invalid options
-		zstd.WithDecoderConcurrency(max(1, n)),
-		zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(maxRaw),
-		zstd.WithDecoderMaxMemory(maxDecoded),
-		zstd.WithDecodeAllCapLimit(true))
-	return &Decoder{zstd: z}
+	d := &Decoder{}
+	for to, ignore := range map[**zstd.Decoder]bool{&d.zstd: false, &d.described: true} {
+		*to, _ = zstd.NewReader(nil, // it fails only for invalid options
+			zstd.IgnoreChecksum(ignore),
+			zstd.WithDecoderConcurrency(max(1, n)),
+			zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxRaw),
+			zstd.WithDecoderMaxMemory(maxDecoded),
+			zstd.WithDecodeAllCapLimit(true))
+	}
+	return d
 }
 
 // Block appends the lines of block b to dst. stored is the b.Stored bytes of the blob at
@@ -38,7 +45,7 @@ func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) {
 		return dst, b.corrupt(fmt.Sprintf("the block is cut short at %d bytes", len(stored)))
 	}
 	// zstd's own checksum covers the lines only, and some bits of a frame do not affect
-	// them. This checksum also detects damage faster.
+	// them. This checksum also detects damage faster, and suffices.
 	if checksum(0, stored) != b.CRC {
 		return dst, b.corrupt("the block's checksum is wrong")
 	}
@@ -47,8 +54,7 @@ func (d *Decoder) Block(dst, stored []byte, b Block) ([]byte, error) {
 	if err != nil {
 		return dst, b.corrupt(err.Error())
 	}
-	lines := dst[start:]
-	if !wholeLines(lines) || bytes.Count(lines, []byte{'\n'}) != b.Records {
+	if !wholeLines(dst[start:]) {
 		return dst[:start], b.corrupt("the block does not hold the lines that the index says")
 	}
 	return dst, nil
@@ -62,8 +68,8 @@ func wholeLines(lines []byte) bool {
 	return len(lines) > 0 && lines[len(lines)-1] == '\n'
 }
 
-// decode appends the content of exactly one frame, which must have the length raw. After
-// an error dst is unchanged.
+// decode appends the content of exactly one frame, which must have the length raw, and whose
+// bytes have been checked. After an error dst is unchanged.
 func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 	f, err := parseFrame(stored)
 	switch {
@@ -74,14 +80,14 @@ func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 	case int64(f.raw) != raw:
 		return dst, fmt.Errorf("the zstd frame holds %d bytes and not %d", f.raw, raw)
 	}
-	return d.content(dst, stored, f)
+	return content(d.described, dst, stored, f)
 }
 
 // content appends the content of a frame that has been parsed.
-func (d *Decoder) content(dst, stored []byte, f frame) ([]byte, error) {
+func content(z *zstd.Decoder, dst, stored []byte, f frame) ([]byte, error) {
 	start := len(dst)
 	dst = slices.Grow(dst, f.raw+overAlloc)
-	out, err := d.zstd.DecodeAll(stored, dst)
+	out, err := z.DecodeAll(stored, dst)
 	if err != nil {
 		return dst[:start], fmt.Errorf("zstd: %w", err)
 	}
@@ -146,7 +152,7 @@ func (w *walk) try(at int) (frame, error) {
 	}
 	f, err := parseFrame(w.body[at:])
 	if err == nil && !f.skippable {
-		w.lines, err = w.d.content(w.lines[:0], w.body[at:at+f.length], f)
+		w.lines, err = content(w.d.zstd, w.lines[:0], w.body[at:at+f.length], f)
 		if err == nil && !wholeLines(w.lines) {
 			err = errors.New("the content does not end in a line")
 		}

@@ -44,6 +44,7 @@ type Index struct {
 	key     string
 	size    int64
 	read    ReadFunc
+	decoder *Decoder
 	tail    []byte // the bytes of the blob in memory, from tailAt on
 	tailAt  int64
 	origins section
@@ -55,7 +56,12 @@ type Index struct {
 // once, and then only missing parts. The error is a [*CorruptError] if the index is
 // damaged, [ErrNewer] if its format is newer, and otherwise the error of read.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
-	x := &Index{key: key, size: size, read: read}
+	return NewDecoder(1).ReadIndex(key, size, read)
+}
+
+// ReadIndex is [ReadIndex] for a reader of many blobs. The index uses d for its sections.
+func (d *Decoder) ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
+	x := &Index{key: key, size: size, read: read, decoder: d}
 	sections, err := x.open()
 	if err != nil {
 		return nil, err
@@ -91,6 +97,15 @@ func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
 func (x *Index) Origins() (o *Origins, err error) {
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
 	return o, err
+}
+
+// Dict reads the origins of the blob alone, ascending, at a fraction of the cost of Origins.
+func (x *Index) Dict() (dict []record.Origin, err error) {
+	err = x.parse(x.origins, "origins: ", func(s *sectionReader) {
+		dict = parseDict(s)
+		s.rest = nil // the spans
+	})
+	return dict, err
 }
 
 func parseReplaces(r *sectionReader) []BatchID {
@@ -311,7 +326,7 @@ func (x *Index) content(s section) ([]byte, error) {
 	case s.Codec != codecZstd:
 		return nil, fmt.Errorf("blob %s: index section %d has codec %d: %w", x.key, s.ID, s.Codec, ErrNewer)
 	}
-	raw, err := NewDecoder(1).decode(nil, stored, int64(s.Raw))
+	raw, err := x.decoder.decode(nil, stored, int64(s.Raw))
 	if err != nil {
 		return damaged("a section does not decompress: " + err.Error())
 	}

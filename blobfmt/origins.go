@@ -166,22 +166,8 @@ func originMillis(o record.Origin) uint64 {
 
 // parseOrigins is the inverse of originTable.append.
 func parseOrigins(r *sectionReader, blocks []Block) *Origins {
-	n := r.count(1 + originRest)
-	o := &Origins{Dict: make([]record.Origin, n), Blocks: make([][]Span, len(blocks))}
-	ms := uint64(0)
-	for i := range o.Dict {
-		ms += r.upTo(1<<(8*originTime) - 1 - ms)
-		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], ms)
-		copy(o.Dict[i][:], b[8-originTime:])
-	}
-	for i := range o.Dict {
-		copy(o.Dict[i][originTime:], r.bytes(originRest))
-		if i > 0 && o.Dict[i-1].Compare(&o.Dict[i]) >= 0 {
-			r.fail("origins are not in order")
-		}
-	}
-	next := make([]int64, n)
+	o := &Origins{Dict: parseDict(r), Blocks: make([][]Span, len(blocks))}
+	next := make([]int64, len(o.Dict))
 	for i := range blocks {
 		if r.err != nil {
 			break
@@ -189,6 +175,25 @@ func parseOrigins(r *sectionReader, blocks []Block) *Origins {
 		o.Blocks[i] = parseSpans(r, next, blocks[i].Records)
 	}
 	return o
+}
+
+// parseDict reads the origins of a blob, ascending.
+func parseDict(r *sectionReader) []record.Origin {
+	dict := make([]record.Origin, r.count(1+originRest))
+	ms := uint64(0)
+	for i := range dict {
+		ms += r.upTo(1<<(8*originTime) - 1 - ms)
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], ms)
+		copy(dict[i][:], b[8-originTime:])
+	}
+	for i := range dict {
+		copy(dict[i][originTime:], r.bytes(originRest))
+		if i > 0 && dict[i-1].Compare(&dict[i]) >= 0 {
+			r.fail("origins are not in order")
+		}
+	}
+	return dict
 }
 
 // parseSpans reads the spans of one block. They must add up to its records.

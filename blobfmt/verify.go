@@ -23,7 +23,7 @@ func Verify(key string, body []byte, m Meta) []error {
 		v.add(err)
 	}
 	v.start = record.ClampTime(v.name.Period)
-	x, err := ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
+	x, err := v.d.ReadIndex(key, int64(len(body)), func(off, n int64) ([]byte, error) {
 		return body[off : off+n], nil // ReadIndex respects the given size
 	})
 	if err != nil {

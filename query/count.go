@@ -51,7 +51,7 @@ func (c *counting) run(ctx context.Context) error {
 }
 
 func (c *counting) countAll(ctx context.Context) error {
-	c.loader = newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, c.plan.reader.opt.Workers, &c.sum)
+	c.loader = c.plan.reader.newLoader(ctx, &task{rng: c.plan.rng}, c.plan.match, &c.sum)
 	defer c.loader.stop()
 	if c.plan.match.readsLines() {
 		c.merge = c.plan.blobs
@@ -118,7 +118,7 @@ func (c *counting) shared(ctx context.Context, sources []*source) ([]bool, error
 	if len(sources) == 1 {
 		return out, nil
 	}
-	seen := make(map[record.Origin]int)
+	var seen []owned
 	for i, s := range sources {
 		from, err := s.origins(ctx)
 		if ctx.Err() != nil {
@@ -127,16 +127,38 @@ func (c *counting) shared(ctx context.Context, sources []*source) ([]bool, error
 		if err != nil { // it may have copies of records of any blob
 			return slices.Repeat([]bool{true}, len(out)), nil
 		}
-		for _, o := range from {
-			first, ok := seen[o]
-			if !ok {
-				seen[o] = i
-			} else if first != i {
-				out[first], out[i] = true, true
-			}
-		}
+		seen = merged(seen, from, i, out)
 	}
 	return out, nil
+}
+
+// owned is an origin with the first blob that has it.
+type owned struct {
+	record.Origin
+	blob int
+}
+
+// merged adds the origins of a blob to those of the blobs before, both ascending. It notes
+// in shared the blobs that have one in common.
+func merged(seen []owned, from []record.Origin, blob int, shared []bool) []owned {
+	out := make([]owned, 0, len(seen)+len(from))
+	for len(from) > 0 {
+		order := 1
+		if len(seen) > 0 {
+			order = seen[0].Compare(&from[0])
+		}
+		switch {
+		case order < 0:
+			out, seen = append(out, seen[0]), seen[1:]
+			continue
+		case order == 0:
+			shared[seen[0].blob], shared[blob] = true, true
+		default:
+			out = append(out, owned{from[0], blob})
+		}
+		from = from[1:]
+	}
+	return append(out, seen...)
 }
 
 // blob counts the wanted records of one blob that shares nothing.

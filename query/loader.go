@@ -33,8 +33,12 @@ type loader struct {
 	slots    chan struct{} // one for each block that may be decoded at once
 }
 
-func newLoader(ctx context.Context, t *task, match *Matcher, workers int, sum *Summary) *loader {
-	l := &loader{task: t, match: match, sum: sum, decoder: blobfmt.NewDecoder(workers), buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8), slots: make(chan struct{}, workers)}
+func (r *Reader) newLoader(ctx context.Context, t *task, match *Matcher, sum *Summary) *loader {
+	workers := r.opt.Workers
+	l := &loader{
+		task: t, match: match, sum: sum, distant: r.opt.Distant, decoder: r.decoder,
+		buffers: make(chan []byte, 4*workers+8), spares: make(chan []byte, 8), slots: make(chan struct{}, workers),
+	}
 	l.ctx, l.stop = context.WithCancel(ctx)
 	return l
 }

@@ -74,8 +74,7 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 
 func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	opt := &a.reader.opt
-	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: newLoader(ctx, &t, a.match, opt.Workers, sum)}
-	p.loader.distant = opt.Distant
+	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: a.reader.newLoader(ctx, &t, a.match, sum)}
 	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
 	p.ahead.lazy, p.ahead.sifts = t.limit > 0, a.match.sifts()
 	if p.ahead.lazy || p.ahead.sifts {

@@ -220,7 +220,7 @@ func (p *Plan) replace(ctx context.Context, all []catalog.Entry) error {
 }
 
 func (r *Reader) source(b blob, sum *Summary) *source {
-	return &source{Entry: b.Entry, store: r.store, sum: sum, body: b.body, unflushed: b.body != nil}
+	return &source{Entry: b.Entry, store: r.store, decoder: r.decoder, sum: sum, body: b.body, unflushed: b.body != nil}
 }
 
 func (p *Plan) summary() Summary {

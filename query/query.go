@@ -117,8 +117,9 @@ type Options struct {
 
 // Reader reads one store. Several goroutines may use it at once.
 type Reader struct {
-	store storage.BlobStore
-	opt   Options
+	store   storage.BlobStore
+	opt     Options
+	decoder *blobfmt.Decoder
 }
 
 // New returns a reader of store. It does nothing yet.
@@ -135,7 +136,7 @@ func New(store storage.BlobStore, o Options) *Reader {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Reader{store: store, opt: o}
+	return &Reader{store: store, opt: o, decoder: blobfmt.NewDecoder(o.Workers)}
 }
 
 // Summary counts the work of a read. Problems make it incomplete; warnings do not.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"sync/atomic"
 
@@ -24,8 +25,9 @@ const smallBlob = 256 << 10
 // afterwards.
 type source struct {
 	*catalog.Entry
-	store storage.BlobStore
-	sum   *Summary // only for atomic additions
+	store   storage.BlobStore
+	decoder *blobfmt.Decoder
+	sum     *Summary // only for atomic additions
 	body  *body    // the blob, if it is in memory
 	// unflushed says that the records are in no blob.
 	unflushed bool
@@ -66,7 +68,7 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 		s.index = &s.body.index
 	default:
 		atomic.AddInt64(&s.sum.BlobsOpened, 1)
-		s.index, s.err = blobfmt.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
+		s.index, s.err = s.decoder.ReadIndex(s.Key, s.Size, func(off, n int64) ([]byte, error) {
 			return s.readEnd(ctx, off, n, whole)
 		})
 	}
@@ -205,11 +207,14 @@ func (s *source) readRows(block int) ([]row, error) {
 	return rows, nil
 }
 
-// origins returns the origins of all records, some of them more than once.
+// origins returns the origins of all records, ascending, each once.
 func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
 	index, err := s.readIndex(ctx, false)
 	if err != nil {
 		return nil, err
+	}
+	if s.body == nil {
+		return index.Dict()
 	}
 	for n := range index.Blocks {
 		rows, err := s.readRows(n)
@@ -222,7 +227,8 @@ func (s *source) origins(ctx context.Context) (out []record.Origin, err error) {
 			}
 		}
 	}
-	return out, nil
+	slices.SortFunc(out, func(a, b record.Origin) int { return a.Compare(&b) })
+	return slices.Compact(out), nil
 }
 
 // problem wraps an error with a part of the blob.
