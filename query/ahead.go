@@ -46,7 +46,8 @@ func (a *readahead) startNext() {
 // share is the size that a group may have. Cursors share the memory, and each may hold two
 // groups.
 func (a *readahead) share() int64 {
-	return max(groupLeast, min(a.groupMax, groupsLive/2/int64(a.open+1+openAhead)))
+	cursors := max(1, min(a.open+1+openAhead, len(a.order)-a.done))
+	return max(groupLeast, min(a.groupMax, groupsLive/2/int64(cursors)))
 }
 
 // start begins to open the source, unless it has begun.
