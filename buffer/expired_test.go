@@ -15,6 +15,7 @@ import (
 	"blobtail/buffer"
 	"blobtail/buffer/wal"
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // counted returns a counter of a registry.
@@ -48,7 +49,7 @@ func TestExpiredIsLeftOut(t *testing.T) {
 	answered := 0
 	for i := range 300 {
 		req := randomRequest(r)
-		req.Origin = record.BodyOrigin("", "/ingest", 0, fmt.Append(nil, i), 0)
+		req.Origin = origin.OfBody("", "/ingest", 0, fmt.Append(nil, i), 0)
 		p.accept(req)
 		answered += q.accept(req).Expired
 	}

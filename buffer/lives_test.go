@@ -16,6 +16,7 @@ import (
 	"blobtail/internal/fsys/simdisk"
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // The requests, messages, restarts and failures are random. All accepted records are
@@ -204,7 +205,7 @@ func (w *world) message() {
 			m.texts = append(m.texts, text)
 		}
 		m.r = request(0, lines...)
-		m.r.Origin = record.StreamOrigin(time.Unix(0, 0), "LOGS", uint64(w.n))
+		m.r.Origin = origin.OfStream(time.Unix(0, 0), "LOGS", uint64(w.n))
 	}
 	r := *m.r
 	r.Reply = fmt.Sprint("m", w.n)

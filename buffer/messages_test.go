@@ -12,6 +12,7 @@ import (
 
 	"blobtail/buffer"
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // server records the outcomes of messages.
@@ -148,7 +149,7 @@ func TestManyMessages(t *testing.T) {
 		defer p.stop()
 		for i := range 10000 {
 			r := message(0, fmt.Sprint("m", i), line{"web", at(1), "x"})
-			r.Origin = record.StreamOrigin(time.Unix(0, 0), "LOGS", uint64(i))
+			r.Origin = origin.OfStream(time.Unix(0, 0), "LOGS", uint64(i))
 			if _, err := p.buf.Accept(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}

@@ -23,6 +23,7 @@ import (
 	"blobtail/newest/live/peers"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/mem"
 	"blobtail/storage/storagetest"
@@ -323,7 +324,7 @@ func (c *company) request(lines ...line) (*record.Request, []*sentRecord) {
 		c.ledger[sent.name] = sent
 		all = append(all, sent)
 	}
-	r.Origin = record.BodyOrigin("", "/ingest", 0, r.Data, all[0].time)
+	r.Origin = origin.OfBody("", "/ingest", 0, r.Data, all[0].time)
 	return r, all
 }
 

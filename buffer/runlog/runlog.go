@@ -24,6 +24,7 @@ import (
 
 	"blobtail/buffer/wal"
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -72,5 +73,5 @@ func Rotten(err error) bool {
 // PlaceOrigin is the origin of a request without one: the place of its record in
 // the log.
 func PlaceOrigin(pos wal.Pos, segment wal.Segment) record.Origin {
-	return record.LogOrigin(segment.Created.UnixMilli(), [5]byte(segment.Random[:5]), uint64(pos.Offset()))
+	return origin.OfLog(segment.Created.UnixMilli(), [5]byte(segment.Random[:5]), uint64(pos.Offset()))
 }

@@ -21,6 +21,7 @@ import (
 	"blobtail/internal/testkit"
 	"blobtail/query"
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/dir"
@@ -121,7 +122,7 @@ func addBlob(store storage.BlobStore, text []byte, number int) error {
 		if i == 0 {
 			first = stamp
 		}
-		if err := enc.Add(line, stamp.Time, record.BodyOrigin("", "", 0, text, 0), uint32(i)); err != nil {
+		if err := enc.Add(line, stamp.Time, origin.OfBody("", "", 0, text, 0), uint32(i)); err != nil {
 			return err
 		}
 	}

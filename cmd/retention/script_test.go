@@ -15,6 +15,7 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 	"blobtail/storage/dir/tables"
@@ -86,7 +87,7 @@ func addBlob(key, records string) error {
 			return err
 		}
 		line, stamp := p.AppendLine(nil, record.Defaults{})
-		if err := enc.Add(line, stamp.Time, record.BodyOrigin("", "", 0, []byte(key), 0), uint32(i)); err != nil {
+		if err := enc.Add(line, stamp.Time, origin.OfBody("", "", 0, []byte(key), 0), uint32(i)); err != nil {
 			return err
 		}
 	}

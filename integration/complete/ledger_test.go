@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // sent is a record that was sent, with the answers its sender got.
@@ -63,7 +64,7 @@ func (w *world) compose(rng *rand.Rand) *request {
 		q.r.Data = fmt.Appendf(q.r.Data, `","level":"%s","service":"%s","msg":"%s %s"}`+"\n", s.level, s.service, s.name, strings.Repeat("x", rng.IntN(200)))
 		q.r.Lines = append(q.r.Lines, record.Line{Time: s.time, Off: uint32(off), Len: uint32(len(q.r.Data) - off), Service: service})
 	}
-	q.r.Origin = record.BodyOrigin("", "/ingest", 0, q.r.Data, q.all[0].time)
+	q.r.Origin = origin.OfBody("", "/ingest", 0, q.r.Data, q.all[0].time)
 	return q
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 var epoch = time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)
@@ -102,7 +103,7 @@ func (w *world) next(rng *rand.Rand) *request {
 	w.mu.Unlock()
 	s := w.compose(name, rng)
 	if rng.IntN(100) >= w.p.NoOrigin {
-		s.r.Origin = record.BodyOrigin("", "/ingest", 0, fmt.Append(nil, w.seed, name), epoch.UnixNano())
+		s.r.Origin = origin.OfBody("", "/ingest", 0, fmt.Append(nil, w.seed, name), epoch.UnixNano())
 	}
 	return s
 }

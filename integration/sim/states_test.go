@@ -23,6 +23,7 @@ import (
 	"blobtail/internal/testkit"
 	logs "blobtail/query"
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/storage"
 	"blobtail/storage/dir"
 )
@@ -90,9 +91,9 @@ func newHistory(seed uint64) *history {
 		s := w.compose(fmt.Sprintf("s%d", i), h.rng)
 		switch {
 		case i < h.messages:
-			s.r.Origin = record.StreamOrigin(epoch, "logs", uint64(i))
+			s.r.Origin = origin.OfStream(epoch, "logs", uint64(i))
 		case h.rng.IntN(3) > 0:
-			s.r.Origin = record.BodyOrigin("", "/ingest", 0, s.r.Data, epoch.UnixNano())
+			s.r.Origin = origin.OfBody("", "/ingest", 0, s.r.Data, epoch.UnixNano())
 		}
 		h.requests = append(h.requests, s)
 	}

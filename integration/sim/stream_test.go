@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // stream is a JetStream stream with one durable consumer. It delivers a message to any
@@ -33,7 +34,7 @@ func newStream(w *world, n int) *stream {
 	s := &stream{w: w, unacked: n}
 	for i := range n {
 		m := &message{request: w.compose(fmt.Sprintf("m%d", i), w.fate("message"))}
-		m.r.Origin = record.StreamOrigin(epoch, "logs", uint64(i))
+		m.r.Origin = origin.OfStream(epoch, "logs", uint64(i))
 		// Published over the first minute.
 		m.ready = time.Now().Add(time.Duration(w.rng.IntN(60)) * time.Second)
 		s.messages = append(s.messages, m)

@@ -36,7 +36,8 @@ var allowed = map[string][]string{
 	// 1: stored forms and drivers.
 	"blobfmt/filter":          {"record"},
 	"blobfmt":                 {"record", "blobfmt/filter"},
-	"buffer/runlog":           {"record", "buffer/wal"},
+	"record/origin":           {"record"},
+	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
 	"storage/mem":             {"storage", "storage/internal/bounds"},
 	"storage/dir":             {"storage", "storage/internal/bounds", "internal/fsys"},
@@ -60,9 +61,9 @@ var allowed = map[string][]string{
 	"catalog":                   {"record", "blobfmt", "storage", "retention/horizon"},
 
 	// 3: the ends. Sources do not know the buffer.
-	"source/body":       {"record"},
-	"source/httpsource": {"record", "source/body"},
-	"source/natssource": {"record", "source/body"},
+	"source/body":       {"record", "record/origin"},
+	"source/httpsource": {"record", "record/origin", "source/body"},
+	"source/natssource": {"record", "record/origin", "source/body"},
 	"query/search":      {"record", "blobfmt/filter"},
 	"query/where":       {"record"},
 	"query":             {"query/search", "query/where", "record", "blobfmt/filter", "blobfmt", "storage", "storage/mem", "retention/horizon", "catalog", "internal/progress", "internal/spelling"},

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // A Gatherer is a [Sink] that makes canonical lines of records, one after the other in
@@ -78,7 +79,7 @@ const maxAhead = 24 * time.Hour
 func (g *Gatherer) Arrive(a Arrival) {
 	g.arrival, g.begun = a, false
 	g.defaults = record.Defaults{Service: a.Service, Time: a.Time}
-	if ms, ok := record.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
+	if ms, ok := origin.KeyTime(a.Key); ok && ms <= g.latest()/int64(time.Millisecond) {
 		g.defaults.Time = ms * int64(time.Millisecond)
 	}
 }
@@ -264,7 +265,7 @@ func (g *Gatherer) IdentifyByKey(path string, part int, body []byte) {
 	_, _ = g.hash.WriteString("\x00")
 	_, _ = g.hash.Write(body)
 	g.Req.Sum = max(g.hash.Sum64(), 1)
-	g.Req.Origin = record.KeyOrigin("", g.arrival.Key, part, g.EarliestOwn, g.AnyOwn)
+	g.Req.Origin = origin.OfKey("", g.arrival.Key, part, g.EarliestOwn, g.AnyOwn)
 	g.Req.Outcome, g.Req.DefaultTime = g.Outcome(), g.defaults.Time
 }
 

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/source/body"
 )
 
@@ -162,7 +163,7 @@ func (b *builder) origin(part []byte) {
 	case b.key != "":
 		b.IdentifyByKey(path, b.part, part)
 	case b.s.o.Dedupe == DedupeBody && timed && (b.Found > 1 || b.EarliestOwn%int64(time.Second) != 0):
-		b.Req.Origin = record.BodyOrigin(senderOf(b.request), path, b.part, part, b.EarliestOwn)
+		b.Req.Origin = origin.OfBody(senderOf(b.request), path, b.part, part, b.EarliestOwn)
 		b.Req.Outcome = b.Outcome()
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"blobtail/internal/testkit"
-	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/source/httpsource"
 )
 
@@ -87,7 +87,7 @@ func TestBodyOrigin(t *testing.T) {
 	if a := send(t, s, "/ingest/web", compress(t, "gzip", body), "Content-Encoding", "gzip"); !a.Duplicate {
 		t.Error("compressed it is another")
 	}
-	if got, want := m.origins()[0], record.BodyOrigin("192.0.2.1", "/ingest/web", 0, []byte(body), 1_500_000_000); got != want {
+	if got, want := m.origins()[0], origin.OfBody("192.0.2.1", "/ingest/web", 0, []byte(body), 1_500_000_000); got != want {
 		t.Errorf("origin %v, want %v", got, want)
 	}
 }
@@ -118,7 +118,7 @@ func TestKeys(t *testing.T) {
 	if a := send(t, s, "/ingest/web", "{}", key(strings.Repeat("k", 255))...); a.Status != 200 {
 		t.Errorf("255 bytes: %+v", a)
 	}
-	if got, want := m.origins()[0], record.KeyOrigin("", uuid1, 0, 0, false); got != want {
+	if got, want := m.origins()[0], origin.OfKey("", uuid1, 0, 0, false); got != want {
 		t.Errorf("origin %v, want %v", got, want)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/source/body"
 	"blobtail/source/httpsource"
 )
@@ -240,7 +241,7 @@ func TestManyServicesInOneRequest(t *testing.T) {
 // The time of a record is its own, otherwise the key's, otherwise that of arrival.
 func TestEffectiveTime(t *testing.T) {
 	const uuid = "019aa1a0-0000-7000-8000-000000000000"
-	ms, ok := record.KeyTime(uuid)
+	ms, ok := origin.KeyTime(uuid)
 	if !ok {
 		t.Fatal("no UUIDv7")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"blobtail/internal/testkit"
 	"blobtail/record"
+	"blobtail/record/origin"
 )
 
 // A line is a canonical line as readers parse it.
@@ -166,21 +167,21 @@ func TestIdentity(t *testing.T) {
 		time            func(published time.Time) time.Time
 	}{
 		{name: "none", data: `{"msg":"a"}`,
-			want: func(seq uint64) record.Origin { return record.StreamOrigin(created, "LOGS", seq) }},
+			want: func(seq uint64) record.Origin { return origin.OfStream(created, "LOGS", seq) }},
 		{name: "own times alone make none", data: `{"msg":"a","ts":"` + own + `"}`,
-			want: func(seq uint64) record.Origin { return record.StreamOrigin(created, "LOGS", seq) },
+			want: func(seq uint64) record.Origin { return origin.OfStream(created, "LOGS", seq) },
 			time: func(time.Time) time.Time { return at }},
 		{name: "key without time", key: "k-1", data: `{"msg":"a"}`, sum: sum("logs.web", `{"msg":"a"}`),
-			want: func(uint64) record.Origin { return record.KeyOrigin("", "k-1", 0, 0, false) }},
+			want: func(uint64) record.Origin { return origin.OfKey("", "k-1", 0, 0, false) }},
 		{name: "key and own time", key: "k-2", data: "{\"msg\":\"a\"}\n{\"ts\":\"" + own + "\"}", sum: sum("logs.web", "{\"msg\":\"a\"}\n{\"ts\":\""+own+"\"}"),
-			want: func(uint64) record.Origin { return record.KeyOrigin("", "k-2", 0, at.UnixNano(), true) }},
+			want: func(uint64) record.Origin { return origin.OfKey("", "k-2", 0, at.UnixNano(), true) }},
 		{name: "key with time", key: "0192e4a0-0000-7000-8000-000000000001", data: `{"msg":"a"}`, sum: sum("logs.web", `{"msg":"a"}`),
 			want: func(uint64) record.Origin {
-				return record.KeyOrigin("", "0192e4a0-0000-7000-8000-000000000001", 0, 0, false)
+				return origin.OfKey("", "0192e4a0-0000-7000-8000-000000000001", 0, 0, false)
 			},
 			time: func(time.Time) time.Time { return time.UnixMilli(0x0192e4a00000) }},
 		{name: "compressed", key: "k-3", data: zip(t, `{"msg":"a"}`), encoding: "gzip", sum: sum("logs.web", `{"msg":"a"}`),
-			want: func(uint64) record.Origin { return record.KeyOrigin("", "k-3", 0, 0, false) }},
+			want: func(uint64) record.Origin { return origin.OfKey("", "k-3", 0, 0, false) }},
 	} {
 		header := []string{"Content-Encoding", tt.encoding}
 		if tt.key != "" {
@@ -227,7 +228,7 @@ func TestKeyReuse(t *testing.T) {
 		return err == nil && !ack.Duplicate
 	})
 	all := m.await(t, 2)
-	if want := record.StreamOrigin(s.CachedInfo().Created, "LOGS", 2); all[1].Origin != want || all[1].Sum != 0 {
+	if want := origin.OfStream(s.CachedInfo().Created, "LOGS", 2); all[1].Origin != want || all[1].Sum != 0 {
 		t.Errorf("origin %v sum %x, want %v 0", all[1].Origin, all[1].Sum, want)
 	}
 	for _, r := range all {
@@ -240,7 +241,7 @@ func TestKeyReuse(t *testing.T) {
 // rejected lines too.
 func TestEarlier(t *testing.T) {
 	e := newEnv(t)
-	then := &record.EarlierError{Origin: record.KeyOrigin("", "k", 0, 5e9, true), DefaultTime: 1_795_186_860_000_000_001}
+	then := &record.EarlierError{Origin: origin.OfKey("", "k", 0, 5e9, true), DefaultTime: 1_795_186_860_000_000_001}
 	m := &memory{refuse: func(n int) error {
 		if n == 1 {
 			return fmt.Errorf("the buffer: %w", then)

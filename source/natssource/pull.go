@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 	"blobtail/source/body"
 )
 
@@ -195,7 +196,7 @@ func (p *puller) take(ctx context.Context, m *nats.Msg, pl place) error {
 		mt.redelivered.Inc()
 	}
 	mt.bytes.Add(float64(len(m.Data)))
-	stream := record.StreamOrigin(p.created, p.s.o.Stream, pl.seq)
+	stream := origin.OfStream(p.created, p.s.o.Stream, pl.seq)
 	if p.s.ledger.delivered(p.created, pl, m.Reply, time.Now()) {
 		stream = record.Origin{} // the origin is then its place in the log
 	}

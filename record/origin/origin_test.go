@@ -1,4 +1,4 @@
-package record_test
+package origin_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"blobtail/record"
+	"blobtail/record/origin"
 	"github.com/zeebo/xxh3"
 )
 
@@ -37,14 +38,14 @@ func TestKeyTime(t *testing.T) {
 		{"", 0, false},
 		{"order-17", 0, false},
 	} {
-		if ms, ok := record.KeyTime(row.key); ms != row.ms || ok != row.ok {
+		if ms, ok := origin.KeyTime(row.key); ms != row.ms || ok != row.ok {
 			t.Errorf("KeyTime(%q) = %d, %v; want %d, %v", row.key, ms, ok, row.ms, row.ok)
 		}
 	}
 }
 
-// origin builds an expected origin from its two halves.
-func origin(ms uint64, rest []byte) (o record.Origin) {
+// expected builds an expected origin from its two halves.
+func expected(ms uint64, rest []byte) (o record.Origin) {
 	for i := range 6 {
 		o[i] = byte(ms >> (40 - 8*i))
 	}
@@ -66,22 +67,22 @@ func TestOrigins(t *testing.T) {
 		name      string
 		got, want record.Origin
 	}{
-		{"key with a time", record.KeyOrigin("c", uuid7, 0, ns, true), origin(uuid7Ms, hash80("c\x00"+uuid7))},
-		{"key and the earliest record", record.KeyOrigin("c", "k", 0, ns, true), origin(ms, hash80("c\x00k"))},
-		{"key alone", record.KeyOrigin("c", "k", 0, ns, false), origin(0, hash80("c\x00k"))},
-		{"key, second part", record.KeyOrigin("c", "k", 1, ns, true), origin(ms, hash80("c\x00k\x00part1"))},
-		{"body", record.BodyOrigin("c", "/ingest", 0, body, ns), origin(ms, hash80("c\x00/ingest\x00"+string(body)))},
-		{"body, twelfth part", record.BodyOrigin("c", "/ingest", 11, body, ns), origin(ms, hash80("c\x00/ingest\x00"+string(body)+"\x00part11"))},
-		{"body before 1970", record.BodyOrigin("c", "/p", 0, nil, -1), origin(0, hash80("c\x00/p\x00"))},
-		{"log", record.LogOrigin(ms, [5]byte{1, 2, 3, 4, 5}, 0x060708090a), origin(ms, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})},
-		{"log before 1970", record.LogOrigin(-5, [5]byte{}, 1), origin(0, []byte{9: 1})},
-		{"stream", record.StreamOrigin(created, "LOGS", 258), origin(ms, append(streamHash("LOGS"), 0, 0, 0, 0, 0, 0, 1, 2))},
+		{"key with a time", origin.OfKey("c", uuid7, 0, ns, true), expected(uuid7Ms, hash80("c\x00"+uuid7))},
+		{"key and the earliest record", origin.OfKey("c", "k", 0, ns, true), expected(ms, hash80("c\x00k"))},
+		{"key alone", origin.OfKey("c", "k", 0, ns, false), expected(0, hash80("c\x00k"))},
+		{"key, second part", origin.OfKey("c", "k", 1, ns, true), expected(ms, hash80("c\x00k\x00part1"))},
+		{"body", origin.OfBody("c", "/ingest", 0, body, ns), expected(ms, hash80("c\x00/ingest\x00"+string(body)))},
+		{"body, twelfth part", origin.OfBody("c", "/ingest", 11, body, ns), expected(ms, hash80("c\x00/ingest\x00"+string(body)+"\x00part11"))},
+		{"body before 1970", origin.OfBody("c", "/p", 0, nil, -1), expected(0, hash80("c\x00/p\x00"))},
+		{"log", origin.OfLog(ms, [5]byte{1, 2, 3, 4, 5}, 0x060708090a), expected(ms, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})},
+		{"log before 1970", origin.OfLog(-5, [5]byte{}, 1), expected(0, []byte{9: 1})},
+		{"stream", origin.OfStream(created, "LOGS", 258), expected(ms, append(streamHash("LOGS"), 0, 0, 0, 0, 0, 0, 1, 2))},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: %s, want %s", row.name, row.got, row.want)
 		}
 	}
-	if !(record.Origin{}).IsZero() || record.LogOrigin(ms, [5]byte{}, 0).IsZero() {
+	if !(record.Origin{}).IsZero() || origin.OfLog(ms, [5]byte{}, 0).IsZero() {
 		t.Error("IsZero is wrong")
 	}
 	if s := (record.Origin{0: 0xab, 15: 1}).String(); s != "ab000000000000000000000000000001" {
@@ -98,12 +99,12 @@ func streamHash(name string) []byte {
 func TestOriginsAreApart(t *testing.T) {
 	seen := map[record.Origin]string{}
 	for name, o := range map[string]record.Origin{
-		"ab c":   record.KeyOrigin("ab", "c", 0, 0, false),
-		"a bc":   record.KeyOrigin("a", "bc", 0, 0, false),
-		"part 1": record.KeyOrigin("a", "bc", 1, 0, false),
-		"part 2": record.KeyOrigin("a", "bc", 2, 0, false),
-		"body":   record.BodyOrigin("a", "bc", 0, nil, 0),
-		"path":   record.BodyOrigin("a", "b", 0, []byte("c"), 0),
+		"ab c":   origin.OfKey("ab", "c", 0, 0, false),
+		"a bc":   origin.OfKey("a", "bc", 0, 0, false),
+		"part 1": origin.OfKey("a", "bc", 1, 0, false),
+		"part 2": origin.OfKey("a", "bc", 2, 0, false),
+		"body":   origin.OfBody("a", "bc", 0, nil, 0),
+		"path":   origin.OfBody("a", "b", 0, []byte("c"), 0),
 	} {
 		if other, ok := seen[o]; ok {
 			t.Errorf("%s and %s have one origin", name, other)
