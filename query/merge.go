@@ -143,6 +143,7 @@ func (p *pass) pop() {
 		p.ahead.open--
 	}
 	p.ahead.done++
+	p.objects.release(c.src)
 	p.asked.reader.opt.Progress.Finish(1, c.src.Size)
 }
 

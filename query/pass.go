@@ -38,12 +38,15 @@ type pass struct {
 	blamed map[*source]bool // vanished, or of unknown origins: reported once
 	loader *loader
 	ahead  readahead
+	// objects are those of the sources.
+	objects objects
 }
 
 // pass reads a task and emits chunks of lines by calls of out, each in ascending
 // order, until the limit is reached. A chunk is valid during the call.
 func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
 	p := a.newPass(ctx, t, sum)
+	defer p.objects.close()
 	defer p.loader.work.Wait()
 	defer p.loader.stop()
 	for {
@@ -80,6 +83,8 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	if p.ahead.lazy || p.ahead.sifts {
 		p.ahead.first = min(firstGroup, opt.GroupBytes)
 	}
+	p.objects.opener, _ = a.reader.store.(storage.Opener)
+	p.objects.open = make(map[*source]storage.Object)
 	p.heap = make([]*cursor, 0, len(t.blobs))
 	bytes := int64(0)
 	for i := range t.blobs {
@@ -88,6 +93,7 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 		if p.loader.wantsBlob(b) {
 			bytes += b.Size
 			s := a.reader.source(*b, sum)
+			s.objects = &p.objects
 			p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
 		}
 	}

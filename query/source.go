@@ -27,8 +27,9 @@ type source struct {
 	*catalog.Entry
 	store   storage.BlobStore
 	decoder *blobfmt.Decoder
+	objects *objects // of its pass; nil: the object is opened for each request
 	sum     *Summary // only for atomic additions
-	body  *body    // the blob, if it is in memory
+	body    *body    // the blob, if it is in memory
 	// unflushed says that the records are in no blob.
 	unflushed bool
 
@@ -145,7 +146,7 @@ func (s *source) held(ctx context.Context, off, n int64) []byte {
 // With an error it returns the bytes before it.
 func (s *source) request(ctx context.Context, spare []byte, off, n, size int64) ([]byte, error) {
 	atomic.AddInt64(&s.sum.Requests, 1)
-	r, err := s.store.Get(ctx, s.Key, off, n)
+	r, err := s.objects.get(ctx, s, off, n)
 	if err != nil {
 		return nil, err
 	}

@@ -227,6 +227,20 @@ type Trier interface {
 	TryCreate(ctx context.Context) error
 }
 
+// Opener is implemented by stores in which each Get has to find its object first.
+type Opener interface {
+	// Open opens an object for several reads. Its errors are those of Get.
+	Open(ctx context.Context, key string) (Object, error)
+}
+
+// Object is an open object. Any number of goroutines may use it.
+type Object interface {
+	// Get is Get of a [BlobStore]. It reads this object, even if that is deleted meanwhile.
+	Get(ctx context.Context, off, n int64) (io.ReadCloser, error)
+	// Close releases the object. Reads that are under way, and later ones, may fail.
+	Close() error
+}
+
 // Clock is implemented by stores that can report their own time. That time decides if
 // two hosts disagree.
 type Clock interface {

@@ -27,7 +27,7 @@ import (
 	"hash/crc32"
 	"math/bits"
 
-	"github.com/zeebo/xxh3"
+	"github.com/cespare/xxhash/v2"
 )
 
 // Version is that of the rules and of both forms. A reader ignores filters of another one.
@@ -51,7 +51,7 @@ const lowerCase = 0x2020202020202020
 func order(part uint64) uint64 { return part * 0x9E3779B97F4A7C15 }
 
 // hash is the key of an id, or of a part of one, in lower case by [lowerCase].
-func hash(id []byte) uint32 { return uint32(xxh3.Hash(id) >> 32) }
+func hash(id []byte) uint32 { return uint32(xxhash.Sum64(id) >> 32) }
 
 // appendKeys appends the keys of an id in lower case by [lowerCase].
 func appendKeys(dst []uint32, id []byte) []uint32 {

@@ -46,7 +46,6 @@ import (
 
 	"blobtail/internal/fsys"
 	"blobtail/storage"
-	"blobtail/storage/internal/bounds"
 )
 
 // Options are the tunables of [Open]. The zero value works, for readers.
@@ -148,27 +147,65 @@ func (s *Store) stat(ctx context.Context, key string) (storage.Blob, error) {
 
 // Get implements [storage.BlobStore]. A range of a damaged object is a
 // [storage.ErrDamaged] at once.
-func (s *Store) Get(ctx context.Context, key string, off, n int64) (r io.ReadCloser, err error) {
-	defer bounds.At("get", key, &err)
+func (s *Store) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	if off < 0 {
-		return nil, errors.New("negative offset")
+		return nil, storage.AtKey("get", key, errors.New("negative offset"))
 	}
-	f, b, err := s.open(ctx, key)
-	if n < 0 && f != nil && errors.Is(err, storage.ErrDamaged) {
-		return &reader{ctx: ctx, key: key, f: f, off: off, end: b.Size, last: err}, nil
-	}
+	o, err := s.Open(ctx, key)
 	if err != nil {
+		return nil, err
+	}
+	r, err := o.Get(ctx, off, n)
+	if err != nil {
+		o.Close()
+		return nil, err
+	}
+	r.(*reader).f = o.(*object).f
+	return r, nil
+}
+
+// Open implements [storage.Opener].
+func (s *Store) Open(ctx context.Context, key string) (storage.Object, error) {
+	f, b, err := s.open(ctx, key)
+	if err != nil && (f == nil || !errors.Is(err, storage.ErrDamaged)) {
 		if f != nil {
 			f.Close()
 		}
-		return nil, err
+		return nil, storage.AtKey("get", key, err)
 	}
-	end := b.Size
-	if n >= 0 && n < b.Size-off {
+	return &object{key, f, b.Size, err}, nil
+}
+
+// object implements [storage.Object].
+type object struct {
+	key    string
+	f      fsys.File
+	size   int64
+	damage error // nil, or a storage.ErrDamaged
+}
+
+// Get implements [storage.Object].
+func (o *object) Get(ctx context.Context, off, n int64) (io.ReadCloser, error) {
+	switch {
+	case off < 0:
+		return nil, storage.AtKey("get", o.key, errors.New("negative offset"))
+	case n >= 0 && o.damage != nil:
+		return nil, storage.AtKey("get", o.key, o.damage)
+	case ctx.Err() != nil:
+		return nil, storage.AtKey("get", o.key, ctx.Err())
+	}
+	end, last := o.size, io.EOF
+	if n >= 0 && n < o.size-off {
 		end = off + n
 	}
-	return &reader{ctx: ctx, key: key, f: f, off: off, end: end, last: io.EOF}, nil
+	if o.damage != nil {
+		last = o.damage
+	}
+	return &reader{ctx: ctx, key: o.key, in: o.f, off: off, end: end, last: last}, nil
 }
+
+// Close implements [storage.Object].
+func (o *object) Close() error { return o.f.Close() }
 
 // open opens an object and reads its attributes. A path that cannot be an object, or is
 // a directory, does not exist. With a [storage.ErrDamaged] the file is described as in List,
@@ -203,7 +240,8 @@ func (s *Store) open(ctx context.Context, key string) (fsys.File, storage.Blob, 
 type reader struct {
 	ctx      context.Context
 	key      string
-	f        fsys.File
+	in       fsys.File
+	f        fsys.File // to be closed with the reader, or nil
 	off, end int64
 	last     error // error at the end: io.EOF, or the damage of the object
 }
@@ -219,7 +257,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, storage.AtKey("get", r.key, r.last)
 	}
 	p = p[:min(int64(len(p)), r.end-r.off)]
-	n, err := r.f.ReadAt(p, r.off)
+	n, err := r.in.ReadAt(p, r.off)
 	r.off += int64(n)
 	if n == len(p) {
 		return n, nil // ReadAt may return EOF with a complete answer
@@ -230,7 +268,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, storage.AtKey("get", r.key, err)
 }
 
-func (r *reader) Close() error { return r.f.Close() }
+func (r *reader) Close() error {
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
+}
 
 // path returns the file of a key or of a prefix that ends in a slash.
 func (s *Store) path(key string) string { return filepath.Join(s.root, filepath.FromSlash(key)) }

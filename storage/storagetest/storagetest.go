@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open) {
 		{"CreateRefuses", testCreateRefuses},
 		{"Sizes", testSizes},
 		{"Ranges", testRanges},
+		{"Open", testOpen},
 		{"Attributes", testAttributes},
 		{"Absent", testAbsent},
 		{"ListOrder", testListOrder},
