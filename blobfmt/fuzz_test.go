@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"blobtail/blobfmt"
@@ -76,10 +77,17 @@ func readAll(t *testing.T, d *blobfmt.Decoder, body []byte) {
 			checkPromised(t, err)
 		}
 	}
+	dict, err := x.Dict()
+	if err != nil {
+		checkPromised(t, err)
+	}
 	o, err := x.Origins()
 	if err != nil {
 		checkPromised(t, err)
 		return
+	}
+	if !slices.Equal(dict, o.Dict) {
+		t.Fatalf("%d origins in the dictionary alone, %d with the rest", len(dict), len(o.Dict))
 	}
 	for i, b := range x.Blocks {
 		n := 0

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"blobtail/blobfmt"
@@ -72,6 +73,9 @@ func checkIndex(t *testing.T, d *blobfmt.Decoder, body []byte, x *blobfmt.Index,
 	o, err := x.Origins()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if dict, err := x.Dict(); err != nil || !slices.Equal(dict, o.Dict) {
+		t.Errorf("the dictionary alone: %d origins, %v; want %d", len(dict), err, len(o.Dict))
 	}
 	for i, b := range x.Blocks {
 		lines, err := d.Block([]byte("kept"), body[b.Offset:b.Offset+b.Stored], b)
