@@ -21,8 +21,12 @@ PARTS           ?=
 COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/compact ./newest ./query ./retention \
 	./source/httpsource ./source/natssource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
-# Generator and sender of the end-to-end benchmark; it is left out without them.
+# Generator, sender and yardstick of the end-to-end benchmark, which is left out without
+# them; its flags (-quick, -against DIR and others); and where to keep a CPU profile of an
+# ingester.
 BENCH_TOOLS  ?= ../shared/bench
+BENCH_FLAGS  ?=
+PROFILE      ?=
 
 # The race detector needs a C compiler; the product does not.
 CC_FOUND := $(shell command -v gcc cc clang 2>/dev/null | head -n 1)
@@ -49,7 +53,7 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "$(STAMP)"
 DIST    ?= dist
 RELEASE ?= $(foreach arch,amd64 arm64,linux/$(arch)/ingest linux/$(arch)/retention $(foreach os,linux darwin windows,$(os)/$(arch)/logquery))
 
-.PHONY: build release demo picture test test-processes test-packages test-counted torture lint bench fuzz clean
+.PHONY: build release demo picture test test-processes test-packages test-counted torture lint bench bench-micro bench-table fuzz clean
 
 build: ## bin/ingest, bin/logquery and bin/retention
 	$(GO_BUILD) -o bin/ingest ./cmd/ingest
@@ -105,10 +109,13 @@ lint: ## gofmt, vet, staticcheck, the layers
 	$(AS_BUILT) $(BESIDE) go tool staticcheck ./...
 	$(AS_BUILT) go test ./internal/layers
 
-bench: build ## micro-benchmarks, then the path from HTTP to blobs and back
+bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFORMANCE.md
+
+bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
-	@if [ -d "$(BENCH_TOOLS)" ]; then ./internal/bench/ingest.sh "$(BENCH_TOOLS)"; \
-	else echo "make bench: no $(BENCH_TOOLS), so the end-to-end figures are left out" >&2; fi
+
+bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
+	go run ./internal/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME, one after another
 	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \

@@ -94,6 +94,7 @@ var forTests = map[string][]string{
 	"internal/testkit":        {},
 	"internal/testkit/pty":    {},
 	"internal/check":          {"record"},
+	"internal/bench/report":   {},
 	"internal/loggen":         {"record"},
 }
 

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"blobtail/internal/bench/report"
+)
+
+// load is an ingest run.
+type load struct {
+	cpu, peak float64       // CPU seconds, and MB
+	took      time.Duration // from the first request to the end of the flush
+	blobs     int
+	stored    int64
+}
+
+// ingestRow is a way of ingesting the reference corpus.
+type ingestRow struct {
+	id, name   string
+	perRequest int
+	filters    bool // false: without them, if the ingester has a flag for that
+	reach, aim float64
+}
+
+// cost is one measured ingest run.
+type cost struct {
+	load
+	yard float64
+}
+
+// inYards is the cost of a million records as a multiple of the yardstick.
+func (c cost) inYards(records int) float64 { return c.cpu / float64(records) * 1e6 / c.yard }
+
+// load starts an ingester on a store, sends corpora to it and flushes. The ingester is
+// stopped afterwards.
+func (b *bench) load(ctx context.Context, s *side, store string, env []string, perRequest int, args []string, parts ...*corpus) (l load, err error) {
+	g, err := startIngester(ctx, s.ingest, append(b.env[:len(b.env):len(b.env)], env...), append([]string{"--store", store}, args...)...)
+	if err != nil {
+		return l, err
+	}
+	defer g.kill()
+	idle, _, err := g.usage()
+	if err != nil {
+		return l, err
+	}
+	begun := time.Now()
+	for _, c := range parts {
+		if err := b.tools.post(ctx, c.file, "http://"+g.Listen+"/ingest", perRequest, c.records); err != nil {
+			return l, err
+		}
+	}
+	if err := g.flush(); err != nil {
+		return l, err
+	}
+	l.took = time.Since(begun)
+	if l.cpu, l.peak, err = g.usage(); err != nil {
+		return l, err
+	}
+	l.cpu -= idle
+	return l, g.stop()
+}
+
+// ingest measures the rows of ingest. The last store of each side stays for the reads.
+func (b *bench) ingest(ctx context.Context) error {
+	rows := b.ingestRows()
+	costs := map[*side]map[string][]cost{}
+	for _, s := range b.sides {
+		costs[s] = map[string][]cost{}
+	}
+	wrong := map[string]error{}
+	for _, row := range rows {
+		rounds := b.o.rounds
+		if !b.o.selected("ingest") {
+			rounds = 1 // for the store
+		}
+		err := b.inTurn(rounds, func(_ int, s *side) error {
+			c, err := b.ingestOnce(ctx, s, row)
+			if answer := (*wrongError)(nil); errors.As(err, &answer) {
+				wrong[row.id], err = answer, nil
+			}
+			costs[s][row.id] = append(costs[s][row.id], c)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if b.o.selected("ingest") {
+			b.add(b.ingestResult(row, costs, wrong[row.id]))
+		}
+	}
+	b.ingestDerived(rows, costs)
+	if b.o.profile != "" {
+		return b.profile(ctx)
+	}
+	return nil
+}
+
+// ingestRows returns the rows in the order of their runs. The first has the ingester's own
+// settings, and its stores are read later.
+func (b *bench) ingestRows() []ingestRow {
+	all := ingestRow{id: "ingest-1000-filters", name: "ingest until stored, 1,000 a request, with filters", perRequest: 1000, filters: true}
+	if b.sides[0].off == "" {
+		all.id, all.name, all.reach, all.aim = "ingest-1000", "ingest until stored, 1,000 a request", 2.0, 1.8
+		return []ingestRow{all, {id: "ingest-100", name: "the same, 100 a request", perRequest: 100, filters: true, reach: 2.3, aim: 1.8}}
+	}
+	return []ingestRow{all,
+		{id: "ingest-1000", name: "ingest until stored, 1,000 a request, without filters", perRequest: 1000, reach: 2.0, aim: 1.8},
+		{id: "ingest-100", name: "the same, 100 a request", perRequest: 100, reach: 2.3, aim: 1.8}}
+}
+
+// ingestOnce loads the reference corpus into a fresh store and counts it there.
+func (b *bench) ingestOnce(ctx context.Context, s *side, row ingestRow) (c cost, err error) {
+	if c.yard, err = b.tools.yardstick(ctx, b.reference.file, 1); err != nil {
+		return c, err
+	}
+	b.yards = append(b.yards, c.yard)
+	store, err := os.MkdirTemp(b.work, "store-")
+	if err != nil {
+		return c, err
+	}
+	var args []string
+	if !row.filters && s.off != "" {
+		args = []string{s.off}
+	}
+	if c.load, err = b.load(ctx, s, "dir:"+store, nil, row.perRequest, args, b.reference); err != nil {
+		return c, err
+	}
+	if c.blobs, c.stored, err = blobsOf(store); err != nil {
+		return c, err
+	}
+	_, err = b.answered(ctx, s, place{store: "dir:" + store}, b.minutes())
+	if row.id == b.ingestRows()[0].id {
+		store, s.store = s.store, store
+	}
+	if store != "" {
+		err = errors.Join(err, os.RemoveAll(store))
+	}
+	return c, err
+}
+
+// ingestResult makes the row of the measured costs.
+func (b *bench) ingestResult(row ingestRow, costs map[*side]map[string][]cost, wrong error) report.Row {
+	r := report.Row{ID: row.id, Name: row.name, Unit: "Y", Reach: row.reach, Aim: row.aim, Records: b.o.records}
+	if wrong != nil {
+		r.Wrong = wrong.Error()
+	}
+	for i, s := range b.sides {
+		m := report.Measured{Runs: len(costs[s][row.id])}
+		var inYards, cpu, peak, wall, yard []float64
+		for _, c := range costs[s][row.id] {
+			inYards = append(inYards, c.inYards(b.o.records))
+			cpu, peak, wall = append(cpu, c.cpu/float64(b.o.records)*1e6), append(peak, c.peak), append(wall, c.took.Seconds()*1000)
+			yard = append(yard, c.yard)
+		}
+		m.Figure, m.CPUs, m.RSSMB, m.WallMS = report.SpreadOf(inYards), spread(cpu), spread(peak), spread(wall)
+		m.YardS, m.CPUY = report.SpreadOf(yard).Median, m.Figure.Median
+		if i == 0 {
+			r.Measured = m
+		} else {
+			r.Against = &m
+		}
+	}
+	return r
+}
+
+// ingestDerived adds the rows that follow from those of ingest: filters, memory and ratio.
+func (b *bench) ingestDerived(rows []ingestRow, costs map[*side]map[string][]cost) {
+	if !b.o.selected("ingest") {
+		return
+	}
+	derive := func(r report.Row, value func(round int, of map[string][]cost) float64) {
+		r.Records = b.o.records
+		for i, s := range b.sides {
+			var v []float64
+			for round := range b.o.rounds {
+				v = append(v, value(round, costs[s]))
+			}
+			m := report.Measured{Runs: len(v), Figure: report.SpreadOf(v)}
+			if i == 0 {
+				r.Measured = m
+			} else {
+				r.Against = &m
+			}
+		}
+		b.add(r)
+	}
+	own := rows[0].id
+	if own == "ingest-1000-filters" {
+		derive(report.Row{ID: "ingest-filters-add", Name: "what filters add", Unit: "Y", Reach: 0.35, Aim: 0.25}, func(round int, of map[string][]cost) float64 {
+			return of[own][round].inYards(b.o.records) - of["ingest-1000"][round].inYards(b.o.records)
+		})
+	}
+	derive(report.Row{ID: "ingest-rss", Name: "peak RSS of the ingester, 2 million records", Unit: "MB", Reach: 200, Aim: 150}, func(round int, of map[string][]cost) float64 {
+		return of[own][round].peak
+	})
+	derive(report.Row{ID: "ingest-ratio", Name: "raw / stored", Unit: "x", Reach: 4.5, Aim: 4.8, AtLeast: true}, func(round int, of map[string][]cost) float64 {
+		return float64(b.reference.Bytes) / float64(of[own][round].stored)
+	})
+}
+
+func spread(v []float64) *report.Spread { s := report.SpreadOf(v); return &s }
+
+// profile writes a CPU profile of an ingester that is measured for nothing else.
+func (b *bench) profile(ctx context.Context) error {
+	b.say("profile an ingester")
+	g, err := startIngester(ctx, b.sides[0].ingest, b.env, "--store", "dir:"+filepath.Join(b.work, "profiled"))
+	if err != nil {
+		return err
+	}
+	defer g.kill()
+	done := make(chan error, 1)
+	const seconds = 10 // longer than the run; an idle process adds no samples
+	go func() { done <- g.profile(seconds, b.o.profile) }()
+	err = b.tools.post(ctx, b.reference.file, "http://"+g.Listen+"/ingest", 1000, b.o.records)
+	if err == nil {
+		err = g.flush()
+	}
+	return errors.Join(err, <-done, g.stop())
+}
