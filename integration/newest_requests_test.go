@@ -2,61 +2,36 @@ package integration_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"blobtail/internal/testenv"
 	"blobtail/internal/testkit"
+	"blobtail/internal/testkit/meter"
 	"blobtail/record"
 	"blobtail/tailindex"
 )
 
-// meter forwards requests to Azurite and records them.
-type meter struct {
-	mu   sync.Mutex
-	seen []string // method, path and query
-}
-
-// take returns the requests since the last take.
-func (m *meter) take() (seen []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	seen, m.seen = m.seen, nil
-	return seen
-}
-
 // metered returns a place with all its requests recorded.
-func metered(t testing.TB, at place) (through place, blobs, tables *meter) {
+func metered(t testing.TB, at place) (through place, blobs, tables *meter.Proxy) {
 	t.Helper()
 	a := shared.Azurite(t)
 	through = place{store: at.store, env: slices.Clone(at.env)}
-	lay := func(endpoint string) *meter {
+	lay := func(endpoint string) *meter.Proxy {
 		u, err := url.Parse(endpoint)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &meter{}
-		forward := &httputil.ReverseProxy{
-			Rewrite:      func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", u.Host },
-			ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // the client has gone
+		m, err := meter.New(u.Host)
+		if err != nil {
+			t.Fatal(err)
 		}
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			query, _ := url.QueryUnescape(r.URL.RawQuery)
-			m.mu.Lock()
-			m.seen = append(m.seen, r.Method+" "+r.URL.Path+"?"+query)
-			m.mu.Unlock()
-			forward.ServeHTTP(w, r)
-		}))
-		t.Cleanup(s.Close)
-		through.env[0] = strings.ReplaceAll(through.env[0], u.Host, strings.TrimPrefix(s.URL, "http://"))
+		t.Cleanup(m.Close)
+		through.env[0] = strings.ReplaceAll(through.env[0], u.Host, m.Address())
 		return m
 	}
 	return through, lay(a.BlobURL), lay(a.TableURL)
@@ -93,16 +68,16 @@ func TestRequestsOfTail(t *testing.T) {
 		var out []byte
 		var errs string
 		var code, shards, most, others int
-		var asked, reads []string
+		var asked, reads []meter.Request
 		few := func() bool {
 			return shards <= tailindex.DefaultShards && most <= row.shard && others <= 2 && len(reads) <= row.blobs
 		}
 		// A client asks once more when a busy machine is late, so a read has some tries.
 		for try := 0; try < 5 && (try == 0 || code != 0 || !few()); try++ {
-			blobs.take()
-			tables.take()
+			blobs.Take()
+			tables.Take()
 			out, errs, code = answered(t, row.at, "tail", service, "-n", fmt.Sprint(row.n))
-			asked, reads = tables.take(), blobs.take()
+			asked, reads = tables.Take(), blobs.Take()
 			shards, most, others = byShard(asked, service)
 		}
 		if lines := strings.Count(string(out), "\n"); code != 0 || lines != row.n {
@@ -160,10 +135,10 @@ var partitionOf = regexp.MustCompile(`PartitionKey eq '([^']*)'`)
 
 // byShard counts queries by shard: the number of shards of a service, the most
 // queries of one shard, and the queries that are not about its shards.
-func byShard(asked []string, service string) (shards, most, others int) {
+func byShard(asked []meter.Request, service string) (shards, most, others int) {
 	count := map[string]int{}
 	for _, r := range asked {
-		if m := partitionOf.FindStringSubmatch(r); m != nil && strings.HasPrefix(m[1], service+"~") {
+		if m := partitionOf.FindStringSubmatch(r.Query); m != nil && strings.HasPrefix(m[1], service+"~") {
 			count[m[1]]++
 			most = max(most, count[m[1]])
 		} else {

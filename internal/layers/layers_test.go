@@ -93,6 +93,7 @@ var forTests = map[string][]string{
 	"internal/testenv/stores": {"internal/testenv", "storage", "storage/azure", "storage/dir", "storage/dir/tables", "storage/mem"},
 	"internal/testkit":        {},
 	"internal/testkit/pty":    {},
+	"internal/testkit/meter":  {},
 	"internal/check":          {"record"},
 	"internal/bench/report":   {},
 	"internal/loggen":         {"record"},

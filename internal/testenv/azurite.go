@@ -115,6 +115,15 @@ func (e *Env) Alone(t testing.TB) {
 	e.join(t.Name(), ports)
 }
 
+// Start starts an emulator for a program that is not a test. The caller stops it.
+func Start() (a *Azurite, stop func(), err error) {
+	ports, stop, err := startAzurite()
+	if err != nil {
+		return nil, nil, err
+	}
+	return account(accountName(0), ports), stop, nil
+}
+
 // join gives a test an account of an emulator.
 func (e *Env) join(test string, p *ports) *Azurite {
 	if e.tests == nil {
