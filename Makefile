@@ -22,8 +22,8 @@ COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/co
 	./source/httpsource ./source/natssource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
-# them; its flags (-quick, -against DIR and others); and where to keep a CPU profile of an
-# ingester.
+# them; its flags (-quick, -growth, -against DIR and others); and where to keep a CPU
+# profile of an ingester.
 BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=
 PROFILE      ?=
@@ -114,8 +114,8 @@ bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFO
 bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
-bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
-	go run ./internal/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
+bench-table: build node_modules/.package-lock.json ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
+	go run ./internal/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME, one after another
 	@grep -rn --include='*_test.go' --exclude-dir=node_modules -o '^func Fuzz[A-Za-z0-9_]*' . | sort | \

@@ -100,7 +100,14 @@ func (b *bench) describe(ctx context.Context, s *side) error {
 
 // measure runs all parts that the flags ask for.
 func (b *bench) measure(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{b.ingest, b.read} {
+	parts := []func(context.Context) error{b.ingest, b.read, b.overlapping}
+	if !b.o.quick {
+		parts = append(parts, b.compact, b.remote)
+	}
+	if b.o.growth {
+		parts = append(parts, b.grow)
+	}
+	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -117,6 +124,9 @@ func (b *bench) yard(ctx context.Context) (float64, error) {
 
 // add adds a row to the report and prints it.
 func (b *bench) add(r report.Row) {
+	if b.o.records != referenceRecords {
+		r.Reach, r.Aim = 0, 0 // they are for the reference corpus
+	}
 	r.Judge()
 	b.report.Rows = append(b.report.Rows, r)
 	line := fmt.Sprintf("%-24s %s", r.ID, figure(r.Figure, r.Unit))
@@ -151,7 +161,7 @@ func (b *bench) finish() error {
 	if len(wrong) > 0 {
 		return fmt.Errorf("nothing is written, because answers were wrong: %w", errors.Join(wrong...))
 	}
-	if b.o.out == "" {
+	if b.o.out == "" || b.o.rows != "" {
 		return nil
 	}
 	if err := os.MkdirAll(b.o.out, 0o755); err != nil {
@@ -162,7 +172,10 @@ func (b *bench) finish() error {
 		return err
 	}
 	b.say("wrote %s", name)
-	return nil
+	if b.o.svg == "" || len(b.report.Growth) == 0 {
+		return nil
+	}
+	return draw(name, b.o.svg)
 }
 
 // inTurn calls a function for each side, n times, in alternating order: new, old, old, new.

@@ -2,7 +2,8 @@
 // reads it back with logquery, holds every answer against the corpus, and measures the
 // cost of it all beside a yardstick.
 //
-//	bench -bin bin -tools ../shared/bench -out docs/bench
+//	bench -bin bin -tools ../shared/bench -out docs/bench -svg docs/performance.svg
+//	bench draw FILE.json FILE.svg      only the picture of an earlier run
 //
 // The yardstick is the CPU time of zstd's fastest level for the same corpus, Y. Machines
 // differ; costs as multiples of Y are comparable. With -against DIR the binaries of an
@@ -16,10 +17,14 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
+
+	"blobtail/internal/bench/report"
 )
 
 func main() {
@@ -39,11 +44,17 @@ type options struct {
 	filtersOff                  string
 	rows                        string
 	records, rounds, runs       int
+	quick, growth               bool
+	svg                         string
+	delay                       time.Duration
 }
 
 func run(args []string) error {
 	if len(args) > 1 && args[0] == "launch" {
 		return launch(args[1:])
+	}
+	if len(args) == 3 && args[0] == "draw" {
+		return draw(args[1], args[2])
 	}
 	o, err := parseFlags(args)
 	if err != nil {
@@ -82,12 +93,21 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.work, "work", "", "directory for stores and corpora (the system's for temporary files)")
 	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
 	f.StringVar(&o.filtersOff, "filters-off", "--filters=off", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
-	f.StringVar(&o.rows, "rows", "", "only rows whose ID begins with one of these, with commas between")
-	f.IntVar(&o.records, "n", 2_000_000, "records of the corpus")
+	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
+	f.IntVar(&o.records, "n", referenceRecords, "records of the corpus; what to reach is for the default")
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
 	f.IntVar(&o.runs, "runs", 9, "runs of each read")
+	f.StringVar(&o.svg, "svg", "", "picture to draw, if growth is measured")
+	f.BoolVar(&o.growth, "growth", false, "also measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
+	f.BoolVar(&o.quick, "quick", false, "no compaction, and nothing remote")
+	f.DurationVar(&o.delay, "delay", 30*time.Millisecond, "what each remote request takes longer")
 	if err := f.Parse(args); err != nil {
 		return o, err
+	}
+	for glob := range strings.SplitSeq(o.rows, ",") {
+		if _, err := path.Match(glob, ""); err != nil {
+			return o, fmt.Errorf("-rows: %w: %s", err, glob)
+		}
 	}
 	if o.rounds < 1 || o.runs < 1 || o.records < 100_000 {
 		return o, errors.New("-rounds and -runs must be 1 or more, and -n 100,000 or more")
@@ -95,17 +115,32 @@ func parseFlags(args []string) (o options, err error) {
 	return o, nil
 }
 
-// selected reports whether -rows asks for a row.
-func (o options) selected(id string) bool {
+// selected reports whether -rows asks for one of some rows.
+func (o options) selected(ids ...string) bool {
 	if o.rows == "" {
 		return true
 	}
-	for p := range strings.SplitSeq(o.rows, ",") {
-		if strings.HasPrefix(id, p) {
-			return true
+	for glob := range strings.SplitSeq(o.rows, ",") {
+		for _, id := range ids {
+			if ok, _ := path.Match(glob, id); ok {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// draw draws the picture of a report that exists.
+func draw(from, to string) error {
+	r, err := report.Read(from)
+	if err != nil {
+		return err
+	}
+	picture, err := report.Draw(r)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, picture, 0o644)
 }
 
 // sides are the versions that are measured: this one, and perhaps another.

@@ -125,6 +125,11 @@ func (q *queries) iv() read {
 	return read{id: "iv", name: "iv: -n 100", of: q.newest, reach: 8, aim: 6, args: []string{q.service, "-n", "100"}}
 }
 
+// tail reads the same records as iv by way of the tables of the newest records.
+func (q *queries) tail() read {
+	return read{of: q.newest, args: []string{"tail", q.service, "-n", "100"}}
+}
+
 // iii searches a token over everything by -w or -F.
 func (q *queries) iii(flag string) read {
 	r := read{id: "iii-w", name: "iii: -w of an id in 3 records", of: q.words, reach: 25, aim: 12, args: []string{"*", "-w", q.needle}}

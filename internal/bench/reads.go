@@ -119,6 +119,7 @@ func (b *bench) minutes() read {
 type sample struct {
 	usage
 	figure float64
+	remote *exchange
 }
 
 // once runs a read once, with whatever it measures.
@@ -154,7 +155,8 @@ func (b *bench) row(ctx context.Context, r read, once func(s *side) (sample, err
 	err = b.inTurn(b.o.runs+1, func(run int, s *side) error {
 		m, err := once(s)
 		if answer := (*wrongError)(nil); errors.As(err, &answer) {
-			row.Wrong, err = answer.Error(), nil
+			row.Wrong = answer.Error()
+			return nil
 		}
 		if run > 0 {
 			samples[s] = append(samples[s], m)
@@ -193,6 +195,15 @@ func measured(samples []sample, yard float64) report.Measured {
 		YardS:  report.Round(yard),
 	}
 	m.CPUY = report.Round(m.CPUs.Median / yard)
+	if len(samples) > 0 && samples[0].remote != nil {
+		m.Remote = &report.Remote{
+			DelayMS:     int(samples[0].remote.delay.Milliseconds()),
+			Requests:    report.SpreadOf(list(func(s sample) float64 { return float64(s.remote.requests) })),
+			Bytes:       report.SpreadOf(list(func(s sample) float64 { return float64(s.remote.bytes) })),
+			Chain:       report.SpreadOf(list(func(s sample) float64 { return float64(s.remote.chain) })),
+			UndelayedMS: report.SpreadOf(list(func(s sample) float64 { return s.remote.undelayedMS })),
+		}
+	}
 	return m
 }
 

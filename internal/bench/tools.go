@@ -37,6 +37,9 @@ type plan struct {
 	from, to          time.Time
 }
 
+// referenceRecords is the size of the reference corpus.
+const referenceRecords = 2_000_000
+
 // referenceStart is the time of the first record of the reference corpus, which is that of
 // the generator's defaults.
 var referenceStart = time.Date(2026, 11, 10, 12, 0, 0, 0, time.UTC)

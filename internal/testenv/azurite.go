@@ -115,13 +115,17 @@ func (e *Env) Alone(t testing.TB) {
 	e.join(t.Name(), ports)
 }
 
-// Start starts an emulator for a program that is not a test. The caller stops it.
-func Start() (a *Azurite, stop func(), err error) {
+// Start starts an emulator for a program that is not a test, and returns n of its
+// accounts. The caller stops it.
+func Start(n int) (all []*Azurite, stop func(), err error) {
 	ports, stop, err := startAzurite()
 	if err != nil {
 		return nil, nil, err
 	}
-	return account(accountName(0), ports), stop, nil
+	for i := range min(n, accounts) {
+		all = append(all, account(accountName(i), ports))
+	}
+	return all, stop, nil
 }
 
 // join gives a test an account of an emulator.
