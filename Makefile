@@ -114,7 +114,7 @@ bench: bench-micro bench-table ## micro-benchmarks, then the table of docs/PERFO
 bench-micro:
 	go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...
 
-bench-table: build node_modules/.package-lock.json ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
+bench-table: build ## from HTTP to blobs and back, every answer checked; docs/bench/DATE-COMMIT.json
 	go run ./internal/bench -bin bin -tools "$(BENCH_TOOLS)" -out docs/bench -svg docs/performance.svg $(if $(PROFILE),-profile "$(PROFILE)") $(BENCH_FLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME, one after another

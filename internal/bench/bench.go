@@ -136,6 +136,9 @@ func (b *bench) add(r report.Row) {
 	if r.Against != nil {
 		line += "; against: " + figure(r.Against.Figure, r.Unit)
 	}
+	if r.Ratio != nil {
+		line += "; " + figure(*r.Ratio, "of it")
+	}
 	if m := r.Remote; m != nil {
 		line += fmt.Sprintf("; %v requests, chain of %v, %.1f MB, %v ms without delay", m.Requests.Median, m.Chain.Median, m.Bytes.Median/1e6, m.UndelayedMS.Median)
 	}

@@ -159,41 +159,42 @@ func (b *bench) ingestResult(row ingestRow, costs map[*side]map[string][]cost, w
 	if wrong != nil {
 		r.Wrong = wrong.Error()
 	}
-	for i, s := range b.sides {
-		m := report.Measured{Runs: len(costs[s][row.id])}
+	b.perSide(&r, func(s *side) (report.Measured, []float64) {
 		var inYards, cpu, peak, wall, yard []float64
 		for _, c := range costs[s][row.id] {
 			inYards = append(inYards, c.inYards(b.o.records))
 			cpu, peak, wall = append(cpu, c.cpu/float64(b.o.records)*1e6), append(peak, c.peak), append(wall, c.took.Seconds()*1000)
 			yard = append(yard, c.yard)
 		}
-		m.Figure, m.CPUs, m.RSSMB, m.WallMS = report.SpreadOf(inYards), spread(cpu), spread(peak), spread(wall)
+		m := report.Measured{Runs: len(cpu), Figure: report.SpreadOf(inYards), CPUs: spread(cpu), RSSMB: spread(peak), WallMS: spread(wall)}
 		m.YardS, m.CPUY = report.SpreadOf(yard).Median, m.Figure.Median
-		if i == 0 {
-			r.Measured = m
-		} else {
-			r.Against = &m
-		}
-	}
+		return m, inYards
+	})
 	return r
+}
+
+// perSide fills a row with the measurements and the figures of each side.
+func (b *bench) perSide(r *report.Row, of func(*side) (report.Measured, []float64)) {
+	m, own := of(b.sides[0])
+	r.Measured = m
+	if len(b.sides) > 1 {
+		m, against := of(b.sides[1])
+		r.Against = &m
+		r.Compare(own, against)
+	}
 }
 
 // ingestDerived adds the rows that follow from those of ingest: filters, memory and ratio.
 func (b *bench) ingestDerived(rows []ingestRow, costs map[*side]map[string][]cost) {
 	derive := func(r report.Row, value func(round int, of map[string][]cost) float64) {
 		r.Records = b.o.records
-		for i, s := range b.sides {
+		b.perSide(&r, func(s *side) (report.Measured, []float64) {
 			var v []float64
-			for round := range b.o.rounds {
+			for round := range costs[s][rows[0].id] {
 				v = append(v, value(round, costs[s]))
 			}
-			m := report.Measured{Runs: len(v), Figure: report.SpreadOf(v)}
-			if i == 0 {
-				r.Measured = m
-			} else {
-				r.Against = &m
-			}
-		}
+			return report.Measured{Runs: len(v), Figure: report.SpreadOf(v)}, v
+		})
 		b.add(r)
 	}
 	own := rows[0].id

@@ -72,6 +72,9 @@ func (r *runner) run(ctx context.Context, env []string, args ...string) (out []b
 	if err != nil {
 		return nil, u, "", err
 	}
+	if cap(r.out) > 256<<20 {
+		r.out = nil // it was for an output that is rare
+	}
 	if r.out, err = readAll(outR, r.out[:0]); err != nil {
 		return nil, u, "", errors.Join(err, cmd.Wait())
 	}

@@ -166,16 +166,19 @@ func (b *bench) row(ctx context.Context, r read, once func(s *side) (sample, err
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.id, err)
 	}
-	row.Measured = measured(samples[b.sides[0]], yard)
-	if len(b.sides) > 1 {
-		other := measured(samples[b.sides[1]], yard)
-		row.Against = &other
-	}
+	b.perSide(&row, func(s *side) (report.Measured, []float64) { return measured(samples[s], yard), figures(samples[s]) })
 	b.add(row)
 	if r.memory > 0 {
 		b.add(memoryRow(row, r.memory))
 	}
 	return nil
+}
+
+func figures(samples []sample) (v []float64) {
+	for _, s := range samples {
+		v = append(v, s.figure)
+	}
+	return v
 }
 
 // measured sums up samples.
@@ -188,7 +191,7 @@ func measured(samples []sample, yard float64) report.Measured {
 	}
 	m := report.Measured{
 		Runs:   len(samples),
-		Figure: report.SpreadOf(list(func(s sample) float64 { return s.figure })),
+		Figure: report.SpreadOf(figures(samples)),
 		WallMS: spread(list(func(s sample) float64 { return s.WallMS })),
 		CPUs:   spread(list(func(s sample) float64 { return s.CPUs })),
 		RSSMB:  spread(list(func(s sample) float64 { return s.RSSMB })),

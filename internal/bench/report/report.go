@@ -59,7 +59,9 @@ type Row struct {
 	Records int `json:"records"`
 	Measured
 	Against *Measured `json:"against,omitempty"`
-	Note    string    `json:"note,omitempty"`
+	// Ratio is that of the figure to Against's, run by run.
+	Ratio *Spread `json:"ratio,omitempty"`
+	Note  string  `json:"note,omitempty"`
 	// Wrong tells how an answer differed. Such a report is not kept.
 	Wrong string `json:"wrong,omitempty"`
 }
@@ -143,6 +145,20 @@ func (r *Row) Judge() {
 		met = r.Figure.Median >= r.Reach
 	}
 	r.Met = &met
+}
+
+// Compare sets Ratio from the figures of both versions, in the order of their runs.
+func (r *Row) Compare(own, against []float64) {
+	var ratios []float64
+	for i := range min(len(own), len(against)) {
+		if against[i] != 0 {
+			ratios = append(ratios, own[i]/against[i])
+		}
+	}
+	if len(ratios) > 0 {
+		s := SpreadOf(ratios)
+		r.Ratio = &s
+	}
 }
 
 // Read reads a report.
