@@ -32,7 +32,7 @@ func answer(t *testing.T, p parser, q question) digest {
 	return q.answer
 }
 
-// The stored records are the right answer for what was sent, and no others are.
+// The stored records are the right answer for the sent ones, and no others are.
 func TestCheck(t *testing.T) {
 	p := newParser()
 	all := answer(t, p, question{match: func(*rec) bool { return true }})

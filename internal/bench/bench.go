@@ -66,7 +66,7 @@ func newBench(ctx context.Context, o options, work string) (*bench, error) {
 	}
 	b.report.Corpus = report.Corpus{Generator: fmt.Sprintf("gen -n %d -seed 42", o.records), Records: o.records, Bytes: b.reference.Bytes}
 	if b.sides[0].off == "" {
-		b.note("ingest has no %s: the figures of ingest are with whatever it puts into blobs, and what filters add is not measured", o.filtersOff)
+		b.note("ingest has no %s, so the cost of filters is not measured, and all figures of ingest are for its own settings", o.filtersOff)
 	}
 	return b, excerpt(b.reference.file, b.excerpt, 64<<20)
 }

@@ -12,8 +12,8 @@ import (
 	"blobtail/internal/bench/report"
 )
 
-// The store of many blobs: bodies of so many records, of which each is just large enough
-// for a blob of its own at the least flush size.
+// The store of many blobs gets bodies of so many records. A body is just large enough for
+// a blob of its own at the least flush size.
 const (
 	manyBlobs   = 10_000
 	perManyBlob = 210

@@ -94,13 +94,13 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
 	f.StringVar(&o.filtersOff, "filters-off", "--filters=off", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
 	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
-	f.IntVar(&o.records, "n", referenceRecords, "records of the corpus; what to reach is for the default")
+	f.IntVar(&o.records, "n", referenceRecords, "records of the corpus; figures to reach are for the default")
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
 	f.IntVar(&o.runs, "runs", 9, "runs of each read")
 	f.StringVar(&o.svg, "svg", "", "picture to draw, if growth is measured")
 	f.BoolVar(&o.growth, "growth", false, "also measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
 	f.BoolVar(&o.quick, "quick", false, "no compaction, and nothing remote")
-	f.DurationVar(&o.delay, "delay", 30*time.Millisecond, "what each remote request takes longer")
+	f.DurationVar(&o.delay, "delay", 30*time.Millisecond, "delay of each remote request")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

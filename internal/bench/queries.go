@@ -95,7 +95,7 @@ func (q *queries) agree(c *corpus) error {
 		}
 	}
 	for _, a := range []struct {
-		what string
+		name string
 		of   *question
 		want int
 	}{
@@ -104,7 +104,7 @@ func (q *queries) agree(c *corpus) error {
 		{q.regex, q.expression, c.RegexMatches}, {"everything", q.everything, c.records},
 	} {
 		if a.of.answer.n != a.want {
-			return fmt.Errorf("%s: the corpus has %d records, and the generator says %d", a.what, a.of.answer.n, a.want)
+			return fmt.Errorf("%s: the corpus has %d records, and the generator says %d", a.name, a.of.answer.n, a.want)
 		}
 	}
 	return nil
@@ -170,7 +170,7 @@ func (b *bench) read(ctx context.Context) (err error) {
 
 // versionRow measures the start of a process.
 func (b *bench) versionRow(ctx context.Context) error {
-	r := read{id: "version", name: "logquery --version", args: []string{"--version"}, note: "the cost of a start, of which i is a multiple"}
+	r := read{id: "version", name: "logquery --version", args: []string{"--version"}, note: "the cost of a start; i is a multiple of it"}
 	return b.row(ctx, r, func(s *side) (m sample, err error) {
 		out, u, _, err := b.runner.run(ctx, b.env, s.logquery, "--version")
 		if err == nil && (u.Code != 0 || strings.TrimSpace(string(out)) != s.version) {

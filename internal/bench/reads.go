@@ -122,7 +122,7 @@ type sample struct {
 	remote *exchange
 }
 
-// once runs a read once, with whatever it measures.
+// once runs a read once, after a run of --version if the read asks for that.
 func (b *bench) once(ctx context.Context, s *side, at place, r read) (m sample, err error) {
 	var version usage
 	if r.versionToo {

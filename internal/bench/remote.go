@@ -160,7 +160,7 @@ func (x *exchange) count(requests []meter.Request) {
 	}
 }
 
-// farReference reads the reference corpus, whose records are older than the tables of the
+// farReference reads the reference corpus. Its records are too old for the tables of the
 // newest ones.
 func (b *bench) farReference(ctx context.Context, f *far) error {
 	if err := b.farLoad(ctx, f, b.reference); err != nil {
