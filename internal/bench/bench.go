@@ -35,6 +35,8 @@ type bench struct {
 	excerpt   string   // the first 64 MB of it, for the yardstick beside reads
 	report    report.Report
 	yards     []float64
+	since     busy    // at the row before
+	others    float64 // cores that other processes used before the last row
 }
 
 // newBench builds the tools, and makes the corpus.
@@ -107,6 +109,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if b.o.growth {
 		parts = append(parts, b.grow)
 	}
+	b.since = busyNow()
 	for _, part := range parts {
 		if err := part(ctx); err != nil {
 			return err
@@ -128,6 +131,10 @@ func (b *bench) add(r report.Row) {
 		r.Reach, r.Aim = 0, 0 // they are for the reference corpus
 	}
 	r.Judge()
+	if now := busyNow(); now.at.Sub(b.since.at) > 100*time.Millisecond { // else the row is derived from the one before
+		b.others, b.since = now.others(b.since), now
+	}
+	r.OtherCores = b.others
 	b.report.Rows = append(b.report.Rows, r)
 	line := fmt.Sprintf("%-24s %s", r.ID, figure(r.Figure, r.Unit))
 	if r.Reach != 0 {
@@ -141,6 +148,9 @@ func (b *bench) add(r report.Row) {
 	}
 	if m := r.Remote; m != nil {
 		line += fmt.Sprintf("; %v requests, chain of %v, %.1f MB, %v ms without delay", m.Requests.Median, m.Chain.Median, m.Bytes.Median/1e6, m.UndelayedMS.Median)
+	}
+	if r.OtherCores > 0.2 {
+		line += fmt.Sprintf("; others used %v cores", r.OtherCores)
 	}
 	if r.Wrong != "" {
 		line += "; WRONG: " + r.Wrong

@@ -97,6 +97,18 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// The CPU time of other processes is that of the machine without ours.
+func TestOthers(t *testing.T) {
+	at := time.Now()
+	before, after := busy{at, 1000, 10}, busy{at.Add(2 * time.Second), 1003, 12}
+	if got := after.others(before); got != 0.5 {
+		t.Errorf("%v cores", got)
+	}
+	if now := busyNow(); now.all <= 0 || now.own <= 0 || now.own > now.all {
+		t.Errorf("implausible: %+v", now)
+	}
+}
+
 // A blob of the store counts; the log, the tables and other objects do not.
 func TestBlobsOf(t *testing.T) {
 	store := t.TempDir()

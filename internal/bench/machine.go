@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"blobtail/internal/bench/report"
 )
@@ -20,6 +23,37 @@ func machine() report.Machine {
 	}
 	_, _ = fmt.Sscan(first("/proc/loadavg"), &m.Load)
 	return m
+}
+
+// busy has the CPU seconds used since the start of the machine, and those of this process
+// and of its children that have ended.
+type busy struct {
+	at       time.Time
+	all, own float64
+}
+
+// busyNow reads them. On a machine without /proc/stat they are 0.
+func busyNow() busy {
+	b := busy{at: time.Now()}
+	for i, f := range strings.Fields(first("/proc/stat")) {
+		// cpu user nice system idle iowait irq softirq steal guest; user has guest in it.
+		if i == 0 || i == 4 || i == 5 || i > 8 {
+			continue
+		}
+		ticks, _ := strconv.ParseFloat(f, 64)
+		b.all += ticks / 100
+	}
+	for _, of := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		_ = syscall.Getrusage(of, &u) // it cannot fail for these
+		b.own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	}
+	return b
+}
+
+// others returns how many cores other processes used between two readings.
+func (b busy) others(before busy) float64 {
+	return max(0, report.Round((b.all-before.all-(b.own-before.own))/b.at.Sub(before.at).Seconds()))
 }
 
 // field returns the first value of a "key : value" file of /proc.

@@ -61,7 +61,10 @@ type Row struct {
 	Against *Measured `json:"against,omitempty"`
 	// Ratio is that of the figure to Against's, run by run.
 	Ratio *Spread `json:"ratio,omitempty"`
-	Note  string  `json:"note,omitempty"`
+	// OtherCores is how many cores other processes used meanwhile. In remote rows the
+	// emulator is one of them.
+	OtherCores float64 `json:"other_cores"`
+	Note       string  `json:"note,omitempty"`
 	// Wrong tells how an answer differed. Such a report is not kept.
 	Wrong string `json:"wrong,omitempty"`
 }
