@@ -22,7 +22,7 @@ COUNTED      := ./integration/sim ./integration/complete ./buffer ./retention/co
 	./source/httpsource ./source/natssource ./storage/dir ./tailindex ./buffer/wal
 BENCHTIME    ?= 1s
 # Generator, sender and yardstick of the end-to-end benchmark, which is left out without
-# them; its flags (-quick, -growth, -against DIR and others); and where to keep a CPU
+# them; its flags (-quick, -against DIR and others); and where to keep a CPU
 # profile of an ingester.
 BENCH_TOOLS  ?= ../shared/bench
 BENCH_FLAGS  ?=

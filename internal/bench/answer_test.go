@@ -9,11 +9,11 @@ import (
 
 // The generator's form of three records, and the stored one.
 const (
-	sent = `{"ts":"2026-11-10T12:00:00.08Z","level":"debug","service":"auth","host":"auth-1","request_id":"8a3c","user_id":"u1","msg":"took \"3\" ms"}
+	asSent = `{"ts":"2026-11-10T12:00:00.08Z","level":"debug","service":"auth","host":"auth-1","request_id":"8a3c","user_id":"u1","msg":"took \"3\" ms"}
 {"ts":"2026-11-10T12:00:00Z","level":"error","service":"web","host":"web-1","request_id":"77","user_id":"u2","msg":"timeout after 1ms"}
 {"ts":"2026-11-10T12:00:01.123456789Z","level":"info","service":"web","host":"web-1","request_id":"78","user_id":"u3","msg":"ends with \\"}
 `
-	stored = `{"ts":"2026-11-10T12:00:00.000000000Z","level":"error","service":"web","msg":"timeout after 1ms","host":"web-1","request_id":"77","user_id":"u2"}
+	asStored = `{"ts":"2026-11-10T12:00:00.000000000Z","level":"error","service":"web","msg":"timeout after 1ms","host":"web-1","request_id":"77","user_id":"u2"}
 {"ts":"2026-11-10T12:00:00.080000000Z","level":"debug","service":"auth","msg":"took \"3\" ms","host":"auth-1","request_id":"8a3c","user_id":"u1"}
 {"ts":"2026-11-10T12:00:01.123456789Z","level":"info","service":"web","msg":"ends with \\","host":"web-1","request_id":"78","user_id":"u3"}
 `
@@ -23,7 +23,7 @@ const (
 func answer(t *testing.T, p parser, q question) digest {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "corpus")
-	if err := os.WriteFile(name, []byte(sent), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(asSent), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.scan(name, []*question{&q}); err != nil {
@@ -39,20 +39,20 @@ func TestCheck(t *testing.T) {
 	if all.n != 3 {
 		t.Fatalf("%d records", all.n)
 	}
-	if err := p.check([]byte(stored), all); err != nil {
+	if err := p.check([]byte(asStored), all); err != nil {
 		t.Error(err)
 	}
-	lines := strings.SplitAfter(stored, "\n")
+	lines := strings.SplitAfter(asStored, "\n")
 	for name, out := range map[string]string{
 		"one less":        lines[0] + lines[1],
-		"one twice":       stored + lines[2],
+		"one twice":       asStored + lines[2],
 		"one for another": lines[0] + lines[0] + lines[2],
 		"out of order":    lines[1] + lines[0] + lines[2],
-		"another level":   strings.Replace(stored, `"debug"`, `"info"`, 1),
-		"another time":    strings.Replace(stored, "080000000", "080000001", 1),
-		"another message": strings.Replace(stored, "after 1ms", "after 2ms", 1),
-		"another field":   strings.Replace(stored, "u3", "u4", 1),
-		"no record":       stored + "note\n",
+		"another level":   strings.Replace(asStored, `"debug"`, `"info"`, 1),
+		"another time":    strings.Replace(asStored, "080000000", "080000001", 1),
+		"another message": strings.Replace(asStored, "after 1ms", "after 2ms", 1),
+		"another field":   strings.Replace(asStored, "u3", "u4", 1),
+		"no record":       asStored + "note\n",
 	} {
 		if p.check([]byte(out), all) == nil {
 			t.Errorf("%s passes for right", name)
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 
 func TestNewest(t *testing.T) {
 	p := newParser()
-	lines := strings.SplitAfter(stored, "\n")
+	lines := strings.SplitAfter(asStored, "\n")
 	web := func(r *rec) bool { return string(r.service) == "web" }
 	if err := p.check([]byte(lines[2]), answer(t, p, question{match: web, newest: 1})); err != nil {
 		t.Error(err)

@@ -106,7 +106,7 @@ func (b *bench) measure(ctx context.Context) error {
 	if !b.o.quick {
 		parts = append(parts, b.compact, b.remote)
 	}
-	if b.o.growth {
+	if b.o.growth && !b.o.quick {
 		parts = append(parts, b.grow)
 	}
 	b.since = busyNow()

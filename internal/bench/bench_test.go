@@ -142,14 +142,14 @@ func TestBlobsOf(t *testing.T) {
 func TestDeal(t *testing.T) {
 	b := &bench{work: t.TempDir(), parser: newParser()}
 	c := &corpus{file: filepath.Join(b.work, "corpus")}
-	if err := os.WriteFile(c.file, []byte(sent), 0o600); err != nil {
+	if err := os.WriteFile(c.file, []byte(asSent), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	parts, err := b.deal(c, time.Date(2026, 11, 10, 12, 0, 0, 50e6, time.UTC).Truncate(time.Second), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(sent, "\n")
+	lines := strings.SplitAfter(asSent, "\n")
 	for i, want := range []string{lines[0] + lines[2], lines[1]} {
 		got, err := os.ReadFile(parts[i].file)
 		if err != nil || string(got) != want || parts[i].records != strings.Count(want, "\n") {

@@ -15,7 +15,7 @@ import (
 // The store of many blobs gets bodies of so many records. A body is just large enough for
 // a blob of its own at the least flush size.
 const (
-	manyBlobs   = 10_000
+	manyBodies  = 10_120 // some make a blob together
 	perManyBlob = 210
 )
 
@@ -53,7 +53,7 @@ func (b *bench) growthRow() {
 
 // many measures a store of 10,000 blobs of one service over 7 days.
 func (b *bench) many(ctx context.Context) error {
-	n := manyBlobs * perManyBlob * b.o.records / referenceRecords
+	n := manyBodies * perManyBlob * b.o.records / referenceRecords
 	c, err := b.tools.generate(ctx, plan{records: n, services: 1, seed: 42, from: referenceStart.Add(-7 * 24 * time.Hour), to: referenceStart}, b.work, "many")
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,6 +15,8 @@ import (
 type load struct {
 	cpu, peak float64       // CPU seconds, and MB
 	took      time.Duration // from the first request to the end of the flush
+	sent      sent          // of the last corpus
+	flush     time.Duration // how long /flush took
 	blobs     int
 	stored    int64
 }
@@ -49,14 +52,15 @@ func (b *bench) load(ctx context.Context, s *side, store string, env []string, p
 	}
 	begun := time.Now()
 	for _, c := range parts {
-		if err := b.tools.post(ctx, c.file, "http://"+g.Listen+"/ingest", perRequest, c.records); err != nil {
+		if l.sent, err = b.tools.post(ctx, c.file, "http://"+g.Listen+"/ingest", perRequest, c.records); err != nil {
 			return l, err
 		}
 	}
+	all := time.Now()
 	if err := g.flush(); err != nil {
 		return l, err
 	}
-	l.took = time.Since(begun)
+	l.took, l.flush = time.Since(begun), time.Since(all)
 	if l.cpu, l.peak, err = g.usage(); err != nil {
 		return l, err
 	}
@@ -159,6 +163,7 @@ func (b *bench) ingestResult(row ingestRow, costs map[*side]map[string][]cost, w
 	if wrong != nil {
 		r.Wrong = wrong.Error()
 	}
+	r.Note = speed(costs[b.sides[0]][row.id])
 	b.perSide(&r, func(s *side) (report.Measured, []float64) {
 		var inYards, cpu, peak, wall, yard []float64
 		for _, c := range costs[s][row.id] {
@@ -171,6 +176,20 @@ func (b *bench) ingestResult(row ingestRow, costs map[*side]map[string][]cost, w
 		return m, inYards
 	})
 	return r
+}
+
+// speed tells how fast ingest looked from outside, in medians.
+func speed(costs []cost) string {
+	median := func(of func(cost) float64) float64 {
+		var v []float64
+		for _, c := range costs {
+			v = append(v, of(c))
+		}
+		return report.SpreadOf(v).Median
+	}
+	return fmt.Sprintf("%.0f records/s accepted; requests took %v ms (p99 %v ms), the flush %v s",
+		median(func(c cost) float64 { return c.sent.PerSecond }), median(func(c cost) float64 { return c.sent.P50MS }),
+		median(func(c cost) float64 { return c.sent.P99MS }), median(func(c cost) float64 { return c.flush.Seconds() }))
 }
 
 // perSide fills a row with the measurements and the figures of each side.
@@ -224,7 +243,7 @@ func (b *bench) profile(ctx context.Context) error {
 	done := make(chan error, 1)
 	const seconds = 10 // longer than the run; an idle process adds no samples
 	go func() { done <- g.profile(seconds, b.o.profile) }()
-	err = b.tools.post(ctx, b.reference.file, "http://"+g.Listen+"/ingest", 1000, b.o.records)
+	_, err = b.tools.post(ctx, b.reference.file, "http://"+g.Listen+"/ingest", 1000, b.o.records)
 	if err == nil {
 		err = g.flush()
 	}

@@ -98,8 +98,8 @@ func parseFlags(args []string) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
 	f.IntVar(&o.runs, "runs", 9, "runs of each read")
 	f.StringVar(&o.svg, "svg", "", "picture to draw, if growth is measured")
-	f.BoolVar(&o.growth, "growth", false, "also measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
-	f.BoolVar(&o.quick, "quick", false, "no compaction, and nothing remote")
+	f.BoolVar(&o.growth, "growth", true, "measure stores of 2, 8 and 20 million records, and one of 10,000 blobs")
+	f.BoolVar(&o.quick, "quick", false, "the reference corpus only: no growth, no compaction, and nothing remote")
 	f.DurationVar(&o.delay, "delay", 30*time.Millisecond, "delay of each remote request")
 	if err := f.Parse(args); err != nil {
 		return o, err

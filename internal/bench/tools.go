@@ -109,25 +109,30 @@ func (c *corpus) window(name string) (from, to string, err error) {
 	return "", "", fmt.Errorf("the generator's answers have no window %s", name)
 }
 
+// sent is the sender's view of a corpus that was accepted.
+type sent struct {
+	Records   int     `json:"records"`
+	Non2xx    int     `json:"non_2xx"`
+	Errors    int     `json:"errors"`
+	FirstBad  string  `json:"first_bad"`
+	PerSecond float64 `json:"records_per_s"`
+	P50MS     float64 `json:"p50_ms"` // of a request
+	P99MS     float64 `json:"p99_ms"`
+}
+
 // post sends a corpus and checks that all of it was accepted.
-func (t tools) post(ctx context.Context, file, url string, perRequest, records int) error {
+func (t tools) post(ctx context.Context, file, url string, perRequest, records int) (s sent, err error) {
 	out, err := exec.CommandContext(ctx, t.send, "-url", url, "-file", file, "-c", "8", "-b", strconv.Itoa(perRequest), "-json").Output()
 	if err != nil {
-		return fmt.Errorf("send: %w", err)
+		return s, fmt.Errorf("send: %w", err)
 	}
-	var sent struct {
-		Records  int    `json:"records"`
-		Non2xx   int    `json:"non_2xx"`
-		Errors   int    `json:"errors"`
-		FirstBad string `json:"first_bad"`
+	if err := json.Unmarshal(out, &s); err != nil {
+		return s, fmt.Errorf("send: %w", err)
 	}
-	if err := json.Unmarshal(out, &sent); err != nil {
-		return fmt.Errorf("send: %w", err)
+	if s.Non2xx+s.Errors > 0 || s.Records != records {
+		return s, fmt.Errorf("sent %d of %d records; %d requests refused, %d without an answer: %s", s.Records, records, s.Non2xx, s.Errors, s.FirstBad)
 	}
-	if sent.Non2xx+sent.Errors > 0 || sent.Records != records {
-		return fmt.Errorf("sent %d of %d records; %d requests refused, %d without an answer: %s", sent.Records, records, sent.Non2xx, sent.Errors, sent.FirstBad)
-	}
-	return nil
+	return s, nil
 }
 
 // yardstick returns the CPU seconds of the yardstick for a million lines of a file, the

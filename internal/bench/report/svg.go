@@ -104,7 +104,12 @@ func (p panel) draw(b *bytes.Buffer, sizes []Point, many Point) {
 		line += fmt.Sprintf("%c%.1f %.1f", "ML"[min(i, 1)], x(s), y(at.Median))
 		p.bar(b, "range", x(s), y, at)
 		fmt.Fprintf(b, `<circle class="dot" cx="%.1f" cy="%.1f" r="%d"/>`+"\n", x(s), y(at.Median), radius)
-		label(b, x(s), y(at.Max)-8, "", "middle", number(at.Median))
+		// The figure is on the side that the line to the next point leaves free.
+		under := -7.0
+		if i+1 < len(sizes) && p.of(sizes[i+1]).Median > at.Median {
+			under = 15
+		}
+		label(b, x(s)+6, y(at.Median)+under, "", "start", number(at.Median))
 		text := millions(s.Records)
 		if i == len(sizes)-1 {
 			text += " million"
@@ -115,7 +120,7 @@ func (p panel) draw(b *bytes.Buffer, sizes []Point, many Point) {
 	at := p.of(many)
 	p.bar(b, "asiderange", asideX, y, at)
 	fmt.Fprintf(b, `<path class="aside" d="M%d %.1fl5 5l-5 5l-5 -5z"/>`+"\n", asideX, y(at.Median)-5)
-	label(b, asideX, y(at.Max)-8, "", "middle", number(at.Median))
+	label(b, asideX+9, y(at.Median)+4, "", "start", number(at.Median))
 	label(b, asideX, panelH-14, "soft", "middle", thousands(many.Blobs)+" blobs")
 }
 
