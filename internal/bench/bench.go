@@ -94,7 +94,8 @@ func (b *bench) describe(ctx context.Context, s *side) error {
 		return err
 	}
 	flag, _, _ := strings.Cut(b.o.filtersOff, "=")
-	if flag != "" && strings.Contains(string(out), "  "+flag) {
+	negated := strings.Replace(flag, "--no-", "--[no-]", 1)
+	if flag != "" && (strings.Contains(string(out), "  "+flag) || strings.Contains(string(out), "  "+negated)) {
 		s.off = b.o.filtersOff
 	}
 	return nil

@@ -92,7 +92,7 @@ func parseFlags(args []string) (o options, err error) {
 	f.StringVar(&o.out, "out", "", "directory for DATE-COMMIT.json; none is written if empty")
 	f.StringVar(&o.work, "work", "", "directory for stores and corpora (the system's for temporary files)")
 	f.StringVar(&o.profile, "profile", "", "also write a CPU profile of an ingester to this file")
-	f.StringVar(&o.filtersOff, "filters-off", "--filters=off", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
+	f.StringVar(&o.filtersOff, "filters-off", "--no-flush-filters", "flag of ingest that makes blobs without filters; ignored if ingest has no such flag")
 	f.StringVar(&o.rows, "rows", "", "only rows whose ID matches one of these globs, with commas between; nothing is written then")
 	f.IntVar(&o.records, "n", referenceRecords, "records of the corpus; figures to reach are for the default")
 	f.IntVar(&o.rounds, "rounds", 5, "runs of each row of ingest")
