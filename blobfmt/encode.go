@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"blobtail/blobfmt/filter"
 	"blobtail/record"
 
 	"github.com/klauspost/compress/zstd"
@@ -59,7 +60,7 @@ type Encoder struct {
 	crc      uint32
 	replaces []BatchID
 	origins  originTable
-	filters  *lineFilters // nil: none
+	filters  *filter.Builder // nil: none
 	percent  struct{ words, ids int }
 
 	last    record.Key // of the last line
@@ -91,7 +92,7 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	}
 	e := &Encoder{blockSize: o.BlockSize, zstd: z}
 	if o.FilterPercent >= 0 {
-		e.filters = newLineFilters()
+		e.filters = filter.NewBuilder()
 		e.percent.words, e.percent.ids = cmp.Or(o.FilterPercent, wordsPercent), cmp.Or(o.FilterPercent, idsPercent)
 	}
 	e.Reset()
@@ -107,7 +108,7 @@ func (e *Encoder) Reset() {
 	e.openBlock()
 	e.origins.reset()
 	if e.filters != nil {
-		e.filters.reset()
+		e.filters.Reset()
 	}
 }
 
@@ -148,12 +149,7 @@ func (e *Encoder) Add(line []byte, t int64, origin record.Origin, index uint32) 
 	e.lines = append(e.lines, line...)
 	e.raw += int64(len(line))
 	e.origins.add(&key, &e.last)
-	level := record.LineLevel(line)
-	e.open.count(t, level)
-	if e.filters != nil {
-		// The copy, because it has other bytes behind it, which the filters' reading uses.
-		e.filters.add(e.lines[len(e.lines)-len(line):], level)
-	}
+	e.open.count(t, record.LineLevel(line))
 	e.last = key
 	return nil
 }
@@ -202,7 +198,7 @@ func (e *Encoder) cut() {
 	e.blocks = append(e.blocks, b)
 	e.origins.cut()
 	if e.filters != nil {
-		e.filters.Cut()
+		e.filters.Block(e.lines, nil)
 	}
 	e.lines = e.lines[:0]
 	e.openBlock()

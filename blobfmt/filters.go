@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"blobtail/blobfmt/filter"
-	"blobtail/record"
 )
 
 // The default of [EncoderOptions.FilterPercent].
@@ -63,36 +62,6 @@ func parseIDs(text string) IDs {
 type Filters struct {
 	Words   *filter.Words // nil: none
 	Buckets int           // of ids; 0: none
-}
-
-// lineFilters collects the filters of a blob's lines.
-type lineFilters struct {
-	*filter.Builder
-	msgAt [record.NumLevels]int // where msg's value began in the last line of a level
-}
-
-func newLineFilters() *lineFilters { return &lineFilters{Builder: filter.NewBuilder()} }
-
-func (f *lineFilters) reset() {
-	f.Reset()
-	f.msgAt = [record.NumLevels]int{}
-}
-
-// add adds the searched text of a line: from the value of msg on, and a level that is none of
-// the six.
-func (f *lineFilters) add(line []byte, level record.Level) {
-	if level == record.Other {
-		if word, ok := record.LineLevelText(line); ok && len(word) > 0 {
-			f.Add(word)
-		}
-	}
-	// All lines of a blob have one service, so msg begins at one place for each level.
-	at := f.msgAt[level]
-	if level == record.Other || !record.MsgAt(line, at) {
-		at, _ = record.LineMsg(line) // of a line that is not canonical, all is searched
-		f.msgAt[level] = at
-	}
-	f.Add(line[at : len(line)-1])
 }
 
 // appendIDs appends the section of the ids, if it is small enough.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"blobtail/blobfmt/filter"
 	"blobtail/record"
 )
 
@@ -43,7 +44,7 @@ func Verify(key string, body []byte, m Meta) []error {
 			v.addf("the index is not a skippable frame")
 		}
 		if x.HasFilters() {
-			v.filters = newLineFilters()
+			v.filters = filter.NewBuilder()
 		}
 		v.blocks(body, x)
 		v.verifyFilters(body, x, m)
@@ -60,11 +61,11 @@ type verifier struct {
 	d     *Decoder
 	found []error
 
-	damaged bool         // some lines are unreadable, so the totals mean nothing
-	seen    Meta         // the sums over the lines
-	filters *lineFilters // of the lines; nil: the blob has none
-	origins bool         // they are known; otherwise keys are times only
-	any     bool         // there was a line
+	damaged bool            // some lines are unreadable, so the totals mean nothing
+	seen    Meta            // the sums over the lines
+	filters *filter.Builder // of the lines; nil: the blob has none
+	origins bool            // they are known; otherwise keys are times only
+	any     bool            // there was a line
 	last    record.Key
 }
 
@@ -105,6 +106,9 @@ func (v *verifier) blocks(body []byte, x *Index) {
 // reports the first bad line only.
 func (v *verifier) block(lines []byte, offset int64, keys KeyReader) Block {
 	v.seen.CRC = checksum(v.seen.CRC, lines)
+	if v.filters != nil {
+		v.filters.Block(lines, nil)
+	}
 	got := Block{Raw: int64(len(lines))}
 	bad, badLine := 0, 0
 	var reason error
@@ -116,19 +120,12 @@ func (v *verifier) block(lines []byte, offset int64, keys KeyReader) Block {
 				reason, badLine = err, got.Records+1
 			}
 		}
-		level := record.LineLevel(lines[:n])
-		got.count(at.Time, level)
-		if v.filters != nil {
-			v.filters.add(lines[:n], level)
-		}
+		got.count(at.Time, record.LineLevel(lines[:n]))
 		v.last, v.any = at, true
 		lines = lines[n:]
 	}
 	if bad > 0 {
 		v.addf("block at offset %d, line %d (%d bad in all): %v", offset, badLine, bad, reason)
-	}
-	if v.filters != nil {
-		v.filters.Cut()
 	}
 	v.seen.add(&got)
 	return got

@@ -13,13 +13,13 @@ import (
 // one of its alternatives.
 type needs [][]filter.Needs
 
-// needs returns the needs of records of a service; nil if the filter has none.
-func (m *Matcher) needs(service string) (all needs) {
+// needs returns the needs of the filter; nil if it has none.
+func (m *Matcher) needs() (all needs) {
 	if m.invert {
 		return nil
 	}
 	for _, p := range m.patterns {
-		if n := p.Needs(service); n != nil {
+		if n := p.Needs(); n != nil {
 			all = append(all, n)
 		}
 	}
@@ -33,8 +33,8 @@ func (m *Matcher) needs(service string) (all needs) {
 	return all
 }
 
-// sifts reports whether the filter rules out blocks of most services.
-func (m *Matcher) sifts() bool { return len(m.needs("")) > 0 }
+// sifts reports whether the filter may rule out blocks.
+func (m *Matcher) sifts() bool { return len(m.needs()) > 0 }
 
 // keys are the keys of all ids.
 func (n needs) keys() (keys []uint32) {
@@ -83,7 +83,7 @@ type sieve struct {
 // readIDs asks the ids of a blob, before its index is read. It returns true if they rule out
 // all blocks. Filters that cannot be read rule out none.
 func (l *loader) readIDs(s *source) (none bool, err error) {
-	s.sieve.needs = l.match.needs(s.Name.Service)
+	s.sieve.needs = l.match.needs()
 	ids, keys := s.Meta.IDs, s.sieve.needs.keys()
 	if s.body != nil || ids.Buckets == 0 || len(keys) == 0 {
 		return false, nil

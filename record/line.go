@@ -35,22 +35,6 @@ func LineLevel(line []byte) Level {
 	return Other
 }
 
-// LineLevelText returns the inside of the value of level of a canonical line.
-func LineLevelText(line []byte) (text []byte, ok bool) {
-	msg, ok := LineMsg(line)
-	if !ok {
-		return nil, false
-	}
-	head := line[levelAt : msg-len(msgPrefix)]
-	return head[:bytes.LastIndex(head, []byte(servicePrefix))], true
-}
-
-// MsgAt reports whether the value of msg of a canonical line may begin at an offset.
-func MsgAt(line []byte, off int) bool {
-	_, ok := skipPrefix(line, off-len(msgPrefix), msgPrefix)
-	return ok && off > levelAt
-}
-
 // LineMsg returns the offset in a canonical line of the first byte of msg's value,
 // inside its quotes.
 func LineMsg(line []byte) (off int, ok bool) {
@@ -86,7 +70,7 @@ func LineService(line []byte) (service []byte, ok bool) {
 
 func skipPrefix(line []byte, off int, prefix string) (int, bool) {
 	end := off + len(prefix)
-	if off < 0 || end > len(line) || string(line[off:end]) != prefix {
+	if end > len(line) || string(line[off:end]) != prefix {
 		return 0, false
 	}
 	return end, true

@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-
-	"blobtail/record"
 )
 
 // Limits of a Builder. Above them a blob has no words or no ids, and is read instead.
@@ -40,7 +38,7 @@ type Builder struct {
 	tail   span        // the end of a text
 	folded []byte      // an id in lower case
 	parts  []uint32
-	plain  []byte // a text without its escapes
+	coded  []byte // buckets
 }
 
 // letters are a word of up to 16, with zeros behind them.
@@ -85,23 +83,62 @@ func (b *Builder) Reset() {
 	b.noWords, b.noIDs = false, false
 }
 
-// Cut ends a block. A blob has as many blocks as there were calls.
-func (b *Builder) Cut() {
+// A Part is lines[From:To] of a block.
+type Part struct{ From, To int32 }
+
+// near is the distance below which parts are read together with the text between them.
+const near = 24
+
+// Block adds the lines of the next block. If fresh is not nil, everything else in the lines
+// repeats an earlier place of the block, with the bytes before and behind it: then only words
+// and ids that touch a fresh part are looked at. A part may be empty: one repeat ends there,
+// and another one begins. Parts come in ascending order.
+func (b *Builder) Block(lines []byte, fresh []Part) {
+	if fresh == nil {
+		b.read(lines)
+	}
+	for i := 0; i < len(fresh); {
+		from, to := int(fresh[i].From), int(fresh[i].To)
+		for i++; i < len(fresh) && int(fresh[i].From) < to+near; i++ {
+			to = int(fresh[i].To)
+		}
+		for from > 0 && isToken(lines[from-1]) {
+			from--
+		}
+		for to < len(lines) && isToken(lines[to]) {
+			to++
+		}
+		b.read(lines[from:to])
+	}
+	b.readEscaped(lines)
 	b.block++
 	clear(b.recent[:])
 	clear(b.seen[:])
 }
 
-// Add adds a text of a record of the current block, as stored.
-func (b *Builder) Add(text []byte) {
-	b.read(text)
-	if bytes.IndexByte(text, '\\') >= 0 {
-		b.plain = record.AppendUnescaped(b.plain[:0], text)
-		b.read(b.plain)
+// readEscaped adds what stands behind escapes, without their letters. It takes any backslash
+// for the beginning of an escape, so it may add too much.
+func (b *Builder) readEscaped(lines []byte) {
+	for {
+		at := bytes.IndexByte(lines, '\\')
+		if at < 0 {
+			return
+		}
+		lines = lines[at+1:]
+		n := 0
+		for n < len(lines) && isToken(lines[n]) {
+			n++
+		}
+		if n > 1 {
+			b.read(lines[1:n])
+		}
+		if n > 5 && lines[0] == 'u' {
+			b.read(lines[5:n])
+		}
 	}
 }
 
-// read adds the words and ids of one reading. It goes on span by span; a token that reaches
+// read adds the words and ids of a text. It goes on span by span; a token that reaches
 // beyond its span begins the next one.
 func (b *Builder) read(text []byte) {
 	for len(text) > 0 {
@@ -262,7 +299,7 @@ func (b *Builder) note(word int32) {
 
 // addID adds a token with a digit in it.
 func (b *Builder) addID(token []byte) {
-	if b.noIDs {
+	if b.noIDs || isTime(token) {
 		return
 	}
 	b.folded = appendLower(b.folded[:0], token)

@@ -2,22 +2,23 @@
 // few of them. Its answers never lose a record: a block that it rules out does not have the
 // text.
 //
-// A writer passes the searched text of each record to a [Builder], and stores two parts
-// with the blob. A list of words ([Builder.AppendWords]) is exact. Hashes of ids
-// ([Builder.AppendIDs]) lie in buckets, so that a reader fetches one bucket of a blob for an
-// id. A reader turns a text into its [Needs] and looks those up in [Words] and in buckets
-// ([Find]).
+// A writer passes the lines of each block to a [Builder], and stores two parts with the blob.
+// A list of words ([Builder.AppendWords]) is exact. Hashes of ids ([Builder.AppendIDs]) lie in
+// buckets, so that a reader fetches one bucket of a blob for an id. A reader turns a text into
+// its [Needs] and looks those up in [Words] and in buckets ([Find]).
 //
 // # Rules, version 1
 //
 // Letters count in lower case, ASCII only. A word is a run of three letters or more that
 // does not consist of a to f alone. An id is a run of six letters and digits or more, with
-// a digit. A shorter id than 32 bytes has one key, its own hash. A longer one has a key for each row of 25 of its substrings of eight bytes:
-// the hash of the substring that comes first in [order]. So a part of 32 bytes of it can be
-// looked up too.
+// a digit. It is not the end of a record's time: nine digits and a Z. A shorter id than 32
+// bytes has one key, its own hash. A longer one has a key for each row of 25 of its substrings
+// of eight bytes: the hash of the substring that comes first in [order]. So a part of 32 bytes
+// of it can be looked up too.
 //
-// Each text is read twice, as it is stored and with its escapes replaced, because people
-// search for both.
+// People search for text as it is stored and as it is decoded. Both have the same words and
+// ids but for those right behind a backslash. There the letters of the escape are a part of
+// the one, and not of the other, and the words and ids of both count.
 //
 // docs/FORMAT.md has all of it byte by byte. A change of the rules is another [Version].
 package filter
@@ -26,8 +27,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // Version is that of the rules and of both forms. A reader ignores filters of another one.
@@ -51,7 +50,34 @@ const lowerCase = 0x2020202020202020
 func order(part uint64) uint64 { return part * 0x9E3779B97F4A7C15 }
 
 // hash is the key of an id, or of a part of one, in lower case by [lowerCase].
-func hash(id []byte) uint32 { return uint32(xxhash.Sum64(id) >> 32) }
+func hash(id []byte) uint32 {
+	h := uint64(len(id))
+	for ; len(id) > gram; id = id[gram:] {
+		h = mix(h ^ binary.LittleEndian.Uint64(id))
+	}
+	var last [gram]byte
+	copy(last[:], id)
+	return uint32(mix(mix(h^binary.LittleEndian.Uint64(last[:]))) >> 32)
+}
+
+func mix(h uint64) uint64 {
+	h *= 0x9E3779B97F4A7C15
+	return h ^ h>>32
+}
+
+// isTime reports whether a token in any case is the end of a record's time.
+func isTime[T string | []byte](token T) bool {
+	const digits = len("123456789")
+	if len(token) != digits+1 || token[digits]|0x20 != 'z' {
+		return false
+	}
+	for i := range digits {
+		if token[i]-'0' >= 10 {
+			return false
+		}
+	}
+	return true
+}
 
 // appendKeys appends the keys of an id in lower case by [lowerCase].
 func appendKeys(dst []uint32, id []byte) []uint32 {

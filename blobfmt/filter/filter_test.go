@@ -23,10 +23,7 @@ type blob struct {
 func build(t testing.TB, b *filter.Builder, blocks [][]string) blob {
 	b.Reset()
 	for _, texts := range blocks {
-		for _, text := range texts {
-			b.Add([]byte(text))
-		}
-		b.Cut()
+		b.Block([]byte(strings.Join(texts, "\n")+"\n"), nil)
 	}
 	out := blob{blocks: blocks}
 	list, ok := b.AppendWords(nil)

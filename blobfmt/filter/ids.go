@@ -31,7 +31,7 @@ func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
 	buckets = 1 + int(size)/bucketLen
 	l.places = uint64(1 + spread*len(codes)/buckets)
 	stride := 0
-	encoded, ends := b.plain[:0], make([]int, 0, buckets)
+	encoded, ends := b.coded[:0], make([]int, 0, buckets)
 	for i := range buckets {
 		n := 0
 		for n < len(codes) && BucketOf(uint32(codes[n]>>32), buckets) == i {
@@ -51,7 +51,7 @@ func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
 		dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 		from = end
 	}
-	b.plain = encoded
+	b.coded = encoded
 	return dst, buckets
 }
 

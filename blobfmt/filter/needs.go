@@ -48,7 +48,7 @@ func NeedsOf(text string, left, right bool) (n Needs) {
 // addID adds the keys of a token with a digit. A token that may be a part of another counts
 // only if it is long.
 func (n *Needs) addID(token string, bounded bool) {
-	if len(token) < minID || !strings.ContainsAny(token, digits) || !bounded && len(token) < longID {
+	if len(token) < minID || isTime(token) || !strings.ContainsAny(token, digits) || !bounded && len(token) < longID {
 		return
 	}
 	for _, key := range appendKeys(nil, appendLower(nil, []byte(token))) {
