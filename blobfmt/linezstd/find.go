@@ -1,0 +1,193 @@
+package linezstd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+const (
+	minMatch = 4 // bytes
+	loadLen  = 8 // bytes that the finder loads at once
+	copyLen  = 32
+	maxWord  = 256 // bounds the walk through a word, so that no input costs a square
+
+	shapeBits = 12
+	wordBits  = 13
+	wordLen   = 6 // bytes that a repeated word has at least, with what follows it
+
+	// A canonical line begins with `{"ts":"`, 30 bytes of time and the level.
+	timeEnd    = 37
+	levelStart = timeEnd + len(`","level":"`)
+	maxLevel   = 8
+)
+
+// A line is the extent of the line that the finder is in. end is its newline.
+type line struct{ start, end int }
+
+// find cuts src[start:] into literals and matches with anything in front of them.
+//
+// Lines that come from one statement of a program have one shape: they differ only in
+// values. So find lays a line beside the last one of its shape, at q, and walks along
+// both. A match lasts until a value differs, and the next one begins behind both values.
+func (e *Encoder) find(src []byte, start int) {
+	limit := len(src) - loadLen
+	l := line{start, start - 1}
+	p, q, from := start, max(0, start-e.reps[0]), start
+	for p < limit {
+		if q < p && load32(src, p) == load32(src, q) {
+			n := minMatch + matchLen(src, p+minMatch, q+minMatch)
+			e.add(src, from, p, p-q, n)
+			p, q = p+n, q+n
+			if from = p; p >= limit {
+				break
+			}
+		}
+		if p > l.end {
+			l = enter(src, p, l)
+			if message := e.message(src, l.start); message > 0 {
+				last := e.lastOfShape(src, message, l.start)
+				if p < message {
+					p = max(p, l.start+timeEnd)
+					q = last + p - l.start
+					if load32(src, p) == load32(src, q) && q < p {
+						continue
+					}
+				}
+			}
+		}
+		if p, q = e.align(src, p, q, l.end); p > l.end {
+			q = l.start
+		}
+	}
+	e.lits = append(e.lits, src[from:]...)
+}
+
+// enter returns the line of p, which is behind l.
+func enter(src []byte, p int, l line) line {
+	for {
+		l.start = l.end + 1
+		i := bytes.IndexByte(src[l.start:], '\n')
+		if i < 0 {
+			return line{l.start, len(src)}
+		}
+		if l.end = l.start + i; p <= l.end {
+			return l
+		}
+	}
+}
+
+// message returns the place where the message of a line begins, or 0 if the line is too
+// short. In a line that is not canonical it returns some other place, which only costs
+// ratio.
+func (e *Encoder) message(src []byte, start int) int {
+	at := start + levelStart
+	if at+maxLevel+e.toMessage > len(src)-loadLen {
+		return 0
+	}
+	for range maxLevel {
+		if src[at] == '"' {
+			break
+		}
+		at++
+	}
+	return at + e.toMessage
+}
+
+// lastOfShape returns the start of the last line whose message begins like this one's, or
+// of any line, and notes this line.
+func (e *Encoder) lastOfShape(src []byte, message, start int) int {
+	slot := &e.shapes[hash(load64(src, message), shapeBits)]
+	last := *slot
+	*slot = int32(start)
+	return int(last)
+}
+
+// align walks from p and q, where two values differ, to the next places that are alike:
+// behind both values, or where a word of this line stood before. It returns a p behind
+// end if the line has no such place.
+func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
+	limit := len(src) - loadLen
+	for p <= end && p < limit {
+		word, stop := p, min(p+maxWord, limit)
+		for p < stop && e.inWord[src[p]] {
+			p++
+		}
+		if q < word {
+			// Most values of a field have one length.
+			if same := q + p - word; load32(src, p) == load32(src, same) {
+				return p, same
+			}
+			if q = e.skip(src, q, min(q+maxWord, p), src[p] == '"'); load32(src, p) == load32(src, q) && q < p {
+				return p, q
+			}
+		}
+		slot := &e.words[hash(load64(src, word)<<(64-8*wordLen), wordBits)]
+		last := int(*slot)
+		*slot = int32(word)
+		if (load64(src, word)^load64(src, last))<<(64-8*wordLen) == 0 && last < word {
+			return word, last
+		}
+		p, q = p+1, q+1
+	}
+	return p, q
+}
+
+// skip returns the end of the word at q, or of the string that q is in.
+func (e *Encoder) skip(src []byte, q, stop int, str bool) int {
+	if str {
+		for q < stop && src[q] != '"' {
+			q++
+		}
+		return q
+	}
+	for q < stop && e.inWord[src[q]] {
+		q++
+	}
+	return q
+}
+
+// add appends the literals src[from:p] and a match of n bytes at p. The match may begin
+// earlier.
+func (e *Encoder) add(src []byte, from, p, offset, n int) {
+	if q := p - offset; q >= loadLen && p >= from+1 {
+		same := bits.LeadingZeros64(load64(src, p-loadLen)^load64(src, q-loadLen)) / 8
+		same = min(same, p-from)
+		p, n = p-same, n+same
+		for ; same == loadLen && p > from && p > offset && src[p-1] == src[p-offset-1]; n++ {
+			p--
+		}
+	}
+	used := len(e.lits)
+	if p-from <= copyLen && used+copyLen <= cap(e.lits) && from+copyLen <= len(src) {
+		e.lits = e.lits[:used+copyLen]
+		*(*[copyLen]byte)(e.lits[used:]) = [copyLen]byte(src[from:])
+		e.lits = e.lits[:used+p-from]
+	} else {
+		e.lits = append(e.lits, src[from:p]...)
+	}
+	e.addSequence(p-from, offset, n)
+}
+
+// matchLen returns the number of equal bytes at p and q, which is in front of p.
+func matchLen(src []byte, p, q int) int {
+	a := src[p:]
+	b := src[q:][:len(a)]
+	n := 0
+	for ; len(a)-n >= loadLen; n += loadLen {
+		if x := load64(a, n) ^ load64(b, n); x != 0 {
+			return n + bits.TrailingZeros64(x)/8
+		}
+	}
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func load32(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[i:]) }
+func load64(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+
+// hash returns the top bits of a product. The multiplier is 2^64 divided by the golden
+// ratio.
+func hash(x uint64, n int) uint64 { return x * 0x9E3779B97F4A7C15 >> (64 - n) }
