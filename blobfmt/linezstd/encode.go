@@ -27,7 +27,7 @@ type Encoder struct {
 	lits   []byte
 	seqs   []sequence
 	counts [kinds][maxCodes]uint32
-	reps   [3]int // the last three offsets
+	reps   repeats
 
 	huff       huff0.Scratch
 	tables     [kinds]*table // of the block before, nil: none
@@ -83,7 +83,7 @@ func appendHeader(dst []byte, size int) []byte {
 func (e *Encoder) reset(src []byte) {
 	clear(e.shapes[:])
 	clear(e.words[:])
-	e.reps = [3]int{1, 4, 8}
+	e.reps = repeats{1, 4, 8}
 	e.forget()
 	first, _, _ := bytes.Cut(src, []byte{'\n'})
 	e.toMessage = 0

@@ -33,7 +33,7 @@ type line struct{ start, end int }
 func (e *Encoder) find(src []byte, start int) {
 	limit := len(src) - loadLen
 	l := line{start, start - 1}
-	p, q, from := start, max(0, start-e.reps[0]), start
+	p, q, from := start, max(0, start-e.reps.first), start
 	for p < limit {
 		if q < p && load32(src, p) == load32(src, q) {
 			n := minMatch + matchLen(src, p+minMatch, q+minMatch)

@@ -18,9 +18,15 @@ const (
 // these leave open.
 type sequence struct {
 	extra uint64 // the bits of the literal length are the lowest, then match length, offset
-	codes [kinds]uint8
-	bits  uint8 // length of extra, at most 16+16+23
+	codes uint32 // a byte of each kind, and the length of extra, which is at most 16+16+23
 }
+
+func (s *sequence) code(kind int) uint8 { return uint8(s.codes >> (8 * kind)) }
+func (s *sequence) bits() uint8         { return uint8(s.codes >> 24) }
+
+// Repeats are the last three offsets, the last one first. Without arrays they stay in
+// registers.
+type repeats struct{ first, second, third int }
 
 // addSequence appends a sequence. Its offset becomes a number of a repeated offset if it
 // can.
@@ -38,7 +44,7 @@ func (e *Encoder) addSequence(litLen, offset, matchLen int) {
 	oc := uint8(bits.Len32(code)) - 1
 	lb, mb := e.litExtra[lc&63], e.matchExtra[mc&63]
 	extra := uint64(code)&(1<<(oc&31)-1)<<((lb+mb)&63) | uint64(match)&(1<<(mb&31)-1)<<(lb&63) | uint64(litLen)&(1<<(lb&31)-1)
-	e.seqs = append(e.seqs, sequence{extra, [kinds]uint8{lc, oc, mc}, lb + mb + oc})
+	e.seqs = append(e.seqs, sequence{extra, uint32(lc) | uint32(oc)<<8 | uint32(mc)<<16 | uint32(lb+mb+oc)<<24})
 	e.counts[litLengths][lc&63]++
 	e.counts[offsets][oc&63]++
 	e.counts[matchLengths][mc&63]++
@@ -49,24 +55,24 @@ func (e *Encoder) addSequence(litLen, offset, matchLen int) {
 // sense, so the numbers mean the two before it, and one byte less than it.
 func (e *Encoder) repeat(offset int, noLiterals bool) int {
 	r := e.reps
-	code, second, third := offset+3, r[0], r[1]
-	if offset == r[2] {
+	code, second, third := offset+3, r.first, r.second
+	if offset == r.third {
 		code = 3
 	}
-	if offset == r[1] {
-		code, third = 2, r[2]
+	if offset == r.second {
+		code, third = 2, r.third
 	}
-	if offset == r[0] {
-		code, second, third = 1, r[1], r[2]
+	if offset == r.first {
+		code, second, third = 1, r.second, r.third
 	}
 	switch {
 	case !noLiterals:
 	case code == 1:
-		code, second, third = offset+3, r[0], r[1]
+		code, second, third = offset+3, r.first, r.second
 	case code <= 3:
 		code--
 	}
-	e.reps = [3]int{offset, second, third}
+	e.reps = repeats{offset, second, third}
 	return code
 }
 
@@ -105,17 +111,17 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 	buf = buf[:cap(buf)]
 	w := bitWriter{at: at}
 	last := e.seqs[len(e.seqs)-1]
-	l, o, m := ll.first(last.codes[litLengths]), of.first(last.codes[offsets]), ml.first(last.codes[matchLengths])
-	w = w.add(last.extra, last.bits).flush(buf)
+	l, o, m := ll.first(last.code(litLengths)), of.first(last.code(offsets)), ml.first(last.code(matchLengths))
+	w = w.add(last.extra, last.bits()).flush(buf)
 	for i := len(e.seqs) - 2; i >= 0; i-- {
 		s := &e.seqs[i]
-		w, o = of.next(w, o, s.codes[offsets])
-		w, m = ml.next(w, m, s.codes[matchLengths])
-		w, l = ll.next(w, l, s.codes[litLengths])
-		if w.n+uint(s.bits) > 63 {
+		w, o = of.next(w, o, s.code(offsets))
+		w, m = ml.next(w, m, s.code(matchLengths))
+		w, l = ll.next(w, l, s.code(litLengths))
+		if w.n+uint(s.bits()) > 63 {
 			w = w.flush(buf)
 		}
-		w = w.add(s.extra, s.bits).flush(buf)
+		w = w.add(s.extra, s.bits()).flush(buf)
 	}
 	w = w.add(uint64(m)&(1<<ml.log-1), ml.log).add(uint64(o)&(1<<of.log-1), of.log).flush(buf)
 	w = w.add(uint64(l)&(1<<ll.log-1), ll.log).add(1, 1).flush(buf)
