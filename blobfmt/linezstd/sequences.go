@@ -28,52 +28,47 @@ func (s *sequence) bits() uint8         { return uint8(s.codes >> 24) }
 // registers.
 type repeats struct{ first, second, third int }
 
-// addSequence appends a sequence. Its offset becomes a number of a repeated offset if it
-// can.
+// addSequence appends a sequence.
 func (e *Encoder) addSequence(litLen, offset, matchLen int) {
-	code := uint32(e.repeat(offset, litLen == 0))
-	match := uint32(matchLen - 3)
+	// One of the last three offsets has a number from 1 to 3.
+	r := e.reps
+	number, second, third := offset+3, r.first, r.second
+	if offset == r.third {
+		number = 3
+	}
+	if offset == r.second {
+		number, third = 2, r.third
+	}
+	if offset == r.first {
+		number, second, third = 1, r.second, r.third
+	}
+	// Behind no literals the first one would continue a match, so the numbers mean the
+	// other two, and one byte less than the first.
+	switch {
+	case litLen > 0:
+	case number == 1:
+		number, second, third = offset+3, r.first, r.second
+	case number <= 3:
+		number--
+	}
+	e.reps = repeats{offset, second, third}
+
+	match := matchLen - 3
 	lc := uint8(bits.Len32(uint32(litLen))) + 18
 	if litLen < len(e.litCode) {
 		lc = e.litCode[litLen]
 	}
-	mc := uint8(bits.Len32(match)) + 35
-	if match < uint32(len(e.matchCode)) {
+	mc := uint8(bits.Len32(uint32(match))) + 35
+	if match < len(e.matchCode) {
 		mc = e.matchCode[match]
 	}
-	oc := uint8(bits.Len32(code)) - 1
+	oc := uint8(bits.Len32(uint32(number))) - 1
 	lb, mb := e.litExtra[lc&63], e.matchExtra[mc&63]
-	extra := uint64(code)&(1<<(oc&31)-1)<<((lb+mb)&63) | uint64(match)&(1<<(mb&31)-1)<<(lb&63) | uint64(litLen)&(1<<(lb&31)-1)
+	extra := uint64(number)&(1<<(oc&31)-1)<<((lb+mb)&63) | uint64(match)&(1<<(mb&31)-1)<<(lb&63) | uint64(litLen)&(1<<(lb&31)-1)
 	e.seqs = append(e.seqs, sequence{extra, uint32(lc) | uint32(oc)<<8 | uint32(mc)<<16 | uint32(lb+mb+oc)<<24})
 	e.counts[litLengths][lc&63]++
 	e.counts[offsets][oc&63]++
 	e.counts[matchLengths][mc&63]++
-}
-
-// repeat returns an offset as a sequence has it: 1 to 3 for one of the last three
-// offsets, or the offset and 3. Without literals a repetition of the last one makes no
-// sense, so the numbers mean the two before it, and one byte less than it.
-func (e *Encoder) repeat(offset int, noLiterals bool) int {
-	r := e.reps
-	code, second, third := offset+3, r.first, r.second
-	if offset == r.third {
-		code = 3
-	}
-	if offset == r.second {
-		code, third = 2, r.third
-	}
-	if offset == r.first {
-		code, second, third = 1, r.second, r.third
-	}
-	switch {
-	case !noLiterals:
-	case code == 1:
-		code, second, third = offset+3, r.first, r.second
-	case code <= 3:
-		code--
-	}
-	e.reps = repeats{offset, second, third}
-	return code
 }
 
 // appendSequences appends the section of the sequences to a block.
