@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	minMatch = 4 // bytes
 	loadLen  = 8 // bytes that the finder loads at once
 	copyLen  = 32
+	minMatch = 4
+	wordLen  = 6   // bytes of a word, with those behind it, that are found again
 	maxWord  = 256 // bounds the walk through a word, so that no input costs a square
 
 	shapeBits = 12
 	wordBits  = 13
-	wordLen   = 6 // bytes that a repeated word has at least, with what follows it
 
 	// A canonical line begins with `{"ts":"`, 30 bytes of time and the level.
 	timeEnd    = 37
 	levelStart = timeEnd + len(`","level":"`)
 	maxLevel   = 8
+	message    = `"msg":"`
 )
 
 // A line is the extent of the line that the finder is in. end is its newline.
@@ -45,12 +46,14 @@ func (e *Encoder) find(src []byte, start int) {
 		}
 		if p > l.end {
 			l = enter(src, p, l)
-			if message := e.message(src, l.start); message > 0 {
-				last := e.lastOfShape(src, message, l.start)
-				if p < message {
+			if at := e.messageAt(src, l.start); at > 0 {
+				slot := &e.shapes[hash(load64(src, at), shapeBits)]
+				last := int(*slot)
+				*slot = int32(l.start)
+				if p < at {
 					p = max(p, l.start+timeEnd)
 					q = last + p - l.start
-					if load32(src, p) == load32(src, q) && q < p {
+					if q < p && load32(src, p) == load32(src, q) {
 						continue
 					}
 				}
@@ -65,52 +68,38 @@ func (e *Encoder) find(src []byte, start int) {
 
 // enter returns the line of p, which is behind l.
 func enter(src []byte, p int, l line) line {
-	for {
+	for p > l.end {
 		l.start = l.end + 1
 		i := bytes.IndexByte(src[l.start:], '\n')
 		if i < 0 {
 			return line{l.start, len(src)}
 		}
-		if l.end = l.start + i; p <= l.end {
-			return l
-		}
+		l.end = l.start + i
 	}
+	return l
 }
 
-// message returns the place where the message of a line begins, or 0 if the line is too
-// short. In a line that is not canonical it returns some other place, which only costs
-// ratio.
-func (e *Encoder) message(src []byte, start int) int {
+// messageAt returns the place where a line's message begins, or 0 if the line is short.
+// In a line that is not canonical it is some other place, which only costs ratio.
+func (e *Encoder) messageAt(src []byte, start int) int {
 	at := start + levelStart
 	if at+maxLevel+e.toMessage > len(src)-loadLen {
 		return 0
 	}
-	for range maxLevel {
-		if src[at] == '"' {
-			break
-		}
+	for end := at + maxLevel; at < end && src[at] != '"'; {
 		at++
 	}
 	return at + e.toMessage
 }
 
-// lastOfShape returns the start of the last line whose message begins like this one's, or
-// of any line, and notes this line.
-func (e *Encoder) lastOfShape(src []byte, message, start int) int {
-	slot := &e.shapes[hash(load64(src, message), shapeBits)]
-	last := *slot
-	*slot = int32(start)
-	return int(last)
-}
-
-// align walks from p and q, where two values differ, to the next places that are alike:
-// behind both values, or where a word of this line stood before. It returns a p behind
-// end if the line has no such place.
+// align walks from p and q, where two values differ, to places that are alike: behind
+// both values, or a word that stood somewhere before. It returns a p behind end if the
+// line has no such place.
 func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 	limit := len(src) - loadLen
 	for p <= end && p < limit {
-		word, stop := p, min(p+maxWord, limit)
-		for p < stop && e.inWord[src[p]] {
+		word := p
+		for stop := min(p+maxWord, limit); p < stop && e.inWord[src[p]]; {
 			p++
 		}
 		if q < word {
@@ -118,14 +107,21 @@ func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 			if same := q + p - word; load32(src, p) == load32(src, same) {
 				return p, same
 			}
-			if q = e.skip(src, q, min(q+maxWord, p), src[p] == '"'); load32(src, p) == load32(src, q) && q < p {
+			class := &e.inWord
+			if src[p] == '"' {
+				class = &e.inString
+			}
+			for stop := min(q+maxWord, p); q < stop && class[src[q]]; {
+				q++
+			}
+			if q < p && load32(src, p) == load32(src, q) {
 				return p, q
 			}
 		}
 		slot := &e.words[hash(load64(src, word)<<(64-8*wordLen), wordBits)]
 		last := int(*slot)
 		*slot = int32(word)
-		if (load64(src, word)^load64(src, last))<<(64-8*wordLen) == 0 && last < word {
+		if last < word && (load64(src, word)^load64(src, last))<<(64-8*wordLen) == 0 {
 			return word, last
 		}
 		p, q = p+1, q+1
@@ -133,24 +129,10 @@ func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 	return p, q
 }
 
-// skip returns the end of the word at q, or of the string that q is in.
-func (e *Encoder) skip(src []byte, q, stop int, str bool) int {
-	if str {
-		for q < stop && src[q] != '"' {
-			q++
-		}
-		return q
-	}
-	for q < stop && e.inWord[src[q]] {
-		q++
-	}
-	return q
-}
-
-// add appends the literals src[from:p] and a match of n bytes at p. The match may begin
-// earlier.
+// add appends the literals src[from:p] and a match of n bytes at p, which begins earlier
+// if it can.
 func (e *Encoder) add(src []byte, from, p, offset, n int) {
-	if q := p - offset; q >= loadLen && p >= from+1 {
+	if q := p - offset; q >= loadLen && p > from {
 		same := bits.LeadingZeros64(load64(src, p-loadLen)^load64(src, q-loadLen)) / 8
 		same = min(same, p-from)
 		p, n = p-same, n+same
@@ -171,9 +153,8 @@ func (e *Encoder) add(src []byte, from, p, offset, n int) {
 
 // matchLen returns the number of equal bytes at p and q, which is in front of p.
 func matchLen(src []byte, p, q int) int {
-	a := src[p:]
+	n, a := 0, src[p:]
 	b := src[q:][:len(a)]
-	n := 0
 	for ; len(a)-n >= loadLen; n += loadLen {
 		if x := load64(a, n) ^ load64(b, n); x != 0 {
 			return n + bits.TrailingZeros64(x)/8
@@ -188,6 +169,5 @@ func matchLen(src []byte, p, q int) int {
 func load32(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[i:]) }
 func load64(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 
-// hash returns the top bits of a product. The multiplier is 2^64 divided by the golden
-// ratio.
+// hash returns the n highest bits of a product.
 func hash(x uint64, n int) uint64 { return x * 0x9E3779B97F4A7C15 >> (64 - n) }
