@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"blobtail/blobfmt/filter"
+	"blobtail/blobfmt/linezstd"
 	"blobtail/record"
 
 	"github.com/klauspost/compress/zstd"
@@ -17,7 +18,7 @@ import (
 
 // EncoderOptions tune an [Encoder]. Ingesters use the zero value.
 type EncoderOptions struct {
-	Level     zstd.EncoderLevel // 0: SpeedFastest
+	Level     zstd.EncoderLevel // 0: SpeedFastest, by linezstd for all but small blocks
 	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 1 MiB
 	// FilterPercent bounds the list of words, and the ids, by which a search rules out blocks:
 	// each is left out if it takes more than this share of the blocks' bytes. 0: 3 % for words
@@ -50,6 +51,7 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 type Encoder struct {
 	blockSize int
 	zstd      *zstd.Encoder
+	linezstd  *linezstd.Encoder // nil at other levels than the fastest
 
 	finished bool
 	lines    []byte // of the open block
@@ -94,6 +96,9 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	if o.FilterPercent >= 0 {
 		e.filters = filter.NewBuilder()
 		e.percent.words, e.percent.ids = cmp.Or(o.FilterPercent, wordsPercent), cmp.Or(o.FilterPercent, idsPercent)
+	}
+	if o.Level == zstd.SpeedFastest {
+		e.linezstd = linezstd.NewEncoder()
 	}
 	e.Reset()
 	return e, nil
@@ -192,7 +197,11 @@ func (e *Encoder) cut() {
 	e.crc = checksum(e.crc, e.lines)
 	b := e.open
 	b.Offset, b.Raw = int64(len(e.body)), int64(len(e.lines))
-	e.body = e.zstd.EncodeAll(e.lines, e.body)
+	if e.linezstd != nil && len(e.lines) >= linezstd.MinSize {
+		e.body = e.linezstd.Append(e.body, e.lines)
+	} else {
+		e.body = e.zstd.EncodeAll(e.lines, e.body)
+	}
 	b.Stored = int64(len(e.body)) - b.Offset
 	b.CRC = checksum(0, e.body[b.Offset:])
 	e.blocks = append(e.blocks, b)

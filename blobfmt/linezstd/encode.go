@@ -13,18 +13,15 @@ import (
 
 // MinSize is the number of bytes from which on this package pays. With fewer, it has seen
 // too few lines when the next one comes.
-const MinSize = 128 << 10
+const MinSize = 256 << 10
 
 const (
-	maxBlock = 128 << 10 // zstd's own bound on one of its blocks
+	maxBlock    = 128 << 10 // zstd's own bound on one of its blocks
+	minLiterals = 64        // fewer are not compressed
 
-	blockRaw        = 0
-	blockCompressed = 2
-
-	literalsRaw      = 0
-	literalsHuffman  = 2
-	literalsSameTree = 3
-	minLiterals      = 64 // fewer are not compressed
+	// Forms of a block, and of its literals. 0 is as it is.
+	compressed = 2
+	sameTree   = 3
 )
 
 // An Encoder makes frames, one after another, and keeps its memory between them. Only one
@@ -74,13 +71,14 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 	dst = append(dst, 0x28, 0xb5, 0x2f, 0xfd, flags)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(src)))
 	e.reset(src)
-	for start := 0; ; {
-		end := blockEnd(src, start)
-		dst = e.appendBlock(dst, src[:end], start, end == len(src))
-		if start = end; start == len(src) {
-			return binary.LittleEndian.AppendUint32(dst, uint32(xxhash.Sum64(src)))
+	for start, end := 0, -1; end < len(src); start = end {
+		end = min(start+maxBlock, len(src))
+		if i := bytes.LastIndexByte(src[start:end], '\n'); i >= 0 && end < len(src) {
+			end = start + i + 1
 		}
+		dst = e.appendBlock(dst, src[:end], start, end == len(src))
 	}
+	return binary.LittleEndian.AppendUint32(dst, uint32(xxhash.Sum64(src)))
 }
 
 // reset begins a frame.
@@ -103,35 +101,22 @@ func (e *Encoder) forget() {
 	e.huff.Reuse = huff0.ReusePolicyNone
 }
 
-// blockEnd returns the end of the block that begins at start. It is the end of a line if
-// the block can hold one.
-func blockEnd(src []byte, start int) int {
-	if len(src)-start <= maxBlock {
-		return len(src)
-	}
-	end := start + maxBlock
-	if i := bytes.LastIndexByte(src[start:end], '\n'); i >= 0 {
-		return start + i + 1
-	}
-	return end
-}
-
 // appendBlock appends the block of src[start:].
 func (e *Encoder) appendBlock(dst, src []byte, start int, last bool) []byte {
 	e.lits, e.seqs = e.lits[:0], e.seqs[:0]
 	clear(e.counts[:])
 	reps, head := e.reps, len(dst)
 	e.find(src, start)
-	kind := blockCompressed
+	form := compressed
 	dst = e.appendLiterals(append(dst, 0, 0, 0))
 	dst = e.appendSequences(dst)
 	if len(dst)-head-3 >= len(src)-start {
-		kind = blockRaw
+		form = 0
 		dst = append(dst[:head+3], src[start:]...)
 		e.reps = reps
 		e.forget()
 	}
-	h := (len(dst)-head-3)<<3 | kind<<1
+	h := (len(dst)-head-3)<<3 | form<<1
 	if last {
 		h |= 1
 	}
@@ -146,15 +131,15 @@ func (e *Encoder) appendLiterals(dst []byte) []byte {
 		// Every error says that the literals do not become smaller.
 		if out, same, err := huff0.Compress4X(e.lits, &e.huff); err == nil {
 			e.huff.Reuse = huff0.ReusePolicyAllow
-			kind := literalsHuffman
+			form := uint64(compressed)
 			if same {
-				kind = literalsSameTree
+				form = sameTree
 			}
-			h := uint64(kind) | 3<<2 | uint64(n)<<4 | uint64(len(out))<<22 // four streams
+			h := form | 3<<2 | uint64(n)<<4 | uint64(len(out))<<22 // four streams
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(h))
 			return append(append(dst, byte(h>>32)), out...)
 		}
 	}
-	h := literalsRaw | 3<<2 | n<<4
+	h := 3<<2 | n<<4
 	return append(append(dst, byte(h), byte(h>>8), byte(h>>16)), e.lits...)
 }

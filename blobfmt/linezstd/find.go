@@ -10,8 +10,8 @@ const (
 	loadLen  = 8 // bytes that the finder loads at once
 	copyLen  = 32
 	minMatch = 4
-	wordLen  = 6   // bytes of a word, with those behind it, that are found again
-	maxWord  = 256 // bounds the walk through a word, so that no input costs a square
+	wordLen  = 6  // bytes of a word, with those behind it, that are found again
+	maxWord  = 64 // bounds the walk through a word, so that no input costs a square
 
 	shapeBits = 12
 	wordBits  = 13
@@ -23,9 +23,6 @@ const (
 	message    = `"msg":"`
 )
 
-// A line is the extent of the line that the finder is in. end is its newline.
-type line struct{ start, end int }
-
 // find cuts src[start:] into literals and matches with anything in front of them.
 //
 // Lines that come from one statement of a program have one shape: they differ only in
@@ -33,8 +30,8 @@ type line struct{ start, end int }
 // both. A match lasts until a value differs, and the next one begins behind both values.
 func (e *Encoder) find(src []byte, start int) {
 	limit := len(src) - loadLen
-	l := line{start, start - 1}
 	p, q, from := start, max(0, start-e.reps.first), start
+	line, end := start, start-1 // of the line that p is in; end is its newline
 	for p < limit {
 		if q < p && load32(src, p) == load32(src, q) {
 			n := minMatch + matchLen(src, p+minMatch, q+minMatch)
@@ -44,39 +41,40 @@ func (e *Encoder) find(src []byte, start int) {
 				break
 			}
 		}
-		if p > l.end {
-			l = enter(src, p, l)
-			if at := e.messageAt(src, l.start); at > 0 {
+		if p > end {
+			line, end = lineOf(src, p, end)
+			if at := e.messageAt(src, line); at > 0 {
 				slot := &e.shapes[hash(load64(src, at), shapeBits)]
 				last := int(*slot)
-				*slot = int32(l.start)
+				*slot = int32(line)
 				if p < at {
-					p = max(p, l.start+timeEnd)
-					q = last + p - l.start
+					p = max(p, line+timeEnd)
+					q = last + p - line
 					if q < p && load32(src, p) == load32(src, q) {
 						continue
 					}
 				}
 			}
 		}
-		if p, q = e.align(src, p, q, l.end); p > l.end {
-			q = l.start
+		if p, q = e.align(src, p, q, end); p > end {
+			q = line
 		}
 	}
 	e.lits = append(e.lits, src[from:]...)
 }
 
-// enter returns the line of p, which is behind l.
-func enter(src []byte, p int, l line) line {
-	for p > l.end {
-		l.start = l.end + 1
-		i := bytes.IndexByte(src[l.start:], '\n')
+// lineOf returns the extent of the line of p, which is behind the line that ends at end.
+func lineOf(src []byte, p, end int) (int, int) {
+	for {
+		start := end + 1
+		i := bytes.IndexByte(src[start:], '\n')
 		if i < 0 {
-			return line{l.start, len(src)}
+			return start, len(src)
 		}
-		l.end = l.start + i
+		if end = start + i; p <= end {
+			return start, end
+		}
 	}
-	return l
 }
 
 // messageAt returns the place where a line's message begins, or 0 if the line is short.
@@ -86,10 +84,7 @@ func (e *Encoder) messageAt(src []byte, start int) int {
 	if at+maxLevel+e.toMessage > len(src)-loadLen {
 		return 0
 	}
-	for end := at + maxLevel; at < end && src[at] != '"'; {
-		at++
-	}
-	return at + e.toMessage
+	return at + max(0, bytes.IndexByte(src[at:at+maxLevel+1], '"')) + e.toMessage
 }
 
 // align walks from p and q, where two values differ, to places that are alike: behind

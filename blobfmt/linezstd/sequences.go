@@ -21,8 +21,6 @@ const (
 	matchExtra = "\x01\x01\x01\x01\x02\x02\x03\x03\x04\x04\x05\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
 )
 
-const maxSequence = 12 // bytes: three states and extra bits
-
 // A sequence is literals and the match behind them: three codes, and the bits that these
 // leave open.
 type sequence struct {
@@ -119,18 +117,16 @@ func (e *Encoder) appendSequences(dst []byte) []byte {
 func (e *Encoder) appendBits(dst []byte) []byte {
 	ll, of, ml := &e.tables[litLengths], &e.tables[offsets], &e.tables[matchLengths]
 	w := bitWriter{at: len(dst)}
-	buf := slices.Grow(dst, (len(e.seqs)+4)*maxSequence)
+	buf := slices.Grow(dst, 12*len(e.seqs)+32) // 26 and 55 bits a sequence
 	buf = buf[:cap(buf)]
-	var l, o, m uint32
-	for i := len(e.seqs) - 1; i >= 0; i-- {
-		s := &e.seqs[i]
-		if i == len(e.seqs)-1 {
-			l, o, m = ll.first(s.code(litLengths)), of.first(s.code(offsets)), ml.first(s.code(matchLengths))
-		} else {
-			w, o = of.next(w, o, s.code(offsets))
-			w, m = ml.next(w, m, s.code(matchLengths))
-			w, l = ll.next(w, l, s.code(litLengths))
-		}
+	s := &e.seqs[len(e.seqs)-1]
+	l, o, m := ll.first(s.code(litLengths)), of.first(s.code(offsets)), ml.first(s.code(matchLengths))
+	w = w.add(s.extra, s.bits()).flush(buf)
+	for i := len(e.seqs) - 2; i >= 0; i-- {
+		s = &e.seqs[i]
+		w, o = of.next(w, o, s.code(offsets))
+		w, m = ml.next(w, m, s.code(matchLengths))
+		w, l = ll.next(w, l, s.code(litLengths))
 		if w.n+uint(s.bits()) > 63 {
 			w = w.flush(buf)
 		}
@@ -138,7 +134,7 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 	}
 	w = w.add(uint64(m), ml.log).add(uint64(o), of.log).flush(buf)
 	w = w.add(uint64(l), ll.log).add(1, 1).flush(buf)
-	return buf[:w.end()]
+	return buf[:w.at+int(w.n+7)/8]
 }
 
 // A bitWriter holds the bits that are not written yet, the first one lowest. After flush
@@ -164,6 +160,3 @@ func (w bitWriter) flush(buf []byte) bitWriter {
 	w.n %= 8
 	return w
 }
-
-// end returns the place behind the last bit.
-func (w bitWriter) end() int { return w.at + int(w.n+7)/8 }

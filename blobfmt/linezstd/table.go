@@ -34,10 +34,7 @@ type step struct {
 func (t *table) wastes(counts *[maxCodes]uint32, n int) bool {
 	waste, size := 0.0, float64(n)/float64(int(1)<<t.log)
 	for code, c := range counts {
-		if c > 0 && t.share[code] == 0 {
-			return true
-		}
-		if c > 0 {
+		if c > 0 { // a code without a share wastes infinitely many
 			waste += float64(c)*math.Log2(float64(c)/(size*float64(t.share[code]))) - 5
 		}
 	}
@@ -52,19 +49,16 @@ func (t *table) normalize(counts *[maxCodes]uint32, n, kind int) {
 	}
 	t.log = uint8(min(most, max(minLog+1, bits.Len(uint(n))-3)))
 	size := 1 << t.log
-	left, largest := size, 0
+	left := size
 	for code, c := range counts {
 		t.share[code] = 0
 		if c > 0 {
 			t.share[code] = max(1, (int(c)*size+n/2)/n)
 			left -= t.share[code]
 		}
-		if c > counts[largest] {
-			largest = code
-		}
 	}
-	if t.share[largest] == size {
-		// A description cannot say that there is one code only.
+	largest := slices.Index(counts[:], slices.Max(counts[:]))
+	if t.share[largest] == size { // a description cannot say that there is only one code
 		t.share[(largest+1)%2]++
 		left--
 	}
@@ -80,10 +74,7 @@ func (t *table) build() {
 	var next [maxCodes]int
 	size, total, at := 1<<t.log, 0, 0
 	for code, share := range t.share {
-		if share == 0 {
-			continue
-		}
-		most := int(t.log) + 1 - max(1, bits.Len(uint(share-1))) // bits from the lowest states
+		most := int(t.log) + 1 - max(1, bits.Len(uint(max(1, share)-1))) // bits from the lowest states
 		t.steps[code] = step{int32(most<<16 - share<<most), int32(total - share)}
 		next[code] = total
 		total += share
@@ -100,9 +91,7 @@ func (t *table) build() {
 
 // first returns the state in which a decoder ends.
 func (t *table) first(code uint8) uint32 {
-	s := t.steps[code%maxCodes]
-	n := (s.bits + 1<<15) >> 16
-	return uint32(t.state[(n<<16-s.bits)>>n+s.base])
+	return uint32(t.state[int(t.steps[code].base)+t.share[code]])
 }
 
 // next writes a code, and returns the state that leads to it.
@@ -137,5 +126,5 @@ func (t *table) appendTo(dst []byte) []byte {
 			more = zeros == 3
 		}
 	}
-	return append(dst, buf[:w.end()]...)
+	return append(dst, buf[:w.at+int(w.n+7)/8]...)
 }

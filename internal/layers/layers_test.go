@@ -34,8 +34,9 @@ var allowed = map[string][]string{
 	"buffer/wal":        {"internal/fsys"},
 
 	// 1: stored forms and drivers.
-	"blobfmt/filter":          {"record"},
-	"blobfmt":                 {"record", "blobfmt/filter"},
+	"blobfmt/filter":          {},
+	"blobfmt/linezstd":        {},
+	"blobfmt":                 {"record", "blobfmt/filter", "blobfmt/linezstd"},
 	"record/origin":           {"record"},
 	"buffer/runlog":           {"record", "record/origin", "buffer/wal"},
 	"storage/internal/bounds": {"storage"},
