@@ -18,7 +18,6 @@ const MinSize = 256 << 10
 const (
 	maxBlock    = 128 << 10 // zstd's own bound on one of its blocks
 	minLiterals = 64        // fewer are not compressed
-
 	// Forms of a block, and of its literals. 0 is as it is.
 	compressed = 2
 	sameTree   = 3
@@ -67,8 +66,8 @@ func NewEncoder() *Encoder {
 // Append appends a frame of src to dst. The frame has the content size, the single-segment
 // flag and the checksum. src is at most 8 MiB, which is as much as every decoder accepts.
 func (e *Encoder) Append(dst, src []byte) []byte {
-	const flags = 2<<6 | 1<<5 | 1<<2 // content size in 4 bytes, single segment, checksum
-	dst = append(dst, 0x28, 0xb5, 0x2f, 0xfd, flags)
+	// The magic number, and flags: content size in 4 bytes, single segment, checksum.
+	dst = append(dst, 0x28, 0xb5, 0x2f, 0xfd, 2<<6|1<<5|1<<2)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(src)))
 	e.reset(src)
 	for start, end := 0, -1; end < len(src); start = end {
@@ -108,8 +107,7 @@ func (e *Encoder) appendBlock(dst, src []byte, start int, last bool) []byte {
 	reps, head := e.reps, len(dst)
 	e.find(src, start)
 	form := compressed
-	dst = e.appendLiterals(append(dst, 0, 0, 0))
-	dst = e.appendSequences(dst)
+	dst = e.appendSequences(e.appendLiterals(append(dst, 0, 0, 0)))
 	if len(dst)-head-3 >= len(src)-start {
 		form = 0
 		dst = append(dst[:head+3], src[start:]...)

@@ -13,9 +13,8 @@ const (
 	wordLen  = 6  // bytes of a word, with those behind it, that are found again
 	maxWord  = 64 // bounds the walk through a word, so that no input costs a square
 
-	shapeBits = 12
+	shapeBits = 12 // of the hashes
 	wordBits  = 13
-
 	// A canonical line begins with `{"ts":"`, 30 bytes of time and the level.
 	timeEnd    = 37
 	levelStart = timeEnd + len(`","level":"`)

@@ -9,10 +9,9 @@ import (
 const (
 	modeTable  = 2
 	modeRepeat = 3
-
-	maxCodes = 64
-	minLog   = 5
-	maxLog   = 9
+	maxCodes   = 64
+	minLog     = 5
+	maxLog     = 9
 )
 
 // A table turns the codes of one kind into bits by finite state entropy (RFC 8878, 4.1).
@@ -23,11 +22,9 @@ type table struct {
 	state [1 << maxLog]uint16 // the states of the codes, one code after another
 }
 
-// A step leads from a state to the next one of a code.
-type step struct {
-	bits int32 // and the state added up have the number of bits to write in their upper half
-	base int32 // of the code in table.state
-}
+// A step leads from a state to the next one of a code, whose states begin behind base. The
+// upper half of bits and the state is the number of bits to write.
+type step struct{ bits, base int32 }
 
 // wastes reports whether the table takes more bits for the codes than a new one would
 // take with its description.
@@ -116,14 +113,12 @@ func (t *table) appendTo(dst []byte) []byte {
 		}
 		w = w.add(uint64(v), uint8(width)).flush(buf[:])
 		left -= share
-		for more := share == 0; more; {
+		for zeros := 3; share == 0 && zeros == 3; {
 			// Behind no share is the number of codes without one, 3 for more to come.
-			zeros := 0
-			for ; zeros < 3 && t.share[code+1] == 0; zeros++ {
+			for zeros = 0; zeros < 3 && t.share[code+1] == 0; zeros++ {
 				code++
 			}
 			w = w.add(uint64(zeros), 2).flush(buf[:])
-			more = zeros == 3
 		}
 	}
 	return append(dst, buf[:w.at+int(w.n+7)/8]...)
