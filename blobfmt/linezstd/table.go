@@ -26,13 +26,13 @@ type table struct {
 // upper half of bits and the state is the number of bits to write.
 type step struct{ bits, base int32 }
 
-// wastes reports whether the table takes more bits for the codes than a new one would
-// take with its description.
+// wastes reports whether the table takes so many more bits for the codes than a new one
+// that this pays for its description and the time to make it.
 func (t *table) wastes(counts *[maxCodes]uint32, n int) bool {
 	waste, size := 0.0, float64(n)/float64(int(1)<<t.log)
 	for code, c := range counts {
 		if c > 0 { // a code without a share wastes infinitely many
-			waste += float64(c)*math.Log2(float64(c)/(size*float64(t.share[code]))) - 5
+			waste += float64(c)*math.Log2(float64(c)/(size*float64(t.share[code]))) - 15
 		}
 	}
 	return waste > 0
