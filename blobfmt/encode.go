@@ -47,7 +47,7 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // goroutine may use it.
 //
 // Its memory is the lines of one block, the compressed body and the parts of the index,
-// plus 2 MiB for zstd (6 MiB at better compression).
+// plus 1.5 MiB for zstd (6 MiB at better compression).
 type Encoder struct {
 	blockSize int
 	zstd      *zstd.Encoder
@@ -82,23 +82,26 @@ func NewEncoder(o EncoderOptions) (*Encoder, error) {
 	if o.BlockSize < 0 || o.BlockSize > maxBlockSize {
 		return nil, fmt.Errorf("blobfmt: block size %d is not between 1 and %d", o.BlockSize, maxBlockSize)
 	}
+	e := &Encoder{blockSize: o.BlockSize}
+	window := max(zstd.MinWindowSize, 1<<bits.Len(uint(o.BlockSize-1))) // it covers a block
+	if o.Level == zstd.SpeedFastest {
+		e.linezstd = linezstd.NewEncoder()
+		window = min(window, linezstd.MinSize)
+	}
 	z, err := zstd.NewWriter(nil,
 		zstd.WithEncoderLevel(o.Level),
 		zstd.WithEncoderConcurrency(1),
-		zstd.WithWindowSize(max(zstd.MinWindowSize, 1<<bits.Len(uint(o.BlockSize-1)))), // it covers a block
+		zstd.WithWindowSize(window),
 		zstd.WithSingleSegment(true), // so that every frame contains its content's length
 		zstd.WithEncoderCRC(true),
 		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return nil, fmt.Errorf("blobfmt: new encoder: %w", err)
 	}
-	e := &Encoder{blockSize: o.BlockSize, zstd: z}
+	e.zstd = z
 	if o.FilterPercent >= 0 {
 		e.filters = filter.NewBuilder()
 		e.percent.words, e.percent.ids = cmp.Or(o.FilterPercent, wordsPercent), cmp.Or(o.FilterPercent, idsPercent)
-	}
-	if o.Level == zstd.SpeedFastest {
-		e.linezstd = linezstd.NewEncoder()
 	}
 	e.Reset()
 	return e, nil

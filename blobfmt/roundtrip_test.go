@@ -231,17 +231,20 @@ func TestZstdPrintsTheLines(t *testing.T) {
 		}
 		t.Skip("zstd is not installed")
 	}
-	recs := makeRecords(rand.New(rand.NewPCG(7, 1)), 3000)
-	body, _ := encode(t, newEncoder(t, blobfmt.EncoderOptions{BlockSize: 64 << 10}), recs)
-	file := filepath.Join(t.TempDir(), "blob.log")
-	if err := os.WriteFile(file, body, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(bin, "-dc", file).Output()
-	if err != nil || !bytes.Equal(out, join(recs)) {
-		t.Errorf("zstd -dc printed %d bytes, %v", len(out), err)
-	}
-	if out, err := exec.Command(bin, "-t", file).CombinedOutput(); err != nil {
-		t.Errorf("zstd -t: %v: %s", err, out)
+	// The small blocks are of the zstd package, the large ones of linezstd.
+	for blockSize, recs := range map[int][]rec{64 << 10: makeRecords(rand.New(rand.NewPCG(7, 1)), 3000), 0: corpus(10000, 1000, 8)} {
+		body, _ := encode(t, newEncoder(t, blobfmt.EncoderOptions{BlockSize: blockSize}), recs)
+		checkIndex(t, blobfmt.NewDecoder(1), body, readIndex(t, body), recs)
+		file := filepath.Join(t.TempDir(), "blob.log")
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(bin, "-dc", file).Output()
+		if err != nil || !bytes.Equal(out, join(recs)) {
+			t.Errorf("zstd -dc printed %d bytes, %v", len(out), err)
+		}
+		if out, err := exec.Command(bin, "-t", file).CombinedOutput(); err != nil {
+			t.Errorf("zstd -t: %v: %s", err, out)
+		}
 	}
 }
