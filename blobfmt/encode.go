@@ -200,8 +200,10 @@ func (e *Encoder) cut() {
 	e.crc = checksum(e.crc, e.lines)
 	b := e.open
 	b.Offset, b.Raw = int64(len(e.body)), int64(len(e.lines))
+	var fresh [][2]int32
 	if e.linezstd != nil && len(e.lines) >= linezstd.MinSize {
 		e.body = e.linezstd.Append(e.body, e.lines)
+		fresh = e.linezstd.Fresh()
 	} else {
 		e.body = e.zstd.EncodeAll(e.lines, e.body)
 	}
@@ -210,7 +212,7 @@ func (e *Encoder) cut() {
 	e.blocks = append(e.blocks, b)
 	e.origins.cut()
 	if e.filters != nil {
-		e.filters.Block(e.lines, nil)
+		e.filters.Block(e.lines, fresh)
 	}
 	e.lines = e.lines[:0]
 	e.openBlock()

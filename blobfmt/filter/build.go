@@ -34,12 +34,15 @@ type Builder struct {
 
 	noWords, noIDs bool // there are too many
 
-	masks  [17]letters // of words by their length
+	masks  [maxSlot + 1]letters // of words by their length
 	tail   span        // the end of a text
 	folded []byte      // an id in lower case
 	parts  []uint32
 	coded  []byte // buckets
 }
+
+// maxSlot is the length of the longest word that a slot has room for.
+const maxSlot = 16
 
 // letters are a word of up to 16, with zeros behind them.
 type letters struct{ first, rest uint64 }
@@ -83,24 +86,21 @@ func (b *Builder) Reset() {
 	b.noWords, b.noIDs = false, false
 }
 
-// A Part is lines[From:To] of a block.
-type Part struct{ From, To int32 }
-
 // near is the distance below which parts are read together with the text between them.
-const near = 24
+const near = 16
 
-// Block adds the lines of the next block. If fresh is not nil, everything else in the lines
-// repeats an earlier place of the block, with the bytes before and behind it: then only words
-// and ids that touch a fresh part are looked at. A part may be empty: one repeat ends there,
-// and another one begins. Parts come in ascending order.
-func (b *Builder) Block(lines []byte, fresh []Part) {
+// Block adds the lines of the next block. If fresh is not nil, it has parts of the lines,
+// ascending, each from its start to its end. The text between two parts repeats earlier text
+// of the block. So only words and ids that touch a part are looked at. A part may be empty:
+// one repeat ends there, and another one begins.
+func (b *Builder) Block(lines []byte, fresh [][2]int32) {
 	if fresh == nil {
 		b.read(lines)
 	}
 	for i := 0; i < len(fresh); {
-		from, to := int(fresh[i].From), int(fresh[i].To)
-		for i++; i < len(fresh) && int(fresh[i].From) < to+near; i++ {
-			to = int(fresh[i].To)
+		from, to := int(fresh[i][0]), int(fresh[i][1])
+		for i++; i < len(fresh) && int(fresh[i][0]) < to+near; i++ {
+			to = int(fresh[i][1])
 		}
 		for from > 0 && isToken(lines[from-1]) {
 			from--
@@ -196,7 +196,13 @@ func (b *Builder) addLong(token []byte) {
 		for at < len(token) && isLetter(token[at]) {
 			at++
 		}
-		if at-from >= minWord {
+		switch n := at - from; {
+		case n < minWord:
+		case n <= maxSlot:
+			var s span
+			copy(s[:], token[from:at])
+			b.addWord(&s, 0, n)
+		default:
 			b.addLongWord(token[from:at])
 		}
 	}
@@ -207,7 +213,7 @@ func (b *Builder) addLong(token []byte) {
 
 // addWord adds the word of n letters at a place of a span.
 func (b *Builder) addWord(s *span, at, n int) {
-	if n > 16 {
+	if n > maxSlot {
 		b.addLongWord(s[at : at+n])
 		return
 	}

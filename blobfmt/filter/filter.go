@@ -46,8 +46,22 @@ const (
 // lowerCase makes lower case of eight letters or digits.
 const lowerCase = 0x2020202020202020
 
+// multiplier spreads the bits of a number over the higher ones.
+const multiplier = 0x9E3779B97F4A7C15
+
 // order is the order of the parts of a long id, which spreads them evenly.
-func order(part uint64) uint64 { return part * 0x9E3779B97F4A7C15 }
+func order(part []byte) uint64 { return binary.LittleEndian.Uint64(part) * multiplier }
+
+// least is the order of the first of a row of parts, which begins a long id.
+func least(id *[longID]byte) uint64 {
+	// Four at a time, because each waits for the one before.
+	a, b, c, d := order(id[0:]), order(id[1:]), order(id[2:]), order(id[3:])
+	for i := 4; i < row-1; i += 4 {
+		a, b = min(a, order(id[i:i+gram])), min(b, order(id[i+1:i+1+gram]))
+		c, d = min(c, order(id[i+2:i+2+gram])), min(d, order(id[i+3:i+3+gram]))
+	}
+	return min(a, b, c, d, order(id[row-1:]))
+}
 
 // hash is the key of an id, or of a part of one, in lower case by [lowerCase].
 func hash(id []byte) uint32 {
@@ -61,7 +75,7 @@ func hash(id []byte) uint32 {
 }
 
 func mix(h uint64) uint64 {
-	h *= 0x9E3779B97F4A7C15
+	h *= multiplier
 	return h ^ h>>32
 }
 
@@ -84,23 +98,32 @@ func appendKeys(dst []uint32, id []byte) []uint32 {
 	if len(id) < longID {
 		return append(dst, hash(id))
 	}
-	at := -1
-	for ; len(id) >= longID; id = id[1:] {
-		first := (*[longID]byte)(id)
-		last := at - 1 // where the part of the row before lies in this one
-		at = 0
-		least := order(binary.LittleEndian.Uint64(first[:]))
-		for i := 1; i < row; i++ {
-			if v := order(binary.LittleEndian.Uint64(first[i : i+gram])); v < least {
-				least, at = v, i
+	first, stays := least((*[longID]byte)(id)), 0 // for so many rows more, or longer
+	dst = append(dst, keyOf(first))
+	for id = id[1:]; len(id) >= longID; id = id[1:] {
+		was := first
+		switch last := order(id[row-1:]); {
+		case last < first:
+			first, stays = last, row-1
+		case stays > 0:
+			stays--
+		default:
+			first = least((*[longID]byte)(id))
+			for i := range row {
+				if order(id[i:]) == first {
+					stays = i
+				}
 			}
 		}
-		if at != last {
-			dst = append(dst, hash(first[at:at+gram]))
+		if first != was {
+			dst = append(dst, keyOf(first))
 		}
 	}
 	return dst
 }
+
+// keyOf is the key of a part by its order.
+func keyOf(order uint64) uint32 { return uint32(mix(order) >> 32) }
 
 // isLetter and isToken classify a byte.
 func isLetter(c byte) bool { return (c|0x20)-'a' < 26 }

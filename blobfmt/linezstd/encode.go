@@ -38,6 +38,8 @@ type Encoder struct {
 	counts [kinds][maxCodes]uint32
 	reps   repeats
 
+	fresh [][2]int32 // of the frame
+
 	huff   huff0.Scratch
 	tables [kinds]table
 	known  bool // the decoder has the tables
@@ -81,8 +83,14 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(xxhash.Sum64(src)))
 }
 
+// Fresh returns the parts of the last frame's text, from start to end, that lie before, between
+// and behind its repeats of earlier text. They are in order, may be empty, and are valid until
+// the next Append.
+func (e *Encoder) Fresh() [][2]int32 { return e.fresh }
+
 // reset begins a frame.
 func (e *Encoder) reset(src []byte) {
+	e.fresh = e.fresh[:0]
 	clear(e.shapes[:])
 	clear(e.words[:])
 	e.reps = repeats{1, 4, 8}

@@ -59,6 +59,7 @@ func (e *Encoder) find(src []byte, start int) {
 			q = line
 		}
 	}
+	e.fresh = append(e.fresh, [2]int32{int32(from), int32(len(src))})
 	e.lits = append(e.lits, src[from:]...)
 }
 
@@ -134,6 +135,7 @@ func (e *Encoder) add(src []byte, from, p, offset, n int) {
 			p--
 		}
 	}
+	e.fresh = append(e.fresh, [2]int32{int32(from), int32(p)})
 	used := len(e.lits)
 	if p-from <= copyLen && used+copyLen <= cap(e.lits) && from+copyLen <= len(src) {
 		e.lits = e.lits[:used+copyLen]

@@ -1,0 +1,49 @@
+package filter_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"blobtail/blobfmt/filter"
+	"blobtail/blobfmt/linezstd"
+)
+
+// The parts that a compressor calls fresh have all words and ids of a block.
+func TestFresh(t *testing.T) {
+	z, some, all := linezstd.NewEncoder(), filter.NewBuilder(), filter.NewBuilder()
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		some.Reset()
+		all.Reset()
+		for range 3 {
+			var lines []byte
+			for i := range 300 + r.IntN(2000) {
+				text := makeText(r)
+				if r.IntN(3) > 0 {
+					text = fmt.Sprintf("GET /api/%d took %d ms", r.IntN(100), r.IntN(1000))
+				}
+				lines = fmt.Appendf(lines, `{"ts":"2026-11-20T15:%02d:%02d.%09dZ","level":"info","service":"web","msg":"%s","id":"%016x%016x"}`+"\n",
+					i/60%60, i%60, r.IntN(1e9), text, r.Uint64()>>r.IntN(60), r.Uint64())
+			}
+			z.Append(nil, lines)
+			some.Block(lines, z.Fresh())
+			all.Block(lines, nil)
+			fresh := 0
+			for _, part := range z.Fresh() {
+				fresh += int(part[1] - part[0])
+			}
+			if fresh > len(lines)*3/4 {
+				t.Errorf("%d of %d bytes are fresh", fresh, len(lines))
+			}
+		}
+		words, _ := some.AppendWords(nil)
+		wantWords, _ := all.AppendWords(nil)
+		ids, _ := some.AppendIDs(nil)
+		wantIDs, _ := all.AppendIDs(nil)
+		if !bytes.Equal(words, wantWords) || !bytes.Equal(ids, wantIDs) {
+			t.Fatalf("seed %d: the fresh parts have other words or ids: %v %v %d %d", seed, bytes.Equal(words, wantWords), bytes.Equal(ids, wantIDs), len(words), len(wantWords))
+		}
+	}
+}
