@@ -58,7 +58,7 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
 	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
-	if q.Limit > 0 && mode == Auto && !r.asks() { // otherwise the answer says where to begin
+	if mode == Auto && !r.asks() { // otherwise an answer may say where to begin
 		g.Query.Scout = r.o.Blobs.Scout(ctx, q)
 	}
 	err := g.ask(ctx, question(&q))

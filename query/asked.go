@@ -42,8 +42,8 @@ type found struct {
 	first   string // of these
 }
 
-// prepare checks a query and finds its services.
-func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
+// prepare checks a query and finds its services, among the stored ones if these are known.
+func (r *Reader) prepare(ctx context.Context, q Query, stored []string) (*asked, error) {
 	if q.Limit > 0 && q.First > 0 {
 		return nil, badQuery("the newest and the oldest cannot be asked for at once")
 	}
@@ -56,7 +56,7 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &asked{reader: r, query: q, match: match, began: time.Now()}
+	a := &asked{reader: r, query: q, match: match, stored: stored, began: time.Now()}
 	var unknown []string
 	if a.services, unknown, err = resolve(ctx, q.Services, a.listServices); err != nil {
 		return nil, err
@@ -83,8 +83,10 @@ func (r *Reader) prepare(ctx context.Context, q Query) (*asked, error) {
 
 // listServices lists the services of the store and of the unflushed records, for globs.
 func (a *asked) listServices(ctx context.Context) (all []string, err error) {
-	if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
-		return nil, err
+	if a.stored == nil {
+		if a.stored, err = catalog.Services(ctx, a.reader.store); err != nil && !a.absent(err) {
+			return nil, err
+		}
 	}
 	all = slices.Clone(a.stored)
 	for _, u := range a.query.Unflushed {

@@ -358,7 +358,7 @@ func TestReadAgainstModel(t *testing.T) {
 		})
 		for range 4 {
 			q := drawQuery(rt, w)
-			if q.Limit > 0 && rapid.Bool().Draw(rt, "scouted") {
+			if rapid.Bool().Draw(rt, "scouted") {
 				q.Scout = r.Scout(context.Background(), q)
 				defer q.Scout.Close()
 			}

@@ -51,7 +51,7 @@ func (r *Reader) newest(ctx context.Context, q Query, to sink) (Summary, error) 
 		}
 		return p.read(ctx, to)
 	}
-	a, err := r.prepare(ctx, q)
+	a, err := r.prepare(ctx, q, nil)
 	if err != nil {
 		return Summary{}, err
 	}

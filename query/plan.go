@@ -34,7 +34,16 @@ type blob struct {
 
 // Plan finds the blobs that q touches.
 func (r *Reader) Plan(ctx context.Context, q Query) (*Plan, error) {
-	a, err := r.prepare(ctx, q)
+	if p := r.scouted(ctx, q); p != nil {
+		return p, nil
+	}
+	return r.plan(ctx, q, nil)
+}
+
+// plan makes the plan of a query. stored are the services of the store; nil: they are not
+// known yet.
+func (r *Reader) plan(ctx context.Context, q Query, stored []string) (*Plan, error) {
+	a, err := r.prepare(ctx, q, stored)
 	if err != nil {
 		return nil, err
 	}

@@ -94,8 +94,7 @@ type Query struct {
 	// Expired are horizons that the caller has read. It has left their expired days out
 	// of Unflushed. nil: the plan reads them.
 	Expired horizon.Horizons
-	// Scout is a guess of the newest hour that was begun earlier; nil: the read guesses. Only
-	// reads with a Limit use it.
+	// Scout has looked at the store earlier, for this query; nil: the read looks itself.
 	Scout *Scout
 }
 

@@ -317,7 +317,10 @@ func (r *race) read() string {
 		r.services = 2
 	}
 	kind := r.rng.IntN(6)
-	if kind < 2 && r.rng.IntN(2) == 0 {
+	if kind < 2 {
+		q.Limit = 1 + r.rng.IntN(60)
+	}
+	if r.rng.IntN(2) == 0 {
 		// It looks at the store a while before the read.
 		q.Scout = reader.Scout(r.t.Context(), q)
 		defer q.Scout.Close()
@@ -334,7 +337,6 @@ func (r *race) read() string {
 	counted := int64(-1)
 	switch kind {
 	case 0, 1:
-		q.Limit = 1 + r.rng.IntN(60)
 		sum, err = reader.Newest(r.t.Context(), q, take)
 	default:
 		if kind == 2 {

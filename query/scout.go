@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"blobtail/catalog"
@@ -13,14 +14,18 @@ import (
 // walk of many services costs fewer requests, because it leads to those with records.
 const mostScouted = 16
 
-// A Scout guesses the hour of the newest records of a query, while its caller still
-// gathers unflushed records. A read with a [Query.Scout] begins to list at that hour. It
-// lists to the end of its range, and looks again for anything older, so it does not miss
-// what was stored after the guess.
+// A Scout looks at a store for a query, while its caller still gathers unflushed records. A
+// read must not miss what was stored since, so a Scout only guesses:
+//
+//   - the hour of the newest records. A read with a limit begins to list at that hour. It
+//     lists to the end of its range, and looks again for anything older.
+//   - the services that globs mean. A plan lists their blobs, and meanwhile the services
+//     again. If these differ, it is made anew.
 type Scout struct {
-	stop  context.CancelFunc
-	done  chan struct{}
-	guess time.Time // zero: none
+	stop     context.CancelFunc
+	done     chan struct{}
+	services []string  // all of the store; nil: unknown
+	guess    time.Time // zero: none
 }
 
 // Scout starts a Scout in the background. Its caller has to close it.
@@ -29,8 +34,11 @@ func (r *Reader) Scout(ctx context.Context, q Query) *Scout {
 	s := &Scout{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		services, err := r.Services(ctx, q.Services)
-		if err == nil {
+		services, _, err := resolve(ctx, q.Services, func(ctx context.Context) (all []string, err error) {
+			s.services, err = catalog.Services(ctx, r.store)
+			return s.services, err
+		})
+		if err == nil && q.Limit > 0 {
 			s.guess = r.recent(ctx, walks(catalog.NewView(r.store, services, nil), services), q.Range.To)
 		}
 	}()
@@ -41,6 +49,28 @@ func (r *Reader) Scout(ctx context.Context, q Query) *Scout {
 func (s *Scout) Close() {
 	s.stop()
 	<-s.done
+}
+
+// scouted makes a plan for the services that a Scout found, and lists the services again at
+// the same time. It returns nil if they differ, or if anything failed.
+func (r *Reader) scouted(ctx context.Context, q Query) *Plan {
+	if q.Scout == nil {
+		return nil
+	}
+	<-q.Scout.done
+	if q.Scout.services == nil {
+		return nil
+	}
+	var stored []string
+	var failed error
+	var listing sync.WaitGroup
+	listing.Go(func() { stored, failed = catalog.Services(ctx, r.store) })
+	p, err := r.plan(ctx, q, q.Scout.services)
+	listing.Wait()
+	if err != nil || failed != nil || !slices.Equal(stored, q.Scout.services) {
+		return nil
+	}
+	return p
 }
 
 // recent guesses the hour of the newest records before a time, and tells it the walks of

@@ -1,0 +1,88 @@
+package query_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"blobtail/query"
+	"blobtail/storage"
+	"blobtail/storage/storagetest"
+)
+
+// A Scout that looked before a service, an hour or a day came hides nothing of it.
+func TestScoutIsOnlyAGuess(t *testing.T) {
+	at := func(service string, since time.Duration) []rec {
+		recs := some(service, 10, uint64(since))
+		for i := range recs {
+			recs[i].time = noon + int64(since) + int64(i)*1e9
+			recs[i].line = line(recs[i].time, "info", service, "text")
+		}
+		return recs
+	}
+	later := map[string][]rec{
+		"nothing":          nil,
+		"a service":        at("next", time.Hour),
+		"a future year":    at("web", 400*24*time.Hour),
+		"the next month":   at("web", 10*24*time.Hour),
+		"the next day":     at("web", 24*time.Hour),
+		"the next hour":    at("web", time.Hour),
+		"the hour before":  at("web", -time.Hour),
+		"a day before":     at("web", -24*time.Hour),
+		"a year before":    at("web", -400*24*time.Hour),
+		"the same hour":    at("web", 30*time.Minute),
+		"another service":  at("api", time.Hour),
+		"before all of it": at("api", -time.Hour),
+	}
+	for name, recs := range later {
+		for _, limit := range []int{0, 5, 25, 1000} {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBuilder(t, 0)
+				all := slices.Concat(at("web", 0), at("api", 0), recs)
+				b.add(time.Hour, all[:10])
+				b.add(time.Hour, all[10:20])
+				s := &counted{BlobStore: b.store}
+				r := query.New(s, query.Options{Now: func() time.Time { return time.Unix(0, noon+600e9) }})
+				q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit}
+				q.Scout = r.Scout(t.Context(), q)
+				defer q.Scout.Close()
+				synctest.Wait() // it has found what there is
+				if len(recs) > 0 {
+					b.add(time.Hour, recs)
+				}
+				scouted := s.dirs.Load()
+				s.dirs.Store(0)
+				got, sum := newest(t, r, q)
+				slices.SortFunc(all, compareRecs)
+				want := lines(all)
+				if limit > 0 {
+					want = want[max(0, len(want)-limit):]
+				}
+				if !slices.Equal(got, want) || !sum.Complete() {
+					t.Errorf("%s, limit %d: %d lines, %v\n%swant %d\n%s", name, limit, len(got), sum.Problems, strings.Join(got, ""), len(want), strings.Join(want, ""))
+				}
+				// The services, and two listings of each for the hour.
+				if want := int64(1 + 4*min(limit, 1)); scouted != want || name == "nothing" && limit < 20 && s.dirs.Load() > 1 {
+					t.Errorf("%s, limit %d: %d Dirs ahead, want %d; %d of the read", name, limit, scouted, want, s.dirs.Load())
+				}
+			})
+		}
+	}
+	// A Scout that is closed, or fails, finds nothing, and the read does without.
+	b := newBuilder(t, 0)
+	b.add(time.Hour, at("web", 0))
+	away := failing(b.store, 1, storagetest.Dirs, "", storagetest.ErrFault)
+	for _, store := range []storage.BlobStore{b.store, away} {
+		for _, limit := range []int{0, 5} {
+			r := query.New(store, query.Options{})
+			q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit}
+			q.Scout = r.Scout(t.Context(), q)
+			q.Scout.Close()
+			if got, sum := newest(t, r, q); len(got) != []int{10, 5}[min(limit, 1)] || !sum.Complete() {
+				t.Errorf("limit %d: %d lines, %v", limit, len(got), sum.Problems)
+			}
+		}
+	}
+}
