@@ -2,7 +2,7 @@
 // their contents. docs/FORMAT.md is its byte-exact specification.
 //
 // A blob holds canonical lines of one service and one period. They are sorted by (time,
-// origin, index) and cut into blocks of about 1 MiB. Each block is one zstd frame of its
+// origin, index) and cut into blocks of about 512 KiB. Each block is one zstd frame of its
 // own. Behind the last one is a zstd skippable frame with the index. So `zstd -dc` prints
 // exactly the lines. A reader that knows the index needs one small read of the end to
 // choose the blocks to fetch.

@@ -19,7 +19,7 @@ import (
 // EncoderOptions tune an [Encoder]. Ingesters use the zero value.
 type EncoderOptions struct {
 	Level     zstd.EncoderLevel // 0: SpeedFastest, by linezstd for all but small blocks
-	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 1 MiB
+	BlockSize int               // bytes of lines in a block, at most 4 MiB; 0: 512 KiB
 	// FilterPercent bounds the list of words, and the ids, by which a search rules out blocks:
 	// each is left out if it takes more than this share of the blocks' bytes. 0: 3 % for words
 	// and 6 % for ids. Below 0 there are no filters, which saves a seventh of the CPU and a
@@ -28,7 +28,7 @@ type EncoderOptions struct {
 }
 
 const (
-	defaultBlockSize = 1 << 20
+	defaultBlockSize = 512 << 10
 	maxBlockSize     = 4 << 20
 )
 

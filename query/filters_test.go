@@ -2,7 +2,9 @@ package query_test
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,7 +18,10 @@ import (
 func TestFilters(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 2))
-	queries, each := testkit.Share(100_000, 5000), 500
+	queries, each := testkit.Share(20_000, 2000), 500
+	if n, err := strconv.Atoi(os.Getenv("BLOBTAIL_FILTER_QUERIES")); err == nil {
+		queries = n
+	}
 	byIDs, byWords, matched := int64(0), int64(0), 0
 	for asked := 0; asked < queries; {
 		blockSize := 500 + rng.IntN(3000)

@@ -13,7 +13,7 @@ const (
 	// indexLeast is the least that is read for an index.
 	indexLeast = 64 << 10
 	// rawBlock is the length of the lines of a block, unless a line is longer.
-	rawBlock = 1 << 20
+	rawBlock = 512 << 10
 )
 
 // A foreseen is a part of a blob that is requested together with the index, because the

@@ -35,8 +35,8 @@ type Builder struct {
 	noWords, noIDs bool // there are too many
 
 	masks  [maxSlot + 1]letters // of words by their length
-	tail   span        // the end of a text
-	folded []byte      // an id in lower case
+	tail   span                 // the end of a text
+	folded []byte               // an id in lower case
 	parts  []uint32
 	coded  []byte // buckets
 }

@@ -78,6 +78,10 @@ type Result struct {
 	Problems []error
 }
 
+// blockSize is that of compacted blobs, in bytes of lines. Larger blocks compress better, and
+// old records are read less often.
+const blockSize = 1 << 20
+
 // maxFailures is how many hours in a row may fail because of the store before a run
 // gives up.
 const maxFailures = 3
@@ -88,7 +92,7 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 	o.Grace = max(0, cmp.Or(o.Grace, time.Hour))
 	o.Closed = max(0, cmp.Or(o.Closed, 24*time.Hour))
 	o.Target = cmp.Or(o.Target, 128<<20)
-	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression)})
+	enc, err := blobfmt.NewEncoder(blobfmt.EncoderOptions{Level: cmp.Or(o.Level, zstd.SpeedBetterCompression), BlockSize: blockSize})
 	if err != nil {
 		return Result{}, err
 	}
