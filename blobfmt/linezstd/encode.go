@@ -51,7 +51,7 @@ type Encoder struct {
 }
 
 // NewEncoder returns an Encoder. It has 0.2 MiB, and 0.3 when it has made a frame of usual
-// lines. The most is 0.9, for a block of nothing but short matches.
+// lines. The most is 1, for a block of nothing but short matches.
 func NewEncoder() *Encoder {
 	e := &Encoder{lits: make([]byte, 0, maxBlock+copyLen)}
 	for c := range e.inWord {

@@ -88,8 +88,8 @@ func (e *Encoder) messageAt(src []byte, start int) int {
 }
 
 // align walks from p and q, where two values differ, to places that are alike: behind
-// both values, or a word that stood somewhere before. It returns a p behind end if the
-// line has no such place.
+// values of one length, else a word that stood somewhere before, else behind values of two
+// lengths. It returns a p behind end if the line has no such place.
 func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 	limit := len(src) - loadLen
 	for p <= end && p < limit {
@@ -97,27 +97,25 @@ func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 		for stop := min(p+maxWord, limit); p < stop && e.inWord[src[p]]; {
 			p++
 		}
-		if q < word {
-			// Most values of a field have one length.
-			if same := q + p - word; load32(src, p) == load32(src, same) {
-				return p, same
-			}
-			class := &e.inWord
-			if src[p] == '"' {
-				class = &e.inString
-			}
-			for stop := min(q+maxWord, p); q < stop && class[src[q]]; {
-				q++
-			}
-			if q < p && load32(src, p) == load32(src, q) {
-				return p, q
-			}
+		// Most values of a field have one length.
+		if same := q + p - word; q < word && load32(src, p) == load32(src, same) {
+			return p, same
 		}
 		slot := &e.words[hash(load64(src, word)<<(64-8*wordLen), wordBits)]
 		last := int(*slot)
 		*slot = int32(word)
 		if last < word && (load64(src, word)^load64(src, last))<<(64-8*wordLen) == 0 {
 			return word, last
+		}
+		class := &e.inWord
+		if src[p] == '"' {
+			class = &e.inString
+		}
+		for stop := min(q+maxWord, p); q < stop && class[src[q]]; {
+			q++
+		}
+		if q < p && load32(src, p) == load32(src, q) {
+			return p, q
 		}
 		p, q = p+1, q+1
 	}
