@@ -47,7 +47,7 @@ var errFinished = errors.New("blobfmt: the encoder has finished its blob; Reset 
 // goroutine may use it.
 //
 // Its memory is the lines of one block, the compressed body and the parts of the index,
-// plus 1.5 MiB for zstd (6 MiB at better compression).
+// plus 1.2 MiB for zstd (6 MiB at better compression).
 type Encoder struct {
 	blockSize int
 	zstd      *zstd.Encoder

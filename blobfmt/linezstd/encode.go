@@ -13,7 +13,7 @@ import (
 
 // MinSize is the number of bytes from which on this package pays. With fewer, it has seen
 // too few lines when the next one comes.
-const MinSize = 256 << 10
+const MinSize = 128 << 10
 
 const (
 	maxBlock    = 128 << 10 // zstd's own bound on one of its blocks
