@@ -69,3 +69,48 @@ func TestFilters(t *testing.T) {
 		t.Error("the filters were hardly asked")
 	}
 }
+
+// An explanation has the blocks that a read reads, and rules out the others for a reason.
+func TestExplain(t *testing.T) {
+	b := newBuilder(t, 2000)
+	var recs []rec
+	for i := range 200 {
+		msg := "GET /"
+		if i == 100 {
+			msg = "the needle 123456"
+		}
+		at := noon + int64(i)*1e9
+		recs = append(recs, rec{service: "web", time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", msg)})
+	}
+	b.add(time.Hour, recs)
+	r := query.New(b.store, query.Options{})
+	for _, c := range []struct {
+		filter     query.Filter
+		ids, words bool
+		read       int64 // -1: all blocks
+	}{
+		{query.Filter{}, false, false, -1},
+		{query.Filter{Texts: []string{"needle"}}, false, true, 1},
+		{query.Filter{Words: []string{"123456"}}, true, false, 1},
+		{query.Filter{Words: []string{"absent"}}, false, true, 0},
+		{query.Filter{Words: []string{"absent"}, Invert: true}, false, false, -1},
+	} {
+		q := query.Query{Services: []string{"*"}, Range: query.Always(), Filter: c.filter}
+		plan, err := r.Plan(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, _, err := plan.Explain(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, sum := read(t, r, q)
+		want := c.read
+		if want < 0 {
+			want = x.Blocks
+		}
+		if x.Read != want || x.Read != sum.BlocksRead || x.ByIDs > 0 != c.ids || x.ByWords > 0 != c.words || x.Blocks != x.Read+x.ByIDs+x.ByWords {
+			t.Errorf("%+v: %+v; read %d", c.filter, x, sum.BlocksRead)
+		}
+	}
+}

@@ -71,6 +71,9 @@ type whole struct {
 	// listing says that the verb lists blobs: it has no range, and unflushed records that
 	// cannot be read are a note.
 	listing bool
+	// explains says that the verb prints what it would read. That there is nothing is an
+	// answer.
+	explains bool
 	// print prints the records of the completed query.
 	print func(blobs *query.Reader, q query.Query) (query.Summary, error)
 }
@@ -151,6 +154,9 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 		a.Note("0 records in that range")
 	}
 	code := a.verdict(ctx, sum)
+	if w.explains && code == cli.Nothing {
+		return 0, nil
+	}
 	if code == cli.Nothing && !a.Quiet {
 		if hint := a.meant(ctx, &w.query); hint != "" {
 			a.Note("%s", hint)

@@ -63,6 +63,7 @@ type readCmd struct {
 	outputFlags  `group:"Output"`
 	Count        bool        `help:"Print only how many records there are."`
 	Stats        bool        `help:"Say on stderr what the read took."`
+	Explain      bool        `help:"Print what would be read, and read only indexes."`
 	Live         string      `help:"auto, off or only: records that are in no blob yet." default:"auto" placeholder:"WHEN"`
 	MaxBytes     config.Size `help:"Most bytes to read from a remote store without a range." default:"10GiB" placeholder:"SIZE"`
 }
@@ -125,9 +126,12 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		q.Filter, q.Limit, q.First = query.Filter{}, 0, 0 // what is around the matches is wanted too
 	}
 	w := whole{
-		query: q, live: c.Live, stats: c.Stats,
+		query: q, live: c.Live, stats: c.Stats, explains: c.Explain,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			print := c.print
+			if c.Explain {
+				return a.explain(ctx, blobs, q)
+			}
 			if around.any() {
 				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
 				around.bounded = func(plan *query.Plan) error { return a.bounded(c.MaxBytes, q, plan) }
