@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"sync"
 	"time"
 
 	"blobtail/internal/fsys"
@@ -206,89 +205,4 @@ func (l *Log) create(s *segment) (fsys.File, fs.FileInfo, error) {
 		return nil, nil, errors.Join(err, f.Close(), l.fs.Remove(path), l.syncDir(l.dir))
 	}
 	return f, info, nil
-}
-
-// commit is the state of the group commit.
-type commit struct {
-	mu      sync.Mutex
-	done    sync.Cond // signalled when an fsync has ended
-	running bool      // one caller runs an fsync for all
-	durable Pos       // everything before this position is durable
-}
-
-func (c *commit) advance(to Pos) {
-	c.mu.Lock()
-	c.durable = max(c.durable, to)
-	c.mu.Unlock()
-}
-
-// Sync returns when the record at p and all before it are durable. One fsync serves all
-// waiting callers. The first caller runs it for the records in the log at that time, and
-// the other callers wait for it. If it started too early for some of them, one of these
-// runs the next. Appends continue meanwhile.
-func (l *Log) Sync(p Pos) error {
-	if p.Offset() < headerSize+recordHeader {
-		return fmt.Errorf("wal: sync: %d is not a position", p)
-	}
-	// p minus the header is the record's own offset, or lies inside the record. p itself
-	// would not do: an empty payload lies at its record's end, which is the next record's
-	// offset.
-	return l.syncUpTo(p - recordHeader)
-}
-
-// syncAll makes all records durable that were appended before the call.
-func (l *Log) syncAll() error {
-	l.mu.Lock()
-	end := l.end
-	l.mu.Unlock()
-	return l.syncUpTo(end - 1)
-}
-
-func (l *Log) syncUpTo(at Pos) error {
-	c := &l.commit
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for {
-		if err := l.Err(); err != nil {
-			return err
-		}
-		if at < c.durable {
-			return nil
-		}
-		if c.running {
-			c.done.Wait()
-			continue
-		}
-		c.running = true
-		c.mu.Unlock()
-		upto, err := l.syncOnce(at)
-		c.mu.Lock()
-		c.durable = max(c.durable, upto)
-		c.running = false
-		c.done.Broadcast()
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// syncOnce makes the current contents of the log durable under names that a start will
-// find. It returns their end.
-func (l *Log) syncOnce(at Pos) (Pos, error) {
-	f, end := l.useActive()
-	if f == nil {
-		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
-	}
-	defer func() { _ = l.files.release(f) }()
-	if at >= end {
-		return 0, fmt.Errorf("wal: sync: %d lies behind the end of the log", at)
-	}
-	// A roll between these lines and the fsync does no harm: it syncs the same file.
-	if err := l.syncFile(f); err != nil {
-		return 0, err
-	}
-	if err := l.inPlace(f); err != nil {
-		return 0, err
-	}
-	return end, nil
 }

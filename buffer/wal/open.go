@@ -57,6 +57,7 @@ func newLog(dir string, o Options) *Log {
 	}
 	l.w.scratch = make([]byte, gather)
 	l.commit.done.L = &l.commit.mu
+	l.commit.complete = make(chan struct{}, 1)
 	return l
 }
 
