@@ -44,6 +44,9 @@ func filled(t *testing.T, dir string) (log *wal.Log, runs map[string]*runlog.Ext
 			runs[w.Service].Add(runlog.Extent{Pos: pos + wal.Pos(w.Off), Len: uint32(w.Len)})
 		}
 	}
+	if err := log.Check(); err != nil { // brings the records into their file
+		t.Fatal(err)
+	}
 	return log, runs
 }
 

@@ -12,18 +12,13 @@ import (
 	"blobtail/internal/fsys"
 )
 
-// gather is the length up to which the header and the payload of a record are copied
-// together, so a small record is one system call.
-const gather = 64 << 10
-
 // writer is the end of the log.
 type writer struct {
-	file    *file
-	number  uint32
-	next    uint32 // number of the next segment: it only grows, even if making a segment fails
-	off     int64  // offset of the next record
-	seal    *seal
-	scratch []byte
+	file   *file
+	number uint32
+	next   uint32 // number of the next segment: it only grows, even if making a segment fails
+	off    int64  // offset of the next record
+	seal   *seal
 }
 
 // Append writes a record at the end of the log and returns the position of its payload.
@@ -32,6 +27,8 @@ type writer struct {
 //
 // After an error nothing was appended. A full disk (ENOSPC) leaves the log unchanged, and
 // later calls may succeed. An error with [ErrFailed] is final.
+//
+// A short record may be in memory only until Sync, Check or ReadAt.
 func (l *Log) Append(typ byte, payload []byte) (Pos, error) {
 	return l.append(typ, payload, false)
 }
@@ -51,7 +48,7 @@ func (l *Log) append(typ byte, payload []byte, reserved bool) (pos Pos, err erro
 	}
 	if reserved {
 		err = l.reserved(func() error {
-			pos, err = l.place(typ, payload, sum)
+			pos, err = l.place(typ, payload, sum, true)
 			return err
 		})
 		return pos, err
@@ -59,25 +56,39 @@ func (l *Log) append(typ byte, payload []byte, reserved bool) (pos Pos, err erro
 	if l.ballast.spent.Load() {
 		return 0, fmt.Errorf("wal: append: %w", errSpent)
 	}
-	return l.place(typ, payload, sum)
+	return l.place(typ, payload, sum, false)
 }
 
-// place writes a record at the end. If the segment is full, the record goes into the next
-// one.
-func (l *Log) place(typ byte, payload []byte, sum checksum) (Pos, error) {
+// place puts a record at the end. If the segment is full, the record goes into the next
+// one. A record that is to be written now is in its file when place returns.
+func (l *Log) place(typ byte, payload []byte, sum checksum, now bool) (Pos, error) {
 	whole := int64(recordHeader + len(payload))
 	if l.w.off > headerSize && l.w.off+whole > l.segmentSize {
 		if err := l.roll(); err != nil {
 			return 0, err
 		}
 	}
+	l.held.mu.Lock()
+	defer l.held.mu.Unlock()
+	hold := !now && l.holds(whole)
+	if !hold {
+		if err := l.writeHeld(); err != nil {
+			return 0, err
+		}
+		hold = !now && l.holds(whole)
+	}
 	off := l.w.off
-	if err := l.w.write(typ, payload, sum); err != nil {
+	if hold {
+		l.w.hold(&l.held, typ, payload, sum)
+	} else if err := l.w.write(l.held.bytes[:0], typ, payload, sum); err != nil {
 		return 0, l.undo(off, err)
 	}
 	l.w.off = align(off + whole)
 	l.mu.Lock()
 	l.end = makePos(l.w.number, l.w.off)
+	if !hold {
+		l.written = l.end
+	}
 	l.mu.Unlock()
 	return makePos(l.w.number, off+recordHeader), nil
 }
@@ -90,12 +101,12 @@ func (l *Log) undo(off int64, cause error) error {
 	return fmt.Errorf("wal: append to segment %d: %w", l.w.number, cause)
 }
 
-// write puts a record at w.off. It omits the zeros that align the next record: the file
-// system supplies them.
-func (w *writer) write(typ byte, payload []byte, sum checksum) error {
-	buf := w.scratch[:recordHeader]
+// write puts a record at w.off into the file; buf is scratch. It omits the zeros that align
+// the next record: the file system supplies them.
+func (w *writer) write(buf []byte, typ byte, payload []byte, sum checksum) error {
+	buf = append(buf, make([]byte, recordHeader)...)
 	w.seal.put(buf, w.off, typ, len(payload), sum)
-	long := recordHeader+len(payload) > cap(buf)
+	long := recordHeader+len(payload) > short
 	if !long {
 		buf = append(buf, payload...)
 	}
@@ -127,6 +138,9 @@ func (l *Log) Roll() error {
 // roll makes the full segment durable, and only then the next one. So no record outlives
 // an earlier one, and every position in an older segment is durable.
 func (l *Log) roll() error {
+	if err := l.settle(); err != nil {
+		return err
+	}
 	if err := l.syncFile(l.w.file); err != nil {
 		return err
 	}
@@ -175,6 +189,7 @@ func (l *Log) begin(prev, lost uint32) error {
 	}
 	l.segs = append(l.segs, s)
 	l.active, l.end = l.w.file, makePos(n, headerSize)
+	l.written = l.end
 	l.mu.Unlock()
 	l.commit.advance(makePos(n, headerSize))
 	l.noteNewest()

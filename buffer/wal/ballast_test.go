@@ -135,7 +135,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 			}
 			return syscall.EIO
 		})
-		if _, err := l.Append(1, []byte("torn")); !errors.Is(err, wal.ErrFailed) {
+		if _, err := l.AppendReserved(1, []byte("torn")); !errors.Is(err, wal.ErrFailed) {
 			t.Fatal(err)
 		}
 		disk = disk.Fork(simdisk.Killed, 0)
@@ -311,6 +311,7 @@ func TestBallastAcrossStarts(t *testing.T) {
 // Concurrent appends, checks and removals lose nothing on a disk that is sometimes full.
 func TestBallastInUse(t *testing.T) {
 	disk := simdisk.New(1)
+	disk.SetRoom(26_000) // from the start: a disk that shrinks is not full but broken
 	l := open(t, "/wal", wal.Options{FS: disk, SegmentSize: 4000})
 	checked(t, l)
 	var workers sync.WaitGroup

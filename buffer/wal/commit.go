@@ -139,7 +139,10 @@ func (l *Log) syncRound(at Pos) error {
 // syncOnce makes the current contents of the log durable under names that a start will
 // find. It returns their end.
 func (l *Log) syncOnce(at Pos) (Pos, error) {
-	f, end := l.useActive()
+	f, end, err := l.settled()
+	if err != nil {
+		return 0, err
+	}
 	if f == nil {
 		return 0, fmt.Errorf("wal: sync: %w", ErrClosed)
 	}
@@ -155,4 +158,16 @@ func (l *Log) syncOnce(at Pos) (Pos, error) {
 		return 0, err
 	}
 	return end, nil
+}
+
+// settled returns the active segment and its end, once everything before the end is in the
+// file. The caller must release the segment.
+func (l *Log) settled() (*file, Pos, error) {
+	l.held.mu.Lock()
+	defer l.held.mu.Unlock()
+	if err := l.writeHeld(); err != nil {
+		return nil, 0, err
+	}
+	f, end := l.useActive()
+	return f, end, nil
 }

@@ -134,7 +134,8 @@ func (h *history) act(l *wal.Log) error {
 	return nil
 }
 
-// checkFailed checks that a log with a failed fsync does nothing more.
+// checkFailed checks that a log with a failed fsync, or with held records that found no
+// room, does nothing more.
 func (h *history) checkFailed(l *wal.Log, dead bool) error {
 	if dead || h.closed {
 		return nil
@@ -146,7 +147,7 @@ func (h *history) checkFailed(l *wal.Log, dead bool) error {
 		serr = l.Sync(h.newest)
 	}
 	for what, err := range map[string]error{"append": aerr, "sync": serr, "remove": l.RemoveFront()} {
-		if !errors.Is(err, wal.ErrFailed) || !errors.Is(err, syscall.EIO) {
+		if !errors.Is(err, wal.ErrFailed) || !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ENOSPC) {
 			return fmt.Errorf("%s after a failed fsync: %w", what, err)
 		}
 	}

@@ -31,6 +31,13 @@
 // one when the disk has room, at most as large as the room that is left then. A start
 // does not know whether an earlier process gave up a larger one.
 //
+// # Held records
+//
+// One write of many short records costs far less than one for each. So while the disk
+// has plenty of room, Append keeps them in memory, and Sync writes them before its fsync.
+// If the disk is full by then, the ballast is removed. If they still cannot be written,
+// the log fails for good: their callers have been told their positions.
+//
 // # Bytes
 //
 // docs/FORMAT.md, Log, has the bytes of segments, records and the file "newest". The

@@ -74,8 +74,8 @@ type Segment struct {
 
 // Log is an open log. All methods may be called concurrently from any goroutine.
 //
-// Its locks are taken in this order: removing, appending, newest.mu, ballast.mu, fsync,
-// mu; commit.mu is never held while another is taken. No slow call happens under mu. A
+// Its locks are taken in this order: removing, appending, held.mu, newest.mu, ballast.mu,
+// fsync, mu; commit.mu is never held while another is taken. No slow call happens under mu. A
 // deferred call releases a lock around code that may panic.
 type Log struct {
 	dir         string
@@ -93,12 +93,14 @@ type Log struct {
 	w         writer
 	fsync     sync.Mutex // one fsync at a time: see syncFile
 	removing  sync.Mutex // one RemoveFront at a time
+	held      held
 
-	mu     sync.Mutex
-	segs   []*segment // ascending; the last is the active one
-	sealed int64      // bytes in all segments but the active one
-	end    Pos        // end of the last complete record
-	active *file      // nil once closed; changes only with appending held too
+	mu      sync.Mutex
+	segs    []*segment // ascending; the last is the active one
+	sealed  int64      // bytes in all segments but the active one
+	end     Pos        // end of the last complete record
+	written Pos        // everything before it is in its file
+	active  *file      // nil once closed; changes only with appending held too
 
 	commit  commit
 	ballast ballast

@@ -55,7 +55,7 @@ func newLog(dir string, o Options) *Log {
 		ballast:     ballast{path: filepath.Join(dir, ballastName), want: max(cmp.Or(o.Reserve, o.SegmentSize), 0)},
 		failed:      make(chan struct{}),
 	}
-	l.w.scratch = make([]byte, gather)
+	l.held.bytes = make([]byte, 0, short)
 	l.commit.done.L = &l.commit.mu
 	l.commit.complete = make(chan struct{}, 1)
 	return l

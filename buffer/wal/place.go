@@ -26,9 +26,12 @@ func openHome(fsy fsys.FS, dir string) (*file, error) {
 
 // Check fails the log for good if the name of its directory or of the active segment no
 // longer leads to it. Later appends could be synced, but no start would ever find them.
-// Check also maintains the ballast and the note on the newest segment. It must be called
-// about once a second.
+// Check also writes the records that are in memory only, and maintains the ballast and the
+// note on the newest segment. It must be called about once a second.
 func (l *Log) Check() error {
+	if err := l.settle(); err != nil {
+		return err
+	}
 	if f, _ := l.useActive(); f != nil {
 		_ = l.inPlace(f) // it fails the log, or nothing is known
 		_ = l.files.release(f)

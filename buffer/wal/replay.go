@@ -137,8 +137,13 @@ func (r *replay) damage(seg *segment, off, length int64, reason string) bool {
 // fs.ErrNotExist.
 func (l *Log) ReadAt(b []byte, p Pos) error {
 	l.mu.Lock()
-	front, end := l.segs[0].Number, l.end
+	front, end, written := l.segs[0].Number, l.end, l.written
 	l.mu.Unlock()
+	if p+Pos(len(b)) > written {
+		if err := l.settle(); err != nil {
+			return err
+		}
+	}
 	err := fs.ErrNotExist
 	if n := p.Segment(); n >= front && p < end {
 		err = l.readAt(b, n, int64(p.Offset()))

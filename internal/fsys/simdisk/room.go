@@ -1,8 +1,6 @@
 package simdisk
 
-import "errors"
-
-var errBoundless = errors.New("simdisk: the disk has no bounds")
+import "math"
 
 // SetRoom makes the disk full when its files have so many bytes in all. A write that does
 // not fit is cut short and fails with ENOSPC. With 0 everything fits. Names take no room,
@@ -13,12 +11,12 @@ func (d *Disk) SetRoom(bytes int64) {
 	d.tree.room = bytes
 }
 
-// Free implements [fsys.Measurer] for a disk with bounds from SetRoom.
+// Free implements [fsys.Measurer].
 func (d *Disk) Free(string) (int64, error) {
 	d.tree.mu.Lock()
 	defer d.tree.mu.Unlock()
 	if d.tree.room == 0 {
-		return 0, errBoundless
+		return math.MaxInt64, nil
 	}
 	return max(d.tree.room-d.tree.used(), 0), nil
 }
