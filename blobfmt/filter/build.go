@@ -339,21 +339,24 @@ func appendLower(dst, token []byte) []byte {
 func (b *Builder) sortKeys() {
 	b.spare = slices.Grow(b.spare[:0], len(b.keys))[:len(b.keys)]
 	from, to := b.keys, b.spare
-	// The blocks are in order already, and each pass keeps the order of equal bytes.
-	for shift := 32; shift < 64; shift += 8 {
-		var at [257]int
+	// The blocks are in order already, and each pass keeps the order of equal digits. Three
+	// passes of 11 bits are quicker than four of 8, and end in the other slice.
+	const digit = 11
+	for shift := 32; shift < 64; shift += digit {
+		var at [1<<digit + 1]int32
 		for _, k := range from {
-			at[k>>shift&0xff+1]++
+			at[k>>shift%(1<<digit)+1]++
 		}
-		for i := range 256 {
+		for i := range 1 << digit {
 			at[i+1] += at[i]
 		}
 		for _, k := range from {
-			i := k >> shift & 0xff
+			i := k >> shift % (1 << digit)
 			to[at[i]] = k
 			at[i]++
 		}
 		from, to = to, from
 	}
+	b.keys, b.spare = from, to
 	b.keys = slices.Compact(b.keys)
 }
