@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"blobtail/blobfmt/filter"
+	"blobtail/internal/testkit"
 	"blobtail/record"
 )
 
@@ -104,10 +105,7 @@ func tokenAt(text string, at int) bool {
 
 // A block that has a text is never ruled out: as a part, or between borders.
 func TestNoRecordIsLost(t *testing.T) {
-	n := 100_000
-	if testing.Short() {
-		n = 5000
-	}
+	n := testkit.Share(100_000, 5000)
 	b := filter.NewBuilder()
 	r := rand.New(rand.NewPCG(14, 1))
 	ruled, asked := 0, 0

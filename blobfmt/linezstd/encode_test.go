@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"blobtail/blobfmt/linezstd"
+	"blobtail/internal/testkit"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -173,6 +174,7 @@ func TestAppendKeepsItsMemory(t *testing.T) {
 
 // The inputs with which the zstd package tests its own encoder and decoder.
 func TestVectorsOfTheZstdPackage(t *testing.T) {
+	testkit.FullOnly(t, "minutes with the race detector, for one goroutine")
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/klauspost/compress").Output()
 	dir := strings.TrimSpace(string(out))
 	if err != nil || dir == "" {
