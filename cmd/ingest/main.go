@@ -133,6 +133,7 @@ func (p *parts) run(ctx context.Context, c config.Config, log zerolog.Logger, un
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	group, failed := errgroup.WithContext(working)
+	group.Go(func() error { boundGarbage(working); return nil })
 	group.Go(func() error { p.watch.Run(working); return nil })
 	group.Go(func() error { return p.buf.Run(working) })
 	group.Go(func() error { return p.tail.run(working) })

@@ -1,0 +1,16 @@
+package main
+
+import "testing"
+
+func TestGarbagePercent(t *testing.T) {
+	for _, c := range []struct {
+		inUse uint64
+		want  int
+	}{
+		{0, 100}, {5 << 20, 100}, {32 << 20, 100}, {64 << 20, 50}, {128 << 20, 25}, {1 << 30, 15},
+	} {
+		if got := garbagePercent(c.inUse); got != c.want {
+			t.Errorf("%d bytes in use: %d %%, want %d", c.inUse, got, c.want)
+		}
+	}
+}
