@@ -5,7 +5,7 @@ import "fmt"
 // Limits on fetching ahead.
 const (
 	openAhead  = 3         // blobs
-	siftAhead  = 32        // blobs, if filters rule out most: a few small reads each
+	siftAhead  = 60        // blobs, if filters rule out most: a few small reads each
 	groupsLive = 24 << 20  // bytes of stored blocks, over all cursors
 	groupLeast = 1 << 20   // bytes of a group; less would take more requests than it saves memory
 	firstGroup = 256 << 10 // bytes of the first group when the read may need no more: a block
