@@ -48,7 +48,8 @@ func parseIDs(text string) IDs {
 		n[i], _ = strconv.ParseInt(p, 10, 64)
 	}
 	ids := IDs{Offset: n[1], Length: n[2], Buckets: int(n[3])}
-	if ids.String() != text || ids.Buckets < 1 || ids.Length < 1 || ids.Offset < 1 || ids.Length%n[3] != 0 {
+	const most = 1 << 42 // no blob is larger
+	if ids.String() != text || n[3] < 1 || n[3] > n[2] || n[2]%n[3] != 0 || n[2] > most || n[1] < 1 || n[1] > most {
 		return IDs{}
 	}
 	return ids

@@ -1,10 +1,13 @@
 package query_test
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,4 +116,70 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%+v: %+v; read %d", c.filter, x, sum.BlocksRead)
 		}
 	}
+}
+
+// A blob whose filters are damaged, of another version or at another place is searched in
+// full. Damage is a warning.
+func TestDamagedFilters(t *testing.T) {
+	b := newBuilder(t, 2000)
+	var recs []rec
+	for i := range 400 {
+		at := noon + int64(i)*1e9
+		recs = append(recs, rec{service: "web", time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", fmt.Sprintf("needle order%06d", i))})
+	}
+	body, m, _ := b.encode(recs)
+	x, err := blobfmt.ReadIndex("web", int64(len(body)), func(off, n int64) ([]byte, error) { return body[off:][:n], nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := bytes.LastIndex(body, []byte("\nneedle\n")) // the list is small, so it is not compressed
+	if words < int(x.Offset) || m.IDs.Buckets == 0 {
+		t.Fatal("no words or no ids")
+	}
+	flip := func(at int64) func(body []byte, meta map[string]string) {
+		return func(body []byte, _ map[string]string) { body[at] ^= 1 }
+	}
+	filters := func(value string) func(body []byte, meta map[string]string) {
+		return func(_ []byte, meta map[string]string) { meta["filters"] = value }
+	}
+	for name, c := range map[string]struct {
+		damage func(body []byte, meta map[string]string)
+		warns  bool
+	}{
+		"nothing":              {func([]byte, map[string]string) {}, false},
+		"ids":                  {flip(m.IDs.Offset + 5), true},
+		"the checksum of ids":  {flip(m.IDs.Offset + m.IDs.Length - 1), true},
+		"words":                {flip(int64(words) + 3), true},
+		"another place":        {filters(fmt.Sprintf("1.%d.%d.1", m.IDs.Offset+1, m.IDs.Length)), true},
+		"a place outside":      {filters("1.1000000000000.8.1"), true},
+		"more buckets":         {filters(fmt.Sprintf("1.%d.%d.2", m.IDs.Offset, m.IDs.Length/2*2)), true},
+		"another version":      {filters("2.1.1.1"), false},
+		"no number":            {filters("1.x"), false},
+		"negative":             {filters("1.-5.8.1"), false},
+		"no such offset":       {filters("1.9223372036854775807.8.1"), false},
+		"none in the metadata": {func(_ []byte, meta map[string]string) { delete(meta, "filters") }, false},
+	} {
+		b.forget()
+		damaged, meta := bytes.Clone(body), m.Map()
+		c.damage(damaged, meta)
+		b.put("web/2026/11/27/1200/000001.log", damaged, meta)
+		r := query.New(b.store, query.Options{})
+		f := query.Filter{Words: []string{"order000123"}, Texts: []string{"needle"}}
+		got, sum := read(t, r, query.Query{Services: []string{"web"}, Range: query.Always(), Filter: f})
+		if len(got) != 1 || !strings.Contains(got[0], "order000123") || len(sum.Problems) > 0 || len(sum.Warnings) > 0 != c.warns {
+			t.Errorf("%s: %d records; problems %v, warnings %v", name, len(got), sum.Problems, sum.Warnings)
+		}
+		if found := blobfmt.Verify("web/2026/11/27/1200/000001.log", damaged, parsed(t, meta)); (found != nil) != (name != "nothing") {
+			t.Errorf("%s: verify found %v", name, found)
+		}
+	}
+}
+
+func parsed(t *testing.T, meta map[string]string) blobfmt.Meta {
+	t.Helper()
+	m, err := blobfmt.ParseMeta(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
