@@ -49,7 +49,7 @@ func parseIDs(text string) IDs {
 	}
 	ids := IDs{Offset: n[1], Length: n[2], Buckets: int(n[3])}
 	const most = 1 << 42 // no blob is larger
-	if ids.String() != text || n[3] < 1 || n[3] > n[2] || n[2]%n[3] != 0 || n[2] > most || n[1] < 1 || n[1] > most {
+	if ids.String() != text || n[3] < 1 || n[3] > n[2] || n[2]%n[3] != 0 || n[2]/n[3] > filter.MaxBucket || n[2] > most || n[1] < 1 || n[1] > most {
 		return IDs{}
 	}
 	return ids
@@ -69,12 +69,11 @@ type Filters struct {
 func (e *Encoder) appendIDs(blocks int) (entry, int) {
 	start := len(e.body)
 	var buckets int
-	e.body, buckets = e.filters.AppendIDs(e.body)
-	n := len(e.body) - start
-	if buckets == 0 || n*100 > blocks*e.percent.ids {
-		e.body = e.body[:start]
+	e.body, buckets = e.filters.AppendIDs(e.body, blocks*e.percent.ids/100)
+	if buckets == 0 {
 		return entry{}, 0
 	}
+	n := len(e.body) - start
 	return entry{ID: sectionIDs, Codec: codecRaw, Stored: uint32(n), Raw: uint32(n), CRC: checksum(0, e.body[start:])}, buckets
 }
 

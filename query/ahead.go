@@ -1,7 +1,5 @@
 package query
 
-import "fmt"
-
 // Limits on fetching ahead.
 const (
 	openAhead  = 3         // blobs
@@ -70,7 +68,7 @@ func (c *cursor) open() error {
 	p.ahead.open++
 	c.opened, c.group, c.size = true, c.src.group, min(p.ahead.first, p.ahead.share())
 	if c.src.warn != nil {
-		p.sum.Warnings = append(p.sum.Warnings, fmt.Errorf("read without its index: %w", c.src.warn))
+		p.sum.Warnings = append(p.sum.Warnings, unindexed(c.src))
 	}
 	if c.src.unfiltered != nil {
 		p.sum.Warnings = append(p.sum.Warnings, notFiltered(c.src))

@@ -14,7 +14,8 @@ import (
 
 // An Explanation tells what a read of a plan would fetch.
 type Explanation struct {
-	Services, Blobs int // with records that may be wanted
+	Services, Blobs int   // with records that may be wanted
+	Stored          int64 // bytes of the blobs
 	// Needs are the words and ids of each matching record, by which filters rule out blocks.
 	Needs []string
 	// Blocks are those of the blobs. Ruled out are some by ids, some by words, and others by
@@ -42,12 +43,20 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 			continue
 		}
 		x.Blobs++
+		x.Stored += b.Size
 		services[b.Name.Service] = true
 		work.Go(func() error {
 			s := p.reader.source(*b, &sum)
 			err := l.open(s, 0, false)
 			mu.Lock()
 			defer mu.Unlock()
+			if s.warn != nil {
+				sum.Warnings = append(sum.Warnings, unindexed(s))
+			}
+			if s.unfiltered != nil {
+				sum.Warnings = append(sum.Warnings, notFiltered(s))
+			}
+			sum.Problems = append(sum.Problems, s.lost...)
 			if err != nil {
 				sum.Problems = append(sum.Problems, s.problem(0, 0, err))
 				return fatal(ctx, err)
@@ -65,6 +74,7 @@ func (p *Plan) Explain(ctx context.Context) (x Explanation, sum Summary, err err
 	x.Services = len(services)
 	x.ByIDs, x.ByWords = atomic.LoadInt64(&sum.RuledOutByIDs), atomic.LoadInt64(&sum.RuledOutByWords)
 	x.Blocks = x.Read + sum.BlocksSkipped
+	sum.Higher = 0 // nothing is left out yet
 	x.Others = sum.BlocksSkipped - x.ByIDs - x.ByWords
 	return x, sum, err
 }

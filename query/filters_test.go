@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +15,9 @@ import (
 	"blobtail/blobfmt"
 	"blobtail/internal/testkit"
 	"blobtail/query"
+	"blobtail/query/where"
+	"blobtail/storage"
+	"blobtail/storage/storagetest"
 )
 
 // A search by filters finds what a search without them finds: the same records are stored
@@ -153,6 +157,8 @@ func TestDamagedFilters(t *testing.T) {
 		"another place":        {filters(fmt.Sprintf("1.%d.%d.1", m.IDs.Offset+1, m.IDs.Length)), true},
 		"a place outside":      {filters("1.1000000000000.8.1"), true},
 		"more buckets":         {filters(fmt.Sprintf("1.%d.%d.2", m.IDs.Offset, m.IDs.Length/2*2)), true},
+		"a huge bucket":        {filters("1.4398046511103.4398046511103.1"), false},
+		"sums that overflow":   {filters("1.9223372036854775807.9223372036854775807.1"), false},
 		"another version":      {filters("2.1.1.1"), false},
 		"no number":            {filters("1.x"), false},
 		"negative":             {filters("1.-5.8.1"), false},
@@ -182,4 +188,45 @@ func parsed(t *testing.T, meta map[string]string) blobfmt.Meta {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// A blob whose ids cannot be read is searched in full, with a warning.
+func TestUnreadableIDs(t *testing.T) {
+	r := rand.New(rand.NewPCG(14, 6))
+	for _, failure := range []error{errors.New("input/output error"), storage.ErrDamaged} {
+		b := newBuilder(t, 64<<10)
+		var recs []rec
+		for i := range 20_000 { // more than a blob has that is fetched whole
+			at := noon + int64(i)*1e6
+			recs = append(recs, rec{service: "web", time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", fmt.Sprintf("%x order%06d", r.Uint64(), i))})
+		}
+		b.add(time.Hour, recs)
+		store := failing(b.store, 1, storagetest.Get, "web", failure)
+		q := query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Words: []string{"order000123"}}}
+		got, sum := read(t, query.New(store, query.Options{}), q)
+		if len(got) != 1 || len(sum.Problems) > 0 || len(sum.Warnings) != 1 {
+			t.Errorf("%v: %d records, problems %v, warnings %v", failure, len(got), sum.Problems, sum.Warnings)
+		}
+	}
+}
+
+// A condition whose filters rule out all blocks still learns which fields records have.
+func TestNotesOfRuledOut(t *testing.T) {
+	b := newBuilder(t, 2000)
+	var recs []rec
+	for i := range 200 {
+		at := noon + int64(i)*1e9
+		recs = append(recs, rec{service: "web", time: at, origin: origin(1), index: uint32(i), line: line(at, "info", "web", fmt.Sprint("GET /", i))})
+	}
+	b.add(time.Hour, recs)
+	for _, text := range []string{`request == "absent"`, `request == "0123456789abcdef"`, `request == "abcdef 123456"`} {
+		e, err := where.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, sum := read(t, query.New(b.store, query.Options{}), query.Query{Services: []string{"web"}, Range: query.Always(), Filter: query.Filter{Where: e}})
+		if notes := e.Notes(); len(got) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "request") || sum.BlocksRead != 1 {
+			t.Errorf("%s: %d records, %d blocks read, notes %q", text, len(got), sum.BlocksRead, notes)
+		}
+	}
 }

@@ -83,8 +83,11 @@ type future struct {
 // open opens a source, chooses its wanted blocks, and begins to fetch the first group of
 // them, of up to size bytes. If early is set, it begins to decode the first of them too.
 func (l *loader) open(s *source, size int64, early bool) error {
-	if none, err := l.readIDs(s); none || err != nil {
-		return err
+	s.sieve.needs = l.match.needs()
+	if s.Size > smallBlob { // a small one is fetched whole, and its ids with it
+		if none, err := l.readIDs(s); none || err != nil {
+			return err
+		}
 	}
 	if l.distant {
 		l.foresee(s, size)
@@ -99,6 +102,11 @@ func (l *loader) open(s *source, size int64, early bool) error {
 	}
 	if err != nil {
 		return err
+	}
+	if s.Size <= smallBlob {
+		if none, err := l.readIDs(s); none || err != nil {
+			return err
+		}
 	}
 	l.readWords(s)
 	s.blocks = l.choose(s)
@@ -119,9 +127,10 @@ func (l *loader) choose(s *source) []int {
 		b := &s.index.Blocks[i]
 		switch {
 		case !l.task.rng.touches(b.First, b.Last):
-		case l.rulesOut(s, i):
 		case wanted(l.match.levels, &b.Levels) > 0:
-			blocks = append(blocks, i)
+			if !l.rulesOut(s, i) {
+				blocks = append(blocks, i)
+			}
 		case !l.match.readsLines():
 			// With texts the number of those of higher levels is unknown.
 			higher, _ := new(tally).block(b, l.task.rng, l.match)

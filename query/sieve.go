@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"blobtail/blobfmt"
 	"blobtail/blobfmt/filter"
+	"blobtail/storage"
 )
 
 // needs are the words and ids of a record that a filter accepts: for each element, those of
@@ -36,9 +38,13 @@ func (m *Matcher) needs() (all needs) {
 // sifts reports whether the filter may rule out blocks.
 func (m *Matcher) sifts() bool { return len(m.needs()) > 0 }
 
-// keys are the keys of all ids.
+// keys are the keys of the ids that can rule out blocks. An alternative without ids cannot be
+// ruled out by them, and so neither can those beside it.
 func (n needs) keys() (keys []uint32) {
 	for _, one := range n {
+		if slices.ContainsFunc(one, func(a filter.Needs) bool { return len(a.Keys) == 0 }) {
+			continue
+		}
 		for _, alternative := range one {
 			keys = append(keys, alternative.Keys...)
 		}
@@ -80,36 +86,26 @@ type sieve struct {
 	words []bool // the blocks that words leave; nil: all
 }
 
-// readIDs asks the ids of a blob, before its index is read. It returns true if they rule out
-// all blocks. Filters that cannot be read rule out none.
+// readIDs asks the ids of a blob. It returns true if they rule out all blocks. Filters that
+// cannot be read rule out none.
 func (l *loader) readIDs(s *source) (none bool, err error) {
-	s.sieve.needs = l.match.needs()
 	ids, keys := s.Meta.IDs, s.sieve.needs.keys()
 	if s.body != nil || ids.Buckets == 0 || len(keys) == 0 {
 		return false, nil
 	}
-	have := make(map[uint32][]bool)
-	blocks := 0
-	for _, key := range keys {
-		off, n := ids.Bucket(key)
-		if off+n > s.Size {
-			s.unfiltered = errors.New("its ids lie outside of it")
-			return false, nil
-		}
-		bucket, err := s.fetch(l.ctx, off, n)
-		if err != nil {
-			return false, err
-		}
-		if have[key], err = filter.Find(bucket, key, ids.Buckets); err != nil {
-			s.unfiltered = err
-			return false, nil
-		}
-		blocks = len(have[key])
+	have, err := l.find(s, ids, keys)
+	switch {
+	case fatal(l.ctx, err) != nil, errors.Is(err, storage.ErrNotExist):
+		return false, err
+	case err != nil:
+		s.unfiltered = err
+		return false, nil
 	}
+	blocks := len(have[keys[0]])
 	s.sieve.ids = s.sieve.needs.blocks(blocks, func(may []bool, of *filter.Needs) {
 		for _, key := range of.Keys {
 			for i := range may {
-				may[i] = may[i] && i < len(have[key]) && have[key][i]
+				may[i] = may[i] && (have[key] == nil || have[key][i])
 			}
 		}
 	})
@@ -119,6 +115,36 @@ func (l *loader) readIDs(s *source) (none bool, err error) {
 	atomic.AddInt64(&l.sum.BlocksSkipped, int64(blocks))
 	atomic.AddInt64(&l.sum.RuledOutByIDs, int64(blocks))
 	return true, nil
+}
+
+// find returns the blocks that may have each of some keys. It fetches their buckets at once.
+func (l *loader) find(s *source, ids blobfmt.IDs, keys []uint32) (map[uint32][]bool, error) {
+	found := make([][]bool, len(keys))
+	waits := make([]func() error, len(keys))
+	for i, key := range keys {
+		off, n := ids.Bucket(key)
+		if n > s.Size-off {
+			return nil, errors.New("its ids lie outside of it")
+		}
+		waits[i] = l.background(func() error {
+			bucket, err := s.fetch(l.ctx, off, n)
+			if err == nil {
+				found[i], err = filter.Find(bucket, key, ids.Buckets)
+			}
+			return err
+		})
+	}
+	var failed error
+	have := make(map[uint32][]bool)
+	for i, key := range keys {
+		if err := waits[i](); err != nil && failed == nil {
+			failed = err
+		}
+		if have[key] = found[i]; failed == nil && len(found[i]) != len(found[0]) {
+			failed = filter.ErrBucket
+		}
+	}
+	return have, failed
 }
 
 // readWords asks the words of a blob, whose index has been read.
@@ -150,28 +176,28 @@ func (n needs) haveWords() bool {
 	})
 }
 
-// rulesOut reports whether filters rule out a block.
+// rulesOut reports whether filters rule out a block, and counts it.
 func (l *loader) rulesOut(s *source, block int) bool {
+	var by *int64
 	switch {
 	case s.sieve.ids != nil && !s.sieve.ids[block]:
-		if !l.surveys() {
-			atomic.AddInt64(&l.sum.RuledOutByIDs, 1)
-			return true
-		}
+		by = &l.sum.RuledOutByIDs
 	case s.sieve.words != nil && !s.sieve.words[block]:
-		if !l.surveys() {
-			atomic.AddInt64(&l.sum.RuledOutByWords, 1)
-			return true
-		}
+		by = &l.sum.RuledOutByWords
 	}
-	return false
+	if by == nil || l.surveys() && l.surveyed.CompareAndSwap(false, true) {
+		return false
+	}
+	atomic.AddInt64(by, 1)
+	return true
 }
 
-// surveys reports, once, that a block is to be read although it is ruled out. A condition on
+// surveys reports that a block is still to be read although it is ruled out. A condition on
 // fields learns there which fields records have, for its notes.
-func (l *loader) surveys() bool {
-	return l.match.where != nil && l.surveyed.CompareAndSwap(false, true)
-}
+func (l *loader) surveys() bool { return l.match.where != nil && !l.surveyed.Load() }
+
+// unindexed is the warning for a blob that is read without its index.
+func unindexed(s *source) error { return fmt.Errorf("read without its index: %w", s.warn) }
 
 // notFiltered is the warning for a blob whose filters could not be used.
 func notFiltered(s *source) error {

@@ -41,7 +41,7 @@ func BenchmarkTmp(b *testing.B) {
 		words, _ = f.AppendWords(out[:0])
 		t2 := cpu()
 		nw := len(words)
-		ids, buckets = f.AppendIDs(words)
+		ids, buckets = f.AppendIDs(words, 1<<30)
 		ids = ids[nw:]
 		words = words[:nw]
 		t3 := cpu()

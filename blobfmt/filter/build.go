@@ -11,6 +11,8 @@ import (
 const (
 	maxWords = 1 << 20 // bytes of different words
 	maxPairs = 4 << 20 // pairs of a word, or of a key, and a block
+
+	keptSlots = 1 << 16 // of a table that is used again
 )
 
 // A Builder collects the words and ids of the blocks of a blob. It keeps its memory for the
@@ -77,6 +79,9 @@ func NewBuilder() *Builder {
 
 // Reset forgets all texts.
 func (b *Builder) Reset() {
+	if len(b.table) > keptSlots {
+		b.table = nil // to clear it costs more than to fill another one
+	}
 	clear(b.table)
 	clear(b.long)
 	clear(b.recent[:])
@@ -99,14 +104,21 @@ func (b *Builder) Block(lines []byte, fresh [][2]int32) {
 	}
 	for i := 0; i < len(fresh); {
 		from, to := int(fresh[i][0]), int(fresh[i][1])
-		for i++; i < len(fresh) && int(fresh[i][0]) < to+near; i++ {
-			to = int(fresh[i][1])
-		}
 		for from > 0 && isToken(lines[from-1]) {
 			from--
 		}
-		for to < len(lines) && isToken(lines[to]) {
-			to++
+		// A part in the token that ends the text so far belongs to the text too, so that no
+		// token is read twice.
+		for {
+			for ; i < len(fresh) && int(fresh[i][0]) < to+near; i++ {
+				to = max(to, int(fresh[i][1]))
+			}
+			if to == len(lines) || !isToken(lines[to]) {
+				break
+			}
+			for to < len(lines) && isToken(lines[to]) {
+				to++
+			}
 		}
 		b.read(lines[from:to])
 	}
@@ -217,6 +229,9 @@ func (b *Builder) addWord(s *span, at, n int) {
 		b.addLongWord(s[at : at+n])
 		return
 	}
+	if b.noWords {
+		return
+	}
 	// Without a branch on the length, which cannot be predicted.
 	w := letters{binary.LittleEndian.Uint64(s[at:]), binary.LittleEndian.Uint64(s[at+8:])}
 	m := &b.masks[n]
@@ -233,7 +248,10 @@ func (b *Builder) addWord(s *span, at, n int) {
 	}
 	slot := b.find(w, h)
 	if slot.word == 0 {
-		slot.letters, slot.word = w, b.newWord(s[at:at+n])
+		if slot.word = b.newWord(s[at : at+n]); slot.word == 0 {
+			return
+		}
+		slot.letters = w
 		b.used++
 	}
 	b.note(slot.word)

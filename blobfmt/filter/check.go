@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Check reports what a stored list of words and stored ids lack of the added texts. words is
@@ -23,7 +24,7 @@ func (b *Builder) Check(words *Words, ids []byte, buckets int) error {
 	keys := b.keys
 	for i := range buckets {
 		bucket, err := parseBucket(ids[i*stride:][:stride])
-		if err != nil || bucket.number != uint64(i) || bucket.buckets != uint64(buckets) {
+		if err != nil || bucket.number != uint64(i) || bucket.buckets != uint64(buckets) || bucket.blocks != b.block {
 			return fmt.Errorf("bucket %d: %w", i, ErrBucket)
 		}
 		values := make([]uint64, 0, bucket.count)
@@ -47,13 +48,16 @@ func (b *Builder) checkWords(words *Words) error {
 	if words == nil {
 		return nil
 	}
+	ranks := make(map[string]int)
+	for word := range strings.Lines(string(words.list[1:])) {
+		ranks[strings.TrimSuffix(word, "\n")] = len(ranks)
+	}
+	stride := (words.blocks + 7) / 8
 	for _, p := range b.pairs {
-		have := make([]bool, b.block)
-		have[p.block] = true
 		w := b.words[p.word]
 		text := string(b.text[w.from:][:w.len])
-		words.Rule(have, Word{Text: text, Left: true, Right: true})
-		if !have[p.block] {
+		rank, listed := ranks[text]
+		if !listed || words.sets[rank*stride+int(p.block)/8]>>(p.block%8)&1 == 0 {
 			return fmt.Errorf("words: %q of block %d is missing", text, p.block)
 		}
 	}

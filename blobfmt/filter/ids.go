@@ -13,14 +13,18 @@ const (
 	spread = 8
 	// bucketLen is about the length of a bucket.
 	bucketLen = 3900
+	// MaxBucket is the greatest length of a bucket. Ids that are chosen so that they come in
+	// one bucket make it large.
+	MaxBucket = 1 << 20
 	// maxBlocks of a blob with ids.
 	maxBlocks = 1 << 16
 )
 
-// AppendIDs appends the keys of all blocks: buckets of the same length. Their number is 0 if
-// there are too many keys, or none.
-func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
-	if b.noIDs || len(b.keys) == 0 || b.block > maxBlocks {
+// AppendIDs appends the keys of all blocks: buckets of the same length, and one if there are
+// no keys. Their number is 0 if there are too many keys, or if they would take more than most
+// bytes.
+func (b *Builder) AppendIDs(dst []byte, most int) (_ []byte, buckets int) {
+	if b.noIDs || b.block == 0 || b.block > maxBlocks {
 		return dst, 0
 	}
 	b.sortKeys()
@@ -43,6 +47,10 @@ func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
 		stride = max(stride, len(encoded)-start+bucketSum)
 		ends = append(ends, len(encoded))
 	}
+	b.coded = encoded
+	if stride*buckets > most || stride > MaxBucket {
+		return dst, 0
+	}
 	from := 0
 	for _, end := range ends {
 		start := len(dst)
@@ -51,7 +59,6 @@ func (b *Builder) AppendIDs(dst []byte) (_ []byte, buckets int) {
 		dst = binary.LittleEndian.AppendUint32(dst, checksum(dst[start:]))
 		from = end
 	}
-	b.coded = encoded
 	return dst, buckets
 }
 

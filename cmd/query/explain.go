@@ -18,7 +18,7 @@ func (a *app) explain(ctx context.Context, blobs *query.Reader, q query.Query) (
 	if err != nil {
 		return sum, err
 	}
-	fmt.Fprintf(a.out, "blobs    %d of %s, %s\n", x.Blobs, countOf(int64(x.Services), "service"), bytesText(plan.Bytes()))
+	fmt.Fprintf(a.out, "blobs    %d of %s, %s\n", x.Blobs, countOf(int64(x.Services), "service"), bytesText(x.Stored))
 	switch {
 	case len(x.Needs) > 0:
 		for _, need := range x.Needs {

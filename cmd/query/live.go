@@ -150,7 +150,7 @@ func (w *whole) end(ctx context.Context, a *app, sum *query.Summary, report *new
 		return a.verdict(ctx, sum), nil
 	}
 	sum.Problems = append(sum.Problems, report.Problems...)
-	if sum.Complete() && sum.Records+sum.Examined == 0 && !w.listing && w.query.Range != query.Always() {
+	if sum.Complete() && sum.Records+sum.Examined == 0 && !w.listing && !w.explains && w.query.Range != query.Always() {
 		a.Note("0 records in that range")
 	}
 	code := a.verdict(ctx, sum)

@@ -130,6 +130,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
 			print := c.print
 			if c.Explain {
+				q.Filter, q.Limit, q.First = wanted.Filter, wanted.Limit, wanted.First
 				return a.explain(ctx, blobs, q)
 			}
 			if around.any() {
