@@ -12,7 +12,7 @@ import (
 // The default of [EncoderOptions.FilterPercent].
 const (
 	wordsPercent = 3
-	idsPercent   = 6
+	idsPercent   = 8
 )
 
 // IDs is the place of a blob's ids, in buckets of equal length. The zero value says that
