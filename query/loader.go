@@ -84,7 +84,7 @@ type future struct {
 // them, of up to size bytes. If early is set, it begins to decode the first of them too.
 func (l *loader) open(s *source, size int64, early bool) error {
 	s.sieve.needs = l.match.needs()
-	if s.Size > smallBlob { // a small one is fetched whole, and its ids with it
+	if s.Size > idsFirst {
 		if none, err := l.readIDs(s); none || err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (l *loader) open(s *source, size int64, early bool) error {
 	if err != nil {
 		return err
 	}
-	if s.Size <= smallBlob {
+	if s.Size <= idsFirst {
 		if none, err := l.readIDs(s); none || err != nil {
 			return err
 		}

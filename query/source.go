@@ -20,6 +20,10 @@ import (
 // more request takes longer than the bytes.
 const smallBlob = 256 << 10
 
+// idsFirst is the size of a blob from which its ids are asked before anything else. A smaller
+// one is fetched whole, with its ids.
+const idsFirst = 32 << 10
+
 // source is one blob of a plan, as one pass reads it. Its index is read when it is first
 // needed. Only the goroutine that reads it may write to the source; others use it
 // afterwards.
