@@ -167,7 +167,7 @@ func TestRanges(t *testing.T) {
 		if wantDays = slices.Compact(wantDays); !slices.Equal(days, wantDays) {
 			rt.Fatalf("days from %v: %v, want %v", r.From, days, wantDays)
 		}
-		walk := catalog.NewView(s, []string{"web"}, nil).Walk("web")
+		walk := catalog.NewView(s, []string{"web"}, horizon.Checked{}).Walk("web")
 		for to := r.To; ; {
 			start, ok, err := walk.Before(rt.Context(), to)
 			if err != nil {
@@ -200,7 +200,7 @@ func TestViewHides(t *testing.T) {
 	if err := horizon.Drop(t.Context(), s, "web", day+4); err != nil {
 		t.Fatal(err)
 	}
-	v := catalog.NewView(s, []string{"web"}, nil)
+	v := catalog.NewView(s, []string{"web"}, horizon.Checked{})
 	var hidden []bool
 	for e, err := range v.Blobs(t.Context(), "web", catalog.Range{}) {
 		if err != nil {
@@ -245,7 +245,7 @@ func TestViewKnowsOrFails(t *testing.T) {
 			return storagetest.Fault{Before: away}
 		}
 		return storagetest.Fault{}
-	}), []string{"web"}, nil)
+	}), []string{"web"}, horizon.Checked{})
 	for _, service := range []string{"web", "none"} {
 		n := 0
 		for e, err := range v.Blobs(t.Context(), service, catalog.Range{}) {

@@ -22,7 +22,7 @@ func DayRange(d horizon.Day) Range { return Range{d.Start(), (d + 1).Start()} }
 // their keys, with one List. Foreign objects appear between the blobs. It ends at its
 // first error, which names the service.
 func Blobs(ctx context.Context, store Store, service string, r Range) iter.Seq2[Entry, error] {
-	return NewView(store, nil, nil).Blobs(ctx, service, r)
+	return NewView(store, nil, horizon.Checked{}).Blobs(ctx, service, r)
 }
 
 // Blobs lists like the function [Blobs] and marks the entries of dropped days. It begins

@@ -13,9 +13,10 @@ import (
 // of a read. It hides them.
 //
 // Its first check of the horizons is concurrent with the first listing, so that no
-// request waits for it. The second, [View.Look], is concurrent with the read of the
-// listed blobs. It explains a short listing, because retention hides a day for a grace
-// before it deletes it. Any number of goroutines may use a View.
+// request waits for it. A later one, [View.Look], is concurrent with the read of the
+// listed blobs. It explains a short listing, because retention hides a day before it deletes
+// it. A listing that ended soon after the last check began needs none ([View.Settled]). Any
+// number of goroutines may use a View.
 type View struct {
 	store    Store
 	services []string
@@ -24,16 +25,16 @@ type View struct {
 	known chan struct{} // closed after the first check
 	err   error         // of the first check
 	first horizon.Horizons
-	now   atomic.Pointer[horizon.Horizons]
+	now   atomic.Pointer[horizon.Checked]
 	turn  chan struct{} // held by a check, so that no older one replaces a newer one
 }
 
 // NewView makes the view of some services. A caller that has read the horizons itself,
-// and omitted their days from its other records, passes them as known. If known is nil,
-// the view reads them. NewView sends the store no request.
-func NewView(store Store, services []string, known horizon.Horizons) *View {
+// and omitted their days from its other records, passes them as known. If it has no days,
+// not even an empty map, the view reads them. NewView sends the store no request.
+func NewView(store Store, services []string, known horizon.Checked) *View {
 	v := &View{store: store, services: services, known: make(chan struct{}), turn: make(chan struct{}, 1)}
-	if known != nil {
+	if known.Days != nil {
 		v.now.Store(&known)
 	}
 	return v
@@ -49,7 +50,7 @@ func (v *View) Begin(ctx context.Context) {
 				v.err = v.Look(ctx)
 			}
 			if h := v.now.Load(); h != nil {
-				v.first = *h
+				v.first = h.Days
 			}
 		}()
 	})
@@ -73,23 +74,33 @@ func (v *View) Look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { <-v.turn }()
+	begun := time.Now()
 	h, err := horizon.Read(ctx, v.store, v.services...)
 	if err == nil {
-		v.now.Store(&h)
+		v.now.Store(&horizon.Checked{h, begun})
 	}
 	return err
+}
+
+// Settled reports whether a listing that has just ended lacks no blob of a day that the last
+// check found to be kept: that check began a short time ago, and any day that was hidden
+// since is still whole. most is the longest such time, if less than the one of
+// [horizon.Settle] is right.
+func (v *View) Settled(most time.Duration) bool {
+	h := v.now.Load()
+	return h != nil && time.Since(h.Begun) <= min(most, horizon.Settle/2)
 }
 
 // Hides reports whether a day of a service has been dropped, as of the last check.
 func (v *View) Hides(service string, d horizon.Day) bool {
 	h := v.now.Load()
-	return h != nil && h.Hides(service, d)
+	return h != nil && h.Days.Hides(service, d)
 }
 
 // Dropped returns the dropped days of a service: as of the first check, and of the last.
 func (v *View) Dropped(service string) (first, last horizon.Service) {
 	if h := v.now.Load(); h != nil {
-		last = (*h)[service]
+		last = h.Days[service]
 	}
 	return v.first[service], last
 }

@@ -66,8 +66,8 @@ func (r *Reader) replaced(ctx context.Context, s *source) bool {
 	return false
 }
 
-// confirmed reads the listed blobs, and concurrently checks for newly expired days. A
-// read that gets too old ends with a problem: the listed blobs may be deleted or
+// confirmed reads the listed blobs. If the listing took long, it concurrently checks for
+// days that expired meanwhile. A read that gets too old ends with a problem: the listed blobs may be deleted or
 // compacted by then.
 func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
 	age := a.reader.opt.MaxAge
@@ -76,7 +76,11 @@ func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.C
 	looking, stopLooking := context.WithCancel(inTime)
 	defer stopLooking()
 	looked := make(chan error, 1)
-	go func() { looked <- a.view.Look(looking) }()
+	if a.view.Settled(age) {
+		looked <- nil
+	} else {
+		go func() { looked <- a.view.Look(looking) }()
+	}
 	err := inTime.Err()
 	if err == nil {
 		err = read(inTime)

@@ -385,7 +385,9 @@ func (s *late) List(ctx context.Context, prefix, after string) iter.Seq2[storage
 
 // A day that is dropped and deleted before it is listed is reported, even if the
 // service has no other records left.
-func TestGoneBeforeListed(t *testing.T) {
+func TestGoneBeforeListed(t *testing.T) { synctest.Test(t, testGoneBeforeListed) }
+
+func testGoneBeforeListed(t *testing.T) {
 	for _, limit := range []int{0, 1000} {
 		for _, left := range []bool{false, true} {
 			b := newBuilder(t, 0)
@@ -399,6 +401,7 @@ func TestGoneBeforeListed(t *testing.T) {
 			all = slices.DeleteFunc(all, func(r rec) bool { return horizon.DayOfNs(r.time) == day(t, "2026-11-21") })
 			s := &late{BlobStore: b.store, what: func() {
 				mark(t, horizon.Drop(context.Background(), b.store, "web", day(t, "2026-11-21")))
+				time.Sleep(horizon.Settle)
 				remove(t, b.store, "web/2026/11/21")
 			}}
 			s.looks.Add(2)
@@ -438,9 +441,9 @@ func TestGoneBeforeSearched(t *testing.T) {
 				if lines++; lines > 1 {
 					return nil
 				}
-				time.Sleep(time.Second) // the concurrent check is done
 				if c.drop {
 					mark(t, horizon.Drop(t.Context(), b.store, "web", day(t, "2026-10-31")))
+					time.Sleep(horizon.Settle)
 				} else {
 					mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-22")))
 					time.Sleep(2 * time.Hour) // a slow pager

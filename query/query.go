@@ -92,8 +92,8 @@ type Query struct {
 	// is stored under them. Records of services outside Services are left out.
 	Unflushed []*Unflushed
 	// Expired are horizons that the caller has read. It has left their expired days out
-	// of Unflushed. nil: the plan reads them.
-	Expired horizon.Horizons
+	// of Unflushed. Without any, the plan reads them.
+	Expired horizon.Checked
 	// Scout has looked at the store earlier, for this query; nil: the read looks itself.
 	Scout *Scout
 }

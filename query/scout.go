@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"blobtail/catalog"
+	"blobtail/retention/horizon"
 )
 
 // mostScouted is the greatest number of services whose newest hour is guessed. A guess is
@@ -39,7 +40,7 @@ func (r *Reader) Scout(ctx context.Context, q Query) *Scout {
 			return s.services, err
 		})
 		if err == nil && q.Limit > 0 {
-			s.guess = r.recent(ctx, walks(catalog.NewView(r.store, services, nil), services), q.Range.To)
+			s.guess = r.recent(ctx, walks(catalog.NewView(r.store, services, horizon.Checked{}), services), q.Range.To)
 		}
 	}()
 	return s

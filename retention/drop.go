@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"blobtail/catalog"
 	"blobtail/retention/horizon"
@@ -23,8 +24,8 @@ type DropRequest struct {
 }
 
 // Drop drops one day of one service at once, for records that should never have been
-// logged. It hides the day for ever, deletes its blobs without waiting for a grace,
-// and drops the tables of the tail that may have its records. Without the right
+// logged. It hides the day for ever, deletes its blobs after [horizon.Settle], without waiting
+// for a grace, and drops the tables of the tail that may have its records. Without the right
 // confirmation it changes nothing: the error is a *[ConfirmError], and the plan in
 // the result lists the days and tables to delete. No policy is needed.
 //
@@ -64,6 +65,11 @@ func (j *Job) Drop(ctx context.Context, req DropRequest) (*Result, error) {
 		return r.Result, fmt.Errorf("drop %s of %s: %w", req.Day, req.Service, err)
 	}
 	r.log.Info().Str("service", req.Service).Stringer("day", req.Day).Msg("day dropped")
+	select {
+	case <-time.After(horizon.Settle):
+	case <-ctx.Done():
+		return r.Result, ctx.Err()
+	}
 	if err := r.deleteDay(ctx, &Day{Service: req.Service, Day: req.Day}, r.Result); err != nil {
 		return r.Result, err
 	}

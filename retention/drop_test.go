@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"blobtail/retention"
 	"blobtail/retention/horizon"
@@ -13,7 +15,9 @@ import (
 
 // A leaked secret: when the call returns, the day is hidden, and its blobs and the
 // tables that may have its records are gone.
-func TestDrop(t *testing.T) {
+func TestDrop(t *testing.T) { synctest.Test(t, testDrop) }
+
+func testDrop(t *testing.T) {
 	w := newWorld(t)
 	today := horizon.DayOf(w.now)
 	leak := w.blob("app", days(2), 100)
@@ -60,12 +64,18 @@ func TestDrop(t *testing.T) {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 	late = w.blob("app", days(2), 1)
+	if r := w.apply(retention.Policy{Default: days(30)}); !w.has(late) || r.Total().Blobs != 0 {
+		t.Errorf("a run within %s: %+v", horizon.Settle, r)
+	}
+	w.now = w.now.Add(horizon.Settle + time.Second)
 	if r := w.apply(retention.Policy{Default: days(30)}); w.has(late) || r.Total().Blobs != 1 {
 		t.Errorf("the next run: %+v", r)
 	}
 }
 
-func TestDropRefuses(t *testing.T) {
+func TestDropRefuses(t *testing.T) { synctest.Test(t, testDropRefuses) }
+
+func testDropRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.table("tail20261120")
 	today := horizon.DayOf(w.now)
@@ -86,7 +96,9 @@ func TestDropRefuses(t *testing.T) {
 }
 
 // A failed drop has already hidden the day.
-func TestDropThatFails(t *testing.T) {
+func TestDropThatFails(t *testing.T) { synctest.Test(t, testDropThatFails) }
+
+func testDropThatFails(t *testing.T) {
 	w := newWorld(t)
 	key := w.blob("app", days(2), 1)
 	store := storagetest.Faulty(w.store, storagetest.Times(-1, storagetest.Delete, "", storagetest.Fault{Before: storagetest.ErrFault}))

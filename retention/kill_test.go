@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"blobtail/retention"
 	"blobtail/retention/horizon"
@@ -131,7 +132,9 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 // The same holds for a drop that is killed and repeated.
-func TestDropKilledAnywhere(t *testing.T) {
+func TestDropKilledAnywhere(t *testing.T) { synctest.Test(t, testDropKilledAnywhere) }
+
+func testDropKilledAnywhere(t *testing.T) {
 	drop := func(j *retention.Job, ctx context.Context, w *world) error {
 		req := retention.DropRequest{Service: "app", Day: horizon.DayOf(w.now.Add(-days(33)))}
 		p, _ := w.job(retention.Policy{}).Drop(context.Background(), req)

@@ -121,7 +121,9 @@ func TestRequestsOfADay(t *testing.T) {
 }
 
 // A drop costs about as much.
-func TestRequestsOfADrop(t *testing.T) {
+func TestRequestsOfADrop(t *testing.T) { synctest.Test(t, testRequestsOfADrop) }
+
+func testRequestsOfADrop(t *testing.T) {
 	for _, c := range []struct{ blobs, want int }{{1, 5}, {288, 6}, {1440, 10}} {
 		w := newWorld(t)
 		dayOf(w, "app", c.blobs, 1000)

@@ -22,7 +22,7 @@ type service struct {
 	expires  bool
 	marks    []horizon.Mark
 	hidden   horizon.Service // hidden by marks
-	settled  horizon.Service // hidden by marks that are a grace old, and all single days
+	settled  horizon.Service // hidden by marks that are a grace old, and by single days some seconds old
 	// refused is a horizon that no policy can have published.
 	refused bool
 	oldest  time.Time // start of the oldest day that stays, if there is one
@@ -73,7 +73,11 @@ func (j *Job) services(ctx context.Context, at, now time.Time) ([]service, error
 // know evaluates the marks of a service.
 func (s *service) know(marks []horizon.Mark, now time.Time, grace time.Duration) {
 	settled := slices.DeleteFunc(slices.Clone(marks), func(m horizon.Mark) bool {
-		return !m.Single && (m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < grace)
+		age := grace
+		if m.Single { // a store's times may be whole seconds
+			age = min(grace, horizon.Settle+time.Second)
+		}
+		return m.Blob.Created.IsZero() || now.Sub(m.Blob.Created) < age
 	})
 	s.marks = marks
 	s.hidden, s.settled = horizon.Of(marks)[s.name], horizon.Of(settled)[s.name]

@@ -34,6 +34,7 @@ import (
 	"blobtail/catalog"
 	"blobtail/internal/progress"
 	"blobtail/record"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 )
 
@@ -103,7 +104,7 @@ func Run(ctx context.Context, store storage.BlobStore, o Options) (Result, error
 		return r.out, err
 	}
 	services, err := r.services(ctx)
-	r.view = catalog.NewView(store, services, nil)
+	r.view = catalog.NewView(store, services, horizon.Checked{})
 	o.Progress.Expect(len(services), 0)
 	for i := 0; i < len(services) && err == nil; i++ {
 		r.out.Services++

@@ -30,6 +30,11 @@ const (
 	nameLayout    = "20060102"
 )
 
+// Settle is the least time between hiding a day and deleting its first blob. A reader that
+// began to read the horizons less than half of it before a listing ended need not read them
+// again: the listing lacks no blob of a day that the reader believes to be kept.
+const Settle = 5 * time.Second
+
 // Day is a day of UTC, counted from 1970-01-01.
 type Day int32
 
@@ -83,6 +88,13 @@ type Horizons map[string]Service
 func (h Horizons) Hides(service string, d Day) bool {
 	s := h[service]
 	return s.Hides(d)
+}
+
+// Checked are horizons as of a time.
+type Checked struct {
+	Days Horizons
+	// Begun is the time just before they were read, by the host's clock; zero: it is unknown.
+	Begun time.Time
 }
 
 // Lister is the part of a blob store that this package needs to read.
