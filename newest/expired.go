@@ -63,7 +63,7 @@ func (g *Gathered) know() error {
 		g.Report.note("what has expired is not known, and may be among this: %v", k.expiredErr)
 		k.expired, k.expiredErr = nil, nil
 	}
-	g.Query.Expired, g.hidden = horizon.Checked{Days: k.expired, Begun: g.known.begun}, hiddenBy(k.expired)
+	g.Query.Expired, g.hidden = g.known.checked(), hiddenBy(k.expired)
 	return nil
 }
 

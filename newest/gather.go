@@ -58,8 +58,9 @@ func (r *Reader) Gather(ctx context.Context, q query.Query, mode Mode) (*Gathere
 // gather adds rows if live records alone are not complete.
 func (r *Reader) gather(ctx context.Context, q query.Query, mode Mode, rows func(*Gathered, context.Context) error) (*Gathered, error) {
 	g := &Gathered{Query: q, r: r, mode: mode, known: r.survey(ctx, q.Services)}
-	if mode == Auto && !r.asks() { // otherwise an answer may say where to begin
-		g.Query.Scout = r.o.Blobs.Scout(ctx, q)
+	// An answer may say where to begin, unless the range does.
+	if mode == Auto && (!r.asks() || q.Ahead && q.Limit == 0) {
+		g.Query.Scout = r.o.Blobs.Scout(ctx, q, g.known.checked)
 	}
 	err := g.ask(ctx, question(&q))
 	if err == nil && !g.Live && mode != Only {

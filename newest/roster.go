@@ -44,6 +44,11 @@ func (s *survey) wait() *roster {
 	return &s.found
 }
 
+// checked returns the expired days, once they are there.
+func (s *survey) checked() horizon.Checked {
+	return horizon.Checked{Days: s.wait().expired, Begun: s.begun}
+}
+
 // surveyPatience is how long a read waits for the rows of the ingesters: without them
 // it is incomplete.
 const surveyPatience = 10 * time.Second

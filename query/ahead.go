@@ -7,6 +7,10 @@ const (
 	groupsLive = 32 << 20  // bytes of stored blocks, over all cursors
 	groupLeast = 1 << 20   // bytes of a group; less would take more requests than it saves memory
 	firstGroup = 256 << 10 // bytes of the first group when the read may need no more: a block
+	// fewBytes is the size of the wanted blocks of a blob up to which a distant store gets the
+	// requests for all of them at once, though they are not adjacent. A sifting pass opens
+	// siftAhead blobs, and has room for so much of each.
+	fewBytes = groupsLive / siftAhead
 )
 
 // readahead says how far a pass fetches ahead of its merge. A cursor requests its wanted
@@ -66,7 +70,7 @@ func (c *cursor) open() error {
 	p.ahead.startNext()
 	err := c.opening()
 	p.ahead.open++
-	c.opened, c.group, c.size = true, c.src.group, min(p.ahead.first, p.ahead.share())
+	c.opened, c.size = true, min(p.ahead.first, p.ahead.share())
 	if c.src.warn != nil {
 		p.sum.Warnings = append(p.sum.Warnings, unindexed(c.src))
 	}
@@ -125,6 +129,9 @@ func (c *cursor) lookAhead() {
 // request requests the next block, and the group that it begins.
 func (c *cursor) request() {
 	p := c.pass
+	if len(c.src.groups) > 0 && (c.group == nil || c.next >= c.group.end) {
+		c.group, c.src.groups = c.src.groups[0], c.src.groups[1:]
+	}
 	if c.group == nil || c.next >= c.group.end {
 		c.group, c.size = p.loader.group(c.src, c.next, c.size), min(2*c.size, p.ahead.share())
 	}

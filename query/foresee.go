@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 
+	"blobtail/blobfmt"
 	"blobtail/catalog"
 )
 
@@ -12,7 +13,8 @@ const (
 	indexShare = 64
 	// indexLeast is the least that is read for an index.
 	indexLeast = 64 << 10
-	// rawBlock is the length of the lines of a block, unless a line is longer.
+	// rawBlock is the length of the lines of a block, unless a line is longer; in a compacted
+	// blob it is twice that.
 	rawBlock = 512 << 10
 )
 
@@ -41,7 +43,8 @@ func (l *loader) foresee(s *source, size int64) {
 	if wanted(l.match.levels, &m.Levels) < 2*(m.RawBytes/rawBlock+1) { // the index rules out many
 		return
 	}
-	block := min(body, int64(float64(body)*rawBlock/float64(max(1, m.RawBytes))))
+	stored := func(raw int64) int64 { return min(body, int64(float64(body)*float64(raw)/float64(max(1, m.RawBytes)))) }
+	block := stored(blockOf(m))
 	at := func(t int64) int64 {
 		return int64(float64(body) * (float64(t) - float64(m.First)) / max(1, float64(m.Last)-float64(m.First)))
 	}
@@ -52,10 +55,11 @@ func (l *loader) foresee(s *source, size int64) {
 	if last := l.task.rng.last(); last < m.Last {
 		hi = min(body, at(last)+block)
 	}
-	if l.task.limit > 0 && l.task.desc { // its last block, which may be before or behind the guessed place
-		least := hi - block
-		if hi < body {
-			least -= block
+	if l.task.limit > 0 && l.task.desc {
+		least := hi - 2*block // the last block may be before or behind the guessed place
+		if hi == body {
+			raw := l.newestBlocks(m)
+			least = hi - stored(raw+raw/8+32<<10) // a short block shrinks less
 		}
 		lo, size = max(lo, least), max(size, hi-least)
 	}
@@ -71,6 +75,27 @@ func (l *loader) foresee(s *source, size int64) {
 		})
 		s.foreseen.Store(f)
 	}
+}
+
+// blockOf is the length of the lines of most blocks of a blob.
+func blockOf(m *blobfmt.Meta) int64 {
+	if m.Compacted > 0 {
+		return 2 * rawBlock
+	}
+	return rawBlock
+}
+
+// newestBlocks is the probable length of the lines of the last blocks of a blob, as far as
+// they have the wanted records that the limit allows. All blocks but the last end where one
+// more line would make them too long.
+func (l *loader) newestBlocks(m *blobfmt.Meta) int64 {
+	full := max(1, blockOf(m)-m.RawBytes/max(1, m.Records)/2)
+	need := int64(float64(l.task.limit) * float64(m.RawBytes) / float64(max(1, wanted(l.match.levels, &m.Levels))))
+	last := max(0, m.RawBytes-1)%full + 1
+	if need > last {
+		last += (need - last + full - 1) / full * full
+	}
+	return min(last, m.RawBytes)
 }
 
 // take returns a part of the blob from the foreseen part, which it gives up.

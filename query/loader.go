@@ -110,10 +110,15 @@ func (l *loader) open(s *source, size int64, early bool) error {
 	}
 	l.readWords(s)
 	s.blocks = l.choose(s)
+	all := l.distant && l.task.limit == 0 && s.stored() <= fewBytes
 	if len(s.blocks) > 0 && size > 0 {
-		s.group = l.group(s, 0, size)
+		s.groups = append(s.groups, l.group(s, 0, size))
 		if early {
-			s.early = l.block(s, s.blocks[0], s.group)
+			s.early = l.block(s, s.blocks[0], s.groups[0])
+		}
+		for next := s.groups[0].end; all && next < len(s.blocks); {
+			g := l.group(s, next, size)
+			s.groups, next = append(s.groups, g), g.end
 		}
 	}
 	return nil
@@ -147,15 +152,17 @@ func (l *loader) choose(s *source) []int {
 }
 
 // group fetches the wanted block of a number and the following ones that are adjacent in
-// the blob, until they have size bytes. Those of a body have no bytes to be fetched.
+// the blob, until they have size bytes. Those that came with the index are a group of their
+// own. Those of a body have no bytes to be fetched.
 func (l *loader) group(s *source, next int, size int64) *group {
 	begin := next
 	b := &s.index.Blocks[s.blocks[next]]
 	off, end := b.Offset, b.Offset+b.Stored
+	here := s.withIndex(b)
 	for next++; next < len(s.blocks); next++ {
 		b = &s.index.Blocks[s.blocks[next]]
 		lo, hi := min(off, b.Offset), max(end, b.Offset+b.Stored)
-		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off {
+		if hi-lo > size || b.Offset != end && b.Offset+b.Stored != off || s.withIndex(b) != here {
 			break
 		}
 		off, end = lo, hi

@@ -359,7 +359,8 @@ func TestReadAgainstModel(t *testing.T) {
 		for range 4 {
 			q := drawQuery(rt, w)
 			if rapid.Bool().Draw(rt, "scouted") {
-				q.Scout = r.Scout(context.Background(), q)
+				q.Ahead = rapid.Bool().Draw(rt, "ahead")
+				q.Scout = r.Scout(context.Background(), q, nil)
 				defer q.Scout.Close()
 			}
 			plan, err := r.Plan(context.Background(), q)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -21,12 +22,18 @@ import (
 type counted struct {
 	storage.BlobStore
 	dirs, lists, listed atomic.Int64
+	gets                atomic.Int64
 	marks               atomic.Int64 // requests for horizons
 }
 
 func (c *counted) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	c.dirs.Add(1)
 	return c.BlobStore.Dirs(ctx, prefix)
+}
+
+func (c *counted) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	c.gets.Add(1)
+	return c.BlobStore.Get(ctx, key, off, n)
 }
 
 func (c *counted) List(ctx context.Context, prefix, after string) iter.Seq2[storage.Blob, error] {
@@ -106,7 +113,7 @@ func TestNewestRequests(t *testing.T) {
 				s.listed.Store(0)
 				s.marks.Store(0)
 				if c.q.Scout = nil; scouted > 0 {
-					c.q.Scout = r.Scout(t.Context(), c.q)
+					c.q.Scout = r.Scout(t.Context(), c.q, nil)
 					defer c.q.Scout.Close()
 				}
 				got, sum := newest(t, r, c.q)

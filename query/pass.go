@@ -40,20 +40,30 @@ type pass struct {
 	ahead  readahead
 	// objects are those of the sources.
 	objects objects
+	// work counts what the loader and the sources do. It is added to sum at the end.
+	work Summary
+	// further are blobs of the read that a Scout's pass lacks.
+	further []*blob
 }
 
 // pass reads a task and emits chunks of lines by calls of out, each in ascending
 // order, until the limit is reached. A chunk is valid during the call.
 func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
-	p := a.newPass(ctx, t, sum)
-	defer p.objects.close()
-	defer p.loader.work.Wait()
-	defer p.loader.stop()
+	p := a.query.Scout.take(t, sum)
+	if p == nil {
+		p = a.newPass(ctx, t)
+	}
+	defer p.close(sum)
+	defer context.AfterFunc(ctx, p.loader.stop)() // a Scout's pass has another context
+	p.begin(a, t, sum)
 	for {
-		if err := p.loader.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err // also if all is in memory: the read may be too old
 		}
 		chunk, err := p.next()
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil || chunk == nil {
 			return err
 		}
@@ -75,9 +85,11 @@ func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) 
 	}
 }
 
-func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
+// newPass makes a pass with the blobs of a task that may hold wanted records.
+func (a *asked) newPass(ctx context.Context, t task) *pass {
 	opt := &a.reader.opt
-	p := &pass{task: t, asked: a, sum: sum, blamed: make(map[*source]bool), loader: a.reader.newLoader(ctx, &t, a.match, sum)}
+	p := &pass{task: t, asked: a, blamed: make(map[*source]bool)}
+	p.loader = a.reader.newLoader(ctx, &t, a.match, &p.work)
 	p.ahead = readahead{first: opt.GroupBytes, groupMax: opt.GroupBytes, spare: 2*opt.Workers - 1}
 	p.ahead.lazy, p.ahead.sifts = t.limit > 0, a.match.sifts()
 	if p.ahead.lazy || p.ahead.sifts {
@@ -86,30 +98,65 @@ func (a *asked) newPass(ctx context.Context, t task, sum *Summary) *pass {
 	p.objects.opener, _ = a.reader.store.(storage.Opener)
 	p.objects.open = make(map[*source]storage.Object)
 	p.heap = make([]*cursor, 0, len(t.blobs))
-	bytes := int64(0)
 	for i := range t.blobs {
-		b := &t.blobs[i]
-		sum.Examined += b.Meta.Records
-		if p.loader.wantsBlob(b) {
-			bytes += b.Size
-			s := a.reader.source(*b, sum)
-			s.objects = &p.objects
-			p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
-		}
+		p.add(&t.blobs[i])
 	}
-	opt.Progress.Expect(len(p.heap), bytes)
+	p.arrange()
+	return p
+}
+
+// add adds a blob, unless its metadata rule it out.
+func (p *pass) add(b *blob) {
+	if !p.loader.wantsBlob(b) {
+		return
+	}
+	s := p.asked.reader.source(*b, &p.work)
+	s.objects = &p.objects
+	p.heap = append(p.heap, &cursor{pass: p, src: s, key: p.bound(s.Meta.First, s.Meta.Last)})
+}
+
+// arrange puts the cursors in the order in which the merge reaches them.
+func (p *pass) arrange() {
 	slices.SortStableFunc(p.heap, func(a, b *cursor) int {
-		if t.desc {
+		if p.desc {
 			a, b = b, a
 		}
 		return cmp.Compare(a.key, b.key)
 	})
-	p.ahead.order = slices.Clone(p.heap)
+	p.ahead.order, p.ahead.started = slices.Clone(p.heap), 0
 	if p.ahead.lazy {
-		p.ahead.probable = t.probable(p.heap, a.match)
+		p.ahead.probable = p.probable(p.heap, p.asked.match)
 	}
+}
+
+// begin prepares the merge. a, t and sum are those of the read: a Scout's pass began with
+// others.
+func (p *pass) begin(a *asked, t task, sum *Summary) {
+	p.asked, p.task = a, t
+	if len(p.further) > 0 {
+		for _, b := range p.further {
+			p.add(b)
+		}
+		p.arrange()
+	}
+	p.sum = sum
+	for i := range t.blobs {
+		sum.Examined += t.blobs[i].Meta.Records
+	}
+	bytes := int64(0)
+	for _, c := range p.heap {
+		bytes += c.src.Size
+	}
+	a.reader.opt.Progress.Expect(len(p.heap), bytes)
 	p.build()
-	return p
+}
+
+// close ends all requests of the pass, and adds its work to a summary.
+func (p *pass) close(sum *Summary) {
+	p.loader.stop()
+	p.loader.work.Wait()
+	p.objects.close()
+	sum.addWork(&p.work)
 }
 
 // blame reports a problem with a blob, or returns the error that ends the read.

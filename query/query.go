@@ -96,6 +96,9 @@ type Query struct {
 	Expired horizon.Checked
 	// Scout has looked at the store earlier, for this query; nil: the read looks itself.
 	Scout *Scout
+	// Ahead says that the records of the whole plan will be read, so that a Scout may begin
+	// with it. It does nothing without a Scout, nor with a limit of newest records.
+	Ahead bool
 }
 
 // Options tune a [Reader]. The zero value suits a command.
@@ -158,6 +161,18 @@ type Summary struct {
 	More     bool
 	Problems []error
 	Warnings []error
+}
+
+// addWork adds the counts of the work that fetched and decoded blocks.
+func (s *Summary) addWork(w *Summary) {
+	s.BlobsOpened += w.BlobsOpened
+	s.BlocksRead += w.BlocksRead
+	s.BlocksSkipped += w.BlocksSkipped
+	s.RuledOutByIDs += w.RuledOutByIDs
+	s.RuledOutByWords += w.RuledOutByWords
+	s.Requests += w.Requests
+	s.Fetched += w.Fetched
+	s.Higher += w.Higher
 }
 
 // Complete reports whether everything was read.

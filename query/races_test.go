@@ -322,7 +322,8 @@ func (r *race) read() string {
 	}
 	if r.rng.IntN(2) == 0 {
 		// It looks at the store a while before the read.
-		q.Scout = reader.Scout(r.t.Context(), q)
+		q.Ahead = r.rng.IntN(2) == 0
+		q.Scout = reader.Scout(r.t.Context(), q, nil)
 		defer q.Scout.Close()
 		time.Sleep(r.between(0, time.Hour))
 	}

@@ -25,17 +25,21 @@ func (p *Plan) Entries(ctx context.Context, visit func(*record.Entry) error) (Su
 
 func (p *Plan) read(ctx context.Context, to sink) (Summary, error) {
 	sum := p.summary()
-	desc := p.query.Limit > 0 || p.query.Reverse && p.query.First == 0
-	to.reverse, to.hold = p.query.Reverse, desc != p.query.Reverse
-	err := p.confirmed(ctx, &sum, func(ctx context.Context) error {
-		return p.pass(ctx, task{p.blobs, p.rng, desc, max(p.query.Limit, p.query.First)}, &sum, to.take)
-	})
+	t := p.task()
+	to.reverse, to.hold = p.query.Reverse, t.desc != p.query.Reverse
+	err := p.confirmed(ctx, &sum, func(ctx context.Context) error { return p.pass(ctx, t, &sum, to.take) })
 	if err == nil {
 		err = to.flush()
 	}
 	sum.Bytes = to.bytes
 	p.tellExpired(&sum)
 	return sum, err
+}
+
+// task is the task of reading all of the plan.
+func (p *Plan) task() task {
+	q := &p.query
+	return task{p.blobs, p.rng, q.Limit > 0 || q.Reverse && q.First == 0, max(q.Limit, q.First)}
 }
 
 // A piece is lines that are adjacent in the result, in ascending order, in the memory

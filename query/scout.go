@@ -22,34 +22,119 @@ const mostScouted = 16
 //     lists to the end of its range, and looks again for anything older.
 //   - the services that globs mean. A plan lists their blobs, and meanwhile the services
 //     again. If these differ, it is made anew.
+//   - the blobs, if all of them will be read. It requests the first of them. The read lists
+//     them again, and goes on with these requests if the blobs are still there. Blobs never
+//     change, so it may have any number of further ones.
 type Scout struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 	services []string  // all of the store; nil: unknown
 	guess    time.Time // zero: none
+
+	began chan struct{} // closed when pass is set, or will not be
+	pass  *pass         // nil: there is none, or a read has taken it
 }
 
-// Scout starts a Scout in the background. Its caller has to close it.
-func (r *Reader) Scout(ctx context.Context, q Query) *Scout {
+// Scout starts a Scout in the background. Its caller has to close it. expired returns the
+// horizons that the caller reads meanwhile, once it has them; nil: there are none.
+func (r *Reader) Scout(ctx context.Context, q Query, expired func() horizon.Checked) *Scout {
 	ctx, stop := context.WithCancel(ctx)
-	s := &Scout{stop: stop, done: make(chan struct{})}
+	s := &Scout{stop: stop, done: make(chan struct{}), began: make(chan struct{})}
 	go func() {
-		defer close(s.done)
-		services, _, err := resolve(ctx, q.Services, func(ctx context.Context) (all []string, err error) {
-			s.services, err = catalog.Services(ctx, r.store)
-			return s.services, err
-		})
-		if err == nil && q.Limit > 0 {
-			s.guess = r.recent(ctx, walks(catalog.NewView(r.store, services, horizon.Checked{}), services), q.Range.To)
+		defer close(s.began)
+		services, err := s.look(ctx, r, q)
+		close(s.done)
+		if err == nil && q.Ahead && q.Limit == 0 && len(services) > 0 {
+			s.pass = r.ahead(ctx, q, services, expired)
 		}
 	}()
 	return s
 }
 
+// look finds the services, and guesses the newest hour.
+func (s *Scout) look(ctx context.Context, r *Reader, q Query) (services []string, err error) {
+	services, _, err = resolve(ctx, q.Services, func(ctx context.Context) (all []string, err error) {
+		s.services, err = catalog.Services(ctx, r.store)
+		return s.services, err
+	})
+	if err == nil && q.Limit > 0 {
+		s.guess = r.recent(ctx, walks(catalog.NewView(r.store, services, horizon.Checked{}), services), q.Range.To)
+	}
+	return services, err
+}
+
+// ahead begins the pass of a read; nil: it failed.
+func (r *Reader) ahead(ctx context.Context, q Query, services []string, expired func() horizon.Checked) *pass {
+	quiet := *r
+	quiet.opt.Progress = nil // the read counts the blobs
+	q.Services, q.Unflushed, q.Scout, q.Expired.Days = services, nil, nil, horizon.Horizons{}
+	a, err := quiet.prepare(ctx, q, services)
+	if err != nil {
+		return nil
+	}
+	p := &Plan{asked: a, rng: q.Range}
+	if err := p.list(ctx, func(int) bool { return true }); err != nil {
+		return nil
+	}
+	if expired != nil {
+		days := expired().Days
+		p.blobs = slices.DeleteFunc(p.blobs, func(b blob) bool { return days.Hides(b.Name.Service, b.Day()) })
+	}
+	pass := a.newPass(ctx, p.task())
+	pass.ahead.startNext()
+	return pass
+}
+
 // Close ends the Scout and waits for its requests.
 func (s *Scout) Close() {
 	s.stop()
-	<-s.done
+	<-s.began
+	if s.pass != nil {
+		s.pass.close(new(Summary))
+	}
+}
+
+// take returns the pass that the Scout has begun, if it began with the same task, and all
+// its blobs are still there. Otherwise it ends that pass, adds its requests to a summary, and
+// returns nil.
+func (s *Scout) take(t task, sum *Summary) *pass {
+	if s == nil {
+		return nil
+	}
+	overtaken := false
+	select {
+	case <-s.began:
+	default:
+		overtaken = true
+		s.stop()
+		<-s.began
+	}
+	p := s.pass
+	if p == nil {
+		return nil
+	}
+	s.pass = nil
+	early := make(map[string]*blob, len(p.blobs))
+	for i := range p.blobs {
+		early[p.blobs[i].Key] = &p.blobs[i]
+	}
+	same := 0
+	for i := range t.blobs {
+		b := &t.blobs[i]
+		if e := early[b.Key]; b.body == nil && e != nil && e.Size == b.Size && e.Version == b.Version && e.State == b.State && e.Meta == b.Meta {
+			same++
+		} else {
+			p.further = append(p.further, b)
+		}
+	}
+	if !overtaken && same == len(p.blobs) && p.rng == t.rng && p.desc == t.desc && p.limit == t.limit {
+		return p
+	}
+	var work Summary
+	p.close(&work)
+	sum.Requests += work.Requests
+	sum.Fetched += work.Fetched
+	return nil
 }
 
 // scouted makes a plan for the services that a Scout found, and lists the services again at

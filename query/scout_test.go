@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"blobtail/query"
+	"blobtail/retention/horizon"
 	"blobtail/storage"
 	"blobtail/storage/storagetest"
 )
@@ -45,8 +46,8 @@ func TestScoutIsOnlyAGuess(t *testing.T) {
 				b.add(time.Hour, all[10:20])
 				s := &counted{BlobStore: b.store}
 				r := query.New(s, query.Options{Now: func() time.Time { return time.Unix(0, noon+600e9) }})
-				q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit}
-				q.Scout = r.Scout(t.Context(), q)
+				q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit, Ahead: true}
+				q.Scout = r.Scout(t.Context(), q, nil)
 				defer q.Scout.Close()
 				synctest.Wait() // it has found what there is
 				if len(recs) > 0 {
@@ -78,11 +79,65 @@ func TestScoutIsOnlyAGuess(t *testing.T) {
 		for _, limit := range []int{0, 5} {
 			r := query.New(store, query.Options{})
 			q := query.Query{Services: []string{"*"}, Range: query.Always(), Limit: limit}
-			q.Scout = r.Scout(t.Context(), q)
+			q.Scout = r.Scout(t.Context(), q, nil)
 			q.Scout.Close()
 			if got, sum := newest(t, r, q); len(got) != []int{10, 5}[min(limit, 1)] || !sum.Complete() {
 				t.Errorf("limit %d: %d lines, %v", limit, len(got), sum.Problems)
 			}
 		}
 	}
+}
+
+// A Scout begins with the blobs that are still there when the read lists them, and the read
+// requests nothing twice. If one of them has gone, the read begins anew.
+func TestScoutBegins(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		meanwhile func(t *testing.T, b *builder)
+		want      int   // records
+		requests  int64 // in all
+		warnings  int
+	}{
+		{"nothing happens", func(*testing.T, *builder) {}, 60, 6, 0},
+		{"a blob comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("web", 6, 10)) }, 70, 7, 0},
+		{"a day expires", func(t *testing.T, b *builder) {
+			mark(t, horizon.Publish(t.Context(), b.store, "web", day(t, "2026-11-23")))
+		}, 30, 7, 1},
+		{"a service comes", func(_ *testing.T, b *builder) { b.add(60*60e9, minutesOf("new", 3, 10)) }, 70, 7, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBuilder(t, 0)
+			for hour := range 6 { // from 21:00 of the day before on
+				b.add(60*60e9, minutesOf("web", hour, 10))
+			}
+			s := &counted{BlobStore: b.store}
+			r := query.New(s, query.Options{Distant: true})
+			q := query.Query{Services: []string{"*"}, Range: query.Always(), Ahead: true}
+			q.Scout = r.Scout(t.Context(), q, nil)
+			defer q.Scout.Close()
+			synctest.Wait()
+			begun := s.gets.Load()
+			c.meanwhile(t, b)
+			got, sum := newest(t, r, q)
+			if len(got) != c.want || !sum.Complete() || len(sum.Warnings) != c.warnings {
+				t.Errorf("%s: %d lines, %v, %v", c.name, len(got), sum.Problems, sum.Warnings)
+			}
+			if begun < 4 {
+				t.Errorf("%s: the Scout requested %d blobs", c.name, begun)
+			}
+			if n := s.gets.Load(); n != c.requests || n != sum.Requests {
+				t.Errorf("%s: %d requests, %d of them by the Scout, want %d; %+v", c.name, n, begun, c.requests, sum)
+			}
+		})
+	}
+}
+
+// minutesOf are n records of an hour of a service, counted from 21:00 of 2026-11-22.
+func minutesOf(service string, hour, n int) []rec {
+	recs := some(service, n, uint64(100+hour))
+	for i := range recs {
+		recs[i].time = time.Date(2026, 11, 22, 21+hour, i, 0, 0, time.UTC).UnixNano()
+		recs[i].line = line(recs[i].time, "info", service, "text")
+	}
+	return recs
 }

@@ -41,10 +41,10 @@ type source struct {
 	err   error
 
 	// The loader's findings at the opening.
-	blocks []int // the wanted ones, in the order of reading
-	group  *group
-	early  *future // of blocks[0], if it is already being decoded
-	warn   error   // why it is read without its index
+	blocks []int    // the wanted ones, in the order of reading
+	groups []*group // the first of them
+	early  *future  // of blocks[0], if it is already being decoded
+	warn   error    // why it is read without its index
 	sieve  sieve
 	// unfiltered says why the blob's filters cannot be used.
 	unfiltered error
@@ -125,6 +125,17 @@ func (s *source) fetchInto(ctx context.Context, spare []byte, off, n int64) (b [
 // maxWhole bounds a read into memory. Blobs are a hundredth of it, but another program
 // may have stored anything under the name of a blob.
 const maxWhole = 1 << 30
+
+// withIndex reports whether a block came with the index.
+func (s *source) withIndex(b *blobfmt.Block) bool { return s.end != nil && b.Offset >= s.endAt }
+
+// stored is the size of the wanted blocks.
+func (s *source) stored() (n int64) {
+	for _, i := range s.blocks {
+		n += s.index.Blocks[i].Stored
+	}
+	return n
+}
 
 // whole reads all of the blob. If the store knows it to be damaged,
 // storage.ErrDamaged comes with the rest of it.

@@ -125,6 +125,7 @@ func (c *readCmd) run(ctx context.Context, a *app) (int, error) {
 	if around.any() {
 		q.Filter, q.Limit, q.First = query.Filter{}, 0, 0 // what is around the matches is wanted too
 	}
+	q.Ahead = a.config.Store.Remote() && !c.Explain && !c.Count && !around.any()
 	w := whole{
 		query: q, live: c.Live, stats: c.Stats, explains: c.Explain,
 		print: func(blobs *query.Reader, q query.Query) (query.Summary, error) {
