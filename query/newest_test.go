@@ -89,6 +89,7 @@ func TestNewestRequests(t *testing.T) {
 		dirs, lists, listed int64 // at most
 	}{
 		{"some", query.Query{Limit: 50, Range: query.Always()}, -time.Minute, 50, 2, 1, 1},
+		{"some of an hour that has just begun", query.Query{Limit: 50, Range: query.Always()}, -55 * time.Minute, 50, 2, 1, 2},
 		{"some of yesterday", query.Query{Limit: 50, Range: query.Always()}, time.Minute, 50, 3, 1, 1},
 		{"some of a past month", query.Query{Limit: 50, Range: query.Always()}, 30 * 24 * time.Hour, 50, 2 + 4, 1, 1},
 		{"some by a clock that is late", query.Query{Limit: 50, Range: query.Always()}, -30 * time.Hour, 50, 3, 1, 1},
