@@ -49,7 +49,7 @@ type pass struct {
 // pass reads a task and emits chunks of lines by calls of out, each in ascending
 // order, until the limit is reached. A chunk is valid during the call.
 func (a *asked) pass(ctx context.Context, t task, sum *Summary, out func(piece) error) error {
-	p := a.query.Scout.take(t, sum)
+	p := a.query.Scout.take(t, a.query.Filter, sum)
 	if p == nil {
 		p = a.newPass(ctx, t)
 	}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -98,10 +99,10 @@ func (s *Scout) Close() {
 	}
 }
 
-// take returns the pass that the Scout has begun, if it began with the same task, and all
-// its blobs are still there. Otherwise it ends that pass, adds its requests to a summary, and
-// returns nil.
-func (s *Scout) take(t task, sum *Summary) *pass {
+// take returns the pass that the Scout has begun, if it began with the same task and filter,
+// and all its blobs are still there. Otherwise it ends that pass, adds its requests to a
+// summary, and returns nil.
+func (s *Scout) take(t task, f Filter, sum *Summary) *pass {
 	if s == nil {
 		return nil
 	}
@@ -131,7 +132,8 @@ func (s *Scout) take(t task, sum *Summary) *pass {
 			p.further = append(p.further, b)
 		}
 	}
-	if !overtaken && same == len(p.blobs) && p.rng == t.rng && p.desc == t.desc && p.limit == t.limit {
+	alike := p.rng == t.rng && p.desc == t.desc && p.limit == t.limit && reflect.DeepEqual(p.asked.query.Filter, f)
+	if alike && same == len(p.blobs) && !overtaken {
 		return p
 	}
 	var work Summary
