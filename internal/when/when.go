@@ -79,6 +79,11 @@ func Day(text string, now time.Time) (from, to time.Time, err error) {
 const examples = "times look like 2026-11-20T15:04:05Z, 2026-11-20, 2026-11-20 15:04, 15:04, yesterday 15:04, monday, -2h, 2h ago, @1795183445"
 
 func parse(text string, now time.Time) (time.Time, error) {
+	// Scripts write RFC 3339. Compiling the expressions of the other forms takes longer than a
+	// short read has for all of its command line.
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
 	lower := strings.ToLower(text)
 	if t, known, err := parseRelative(lower, now); known {
 		return t, err
