@@ -36,7 +36,7 @@ type Tree struct {
 // OpenTree opens a directory, through symbolic links too.
 func OpenTree(name string) (*Tree, error) {
 	name = filepath.Clean(name)
-	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	d, err := new(Tree).openDir(name) // os.OpenFile would start the poller
 	if err != nil {
 		return nil, err
 	}
@@ -196,19 +196,22 @@ func (t *Tree) Remove(name string) error {
 // Stat implements [FS]. A removed directory does not exist any more, although the tree
 // holds it open.
 func (t *Tree) Stat(name string) (fs.FileInfo, error) {
+	if t.dir != nil && name == t.name {
+		fi, err := t.dir.Stat()
+		if err != nil {
+			return nil, err
+		}
+		if s, ok := fi.Sys().(*syscall.Stat_t); ok && s.Nlink == 0 {
+			return nil, &os.PathError{Op: "stat", Path: name, Err: unix.ENOENT}
+		}
+		return fi, nil
+	}
 	f, err := t.open("stat", name, unix.O_PATH, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if s, ok := fi.Sys().(*syscall.Stat_t); ok && name == t.name && s.Nlink == 0 {
-		return nil, &os.PathError{Op: "stat", Path: name, Err: unix.ENOENT}
-	}
-	return fi, nil
+	return f.Stat()
 }
 
 // ReadDir implements [FS]. The Info of an entry goes by the directory's name.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"blobtail/storage"
 	"blobtail/storage/internal/bounds"
 )
@@ -17,6 +19,7 @@ import (
 const (
 	tmpPrefix = ".tmp-"
 	openRead  = os.O_RDONLY | syscall.O_CLOEXEC
+	openName  = unix.O_PATH | unix.O_NOFOLLOW // of whatever it is, a symbolic link too
 	// attempts bounds how often a directory is made again if other processes remove it.
 	attempts = 100
 )

@@ -163,14 +163,17 @@ func (s *Store) entries(dir string) ([]string, error) {
 // is dangling.
 func (s *Store) dangling(dir string) error {
 	for ; dir != "."; dir = path.Dir(dir) {
-		siblings, err := s.fs.ReadDir(s.path(path.Dir(dir)))
+		f, err := s.fs.OpenFile(s.path(dir), openName, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		for _, e := range siblings {
-			if e.Name() == path.Base(dir) && e.Type()&fs.ModeSymlink != 0 {
-				return danglingError(dir)
-			}
+		if err != nil {
+			return err
+		}
+		fi, err := f.Stat()
+		f.Close()
+		if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			err = danglingError(dir)
 		}
 		return err
 	}
