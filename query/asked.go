@@ -203,6 +203,15 @@ func (r *Reader) noService(ctx context.Context, name string) error {
 	if isGlob(name) {
 		return &NoServiceError{Name: name}
 	}
+	// Mostly the service has records, only none in the range. Listing all services takes longer.
+	if catalog.IsService(name) {
+		for _, err := range r.store.Dirs(ctx, name+"/") {
+			if err == nil {
+				return nil
+			}
+			break
+		}
+	}
 	names, err := catalog.Services(ctx, r.store)
 	if err != nil {
 		return err
