@@ -86,6 +86,9 @@ func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 // content appends the content of a frame that has been parsed.
 func content(z *zstd.Decoder, dst, stored []byte, f frame) ([]byte, error) {
 	start := len(dst)
+	if cap(dst) == 0 {
+		dst = make([]byte, 0, f.raw+overAlloc) // slices.Grow would also clear it
+	}
 	dst = slices.Grow(dst, f.raw+overAlloc)
 	out, err := z.DecodeAll(stored, dst)
 	if err != nil {
