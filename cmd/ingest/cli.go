@@ -78,7 +78,7 @@ func (g *grammar) run(verb string, stdout, stderr io.Writer) error {
 	case "forget", "forget <id>":
 		return forget(c, g.Forget.ID, g.Forget.Lost, time.Duration(g.Forget.Silent), stdout)
 	}
-	ctx, cancel := cli.UntilSignal()
+	ctx, cancel := cli.UntilSignal(0)
 	defer cancel()
 	if verb == "check" {
 		return check(ctx, c, stdout)

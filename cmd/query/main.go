@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 func main() {
 	collectLater(os.Getenv)
-	ctx, stop := cli.UntilSignal()
+	ctx, stop := cli.UntilSignal(unwatched(os.Args))
 	defer stop()
 	// If the reader of stdout goes away, a failed write ends the command quietly. By
 	// default the signal would kill it before output is flushed.
@@ -34,6 +35,15 @@ func main() {
 		isFile:     func(name string) bool { _, err := os.Lstat(name); return err == nil },
 		now:        time.Now(), local: time.Local, exit: os.Exit,
 	}))
+}
+
+// unwatched is how long a signal ends a run at once. Only tail has to say on a signal where
+// another run goes on.
+func unwatched(args []string) time.Duration {
+	if slices.Contains(args, "tail") {
+		return 0
+	}
+	return 50 * time.Millisecond
 }
 
 // environment is the input of a run from outside.

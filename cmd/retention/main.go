@@ -26,7 +26,7 @@ import (
 )
 
 func main() {
-	ctx, stop := cli.UntilSignal()
+	ctx, stop := cli.UntilSignal(0)
 	defer stop()
 	os.Exit(run(ctx))
 }

@@ -129,11 +129,14 @@ func (c *Console) ExitCode(err error, store openstore.Spec, role string, own fun
 // ends the process at once; no command loses data by that. timeout(1) and shells send one
 // signal to the process and one to its group: signals within 100 ms of the first one count as
 // one.
-func UntilSignal() (context.Context, context.CancelFunc) {
+//
+// During the first time unwatched, a signal ends the process at once too, as it ends programs
+// that do not watch signals. The Go runtime starts three threads for watching, and that is a
+// twentieth of the CPU that a start takes.
+func UntilSignal(unwatched time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	go func() {
+	await := func() {
 		<-signals
 		cancel()
 		time.Sleep(100 * time.Millisecond)
@@ -142,6 +145,15 @@ func UntilSignal() (context.Context, context.CancelFunc) {
 		}
 		<-signals
 		os.Exit(Interrupted)
-	}()
+	}
+	if unwatched == 0 {
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+		go await()
+		return ctx, cancel
+	}
+	time.AfterFunc(unwatched, func() {
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+		await()
+	})
 	return ctx, cancel
 }
