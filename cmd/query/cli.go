@@ -97,8 +97,8 @@ type verb interface {
 func run(ctx context.Context, env environment) int {
 	a := &app{Console: cli.Console{Name: "logquery", Stderr: env.stderr}, env: env, out: newOutput(env.stdout), started: time.Now()}
 	defer func() {
-		if a.store != nil {
-			_ = a.store.Close() // it was only read
+		if a.store != nil && env.exit == nil {
+			_ = a.store.Close() // it was only read; the end of a process closes it too
 		}
 	}()
 	code := 0

@@ -58,5 +58,5 @@ type environment struct {
 	configDir      string // of the user; "" if there is none
 	now            time.Time
 	local          *time.Location
-	exit           func(code int) // ends the process; nil: an interrupted run always ends by itself
+	exit           func(code int) // ends the process; nil: the process goes on after the run
 }
