@@ -125,19 +125,37 @@ func (t *table) swapRow(ctx context.Context, partition string, row storage.Row) 
 
 // scan calls visit for each row until it returns false.
 func (t *table) scan(ctx context.Context, partition, from, to string, limit int, props []string, visit func(storage.Row) bool) error {
-	limit = cmp.Or(limit, -1)
-	db := t.read
-	rows, err := db.QueryContext(ctx, scanRows, partition, from, to, limit)
+	ask := func(db *sql.DB) (*sql.Rows, error) {
+		return db.QueryContext(ctx, scanRows, partition, from, to, cmp.Or(limit, -1))
+	}
+	if found, ok := t.atRest(ask, props); ok {
+		for _, r := range found {
+			if !visit(r) {
+				break
+			}
+		}
+		return nil
+	}
+	rows, err := ask(t.read)
 	if err != nil && t.frozen(err) {
-		if db, err = openDB(t.path, readingFrozen); err != nil {
+		db, err := openDB(t.path, readingFrozen)
+		if err != nil {
 			return err
 		}
 		defer db.Close() // not kept: a writer may come
-		rows, err = db.QueryContext(ctx, scanRows, partition, from, to, limit)
+		if rows, err = ask(db); err != nil {
+			return err
+		}
+		return each(rows, props, visit)
 	}
 	if err != nil {
 		return err
 	}
+	return each(rows, props, visit)
+}
+
+// each calls visit for each row of an answer until it returns false.
+func each(rows *sql.Rows, props []string, visit func(storage.Row) bool) error {
 	defer rows.Close()
 	for rows.Next() {
 		var key string
@@ -146,6 +164,7 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 			return err
 		}
 		r := storage.Row{Key: key, Version: rowVersion(stored)}
+		var err error
 		if r.Props, err = decode(stored, props); err != nil {
 			return err
 		}
@@ -154,6 +173,55 @@ func (t *table) scan(ctx context.Context, partition, from, to string, limit int,
 		}
 	}
 	return rows.Err()
+}
+
+// atRest reads the rows of a small table that no process has written to for a while. It writes
+// nothing. Any other read of a WAL database by a process that is alone makes the files next to
+// it, which a short command feels, and which may wait for a busy disk.
+//
+// It takes no lock, so a writer may change pages under it. But a write goes to the -wal first,
+// and SQLite empties that only after it has written the pages to the database, which has a new
+// time then. ok is false if a file shows a write; the rows are worth nothing then.
+func (t *table) atRest(ask func(*sql.DB) (*sql.Rows, error), props []string) (found []storage.Row, ok bool) {
+	before := t.resting()
+	if before == nil {
+		return nil, false
+	}
+	db, err := openDB(t.path, readingFrozen)
+	if err != nil {
+		return nil, false
+	}
+	defer db.Close()
+	rows, err := ask(db)
+	if err == nil {
+		err = each(rows, props, func(r storage.Row) bool {
+			found = append(found, r)
+			return true
+		})
+	}
+	after := t.resting()
+	return found, err == nil && after != nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime())
+}
+
+const (
+	// settled is the age from which on a file's time shows the next write, however coarse it is.
+	settled = time.Minute
+	// settledSize bounds the rows that are held until it is known whether they count.
+	settledSize = 64 << 10
+)
+
+// resting describes the database if all its rows are in the one file, and have been for a
+// while; else nil.
+func (t *table) resting() fs.FileInfo {
+	wal, err := os.Stat(t.path + "-wal")
+	if err == nil && wal.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	fi, err := os.Stat(t.path)
+	if err != nil || fi.Size() > settledSize || time.Since(fi.ModTime()) < settled {
+		return nil
+	}
+	return fi
 }
 
 // frozen reports whether SQLite could not open the files next to the database, and no
