@@ -121,6 +121,7 @@ func transport() *http.Transport {
 // connect makes the clients of both services.
 func (s *Store) connect(a account, containerURL string, co azcore.ClientOptions, sent *traffic.Counter) error {
 	bo, to := &container.ClientOptions{ClientOptions: co}, &aztables.ClientOptions{ClientOptions: co}
+	bo.PerCallPolicies = slices.Concat(co.PerCallPolicies, []policy.Policy{scanning{}})
 	bo.PerRetryPolicies = slices.Concat(co.PerRetryPolicies, []policy.Policy{counting{sent, false}})
 	to.PerRetryPolicies = slices.Concat(co.PerRetryPolicies, []policy.Policy{counting{sent, true}})
 	var service *aztables.ServiceClient

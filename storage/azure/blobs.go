@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"math"
 	"net/http"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"blobtail/storage"
 	"blobtail/storage/internal/bounds"
@@ -231,65 +229,3 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 func (r *reader) Close() error { return r.r.Close() }
-
-// List implements [storage.BlobStore].
-func (s *Store) List(ctx context.Context, prefix, startAfter string) iter.Seq2[storage.Blob, error] {
-	return bounds.Seq(ctx, "list", prefix, func(give func(storage.Blob) bool) error {
-		if startAfter > prefix && !strings.HasPrefix(startAfter, prefix) {
-			return nil // it is after all keys with the prefix
-		}
-		o := &container.ListBlobsFlatOptions{Include: container.ListBlobsInclude{Metadata: true}, Prefix: &prefix}
-		if startAfter != "" && strings.HasPrefix(startAfter, prefix) {
-			o.StartFrom = &startAfter // some services ignore it
-		}
-		last := ""
-		for p := s.container.NewListBlobsFlatPager(o); p.More(); {
-			page, err := p.NextPage(ctx)
-			if err != nil {
-				return translate(err)
-			}
-			for _, item := range page.Segment.BlobItems {
-				b := describe(item)
-				if b.Key <= startAfter || b.Metadata["hdi_isfolder"] == "true" {
-					continue
-				}
-				if b.Key <= last {
-					return fmt.Errorf("%s follows %s: not in byte order; is this an account with a hierarchical namespace?", b.Key, last)
-				}
-				last = b.Key
-				if !give(b) {
-					return nil
-				}
-			}
-		}
-		return nil
-	})
-}
-
-func describe(item *container.BlobItem) storage.Blob {
-	b := storage.Blob{Key: value(item.Name), Attrs: storage.Attrs{Metadata: lower(item.Metadata)}}
-	if p := item.Properties; p != nil {
-		b.Size = value(p.ContentLength)
-		b.Created, b.Version = value(p.LastModified), version(p.ETag)
-		b.ContentType, b.ContentEncoding = value(p.ContentType), value(p.ContentEncoding)
-	}
-	return b
-}
-
-// Dirs implements [storage.BlobStore]. It collects the level before the first element,
-// because the service has another order, in which a-b/ comes before a/.
-func (s *Store) Dirs(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return bounds.Names(ctx, "dirs", prefix, func() (dirs []string, err error) {
-		o := &container.ListBlobsHierarchyOptions{Prefix: &prefix}
-		for p := s.container.NewListBlobsHierarchyPager("/", o); p.More(); {
-			page, err := p.NextPage(ctx)
-			if err != nil {
-				return nil, translate(err)
-			}
-			for _, d := range page.Segment.BlobPrefixes {
-				dirs = append(dirs, strings.TrimSuffix(strings.TrimPrefix(value(d.Name), prefix), "/"))
-			}
-		}
-		return dirs, nil
-	})
-}
