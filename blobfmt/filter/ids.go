@@ -11,6 +11,10 @@ const (
 	// spread is the number of places for each pair of a key and a block. So a look-up of an
 	// absent key names an eighth of a block of each blob.
 	spread = 8
+	// fewBlocks is a number of blocks below which a blob has more places, in proportion. A
+	// block that is named in vain costs a search one more request, however small the blob is:
+	// so it is named in vain as rarely as among the blocks of a larger blob.
+	fewBlocks = 8
 	// bucketLen is about the length of a bucket.
 	bucketLen = 3900
 	// MaxBucket is the greatest length of a bucket. Ids that are chosen so that they come in
@@ -29,11 +33,13 @@ func (b *Builder) AppendIDs(dst []byte, most int) (_ []byte, buckets int) {
 	}
 	b.sortKeys()
 	codes := b.codes()
-	gap := float64(spread * (b.block + 1))
-	l := layout{blocks: b.block, low: int(math.Log2(gap * math.Ln2))}
-	size := float64(len(codes)) * (float64(l.low) + 1 + 1/math.Expm1(float64(uint64(1)<<l.low)/gap)) / 8
-	buckets = 1 + int(size)/bucketLen
-	l.places = uint64(1 + spread*len(codes)/buckets)
+	places := spread * max(1, fewBlocks/b.block)
+	l, size := newLayout(b.block, places, len(codes))
+	for ; places > spread && size+size/16+bucketLen/64 > most; l, size = newLayout(b.block, places, len(codes)) {
+		places /= 2
+	}
+	buckets = 1 + size/bucketLen
+	l.places = uint64(1 + places*len(codes)/buckets)
 	stride := 0
 	encoded, ends := b.coded[:0], make([]int, 0, buckets)
 	for i := range buckets {
@@ -94,6 +100,14 @@ type layout struct {
 	places uint64
 	blocks int
 	low    int // bits of a gap that are stored as they are
+}
+
+// newLayout returns the layout for so many pairs with so many places each, without its places.
+// size is about the length of all buckets.
+func newLayout(blocks, places, pairs int) (l layout, size int) {
+	gap := float64(places * (blocks + 1))
+	l = layout{blocks: blocks, low: int(math.Log2(gap * math.Ln2))}
+	return l, int(float64(pairs) * (float64(l.low) + 1 + 1/math.Expm1(float64(uint64(1)<<l.low)/gap)) / 8)
 }
 
 func (l *layout) place(key uint32, buckets int) uint64 {
