@@ -3,7 +3,7 @@ package query
 // Limits on fetching ahead.
 const (
 	openAhead  = 3         // blobs
-	siftAhead  = 60        // blobs, if filters rule out most: a few small reads each
+	siftAhead  = 128       // blobs, if filters rule out most: a few small reads each
 	groupsLive = 32 << 20  // bytes of stored blocks, over all cursors
 	groupLeast = 1 << 20   // bytes of a group; less would take more requests than it saves memory
 	firstGroup = 256 << 10 // bytes of the first group when the read may need no more: a block

@@ -100,7 +100,7 @@ func Open(spec string, o Options) (s *Store, err error) {
 // mostIdle is how many connections to a service stay open for its next request. A reader
 // sends so many requests at once, and a new connection takes several times as long as one
 // that is open.
-const mostIdle = 64
+const mostIdle = 128
 
 // transport is like that of the SDK, and keeps more connections.
 func transport() *http.Transport {
