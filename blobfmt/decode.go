@@ -1,6 +1,7 @@
 package blobfmt
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -81,6 +82,31 @@ func (d *Decoder) decode(dst, stored []byte, raw int64) ([]byte, error) {
 		return dst, fmt.Errorf("the zstd frame holds %d bytes and not %d", f.raw, raw)
 	}
 	return content(d.described, dst, stored, f)
+}
+
+// head returns the start of the content of a frame whose bytes have been checked, up to
+// 128 KiB of it: what the first of zstd's blocks holds. It is nil if that is all, or cannot
+// be told.
+func (d *Decoder) head(stored []byte) []byte {
+	var h zstd.Header
+	if err := h.Decode(stored); err != nil || h.Skippable || !h.FirstBlock.OK || h.FirstBlock.Last || !h.FirstBlock.Compressed {
+		return nil
+	}
+	end := h.HeaderSize + 3 + h.FirstBlock.CompressedSize
+	if end > len(stored) {
+		return nil
+	}
+	// The first block alone is a frame too, with a header that names no length, a window of
+	// 128 KiB and no checksum, and with the bit that marks the last block.
+	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 6+end), frameMagic)
+	frame = append(frame, 0, 7<<3)
+	frame = append(frame, stored[h.HeaderSize:end]...)
+	frame[6] |= 1
+	out, err := d.described.DecodeAll(frame, make([]byte, 0, maxFrameBlock+overAlloc))
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // content appends the content of a frame that has been parsed.

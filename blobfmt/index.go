@@ -56,13 +56,18 @@ type Index struct {
 // once, and then only missing parts. The error is a [*CorruptError] if the index is
 // damaged, [ErrNewer] if its format is newer, and otherwise the error of read.
 func ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
-	return NewDecoder(1).ReadIndex(key, size, read)
+	return NewDecoder(1).readIndex(key, size, tailRead, read)
 }
 
-// ReadIndex is [ReadIndex] for a reader of many blobs. The index uses d for its sections.
+// ReadIndex is [ReadIndex] for a reader of many blobs. The index uses d for its sections. It
+// begins with the last 2 KiB: the reader knows best how much more to read at once.
 func (d *Decoder) ReadIndex(key string, size int64, read ReadFunc) (*Index, error) {
+	return d.readIndex(key, size, leastTail, read)
+}
+
+func (d *Decoder) readIndex(key string, size, tail int64, read ReadFunc) (*Index, error) {
 	x := &Index{key: key, size: size, read: read, decoder: d}
-	sections, err := x.open()
+	sections, err := x.open(tail)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func (d *Decoder) ReadIndex(key string, size int64, read ReadFunc) (*Index, erro
 }
 
 // Origins reads the origins of the records. Each call parses them again. It also reads
-// again if that part of the index is not in the blob's last 64 KiB.
+// again if that part of the index is not among what was read first.
 func (x *Index) Origins() (o *Origins, err error) {
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) { o = parseOrigins(s, x.Blocks) })
 	return o, err
@@ -101,6 +106,17 @@ func (x *Index) Origins() (o *Origins, err error) {
 
 // Dict reads the origins of the blob alone, ascending, at a fraction of the cost of Origins.
 func (x *Index) Dict() (dict []record.Origin, err error) {
+	stored, err := x.checked(x.origins)
+	if err != nil {
+		return nil, err
+	}
+	// They are at the start of the section, and the spans behind them are much longer.
+	if head := x.decoder.head(stored); x.origins.Codec == codecZstd && head != nil {
+		r := sectionReader{rest: head}
+		if dict = parseDict(&r); r.err == nil {
+			return dict, nil
+		}
+	}
 	err = x.parse(x.origins, "origins: ", func(s *sectionReader) {
 		dict = parseDict(s)
 		s.rest = nil // the spans
@@ -214,8 +230,8 @@ func (x *Index) corrupt(off, n int64, reason string) error {
 }
 
 // open reads the tail with the footer and the section table.
-func (x *Index) open() (sections []section, err error) {
-	n := min(x.size, tailRead)
+func (x *Index) open(tail int64) (sections []section, err error) {
+	n := min(x.size, tail)
 	if n < skippableHeader+footerSize {
 		return nil, x.corrupt(0, max(x.size, 0), "too short for an index")
 	}
@@ -309,7 +325,7 @@ func (x *Index) parse(s section, name string, parse func(*sectionReader)) error 
 
 // content returns the bytes of a section, decompressed.
 func (x *Index) content(s section) ([]byte, error) {
-	stored, err := x.bytes(s.offset, int64(s.Stored), "index: ")
+	stored, err := x.checked(s)
 	if err != nil {
 		return nil, err
 	}
@@ -317,8 +333,6 @@ func (x *Index) content(s section) ([]byte, error) {
 		return nil, x.corrupt(s.offset, int64(s.Stored), "index: "+reason)
 	}
 	switch {
-	case checksum(0, stored) != s.CRC:
-		return damaged("a section's checksum is wrong")
 	case s.Codec == codecRaw && s.Raw != s.Stored:
 		return damaged("a section's lengths differ")
 	case s.Codec == codecRaw:
@@ -331,6 +345,15 @@ func (x *Index) content(s section) ([]byte, error) {
 		return damaged("a section does not decompress: " + err.Error())
 	}
 	return raw, nil
+}
+
+// checked returns the bytes of a section as they are stored.
+func (x *Index) checked(s section) ([]byte, error) {
+	stored, err := x.bytes(s.offset, int64(s.Stored), "index: ")
+	if err == nil && checksum(0, stored) != s.CRC {
+		err = x.corrupt(s.offset, int64(s.Stored), "index: a section's checksum is wrong")
+	}
+	return stored, err
 }
 
 // bytes returns n bytes of the blob, from the tail if it has them.

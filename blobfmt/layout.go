@@ -32,6 +32,8 @@ const (
 
 	// tailRead is the size of a reader's first read.
 	tailRead = 64 << 10
+	// leastTail has the largest section table and its footer.
+	leastTail = 2 << 10
 
 	// compressFrom is the least size at which compressing a section is worth setting up a
 	// decoder in the reader.

@@ -210,6 +210,32 @@ func TestReadsOfAnIndex(t *testing.T) {
 	}
 }
 
+// Dict returns the dictionary of Origins, whether it takes less of its section than the first
+// of zstd's blocks, which is 128 KiB of it, or more.
+func TestDict(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	spans, many := makeRecords(r, 60000), makeRecords(r, 20000)
+	for i := range many {
+		many[i].origin = makeOrigin(r, many[i].time/1e6)
+		clear(many[i].origin[10:]) // so that the section is compressed
+	}
+	e := newEncoder(t, blobfmt.EncoderOptions{})
+	for name, recs := range map[string][]rec{"long spans": spans, "many origins": dedupeTimes(many), "one record": spans[:1]} {
+		t.Run(name, func(t *testing.T) {
+			body, _ := encode(t, e, recs)
+			x := readIndex(t, body)
+			o, err := x.Origins()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dict, err := x.Dict()
+			if err != nil || !slices.Equal(dict, o.Dict) {
+				t.Errorf("%d origins, %v, want %d", len(dict), err, len(o.Dict))
+			}
+		})
+	}
+}
+
 // dedupeTimes keeps the first record of each time, so that changed origins need
 // no sorting.
 func dedupeTimes(recs []rec) []rec {

@@ -13,6 +13,9 @@ const (
 	indexShare = 64
 	// indexLeast is the least that is read for an index.
 	indexLeast = 64 << 10
+	// nearIndex is what is read for an index of a store near by, where one more request costs
+	// less than bytes that nobody needs: all but the origins, and the words of large blobs.
+	nearIndex = 8 << 10
 	// rawBlock is the length of the lines of a block, unless a line is longer; in a compacted
 	// blob it is twice that.
 	rawBlock = 512 << 10
@@ -24,6 +27,14 @@ type foreseen struct {
 	off, len int64
 	wait     func() error
 	data     []byte
+}
+
+// guess is how many bytes at the end of the blob are read first.
+func (s *source) guess() int64 {
+	if s.near {
+		return min(s.Size, nearIndex)
+	}
+	return indexGuess(s.Size)
 }
 
 // indexGuess is how many bytes at the end of a blob its index probably takes.

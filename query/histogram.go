@@ -122,22 +122,28 @@ func (t *tally) block(b *blobfmt.Block, rng Range, match *Matcher) (higher int64
 		return wanted(match.high, &b.Levels), true
 	}
 	exact = len(b.Minutes) > 0 // bodies have none
-	inside := tally{by: t.by}
-	const minute = int64(time.Minute)
 	for i := range b.Minutes {
 		m := &b.Minutes[i]
-		first, last := max(m.Minute*minute, b.First), min(m.Minute*minute+(minute-1), b.Last)
+		first, last := minuteTimes(m, b)
 		switch {
 		case !rng.touches(first, last):
 		case rng.covers(first, last) && t.one(first, last):
 			higher += wanted(match.high, &m.Levels)
-			addLevels(&inside, first, match.levels, &m.Levels)
 		default:
 			exact = false
 		}
 	}
-	if exact {
-		t.add(&inside)
+	for i := 0; exact && i < len(b.Minutes); i++ {
+		m := &b.Minutes[i]
+		if first, last := minuteTimes(m, b); rng.touches(first, last) {
+			addLevels(t, first, match.levels, &m.Levels)
+		}
 	}
 	return higher, exact
+}
+
+// minuteTimes returns the times between which a block has the records of a minute.
+func minuteTimes(m *blobfmt.MinuteCount, b *blobfmt.Block) (first, last int64) {
+	const minute = int64(time.Minute)
+	return max(m.Minute*minute, b.First), min(m.Minute*minute+(minute-1), b.Last)
 }

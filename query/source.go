@@ -34,6 +34,7 @@ type source struct {
 	objects *objects // of its pass; nil: the object is opened for each request
 	sum     *Summary // only for atomic additions
 	body    *body    // the blob, if it is in memory
+	near    bool     // a request to the store takes as long as some KiB
 	// unflushed says that the records are in no blob.
 	unflushed bool
 
@@ -83,7 +84,7 @@ func (s *source) readIndex(ctx context.Context, whole bool) (*blobfmt.Index, err
 func (s *source) readEnd(ctx context.Context, off, n int64, whole bool) ([]byte, error) {
 	at, length := off, n
 	if s.end == nil {
-		at = min(off, s.Size-max(s.endLen, indexGuess(s.Size)))
+		at = min(off, s.Size-max(s.endLen, s.guess()))
 		if whole && s.Size <= smallBlob {
 			at = 0
 		}
