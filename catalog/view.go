@@ -77,7 +77,7 @@ func (v *View) Look(ctx context.Context) error {
 	begun := time.Now()
 	h, err := horizon.Read(ctx, v.store, v.services...)
 	if err == nil {
-		v.now.Store(&horizon.Checked{h, begun})
+		v.now.Store(&horizon.Checked{Days: h, Begun: begun})
 	}
 	return err
 }

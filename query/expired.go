@@ -67,8 +67,8 @@ func (r *Reader) replaced(ctx context.Context, s *source) bool {
 }
 
 // confirmed reads the listed blobs. If the listing took long, it concurrently checks for
-// days that expired meanwhile. A read that gets too old ends with a problem: the listed blobs may be deleted or
-// compacted by then.
+// days that expired meanwhile. A read that gets too old ends with a problem: the listed blobs
+// may be deleted or compacted by then.
 func (a *asked) confirmed(ctx context.Context, sum *Summary, read func(context.Context) error) error {
 	age := a.reader.opt.MaxAge
 	inTime, stop := context.WithDeadlineCause(ctx, a.began.Add(age), errOld)
