@@ -200,7 +200,7 @@ func (e *Encoder) cut() {
 	e.crc = checksum(e.crc, e.lines)
 	b := e.open
 	b.Offset, b.Raw = int64(len(e.body)), int64(len(e.lines))
-	var fresh [][2]int32
+	var fresh []uint64
 	if e.linezstd != nil && len(e.lines) >= linezstd.MinSize {
 		e.body = e.linezstd.Append(e.body, e.lines)
 		fresh = e.linezstd.Fresh()

@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -37,7 +38,6 @@ type Builder struct {
 	noWords, noIDs bool // there are too many
 
 	masks  [maxSlot + 1]letters // of words by their length
-	tail   span                 // the end of a text
 	folded []byte               // an id in lower case
 	parts  []uint32
 	coded  []byte // buckets
@@ -91,41 +91,64 @@ func (b *Builder) Reset() {
 	b.noWords, b.noIDs = false, false
 }
 
-// near is the distance below which parts are read together with the text between them.
-const near = 16
-
-// Block adds the lines of the next block. If fresh is not nil, it has parts of the lines,
-// ascending, each from its start to its end. The text between two parts repeats earlier text
-// of the block. So only words and ids that touch a part are looked at. A part may be empty:
-// one repeat ends there, and another one begins.
-func (b *Builder) Block(lines []byte, fresh [][2]int32) {
-	if fresh == nil {
-		b.read(lines)
-	}
-	for i := 0; i < len(fresh); {
-		from, to := int(fresh[i][0]), int(fresh[i][1])
-		for from > 0 && isToken(lines[from-1]) {
-			from--
-		}
-		// A part in the token that ends the text so far belongs to the text too, so that no
-		// token is read twice.
-		for {
-			for ; i < len(fresh) && int(fresh[i][0]) < to+near; i++ {
-				to = max(to, int(fresh[i][1]))
-			}
-			if to == len(lines) || !isToken(lines[to]) {
-				break
-			}
-			for to < len(lines) && isToken(lines[to]) {
-				to++
-			}
-		}
-		b.read(lines[from:to])
-	}
+// Block adds the lines of the next block. If fresh is not nil, it has a bit for each byte of the
+// lines, from the lowest on, and one for the byte behind them. Bits are set for the parts that
+// do not repeat earlier text of the block, and for the bytes at both ends of a repeat and of
+// its neighbours. So only words and ids with such a byte are looked at.
+func (b *Builder) Block(lines []byte, fresh []uint64) {
+	b.scan(lines, fresh)
 	b.readEscaped(lines)
 	b.block++
 	clear(b.recent[:])
 	clear(b.seen[:])
+}
+
+// scan adds the words and ids that have fresh bytes.
+//
+// It adds the fresh bytes of a class to all bytes of the class, as binary numbers. The carry
+// of such a sum goes on from a fresh byte to the end of its run, also into the next span. So
+// the sum has a one right behind each run with a fresh byte, where the class has none.
+func (b *Builder) scan(lines []byte, fresh []uint64) {
+	var was marks
+	var letterCarry, tokenCarry, digitCarry uint64
+	for at := 0; at <= len(lines); at += spanLen {
+		var m marks
+		if rest := lines[at:]; len(rest) >= spanLen {
+			m = classify((*span)(rest))
+		} else {
+			var s span
+			copy(s[:], rest)
+			m = classify(&s)
+		}
+		l, t := m.letters, m.tokens
+		touched := uint64(math.MaxUint64)
+		if fresh != nil {
+			touched = fresh[at/spanLen]
+		}
+		var letters, tokens, digits uint64
+		letters, letterCarry = bits.Add64(l, l&touched, letterCarry)
+		tokens, tokenCarry = bits.Add64(t, t&touched, tokenCarry)
+		digits, digitCarry = bits.Add64(t, t&^l, digitCarry)
+		three := (l<<2 | was.letters>>62) & (l<<3 | was.letters>>61)
+		for ends := letters &^ l & three; ends != 0; ends &= ends - 1 {
+			i := bits.TrailingZeros64(ends)
+			b.addWord(lines, at+i, runBefore(was.letters, l, i))
+		}
+		two := t & (t<<1 | was.tokens>>63)
+		wasTwo := was.tokens & (was.tokens << 1)
+		six := (two<<1 | wasTwo>>63) & (two<<3 | wasTwo>>61) & (two<<5 | wasTwo>>59)
+		for ends := tokens & digits &^ t & six; ends != 0; ends &= ends - 1 {
+			i := bits.TrailingZeros64(ends)
+			b.addIDBefore(lines, at+i, runBefore(was.tokens, t, i))
+		}
+		was = m
+	}
+}
+
+// runBefore is the length of the run of ones before bit i of now, up to 64. Was has the bits
+// before those of now.
+func runBefore(was, now uint64, i int) int {
+	return bits.LeadingZeros64(^(now<<1<<(63-i&63) | was>>(i&63)))
 }
 
 // readEscaped adds what stands behind escapes, without their letters. It takes any backslash
@@ -142,98 +165,46 @@ func (b *Builder) readEscaped(lines []byte) {
 			n++
 		}
 		if n > 1 {
-			b.read(lines[1:n])
+			b.addToken(lines[1:n])
 		}
 		if n > 5 && lines[0] == 'u' {
-			b.read(lines[5:n])
+			b.addToken(lines[5:n])
 		}
 	}
 }
 
-// read adds the words and ids of a text. It goes on span by span; a token that reaches
-// beyond its span begins the next one.
-func (b *Builder) read(text []byte) {
-	for len(text) > 0 {
-		s := &b.tail
-		if cap(text) >= len(s) {
-			s = (*span)(text[:len(s)]) // the bytes behind the text do no harm
-		} else {
-			clear(s[copy(s[:], text):])
+// addToken adds the words and the id of a token.
+func (b *Builder) addToken(token []byte) {
+	n := 0
+	for i := 0; i <= len(token); i++ {
+		if i < len(token) && isLetter(token[i]) {
+			n++
+			continue
 		}
-		end := min(len(text), spanLen)
-		m := classify(s, end)
-		if len(text) > spanLen {
-			end = spanLen - bits.LeadingZeros64(^m.tokens)
-			if end == 0 {
-				end = spanLen
-				for end < len(text) && isToken(text[end]) {
-					end++
-				}
-				b.addLong(text[:end])
-				text = text[end:]
-				continue
-			}
+		if n >= minWord {
+			b.addWord(token, i, n)
 		}
-		within := ^uint64(0) >> (-end & 63) // of 1 to 64 bytes
-		m.letters &= within
-		m.tokens &= within
-		b.addSpan(s, &m)
-		text = text[end:]
+		n = 0
 	}
-}
-
-// addSpan adds the words and ids of a span. None of its tokens reaches beyond it.
-func (b *Builder) addSpan(s *span, m *marks) {
-	l, t := m.letters, m.tokens
-	if !b.noWords {
-		for at := (l & (l >> 1) & (l >> 2)) &^ (l << 1); at != 0; at &= at - 1 {
-			i := bits.TrailingZeros64(at)
-			b.addWord(s, i, runOf(l, i))
-		}
-	}
-	two := t & (t >> 1)
-	for at := (two & (two >> 2) & (two >> 4)) &^ (t << 1); at != 0; at &= at - 1 {
-		i := bits.TrailingZeros64(at)
-		n := runOf(t, i)
-		if (t&^l)>>(i&63)<<(-n&63) != 0 {
-			b.addID(s[i : i+n])
-		}
-	}
-}
-
-// addLong adds a token that is longer than a span.
-func (b *Builder) addLong(token []byte) {
-	for at := 0; at < len(token); at++ {
-		from := at
-		for at < len(token) && isLetter(token[at]) {
-			at++
-		}
-		switch n := at - from; {
-		case n < minWord:
-		case n <= maxSlot:
-			var s span
-			copy(s[:], token[from:at])
-			b.addWord(&s, 0, n)
-		default:
-			b.addLongWord(token[from:at])
-		}
-	}
-	if bytes.ContainsAny(token, digits) {
+	if len(token) >= minID && bytes.ContainsAny(token, digits) {
 		b.addID(token)
 	}
 }
 
-// addWord adds the word of n letters at a place of a span.
-func (b *Builder) addWord(s *span, at, n int) {
-	if n > maxSlot {
-		b.addLongWord(s[at : at+n])
-		return
-	}
+// addWord adds the word of n letters, or more if n is 64, before a place.
+func (b *Builder) addWord(text []byte, end, n int) {
 	if b.noWords {
 		return
 	}
+	if n > maxSlot {
+		for n < end && isLetter(text[end-n-1]) {
+			n++
+		}
+		b.addLongWord(text[end-n : end])
+		return
+	}
 	// Without a branch on the length, which cannot be predicted.
-	w := letters{binary.LittleEndian.Uint64(s[at:]), binary.LittleEndian.Uint64(s[at+8:])}
+	w := lettersAt(text, end-n)
 	m := &b.masks[n]
 	w.first = (w.first | lowerCase) & m.first
 	w.rest = (w.rest | lowerCase) & m.rest
@@ -248,13 +219,24 @@ func (b *Builder) addWord(s *span, at, n int) {
 	}
 	slot := b.find(w, h)
 	if slot.word == 0 {
-		if slot.word = b.newWord(s[at : at+n]); slot.word == 0 {
+		if slot.word = b.newWord(text[end-n : end]); slot.word == 0 {
 			return
 		}
 		slot.letters = w
 		b.used++
 	}
 	b.note(slot.word)
+}
+
+// lettersAt loads the 16 bytes at a place, or fewer at the end of the text.
+func lettersAt(text []byte, at int) letters {
+	p := text[at:]
+	if len(p) < maxSlot {
+		var s [maxSlot]byte
+		copy(s[:], p)
+		p = s[:]
+	}
+	return letters{binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])}
 }
 
 // addLongWord adds a word that has no slot.
@@ -321,21 +303,40 @@ func (b *Builder) note(word int32) {
 	b.pairs = append(b.pairs, pair{word - 1, int32(b.block)})
 }
 
+// addIDBefore adds the id of n letters and digits, or more if n is 64, before a place.
+func (b *Builder) addIDBefore(text []byte, end, n int) {
+	if n == spanLen {
+		for n < end && isToken(text[end-n-1]) {
+			n++
+		}
+	}
+	b.addID(text[end-n : end])
+}
+
 // addID adds a token with a digit in it.
 func (b *Builder) addID(token []byte) {
 	if b.noIDs || isTime(token) {
 		return
 	}
-	b.folded = appendLower(b.folded[:0], token)
-	b.parts = appendKeys(b.parts[:0], b.folded)
-	for _, key := range b.parts {
-		if r := &b.recent[key>>24]; *r != key {
-			*r = key
-			b.keys = append(b.keys, uint64(key)<<32|uint64(b.block))
+	if len(token) < longID {
+		b.addKey(hash(token))
+	} else {
+		b.folded = appendLower(b.folded[:0], token)
+		b.parts = appendKeys(b.parts[:0], b.folded)
+		for _, key := range b.parts {
+			b.addKey(key)
 		}
 	}
 	if len(b.keys) > maxPairs {
 		b.noIDs = true
+	}
+}
+
+// addKey adds a key of the current block.
+func (b *Builder) addKey(key uint32) {
+	if r := &b.recent[key>>24]; *r != key {
+		*r = key
+		b.keys = append(b.keys, uint64(key)<<32|uint64(b.block))
 	}
 }
 

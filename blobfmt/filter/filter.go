@@ -26,7 +26,6 @@ package filter
 import (
 	"encoding/binary"
 	"hash/crc32"
-	"math/bits"
 )
 
 // Version is that of the rules and of both forms. A reader ignores filters of another one.
@@ -63,15 +62,19 @@ func least(id *[longID]byte) uint64 {
 	return min(a, b, c, d, order(id[row-1:]))
 }
 
-// hash is the key of an id, or of a part of one, in lower case by [lowerCase].
+// hash is the key of an id of four bytes or more, in any case.
 func hash(id []byte) uint32 {
-	h := uint64(len(id))
-	for ; len(id) > gram; id = id[gram:] {
-		h = mix(h ^ binary.LittleEndian.Uint64(id))
+	h, rest := uint64(len(id)), len(id)
+	for ; rest > gram; rest -= gram {
+		h = mix(h ^ (binary.LittleEndian.Uint64(id[len(id)-rest:]) | lowerCase))
 	}
-	var last [gram]byte
-	copy(last[:], id)
-	return uint32(mix(mix(h^binary.LittleEndian.Uint64(last[:]))) >> 32)
+	last := uint64(lowerCase) >> (8 * (gram - rest))
+	if len(id) >= gram {
+		last |= binary.LittleEndian.Uint64(id[len(id)-gram:]) >> (8 * (gram - rest))
+	} else { // both halves have the bytes in the middle
+		last |= uint64(binary.LittleEndian.Uint32(id)) | uint64(binary.LittleEndian.Uint32(id[rest-4:]))<<(8*(rest-4))
+	}
+	return uint32(mix(mix(h^last)) >> 32)
 }
 
 func mix(h uint64) uint64 {
@@ -85,12 +88,11 @@ func isTime[T string | []byte](token T) bool {
 	if len(token) != digits+1 || token[digits]|0x20 != 'z' {
 		return false
 	}
-	for i := range digits {
-		if token[i]-'0' >= 10 {
-			return false
-		}
+	other := byte(0)
+	for i := range digits { // without branches
+		other |= (token[i] ^ '0') + 0x80 - 10
 	}
-	return true
+	return other < 0x80
 }
 
 // appendKeys appends the keys of an id in lower case by [lowerCase].
@@ -139,9 +141,8 @@ func isWord[T string | []byte](letters T) bool {
 	return false
 }
 
-// A span is 64 bytes of text and some more, so that 16 bytes can be loaded from each of the
-// 64.
-type span [spanLen + 16]byte
+// A span is 64 bytes of text.
+type span [spanLen]byte
 
 const spanLen = 64
 
@@ -153,30 +154,58 @@ const (
 	high = 0x80 * ones
 )
 
-// classify looks at eight bytes at a time, and at n bytes at least. Bytes that are not ASCII
-// are in no class.
-func classify(s *span, n int) (m marks) {
-	for i := 0; i < n; i += 8 {
-		x := binary.LittleEndian.Uint64(s[i&(spanLen-8):])
-		if x&high != 0 {
-			x &^= x & high >> 7 * 0xff
-		}
-		low := x | lowerCase
-		letters := (low + (0x80-'a')*ones) &^ (low + (0x80-'z'-1)*ones) & high
-		digits := (x + (0x80-'0')*ones) &^ (x + (0x80-'9'-1)*ones) & high
-		m.letters |= mask(letters) << (i & 63)
-		m.tokens |= mask(letters|digits) << (i & 63)
+// classify tells the classes of bytes. Bytes that are not ASCII are in none.
+func classify(s *span) marks {
+	var l, t, all uint64
+	for i := 0; i < spanLen; i += 32 {
+		x0 := binary.LittleEndian.Uint64(s[i:])
+		x1 := binary.LittleEndian.Uint64(s[i+8:])
+		x2 := binary.LittleEndian.Uint64(s[i+16:])
+		x3 := binary.LittleEndian.Uint64(s[i+24:])
+		all |= x0 | x1 | x2 | x3
+		l0, t0 := classes(x0)
+		l1, t1 := classes(x1)
+		l2, t2 := classes(x2)
+		l3, t3 := classes(x3)
+		l = l>>4 | l0>>3 | l1>>2 | l2>>1 | l3
+		t = t>>4 | t0>>3 | t1>>2 | t2>>1 | t3
 	}
-	return m
+	if all&high != 0 {
+		return classify(ascii(s))
+	}
+	return marks{transposed(l), transposed(t)}
 }
 
-// mask moves the highest bit of each byte to the lowest eight bits.
-func mask(x uint64) uint64 { return x * 0x0002040810204081 >> 56 }
+// classes sets the highest bit of each letter, and of each letter or digit, of eight ASCII bytes.
+func classes(x uint64) (letters, tokens uint64) {
+	// Of each pair of sums the second has the bit only if the first has.
+	low := x | lowerCase
+	letters = (low + (0x80-'a')*ones) ^ (low + (0x80-'z'-1)*ones)
+	digits := (x + (0x80-'0')*ones) ^ (x + (0x80-'9'-1)*ones)
+	return letters & high, (letters | digits) & high
+}
+
+// ascii returns a span with zeros for the bytes that are not ASCII.
+func ascii(s *span) *span {
+	clean := *s
+	for i := 0; i < spanLen; i += 8 {
+		x := binary.LittleEndian.Uint64(clean[i:])
+		binary.LittleEndian.PutUint64(clean[i:], x&^(x&high>>7*0xff))
+	}
+	return &clean
+}
+
+// transposed exchanges the rows and the columns of eight bytes.
+func transposed(x uint64) uint64 {
+	y := (x ^ x>>7) & 0x00aa00aa00aa00aa
+	x ^= y ^ y<<7
+	y = (x ^ x>>14) & 0x0000cccc0000cccc
+	x ^= y ^ y<<14
+	y = (x ^ x>>28) & 0x00000000f0f0f0f0
+	return x ^ y ^ y<<28
+}
 
 // beyondF reports whether one of eight letters in lower case is none of a to f. Zeros are not.
 func beyondF(letters uint64) bool { return (letters+(0x80-'g')*ones)&high != 0 }
-
-// runOf is the length of the run of ones that begins at a bit.
-func runOf(ones uint64, at int) int { return bits.TrailingZeros64(^(ones >> (at & 63))) }
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }

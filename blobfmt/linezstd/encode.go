@@ -6,6 +6,8 @@ package linezstd
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/huff0"
@@ -38,7 +40,7 @@ type Encoder struct {
 	counts [kinds][maxCodes]uint32
 	reps   repeats
 
-	fresh [][2]int32 // of the frame
+	fresh []uint64 // of the frame, a bit for each byte
 
 	huff   huff0.Scratch
 	tables [kinds]table
@@ -83,14 +85,35 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(xxhash.Sum64(src)))
 }
 
-// Fresh returns the parts of the last frame's text, from start to end, that lie before, between
-// and behind its repeats of earlier text. They are in order, may be empty, and are valid until
-// the next Append.
-func (e *Encoder) Fresh() [][2]int32 { return e.fresh }
+// Fresh returns a bit for each byte of the last frame's text, from the lowest on, and some
+// more behind them. Those of the parts before, between and behind repeats of earlier text are
+// set, and those of the bytes next to such a part. A part may be empty. The bits are valid
+// until the next Append.
+func (e *Encoder) Fresh() []uint64 { return e.fresh }
+
+// note sets the bits for the part from start to end.
+func (e *Encoder) note(start, end int) {
+	start = max(0, start-1)
+	n := end + 1 - start
+	for ; n >= 64; n -= 64 {
+		e.set(start, math.MaxUint64)
+		start += 64
+	}
+	e.set(start, 1<<(n&63)-1)
+}
+
+// set sets those of 64 bits that are in part.
+func (e *Encoder) set(at int, part uint64) {
+	two := (*[2]uint64)(e.fresh[uint(at)/64:])
+	two[0] |= part << (uint(at) % 64)
+	two[1] |= part >> 1 >> (63 - uint(at)%64)
+}
 
 // reset begins a frame.
 func (e *Encoder) reset(src []byte) {
-	e.fresh = e.fresh[:0]
+	size := len(src)/64 + 3
+	e.fresh = slices.Grow(e.fresh[:0], size)[:size]
+	clear(e.fresh)
 	clear(e.shapes[:])
 	clear(e.words[:])
 	e.reps = repeats{1, 4, 8}

@@ -59,7 +59,7 @@ func (e *Encoder) find(src []byte, start int) {
 			q = line
 		}
 	}
-	e.fresh = append(e.fresh, [2]int32{int32(from), int32(len(src))})
+	e.note(from, len(src))
 	e.lits = append(e.lits, src[from:]...)
 }
 
@@ -133,7 +133,7 @@ func (e *Encoder) add(src []byte, from, p, offset, n int) {
 			p--
 		}
 	}
-	e.fresh = append(e.fresh, [2]int32{int32(from), int32(p)})
+	e.note(from, p)
 	used := len(e.lits)
 	if p-from <= copyLen && used+copyLen <= cap(e.lits) && from+copyLen <= len(src) {
 		e.lits = e.lits[:used+copyLen]
