@@ -31,8 +31,6 @@ type Encoder struct {
 	shapes    [1 << shapeBits]int32 // starts of lines, by a hash of their messages' beginnings
 	words     [1 << wordBits]int32  // places of words, by a hash
 	toMessage int                   // bytes from the end of the level to the message
-	inWord    [256]bool
-	inString  [256]bool
 
 	// The block under construction.
 	lits   []byte
@@ -56,10 +54,6 @@ type Encoder struct {
 // lines. The most is 1, for a block of nothing but short matches.
 func NewEncoder() *Encoder {
 	e := &Encoder{lits: make([]byte, 0, maxBlock+copyLen)}
-	for c := range e.inWord {
-		e.inString[c] = c != '"'
-		e.inWord[c] = c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
-	}
 	e.huff.WantLogLess = 4
 	copy(e.litExtra[16:], litExtra)
 	copy(e.matchExtra[32:], matchExtra)

@@ -94,25 +94,22 @@ func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 	limit := len(src) - loadLen
 	for p <= end && p < limit {
 		word := p
-		for stop := min(p+maxWord, limit); p < stop && e.inWord[src[p]]; {
-			p++
-		}
+		p = min(p+maxWord, limit, endOfWord(src, p))
 		// Most values of a field have one length.
 		if same := q + p - word; q < word && load32(src, p) == load32(src, same) {
 			return p, same
 		}
-		slot := &e.words[hash(load64(src, word)<<(64-8*wordLen), wordBits)]
+		begin := load64(src, word) << (64 - 8*wordLen)
+		slot := &e.words[hash(begin, wordBits)]
 		last := int(*slot)
 		*slot = int32(word)
-		if last < word && (load64(src, word)^load64(src, last))<<(64-8*wordLen) == 0 {
+		if last < word && begin == load64(src, last)<<(64-8*wordLen) {
 			return word, last
 		}
-		class := &e.inWord
 		if src[p] == '"' {
-			class = &e.inString
-		}
-		for stop := min(q+maxWord, p); q < stop && class[src[q]]; {
-			q++
+			q = min(q+maxWord, p, endOfString(src, q))
+		} else {
+			q = min(q+maxWord, p, endOfWord(src, q))
 		}
 		if q < p && load32(src, p) == load32(src, q) {
 			return p, q
@@ -120,6 +117,42 @@ func (e *Encoder) align(src []byte, p, q, end int) (int, int) {
 		p, q = p+1, q+1
 	}
 	return p, q
+}
+
+const (
+	ones = 0x0101010101010101
+	high = 0x80 * ones
+)
+
+// endOfWord returns the place of the first byte from p on that is in no word, or one that is
+// further than a word may be long, or than the last byte that a load may begin at. Words have
+// letters, digits, dots and bytes that are not ASCII.
+func endOfWord(src []byte, p int) int {
+	for end := p + maxWord; p < end && p <= len(src)-loadLen; p += loadLen {
+		x := load64(src, p)
+		ascii := x &^ high
+		low := ascii | 0x20*ones
+		// The highest bit of each byte: of such a pair of sums the second has it only if the
+		// first has.
+		letters := (low + (0x80-'a')*ones) ^ (low + (0x80-'z'-1)*ones)
+		digits := (ascii + (0x80-'0')*ones) ^ (ascii + (0x80-'9'-1)*ones)
+		noDots := (ascii ^ '.'*ones) + 0x7f*ones
+		if others := noDots &^ (letters | digits | x) & high; others != 0 {
+			return p + bits.TrailingZeros64(others)/8
+		}
+	}
+	return p
+}
+
+// endOfString is endOfWord for what stands before a quote.
+func endOfString(src []byte, p int) int {
+	for end := p + maxWord; p < end && p <= len(src)-loadLen; p += loadLen {
+		x := load64(src, p) ^ '"'*ones
+		if quotes := (x - ones) &^ x & high; quotes != 0 {
+			return p + bits.TrailingZeros64(quotes)/8
+		}
+	}
+	return p
 }
 
 // add appends the literals src[from:p] and a match of n bytes at p, which begins earlier
