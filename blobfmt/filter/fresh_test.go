@@ -22,6 +22,9 @@ func TestFresh(t *testing.T) {
 		for range 3 {
 			var lines []byte
 			for i := range 300 + r.IntN(2000) {
+				if seed%4 == 0 { // so each block of the frame begins with new ids
+					lines = fmt.Appendf(lines, "%08x-%08x_%08x ", r.Uint32(), r.Uint32(), r.Uint32())
+				}
 				text := makeText(r)
 				if r.IntN(3) > 0 {
 					text = fmt.Sprintf("GET /api/%d took %d ms", r.IntN(100), r.IntN(1000))

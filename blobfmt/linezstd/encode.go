@@ -6,7 +6,6 @@ package linezstd
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -76,6 +75,8 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 		}
 		dst = e.appendBlock(dst, src[:end], start, end == len(src))
 	}
+	e.note(len(src), len(src))
+	e.borrow()
 	return binary.LittleEndian.AppendUint32(dst, uint32(xxhash.Sum64(src)))
 }
 
@@ -85,22 +86,21 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 // until the next Append.
 func (e *Encoder) Fresh() []uint64 { return e.fresh }
 
-// note sets the bits for the part from start to end.
+// note adds the bits for the part from start to end to the number that they are: the bit
+// behind them less the first of them. Parts must have no bit in common.
 func (e *Encoder) note(start, end int) {
-	start = max(0, start-1)
-	n := end + 1 - start
-	for ; n >= 64; n -= 64 {
-		e.set(start, math.MaxUint64)
-		start += 64
-	}
-	e.set(start, 1<<(n&63)-1)
+	first, behind := uint(max(0, start-1)), uint(max(0, end+1))
+	e.fresh[first/64] -= 1 << (first % 64)
+	e.fresh[behind/64] += 1 << (behind % 64)
 }
 
-// set sets those of 64 bits that are in part.
-func (e *Encoder) set(at int, part uint64) {
-	two := (*[2]uint64)(e.fresh[uint(at)/64:])
-	two[0] |= part << (uint(at) % 64)
-	two[1] |= part >> 1 >> (63 - uint(at)%64)
+// borrow makes bits of all that was noted: a part that goes on in the next word borrows there.
+func (e *Encoder) borrow() {
+	less := uint64(0)
+	for i, word := range e.fresh {
+		word -= less
+		e.fresh[i], less = word, word>>63
+	}
 }
 
 // reset begins a frame.

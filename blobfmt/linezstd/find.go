@@ -59,7 +59,7 @@ func (e *Encoder) find(src []byte, start int) {
 			q = line
 		}
 	}
-	e.note(from, len(src))
+	e.note(from, len(src)-2) // the first part of the next block has the last byte too
 	e.lits = append(e.lits, src[from:]...)
 }
 

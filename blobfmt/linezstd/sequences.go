@@ -130,7 +130,9 @@ func (e *Encoder) appendBits(dst []byte) []byte {
 		if w.n+uint(s.bits()) > 63 {
 			w = w.flush(buf)
 		}
-		w = w.add(s.extra, s.bits()).flush(buf)
+		w.bits |= s.extra << (w.n & 63)
+		w.n += uint(s.bits())
+		w = w.flush(buf)
 	}
 	w = w.add(uint64(m), ml.log).add(uint64(o), of.log).flush(buf)
 	w = w.add(uint64(l), ll.log).add(1, 1).flush(buf)
